@@ -183,12 +183,12 @@ export class NetworkBuilder {
   addExperts(sum: ValueRef, input: ValueRef, scores: ValueRef, experts: ExpertOptions): void {
     const { gateUp, down, used, normalize, activation } = experts;
     const count = gateUp.length;
-    const inner = this.#weight(down[0]!, 'matrix').columns;
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
     require(Number.isInteger(used) && used >= 1 && used <= count, `${used} of ${count} experts`);
     require(sum.rows === input.rows, 'the output of experts does not fit the residual');
+    const inner = this.#weight(down[0]!, 'matrix').columns;
     for (let expert = 0; expert < count; expert++) {
       this.#checkMatrix(gateUp[expert]!, 2 * inner, input.width);
       this.#checkMatrix(down[expert]!, sum.width, inner);

@@ -1,4 +1,6 @@
+import { option, says } from '../../base/named-text.js';
 import type { NetworkPlan, PlanOp, PlanWeight } from '../../network/plan.js';
+import { productsOf } from '../../network/products.js';
 import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
 import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
 import {
@@ -18,9 +20,18 @@ import { cutIntoStages, type Stages, type StoredPlan } from './stages.js';
  * @throws RankPlanError if the model cannot be parted so
  */
 export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): RankPlan {
+  checkExperts(stored.plan, shape);
   const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
   return new StageWriter(stored.plan, shape, rank).write(stages, stage);
+}
+
+/** Ranks of a stage share each product, and nothing yet says which of them would have an expert. */
+function checkExperts({ ops }: NetworkPlan, { tensorParallelSize }: GroupShape): void {
+  if (tensorParallelSize === 1 || !ops.some(({ op }) => op === 'experts')) return;
+  throw new RankPlanError(
+    says`This model has mixtures of experts, whose layers ranks cannot share: ${option('tensorParallelSize')} must be 1, but it is ${tensorParallelSize}; ${option('pipelineParallelSize')} deals whole layers.`,
+  );
 }
 
 type LinearOp = Extract<PlanOp, { op: 'linear' | 'gatedLinear' }>;
@@ -226,7 +237,8 @@ class StageWriter {
   }
 
   #keepWeights(op: PlanOp): void {
-    const names = ['weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
+    const multiplied = productsOf(op).map(({ weight }) => weight);
+    const names = [...multiplied, 'weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
     for (const name of names) if (name !== null) this.#weights.set(name, this.#weight(name));
   }
 
@@ -315,7 +327,7 @@ function touchedBy(op: RankOp, rank: number): { reads: number[]; writes: number[
 }
 
 /** Fields of ops that name values. */
-const VALUE_FIELDS = ['input', 'output', 'residual', 'qkv', 'value'] as const;
+const VALUE_FIELDS = ['input', 'scores', 'output', 'residual', 'qkv', 'value'] as const;
 
 function renumbered(op: RankOp, indexOf: (value: number) => number): RankOp {
   const changed: Record<string, unknown> = { ...op };

@@ -12,10 +12,14 @@ const LENGTHS = [40, 3, 17, 90, 1, 66];
 const VOCABULARY = 67;
 const TOLERANCE = 2e-5;
 
-let networks: Record<'plain' | 'varied', TinyNetwork>;
+let networks: Record<'plain' | 'varied' | 'experts', TinyNetwork>;
 beforeAll(() => {
   const shape = { hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: VOCABULARY, bias: true };
-  networks = { plain: makeTinyNetwork(shape), varied: makeTinyNetwork({ ...shape, varied: true }) };
+  networks = {
+    plain: makeTinyNetwork(shape),
+    varied: makeTinyNetwork({ ...shape, varied: true }),
+    experts: makeTinyNetwork({ ...shape, experts: { count: 6, used: 2, normalize: true } }),
+  };
 });
 afterAll(() => {
   for (const network of Object.values(networks)) network.remove();
@@ -63,6 +67,7 @@ const mixed =
 const SETTINGS: [string, Name, Partial<ExecutorOptions>][] = [
   ['a network', 'plain', {}],
   ['layers that differ', 'varied', {}],
+  ['mixtures of experts', 'experts', {}],
   ['a window', 'plain', { maxAttentionWindow: 21 }],
   ['a window with sinks', 'plain', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['layers that differ in a window', 'varied', { maxAttentionWindow: 45 }],

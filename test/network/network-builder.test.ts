@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { equalCaches } from '../../network/cache-layers.js';
-import { NetworkBuilder } from '../../network/network-builder.js';
-import type { NetworkPlan } from '../../network/plan.js';
+import { type ExpertOptions, NetworkBuilder } from '../../network/network-builder.js';
+import type { NetworkPlan, PlanOp } from '../../network/plan.js';
 import { valuesOf } from '../../network/slot-assignment.js';
 
 const attention = { numLayers: 1, numHeads: 2, rotaryDim: 4 };
@@ -35,7 +35,7 @@ describe('NetworkBuilder', () => {
     const step = fc.record({
       width: fc.integer({ min: 1, max: 40 }),
       from: fc.nat(),
-      kind: fc.constantFrom('linear', 'gated', 'add'),
+      kind: fc.constantFrom('linear', 'gated', 'add', 'experts'),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
@@ -44,11 +44,21 @@ describe('NetworkBuilder', () => {
         const values = [x];
         for (const [i, { width, from, kind }] of steps.entries()) {
           const input = values[from % values.length]!;
-          const matrix = (rows: number) =>
-            net.matrix(`w${i}`, [{ name: `w${i}`, rows, columns: input.width }]);
+          const named = (name: string, rows: number, columns: number) =>
+            net.matrix(name, [{ name, rows, columns }]);
+          const matrix = (rows: number) => named(`w${i}`, rows, input.width);
           if (kind === 'linear') values.push(net.linear(input, { weight: matrix(width) }));
           else if (kind === 'gated') {
             values.push(net.gatedLinear(input, { weight: matrix(2 * width), activation: 'silu' }));
+          } else if (input !== x && kind === 'experts') {
+            const scores = net.linear(input, { weight: matrix(2) });
+            net.addExperts(x, input, scores, {
+              gateUp: [0, 1].map((expert) => named(`g${i}.${expert}`, 2 * width, input.width)),
+              down: [0, 1].map((expert) => named(`d${i}.${expert}`, 8, width)),
+              used: 1,
+              normalize: true,
+              activation: 'silu',
+            });
           } else if (input !== x) net.addLinear(x, input, { weight: matrix(8) });
         }
         const output = net.matrix('output', [{ name: 'o', rows: 10, columns: 8 }]);
@@ -90,6 +100,64 @@ describe('NetworkBuilder', () => {
     const scales = net.vector('scales', [{ name: 's', columns: 6 }]);
     expect(() => net.rmsNormHeads(narrow, 0, 2, scales, 1e-5)).toThrow(/6 scales for a width of 4 or 8/);
     expect(() => new NetworkBuilder({ ...header, attention })).toThrow(/2 caches for 1 layers/);
+  });
+
+  /** Three experts, 6 wide inside, of rows of 8; `changes` replace weights by others. */
+  function withExperts(changes: Partial<ExpertOptions> = {}, numScores = 3) {
+    const net = builder();
+    const matrix = (name: string, rows: number, columns: number) =>
+      net.matrix(name, [{ name, rows, columns }]);
+    const x = net.embedding(matrix('embedding', 10, 8));
+    const input = net.linear(x, { weight: matrix('input', 8, 8) });
+    const scores = net.linear(x, { weight: matrix('router', numScores, 8) });
+    const options: ExpertOptions = {
+      gateUp: [0, 1, 2].map((expert) => matrix(`gateUp${expert}`, 12, 8)),
+      down: [0, 1, 2].map((expert) => matrix(`down${expert}`, 8, 6)),
+      used: 2,
+      normalize: false,
+      activation: 'silu',
+    };
+    matrix('narrow', 8, 5);
+    net.addExperts(x, input, scores, { ...options, ...changes });
+    return net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
+  }
+
+  it('adds mixtures of experts to a sum in place', () => {
+    const plan = withExperts();
+    checkSlots(plan);
+    expect(plan.ops[3]).toEqual({
+      op: 'experts',
+      input: 1,
+      scores: 2,
+      output: 0,
+      gateUp: ['gateUp0', 'gateUp1', 'gateUp2'],
+      down: ['down0', 'down1', 'down2'],
+      used: 2,
+      normalize: false,
+      activation: 'silu',
+      residual: 0,
+    });
+    expect(valuesOf(plan.ops[3]!)).toEqual({ reads: [1, 2, 0], writes: [0] });
+    expect(valuesOf({ ...plan.ops[3]!, residual: null } as PlanOp)).toEqual({ reads: [1, 2], writes: [0] });
+  });
+
+  it('refuses experts that do not fit together', () => {
+    expect(() => withExperts({}, 4)).toThrow(/scores of 4 and 3 ways down for 3 experts/);
+    expect(() => withExperts({ down: ['down0', 'down1'] })).toThrow(
+      /scores of 3 and 2 ways down for 3 experts/,
+    );
+    expect(() => withExperts({ gateUp: [], down: [] })).toThrow(/for 0 experts/);
+    expect(() => withExperts({ used: 0 })).toThrow(/0 of 3 experts/);
+    expect(() => withExperts({ used: 4 })).toThrow(/4 of 3 experts/);
+    expect(() => withExperts({ down: ['down0', 'narrow', 'down2'] })).toThrow(
+      /narrow: \[8 x 5\] in place of \[8 x 6\]/,
+    );
+    expect(() => withExperts({ gateUp: ['gateUp0', 'gateUp1', 'down2'] })).toThrow(
+      /down2: \[8 x 6\] in place of \[12 x 8\]/,
+    );
+    expect(() => withExperts({ gateUp: ['gateUp0', 'gateUp1', 'nowhere'] })).toThrow(
+      /nowhere is not a matrix/,
+    );
   });
 
   it('refuses experts that do not fit together, and adds the others to their residual', () => {

@@ -18,6 +18,7 @@ export interface NaiveOptions {
 }
 
 type Matrix = Float64Array[];
+type ExpertsOp = Extract<PlanOp, { op: 'experts' }>;
 type AttentionOp = Extract<PlanOp, { op: 'attention' }>;
 
 /** Greatest difference of any logit of a sequence's positions; Infinity where one is NaN, which must not pass as small. */
@@ -94,6 +95,9 @@ export function naiveLogits(
         );
         break;
       }
+      case 'experts':
+        values[op.output] = values[op.input]!.map((row, r) => mixture(op, row, r));
+        break;
       case 'ropeAndCache':
         for (const [position, row] of values[op.qkv]!.entries()) {
           const frequencies =
@@ -116,11 +120,32 @@ export function naiveLogits(
     }
   }
 
+  function mixture(op: ExpertsOp, row: Float64Array, r: number): Float64Array {
+    const scores = [...values[op.scores]![r]!];
+    const order = scores.map((_, expert) => expert).sort((a, b) => scores[b]! - scores[a]! || a - b);
+    const chosen = order.slice(0, op.used);
+    const maximum = Math.max(...scores);
+    const weight = (expert: number) => Math.exp(scores[expert]! - maximum);
+    const all = (op.normalize ? chosen : order).reduce((sum, expert) => sum + weight(expert), 0);
+    const output = new Float64Array(plan.values[op.output]!.width);
+    for (const expert of chosen) {
+      const [both] = linear([row], op.gateUp[expert]!, null);
+      const width = both!.length / 2;
+      const gated = both!.slice(0, width).map((gate, i) => activate(gate, op.activation) * both![width + i]!);
+      const [down] = linear([gated], op.down[expert]!, null);
+      for (let i = 0; i < output.length; i++) output[i]! += (weight(expert) / all) * down![i]!;
+    }
+    const before = op.residual === null ? null : values[op.residual]![r]!;
+    return output.map((y, i) => y + (before ? before[i]! : 0));
+  }
+
   function linear(input: Matrix, name: string, biasName: string | null): Matrix {
     const weight = weights.get(name)!;
     const bias = biasName === null ? null : weights.get(biasName)!;
     return input.map((row) => {
-      const x = options.roundsInputs ? row.map((value) => roundToBf16(value)) : row;
+      // The scores of experts are made by matrices in f32, for which nothing is rounded.
+      const rounds = options.roundsInputs === true && !name.endsWith('router');
+      const x = rounds ? row.map((value) => roundToBf16(value)) : row;
       const y = new Float64Array(weight.length / x.length);
       for (let n = 0; n < y.length; n++) {
         let sum = bias ? bias[n]! : 0;

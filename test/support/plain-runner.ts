@@ -14,8 +14,9 @@ import { type RopeAngles, writeRopeAngles } from '../../engine/executors/portabl
 import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
-import type { PlanOp } from '../../network/plan.js';
+import type { Activation, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
+import { naiveShares } from './naive-experts.js';
 import { activate } from './naive-network.js';
 
 type OpOf<K extends PlanOp['op']> = Extract<PlanOp, { op: K }>;
@@ -176,6 +177,9 @@ export class PlainRunner implements NetworkRunner {
       case 'gatedLinear':
         this.#gatedLinear(op, rows);
         break;
+      case 'experts':
+        this.#mixture(op, rows);
+        break;
       case 'ropeAndCache':
         this.#rope(op, batch!);
         break;
@@ -256,11 +260,29 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #gatedLinear({ input, output, weight, bias, activation }: OpOf<'gatedLinear'>, rows: number): void {
+    this.#each(output, rows, (row, r) => row.set(this.#gated(this.#row(input, r), weight, bias, activation)));
+  }
+
+  #mixture({ input, scores, output, residual, ...op }: OpOf<'experts'>, rows: number): void {
     this.#each(output, rows, (row, r) => {
-      const product = this.#product(this.#row(input, r), weight, bias);
-      for (let i = 0; i < row.length; i++)
-        row[i] = activate(product[i]!, activation) * product[row.length + i]!;
+      const sum = new Float64Array(row.length);
+      for (const { expert, share } of naiveShares(this.#row(scores, r), op)) {
+        const gated = this.#gated(this.#row(input, r), op.gateUp[expert]!, null, op.activation);
+        const down = this.#product(gated, op.down[expert]!, null);
+        for (let i = 0; i < sum.length; i++) sum[i]! += share * down[i]!;
+      }
+      const before = residual === null ? null : this.#row(residual, r);
+      for (let i = 0; i < row.length; i++) row[i] = sum[i]! + (before?.[i] ?? 0);
     });
+  }
+
+  #gated(x: Float32Array, weight: string, bias: string | null, activation: Activation): Float32Array {
+    const product = this.#product(x, weight, bias);
+    const width = product.length / 2;
+    return Float32Array.from(
+      { length: width },
+      (_, i) => activate(product[i]!, activation) * product[width + i]!,
+    );
   }
 
   #product(x: Float32Array, weight: string, bias: string | null): Float64Array {

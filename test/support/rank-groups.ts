@@ -67,10 +67,15 @@ export class TestGroups {
   }
 }
 
-/** Rank 0 of a group of three, or of as many as there are heads, or of two stages; closing it ends the others. */
+/**
+ * Rank 0 of a group of three, or of as many as there are heads, or of two stages where ranks can share no layer; closing it ends the
+ * others.
+ */
 export async function openRanks(engine: LoadableEngine, options: ExecutorOptions): Promise<RankedExecutor> {
-  const { numHeads } = engine.plan.attention;
-  const shape = numHeads > 1 ? { tensorParallelSize: Math.min(3, numHeads) } : { pipelineParallelSize: 2 };
+  const { attention, ops } = engine.plan;
+  const { numHeads } = attention;
+  const sharesLayers = numHeads > 1 && !ops.some(({ op }) => op === 'experts');
+  const shape = sharesLayers ? { tensorParallelSize: Math.min(3, numHeads) } : { pipelineParallelSize: 2 };
   const { executor } = await new TestGroups().open(engine, shape, options);
   return executor;
 }

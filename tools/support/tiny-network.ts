@@ -32,6 +32,8 @@ export interface TinyShape {
    * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
    */
   varied: boolean;
+  /** Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. */
+  experts: { count: number; used: number; normalize: boolean } | null;
 }
 
 /** The window of the first layer of a varied network. */
@@ -51,6 +53,7 @@ const DEFAULT_SHAPE: TinyShape = {
   precision: 'f32',
   seed: 1,
   varied: false,
+  experts: null,
 };
 
 /** A random network of Llama's shape with its weights in a folder of its own. */
@@ -158,6 +161,20 @@ function makePlan(shape: TinyShape): NetworkPlan {
       network.addRmsNorm(x, network.linear(attended, o), vector(name('norm3'), hiddenSize), 1e-5);
     } else network.addLinear(x, attended, o);
     const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
+    if (shape.experts !== null) {
+      const { count, used, normalize } = shape.experts;
+      const scores = network.linear(normedAgain, { weight: matrix(name('router'), count, hiddenSize) });
+      const each = (make: (expert: string) => string) =>
+        Array.from({ length: count }, (_, expert) => make(name(`experts.${expert}`)));
+      network.addExperts(x, normedAgain, scores, {
+        gateUp: each((expert) => matrix(`${expert}.gateUp`, 2 * intermediateSize, hiddenSize)),
+        down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
+        used,
+        normalize,
+        activation: shape.activation,
+      });
+      continue;
+    }
     const gated = network.gatedLinear(normedAgain, {
       weight: matrix(name('gateUp'), 2 * intermediateSize, hiddenSize),
       bias: biased(name('gateUp.bias'), 2 * intermediateSize),
@@ -202,8 +219,10 @@ function makeWeights(plan: NetworkPlan, shape: TinyShape) {
 
 /** Rows of a matrix by their precision. */
 function partsOf(name: string, rows: number, { precision }: TinyShape) {
+  if (name.endsWith('router')) return [{ dtype: 'f32' as const, rows }];
   if (precision !== 'mixed') return [{ dtype: precision, rows }];
-  if (!/(qkv|o|down|gateUp)$/.test(name)) return [{ dtype: 'q5_k' as const, rows }];
+  if (!/(qkv|o|down|gateUp)$/.test(name) || /experts\.\d+\.down$/.test(name))
+    return [{ dtype: 'q5_k' as const, rows }];
   const upper = name.endsWith('gateUp') ? rows / 2 : Math.ceil(rows / 3);
   return [
     { dtype: 'q4_k' as const, rows: rows - upper },

@@ -3,6 +3,7 @@ import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import type { UniformPlan } from '../cache-layers.js';
 import { type AttentionFeeds, AttentionGraph } from './attention-graph.js';
 import { blocksPerUnit, TILE_ROWS } from './attention-units.js';
+import { mixture } from './experts-graph.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import type { Variable } from './graph/variable.js';
@@ -294,6 +295,9 @@ export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContex
       values.set(op.output, ops.mul(activate(ops, gate!, op.activation), up!));
       return;
     }
+    case 'experts':
+      values.set(op.output, plus(mixture(op, { ops, weights, plan, value }), op.residual));
+      return;
     case 'softCap':
       values.set(op.value, softCap(ops, value(op.value), op.cap));
       return;

@@ -1,4 +1,5 @@
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import { multipliedWeights } from '../../../network/products.js';
 import { DType, type Graph, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
@@ -29,9 +30,7 @@ export class NetworkWeights {
   /** @param matrixType type of the matrices that products read; float32 or bfloat16 */
   constructor(ops: Ops, plan: NetworkPlan, matrixType: DType) {
     this.#ops = ops;
-    const multiplied = new Set(
-      plan.ops.flatMap((op) => (op.op === 'linear' || op.op === 'gatedLinear' ? [op.weight] : [])),
-    );
+    const multiplied = multipliedWeights(plan);
     let bytes = Number.POSITIVE_INFINITY;
     let filled: Output[] = [];
     const end = () => {

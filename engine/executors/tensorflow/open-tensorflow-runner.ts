@@ -6,6 +6,7 @@ import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
 import type { PoolShape } from './attention-units.js';
+import { mixtureWidths } from './experts-graph.js';
 import { ForwardGraph, hiddenValue, type NetworkParts } from './forward-graph.js';
 import { findGpu, type Gpu } from './gpu.js';
 import { DType, Graph } from './graph/graph.js';
@@ -192,7 +193,11 @@ function memoryOf(engine: UniformEngine, options: ExecutorOptions, weights: Netw
 /** Most bytes that a step takes beside weights and cache: its rows, its units of attention, its logits. */
 function workspaceBytes({ plan }: UniformEngine, options: ExecutorOptions): number {
   const widthOf = (rows: 'tokens' | 'logits') =>
-    Math.max(0, ...plan.values.filter((value) => value.rows === rows).map(({ width }) => width));
+    Math.max(
+      0,
+      ...plan.values.filter((value) => value.rows === rows).map(({ width }) => width),
+      ...plan.ops.flatMap((op) => (op.op === 'experts' ? mixtureWidths(op, plan) : [])),
+    );
   // A gated product is twice as wide as its value, and an op holds its inputs and its output at the same time.
   const perRow = 4 * 2 * widthOf('tokens');
   const perLogitRow = 4 * Math.max(widthOf('logits'), plan.outputWidth);

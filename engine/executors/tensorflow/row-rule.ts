@@ -96,9 +96,14 @@ export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }
  * Number of rows whose values fill whole vectors, in each value to which a function other than a sum or a product is
  * applied: 1 if widths are a multiple of a vector, as in nearly all models.
  */
-function vectorRows({ ops, values }: NetworkPlan): number {
+function vectorRows({ ops, values, weights }: NetworkPlan): number {
   const widths = ops.flatMap((op: PlanOp) => {
     if (op.op === 'softCap') return [values[op.value]!.width];
+    if (op.op === 'experts') {
+      // Shares are exponentials of the scores.
+      const inner = weights.find(({ name }) => name === op.down[0])!.columns;
+      return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [inner])];
+    }
     const isFunction = (op.op === 'linear' || op.op === 'gatedLinear') && op.activation !== 'none';
     return isFunction ? [values[op.output]!.width] : [];
   });

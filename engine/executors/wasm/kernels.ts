@@ -44,6 +44,7 @@ export interface Kernels {
   ): void;
   finishRows(x: number, residual: number, activation: number, count: number, y: number): void;
   gateRows(x: number, rows: number, width: number, activation: number, y: number): void;
+  addShare(x: number, share: number, count: number, y: number): void;
   capRows(x: number, cap: number, count: number): void;
   /** Returns 1 if all values are finite, else 0. */
   allFinite(x: number, count: number): number;

@@ -1,13 +1,14 @@
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import { productsOf } from '../../../network/products.js';
 import type { RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
-import type { PackedMatrix, WasmHeap } from './heap.js';
+import type { WasmHeap } from './heap.js';
 import { productWeights, tableWeights, vectorWeights } from './memory-layout.js';
+import { PackedProducts } from './packed-products.js';
 
 /** An engine's weights in the form that the ops use, all of them f32. */
 export interface WasmWeights {
-  /** The matrix of each product with its bias, by the op's index. */
-  products: Map<number, PackedMatrix>;
+  products: PackedProducts;
   /** Pointers of vectors. */
   vectors: Map<string, number>;
   /** Tables for looking up rows [rows x columns], outside of the heap. */
@@ -51,22 +52,18 @@ function packProducts(
   heap: WasmHeap,
   reader: WeightReader,
   staging: number,
-): Map<number, PackedMatrix> {
+): PackedProducts {
   const weights = new Map(productWeights(plan).map((weight) => [weight.name, weight]));
-  const packed = new Map<string, PackedMatrix>();
-  const products = new Map<number, PackedMatrix>();
-  for (const [index, op] of plan.ops.entries()) {
-    if (op.op !== 'linear' && op.op !== 'gatedLinear') continue;
-    const key = `${op.weight} ${op.bias}`;
-    let matrix = packed.get(key);
-    if (matrix === undefined) {
-      const weight = weights.get(op.weight)!;
+  const products = new PackedProducts();
+  for (const op of plan.ops) {
+    const bias = 'bias' in op ? op.bias : null;
+    for (const { weight: name } of productsOf(op)) {
+      if (products.has(name, bias)) continue;
+      const weight = weights.get(name)!;
       readTurned(weight, reader, heap, staging);
-      if (op.bias !== null) readBias(op.bias, weight, reader, heap, staging);
-      matrix = heap.pack(staging, weight.columns, weight.rows, op.bias !== null);
-      packed.set(key, matrix);
+      if (bias !== null) readBias(bias, weight, reader, heap, staging);
+      products.add(name, bias, heap.pack(staging, weight.columns, weight.rows, bias !== null));
     }
-    products.set(index, matrix);
   }
   return products;
 }

@@ -83,9 +83,19 @@ export interface WorkspaceParts {
   sinkQueries: number;
   scores: number;
   slotsOfRows: number;
+  experts: ExpertParts;
   /** The tables of all sequences. */
   blockTables: number;
   total: number;
+}
+
+/** Bytes for ROWS_AT_ONCE rows of the widest mixture of experts; 0 in a network without one. */
+export interface ExpertParts {
+  /** The rows that go to one expert, side by side. */
+  inputs: number;
+  gated: number;
+  /** Sum of each row over its experts. */
+  sums: number;
 }
 
 export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
@@ -101,13 +111,26 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   // Scores need the size that attentionScratchBytes gives.
   const scores = 4 * rounded(maxSeqLen + 8) + 256;
   const slotsOfRows = rounded(maxNumTokens);
+  const experts = expertParts(plan);
   const window = resolveWindow(options);
   const blockTables = rounded(maxNumSequences * longestTable(maxSeqLen, tokensPerBlock, window));
   const angleTables = 2 * (1 + ropeTables.length) * (hasSinks ? 2 : 1);
   const total =
     slots.reduce((sum, bytes) => sum + bytes, 0) +
-    (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables);
-  return { slots, product, angles, sinkQueries, scores, slotsOfRows, blockTables, total };
+    (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables) +
+    (experts.inputs + experts.gated + experts.sums);
+  return { slots, product, angles, sinkQueries, scores, slotsOfRows, experts, blockTables, total };
+}
+
+function expertParts({ ops, values, weights }: NetworkPlan): ExpertParts {
+  const mixtures = ops.filter((op) => op.op === 'experts');
+  const bytesOf = (widths: number[]) => rounded(ROWS_AT_ONCE * Math.max(0, ...widths));
+  const innerOf = (down: string) => weights.find(({ name }) => name === down)!.columns;
+  return {
+    inputs: bytesOf(mixtures.map(({ input }) => values[input]!.width)),
+    gated: bytesOf(mixtures.map(({ down }) => innerOf(down[0]!))),
+    sums: bytesOf(mixtures.map(({ output }) => values[output]!.width)),
+  };
 }
 
 /** Bytes that a layout takes in the heap. */

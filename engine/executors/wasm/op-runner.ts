@@ -2,6 +2,7 @@ import type { PlanOp } from '../../../network/plan.js';
 import type { PackedBatch } from '../../batch/packed-batch.js';
 import { writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
 import type { AttendedRows } from './attended-rows.js';
+import { ExpertRows } from './expert-rows.js';
 import { ACTIVATIONS } from './kernels.js';
 import { ROWS_AT_ONCE } from './memory-layout.js';
 import type { RunnerParts } from './runner-parts.js';
@@ -12,6 +13,7 @@ type Op<T extends PlanOp['op']> = Extract<PlanOp, { op: T }>;
 export class OpRunner {
   readonly #parts: RunnerParts;
   readonly #attended: AttendedRows;
+  readonly #experts: ExpertRows;
   /** Number of columns of each vector. */
   readonly #vectorWidths: ReadonlyMap<string, number>;
   #seconds: Record<string, number> | null = null;
@@ -22,6 +24,7 @@ export class OpRunner {
   constructor(parts: RunnerParts, attended: AttendedRows) {
     this.#parts = parts;
     this.#attended = attended;
+    this.#experts = new ExpertRows(parts);
     this.#vectorWidths = new Map(parts.plan.weights.map(({ name, columns }) => [name, columns]));
   }
 
@@ -68,10 +71,13 @@ export class OpRunner {
         this.#norm(op, rows);
         break;
       case 'linear':
-        this.#linear(op, index, rows);
+        this.#linear(op, rows);
         break;
       case 'gatedLinear':
-        this.#gatedLinear(op, index, rows);
+        this.#gatedLinear(op, rows);
+        break;
+      case 'experts':
+        this.#experts.run(op, rows);
         break;
       case 'ropeAndCache':
         this.#attended.ropeAndCache(op);
@@ -148,9 +154,9 @@ export class OpRunner {
     }
   }
 
-  #linear(op: Op<'linear'>, index: number, rows: number): void {
+  #linear(op: Op<'linear'>, rows: number): void {
     const { heap, workspace, weights } = this.#parts;
-    const matrix = weights.products.get(index)!;
+    const matrix = weights.products.of(op.weight, op.bias);
     const { inputs, outputs } = matrix;
     const input = this.#at(op.input);
     const output = this.#at(op.output);
@@ -169,9 +175,9 @@ export class OpRunner {
     }
   }
 
-  #gatedLinear(op: Op<'gatedLinear'>, index: number, rows: number): void {
+  #gatedLinear(op: Op<'gatedLinear'>, rows: number): void {
     const { heap, workspace, weights } = this.#parts;
-    const matrix = weights.products.get(index)!;
+    const matrix = weights.products.of(op.weight, op.bias);
     const input = this.#at(op.input);
     const output = this.#at(op.output);
     const width = this.#width(op.output);

@@ -1,7 +1,7 @@
 import { kvBytesPerToken } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { ExecutorOptions } from '../executor.js';
-import { workspaceParts } from './memory-layout.js';
+import { type ExpertParts, workspaceParts } from './memory-layout.js';
 
 /** Pointers to the angles of a table of frequencies, by rows' positions or by their places in the cache. */
 export interface AnglePlaces {
@@ -21,6 +21,8 @@ export interface Workspace {
   sinkQueries: number;
   scores: number;
   slots: number;
+  /** Pointers to the rows of a mixture of experts. */
+  experts: ExpertParts;
   blockTables: number;
   /** Pointer to the pool of each layer. */
   pools: number[];
@@ -45,6 +47,11 @@ export function takeWorkspace(
     sinkQueries: take(parts.sinkQueries),
     scores: take(parts.scores),
     slots: take(parts.slotsOfRows),
+    experts: {
+      inputs: take(parts.experts.inputs),
+      gated: take(parts.experts.gated),
+      sums: take(parts.experts.sums),
+    },
     blockTables: take(parts.blockTables),
     pools: poolsOf(plan, options, pool),
   };

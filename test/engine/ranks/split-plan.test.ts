@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { ExchangeOp, RankPlan } from '../../../engine/ranks/rank-plan.js';
-import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
+import { type GroupShape, RankPlanError, sizeOf } from '../../../engine/ranks/rank-shape.js';
 import { splitPlan } from '../../../engine/ranks/split-plan.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 
@@ -69,6 +69,37 @@ describe('the plans of ranks', () => {
     expect(products.slice(0, 2)).toEqual([false, false]);
     for (const { ops } of plans.slice(2)) expect(ops.at(-1)).toMatchObject({ op: 'exchange', readers: [0] });
     expect(plans[0]!.ops.at(-1)).toMatchObject({ op: 'exchange', readers: [0] });
+  });
+
+  test('mixtures of experts are dealt with their layers', () => {
+    const experts = networks.make({ numLayers: 3, experts: { count: 4, used: 2, normalize: true } });
+    const shape = { tensorParallelSize: 1, pipelineParallelSize: 2 };
+    const plans = [0, 1].map((rank) => splitPlan(experts, shape, rank));
+    const origins = plans.flatMap((one) => one.origins.filter((origin) => origin >= 0));
+    expect(origins.sort((a, b) => a - b)).toEqual(experts.plan.ops.map((_, index) => index));
+    for (const { ops, values, weights, caches } of plans) {
+      const mixtures = ops.filter((op) => op.op === 'experts');
+      expect(mixtures).toHaveLength(caches.length);
+      const names = new Set(weights.map(({ name }) => name));
+      for (const { gateUp, down, input, scores, output, residual } of mixtures) {
+        for (const name of [...gateUp, ...down]) expect(names).toContain(name);
+        expect([input, scores, output].map((value) => values[value]!.width)).toEqual([48, 4, 48]);
+        expect(residual).toBe(output);
+      }
+    }
+    // Each matrix of an expert lies in one rank.
+    const matrices = plans.flatMap(({ weights }) => weights.filter(({ name }) => name.includes('.experts.')));
+    expect(new Set(matrices.map(({ name }) => name)).size).toBe(matrices.length);
+    expect(matrices).toHaveLength(3 * 4 * 2);
+  });
+
+  test('mixtures of experts are refused where ranks would share them', () => {
+    const experts = networks.make({ experts: { count: 4, used: 2, normalize: true } });
+    const split = () => splitPlan(experts, { tensorParallelSize: 2, pipelineParallelSize: 1 }, 0);
+    expect(split).toThrow(RankPlanError);
+    expect(split).toThrow(
+      'This model has mixtures of experts, whose layers ranks cannot share: tensorParallelSize must be 1, but it is 2; pipelineParallelSize deals whole layers.',
+    );
   });
 
   test('what cannot be parted is refused', () => {

@@ -43,6 +43,20 @@ describe('stages', () => {
     expect(layersOf(stored(layers, { output: head * 1000 }), stages)).toEqual(dealt);
   });
 
+  test('layers count all of their experts', () => {
+    const { plan, tensors } = networks.make({
+      numLayers: 4,
+      experts: { count: 6, used: 1, normalize: true },
+    });
+    const widened = tensors.map((one) => ({
+      ...one,
+      byteLength: one.name.startsWith('layers.0.experts.') ? 1000 : 100,
+    }));
+    // 12 matrices of 1000 in the first layer; 12 of 100 in each of the others.
+    expect(layersOf({ plan, tensors: widened }, 2)).toEqual([1, 3]);
+    expect(layersOf({ plan, tensors }, 2)).toEqual([2, 2]);
+  });
+
   test('where ranks share a stage the last one has the output layer', () => {
     const engine = stored(30, { output: 8000 });
     expect(layersOf(engine, 2, 2)).toEqual([19, 11]);

@@ -168,7 +168,7 @@ function splitTable(opened: readonly Opened[]): string {
   const rows = opened.flatMap(({ candidate, measured: { split } }) => {
     if (split === null) return [];
     const { all, sample, kinds, transfer, overhead } = split;
-    const products = (kinds.linear ?? 0) + (kinds.gatedLinear ?? 0);
+    const products = (kinds.linear ?? 0) + (kinds.gatedLinear ?? 0) + (kinds.experts ?? 0);
     const attention = (kinds.attention ?? 0) + (kinds.ropeAndCache ?? 0);
     const rest = all - (sample ?? 0) - products - attention;
     const parts = products > 0 ? [products, attention, rest] : [null, null, null];

@@ -9,7 +9,14 @@ import { planNetwork } from '../../../models/architectures/index.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import { modelShapeOf } from '../../compare/shape/model-shapes.js';
 
-const { name: _, architecture, ropeTheta, isTied, experts: __, ...sizes } = modelShapeOf('llama-135m');
+const {
+  name: _name,
+  architecture,
+  ropeTheta,
+  isTied,
+  experts: _experts,
+  ...sizes
+} = modelShapeOf('llama-135m');
 
 /** The dimensions of SmolLM2-135M. */
 export const CONFIG: ModelConfig = {

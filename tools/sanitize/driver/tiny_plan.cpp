@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kHidden = 48, kInner = 80, kLayers = 2, kHeads = 4, kKvHeads = 2, kHeadDim = 16;
+constexpr int32_t kHidden = 48, kInner = 80, kLayers = 2, kHeads = 4, kKvHeads = 2, kHeadDim = 16, kExperts = 5;
 
 // Values take slots in turn as network/slot-assignment.ts would: x, what is made from it, and what is made from that.
 class PlanWriter {
@@ -46,6 +46,7 @@ class PlanWriter {
     plan_.ops.push_back({.kind = OpKind::kAttention, .input = qkv, .output = attended, .layer = layer, .scale = 0.25f});
     add(x, attended);
     const int32_t again = norm(x, RowKind::kTokens);
+    if (layer == kLayers - 1) return addExperts(x, again);
     const int32_t gated = value(RowKind::kTokens, kInner);
     const int32_t gateUp = weight("", true, 2 * kInner, kHidden);
     plan_.ops.push_back({.kind = OpKind::kGatedLinear,
@@ -54,6 +55,18 @@ class PlanWriter {
                          .weight = gateUp,
                          .activation = Activation::kSilu});
     add(x, gated);
+  }
+
+  // x += the mixture of the experts of h.
+  void addExperts(int32_t x, int32_t h) {
+    PlanOp op{.kind = OpKind::kExperts, .input = h, .output = x, .residual = x, .used = 2, .normalize = true};
+    op.activation = Activation::kSilu;
+    op.scores = linear(h, kExperts, -1);
+    for (int32_t expert = 0; expert < kExperts; ++expert) {
+      op.gateUps.push_back(weight("", true, 2 * kInner, kHidden));
+      op.downs.push_back(weight("", true, kHidden, kInner));
+    }
+    plan_.ops.push_back(op);
   }
 
   int32_t value(RowKind rows, int32_t width) {

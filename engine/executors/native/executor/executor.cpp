@@ -26,7 +26,7 @@ KvLayer layerShape(const ExecutorConfig& config) {
 size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
   size_t bytes = 0;
   for (const PlanOp& op : config.plan.ops) {
-    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
+    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;  // experts have memory of their own
     const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
     const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
     for (const DType dtype : weights.dtypes(op.weight))
@@ -81,6 +81,11 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.rounded = take(roundedFloats(config, kernels, weights));
   layout.up = take(upFloats(config));
+  const ExpertFloats experts = expertFloats(config, kernels, weights);
+  layout.expertPairs = take(experts.pairs);
+  layout.expertInner = take(experts.inner);
+  layout.expertUp = take(experts.up);
+  layout.expertSums = take(experts.sums);
   layout.freshBlocks =
       take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   if (needsSinkQueries(config)) {
@@ -130,9 +135,14 @@ Executor::Executor(ExecutorConfig config)
       schedule_(config_),
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
-    const bool packs = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
-    packedOfOp_.push_back(packs ? weights_.packedFor(op) : std::vector<PackedPart>());
+    const std::vector<OpProduct> products = productsOf(op);
+    packedOfOp_.push_back(products.size() == 1 ? weights_.packedFor(products[0]) : std::vector<PackedPart>());
+    expertsOfOp_.emplace_back();
+    for (size_t i = 0; op.kind == OpKind::kExperts && i < products.size(); i += 2)
+      expertsOfOp_.back().push_back({weights_.packedFor(products[i]), weights_.packedFor(products[i + 1])});
   }
+  for (const std::vector<ExpertWeights>& experts : expertsOfOp_)
+    if (experts.size() > expertOffset_.size()) expertOffset_.resize(experts.size());
   const std::vector<PlanOp>& ops = config_.plan.ops;
   // A rank of an early stage, which selects no rows, may get the rows of logits of another.
   const auto select = std::find_if(ops.begin(), ops.end(), [&](const PlanOp& op) {
@@ -202,6 +212,10 @@ void Executor::takeWorkspace() {
   sharedPartials_ = base + layout.sharedPartials;
   rounded_ = base + layout.rounded;
   up_ = base + layout.up;
+  expertPairs_ = base + layout.expertPairs;
+  expertInner_ = base + layout.expertInner;
+  expertUp_ = base + layout.expertUp;
+  expertSums_ = base + layout.expertSums;
   if (needsSinkQueries(config_)) {
     sinkAngles_ = base + layout.sinkAngles;
     sinkQueries_ = base + layout.sinkQueries;

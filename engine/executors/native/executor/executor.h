@@ -11,6 +11,7 @@
 #include "executor/attention_schedule.h"
 #include "executor/batch.h"
 #include "executor/compute_turns.h"
+#include "executor/expert_rows.h"
 #include "executor/fresh_chunks.h"
 #include "executor/memory.h"
 #include "executor/packed_weights.h"
@@ -27,7 +28,7 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, rounded, up, freshBlocks, sinkAngles, sinkQueries;
+  size_t ropeAngles, threadScratch, sharedPartials, rounded, up, expertPairs, expertInner, expertUp, expertSums, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
   size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
@@ -138,6 +139,14 @@ class Executor {
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
   void runMixedGatedLinear(const PlanOp& op, const BatchView& batch);
+  void runExperts(const PlanOp& op, const BatchView& batch);
+  void runExpertPass(const PlanOp& op, int64_t begin, int64_t rows);
+  template <typename RowOf>
+  bool runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf);
+  size_t pairBytes(DType dtype, int32_t rows, int32_t k) const;
+  void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
+                      const ExpertTask& task);
+  void multiplyByUp(int32_t inner);
   // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
   // that.
   template <typename Function>
@@ -174,6 +183,9 @@ class Executor {
   ThreadPool pool_;
   PackedWeights weights_;
   std::vector<std::vector<PackedPart>> packedOfOp_;  // by op, none for ops without packed weights
+  std::vector<std::vector<ExpertWeights>> expertsOfOp_;  // by op, none for ops without experts
+  ExpertRows expertRows_;                                // of the running op
+  std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
   std::shared_ptr<Mapping> workspace_;
@@ -185,6 +197,11 @@ class Executor {
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
   float* up_ = nullptr;              // the up half of a gated product in two formats
+  // Of one pass over the rows of an op with experts, each pair of a row and an expert with a place of its own.
+  float* expertPairs_ = nullptr;  // inputs of the running product, as its kernels take them
+  float* expertInner_ = nullptr;  // [pairs][inner]
+  float* expertUp_ = nullptr;     // the same, for the up half in another format than the gate
+  float* expertSums_ = nullptr;   // [pairs][width of the output]
   uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t queryScratchFloats_ = 0;

@@ -77,7 +77,8 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"normalize", OpKind::kNormalize},
                                                    {"rmsNormHeads", OpKind::kRmsNormHeads},
                                                    {"softCap", OpKind::kSoftCap},
-                                                   {"exchange", OpKind::kExchange}};
+                                                   {"exchange", OpKind::kExchange},
+                                                   {"experts", OpKind::kExperts}};
 
 // Well above what any machine has: the bits of a mask are taken for as many.
 constexpr double kMostProcessors = 65536;
@@ -162,8 +163,20 @@ class PlanReader {
     }
   }
 
-  int32_t weightIndex(const Napi::Object& item, const char* field) const {
-    const std::string name = text(item, field);
+  int32_t weightIndex(const Napi::Object& item, const char* field) const { return indexOf(text(item, field), field); }
+
+  std::vector<int32_t> weightIndices(const Napi::Object& item, const char* field) const {
+    const Napi::Array names = array(item, field);
+    std::vector<int32_t> indices;
+    for (uint32_t i = 0; i < names.Length(); ++i) {
+      const Napi::Value name = names.Get(i);
+      if (!name.IsString()) throw std::runtime_error(std::string(field) + " must be a list of names.");
+      indices.push_back(indexOf(name.As<Napi::String>().Utf8Value(), field));
+    }
+    return indices;
+  }
+
+  int32_t indexOf(const std::string& name, const char* field) const {
     const auto found = byName_.find(name);
     if (found == byName_.end())
       throw std::runtime_error(std::string(field) + " names " + name + ", which the plan's weights do not list.");
@@ -209,6 +222,7 @@ class PlanReader {
       case OpKind::kMeanPool:
       case OpKind::kNormalize: readInOut(item, op); break;
       case OpKind::kExchange: readExchange(item, op); break;
+      case OpKind::kExperts: readExperts(item, op); break;
     }
     return op;
   }
@@ -253,6 +267,17 @@ class PlanReader {
     readColumns(item, op);
     if (!property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");
     if (op.kind == OpKind::kLinear && !property(item, "residual").IsNull()) op.residual = integer(item, "residual");
+  }
+
+  void readExperts(const Napi::Object& item, PlanOp& op) const {
+    readInOut(item, op);
+    op.scores = integer(item, "scores");
+    op.gateUps = weightIndices(item, "gateUp");
+    op.downs = weightIndices(item, "down");
+    op.used = integer(item, "used");
+    op.normalize = property(item, "normalize").ToBoolean();
+    op.activation = oneOf(item, "activation", kActivations);
+    if (!property(item, "residual").IsNull()) op.residual = integer(item, "residual");
   }
 
   static void readAttention(const Napi::Object& item, PlanOp& op) {

@@ -66,6 +66,9 @@ size_t checkedProduct(size_t a, size_t b, const char* what);
 
 constexpr int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr size_t kPage = 4096;  // bytes
+// Bytes of a line of the processor's caches.
+constexpr size_t kLineBytes = 64;
+
 constexpr size_t roundUp(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace skein

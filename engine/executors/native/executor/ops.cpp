@@ -139,6 +139,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kMeanPool: return runMeanPool(op, batch);
     case OpKind::kNormalize: return runNormalize(op, batch);
     case OpKind::kExchange: return runExchange(op, batch);
+    case OpKind::kExperts: return runExperts(op, batch);
   }
 }
 

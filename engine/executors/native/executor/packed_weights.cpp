@@ -123,8 +123,7 @@ void checkJobs(const WeightTensor& tensor, const std::string& name) {
 // True if a step reads the weight itself, and not only its panels.
 bool isReadByRows(const NetworkPlan& plan, int32_t weight) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const PlanOp& op) {
-    const bool isProduct = op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear;
-    return op.bias == weight || (op.weight == weight && !isProduct);
+    return op.bias == weight || (op.weight == weight && productsOf(op).empty());
   });
 }
 
@@ -176,12 +175,13 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
 
 void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
 
-std::vector<PackedPart> PackedWeights::packedFor(const PlanOp& op) const {
-  const int32_t weight = op.weight;
-  const bool gated = op.kind == OpKind::kGatedLinear && parts_[static_cast<size_t>(weight)].size() == 1;
+std::vector<PackedPart> PackedWeights::packedFor(const OpProduct& product) const {
+  const int32_t weight = product.weight;
+  const bool gated = isGated(product);
   std::vector<PackedPart> parts;
-  for (const Entry& entry : entries_) {
-    if (entry.weight != weight || entry.gated != gated) continue;
+  for (size_t i = static_cast<size_t>(firstEntry_[static_cast<size_t>(weight)][gated]); i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.weight != weight || entry.gated != gated) break;
     const DType type = tensor(weight, entry.part).dtype;
     parts.push_back({packed_.data() + entry.offset, type, entry.firstColumn, entry.n, entry.firstPanel});
   }
@@ -223,26 +223,28 @@ void PackedWeights::copyVectors(const ExecutorConfig& config) {
 
 void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kernels) {
   packedBytes_ = kPage;
-  for (const PlanOp& op : config.plan.ops) {
-    if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;
-    const std::vector<WeightPart>& parts = parts_[static_cast<size_t>(op.weight)];
-    const bool gated = op.kind == OpKind::kGatedLinear && parts.size() == 1;
-    bool known = false;
-    for (const Entry& entry : entries_) known = known || (entry.weight == op.weight && entry.gated == gated);
-    if (known) continue;
-    int32_t column = 0, panel = 0;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const int32_t n = gated ? parts[i].rows / 2 : parts[i].rows;
-      if (n == 0 && parts.size() > 1) continue;
-      const WeightTensor& stored = tensor(op.weight, i);
-      const int32_t k = static_cast<int32_t>(stored.columns);
-      const size_t bytes =
-          gated ? kernels.packedGatedBytes(stored.dtype, n, k) : kernels.packedBytes(stored.dtype, n, k);
-      entries_.push_back({op.weight, gated, n, k, packedBytes_, bytes, i, column, panel});
-      packedBytes_ += roundUp(bytes, kPage);
-      column += n;
-      panel += (n + kernels.panelWidth - 1) / kernels.panelWidth;
-    }
+  firstEntry_.assign(config.plan.weights.size(), {-1, -1});
+  for (const PlanOp& op : config.plan.ops)
+    for (const OpProduct& product : productsOf(op)) layOutProduct(product, kernels);
+}
+
+void PackedWeights::layOutProduct(const OpProduct& product, const KernelTable& kernels) {
+  const size_t weight = static_cast<size_t>(product.weight);
+  const std::vector<WeightPart>& parts = parts_[weight];
+  const bool gated = isGated(product);
+  if (firstEntry_[weight][gated] >= 0) return;
+  firstEntry_[weight][gated] = static_cast<int32_t>(entries_.size());
+  int32_t column = 0, panel = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int32_t n = gated ? parts[i].rows / 2 : parts[i].rows;
+    if (n == 0 && parts.size() > 1) continue;
+    const WeightTensor& stored = tensor(product.weight, i);
+    const int32_t k = static_cast<int32_t>(stored.columns);
+    const size_t bytes = gated ? kernels.packedGatedBytes(stored.dtype, n, k) : kernels.packedBytes(stored.dtype, n, k);
+    entries_.push_back({product.weight, gated, n, k, packedBytes_, bytes, i, column, panel});
+    packedBytes_ += roundUp(bytes, kPage);
+    column += n;
+    panel += (n + kernels.panelWidth - 1) / kernels.panelWidth;
   }
 }
 

@@ -9,6 +9,7 @@
 // bytes themselves. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
 // processes may do so at once and a reader never sees half a file.
 #pragma once
+#include <array>
 #include <vector>
 
 #include "convert/source-rows.h"
@@ -50,7 +51,7 @@ class PackedWeights {
   DType dtype(int32_t weight) const { return tensor(weight).dtype; }
   // The weight of a product of the plan, in one part for each format: packed for gatedGemm where a gated product has one part, else
   // for gemm.
-  std::vector<PackedPart> packedFor(const PlanOp& op) const;
+  std::vector<PackedPart> packedFor(const OpProduct& product) const;
   // Formats in which a weight is stored.
   std::vector<DType> dtypes(int32_t weight) const;
   // Makes the system provide the pages of the packed weights.
@@ -69,6 +70,10 @@ class PackedWeights {
     int32_t firstColumn, firstPanel;
   };
 
+  // True if the product's weight is packed for gatedGemm.
+  bool isGated(const OpProduct& product) const {
+    return product.gated && parts_[static_cast<size_t>(product.weight)].size() == 1;
+  }
   const WeightPart& part(int32_t weight, size_t index) const { return parts_[static_cast<size_t>(weight)][index]; }
   const WeightTensor& tensor(int32_t weight, size_t index = 0) const { return tensors_[part(weight, index).tensor]; }
   const uint8_t* tensorData(int32_t weight, size_t index = 0) const {
@@ -77,6 +82,7 @@ class PackedWeights {
   void checkTensors(const ExecutorConfig& config) const;
   void copyVectors(const ExecutorConfig& config);
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
+  void layOutProduct(const OpProduct& product, const KernelTable& kernels);
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   // Opens the checkpoint's file for the matrices that lie in it.
@@ -97,6 +103,8 @@ class PackedWeights {
   std::vector<std::vector<WeightPart>> parts_;  // by weight index of the plan
   std::vector<std::vector<uint8_t>> ownParts_;  // by weight index: a rank's part of a vector; else empty
   std::vector<Entry> entries_;
+  // By weight, twice: where its entries for gemm begin, and those for gatedGemm; -1: there are none.
+  std::vector<std::array<int32_t, 2>> firstEntry_;
   // By tensor, while matrices are packed; null: it lies in weights.bin.
   std::vector<std::shared_ptr<const SourceRows>> sources_;
   std::vector<PackedSum> sums_;

@@ -62,9 +62,10 @@ enum class OpKind : int32_t {
   kSelectRows,
   kMeanPool,
   kNormalize,
-  kExchange
+  kExchange,
+  kExperts
 };
-constexpr int32_t kOpKinds = 14;
+constexpr int32_t kOpKinds = 15;
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
@@ -72,6 +73,12 @@ const char* opName(OpKind kind);
 // Columns of a value that one rank computes.
 struct ExchangePart {
   int32_t rank, first, count;
+};
+
+// A matrix that an op multiplies by: an index into weights. gated: it stacks a gate over what the gate is multiplied with.
+struct OpProduct {
+  int32_t weight;
+  bool gated;
 };
 
 // Fields that an op does not use are -1 (indices) or 0.
@@ -93,6 +100,11 @@ struct PlanOp {
   int32_t channel = 0;
   std::vector<ExchangePart> parts = {};
   std::vector<int32_t> readers = {};
+  // Of kExperts: the value with each row's scores, the matrices of each expert, and how a row is shared out among them.
+  int32_t scores = -1;
+  std::vector<int32_t> gateUps = {}, downs = {};
+  int32_t used = 0;
+  bool normalize = false;
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   float epsilon = 0;
@@ -171,6 +183,12 @@ struct ExecutorConfig {
   // Number of entries in a sequence's table once it holds `tokens` tokens.
   int64_t tableEntries(int64_t tokens) const;
 };
+
+// The products of an op: none for one that multiplies by no matrix, two for each expert.
+std::vector<OpProduct> productsOf(const PlanOp& op);
+
+// Most experts of an op, and most that a row goes to.
+constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024;
 
 // Most slots for adapters, and the highest rank of an adapter.
 constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;

@@ -24,6 +24,7 @@ const char* opName(OpKind kind) {
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
     case OpKind::kExchange: return "exchange";
+    case OpKind::kExperts: return "experts";
   }
   return "unknown";
 }
@@ -143,8 +144,8 @@ class PlanChecker {
     }
   }
 
-  void checkMatrix(const PlanOp& op, int64_t rows, int64_t columns) const {
-    const PlanWeight& w = weight(op.weight);
+  void checkMatrix(int32_t index, int64_t rows, int64_t columns) const {
+    const PlanWeight& w = weight(index);
     if (!w.matrix || w.rows != rows || w.columns != columns) {
       fail("weight " + w.name + " must be a matrix [" + std::to_string(rows) + " x " + std::to_string(columns) +
            "], but it is a " + (w.matrix ? "matrix" : "vector") + " [" + std::to_string(w.rows) + " x " +
@@ -185,11 +186,35 @@ class PlanChecker {
     const int64_t stacked = op.kind == OpKind::kGatedLinear ? 2 : 1;
     const int64_t columns = plan_.ranks == 1 ? width : weight(op.weight).rows / stacked;
     const int64_t rows = stacked * columns;
-    checkMatrix(op, rows, value(op.input).width);
+    checkMatrix(op.weight, rows, value(op.input).width);
     checkColumns(op, columns);
     if (op.bias >= 0) checkVector(op.bias, rows, "bias");
     checkResidual(op);
     writes(op.output, value(op.input).rows, width, "output");
+  }
+
+  void checkExperts(const PlanOp& op) {
+    reads(op.input, "input");
+    reads(op.scores, "scores");
+    separate(op.input, op.output);
+    separate(op.scores, op.output);
+    const int64_t experts = static_cast<int64_t>(op.gateUps.size());
+    const PlanValue &input = value(op.input), &scores = value(op.scores), &output = value(op.output);
+    if (experts < 1 || experts > kMostExperts || op.downs.size() != op.gateUps.size())
+      fail("has " + std::to_string(experts) + " gates and " + std::to_string(op.downs.size()) +
+           " ways down, but there must be as many of each, 1 to " + std::to_string(kMostExperts));
+    if (scores.rows != input.rows || scores.width != experts)
+      fail("scores must have a column for each of the " + std::to_string(experts) + " experts, but value " +
+           std::to_string(op.scores) + " is " + shape(op.scores));
+    if (op.used < 1 || op.used > std::min<int64_t>(experts, kMostUsedExperts))
+      fail("used must be between 1 and " + std::to_string(std::min<int64_t>(experts, kMostUsedExperts)) + ", but it is " + std::to_string(op.used));
+    const int64_t inner = weight(op.downs[0]).columns;
+    for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
+      checkMatrix(op.gateUps[expert], 2 * inner, input.width);
+      checkMatrix(op.downs[expert], output.width, inner);
+    }
+    checkResidual(op);
+    writes(op.output, input.rows, output.width, "output");
   }
 
   // A rank's part of an op changes some columns of its output, which others complete.
@@ -276,12 +301,12 @@ class PlanChecker {
     switch (op.kind) {
       case OpKind::kEmbedding:
         checkIndex(op.output, "output");
-        checkMatrix(op, plan_.vocabSize, value(op.output).width);
+        checkMatrix(op.weight, plan_.vocabSize, value(op.output).width);
         if (!std::isfinite(op.scale)) fail("scale must be a finite number");
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kAddEmbedding:
         reads(op.output, "output");
-        checkMatrix(op, weight(op.weight).rows, value(op.output).width);
+        checkMatrix(op.weight, weight(op.weight).rows, value(op.output).width);
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kRmsNorm:
       case OpKind::kLayerNorm:
@@ -333,6 +358,7 @@ class PlanChecker {
         selected_ = true;  // from here on every op can run again for other rows
         return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
       case OpKind::kExchange: return checkExchange(op);
+      case OpKind::kExperts: return checkExperts(op);
     }
     fail("is not an op that this executor knows");
   }

@@ -31,18 +31,33 @@ WeightPart partOf(const PlanWeight& weight, size_t index, const WeightTensor& te
   return part;
 }
 
-// True if an op cannot take the weight in its parts: a plain product takes any, a gated one takes gate and up.
+// True if an op cannot take the weight in its parts: a plain product takes any but an expert's, a gated one takes gate and up.
 bool needsOnePiece(const NetworkPlan& plan, int32_t index) {
   const std::vector<WeightPart>& parts = plan.weights[static_cast<size_t>(index)].parts;
   const bool areHalves = parts.size() == 2 && parts[0].rows == parts[1].rows;
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const PlanOp& op) {
     if (op.bias == index) return true;
-    if (op.weight != index || op.kind == OpKind::kLinear) return false;
-    return op.kind != OpKind::kGatedLinear || !areHalves;
+    const std::vector<OpProduct> products = productsOf(op);
+    if (products.empty()) return op.weight == index;
+    return std::any_of(products.begin(), products.end(), [&](const OpProduct& product) {
+      return product.weight == index && (product.gated ? !areHalves : op.kind == OpKind::kExperts);
+    });
   });
 }
 
 }  // namespace
+
+std::vector<OpProduct> productsOf(const PlanOp& op) {
+  if (op.kind == OpKind::kLinear || op.kind == OpKind::kGatedLinear)
+    return {{op.weight, op.kind == OpKind::kGatedLinear}};
+  std::vector<OpProduct> products;
+  if (op.kind != OpKind::kExperts) return products;
+  for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
+    products.push_back({op.gateUps[expert], true});
+    products.push_back({op.downs[expert], false});
+  }
+  return products;
+}
 
 void findParts(ExecutorConfig& config) {
   std::unordered_map<std::string, std::vector<size_t>> byName;

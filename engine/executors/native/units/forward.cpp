@@ -3,6 +3,8 @@
 #include "executor/attention_op.cpp"
 #include "executor/attention_schedule.cpp"
 #include "executor/executor.cpp"
+#include "executor/expert_rows.cpp"
+#include "executor/experts_op.cpp"
 #include "executor/fresh_chunks.cpp"
 #include "executor/ops.cpp"
 #include "executor/shared_prefixes.cpp"

@@ -143,6 +143,19 @@ export class Ops {
     return this.graph.node('ArgMax', { inputs: [x, this.int(axis)], attributes });
   }
 
+  /** Columns of the `count` greatest values of each row [r, n], the lesser column first among equals: [r, count]. No value is NaN. */
+  topColumns(x: Output, count: number): Output {
+    const attributes = { sorted: { bool: true }, T: { type: DType.float } };
+    return output(this.graph.node('TopKV2', { inputs: [x, this.int(count)], attributes }), 1);
+  }
+
+  /** 1 in the columns that each row names [r, count], 0 in the others: [r, width]. No row names a column twice. */
+  marks(columns: Output, width: number): Output {
+    const inputs = [columns, this.int(width), this.float(1), this.float(0)];
+    const attributes = { axis: { int: 2 }, T: { type: DType.float }, TI: { type: DType.int32 } };
+    return this.sum(this.graph.node('OneHot', { inputs, attributes }), 1);
+  }
+
   cumsum(x: Output, axis: number, type: DType): Output {
     const attributes = {
       T: { type },
@@ -163,6 +176,11 @@ export class Ops {
   group(after: readonly Output[], name: string): Output {
     const attributes = { T: { type: DType.int32 } };
     return this.graph.node('Identity', { inputs: [this.int(0)], attributes, after }, name);
+  }
+
+  /** x, but not before these have been computed. */
+  behind(x: Output, after: readonly Output[]): Output {
+    return this.graph.node('Identity', { inputs: [x], attributes: { T: { type: DType.float } }, after });
   }
 
   identity(x: Output, type: DType, name: string, after: readonly Output[] = []): Output {

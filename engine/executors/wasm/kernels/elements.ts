@@ -32,6 +32,18 @@ export function gateRows(x: usize, rows: i32, width: i32, activation: i32, y: us
   }
 }
 
+/** y += share * x, `count` values. */
+export function addShare(x: usize, share: f32, count: i32, y: usize): void {
+  const bytes = (<usize>count) << 2;
+  const whole = (<usize>(count & ~3)) << 2;
+  const factor = f32x4.splat(share);
+  let i: usize = 0;
+  for (; i < whole; i += 16) {
+    v128.store(y + i, f32x4.add(v128.load(y + i), f32x4.mul(factor, v128.load(x + i))));
+  }
+  for (; i < bytes; i += 4) storeOne(y + i, f32x4.add(one(y + i), f32x4.mul(factor, one(x + i))));
+}
+
 /** x = cap * tanh(x / cap), `count` values. */
 export function capRows(x: usize, cap: f32, count: i32): void {
   const end = x + ((<usize>count) << 2);

@@ -45,6 +45,21 @@ describe('rows of a step', () => {
     expect(rule('avx2', 6, 24, 67).most).toBe(48);
   });
 
+  it('fill whole vectors where there are other numbers of experts, or widths inside of them', () => {
+    const mixture = (count: number, inner: number, activation = 'silu') => {
+      const plan = {
+        ops: [{ op: 'experts', input: 0, scores: 1, output: 0, down: ['d'], activation }],
+        values: [{ width: 64 }, { width: count }],
+        weights: [{ name: 'd', kind: 'matrix', rows: 64, columns: inner }],
+      };
+      return rowRuleOf(plan as unknown as NetworkPlan, 'avx512', 2).multiple;
+    };
+    expect([mixture(64, 32), mixture(8, 32), mixture(6, 32), mixture(64, 24), mixture(6, 40)]).toEqual([
+      1, 2, 8, 2, 8,
+    ]);
+    expect(mixture(64, 24, 'none')).toBe(1);
+  });
+
   it('are as they come where nobody asks for their bits', () => {
     expect(filled([1, 5, 1000], rule('any', 2, 24, 67))).toEqual([4, 5, 1000]);
   });

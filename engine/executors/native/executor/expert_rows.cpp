@@ -1,0 +1,137 @@
+#include "executor/expert_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "executor/memory.h"
+
+namespace skein {
+namespace {
+
+// True if the row goes to expert a rather than to b.
+bool isBetter(const float* scores, int32_t a, int32_t b) {
+  const float first = scores[a], second = scores[b];
+  if (std::isnan(first) != std::isnan(second)) return std::isnan(second);
+  if (!std::isnan(first) && first != second) return first > second;
+  return a < b;
+}
+
+// Up to so many experts of a row are found by insertion.
+constexpr int32_t kFewExperts = 16;
+
+// The `used` best of the experts, best first.
+void chooseFew(const float* scores, int32_t experts, int32_t used, int32_t* chosen) {
+  int32_t count = 0;
+  for (int32_t expert = 0; expert < experts; ++expert) {
+    if (count == used && !isBetter(scores, expert, chosen[count - 1])) continue;
+    int32_t place = count < used ? count++ : count - 1;
+    for (; place > 0 && isBetter(scores, expert, chosen[place - 1]); --place) chosen[place] = chosen[place - 1];
+    chosen[place] = expert;
+  }
+}
+
+void chooseMany(const float* scores, int32_t experts, int32_t used, int32_t* chosen) {
+  std::array<int32_t, kMostExperts> all;
+  for (int32_t expert = 0; expert < experts; ++expert) all[static_cast<size_t>(expert)] = expert;
+  const auto better = [&](int32_t a, int32_t b) { return isBetter(scores, a, b); };
+  std::nth_element(all.begin(), all.begin() + (used - 1), all.begin() + experts, better);
+  std::copy(all.begin(), all.begin() + used, chosen);
+}
+
+}  // namespace
+
+void ExpertRows::begin(const PlanOp& op, int32_t rows) {
+  experts_ = static_cast<int32_t>(op.gateUps.size());
+  used_ = op.used;
+  rows_ = rows;
+  normalize_ = op.normalize;
+  const size_t pairs = static_cast<size_t>(rows) * static_cast<size_t>(used_);
+  for (std::vector<int32_t>* list : {&chosen_, &pairOf_, &rowOfPair_, &expertOfPair_})
+    if (list->size() < pairs) list->resize(pairs);
+  if (shares_.size() < pairs) shares_.resize(pairs);
+}
+
+void ExpertRows::route(int32_t row, const float* scores) {
+  int32_t* chosen = chosen_.data() + size_t(row) * size_t(used_);
+  float* shares = shares_.data() + size_t(row) * size_t(used_);
+  if (used_ <= kFewExperts) chooseFew(scores, experts_, used_, chosen);
+  else chooseMany(scores, experts_, used_, chosen);
+  std::sort(chosen, chosen + used_);
+  double maximum = scores[chosen[0]];
+  for (int32_t i = 1; i < used_; ++i) maximum = std::max(maximum, double(scores[chosen[i]]));
+  double sum = 0;
+  const auto weight = [&](int32_t expert) { return std::exp(double(scores[expert]) - maximum); };
+  if (normalize_)
+    for (int32_t i = 0; i < used_; ++i) sum += weight(chosen[i]);
+  else
+    for (int32_t expert = 0; expert < experts_; ++expert) sum += weight(expert);
+  for (int32_t i = 0; i < used_; ++i) shares[i] = static_cast<float>(weight(chosen[i]) / sum);
+}
+
+void ExpertRows::sort() {
+  firstPair_.assign(static_cast<size_t>(experts_) + 1, 0);
+  const size_t pairs = static_cast<size_t>(this->pairs());
+  for (size_t i = 0; i < pairs; ++i) ++firstPair_[static_cast<size_t>(chosen_[i]) + 1];
+  for (size_t expert = 0; expert < static_cast<size_t>(experts_); ++expert)
+    firstPair_[expert + 1] += firstPair_[expert];
+  next_.assign(firstPair_.begin(), firstPair_.end() - 1);
+  for (size_t i = 0; i < pairs; ++i) {
+    const size_t pair = static_cast<size_t>(next_[static_cast<size_t>(chosen_[i])]++);
+    pairOf_[i] = static_cast<int32_t>(pair);
+    rowOfPair_[pair] = static_cast<int32_t>(i / static_cast<size_t>(used_));
+    expertOfPair_[pair] = chosen_[i];
+  }
+}
+
+const std::vector<ExpertTask>& ExpertRows::cut(int32_t panels, int32_t wanted, int32_t blockRows) {
+  tasks_.clear();
+  for (int32_t expert = 0; expert < experts_; ++expert) {
+    const int32_t rows = rowsOf(expert);
+    if (rows == 0) continue;
+    const int64_t share = (int64_t(wanted) * rows + pairs() - 1) / pairs();
+    const int32_t ranges = static_cast<int32_t>(std::clamp<int64_t>(share, 1, panels));
+    for (int32_t begin = 0; begin < rows; begin += blockRows) {
+      for (int32_t range = 0; range < ranges; ++range) {
+        tasks_.push_back({expert, begin, std::min(rows, begin + blockRows),
+                          static_cast<int32_t>(int64_t(range) * panels / ranges),
+                          static_cast<int32_t>(int64_t(range + 1) * panels / ranges)});
+      }
+    }
+  }
+  return tasks_;
+}
+
+ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
+  ExpertFloats most{};
+  // Bytes of one pair as a product takes it: those of pairs of one expert lie close, and each expert's begin at a cache line.
+  const auto bytesOfPair = [&](int32_t weight, int32_t k) {
+    size_t bytes = 0;
+    for (const DType dtype : weights.dtypes(weight)) {
+      const size_t rounded = kernels.roundedBytes(dtype, 1, k);
+      bytes = std::max(bytes, rounded > 0 ? rounded : static_cast<size_t>(k) * sizeof(float));
+    }
+    return roundUp(bytes, kLineBytes) + kLineBytes;
+  };
+  for (const PlanOp& op : config.plan.ops) {
+    if (op.kind != OpKind::kExperts) continue;
+    const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
+    const PlanValue& output = config.plan.values[static_cast<size_t>(op.output)];
+    const int32_t inner = config.plan.weights[static_cast<size_t>(op.downs[0])].columns;
+    const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    const size_t pairs = static_cast<size_t>(std::min(rows, rowsOfPass(op))) * static_cast<size_t>(op.used);
+    size_t bytes = 0;
+    bool isMixed = false;
+    for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
+      bytes = std::max({bytes, bytesOfPair(op.gateUps[expert], input.width), bytesOfPair(op.downs[expert], inner)});
+      isMixed = isMixed || config.plan.weights[static_cast<size_t>(op.gateUps[expert])].parts.size() > 1;
+    }
+    most.pairs = std::max(most.pairs, pairs * bytes / sizeof(float));
+    most.inner = std::max(most.inner, pairs * static_cast<size_t>(inner));
+    if (isMixed) most.up = std::max(most.up, pairs * static_cast<size_t>(inner));
+    most.sums = std::max(most.sums, pairs * static_cast<size_t>(output.width));
+  }
+  return most;
+}
+
+}  // namespace skein

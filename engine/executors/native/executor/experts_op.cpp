@@ -1,0 +1,184 @@
+// The experts op: a pass over some rows lays them out by expert, multiplies them by their experts' matrices and adds up what comes back.
+//
+//   rows           route, sort      pairs, by expert        gate, up        down                   sums of each row
+//   | row 0 |                       | 1 | 0 1 | 2 | 0 .     -> inner ->     -> [pairs][width]      share x pair + share x pair + ..
+//   | row 1 |     ------------>
+//
+// What a pair gets depends on its row and its expert, and a row's pairs are added up in ascending expert: its bits are the same beside any
+// other rows.
+#include <algorithm>
+#include <cstring>
+
+#include "executor/executor.h"
+
+namespace skein {
+namespace {
+
+// Bytes of rows that one task keeps in its core's second-level cache, beside the weights that stream by.
+constexpr size_t kTaskRowBytes = 256 << 10;
+// Tasks of a thread for few pairs, which take a few microseconds each, and for more.
+constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4, kTasksOfManyPairs = 8;
+// A score is looked at a few times.
+constexpr int64_t kElementsPerScore = 8;
+// Columns of a sum that stay in registers and the nearest cache.
+constexpr int64_t kSumColumns = 256;
+
+// out = share[0] * pair[0] + share[1] * pair[1] + .. + residual, each product and each sum rounded by itself.
+void addUpRow(const float* const* pairs, const float* shares, int32_t used, const float* residual, int64_t n, float* out) {
+  float sums[kSumColumns];
+  for (int64_t begin = 0; begin < n; begin += kSumColumns) {
+    const int64_t count = std::min(kSumColumns, n - begin);
+    for (int64_t c = 0; c < count; ++c) sums[c] = shares[0] * pairs[0][begin + c];
+    for (int32_t i = 1; i < used; ++i) {
+      const float* row = pairs[i] + begin;
+      for (int64_t c = 0; c < count; ++c) sums[c] += shares[i] * row[c];
+    }
+    for (int64_t c = 0; c < count; ++c) out[begin + c] = residual != nullptr ? sums[c] + residual[begin + c] : sums[c];
+  }
+}
+
+}  // namespace
+
+void Executor::runExperts(const PlanOp& op, const BatchView& batch) {
+  const int64_t rows = rowsOf(op.input, batch);
+  const int64_t ofPass = rowsOfPass(op);
+  for (int64_t begin = 0; begin < rows; begin += ofPass) runExpertPass(op, begin, std::min(ofPass, rows - begin));
+}
+
+void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
+  ExpertRows& pass = expertRows_;
+  const int64_t experts = width(op.scores), k = width(op.input), n = width(op.output);
+  const int32_t inner = config_.plan.weights[static_cast<size_t>(op.downs[0])].columns;
+  const float* scores = value(op.scores) + begin * experts;
+  const float* input = value(op.input) + begin * k;
+  pass.begin(op, static_cast<int32_t>(rows));
+  eachRow(rows, experts * kElementsPerScore,
+          [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
+  pass.sort();
+  const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), inner},
+                                        [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
+  if (isMixed) {
+    runExpertProduct(op, {false, 1, static_cast<int32_t>(k), inner},
+                     [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
+    multiplyByUp(inner);
+  }
+  runExpertProduct(op, {true, 0, inner, static_cast<int32_t>(n)},
+                   [&](int32_t pair) { return expertInner_ + int64_t(pair) * inner; });
+  float* output = value(op.output) + begin * n;
+  const float* residual = op.residual < 0 ? nullptr : value(op.residual) + begin * n;
+  eachRow(rows, n * op.used, [&](int64_t row) {
+    const int32_t* pairs = pass.pairsOf(static_cast<int32_t>(row));
+    std::array<const float*, kMostUsedExperts> sums;
+    for (int32_t i = 0; i < op.used; ++i) sums[static_cast<size_t>(i)] = expertSums_ + int64_t(pairs[i]) * n;
+    addUpRow(sums.data(), pass.sharesOf(static_cast<int32_t>(row)), op.used,
+             residual == nullptr ? nullptr : residual + row * n, n, output + row * n);
+  });
+}
+
+// Computes one product of all experts with rows. Returns true if some of them have another part behind this one.
+template <typename RowOf>
+bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf) {
+  const std::vector<ExpertWeights>& experts = expertsOfOp_[currentOp_];
+  ExpertRows& pass = expertRows_;
+  const auto partsOf = [&](int32_t expert) -> const std::vector<PackedPart>& {
+    const ExpertWeights& weights = experts[static_cast<size_t>(expert)];
+    return product.isDown ? weights.down : weights.gateUp;
+  };
+  const size_t part = product.part;
+  bool hasMore = false;
+  size_t offset = 0, rowBytes = 1;
+  uint8_t* base = reinterpret_cast<uint8_t*>(expertPairs_);
+  for (int32_t expert = 0; expert < static_cast<int32_t>(experts.size()); ++expert) {
+    const std::vector<PackedPart>& parts = partsOf(expert);
+    expertOffset_[static_cast<size_t>(expert)] = offset;
+    if (pass.rowsOf(expert) == 0 || parts.size() <= part) continue;
+    hasMore = hasMore || parts.size() > part + 1;
+    const size_t bytes = pairBytes(parts[part].dtype, pass.rowsOf(expert), product.k);
+    rowBytes = std::max(rowBytes, bytes / static_cast<size_t>(pass.rowsOf(expert)));
+    offset += roundUp(bytes, kLineBytes);
+  }
+  eachRow(pass.pairs(), product.k, [&](int64_t index) {
+    const int32_t pair = static_cast<int32_t>(index), expert = pass.expertOf(pair);
+    if (partsOf(expert).size() <= part) return;
+    const DType dtype = partsOf(expert)[part].dtype;
+    const int32_t row = pair - pass.firstPair(expert);
+    uint8_t* rows = base + expertOffset_[static_cast<size_t>(expert)];
+    const float* from = rowOf(pair);
+    if (kernels_.roundedBytes(dtype, 1, product.k) > 0)
+      return kernels_.roundRow(dtype, from, product.k, row, pass.rowsOf(expert), rows);
+    const size_t bytes = static_cast<size_t>(product.k) * sizeof(float);
+    std::memcpy(rows + static_cast<size_t>(row) * bytes, from, bytes);
+  });
+  const int32_t panels = static_cast<int32_t>(ceilDivide(product.n, kernels_.panelWidth));
+  const int32_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksOfManyPairs;
+  const int32_t blockRows =
+      static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) * kernels_.tileRows;
+  const std::vector<ExpertTask>& tasks = pass.cut(panels, config_.threads == 1 ? 1 : config_.threads * perThread, blockRows);
+  pool_.run(static_cast<int32_t>(tasks.size()), [&](int32_t index, int32_t) {
+    const ExpertTask& task = tasks[static_cast<size_t>(index)];
+    if (partsOf(task.expert).size() <= part) return;
+    multiplyExpert(op, product, partsOf(task.expert)[part], partsOf(task.expert).size() == 1, task);
+  });
+  return hasMore;
+}
+
+// Bytes of an expert's rows as its product takes them.
+size_t Executor::pairBytes(DType dtype, int32_t rows, int32_t k) const {
+  const size_t rounded = kernels_.roundedBytes(dtype, rows, k);
+  return rounded > 0 ? rounded : static_cast<size_t>(rows) * static_cast<size_t>(k) * sizeof(float);
+}
+
+void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
+                              const ExpertTask& task) {
+  const int32_t rows = expertRows_.rowsOf(task.expert);
+  const int64_t first = int64_t(expertRows_.firstPair(task.expert)) * product.n;
+  const uint8_t* input =
+      reinterpret_cast<const uint8_t*>(expertPairs_) + expertOffset_[static_cast<size_t>(task.expert)];
+  const bool isRounded = kernels_.roundedBytes(part.dtype, 1, product.k) > 0;
+  const float* x = reinterpret_cast<const float*>(input);
+  const void* rounded = isRounded ? input : nullptr;
+  if (!product.isDown && isWhole) {
+    const GatedGemmArgs args{.x = x,
+                             .ldx = product.k,
+                             .packed = part.packed,
+                             .dtype = part.dtype,
+                             .n = product.n,
+                             .k = product.k,
+                             .bias = nullptr,
+                             .y = expertInner_ + first,
+                             .ldy = product.n,
+                             .activation = op.activation,
+                             .rounded = rounded,
+                             .roundedRows = rows};
+    return kernels_.gatedGemm(args, task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd);
+  }
+  const bool isGate = !product.isDown && product.part == 0;
+  const GemmArgs args{.x = x,
+                      .ldx = product.k,
+                      .packed = part.packed,
+                      .dtype = part.dtype,
+                      .n = product.n,
+                      .k = product.k,
+                      .bias = nullptr,
+                      .residual = nullptr,
+                      .ldr = 0,
+                      .y = (product.isDown ? expertSums_ : isGate ? expertInner_ : expertUp_) + first,
+                      .ldy = product.n,
+                      .activation = isGate ? op.activation : Activation::kNone,
+                      .rounded = rounded,
+                      .roundedRows = rows};
+  kernels_.gemm(args, task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd);
+}
+
+// The end of a gated product whose halves are in formats of their own: see runMixedGatedLinear().
+void Executor::multiplyByUp(int32_t inner) {
+  const std::vector<ExpertWeights>& experts = expertsOfOp_[currentOp_];
+  eachRow(expertRows_.pairs(), inner, [&](int64_t pair) {
+    if (experts[static_cast<size_t>(expertRows_.expertOf(static_cast<int32_t>(pair)))].gateUp.size() == 1) return;
+    float* y = expertInner_ + pair * inner;
+    const float* up = expertUp_ + pair * inner;
+    for (int32_t column = 0; column < inner; ++column) y[column] *= up[column];
+  });
+}
+
+}  // namespace skein

@@ -1,0 +1,166 @@
+import { expect, it } from 'vitest';
+import { Random } from '../../tools/support/random.js';
+import { describeExecutors, EXECUTORS, RANKS, type TestExecutor } from '../support/executors.js';
+import {
+  EXPERT_INNER,
+  EXPERT_WIDTH,
+  type ExpertNetwork,
+  type ExpertSettings,
+  expertBatch,
+  expertOptions,
+  makeExpertNetwork,
+} from '../support/expert-networks.js';
+import { freshFolders } from '../support/fresh-folders.js';
+import { naiveLogits } from '../support/naive-network.js';
+
+/** More rows than any executor computes at once. */
+const ROWS = 300;
+const TOLERANCE = 2e-5;
+const freshFolder = freshFolders('skein-experts');
+
+const CROWD = new Random(9).tokens(ROWS, EXPERT_WIDTH);
+const EACH = Array.from({ length: EXPERT_WIDTH }, (_, token) => token);
+
+/** Rows of a network: of each token by itself, and of all tokens of a crowd in one step. */
+interface Found {
+  alone: Float32Array[];
+  crowd: Float32Array[];
+}
+
+async function run({ open }: TestExecutor, network: ExpertNetwork): Promise<Found> {
+  const executor = await open(network, expertOptions(ROWS));
+  const rowsOf = (tokens: number[]) => {
+    const logits = executor.forward(expertBatch(network, tokens));
+    return tokens.map((_, i) => logits.slice(i * EXPERT_WIDTH, (i + 1) * EXPERT_WIDTH));
+  };
+  const found = { alone: EACH.flatMap((token) => rowsOf([token])), crowd: rowsOf(CROWD) };
+  executor.close();
+  return found;
+}
+
+/** Checks that a crowd changes no bit, and that rows are the naive network's; what is no number there is none here. */
+function check(on: TestExecutor, { plan, weights, inverseFrequencies }: ExpertNetwork, found: Found): void {
+  const options = { kvDtype: 'f32' as const, inverseFrequencies, ropeScale: 1 };
+  const expected = naiveLogits(plan, weights, EACH, options);
+  const errorOf = (row: Float32Array, token: number) =>
+    row.reduce((most, y, i) => {
+      const right = expected[token]![i]!;
+      return Number.isNaN(y) && Number.isNaN(right) ? most : Math.max(most, Math.abs(y - right));
+    }, 0);
+  for (const token of EACH)
+    expect(errorOf(found.alone[token]!, token), `token ${token}`).toBeLessThan(TOLERANCE);
+  for (const [row, token] of CROWD.entries()) {
+    if (on.keepsBits) expect(found.crowd[row], `row ${row}`).toEqual(found.alone[token]);
+    else expect(errorOf(found.crowd[row]!, token), `row ${row}`).toBeLessThan(TOLERANCE);
+  }
+}
+
+const isNothing = (row: Float32Array) => row.every(Number.isNaN);
+
+const SETTINGS: ExpertSettings[] = [
+  { count: 1, used: 1, normalize: true },
+  { count: 5, used: 1, normalize: false },
+  { count: 5, used: 2, normalize: true },
+  { count: 8, used: 3, normalize: false, activation: 'geluTanh' },
+  { count: 4, used: 4, normalize: true },
+  { count: 22, used: 8, normalize: true, activation: 'relu' },
+];
+const BOTH: ExpertSettings[] = [true, false].map((normalize) => ({ count: 6, used: 2, normalize }));
+
+describeExecutors(
+  (on) => {
+    it.each(SETTINGS)(
+      'a mixture is what the naive network makes, alone and in a crowd: %o',
+      async (settings) => {
+        const network = makeExpertNetwork(freshFolder(), settings);
+        check(on, network, await run(on, network));
+      },
+    );
+
+    it.each(BOTH)('all rows may go to the same experts: %o', async (settings) => {
+      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+        for (const token of EACH) weights.get('embedding')![token * EXPERT_WIDTH + 4] = 6;
+      });
+      check(on, network, await run(on, network));
+    });
+
+    it.each(BOTH)('equal scores go to the first experts: %o', async (settings) => {
+      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+        weights.get('router')!.fill(0);
+        // Nobody goes to the others.
+        for (const expert of [2, 3, 4, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
+      });
+      check(on, network, await run(on, network));
+    });
+
+    it.each(BOTH)('rows without a score that is a number are no numbers: %o', async (settings) => {
+      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+        weights.get('router')!.fill(Number.NaN);
+      });
+      const { alone, crowd } = await run(on, network);
+      for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+    });
+
+    it('an expert without scores is the last, and spoils the shares that count it', async () => {
+      const last = EXPERT_WIDTH - 1;
+      const scored = (router: (row: Float32Array) => void) => (weights: Map<string, Float32Array>) => {
+        for (const token of EACH) weights.get('embedding')![token * EXPERT_WIDTH + last] = 1;
+        router(weights.get('router')!.subarray(0, EXPERT_WIDTH));
+      };
+      const low = scored((row) => row.fill(0).fill(-1000, last));
+      const spoilt = scored((row) => row.fill(Number.NaN));
+      const [normalized, plain] = BOTH as [ExpertSettings, ExpertSettings];
+      const expected = await run(on, makeExpertNetwork(freshFolder(), normalized, low));
+      const found = await run(on, makeExpertNetwork(freshFolder(), normalized, spoilt));
+      for (const [i, row] of expected.crowd.entries()) {
+        if (on.keepsBits) expect(found.crowd[i], `row ${i}`).toEqual(row);
+        else expect(found.crowd[i]!.every(Number.isFinite)).toBe(true);
+      }
+      const { alone, crowd } = await run(on, makeExpertNetwork(freshFolder(), plain, spoilt));
+      for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+    });
+
+    it.each(BOTH)('one row that is not finite spoils no other: %o', async (settings) => {
+      const intact = await run(on, makeExpertNetwork(freshFolder(), settings));
+      const spoilt = await run(
+        on,
+        makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('embedding')!.fill(Number.NaN, 7 * EXPERT_WIDTH, 8 * EXPERT_WIDTH);
+        }),
+      );
+      for (const [row, token] of CROWD.entries()) {
+        if (token === 7) expect(isNothing(spoilt.crowd[row]!)).toBe(true);
+        else if (on.keepsBits) expect(spoilt.crowd[row]).toEqual(intact.crowd[row]);
+        else expect(spoilt.crowd[row]!.every(Number.isFinite)).toBe(true);
+      }
+    });
+
+    it.each(BOTH)(
+      'an expert that is not finite spoils the rows that go to it and no other: %o',
+      async (settings) => {
+        const score = (weights: Map<string, Float32Array>) => {
+          for (const token of EACH)
+            weights.get('embedding')![token * EXPERT_WIDTH + 3] = token === 5 ? 20 : -20;
+        };
+        const intact = await run(on, makeExpertNetwork(freshFolder(), settings, score));
+        for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+          const spoilt = await run(
+            on,
+            makeExpertNetwork(freshFolder(), settings, (weights) => {
+              score(weights);
+              weights.get('gateUp.3')![2 * EXPERT_WIDTH + 1] = value;
+              weights.get('down.3')!.fill(value, 0, 3 * EXPERT_INNER);
+            }),
+          );
+          for (const [row, token] of CROWD.entries()) {
+            if (token === 5) expect(spoilt.crowd[row]!.some(Number.isFinite)).toBe(false);
+            else if (on.keepsBits) expect(spoilt.crowd[row]).toEqual(intact.crowd[row]);
+            else expect(spoilt.crowd[row]!.every(Number.isFinite)).toBe(true);
+          }
+        }
+      },
+    );
+  },
+  // This network has one layer, and ranks take experts in stages of whole layers: rows.test.ts has such a network for them.
+  EXECUTORS.filter((executor) => executor !== RANKS),
+);

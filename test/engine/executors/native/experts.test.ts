@@ -1,0 +1,215 @@
+import * as fs from 'node:fs';
+import { afterAll, describe, expect, it } from 'vitest';
+import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import type { PlanOp } from '../../../../network/plan.js';
+import { Random } from '../../../../tools/support/random.js';
+import { makeStepBatch } from '../../../../tools/support/step-batch.js';
+import { type TinyNetwork, TinyNetworks, type TinyShape } from '../../../../tools/support/tiny-network.js';
+import { greatestError, naiveLogits } from '../../../support/naive-network.js';
+import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
+import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
+
+const networks = new TinyNetworks();
+afterAll(() => networks.remove());
+
+const VOCABULARY = 67;
+const LENGTHS = [40, 3, 17, 600, 1, 66];
+
+function make(changes: Partial<TinyShape> = {}): TinyNetwork {
+  return networks.make({
+    vocabSize: VOCABULARY,
+    hiddenSize: 24,
+    intermediateSize: 40,
+    headDim: 8,
+    // So many pairs that the longest sequence takes several passes.
+    experts: { count: 11, used: 9, normalize: true },
+    ...changes,
+  });
+}
+
+type Options = Parameters<typeof executorOptions>[0];
+
+function run(
+  network: TinyNetwork,
+  options: Options,
+  steps: (sequences: PagedSequences) => void,
+  lengths = LENGTHS,
+) {
+  const all = executorOptions({ maxNumTokens: 700, maxLogitRows: 700, numBlocks: 80, ...options });
+  const executor = new NativeExecutor(network, all);
+  const random = new Random(5);
+  const tokens = lengths.map((length) => Array.from({ length }, () => random.below(VOCABULARY)));
+  const sequences = new PagedSequences(executor, network, tokens, random.permutation(all.numBlocks));
+  steps(sequences);
+  executor.close();
+  return { logits: sequences.logits, tokens };
+}
+
+const alone = (network: TinyNetwork, options: Options, lengths = LENGTHS) =>
+  run(
+    network,
+    options,
+    (sequences) => {
+      for (const [sequence, upTo] of lengths.entries()) sequences.step([{ sequence, upTo }]);
+    },
+    lengths,
+  );
+
+const mixed = (network: TinyNetwork, options: Options, seed: number) =>
+  run(network, options, (sequences) =>
+    sequences.runMixed(seed, 700, (random) => (random.uniform() < 0.4 ? 1 : 1 + random.below(650))),
+  );
+
+const FORMATS = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'mixed'] as const;
+const SHAPES: Partial<Record<(typeof FORMATS)[number], Partial<TinyShape>>> = {
+  q4_k: { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 },
+  mixed: { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 },
+};
+
+describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) => {
+  it.each(FORMATS)('has the same bits alone, in crowds, in chunks, at 1 and 3 threads, %s', (precision) => {
+    const network = make({ precision, ...SHAPES[precision] });
+    const { logits: expected } = alone(network, { instructionSet, threads: 1 });
+    for (const threads of [1, 3]) {
+      expectSameLogits(mixed(network, { instructionSet, threads }, 40 + threads).logits, expected);
+    }
+  });
+
+  it.each([
+    ['shares of those that a row goes to', { count: 7, used: 3, normalize: true }],
+    ['shares of all', { count: 7, used: 3, normalize: false }],
+    ['one expert', { count: 5, used: 1, normalize: false }],
+    ['all experts', { count: 4, used: 4, normalize: true }],
+    ['more than a few of many', { count: 40, used: 19, normalize: false }],
+  ])('agrees with a naive computation: %s', (_, experts) => {
+    const network = make({ experts, numLayers: 2 });
+    const { logits, tokens } = alone(network, { instructionSet }, [30]);
+    const expected = naiveLogits(network.plan, network.weights, tokens[0]!, {
+      kvDtype: 'f32',
+      inverseFrequencies: network.inverseFrequencies,
+      ropeScale: 1,
+    });
+    expect(greatestError(logits[0]!, expected)).toBeLessThan(2e-4);
+  });
+
+  it('agrees with a naive computation with bf16 weights', () => {
+    const network = make({ precision: 'bf16', numLayers: 1 });
+    const { logits, tokens } = alone(network, { instructionSet }, [30]);
+    const expected = naiveLogits(network.plan, network.weights, tokens[0]!, {
+      kvDtype: 'f32',
+      inverseFrequencies: network.inverseFrequencies,
+      ropeScale: 1,
+      roundsInputs: multipliesPairs(instructionSet),
+    });
+    expect(greatestError(logits[0]!, expected)).toBeLessThan(2e-3);
+  });
+});
+
+/** Logits of one prompt by a network whose router's rows are set. */
+function withRouter(network: TinyNetwork, rows: (expert: number) => number[]): Float32Array {
+  const executor = new NativeExecutor(spoilt(network, rows), executorOptions());
+  const batch = makeStepBatch([{ tokens: [1, 2, 3, 4, 5], cached: 0, blocks: [0], logits: 'all' }], {
+    tokensPerBlock: 16,
+    inverseFrequencies: network.inverseFrequencies,
+  });
+  const logits = executor.forward(batch).slice();
+  executor.close();
+  return logits;
+}
+
+/** The network with its routers changed in a copy of its weights. */
+function spoilt(network: TinyNetwork, rows: (expert: number) => number[]): TinyNetwork {
+  const file = `${network.weightsFile}.${copies++}`;
+  const bytes = fs.readFileSync(network.weightsFile);
+  for (const { name, offset, columns, rows: count } of network.tensors) {
+    if (!name.endsWith('router')) continue;
+    const at = new Float32Array(bytes.buffer, bytes.byteOffset + offset, count * columns);
+    for (let expert = 0; expert < count; expert++) at.set(rows(expert), expert * columns);
+  }
+  fs.writeFileSync(file, bytes);
+  return { ...network, weightsFile: file, packedFolder: fs.mkdtempSync(`${file}.packed-`) };
+}
+let copies = 0;
+
+describe('the choice of experts', () => {
+  const width = 24;
+  const same = (value: number) => Array.from({ length: width }, () => value);
+
+  it('takes the lower numbers among equals', () => {
+    const network = make({ experts: { count: 6, used: 2, normalize: true } });
+    const equal = withRouter(network, () => same(0));
+    const first = { ...network, plan: structuredClone(network.plan) };
+    for (const op of first.plan.ops) {
+      if (op.op !== 'experts') continue;
+      // The experts behind the first two are others now: nothing may go to them.
+      op.gateUp = [op.gateUp[0]!, op.gateUp[1]!, ...op.gateUp.slice(2).reverse()];
+      op.down = [op.down[0]!, op.down[1]!, ...op.down.slice(2).reverse()];
+    }
+    expect(withRouter(first, () => same(0))).toEqual(equal);
+    for (const op of first.plan.ops) {
+      if (op.op === 'experts') [op.gateUp[0], op.gateUp[2]] = [op.gateUp[2]!, op.gateUp[0]!];
+    }
+    expect(withRouter(first, () => same(0))).not.toEqual(equal);
+  });
+
+  it('gives a row no number where its scores are none', () => {
+    const network = make({ experts: { count: 6, used: 2, normalize: true } });
+    expect(withRouter(network, () => same(Number.NaN)).every(Number.isNaN)).toBe(true);
+    const some = withRouter(network, (expert) => same(expert < 4 ? Number.NaN : 0));
+    expect(some.every(Number.isFinite)).toBe(true);
+  });
+});
+
+describe('a plan with experts that do not fit together', () => {
+  type Experts = Extract<PlanOp, { op: 'experts' }>;
+  it.each<[string, (op: Experts) => void, RegExp]>([
+    ['fewer ways down', (op) => op.down.pop(), /\(experts\).*11 gates and 10 ways down/],
+    [
+      'another number of scores',
+      (op) => {
+        op.scores = op.input;
+      },
+      /\(experts\).*scores must have a column for each of the 11 experts/,
+    ],
+    [
+      'more used than there are',
+      (op) => {
+        op.used = 12;
+      },
+      /\(experts\).*used must be between 1 and 11, but it is 12/,
+    ],
+    [
+      'a matrix of another shape',
+      (op) => {
+        op.down[3] = op.gateUp[3]!;
+      },
+      /\(experts\).*must be a matrix \[24 x 40\]/,
+    ],
+    [
+      'a name that is no weight',
+      (op) => {
+        op.gateUp[2] = 'nothing';
+      },
+      /gateUp names nothing/,
+    ],
+    [
+      'a name that is no text',
+      (op) => {
+        op.gateUp[2] = 5 as never;
+      },
+      /gateUp must be a list of names/,
+    ],
+    [
+      'an output that is its input',
+      (op) => {
+        op.input = op.output;
+      },
+      /\(experts\).*share slot/,
+    ],
+  ])('is refused: %s', (_, spoil, message) => {
+    const network = make();
+    const plan = structuredClone(network.plan);
+    spoil(plan.ops.find((op): op is Experts => op.op === 'experts')!);
+    expect(() => new NativeExecutor({ ...network, plan }, executorOptions()).close()).toThrow(message);
+  });
+});
