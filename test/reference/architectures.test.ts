@@ -24,13 +24,14 @@ const DIVERGENCE_MAX = {
   gemma2: { bf16: 1.5e-4, int8: 3e-3, int4: 0.2 },
   gemma3: { bf16: 4e-3, int8: 4.5e-2, int4: 2.3 },
   gpt2: { bf16: 3e-4, int8: 3.5e-3, int4: 0.12 },
-  // Rounding sends some tokens to other experts.
-  qwen3moe: { bf16: 1e-2, int8: 0.2, int4: 2 },
-  mixtral: { bf16: 1e-2, int8: 0.2, int4: 2 },
-  'qwen3moe-shares': { bf16: 1e-2, int8: 0.2, int4: 2 },
+  // Where rounding sends a token to other experts, its answer is another one.
+  qwen3moe: { bf16: 3e-3, int8: 0.45, int4: 1.5 },
+  mixtral: { bf16: 1e-3, int8: 7e-2, int4: 1.7 },
+  'qwen3moe-shares': { bf16: 1.2e-3, int8: 8e-2, int4: 2.5 },
 } as const;
 /** Divergence that a cache in int8 adds to DIVERGENCE_MAX. */
 const OF_INT8_CACHE_MAX = 2e-3;
+const OF_INT8_CACHE_WITH_EXPERTS_MAX = 8e-2;
 const ARCHITECTURES = Object.keys(DIVERGENCE_MAX) as (keyof typeof DIVERGENCE_MAX)[];
 /** Whole, and pieces that end inside a block and inside a window. */
 const CHUNKS = [256, 13];
@@ -85,6 +86,8 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
   });
 
   it.each(['bf16', 'int8', 'int4'] as const)('%s stays close, whatever the cache', async (precision) => {
+    const { experts } = (await engines.get(tinyModelPath(architecture), precision)).manifest.config;
+    const ofInt8Cache = experts === undefined ? OF_INT8_CACHE_MAX : OF_INT8_CACHE_WITH_EXPERTS_MAX;
     for (const kvDtype of ['f32', 'bf16', 'int8'] as const) {
       const { executor, driver } = await openDriver(architecture, { precision, kvDtype });
       const divergences: number[] = [];
@@ -94,7 +97,7 @@ describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (archi
       executor.close();
       const mean = divergences.reduce((sum, value) => sum + value, 0) / divergences.length;
       expect(mean, `${kvDtype} cache`).toBeLessThan(
-        DIVERGENCE_MAX[architecture][precision] + (kvDtype === 'int8' ? OF_INT8_CACHE_MAX : 0),
+        DIVERGENCE_MAX[architecture][precision] + (kvDtype === 'int8' ? ofInt8Cache : 0),
       );
     }
   });

@@ -18,6 +18,7 @@ import type { EngineTensor } from '../../engine/building/engine-directory.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
+import { expertsTensors, tensorsByExpert, writeExpertsGguf } from './experts-model.js';
 import { executorOptions } from './native-options.js';
 import {
   LIKE_Q4_K_M,
@@ -47,6 +48,14 @@ export class SourceEngines {
       ['like Q4_K_M', this.mixed],
       ['of many types', write('many', OF_MANY_TYPES)],
       ['of groups and tables', write('tables', OF_GROUPS_AND_TABLES, 'Q5_0')],
+      ['of experts', writeExpertsGguf(join(this.#root, 'experts.gguf'))],
+      [
+        'with a tensor for each expert',
+        writeExpertsGguf(join(this.#root, 'each-expert.gguf'), {
+          architecture: 'llama',
+          tensors: tensorsByExpert(expertsTensors('llama')),
+        }),
+      ],
       ...['Q4_0', 'Q4_1', 'Q8_0', 'Q3_K', 'BF16', 'F16', 'F32'].map((type): [string, string] => [
         type,
         write(type, ofOneType(type), type === 'Q3_K' ? 'Q6_K' : type),

@@ -6,6 +6,7 @@ import { type Engine, openEngine } from '../../../engine/building/engine.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { WeightReader } from '../../../engine/executors/portable/weights/weight-reader.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
+import { writeExpertsGguf } from '../../support/experts-model.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import {
@@ -59,6 +60,7 @@ describe('a GGUF of types that are kept', () => {
   const file = writeSuperblockModel(join(root, 'q4-k-m.gguf'), LIKE_Q4_K_M);
   const many = writeSuperblockModel(join(root, 'many.gguf'), OF_MANY_TYPES);
   const tables = writeSuperblockModel(join(root, 'tables.gguf'), OF_GROUPS_AND_TABLES, 'Q5_0');
+  const experts = writeExpertsGguf(join(root, 'experts.gguf'));
 
   it('is taken as it is, each part of a stack in its own type, and found again', async () => {
     const engine = await built(file, 'auto');
@@ -93,6 +95,7 @@ describe('a GGUF of types that are kept', () => {
     ['like Q4_K_M', file],
     ['of many types', many],
     ['of groups and tables', tables],
+    ['of experts', experts],
   ])('has the numbers of the file, %s', async (_, model) => {
     const [stored, exact] = [readWeights(await built(model, 'auto')), readWeights(await built(model, 'f32'))];
     for (const [name, values] of stored)
@@ -106,6 +109,7 @@ describe('a GGUF of types that are kept', () => {
           [set, 'like Q4_K_M', file],
           [set, 'of many types', many],
           [set, 'of groups and tables', tables],
+          [set, 'of experts', experts],
         ] as const,
     ),
   )(
