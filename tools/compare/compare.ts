@@ -57,7 +57,7 @@ const FLAGS = {
   shapes: {
     argument: 'LIST',
     default: SHAPES,
-    help: 'SEQUENCESxPROMPT+GENERATED (default: those of BENCHMARKS.md)',
+    help: 'SEQUENCESxPROMPT+GENERATED, with an s behind it where all sequences read one prompt (default: those of BENCHMARKS.md)',
   },
   'openvino-long': {
     help: 'OpenVINO too where the others copy one context to all sequences: it computes each, for minutes',
@@ -101,7 +101,7 @@ function planOf(flags: FlagValues<typeof FLAGS>): ComparisonPlan<Shape> {
 }
 
 function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: number): Candidate<Shape>[] {
-  const withLong = (shape: Shape) => flags['openvino-long'] || !hasCopiedContexts(shape);
+  const withLong = (shape: Shape) => !shape.shared && (flags['openvino-long'] || !hasCopiedContexts(shape));
   const options = { model, threads, measures: () => true };
   const flashOffMax = countOf('flash-off-max', flags['flash-off-max'], 0);
   const openLlama = () => new LlamaCpp(flags.peers, flashOffMax);

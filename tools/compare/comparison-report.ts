@@ -38,8 +38,8 @@ export function rateColumns(names: readonly string[]): TableColumn[] {
   const shapes = names
     .map((column) => ({ column, ...parseShapes([column])[0]! }))
     .sort((a, b) => a.promptTokens - b.promptTokens || a.sequences - b.sequences);
-  const generation = shapes.map(({ column, sequences, promptTokens }) => ({
-    title: `generation ${sequences} x ${promptTokens}`,
+  const generation = shapes.map(({ column, sequences, promptTokens, shared }) => ({
+    title: `generation ${sequences} x ${promptTokens}${shared ? ', shared' : ''}`,
     column,
     key: 'generationPerSecond',
   }));

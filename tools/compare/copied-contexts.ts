@@ -20,6 +20,8 @@ const TOKENS_PER_BLOCK = 32;
  *   sequence 0   [0][1][2] ...          computed
  *   sequence 1   [n][n+1][n+2] ...      copied from them, block by block; n blocks a sequence
  *
+ * Where they share the prompt, as sequences of one prefix do in a server, its full blocks are those of sequence 0 for all of them.
+ *
  * The executor alone: no loop, no responses. Greedy, the sampling included.
  */
 export function measureCopiedContexts(engineDirectory: string, shape: Shape, threads: number): Rates {
@@ -57,7 +59,7 @@ export function measureCopiedContexts(engineDirectory: string, shape: Shape, thr
 export function runCopiedContexts(
   executor: Executor,
   inverseFrequencies: Float32Array,
-  { sequences, promptTokens, generate }: Shape,
+  { sequences, promptTokens, generate, shared = false }: Shape,
 ): Rates & { tokens: Int32Array } {
   const { tokensPerBlock, maxNumTokens } = executor.options;
   const blocksEach = Math.ceil((promptTokens + generate) / tokensPerBlock);
@@ -66,9 +68,14 @@ export function runCopiedContexts(
     { length: promptTokens + generate },
     (_, i) => (i * 7919 + 100) % executor.vocabSize,
   );
-  /** Entries from..until of sequence `index`'s own blocks. */
+  /** Blocks of the prompt that all sequences read. */
+  const sharedBlocks = shared ? Math.floor(promptTokens / tokensPerBlock) : 0;
+  /** Entries from..until of sequence `index`'s table. */
   const blocksOf = (index: number, from: number, until: number) =>
-    Array.from({ length: until - from }, (_, i) => index * blocksEach + from + i);
+    Array.from(
+      { length: until - from },
+      (_, i) => (from + i < sharedBlocks ? 0 : index * blocksEach) + from + i,
+    );
   const sequence = (index: number, cached: number, until: number): StepSequence => ({
     tokens: tokens.slice(0, until),
     cached,
@@ -88,8 +95,8 @@ export function runCopiedContexts(
   const prefillSeconds = run(executor, chunks);
 
   const others = Array.from({ length: sequences - 1 }, (_, i) => i + 1);
-  const source = others.flatMap(() => blocksOf(0, 0, filled));
-  const target = others.flatMap((index) => blocksOf(index, 0, filled));
+  const source = others.flatMap(() => blocksOf(0, sharedBlocks, filled));
+  const target = others.flatMap((index) => blocksOf(index, sharedBlocks, filled));
   executor.copyBlocks(Int32Array.from(source), Int32Array.from(target));
 
   // The cost of a step does not depend on its tokens: they are fixed, so that all steps can be laid out before.

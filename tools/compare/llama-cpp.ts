@@ -85,7 +85,7 @@ export class LlamaCpp implements ServingPeer {
     );
     args.push('-t', `${threads}`, '-fa', flash, '--output-format', 'jsonl');
     // The prompt is computed once and copied: without a unified cache every sequence has its own buffer.
-    if (sequences > 1) args.push('-pps', '--no-kv-unified');
+    if (sequences > 1) args.push('-pps', shape.shared ? '--kv-unified' : '--no-kv-unified');
     if (this.#adapter !== null) args.push('--lora', this.#adapter);
     const output = execFileSync(this.#program('llama-batched-bench'), args, {
       encoding: 'utf8',

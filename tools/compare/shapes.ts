@@ -3,6 +3,8 @@ export interface Shape {
   sequences: number;
   promptTokens: number;
   generate: number;
+  /** True: of many sequences with one prompt all read its keys and values where they lie. */
+  shared?: boolean;
   /** Times that it is run in one measurement; default: see runsOf. */
   runs?: number;
 }
@@ -18,12 +20,12 @@ export function hasCopiedContexts({ sequences, promptTokens }: Shape): boolean {
   return sequences > 1 && sequences * promptTokens > COMPUTED_TOKENS_MAX;
 }
 
-/** 'SEQUENCESxPROMPT+GENERATED'. */
-export function shapeName({ sequences, promptTokens, generate }: Shape): string {
-  return `${sequences}x${promptTokens}+${generate}`;
+/** 'SEQUENCESxPROMPT+GENERATED', with an s behind it where the sequences share the prompt. */
+export function shapeName({ sequences, promptTokens, generate, shared }: Shape): string {
+  return `${sequences}x${promptTokens}+${generate}${shared ? 's' : ''}`;
 }
 
-const SHAPE_NAME = /^([1-9]\d*)x([1-9]\d*)\+([1-9]\d*)$/;
+const SHAPE_NAME = /^([1-9]\d*)x([1-9]\d*)\+([1-9]\d*)(s?)$/;
 
 /** True for the names of shapeName; other columns have no rates. */
 export function isShapeName(name: string): boolean {
@@ -38,7 +40,7 @@ export function parseShapes(list: readonly string[], flag = '--shapes'): Shape[]
       throw new Error(
         `${flag}: expected SEQUENCESxPROMPT+GENERATED with at least 2 generated, found '${text}'.`,
       );
-    const [sequences, promptTokens, generate] = match.slice(1).map(Number) as [number, number, number];
-    return { sequences, promptTokens, generate };
+    const [sequences, promptTokens, generate] = match.slice(1, 4).map(Number) as [number, number, number];
+    return { sequences, promptTokens, generate, ...(match[4] === 's' && { shared: true }) };
   });
 }

@@ -18,7 +18,7 @@ const TOKENS_PER_BLOCK = 32;
 
 /**
  * Skein with one format of the weights: whole, with the host's callbacks, the worker and the loop. Only shapes with
- * copied contexts are measured at the executor, which can copy blocks.
+ * copied or shared contexts are measured at the executor, which can copy blocks.
  *
  * @param folder where engines are built
  */
@@ -46,7 +46,7 @@ export async function skeinSide(
 
 /** The rates of an engine that is built. */
 export async function measureEngine(engine: string, shape: Shape, threads: number): Promise<Values> {
-  if (hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
+  if (shape.shared || hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
   const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
   const { sequences, promptTokens, generate } = shape;
   const length = promptTokens + generate;

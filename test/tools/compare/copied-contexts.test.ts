@@ -25,9 +25,11 @@ describe('runCopiedContexts', () => {
     const shape = { promptTokens, generate: 6 };
     const frequencies = new Float32Array(2);
     const alone = runCopiedContexts(executorFor(1), frequencies, { ...shape, sequences: 1 });
-    const together = runCopiedContexts(executorFor(3), frequencies, { ...shape, sequences: 3 });
-    expect([...together.tokens]).toEqual(Array(3).fill(alone.tokens[0]));
-    expect(together.generationPerSecond).toBeGreaterThan(0);
+    for (const shared of [false, true]) {
+      const together = runCopiedContexts(executorFor(3), frequencies, { ...shape, sequences: 3, shared });
+      expect([...together.tokens]).toEqual(Array(3).fill(alone.tokens[0]));
+      expect(together.generationPerSecond).toBeGreaterThan(0);
+    }
     const shorter = { promptTokens: promptTokens - 1, generate: 7, sequences: 1 };
     expect(runCopiedContexts(executorFor(1), frequencies, shorter).tokens[0]).toBe(alone.tokens[0]);
   });

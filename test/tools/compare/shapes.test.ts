@@ -5,14 +5,15 @@ import { selectOnly } from '../../../tools/compare/side.js';
 
 describe('parseShapes', () => {
   it('reads what shapeName writes', () => {
-    const names = ['1x128+128', '64x2048+16'];
+    const names = ['1x128+128', '64x2048+16', '64x2048+16s'];
     const shapes = parseShapes(names);
     expect(shapes[1]).toEqual({ sequences: 64, promptTokens: 2048, generate: 16 });
+    expect(shapes[2]).toEqual({ sequences: 64, promptTokens: 2048, generate: 16, shared: true });
     expect(shapes.map(shapeName)).toEqual(names);
   });
 
   it('refuses what is no shape, or generates too little', () => {
-    for (const text of ['64', '64x128', '0x128+4', '8x128+1', '8x128+4k', ' 8x128+4'])
+    for (const text of ['64', '64x128', '0x128+4', '8x128+1', '8x128+4k', '8x128+4ss', ' 8x128+4'])
       expect(() => parseShapes([text])).toThrow(`found '${text}'`);
   });
 });
