@@ -144,6 +144,13 @@ describe('BENCHMARKS.md', () => {
       'generation 64 x 2048',
     ],
     [
+      'ik_llama.cpp, 64 sequences that share 2048 tokens',
+      'comparisons',
+      'compare-long-avx512',
+      ik,
+      'generation 64 x 2048, shared',
+    ],
+    [
       'llama.cpp, 32 sequences with one LoRA adapter of all modules',
       'adapters',
       'adapters-avx512',
