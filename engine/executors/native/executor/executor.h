@@ -143,7 +143,6 @@ class Executor {
   void runExpertPass(const PlanOp& op, int64_t begin, int64_t rows);
   template <typename RowOf>
   bool runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf);
-  size_t pairBytes(DType dtype, int32_t rows, int32_t k) const;
   void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
                       const ExpertTask& task);
   void multiplyByUp(int32_t inner);

@@ -102,15 +102,17 @@ const std::vector<ExpertTask>& ExpertRows::cut(int32_t panels, int32_t wanted, i
   return tasks_;
 }
 
+size_t bytesOfRows(const KernelTable& kernels, DType weights, int32_t rows, int32_t k) {
+  const size_t rounded = kernels.roundedBytes(weights, rows, k);
+  return rounded > 0 ? rounded : static_cast<size_t>(rows) * static_cast<size_t>(k) * sizeof(float);
+}
+
 ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights) {
   ExpertFloats most{};
   // Bytes of one pair as a product takes it: those of pairs of one expert lie close, and each expert's begin at a cache line.
   const auto bytesOfPair = [&](int32_t weight, int32_t k) {
     size_t bytes = 0;
-    for (const DType dtype : weights.dtypes(weight)) {
-      const size_t rounded = kernels.roundedBytes(dtype, 1, k);
-      bytes = std::max(bytes, rounded > 0 ? rounded : static_cast<size_t>(k) * sizeof(float));
-    }
+    for (const DType dtype : weights.dtypes(weight)) bytes = std::max(bytes, bytesOfRows(kernels, dtype, 1, k));
     return roundUp(bytes, kLineBytes) + kLineBytes;
   };
   for (const PlanOp& op : config.plan.ops) {

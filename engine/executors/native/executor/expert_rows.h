@@ -40,6 +40,9 @@ constexpr int32_t kPairsOfPass = 4096;
 // Rows of a pass.
 inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / op.used); }
 
+// Bytes of some rows of one expert as a product with such weights takes them: rounded, or as they are.
+size_t bytesOfRows(const KernelTable& kernels, DType weights, int32_t rows, int32_t k);
+
 // Floats that a pass takes at most in each of its regions: see Executor.
 struct ExpertFloats {
   size_t pairs, inner, up, sums;
@@ -67,7 +70,7 @@ class ExpertRows {
   const float* sharesOf(int32_t row) const { return shares_.data() + size_t(row) * size_t(used_); }
 
   // The tasks of one product of all experts with rows, in ascending expert: about `wanted` of them, those of an expert by how many rows it has.
-  // n, k: of an expert's matrix; blockRows: most rows of a task.
+  // panels: of an expert's matrix; blockRows: most rows of a task.
   const std::vector<ExpertTask>& cut(int32_t panels, int32_t wanted, int32_t blockRows);
 
  private:

@@ -93,7 +93,7 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
     expertOffset_[static_cast<size_t>(expert)] = offset;
     if (pass.rowsOf(expert) == 0 || parts.size() <= part) continue;
     hasMore = hasMore || parts.size() > part + 1;
-    const size_t bytes = pairBytes(parts[part].dtype, pass.rowsOf(expert), product.k);
+    const size_t bytes = bytesOfRows(kernels_, parts[part].dtype, pass.rowsOf(expert), product.k);
     rowBytes = std::max(rowBytes, bytes / static_cast<size_t>(pass.rowsOf(expert)));
     offset += roundUp(bytes, kLineBytes);
   }
@@ -120,12 +120,6 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
     multiplyExpert(op, product, partsOf(task.expert)[part], partsOf(task.expert).size() == 1, task);
   });
   return hasMore;
-}
-
-// Bytes of an expert's rows as its product takes them.
-size_t Executor::pairBytes(DType dtype, int32_t rows, int32_t k) const {
-  const size_t rounded = kernels_.roundedBytes(dtype, rows, k);
-  return rounded > 0 ? rounded : static_cast<size_t>(rows) * static_cast<size_t>(k) * sizeof(float);
 }
 
 void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
