@@ -60,7 +60,7 @@ export type PlanOp =
     }
   /**
    * Mixture of experts: each row goes to `used` experts, those with the highest of its scores [rows x experts], the lower number first among
-   * equals; a score that is not a number counts as the lowest, and where a softmax contains one, its shares are not numbers. Its shares are the softmax of its scores over all experts, or, where they are normalized, over those that it goes to.
+   * equals; a score that is not a number counts as the lowest, and leaves no number among the shares of its row. Shares are the softmax of its scores over all experts, or, where they are normalized, over those that it goes to.
    *
    *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
    *

@@ -5,6 +5,7 @@ import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
+import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
@@ -171,10 +172,10 @@ function isPrecision(value: unknown): value is EnginePrecision {
 }
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
+  const { numLayers, experts } = manifest.config ?? {};
+  checkExpertsOf(directory, experts);
   // Each layer and each expert has tensors of its own, so a plan is never longer than the list in its file.
-  const numLayers = manifest.config?.numLayers;
-  const experts = manifest.config?.experts;
-  const inLayer = experts === undefined ? 1 : experts?.count;
+  const inLayer = experts?.count ?? 1;
   if (!(numLayers * inLayer <= manifest.tensors.length)) {
     const layers =
       experts === undefined ? `${numLayers} layers` : `${numLayers} layers of ${inLayer} experts`;
@@ -189,6 +190,19 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
       `${directory}: its configuration makes no network: ${asSentence(messageOf(error))}`,
     );
   }
+}
+
+/** Numbers of experts that are none would make networks of other ones, or errors that name no file. */
+function checkExpertsOf(directory: string, experts: ModelConfig['experts']): void {
+  if (experts === undefined) return;
+  const { count, used, width, normalize } = experts ?? {};
+  const isRight =
+    [count, used, width].every((number) => Number.isSafeInteger(number) && number > 0) &&
+    typeof normalize === 'boolean';
+  if (isRight) return;
+  throw new EngineError(
+    `${directory}: experts in the configuration of engine.json should have count, used and width as whole numbers above 0 and normalize as true or false, found ${JSON.stringify(experts)}.`,
+  );
 }
 
 /** Checks that the tensors are those of the plan, at the places where this version would put them. */

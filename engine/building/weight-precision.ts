@@ -12,6 +12,9 @@ const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8', 's
  */
 export const ROUTER_PRECISION = 'f32';
 
+/** Types whose numbers int4 has: beside others of up to 8 bits they would be twice as large in int8. */
+const HALVED: ReadonlySet<TensorType> = new Set(['Q4_0', 'Q4_1']);
+
 /** Checks the value of --weights, which may be 'auto'; throws for an unknown one. */
 export function checkWeightPrecision(precision: string): EnginePrecision | 'auto' {
   return precision === 'auto' ? precision : oneOf('Weight precision', precision, PRECISIONS);
@@ -31,7 +34,7 @@ export function checkOutputPrecision(precision: string): OutputPrecision | 'auto
  * | matrices of the layers are stored as | weights |
  * |---|---|
  * | Q4_0 or Q4_1, all of them | int4: the same numbers |
- * | formats of up to 8 bits, some of them with kernels of their own | stored: each matrix has its own numbers (stored-precision.ts) |
+ * | formats of up to 8 bits, some of them with kernels of their own or in 4 bits | stored: each matrix has its own numbers (stored-precision.ts) |
  * | other formats of up to 8 bits, all of them | int8: Q8_0's numbers, a second rounding for the others |
  * | anything else | bf16 |
  *
@@ -46,9 +49,9 @@ export function automaticPrecision(
   const routers = routerWeights(plan);
   const types = typesOf(checkpoint, plan, (name) => !outputs.has(name) && !routers.has(name));
   const all = (fits: (type: TensorType) => boolean) => types.every(fits);
-  if (all((type) => type === 'Q4_0' || type === 'Q4_1')) return 'int4';
+  if (all((type) => HALVED.has(type))) return 'int4';
   if (types.some((type) => type === 'F32' || type === 'F16' || type === 'BF16')) return 'bf16';
-  return types.some(isKept) ? 'stored' : 'int8';
+  return types.some((type) => isKept(type) || HALVED.has(type)) ? 'stored' : 'int8';
 }
 
 /**

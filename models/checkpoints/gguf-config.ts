@@ -22,6 +22,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   const { architecture, keys } = architectureOf(metadata);
   refuseUnsupported(metadata, keys, architecture);
   const tensors = new Map(header.tensors.map((tensor) => [tensor.name, tensor]));
+  refuseRouterWithoutExperts(header, architecture, keys);
 
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
   const numHeads = keys.integer('attention.head_count', 1, LIMITS.heads);
@@ -99,6 +100,18 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys, architecture:
   if (expertNames(architecture) === undefined && hasExperts(keys)) {
     throw keys.error('expert_count', `0 (${architecture} has no experts)`, keys.number('expert_count'));
   }
+}
+
+/** A file that has experts and does not say how many would be asked for tensors that it never had. */
+function refuseRouterWithoutExperts({ tensors }: GgufHeader, architecture: string, keys: GgufKeys): void {
+  if (expertNames(architecture) !== undefined) return;
+  const router = tensors.find(({ name }) => /^blk\.\d+\.ffn_gate_inp\.weight$/.test(name));
+  if (router === undefined) return;
+  throw keys.error(
+    'expert_count',
+    `the number of experts, since there is a router (${router.name})`,
+    keys.number('expert_count'),
+  );
 }
 
 /**

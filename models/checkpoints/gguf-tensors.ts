@@ -5,6 +5,7 @@ import type { GgufHeader } from './gguf.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import type { RawTensor } from './raw-tensor.js';
 import type { NamedTensor } from './tensor-layout.js';
+import { refuseUnread } from './unread-tensors.js';
 
 /** GGUF's tensors under Hugging Face's names, matrices of experts by themselves. */
 export function namedGgufTensors(header: GgufHeader, config: ModelConfig): Map<string, NamedTensor> {
@@ -26,26 +27,16 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   return [[name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) }]];
 }
 
-/** Tensors of layers that old files have and nothing computes with. */
-const UNUSED_IN_LAYERS: ReadonlySet<string> = new Set(['attn_rot_embd.weight']);
-
-/**
- * Checks that a GGUF's layers have no tensor that is not read: norms, biases or scales that are left out would make other answers
- * without a word. llama.cpp refuses such files too. Layers beyond the model's, which guess further tokens, are left alone.
- */
+/** Checks that all tensors of a GGUF's layers are read. */
 export function checkAllRead(
   { file, tensors }: GgufHeader,
   config: ModelConfig,
   read: ReadonlyMap<string, unknown>,
 ): void {
-  const { architecture, numLayers } = config;
   for (const { name } of tensors) {
     const [, layer, part] = /^blk\.(\d+)\.(.*)$/.exec(name) ?? [];
-    if (part === undefined || Number(layer) >= numLayers || UNUSED_IN_LAYERS.has(part)) continue;
-    if (networkNames(name, config).every((one) => read.has(one))) continue;
-    throw new CheckpointError(
-      `${file}: tensor ${name} is not supported: ${architecture} is computed without it, and the answers would be others.`,
-    );
+    if (part === undefined || networkNames(name, config).every((one) => read.has(one))) continue;
+    refuseUnread({ file, name, layer: Number(layer), part }, config);
   }
 }
 

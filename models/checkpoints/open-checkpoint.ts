@@ -13,7 +13,7 @@ import { findModelFiles, type ModelFiles } from './model-files.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
 import { sourceHash } from './source-hash.js';
-import { type NamedTensor, namedTensors } from './tensor-layout.js';
+import { checkLayersRead, type NamedTensor, namedTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
@@ -33,6 +33,7 @@ export function openCheckpoint(path: string): Checkpoint {
     : namedTensors(readSafetensorsDirectory(files.directory), config);
   const tensors = checkedTensors(raw, planNetwork(config), files);
   if (gguf) checkAllRead(gguf, config, tensors);
+  else checkLayersRead(raw, config, tensors);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
 }

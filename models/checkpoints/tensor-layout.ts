@@ -2,6 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
 import type { RawTensor } from './raw-tensor.js';
+import { refuseUnread } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
 export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 'transposed' | 'addend'>;
@@ -50,4 +51,17 @@ function expertsOf(tensor: RawTensor, config: ModelConfig): [string, NamedTensor
   if (layer === undefined || Number(layer) >= config.numLayers) return [[tensor.name, tensor]];
   if (part === 'gate.weight') return [[routerName(config.architecture, layer), tensor]];
   return expertSlices(tensor, config, layer, stack === 'down_proj' ? ['down'] : ['gate', 'up']);
+}
+
+/** Checks that all tensors of a decoder's layers in safetensors are read; `tensors` has the network's names. */
+export function checkLayersRead(
+  tensors: ReadonlyMap<string, NamedTensor>,
+  config: ModelConfig,
+  read: ReadonlyMap<string, unknown>,
+): void {
+  for (const [own, { file, name }] of tensors) {
+    const [, layer, part] = /^(?:model\.layers|h)\.(\d+)\.(.*)$/.exec(own) ?? [];
+    if (part !== undefined && !read.has(own))
+      refuseUnread({ file, name, layer: Number(layer), part }, config);
+  }
 }

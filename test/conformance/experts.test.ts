@@ -101,22 +101,11 @@ describeExecutors(
       for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
     });
 
-    it('an expert without scores is the last, and spoils the shares that count it', async () => {
-      const last = EXPERT_WIDTH - 1;
-      const scored = (router: (row: Float32Array) => void) => (weights: Map<string, Float32Array>) => {
-        for (const token of EACH) weights.get('embedding')![token * EXPERT_WIDTH + last] = 1;
-        router(weights.get('router')!.subarray(0, EXPERT_WIDTH));
-      };
-      const low = scored((row) => row.fill(0).fill(-1000, last));
-      const spoilt = scored((row) => row.fill(Number.NaN));
-      const [normalized, plain] = BOTH as [ExpertSettings, ExpertSettings];
-      const expected = await run(on, makeExpertNetwork(freshFolder(), normalized, low));
-      const found = await run(on, makeExpertNetwork(freshFolder(), normalized, spoilt));
-      for (const [i, row] of expected.crowd.entries()) {
-        if (on.keepsBits) expect(found.crowd[i], `row ${i}`).toEqual(row);
-        else expect(found.crowd[i]!.every(Number.isFinite)).toBe(true);
-      }
-      const { alone, crowd } = await run(on, makeExpertNetwork(freshFolder(), plain, spoilt));
+    it.each(BOTH)('one score that is no number leaves none in its row: %o', async (settings) => {
+      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+        weights.get('router')!.subarray(0, EXPERT_WIDTH).fill(Number.NaN);
+      });
+      const { alone, crowd } = await run(on, network);
       for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
     });
 

@@ -18,6 +18,7 @@ export function naiveShares(
     .sort((a, b) => a - b);
   const among = normalize ? chosen : all;
   const highest = Math.max(...all.map((expert) => scores[expert]!).filter((score) => !Number.isNaN(score)));
-  const sum = among.reduce((total, expert) => total + Math.exp(scores[expert]! - highest), 0);
+  const none = all.some((expert) => Number.isNaN(scores[expert])) ? Number.NaN : 0;
+  const sum = among.reduce((total, expert) => total + Math.exp(scores[expert]! - highest), none);
   return chosen.map((expert) => ({ expert, share: Math.exp(scores[expert]! - highest) / sum }));
 }

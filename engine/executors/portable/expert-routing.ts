@@ -33,8 +33,8 @@ export interface Routing {
  * Chooses the experts of each row by its scores [rows x count]. Shares are computed in double precision, with the highest score subtracted, and
  * rounded to float32.
  *
- * A score that is not a number comes behind all others when experts are chosen, and no share whose softmax it is in is a number. So a row
- * without numbers goes to the first experts, and its sum is no number either.
+ * A score that is not a number comes behind all others when experts are chosen, and no share of its row is a number, as in a softmax over all
+ * experts: the row's sum is none either, and its request fails.
  */
 export function routeRows(scores: Float32Array, rows: number, shape: ExpertShape): Routing {
   const { count, used, normalize } = shape;
@@ -70,7 +70,7 @@ function shareOut(scores: Float32Array, chosen: Int32Array, normalize: boolean, 
   // The highest of all is among the chosen; it is no number only where it makes no difference.
   let highest = Number.NEGATIVE_INFINITY;
   for (const expert of chosen) highest = Math.max(highest, scores[expert]!);
-  let sum = 0;
+  let sum = scores.some(Number.isNaN) ? Number.NaN : 0;
   if (normalize) for (const expert of chosen) sum += Math.exp(scores[expert]! - highest);
   else for (const score of scores) sum += Math.exp(score - highest);
   for (let i = 0; i < chosen.length; i++) shares[i] = Math.exp(scores[chosen[i]!]! - highest) / sum;

@@ -63,6 +63,8 @@ function route(
   const ranked = ops.select(ops.isNan(scores), ops.float(Number.NEGATIVE_INFINITY), numbers);
   const chosen = ops.marks(ops.topColumns(ranked, used), gateUp.length);
   const weights = ops.exp(ops.sub(scores, ops.max(ranked, 1, true)));
-  const counted = normalize ? ops.select(ops.greater(chosen, ops.float(0)), weights, ops.float(0)) : weights;
+  const ofChosen = ops.select(ops.greater(chosen, ops.float(0)), weights, ops.float(0));
+  // A score that is not a number leaves no number in its row, wherever it is.
+  const counted = normalize ? ops.select(ops.isNan(scores), weights, ofChosen) : weights;
   return { chosen, shares: ops.div(weights, ops.sum(counted, 1, true)) };
 }

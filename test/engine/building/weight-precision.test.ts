@@ -36,8 +36,8 @@ describe('what auto means', () => {
   it.each<[TensorType[], TensorType, string]>([
     [['Q4_1', 'Q4_0'], 'Q8_0', 'int4'],
     [['Q4_1', 'Q4_1'], 'F16', 'int4'],
-    [['Q4_1', 'Q8_0'], 'Q8_0', 'int8'],
-    [['Q4_1', 'Q2_K'], 'Q8_0', 'int8'],
+    [['Q4_1', 'Q8_0'], 'Q8_0', 'stored'],
+    [['Q4_1', 'Q2_K'], 'Q8_0', 'stored'],
     [['Q4_1', 'Q5_0'], 'Q8_0', 'stored'],
     [['Q8_0', 'MXFP4'], 'Q8_0', 'stored'],
     [['IQ4_XS', 'IQ4_NL'], 'Q6_K', 'stored'],

@@ -160,6 +160,13 @@ describe('what a GGUF says of experts that is not computed', () => {
     );
   });
 
+  it('is asked for where there is a router and no number of experts', () => {
+    const change = { architecture: 'llama', metadata: { expert_count: u32(0) } } as const;
+    expect(() => open(change)).toThrow(
+      /llama\.expert_count should be the number of experts, since there is a router \(blk\.0\.ffn_gate_inp\.weight\), found 0\.$/,
+    );
+  });
+
   it('is bounded over all layers', () => {
     const metadata = { block_count: u32(1000), expert_count: u32(100) };
     expect(() => open({ metadata })).toThrow(

@@ -59,6 +59,24 @@ describe('openCheckpoint of a folder with safetensors', () => {
     expect(openCheckpoint(path).tensors.has('rotary.inv_freq')).toBe(false);
   });
 
+  it('refuses tensors of layers that nothing computes with, but for those that say nothing', () => {
+    const withTensor = (name: string) => {
+      const extra = { name, shape: [1], type: 'F32', data: Buffer.alloc(4) };
+      return writeTinyModel(fresh(), { tensors: [...tinyTensors(), extra] });
+    };
+    for (const name of ['rotary_emb.inv_freq', 'rotary_emb.cos_cached'])
+      openCheckpoint(withTensor(`model.layers.0.self_attn.${name}`));
+    openCheckpoint(withTensor('model.layers.99.self_attn.q_norm.weight'));
+    for (const name of [
+      'self_attn.q_norm.weight',
+      'self_attn.o_proj.bias',
+      'mlp.shared_expert.up_proj.weight',
+    ])
+      expect(() => openCheckpoint(withTensor(`model.layers.0.${name}`))).toThrow(
+        `model.safetensors: tensor model.layers.0.${name} is not supported: llama is computed without it, and the answers would be others.`,
+      );
+  });
+
   it('changes its hash with any of its files', () => {
     const path = writeTinyModel(fresh());
     const before = openCheckpoint(path).sourceHash;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "executor/memory.h"
 
@@ -60,7 +61,9 @@ void ExpertRows::route(int32_t row, const float* scores) {
   std::sort(chosen, chosen + used_);
   double maximum = scores[chosen[0]];
   for (int32_t i = 1; i < used_; ++i) maximum = std::max(maximum, double(scores[chosen[i]]));
-  double sum = 0;
+  // A score that is no number makes all shares of the row none, as a softmax over all experts does.
+  const bool hasAll = std::none_of(scores, scores + experts_, [](float score) { return std::isnan(score); });
+  double sum = hasAll ? 0 : std::numeric_limits<double>::quiet_NaN();
   const auto weight = [&](int32_t expert) { return std::exp(double(scores[expert]) - maximum); };
   if (normalize_)
     for (int32_t i = 0; i < used_; ++i) sum += weight(chosen[i]);

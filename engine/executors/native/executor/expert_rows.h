@@ -53,7 +53,8 @@ class ExpertRows {
  public:
   // Begins a pass over `rows` rows of an op.
   void begin(const PlanOp& op, int32_t rows);
-  // Chooses the experts of one row by its scores: the `used` highest, the lower number first among equals, NaN behind all numbers. May be
+  // Chooses the experts of one row by its scores: the `used` highest, the lower number first among equals, NaN behind all numbers. A row with
+  // a NaN has no numbers for shares. May be
   // called for different rows at once.
   void route(int32_t row, const float* scores);
   // Sorts the pairs by expert, once all rows are routed.
