@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/each_row.h"
 #include "executor/executor.h"
 
 namespace skein {
@@ -16,8 +17,8 @@ namespace {
 
 // Bytes of rows that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr size_t kTaskRowBytes = 256 << 10;
-// Tasks of a thread for few pairs, which take a few microseconds each, and for more.
-constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4, kTasksOfManyPairs = 8;
+// Tasks of a thread for few pairs, which take a few microseconds each.
+constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4;
 // A score is looked at a few times.
 constexpr int64_t kElementsPerScore = 8;
 // Columns of a sum that stay in registers and the nearest cache.
@@ -110,10 +111,11 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
     std::memcpy(rows + static_cast<size_t>(row) * bytes, from, bytes);
   });
   const int32_t panels = static_cast<int32_t>(ceilDivide(product.n, kernels_.panelWidth));
-  const int32_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksOfManyPairs;
+  const int64_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksPerThread;
   const int32_t blockRows =
       static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) * kernels_.tileRows;
-  const std::vector<ExpertTask>& tasks = pass.cut(panels, config_.threads == 1 ? 1 : config_.threads * perThread, blockRows);
+  const int32_t wanted = config_.threads == 1 ? 1 : static_cast<int32_t>(config_.threads * perThread);
+  const std::vector<ExpertTask>& tasks = pass.cut(panels, wanted, blockRows);
   pool_.run(static_cast<int32_t>(tasks.size()), [&](int32_t index, int32_t) {
     const ExpertTask& task = tasks[static_cast<size_t>(index)];
     if (partsOf(task.expert).size() <= part) return;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/each_row.h"
 #include "executor/executor.h"
 #include "executor/stopwatch.h"
 #include "executor/streamed_copy.h"
@@ -25,36 +26,14 @@ int64_t inputBytes(DType weights) { return !isQuantized(weights) ? 4 : weights =
 
 // Bytes of x that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr int64_t kRowBlockBytes = 256 << 10;
-constexpr int64_t kTasksPerThread = 8;
 // Least number of rows for which a part of its own is worth reading all weights once more.
 constexpr int64_t kRowsOfPart = 48;
 // Limits for few rows, whose tasks take a few microseconds each.
 constexpr int64_t kFewRows = 8, kTasksPerThreadOfFewRows = 4;
-// Elements of per-row work below which waking the helpers costs more than it saves.
-constexpr int64_t kSerialElements = 16 << 10;
 // Least floats of an exchange that are streamed: fewer are fetched as fast.
 constexpr int64_t kStreamedFloats = 2 << 10;
 
 }  // namespace
-
-template <typename Function>
-void Executor::eachRow(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
-  eachRowRange(
-      rows, rowElements,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) fn(row);
-      },
-      together);
-}
-
-template <typename Function>
-void Executor::eachRowRange(int64_t rows, int64_t rowElements, const Function& fn, int64_t together) {
-  const int64_t tasks =
-      rows * rowElements <= kSerialElements ? 1 : std::min<int64_t>(rows, config_.threads * kTasksPerThread);
-  const int64_t perTask = ceilDivide(ceilDivide(std::max<int64_t>(rows, 1), tasks), together) * together;
-  pool_.run(static_cast<int32_t>(ceilDivide(rows, perTask)),
-            [&](int32_t task, int32_t) { fn(task * perTask, std::min(rows, (task + 1) * perTask)); });
-}
 
 template <typename Function>
 void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn) {
