@@ -26,3 +26,11 @@ export function productsOf(op: PlanOp): OpProduct[] {
 export function multipliedWeights({ ops }: Pick<NetworkPlan, 'ops'>): Set<string> {
   return new Set(ops.flatMap((op) => productsOf(op).map(({ weight }) => weight)));
 }
+
+/** Width of an expert between its way up and its way down; all experts of an op have the same. */
+export function expertWidth(
+  { down }: Extract<PlanOp, { op: 'experts' }>,
+  { weights }: Pick<NetworkPlan, 'weights'>,
+): number {
+  return weights.find(({ name }) => name === down[0])!.columns;
+}

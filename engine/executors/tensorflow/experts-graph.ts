@@ -1,4 +1,5 @@
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import { expertWidth } from '../../../network/products.js';
 import type { Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 import type { NetworkWeights } from './network-weights.js';
@@ -22,7 +23,7 @@ interface MixtureContext {
  * replaced by zeros, so that not even an infinity of it gets in.
  */
 export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureContext): Output {
-  const inner = innerOf(op, plan);
+  const inner = expertWidth(op, plan);
   const columns = new Array<number>(op.gateUp.length).fill(1);
   const { chosen, shares } = route(op, ops, value(op.scores));
   const chosenOf = ops.split(chosen, columns, 1);
@@ -42,11 +43,7 @@ export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureCon
 
 /** Widths of what a mixture has for each row beside the values of the plan. */
 export function mixtureWidths(op: ExpertsOp, plan: Pick<NetworkPlan, 'weights'>): number[] {
-  return [innerOf(op, plan), op.used * op.gateUp.length];
-}
-
-function innerOf({ down }: ExpertsOp, { weights }: Pick<NetworkPlan, 'weights'>): number {
-  return weights.find(({ name }) => name === down[0])!.columns;
+  return [expertWidth(op, plan), op.used * op.gateUp.length];
 }
 
 /**

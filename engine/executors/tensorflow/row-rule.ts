@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import { expertWidth } from '../../../network/products.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
 /** Rule by which a step is cut and filled up so that a row has the same bits whatever else is in the step. */
@@ -96,13 +97,13 @@ export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }
  * Number of rows whose values fill whole vectors, in each value to which a function other than a sum or a product is
  * applied: 1 if widths are a multiple of a vector, as in nearly all models.
  */
-function vectorRows({ ops, values, weights }: NetworkPlan): number {
+function vectorRows(plan: NetworkPlan): number {
+  const { ops, values } = plan;
   const widths = ops.flatMap((op: PlanOp) => {
     if (op.op === 'softCap') return [values[op.value]!.width];
     if (op.op === 'experts') {
       // Shares are exponentials of the scores.
-      const inner = weights.find(({ name }) => name === op.down[0])!.columns;
-      return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [inner])];
+      return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [expertWidth(op, plan)])];
     }
     const isFunction = (op.op === 'linear' || op.op === 'gatedLinear') && op.activation !== 'none';
     return isFunction ? [values[op.output]!.width] : [];

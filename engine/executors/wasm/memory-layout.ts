@@ -2,7 +2,7 @@ import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
-import { multipliedWeights } from '../../../network/products.js';
+import { expertWidth, multipliedWeights } from '../../../network/products.js';
 import type { ExecutorOptions } from '../executor.js';
 import { MOST_HEAP_BYTES } from './heap.js';
 
@@ -122,13 +122,13 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   return { slots, product, angles, sinkQueries, scores, slotsOfRows, experts, blockTables, total };
 }
 
-function expertParts({ ops, values, weights }: NetworkPlan): ExpertParts {
+function expertParts(plan: NetworkPlan): ExpertParts {
+  const { ops, values } = plan;
   const mixtures = ops.filter((op) => op.op === 'experts');
   const bytesOf = (widths: number[]) => rounded(ROWS_AT_ONCE * Math.max(0, ...widths));
-  const innerOf = (down: string) => weights.find(({ name }) => name === down)!.columns;
   return {
     inputs: bytesOf(mixtures.map(({ input }) => values[input]!.width)),
-    gated: bytesOf(mixtures.map(({ down }) => innerOf(down[0]!))),
+    gated: bytesOf(mixtures.map((op) => expertWidth(op, plan))),
     sums: bytesOf(mixtures.map(({ output }) => values[output]!.width)),
   };
 }
