@@ -104,6 +104,18 @@ export function rankProcesses(parent = process.pid): number[] {
   });
 }
 
+/**
+ * Stops a process, and waits until each of its threads stands still: the signal comes to one of them, and on a busy machine the
+ * others go on until that one has its turn.
+ */
+export async function stopProcess(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  const folder = join('/proc', String(pid), 'task');
+  await poll(() =>
+    readdirSync(folder).every((thread) => /\) T /.test(readFileSync(join(folder, thread, 'stat'), 'utf8'))),
+  );
+}
+
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

@@ -5,7 +5,7 @@ import type { WeightPrecision } from '../../../engine/executors/executor.js';
 import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
 import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { poll, RankManagers, rankProcesses } from '../../support/rank-managers.js';
+import { poll, RankManagers, rankProcesses, stopProcess } from '../../support/rank-managers.js';
 
 type Host = new (options: EncoderHostOptions) => EncoderHost;
 let Compiled: Host;
@@ -77,7 +77,7 @@ it('a rank that is killed fails what is computed, and all come back', async () =
   // Those of a host that was closed before may still be ending.
   await poll(() => rankProcesses().length === 1);
   const [rank] = rankProcesses();
-  process.kill(rank!, 'SIGSTOP');
+  await stopProcess(rank!);
   const failed = host.encode(TEXTS);
   await poll(() => host.running === 1);
   process.kill(rank!, 'SIGKILL');

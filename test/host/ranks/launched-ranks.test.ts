@@ -7,6 +7,7 @@ import {
   RankManagers,
   rankProcesses,
   request,
+  stopProcess,
 } from '../../support/rank-managers.js';
 
 const TOKENS = 24;
@@ -118,7 +119,7 @@ async function groupThatLoads() {
   client.manager.ready.catch(() => {});
   await poll(() => rankProcesses().length === 1);
   const [rank] = rankProcesses();
-  process.kill(rank!, 'SIGSTOP');
+  await stopProcess(rank!);
   return { client, rank: rank! };
 }
 
@@ -142,7 +143,7 @@ it('they wait for one that is stopped, up to the limit', async () => {
   const client = await managers.start({ tensorParallelSize: 2, rankTimeoutMs: limit });
   await client.manager.ready;
   const [follower] = rankProcesses();
-  process.kill(follower!, 'SIGSTOP');
+  await stopProcess(follower!);
   const done = client.submit(request(1n));
   await poll(() => client.manager.numInFlight > 0);
   await new Promise((resolve) => setTimeout(resolve, 300));
@@ -150,7 +151,7 @@ it('they wait for one that is stopped, up to the limit', async () => {
   process.kill(follower!, 'SIGCONT');
   await done;
   expect(client.responses.get(1n)!.at(-1)!.error).toBe('');
-  process.kill(follower!, 'SIGSTOP');
+  await stopProcess(follower!);
   await client.submit(request(2n));
   expect(client.responses.get(2n)!.at(-1)!.error).toContain(`within ${limit} ms`);
   const [again] = await answers(client, [3n]);

@@ -1,11 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { GptManagerOptions, InferenceRequest, OptionalParams } from 'skein';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../../engine/building/engine.js';
 import { bool, f32, i32, makeRequest, text, u64 } from '../../../tools/support/loop-harness.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { ManagerClient } from '../../support/manager-client.js';
+import { poll, rankProcesses, stopProcess } from '../../support/rank-managers.js';
 
 /** Outputs that two runs of one request differ in: those about its way and not its answer. */
 const VARIABLE = /^(random_seed|request_times_ms|num_iterations|num_pauses|.*_blocks)$/;
@@ -106,11 +105,12 @@ describe('micro-batches over the stages of a manager', () => {
     await client.manager.ready;
     const ids = Array.from({ length: 8 }, (_, i) => BigInt(i + 1));
     // Stage 1 stands still, so that none ends before it is killed.
-    const stage = follower();
-    process.kill(stage, 'SIGSTOP');
+    await poll(() => rankProcesses().length === 1);
+    const [stage] = rankProcesses();
+    await stopProcess(stage!);
     const done = Promise.all(ids.map((id) => client.submit(makeRequest(id, [5, 6, Number(id)], 100))));
     while (client.manager.numInFlight < ids.length) await new Promise((resolve) => setTimeout(resolve, 2));
-    process.kill(stage, 'SIGKILL');
+    process.kill(stage!, 'SIGKILL');
     await done;
     for (const id of ids) {
       const finals = client.responses.get(id)!.filter(({ final }) => final);
@@ -124,17 +124,3 @@ describe('micro-batches over the stages of a manager', () => {
     expect(await answers(client, again)).toEqual(await answers(start({}), again));
   });
 });
-
-/** Id of the process of rank 1, which this one has started. */
-function follower(): number {
-  for (const name of readdirSync('/proc')) {
-    try {
-      const parent = Number(/\) \S (\d+)/.exec(readFileSync(join('/proc', name, 'stat'), 'utf8'))?.[1]);
-      const isRank = readFileSync(join('/proc', name, 'cmdline'), 'utf8').includes('worker-process');
-      if (parent === process.pid && isRank) return Number(name);
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  throw new Error('There is no rank 1.');
-}

@@ -4,6 +4,7 @@ import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { stopProcess } from '../../support/rank-managers.js';
 import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
 import { describeWithNats, testNats } from '../support/test-nats.js';
 
@@ -124,7 +125,7 @@ describeWithNats('requests that are sent where they are cached', () => {
   it('pass over a favourite that is stopped, and one that is killed', async () => {
     const undisturbed = await run(lab.gateway, TRACE.slice(0, 12));
     const favourite = await favouriteOf(TRACE[0]!);
-    process.kill(favourite.child.pid!, 'SIGSTOP');
+    await stopProcess(favourite.child.pid!);
     const many = Array.from({ length: 12 }, () => TRACE[0]!);
     const seen = await run(lab.gateway, many, 4);
     for (const { tokens } of seen) expect(tokens).toEqual(undisturbed[0]!.tokens);
