@@ -3,18 +3,11 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
+import { freePort } from '../../tools/support/free-port.js';
 import { freshFolders } from '../support/fresh-folders.js';
 import { cleanEnvironment, cliPath } from './support/skein-process.js';
 
 const makeFolder = freshFolders('skein-loading');
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
-}
 
 it('says in /health that its model is being loaded, and ends where it cannot be', async () => {
   // A hub that answers when it is told.
@@ -35,7 +28,7 @@ it('says in /health that its model is being loaded, and ends where it cannot be'
       return response === null ? null : [response.status, await response.json()];
     };
     await expect
-      .poll(healthOf, { timeout: 20_000 })
+      .poll(healthOf)
       .toMatchObject([
         503,
         { status: 'loading', reason: 'the model an-org/slow is being loaded', loading: ['an-org/slow'] },

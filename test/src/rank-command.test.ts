@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../tools/support/free-port.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { cliPath, runCli, startServer } from './support/skein-process.js';
@@ -18,14 +18,6 @@ beforeAll(async () => {
   writeFileSync(secretFile, `${randomBytes(16).toString('hex')}\n`, { mode: 0o600 });
 });
 afterAll(() => engines.remove());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 const PLACE = ['--rank', '1', '--size', '2', '--tensor-parallel-size', '2', '--address', '127.0.0.1:1'];
 
@@ -89,7 +81,7 @@ describe('skein rank', () => {
     expect(server.output().stdout).toContain(`  on 2 ranks, which meet at ${address}\n`);
     expect([await metric('skein:ranks'), await metric('skein:ranks_missing')]).toEqual([2, 0]);
     const before = await (await ask(8, false)).json();
-    const reader = (await ask(100, true)).body!.getReader();
+    const reader = (await ask(240, true)).body!.getReader();
     const decoder = new TextDecoder();
     let text = decoder.decode((await reader.read()).value, { stream: true });
     first.kill('SIGKILL');

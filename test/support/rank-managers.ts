@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { GptManagerOptions, InferenceRequest, OptionalParams, RanksOptions } from 'skein';
 import type { Response } from '../../callbacks/unpack-responses.js';
@@ -54,13 +53,14 @@ export class RankManagers {
     optionalParams: OptionalParams = {},
     more: Partial<GptManagerOptions> = {},
   ): Promise<ManagerClient> {
-    const place = { size: 2, joinTimeoutMs: 20_000, ...ranks };
+    const place = { size: 2, joinTimeoutMs: 120_000, ...ranks };
     return this.start({ isolate: ranks.rank > 0, ...optionalParams }, { ranks: place, ...more });
   }
 
-  /** Ends the managers of a test. */
+  /** Ends the managers of a test, and waits until no process of a rank is left that the next test could take for its own. */
   async end(): Promise<void> {
     await Promise.all(this.#clients.splice(0).map(({ manager }) => manager.terminate()));
+    await poll(() => rankProcesses().length === 0);
   }
 
   remove(): void {
@@ -110,16 +110,17 @@ export function rankProcesses(parent = process.pid): number[] {
  */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP');
-  const folder = join('/proc', String(pid), 'task');
-  await poll(() =>
-    readdirSync(folder).every((thread) => /\) T /.test(readFileSync(join(folder, thread, 'stat'), 'utf8'))),
-  );
+  await poll(() => isStopped(pid));
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+/** Each thread of a process stands still. */
+export function isStopped(pid: number): boolean {
+  const folder = join('/proc', String(pid), 'task');
+  return readdirSync(folder).every((thread) => {
+    try {
+      return /\) T /.test(readFileSync(join(folder, thread, 'stat'), 'utf8'));
+    } catch {
+      return false; // it has ended meanwhile: others may have begun
+    }
+  });
 }

@@ -92,7 +92,7 @@ it('a rank that a manager has, as "skein rank" does, joins an encoder', async ()
   const host = await open(
     'bert-mean',
     { pipelineParallelSize: 2 },
-    { ranks: { ...place, rank: 0, joinTimeoutMs: 20_000 } },
+    { ranks: { ...place, rank: 0, joinTimeoutMs: 120_000 } },
   );
   const enginePath = await managers.engine('bf16', 'bert-mean');
   const follower = await managers.startRank(

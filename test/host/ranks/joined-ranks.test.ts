@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import type { MissingRanks } from '../../../callbacks/ranks-options.js';
+import { freePort } from '../../../tools/support/free-port.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { answers, freePort, poll, RankManagers, request, SECRET } from '../../support/rank-managers.js';
+import { answers, poll, RankManagers, request, SECRET } from '../../support/rank-managers.js';
 
 const folder = temporaryFolder('skein-managers');
 const managers = new RankManagers();
@@ -84,7 +85,7 @@ it('they meet again when one of them comes anew', async () => {
 
 it('they are refused with another secret, another size, another model', async () => {
   const port = await freePort();
-  const place = { address: `127.0.0.1:${port}`, secret: SECRET, joinTimeoutMs: 10_000 };
+  const place = { address: `127.0.0.1:${port}`, secret: SECRET };
   const leader = await managers.startRank({ ...place, rank: 0 });
   const stranger = await managers.startRank({ ...place, rank: 1, secret: 'another secret of the tests' });
   await expect(stranger.manager.ready).rejects.toThrow('it has not the secret that rank 0 has');

@@ -3,6 +3,7 @@ import { bool, i32, makeRequest, text } from '../../../tools/support/loop-harnes
 import {
   answers,
   draftTokens,
+  isStopped,
   poll,
   RankManagers,
   rankProcesses,
@@ -98,11 +99,12 @@ it('they fail what is active once when one is killed, and come back together', a
   await client.manager.ready;
   const before = rankProcesses();
   expect(before).toHaveLength(3);
-  const kill = async () => {
-    await poll(() => client.manager.numInFlight > 0);
-    process.kill(before[1]!, 'SIGKILL');
-  };
-  await Promise.all([client.submit(makeRequest(1n, [5, 6], 100)), kill()]);
+  // It stands still, so that the request cannot end before it is killed.
+  await stopProcess(before[1]!);
+  const done = client.submit(makeRequest(1n, [5, 6], 100));
+  await poll(() => client.manager.numInFlight > 0);
+  process.kill(before[1]!, 'SIGKILL');
+  await done;
   const error = client.responses.get(1n)!.at(-1)!.error;
   // A rank may notice before the system tells of the death.
   expect(error).toMatch(/The engine failed: .*[Rr]ank [0-3]/);
@@ -113,13 +115,22 @@ it('they fail what is active once when one is killed, and come back together', a
   expect(client.states.map(([state]) => state)).toEqual(['running', 'restarting', 'running']);
 });
 
+/** Stops the process of a rank in its first moment, and no other one that is started meanwhile. */
+const STANDS_STILL = `
+  import { isMainThread } from 'node:worker_threads';
+  if (isMainThread && process.argv[1]?.includes('worker-process')) process.kill(process.pid, 'SIGSTOP');`;
+
 /** A group whose rank 1 stands still before it has the model, so that it cannot be ready. */
 async function groupThatLoads() {
+  const { NODE_OPTIONS } = process.env;
+  process.env.NODE_OPTIONS = `--import data:text/javascript,${encodeURIComponent(STANDS_STILL)}`;
   const client = await managers.start({ tensorParallelSize: 2 });
   client.manager.ready.catch(() => {});
   await poll(() => rankProcesses().length === 1);
+  if (NODE_OPTIONS === undefined) delete process.env.NODE_OPTIONS;
+  else process.env.NODE_OPTIONS = NODE_OPTIONS;
   const [rank] = rankProcesses();
-  await stopProcess(rank!);
+  await poll(() => isStopped(rank!));
   return { client, rank: rank! };
 }
 
@@ -139,7 +150,7 @@ it('a group that loads is ended as a whole, though a rank stands still', async (
 });
 
 it('they wait for one that is stopped, up to the limit', async () => {
-  const limit = 2000;
+  const limit = 5000;
   const client = await managers.start({ tensorParallelSize: 2, rankTimeoutMs: limit });
   await client.manager.ready;
   const [follower] = rankProcesses();

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { encodeFrame, FRAMES, textFrame } from '../../../host/ranks/frames.js';
 import { awaitRanks, joinRanks, type Meeting, type MetGroup } from '../../../host/ranks/rendezvous.js';
+import { freePort } from '../../../tools/support/free-port.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const folder = temporaryFolder('skein-rendezvous');
@@ -17,8 +18,8 @@ const meeting = (rank: number, more: Partial<Meeting>): Meeting => ({
   rank,
   build: 'this build',
   model: 'this model',
-  joinLimitMs: 20_000,
-  limitMs: 20_000,
+  joinLimitMs: 120_000,
+  limitMs: 120_000,
   ...more,
 });
 const EVENTS = { onFrame: () => {}, onEnd: () => {}, onMissing: () => {} };
@@ -158,15 +159,6 @@ describe('ranks that meet', () => {
     await refused;
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** Somebody listens at the port. */
 function connected(port: number): Promise<boolean> {

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { QueueNames } from '../../../callbacks/nats/names.js';
-import { freePort, NatsProcess } from '../../../tools/support/queue/nats-process.js';
+import { freePort } from '../../../tools/support/free-port.js';
+import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
 import { until } from '../../../tools/support/queue/queue-lab.js';
 import { readDocument } from '../../support/documents.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
@@ -105,7 +106,7 @@ describeWithNats('a rolling update of workers and gateways', () => {
     const port = await freePort();
     monitor = `http://127.0.0.1:${port}`;
     nats = await NatsProcess.start(testNats!, ['-c', join(folder, 'nats.conf'), '-m', String(port)]);
-  }, 60_000);
+  });
   afterAll(async () => {
     for (const { child, ended } of pods) {
       child.kill('SIGKILL');
@@ -174,7 +175,7 @@ describeWithNats('a rolling update of workers and gateways', () => {
     await Promise.all([update(), load]);
     await checkScalers(monitor, workers[0]!);
     for (const pod of [...endpoints, ...workers]) await endPod(pod);
-  }, 240_000);
+  });
 
   it('finds bad ports at the start of a worker', async () => {
     const args = ['work', '--nats', nats.url, '--cache-dir', testCacheDir, '--health-port'];

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { freePorts } from '../../../tools/support/free-port.js';
 import { repository } from '../../support/documents.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { postJson } from '../../support/post-json.js';
-import { freePorts } from '../support/free-ports.js';
 import { killGroup, type Program, startedPrograms } from '../support/program.js';
 import { routingPython } from '../support/routing-python.js';
 import { cliPath, testCacheDir } from '../support/skein-process.js';
@@ -19,7 +19,7 @@ const WORKERS = 3;
 const STREAMS = 9;
 /** Of these, that have begun before a worker is killed: all of them were sent, and few can have ended. */
 const MOST_STREAMS = 5;
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 200_000;
 
 /** Dynamo's processes find each other by a folder, and talk on this machine alone. */
 const environment = {
@@ -191,7 +191,7 @@ describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
     leaving.abort();
     const isLeft = () => workers.some(({ output }) => output().includes('"isWhole":false'));
     await expect.poll(isLeft, { timeout: TIMEOUT_MS }).toBe(true);
-  }, 240_000);
+  });
 
   it('ends when its Skein dies, and leaves no Skein behind', async () => {
     const [one, other] = [worker(), worker()];
@@ -216,5 +216,5 @@ describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
     const code = () => other.child.exitCode ?? other.child.signalCode;
     await expect.poll(code, { timeout: TIMEOUT_MS }).not.toBeNull();
     expect(other.output()).toContain('this worker ends too');
-  }, 240_000);
+  });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { freePorts } from '../../../tools/support/free-port.js';
 import { postJson } from '../../support/post-json.js';
-import { freePorts } from '../support/free-ports.js';
 import { metric } from '../support/metrics.js';
 import { killGroup, startedPrograms } from '../support/program.js';
 import { routingProgram, routingPython } from '../support/routing-python.js';
@@ -11,7 +11,7 @@ const started = startedServers();
 const begin = startedPrograms();
 
 const WORKERS = 3;
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 
 /** Servers with the demo model, of which events tell what is cached. */
 const workers = () =>
@@ -103,7 +103,7 @@ describe.skipIf(routingPython === null)('behind a router', () => {
     await servers[2]!.ended;
     for (let round = 0; round < 4; round += 1) expect(await complete(url, story('goose'))).toBe(alone);
     await killGroup(child);
-  }, 120_000);
+  });
 
   it("sglang-router's cache-aware policy sends equal beginnings to one worker", async () => {
     const servers = await workers();
@@ -146,5 +146,5 @@ describe.skipIf(routingPython === null)('behind a router', () => {
     };
     await expect.poll(answered, { timeout: TIMEOUT_MS }).toBe(true);
     expect(await complete(url, story('goose'))).toBe(alone);
-  }, 120_000);
+  });
 });

@@ -5,6 +5,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../free-port.js';
 
 /** Path of nats-server; null: there is none. SKEIN_TEST_NATS names one that is not in the PATH. */
 export function findNatsServer(): string | null {
@@ -12,14 +13,6 @@ export function findNatsServer(): string | null {
     if (path && spawnSync(path, ['--version']).status === 0) return path;
   }
   return null;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
 }
 
 /** A nats-server with JetStream, on a port of its own, which can be killed and started again. */
