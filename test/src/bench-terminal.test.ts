@@ -27,7 +27,7 @@ describe('skein bench in a terminal', () => {
         '--concurrency',
         '2',
         '--duration',
-        '2',
+        '5',
         '--output-tokens',
         '20',
         '--warmup',

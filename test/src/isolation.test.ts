@@ -122,8 +122,8 @@ describe('engines in processes of their own', () => {
     ['SIGKILL', /^engine_error: The engine failed: The engine's process was ended by SIGKILL; /, {}],
     [
       'SIGSTOP',
-      /^engine_error: The engine failed: The engine's process finished no iteration within 1000 ms\.$/,
-      { watchdogTimeoutSeconds: '1' },
+      /^engine_error: The engine failed: The engine's process finished no iteration within 3000 ms\.$/,
+      { watchdogTimeoutSeconds: '3' },
     ],
   ] as const)(
     'one that ends by %s fails what it had, once each, and another follows; the other model misses no token',

@@ -60,7 +60,7 @@ describe('the server under load', () => {
       server,
       {
         ...{ arrivals: { kind: 'max' }, requests: 64 },
-        data: { ...data, outputTokens: { kind: 'fixed', tokens: 1000 } },
+        data: { ...data, outputTokens: { kind: 'fixed', tokens: 1750 } },
       },
       leave.signal,
     );
@@ -78,7 +78,7 @@ describe('the server under load', () => {
       arrivals: { kind: 'constant', rate: 100 },
       requests: 80,
       scrape: false,
-      data: { ...data, outputTokens: { kind: 'fixed', tokens: 1500 } },
+      data: { ...data, outputTokens: { kind: 'fixed', tokens: 1750 } },
     });
     await expect.poll(() => metric(server.url, 'num_requests_running')).toBeGreaterThan(10);
     server.child.kill('SIGKILL');
@@ -92,7 +92,7 @@ describe('the server under load', () => {
 
 describe('a server that is too small', () => {
   it('refuses what its queue does not hold, and answers the rest', async () => {
-    const server = await start({ maxActiveRequests: '2', maxQueuedRequests: '4' }, 5);
+    const server = await start({ maxActiveRequests: '2', maxQueuedRequests: '4' }, 20);
     const run = await load(server, { arrivals: { kind: 'max' }, requests: 40 });
     const { completed, rate_limited } = run.requests.outcomes;
     expect(completed + rate_limited).toBe(40);

@@ -29,6 +29,20 @@ beforeAll(async () => {
 afterAll(() => close());
 
 const environment = { SKEIN_CACHE_DIR: testCacheDir };
+
+/** Writes to stderr what a program gets by fetch, when it gets it. */
+const TELLS_WHAT_COMES = `
+  const ask = globalThis.fetch;
+  globalThis.fetch = async (...asked) => {
+    const response = await ask(...asked);
+    const told = new TransformStream({
+      transform(chunk, to) {
+        to.enqueue(chunk);
+        process.stderr.write(chunk);
+      },
+    });
+    return new Response(response.body.pipeThrough(told), response);
+  };`;
 const run = (args: string[], input?: string) =>
   runCli(['run', ...args], { environment, ...(input === undefined ? {} : { input }) });
 const ask = (args: string[], input?: string) => run([...args, '--url', url], input);
@@ -127,19 +141,26 @@ describe('skein run with a server', () => {
   });
 
   it('SIGTERM does, with 143, and what has come is JSON where that was asked for', async () => {
-    const child = spawn(process.execPath, [cliPath, 'run', 'for ever', '--json', '--url', url], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(TELLS_WHAT_COMES)}`];
+    const child = spawn(process.execPath, [...args, cliPath, 'run', 'for ever', '--json', '--url', url], {
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let out = '';
+    const output = { out: '', err: '' };
     child.stdout.on('data', (data) => {
-      out += data;
+      output.out += data;
     });
-    const asked = toy.engine.requests.length;
-    await expect.poll(() => toy.engine.requests.length).toBe(asked + 1);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    child.stderr.on('data', (data) => {
+      output.err += data;
+    });
+    // A frame for each letter.
+    await expect.poll(() => output.err.match(/"content":"."/g)).toHaveLength('on and on'.length);
     child.kill('SIGTERM');
     const code = await new Promise((resolve) => child.once('close', resolve));
-    expect(JSON.parse(out)).toMatchObject({ text: 'on and on', finishReason: 'cancelled', usage: null });
+    expect(JSON.parse(output.out)).toMatchObject({
+      text: 'on and on',
+      finishReason: 'cancelled',
+      usage: null,
+    });
     expect(code).toBe(143);
   });
 

@@ -550,7 +550,9 @@ describe('a server of models of a repository too', () => {
   write('squares', { 'config.yaml': IO, '1/model.mjs': echo('requests') });
   write('slow', {
     'config.yaml': IO,
-    '1/model.mjs': `await new Promise((resolve) => setTimeout(resolve, 1500));\n${echo('requests')}`,
+    '1/model.mjs': `import { existsSync } from 'node:fs';
+      while (!existsSync(${JSON.stringify(join(folder, 'gate'))})) await new Promise((resolve) => setTimeout(resolve, 2));
+      ${echo('requests')}`,
   });
   write('lm', { 'config.yaml': text({ model, kvCacheTokens: '1024' }) });
   write('lm2', {
@@ -604,6 +606,7 @@ describe('a server of models of a repository too', () => {
     };
     await expect.poll(isLoading).toBe('LOADING');
     expect(await load(server, 'slow', 'lora-plain')).toMatchObject(taken);
+    writeFileSync(join(folder, 'gate'), '');
     expect((await loading).status).toBe(200);
     // A model of texts that is loaded anew keeps its names.
     expect((await loadModel(server, 'lm')).status).toBe(200);

@@ -99,7 +99,7 @@ describe('several models in one server', () => {
       startFakeServer(
         { model } as never,
         { vocabSize: 320, stepMs: 2, dieToken: 32 },
-        { workerRestart: { delayMs: 1500, factor: 1 } },
+        { workerRestart: { delayMs: 4000, factor: 1 } },
       ),
     );
     const before = await complete(server, { model: 'b' });

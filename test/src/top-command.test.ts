@@ -1,13 +1,17 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Formation, FormationListener } from '../../callbacks/formation.js';
 import { ApiKeys } from '../../src/server/api-keys.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';
 import { runCli } from './support/skein-process.js';
 import { listen, say, toyServer } from './support/toy-server.js';
 
+const folder = temporaryFolder('skein-top');
 const RESTORED = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 
 const FORMATION = {
@@ -75,16 +79,19 @@ describe('skein top', () => {
   it('leaves the terminal as it was after a signal and after a crash, whose reason is seen', async () => {
     const { url, close } = await listen(server());
     const killed = runInTerminal(['top', url]);
+    const path = join(folder, 'crash');
+    const crash = `
+      import { existsSync } from 'node:fs';
+      setInterval(() => { if (existsSync(${JSON.stringify(path)})) throw new Error('boom'); }, 20);`;
     const crashed = runInTerminal(['top', url], {
-      environment: {
-        NODE_OPTIONS: `--import "data:text/javascript,setTimeout(()=>{throw new Error('boom')},1500)"`,
-      },
+      environment: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}` },
     });
     await killed.waitFor('mine');
     killed.kill(15);
     expect(await killed.ended).toBe(143);
     expect(killed.shown()).toContain(RESTORED);
     await crashed.waitFor('mine');
+    writeFileSync(path, '');
     expect(await crashed.ended).not.toBe(0);
     const [, behind] = crashed.shown().split(RESTORED);
     expect(behind).toContain('boom');

@@ -205,14 +205,14 @@ describe('a batch that is cut off', () => {
     for (const child of running.splice(0)) child.kill('SIGKILL');
   });
 
-  /** A batch whose every iteration takes 10 ms. */
+  /** A batch whose every iteration takes 40 ms. */
   function slowBatch(
     from: string,
     to: string,
   ): { child: ChildProcess; ended: Promise<[number | null, string | null]> } {
     const script = fileURLToPath(new URL('../support/batch-child.mjs', import.meta.url));
     const options = JSON.stringify({ model, cacheDir: testCacheDir, maxActiveRequests: 4 });
-    const executor = fakeExecutorModule({ vocabSize: 320, stepMs: 10 });
+    const executor = fakeExecutorModule({ vocabSize: 320, stepMs: 40 });
     const child = spawn(process.execPath, [script, from, to, options, executor], {
       stdio: ['ignore', 'ignore', 'inherit'],
     });

@@ -11,7 +11,7 @@ import { readChunks, say, type ToyServer, toyModel, toyServer } from '../support
 
 const script: Script = () => say('abc');
 /** Script of a request that runs until the test has looked at it. */
-const slow: Script = () => [{ tokens: [97] }, { waitMs: 30 }, { tokens: [98] }, { finish: 'stop' }];
+const slow: Script = () => [{ tokens: [97] }, { waitMs: 300 }, { tokens: [98] }, { finish: 'stop' }];
 
 const added = (id: string, fields: Partial<ServedGenerator> = {}, run = script) =>
   toyModel(new FakeEngine(run), { id, ...fields });

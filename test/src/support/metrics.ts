@@ -10,6 +10,6 @@ export async function metric(url: string, name: string): Promise<number> {
 /** Waits until nothing runs or waits and no block of the KV cache is held. */
 export async function expectIdle(url: string): Promise<void> {
   for (const name of ['num_requests_running', 'num_requests_waiting', 'kv_cache_usage_perc']) {
-    await expect.poll(() => metric(url, name), { timeout: 30_000, message: name }).toBe(0);
+    await expect.poll(() => metric(url, name), { message: name }).toBe(0);
   }
 }

@@ -21,7 +21,7 @@ export const CTRL_C = '\x03';
 export const CTRL_D = '\x04';
 
 /** Longest time for something to be shown: a bound for hangs. */
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 300_000;
 
 /** Runs the compiled command line in a pseudo-terminal. */
 export function runInTerminal(
