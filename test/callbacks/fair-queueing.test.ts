@@ -99,7 +99,7 @@ describe('the room of the queue', () => {
         { maxNumSequences: 1 },
       );
       const crowd = new Crowd(host);
-      crowd.add('a', 1);
+      crowd.add('a', 1, { maxNewTokens: 200 });
       await expect.poll(() => host.queued, { interval: 1 }).toBe(0);
       crowd.add('a', 2, { maxNewTokens: 100 });
       await expect(async () => crowd.add('a', 1)).rejects.toThrow(

@@ -25,7 +25,7 @@ function manage(query: string, options: Partial<GptManagerOptions> = {}) {
   const url = pathToFileURL(supportModule('asynchronous-callbacks.mjs'));
   url.search = query;
   const kvCacheConfig = { enableBlockReuse: true, eventBufferMaxSize: 100 };
-  const engine = fakeEngine('stepMs=1', { kvCacheConfig, idlePollIntervalMs: 1, terminateTimeoutMs: 200 });
+  const engine = fakeEngine('stepMs=1', { kvCacheConfig, idlePollIntervalMs: 1 });
   const manager = new GptManager({
     ...engine,
     callbackModule: url,
@@ -40,9 +40,7 @@ describe('callbacks of a module that are asynchronous', () => {
     const events: KvCacheEvent[] = [];
     const { manager, errors } = manage('hostile', { onKvCacheEvents: (some) => void events.push(...some) });
     await manager.ready;
-    await expect
-      .poll(() => seen().filter((line) => /^[12] /.test(line)), { timeout: 20_000 })
-      .toHaveLength(2);
+    await expect.poll(() => seen().filter((line) => /^[12] /.test(line))).toHaveLength(2);
     // Nothing is in flight: the reset itself tells what it drops.
     expect(await manager.resetCache()).toBeGreaterThan(0);
     await expect.poll(() => events.some(({ data }) => data.type === 'removed')).toBe(true);

@@ -71,16 +71,16 @@ const ISOLATED = { isolate: true };
 describe.each<[string, number, RegExp, OptionalParams]>([
   ['process.exit', EXIT, /ended unexpectedly with exit code 3/, {}],
   ['an uncaught error', UNCAUGHT, /the memory cannot be counted/, {}],
-  ['an endless loop', ENDLESS, /finished no iteration within 200 ms/, { watchdogTimeoutMs: 200 }],
-  ['a sleep without end', ASLEEP, /finished no iteration within 200 ms/, { watchdogTimeoutMs: 200 }],
+  ['an endless loop', ENDLESS, /finished no iteration within 1000 ms/, { watchdogTimeoutMs: 1000 }],
+  ['a sleep without end', ASLEEP, /finished no iteration within 1000 ms/, { watchdogTimeoutMs: 1000 }],
   ['more memory than its heap has', OUT_OF_MEMORY, /memory limit|out of memory/i, {}],
   ['process.exit, in a process', EXIT, /ended unexpectedly with exit code 3/, ISOLATED],
   ['an uncaught error, in a process', UNCAUGHT, /the memory cannot be counted/, ISOLATED],
   [
     'an endless loop, in a process',
     ENDLESS,
-    /engine's process finished no iteration within 200 ms/,
-    { ...ISOLATED, watchdogTimeoutMs: 200 },
+    /engine's process finished no iteration within 1000 ms/,
+    { ...ISOLATED, watchdogTimeoutMs: 1000 },
   ],
   ['more memory than its heap has, in a process', OUT_OF_MEMORY, /memory limit|out of memory/i, ISOLATED],
   ['a segmentation fault', SEGMENTATION, /The engine's process was ended by SIGSEGV\.$/, ISOLATED],
@@ -89,7 +89,8 @@ describe.each<[string, number, RegExp, OptionalParams]>([
 ])('a worker that dies of %s', (_, kind, reason, params) => {
   it('fails everything that it had, once each, and the next worker answers as if nothing had been', async () => {
     if (params.isolate) process.env.NODE_OPTIONS = SMALL_HEAP;
-    const client = start(troubled(params));
+    // A second for each of the crowd, so that none has ended when the deadly one comes.
+    const client = start(troubled(params, '', 5));
     await client.manager.ready;
     // More than the engine has places for: the rest waits in the host and never comes near the deadly request.
     const crowd = Array.from({ length: 3 }, (_, i) => makeRequest(BigInt(i), [i, 1], 200));
@@ -245,10 +246,10 @@ describe('a worker that is stuck in a native call', () => {
 
   it('is replaced when the call returns after all', async () => {
     const path = pipe('late');
-    const client = start(troubled({ watchdogTimeoutMs: 100 }, `?pipe=${encodeURIComponent(path)}`));
+    const client = start(troubled({ watchdogTimeoutMs: 500 }, `?pipe=${encodeURIComponent(path)}`));
     const end = client.submit(trouble(NATIVE));
     await end;
-    expect(resultOf(client, 666n).error).toMatch(/no iteration within 100 ms/);
+    expect(resultOf(client, 666n).error).toMatch(/no iteration within 500 ms/);
     expect(client.manager.state).toBe('restarting');
     const request = makeRequest(1n, [3, 4], 10);
     const later = client.submit(request);
@@ -262,10 +263,10 @@ describe('a worker that is stuck in a native call', () => {
 
   it('is replaced at once where it is a process, though the call never returns', async () => {
     const path = pipe('replaced');
-    const params = { isolate: true, watchdogTimeoutMs: 100, terminateTimeoutMs: 60_000 };
+    const params = { isolate: true, watchdogTimeoutMs: 500, terminateTimeoutMs: 60_000 };
     const client = start(troubled(params, `?pipe=${encodeURIComponent(path)}`));
     await client.submit(trouble(NATIVE));
-    expect(resultOf(client, 666n).error).toMatch(/engine's process finished no iteration within 100 ms/);
+    expect(resultOf(client, 666n).error).toMatch(/engine's process finished no iteration within 500 ms/);
     const request = makeRequest(1n, [3, 4], 10);
     await client.submit(request);
     expect(resultOf(client, 1n)).toEqual(runAlone(request));
@@ -275,14 +276,14 @@ describe('a worker that is stuck in a native call', () => {
   it('is given up after terminateTimeoutMs, with an error of its own', async () => {
     const path = pipe('never');
     const client = start(
-      troubled({ watchdogTimeoutMs: 100, terminateTimeoutMs: 50 }, `?pipe=${encodeURIComponent(path)}`),
+      troubled({ watchdogTimeoutMs: 500, terminateTimeoutMs: 50 }, `?pipe=${encodeURIComponent(path)}`),
     );
     await client.submit(trouble(NATIVE));
     await client.manager.ended;
     expect(client.manager.state).toBe('failed');
     expect(client.manager.failure).toBeInstanceOf(WorkerStuckError);
     expect(client.manager.failure?.message).toMatch(
-      /no iteration within 100 ms.* did not within 50 ms.*process has to be restarted/,
+      /no iteration within 500 ms.* did not within 50 ms.*process has to be restarted/,
     );
     openSync(path, 'w'); // or this process could not end
   });

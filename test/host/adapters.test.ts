@@ -191,7 +191,9 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
   });
 
   it('tells watchers the adapters of requests in the engine, in the queue and without a place for theirs', async () => {
-    const narrow = new InProcessHost(fakeEngine('stepMs=20', { peftCacheManagerConfig, maxNumSequences: 3 }));
+    const narrow = new InProcessHost(
+      fakeEngine('stepMs=100', { peftCacheManagerConfig, maxNumSequences: 3 }),
+    );
     await narrow.ready;
     let told: Formation | null = null;
     narrow.watchFormation((formation) => {
@@ -225,7 +227,7 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
 
   it('counts those as waiting that wait inside the engine until an iteration takes their adapter', async () => {
     const params = { peftCacheManagerConfig: { optimalAdapterSize: 2, maxAdapterSize: 4, maxAdapters: 1 } };
-    const one = new InProcessHost(fakeEngine('stepMs=20', params));
+    const one = new InProcessHost(fakeEngine('stepMs=100', params));
     const controller = new AbortController();
     const asked = [0, 1, 2].map((i) =>
       tokensOf({ ...withAdapter(i), maxNewTokens: 200, signal: controller.signal }, one),

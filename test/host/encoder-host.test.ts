@@ -70,11 +70,11 @@ describe('an encoder in its worker', () => {
   });
 
   it('lets a request join between two batches of one with many texts', async () => {
-    const { host } = open({}, { stepMs: '20' });
+    const { host, batches } = open({}, { stepMs: '40' });
     await host.ready;
     const order: string[] = [];
     const long = host.encode(Array.from({ length: 200 }, () => sequence(1))).then(() => order.push('long'));
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await expect.poll(() => batches.length, { interval: 1 }).toBeGreaterThan(0);
     const short = host.encode([sequence(5)]).then(() => order.push('short'));
     await Promise.all([long, short]);
     expect(order).toEqual(['short', 'long']);
@@ -155,10 +155,11 @@ describe('an encoder in its worker', () => {
   });
 
   it('fails what it had when its process is killed, once each, and another one answers what waited', async () => {
-    const { host, states } = open({ isolate: true }, { stepMs: '30' });
+    const { host, batches, states } = open({ isolate: true }, { stepMs: '30' });
     await host.ready;
-    const running = host.encode(Array.from({ length: 100 }, () => sequence(1)));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Four seconds, of which the first batch is awaited.
+    const running = host.encode(Array.from({ length: 1000 }, () => sequence(1)));
+    await expect.poll(() => batches.length, { interval: 1 }).toBeGreaterThan(0);
     const waiting = host.encode([sequence(4)]);
     const { pid } = host;
     process.kill(pid!, 'SIGKILL');

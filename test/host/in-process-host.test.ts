@@ -342,7 +342,7 @@ describe('InProcessHost', () => {
 
   it('reports the blocks that are held after a cancellation, in the iteration that processed it', async () => {
     const held: number[] = [];
-    const host = start('stepMs=1', { onIterationStats: (stats) => held.push(stats.heldBlocks) });
+    const host = start('stepMs=20', { onIterationStats: (stats) => held.push(stats.heldBlocks) });
     const streams = [1, 2, 3].map((token) => host.submit({ promptTokens: [token], maxNewTokens: 200 }));
     const ends = streams.map(collect);
     await expect.poll(() => held.at(-1)).toBeGreaterThanOrEqual(3);

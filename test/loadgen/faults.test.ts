@@ -131,7 +131,7 @@ describe('what becomes of a request whose answer is none', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(piece('a'));
     };
-    expect(await outcomesWith(stall, { stallMs: 50 })).toEqual(around('stalled'));
+    expect(await outcomesWith(stall, { stallMs: 1000 })).toEqual(around('stalled'));
   });
 
   it('timed_out: bytes come, but no end', async () => {
@@ -140,7 +140,7 @@ describe('what becomes of a request whose answer is none', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       timer = setInterval(() => response.write(': alive\n\n'), 10);
     };
-    expect(await outcomesWith(drip, { timeoutMs: 150, stallMs: 60_000 })).toEqual(around('timed_out'));
+    expect(await outcomesWith(drip, { timeoutMs: 1500, stallMs: 60_000 })).toEqual(around('timed_out'));
     clearInterval(timer!);
   });
 

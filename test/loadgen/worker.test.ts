@@ -20,7 +20,7 @@ describe('the worker', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.flushHeaders();
     });
-    harness = new WorkerHarness(server.url, { stallMs: 400 });
+    harness = new WorkerHarness(server.url, { stallMs: 2000 });
     await harness.begin(null);
     harness.issue(prompts(5), [0, 20, 40, 60, 80]);
     const records = await harness.settled();

@@ -17,6 +17,7 @@ const script = `
 import json, sys
 from typing import Any
 import msgspec, zmq
+from zmq.utils.monitor import recv_monitor_message
 
 events, replay, layout = sys.argv[1:4]
 array = layout == "array"
@@ -52,8 +53,11 @@ class KVEventBatch(EventBatch):
 decoder = msgspec.msgpack.Decoder(type=KVEventBatch)
 context = zmq.Context()
 live = context.socket(zmq.SUB)
-live.connect(events)
 live.setsockopt_string(zmq.SUBSCRIBE, "kv-events")
+shaken = live.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+live.connect(events)
+# The publisher hears of the subscription behind the handshake: whatever is asked for on another connection comes later.
+recv_monitor_message(shaken)
 ask = context.socket(zmq.DEALER)
 ask.connect(replay)
 
@@ -122,7 +126,7 @@ describe.skipIf(routingPython === null)("events of the KV cache, read with vLLM'
     await ask([...PROMPT.slice(0, 16), ...PROMPT.slice(0, 16)]);
     const fresh = PROMPT.toReversed();
     const reading = promisify(execFile)(routingPython!, [
-      ...['-c', script, events!, replay!, layout, '20000', JSON.stringify(fresh)],
+      ...['-c', script, events!, replay!, layout, '120000', JSON.stringify(fresh)],
     ]);
     await new Promise<void>((resolve, reject) => {
       reading.child.stdout!.once('data', () => resolve());

@@ -117,7 +117,7 @@ export async function until(
     ['completed', 'failed', 'cancelled', 'expired'].includes(status),
   init: RequestInit = {},
 ): Promise<BatchAnswer> {
-  const givenUpMs = performance.now() + 10_000;
+  const givenUpMs = performance.now() + 120_000;
   for (;;) {
     const batch = await batchOf(server, id, init);
     if (isSo(batch)) return batch;

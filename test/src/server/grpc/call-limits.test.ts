@@ -4,13 +4,11 @@ import {
   connect,
   type IncomingHttpHeaders,
 } from 'node:http2';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { OpenCalls } from '../../../../src/server/grpc/open-calls.js';
 import { FakeModel, fakeConfig } from '../kserve/support/fake-models.js';
 import { answered, grpcPlatform } from './support/grpc-platform.js';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const KEYS = new ApiKeys([{ name: 'a', key: 'secret', weight: 1 }]);
 

@@ -7,7 +7,7 @@ import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type Any, create, PATH, readEvents, refusal } from './support.js';
 
 const ask = { input: 'Hi', background: true };
-const slow = (...steps: Step[]): Step[] => [{ tokens: [65] }, { waitMs: 30 }, ...steps];
+const slow = (...steps: Step[]): Step[] => [{ tokens: [65] }, { waitMs: 300 }, ...steps];
 
 async function read(toy: ToyServer, id: string): Promise<Any> {
   return (await toy.get(`${PATH}/${id}`)).json();
@@ -121,7 +121,7 @@ describe('the events of a response in the background', () => {
   });
 
   it('come to a reader that joins while it is made, whoever has left', async () => {
-    const toy = toyServer(() => slow({ tokens: [66] }, { waitMs: 30 }, ...say('C')));
+    const toy = toyServer(() => slow({ tokens: [66] }, { waitMs: 300 }, ...say('C')));
     const left = await toy.post(PATH, { ...ask, stream: true });
     const reader = left.body!.getReader();
     const first = new TextDecoder().decode((await reader.read()).value);

@@ -163,7 +163,7 @@ describe('responses of one conversation', () => {
   });
 
   it('in the background add their items when they are done', async () => {
-    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 20 }, ...say('B')]);
+    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 500 }, ...say('B')]);
     const { id } = await ask(toy, 'POST', '');
     await create(toy, { conversation: id, input: 'Hi', background: true });
     expect(await textsOf(toy, id)).toEqual([]);
@@ -193,7 +193,7 @@ describe('responses of one conversation', () => {
   });
 
   it('go on where it is forgotten meanwhile', async () => {
-    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 20 }, ...say('B')]);
+    const toy = toyServer(() => [{ tokens: [65] }, { waitMs: 500 }, ...say('B')]);
     const { id } = await ask(toy, 'POST', '');
     const response = await create(toy, { conversation: id, input: 'Hi', background: true });
     await ask(toy, 'DELETE', `/${id}`);
