@@ -98,7 +98,8 @@ class Killer {
   }
 
   note(): void {
-    if (++this.#ended % this.#every !== 0 || this.count >= this.#most) return;
+    // Where no worker is there just now, the next end is the time.
+    if (++this.#ended < this.#every * (this.count + 1) || this.count >= this.#most) return;
     const workers = [...this.#lab.workers];
     const victim = workers[this.#random.below(workers.length)];
     if (victim === undefined) return;

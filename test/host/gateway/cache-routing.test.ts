@@ -411,7 +411,7 @@ describe('what a worker tells of its cache', () => {
     for (let i = 0; i < 20; i++) beat(`w${i}`, { cacheNumber: 1 });
     expect(asks).toHaveLength(8);
     asks[0]![2](null);
-    await vi.waitFor(() => expect(asks).toHaveLength(9));
+    await vi.waitFor(() => expect(asks).toHaveLength(9), 120_000);
   });
 });
 
@@ -522,4 +522,4 @@ it('every request is answered once, whoever takes, refuses, is silent or dies', 
   );
   expect(numDirect).toBeGreaterThan(200);
   expect(numStreamed).toBeGreaterThan(20);
-}, 60_000);
+});

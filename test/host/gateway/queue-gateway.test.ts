@@ -91,7 +91,7 @@ function setUp(more: Partial<QueueGatewayOptions> = {}, limits = { maxQueueSize:
   /** Ends a worker's process; silence has to be short. */
   const kill = (worker: string) => {
     dead.add(worker);
-    return vi.waitFor(() => expect(gateway.roster.find(worker)).toBeUndefined());
+    return vi.waitFor(() => expect(gateway.roster.find(worker)).toBeUndefined(), 120_000);
   };
   const hold = (worker: string, { id, attempt } = last().item) =>
     gateway.onHold({ kind: 'hold', worker, held: [[id, attempt]] });

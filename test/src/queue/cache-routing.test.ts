@@ -72,10 +72,14 @@ describeWithNats('requests that are sent where they are cached', () => {
   };
   /** The worker to which a request like this is sent. */
   const favouriteOf = async (request: TokenRequest): Promise<LabWorker> => {
-    const before = lab.routed.length;
-    await see(lab.gateway, lab.model, request);
-    const routed = lab.routed.slice(before).at(-1)!;
-    expect(routed.answer).toBe('taken');
+    let routed = lab.routed.at(-1)!;
+    // A worker that is slow to answer on a busy machine is passed over.
+    await until('a worker that takes it', async () => {
+      const before = lab.routed.length;
+      await see(lab.gateway, lab.model, request);
+      routed = lab.routed.slice(before).at(-1) ?? routed;
+      return lab.routed.length > before && routed.answer === 'taken';
+    });
     expect(routed.cachedBlocks).toBeGreaterThan(4);
     return lab.find(routed.worker)!;
   };
@@ -85,7 +89,7 @@ describeWithNats('requests that are sent where they are cached', () => {
     any = await lab.openGateway(undefined, undefined, 'any');
     await start(3);
     await workersAre(3, any);
-  }, 120_000);
+  });
   afterAll(() => lab?.close());
 
   it('find more of their prompts than others, and have the same answers', async () => {
@@ -98,7 +102,7 @@ describeWithNats('requests that are sent where they are cached', () => {
     expect(direct.taken).toBeGreaterThan(0.9 * TRACE.length);
     expect(cached).toBeGreaterThan(TRACE.length / 2);
     expect(any.routingOf(lab.model)).toBeNull();
-  }, 120_000);
+  });
 
   it('know what is cached exactly', async () => {
     const request = { ...TRACE[0]!, cacheSalt: 3n };
@@ -120,7 +124,7 @@ describeWithNats('requests that are sent where they are cached', () => {
     for (const { tokens } of seen) expect(tokens.length).toBeGreaterThan(0);
     const taken = lab.routed.slice(before).filter(({ answer }) => answer === 'taken');
     expect(new Set(taken.map(({ worker }) => worker)).size).toBe(3);
-  }, 60_000);
+  });
 
   it('pass over a favourite that is stopped, and one that is killed', async () => {
     const undisturbed = await run(lab.gateway, TRACE.slice(0, 12));
@@ -146,14 +150,14 @@ describeWithNats('requests that are sent where they are cached', () => {
     expect(tokensOf((await answers).slice(-12))).toEqual(tokensOf(undisturbed));
     expect(lab.gateway.size).toBe(0);
     await until('the stream to be empty', async () => (await lab.inStream()) === 0);
-  }, 120_000);
+  });
 
   it('are routed again to a worker that comes, whose cache is empty', async () => {
     await start(3);
     const seen = await run(lab.gateway, salted(TRACE, 5n));
     expect(cachedOf(seen)).toBeGreaterThan((TRACE.length * PREFIX_TOKENS) / 3);
     expect(lab.warnings).toEqual([]);
-  }, 120_000);
+  });
 
   it('go to workers that tell nothing of their caches through the stream', async () => {
     const mixed = await QueueLab.start({
@@ -171,5 +175,5 @@ describeWithNats('requests that are sent where they are cached', () => {
     } finally {
       await mixed.close();
     }
-  }, 60_000);
+  });
 });

@@ -52,7 +52,7 @@ describeWithNats('skein gateway and skein work', () => {
   beforeAll(async () => {
     lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
     await startGateway();
-  }, 60_000);
+  });
   afterAll(async () => {
     await gateway?.stop();
     await lab?.close();
@@ -69,7 +69,7 @@ describeWithNats('skein gateway and skein work', () => {
     expect(ready.status).toBe(200);
     await until('the gateway to be ready', async () => (await healthOf(gateway))[0] === 200);
     expect((await healthOf(gateway))[1].status).toBe('ready');
-  }, 60_000);
+  });
 
   it('answer as a server that has the model itself, to the bit, in every protocol', async () => {
     const direct = await startServer(['--threads', '1', '--kv-cache-tokens', '4096']);
@@ -103,7 +103,7 @@ describeWithNats('skein gateway and skein work', () => {
     expect(over).toBe(at);
     expect(over!.length).toBeGreaterThan(5);
     await direct.stop();
-  }, 60_000);
+  });
 
   it('call tools as a server that has the model itself', async () => {
     const direct = await startServer(['--threads', '1', '--kv-cache-tokens', '4096']);
@@ -126,7 +126,7 @@ describeWithNats('skein gateway and skein work', () => {
     expect(calls(over)).toEqual(calls(at));
     expect(calls(over)).toEqual([{ name: 'weather', arguments: expect.stringMatching(/Rome|Oslo/) }]);
     await direct.stop();
-  }, 60_000);
+  });
 
   it('refuse a bad request in the words of a server', async () => {
     const bad = client.chat.completions.create({
@@ -160,7 +160,7 @@ describeWithNats('skein gateway and skein work', () => {
       expect(Number(error.headers.get('retry-after'))).toBeGreaterThan(0);
     }
     await lab.untilIdle();
-  }, 60_000);
+  });
 
   it('keep tenants apart: no cached blocks in common, and fair shares of the workers', async () => {
     const keys = ['a', 'b'].map((name) => `- name: ${name}\n  key: secret-${name}-0123456789\n`);
@@ -204,7 +204,7 @@ describeWithNats('skein gateway and skein work', () => {
     expect(order.indexOf('b')).toBeLessThan(33);
     expect((await own.stop()).code).toBe(0);
     rmSync(folder, { recursive: true });
-  }, 60_000);
+  });
 
   it('stop the work for a client that leaves', async () => {
     const leave = new AbortController();
@@ -215,7 +215,7 @@ describeWithNats('skein gateway and skein work', () => {
     for await (const _ of stream as unknown as AsyncIterable<unknown>) break;
     leave.abort();
     await lab.untilIdle();
-  }, 60_000);
+  });
 
   it('hold nothing for a gateway that was killed', async () => {
     const stream = await client.completions.create({
@@ -232,7 +232,7 @@ describeWithNats('skein gateway and skein work', () => {
     await lab.untilIdle();
     await until('an empty stream', async () => (await lab.inStream()) === 0);
     await startGateway();
-  }, 60_000);
+  });
 
   it('say that the NATS server is away, answer 503 meanwhile, and go on when it is there again', async () => {
     await until('the model', async () => (await client.models.list()).data.length > 0);
@@ -250,7 +250,7 @@ describeWithNats('skein gateway and skein work', () => {
     expect(answer.choices[0]!.text).not.toBe('');
     const told = gateway.output().stderr.match(/The NATS server (cannot|is there)/g);
     expect(told).toEqual(['The NATS server cannot', 'The NATS server is there']);
-  }, 60_000);
+  });
 
   it('answer 503 where no worker is left', async () => {
     await until('the model', async () => (await client.models.list()).data.length > 0);
@@ -260,7 +260,7 @@ describeWithNats('skein gateway and skein work', () => {
       ...{ status: 503, code: 'engine_unavailable' },
       message: expect.stringContaining('No worker has the model gosling at present'),
     });
-  }, 60_000);
+  });
 });
 
 /** A token of NATS, signed by `by`. */
@@ -345,7 +345,7 @@ describeWithNats('the connection to NATS', () => {
     for (const { stdout, stderr } of [wrong, stranger, gateway.output()])
       expect(stdout + stderr).not.toContain('sesame');
     await nats.close();
-  }, 60_000);
+  });
 
   it('gives up what takes a connection and says nothing', async () => {
     const mute = createServer(() => {});
@@ -354,7 +354,7 @@ describeWithNats('the connection to NATS', () => {
     const gateway = await runCli([...GATEWAY, '--nats', `127.0.0.1:${port}`], {});
     expect(gateway).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be used: .*timeout/) });
     mute.close();
-  }, 60_000);
+  });
 
   it('has an nkey, or a file of credentials', async () => {
     const user = nkeys.createUser();
@@ -386,7 +386,7 @@ describeWithNats('the connection to NATS', () => {
       expect(stranger).toMatchObject({ code: 1, stderr: expect.stringMatching(/cannot be used: .*uthoriz/) });
       await nats.close();
     }
-  }, 60_000);
+  });
 
   it.each([
     [[], '--nats is required'],

@@ -8,6 +8,9 @@ import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { cardText } from '../../../src/queue/model-card.js';
 
+/** A bound for hangs. */
+const WAIT_MS = 120_000;
+
 const ENGINE: ModelCard['engine'] = {
   ...{ vocabSize: 100, endTokenIds: [99], maxInputLen: 64, maxSeqLen: 64, maxSequences: 8 },
   ...{ maxNumTokens: 64, maxBeamWidth: 1, maxAttentionWindow: null, tokensPerBlock: 4 },
@@ -57,12 +60,12 @@ it('models are learned one after another, and a bad one holds up no other', asyn
   const { models, asked, warnings, answers } = setUp();
   for (const name of ['a', 'b', 'a', 'c']) models.onBeat(beatOf(name));
   for (const [i, name] of ['a', 'b', 'c'].entries()) {
-    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1), WAIT_MS);
     expect(asked.at(-1)).toBe(`w-${name}`);
     expect(warnings).toHaveLength(i);
     answers[i]!(new Uint8Array(5));
   }
-  await vi.waitFor(() => expect(warnings).toHaveLength(3));
+  await vi.waitFor(() => expect(warnings).toHaveLength(3), WAIT_MS);
   expect(warnings[0]).toMatch(/^The model a of the worker w-a cannot be served: its tokenizer.json is not/);
   expect(models.starting).toEqual([]);
   // They are tried again later, and not at each beat.
@@ -75,10 +78,10 @@ it('no more models are waited for than may be served', async () => {
   for (let i = 0; i < 150; i++) models.onBeat(beatOf(`flood${i}`));
   expect(models.starting).toEqual(['flood0', 'flood1']);
   for (const i of [0, 1]) {
-    await vi.waitFor(() => expect(asked).toHaveLength(i + 1));
+    await vi.waitFor(() => expect(asked).toHaveLength(i + 1), WAIT_MS);
     answers[i]!(new Uint8Array(5));
   }
-  await vi.waitFor(() => expect(models.starting).toEqual([]));
+  await vi.waitFor(() => expect(models.starting).toEqual([]), WAIT_MS);
   expect(asked).toEqual(['w-flood0', 'w-flood1']);
 });
 
@@ -118,21 +121,21 @@ it('files lie in a folder of the gateway, by their content, whatever a model cal
   const { models, warnings, brought } = setUpWithFiles();
   models.onBeat(beatWith('../../outside', [GOOD]));
   models.onBeat(beatWith('b', [GOOD, { ...GOOD, name: '../../outside' }]));
-  await vi.waitFor(() => expect(brought).toHaveLength(2));
+  await vi.waitFor(() => expect(brought).toHaveLength(2), WAIT_MS);
   // Equal files are there once.
   expect(readdirSync(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{16,64}$/)]);
   expect(readdirSync(join(folder, readdirSync(folder)[0]!))).toEqual(['engine.json']);
   // A card that does not fit its files.
   const { model, ...beat } = beatWith('c', [GOOD]);
   models.onBeat({ ...beat, model: { ...model, text: '../../outside' } });
-  await vi.waitFor(() => expect(warnings.join()).toMatch(/^The model c .* does not fit together/));
+  await vi.waitFor(() => expect(warnings.join()).toMatch(/^The model c .* does not fit together/), WAIT_MS);
 });
 
 it('files that are others, or too many bytes, are not taken', async () => {
   const { models, warnings } = setUpWithFiles();
   models.onBeat(beatWith('a', [{ ...GOOD, digest: 'd' }]));
   models.onBeat(beatWith('b', [GOOD, { ...GOOD, name: 'tokenizer.json', bytes: 2 ** 28 }]));
-  await vi.waitFor(() => expect(warnings).toHaveLength(2));
+  await vi.waitFor(() => expect(warnings).toHaveLength(2), WAIT_MS);
   expect(warnings.join()).toMatch(/engine\.json is not the one.*its files have 268435458 bytes/);
   expect(readdirSync(folder)).toEqual([]);
 });

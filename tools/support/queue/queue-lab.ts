@@ -208,7 +208,7 @@ export class QueueLab {
       this.names.worker(id),
       packMessage({ kind: 'probe' }),
       {
-        timeout: 20_000,
+        timeout: 60_000,
       },
     );
     return unpackMessage(answer.data, 'beat').held;
@@ -286,11 +286,11 @@ function pieceFrames(gateway: string, { runs }: FramesMessage): PieceFrame[] {
   }));
 }
 
-/** Waits until a condition holds, for a minute at most. */
+/** Waits until a condition holds, for five minutes at most. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 60_000;
+  const end = performance.now() + 300_000;
   while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`Waited for ${what}, for a minute.`);
+    if (performance.now() > end) throw new Error(`Waited for ${what}, for five minutes.`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
