@@ -44,24 +44,20 @@ describeWithTestModel('SmolLM2 on ranks has the logits and greedy tokens of one 
     { tensorParallelSize: 4 },
     { pipelineParallelSize: 2 },
   ];
-  test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])(
-    '%s',
-    async (precision) => {
-      const built = await engines.get(testModelPath!, precision);
-      const { inverseFrequencies } = ropeFrequencies(built.manifest.config.rope);
-      const options = engineOptions(built, { threads: 1, maxSeqLen: 64, numBlocks: 2 });
-      const alone = new NativeExecutor(nativeEngine(built), options);
-      const expected = logitsOf(alone, inverseFrequencies, options.tokensPerBlock);
-      expect(new Set(expected.tokens).size).toBeGreaterThan(PROMPT.length);
-      for (const shape of shapes) {
-        const { executor } = await groups.open(nativeEngine(built), shape, options);
-        const found = logitsOf(executor, inverseFrequencies, options.tokensPerBlock);
-        expect(found.tokens).toEqual(expected.tokens);
-        expect(found.logits === expected.logits).toBe(true);
-        await groups.close();
-      }
-      alone.close();
-    },
-    300_000,
-  );
+  test.each(['f32', 'bf16', 'int8', 'int4'] satisfies WeightPrecision[])('%s', async (precision) => {
+    const built = await engines.get(testModelPath!, precision);
+    const { inverseFrequencies } = ropeFrequencies(built.manifest.config.rope);
+    const options = engineOptions(built, { threads: 1, maxSeqLen: 64, numBlocks: 2 });
+    const alone = new NativeExecutor(nativeEngine(built), options);
+    const expected = logitsOf(alone, inverseFrequencies, options.tokensPerBlock);
+    expect(new Set(expected.tokens).size).toBeGreaterThan(PROMPT.length);
+    for (const shape of shapes) {
+      const { executor } = await groups.open(nativeEngine(built), shape, options);
+      const found = logitsOf(executor, inverseFrequencies, options.tokensPerBlock);
+      expect(found.tokens).toEqual(expected.tokens);
+      expect(found.logits === expected.logits).toBe(true);
+      await groups.close();
+    }
+    alone.close();
+  });
 });

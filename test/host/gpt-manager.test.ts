@@ -258,7 +258,7 @@ describe('GptManager with callbacks in a module', () => {
         return null;
       }
     };
-    await expect.poll(read, { timeout: 20_000 }).not.toBeNull();
+    await expect.poll(read).not.toBeNull();
     await manager.shutdown();
     const seen = read();
     const of = (id: number) => seen.responses.filter((response: { id: number }) => response.id === id);

@@ -55,7 +55,7 @@ model_transaction_policy: {decoupled: true}`,
   );
   write('broken', 'max_batch_size: 0', 'export const execute = ;');
   server = await ModelServer.open({ modelRepository: folder, loadModels: ['sums', 'echo', 'counts'] });
-}, 60_000);
+});
 
 afterAll(async () => {
   await server?.close();

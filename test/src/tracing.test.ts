@@ -51,7 +51,7 @@ beforeAll(async () => {
     [...args, '--trace-endpoint', collector.url, '--response-cache-bytes', '1000000', '--grpc-port', '0'],
     environment,
   );
-}, 60_000);
+});
 afterAll(async () => {
   await server?.stop();
   collector?.close();
@@ -81,7 +81,7 @@ async function spansOf(traceId: string, batch?: string): Promise<CollectedSpan[]
   const has = (wanted: (span: CollectedSpan) => boolean) => collector.trace(traceId).some(wanted);
   const isWhole = () =>
     has(({ kind }) => kind === 2) && (batch === undefined || has(({ name }) => name === batch));
-  await expect.poll(isWhole, { timeout: 30_000 }).toBe(true);
+  await expect.poll(isWhole).toBe(true);
   return collector.trace(traceId);
 }
 

@@ -143,9 +143,7 @@ describe('the packages of the addon', () => {
 });
 
 describe('an installation from a registry', () => {
-  it('takes the package that fits and compiles nothing; without it, it says so', {
-    timeout: 120_000,
-  }, async () => {
+  it('takes the package that fits and compiles nothing; without it, it says so', async () => {
     const repository = smallRepository();
     // The one of this machine, and two that npm has to pass over: of another C library and of another system.
     const platforms = [PLATFORMS[0]!, PLATFORMS[1]!, PLATFORMS[4]!];

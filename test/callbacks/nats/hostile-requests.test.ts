@@ -85,5 +85,4 @@ it.each(FIELDS)(
     expect(await run(good)).toBe(2);
     expect(host.restarts).toBe(0);
   },
-  20_000,
 );

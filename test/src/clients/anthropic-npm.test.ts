@@ -23,7 +23,7 @@ describe("Anthropic's package from npm against skein serve", () => {
     ];
     server = await startServer(['--served-model-name', 'smol', ...limits]);
     client = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
-  }, 300_000);
+  });
   afterAll(async () => {
     await server?.stop();
   });

@@ -111,7 +111,7 @@ describe.skipIf(!hasPackages())("Anthropic's clients of Python against skein ser
       '8192',
     ];
     server = await startServer(['--served-model-name', 'smol', ...limits]);
-  }, 300_000);
+  });
   afterAll(async () => {
     await server?.stop();
   });
@@ -121,7 +121,7 @@ describe.skipIf(!hasPackages())("Anthropic's clients of Python against skein ser
     return JSON.parse(stdout);
   }
 
-  it('its package answers, streams, calls, parses and refuses', { timeout: 60_000 }, async () => {
+  it('its package answers, streams, calls, parses and refuses', async () => {
     const said = expect.stringContaining('Gosling');
     expect(await run(ANTHROPIC)).toEqual({
       whole: said,
@@ -134,7 +134,7 @@ describe.skipIf(!hasPackages())("Anthropic's clients of Python against skein ser
     });
   });
 
-  it('that of LangChain does too', { timeout: 60_000 }, async () => {
+  it('that of LangChain does too', async () => {
     expect(await run(LANGCHAIN)).toEqual({
       whole: expect.stringContaining('Gosling'),
       same: true,

@@ -16,7 +16,7 @@ describe('the ollama package from npm against skein serve', () => {
   beforeAll(async () => {
     running = await startOllamaServer(makeFolder());
     client = new Ollama({ host: running.server.url });
-  }, 300_000);
+  });
   afterAll(() => running?.stop());
 
   const loaded = async () => (await client.ps()).models.map(({ name }) => name);

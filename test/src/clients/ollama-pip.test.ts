@@ -71,7 +71,7 @@ describe.skipIf(testPython === null)('the ollama package from pip against skein 
 
   beforeAll(async () => {
     running = await startOllamaServer(makeFolder());
-  }, 300_000);
+  });
   afterAll(() => running?.stop());
 
   it('chats, streams, calls, embeds, lists, pulls, deletes, and is refused as it expects', async () => {
@@ -104,5 +104,5 @@ describe.skipIf(testPython === null)('the ollama package from pip against skein 
     expect(said.shown[0]).toContain('completion');
     expect(said.names).toContain(`${HUB_ID}:latest`);
     expect(said.left).not.toContain(`${HUB_ID}:latest`);
-  }, 120_000);
+  });
 });

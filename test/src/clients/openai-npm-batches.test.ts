@@ -44,7 +44,7 @@ describe('files and batches of the openai package from npm', () => {
   };
   const ended = async (id: string) => {
     await expect
-      .poll(async () => (await client.batches.retrieve(id)).status, { timeout: 60_000 })
+      .poll(async () => (await client.batches.retrieve(id)).status)
       .toMatch(/^(completed|failed|cancelled)$/);
     return client.batches.retrieve(id);
   };
@@ -81,7 +81,7 @@ describe('files and batches of the openai package from npm', () => {
   it('are cancelled with what they have', async () => {
     const { id } = await begin(Array.from({ length: 200 }, (_, i) => line(`${i}`, 200)));
     await expect
-      .poll(async () => (await client.batches.retrieve(id)).request_counts!.completed, { timeout: 60_000 })
+      .poll(async () => (await client.batches.retrieve(id)).request_counts!.completed)
       .toBeGreaterThan(0);
     expect(['cancelling', 'cancelled']).toContain((await client.batches.cancel(id)).status);
     const batch = await ended(id);
@@ -94,7 +94,7 @@ describe('files and batches of the openai package from npm', () => {
   it('go on when the server was killed, and nothing is answered twice', async () => {
     const { id } = await begin(Array.from({ length: 60 }, (_, i) => line(`${i}`, 60)));
     await expect
-      .poll(async () => (await client.batches.retrieve(id)).request_counts!.completed, { timeout: 60_000 })
+      .poll(async () => (await client.batches.retrieve(id)).request_counts!.completed)
       .toBeGreaterThan(2);
     server.child.kill('SIGKILL');
     await server.ended;
@@ -104,5 +104,5 @@ describe('files and batches of the openai package from npm', () => {
     const found = await answers(batch.output_file_id!);
     expect(new Set(found.map(({ custom_id }) => custom_id)).size).toBe(60);
     expect(found).toHaveLength(60);
-  }, 120_000);
+  });
 });

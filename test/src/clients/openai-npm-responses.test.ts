@@ -24,7 +24,7 @@ describe('responses by the openai package from npm against skein serve', () => {
     ];
     server = await startServer([...['--served-model-name', model], ...limits]);
     client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
-  }, 300_000);
+  });
 
   afterAll(async () => {
     await server?.stop();

@@ -43,7 +43,7 @@ describe.skipIf(testPython === null)('files and batches of the openai package fr
   let server: SkeinProcess;
   beforeAll(async () => {
     server = await startServer(['--max-active-requests', '8', '--max-context-tokens', '1024']);
-  }, 300_000);
+  });
   afterAll(async () => {
     await server?.stop();
   });
@@ -59,5 +59,5 @@ describe.skipIf(testPython === null)('files and batches of the openai package fr
       batches: 2,
       files: 3,
     });
-  }, 60_000);
+  });
 });

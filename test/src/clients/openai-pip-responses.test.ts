@@ -78,7 +78,7 @@ describe.skipIf(testPython === null || testModelPath === null)(
         '4096',
       ];
       server = await startServer(['--model', testModelPath!, '--weights', 'bf16', ...limits]);
-    }, 300_000);
+    });
 
     afterAll(async () => {
       await server?.stop();
@@ -99,6 +99,6 @@ describe.skipIf(testPython === null || testModelPath === null)(
         compacted: ['message', 'compaction'],
         onward: expect.stringMatching(/^(completed|incomplete)$/),
       });
-    }, 120_000);
+    });
   },
 );

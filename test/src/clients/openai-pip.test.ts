@@ -93,7 +93,7 @@ describe.skipIf(testPython === null)('the openai package from pip', () => {
       '8192',
     ];
     server = await startServer(limits);
-  }, 300_000);
+  });
 
   afterAll(async () => {
     await server?.stop();
@@ -113,7 +113,7 @@ describe.skipIf(testPython === null)('the openai package from pip', () => {
     expect(said.usage[0]).toBe(said.usage[1]);
     expect(said.refused).toBe('temperature');
     expect(said.legacy[1]).toBe(said.legacy[0]);
-  }, 120_000);
+  });
 
   it('serves 64 streams at once of which half leave: the rest end well, the next is answered, all blocks are back', async () => {
     const { stdout } = await promisify(execFile)(testPython!, ['-c', crowdScript, `${server.url}/v1`]);
@@ -123,5 +123,5 @@ describe.skipIf(testPython === null)('the openai package from pip', () => {
     expect(new Set(said.left)).toEqual(new Set(['left', 'cancelled']));
     expect(said.after).toContain('Gosling');
     await expectIdle(server.url);
-  }, 240_000);
+  });
 });

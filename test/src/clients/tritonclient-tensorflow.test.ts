@@ -55,7 +55,7 @@ suite('the client of Triton', () => {
     const saved = fileURLToPath(new URL('../../fixtures/saved-models/types', import.meta.url));
     cpSync(saved, join(folder, 'types/1/model.savedmodel'), { recursive: true });
     server = await startServer(['--model-repository', folder]);
-  }, 120_000);
+  });
   afterAll(async () => {
     await server?.stop();
     rmSync(folder, { recursive: true, force: true });

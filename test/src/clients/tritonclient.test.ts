@@ -185,7 +185,7 @@ beforeAll(async () => {
     '--server-id',
     'triton',
   ]);
-}, 120_000);
+});
 afterAll(async () => {
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -109,7 +109,7 @@ beforeAll(async () => {
     THREAD,
   );
   await models.open('none');
-}, 120_000);
+});
 afterAll(() => models.close());
 
 const float32 = (name: string, shape: number[], values: readonly number[]) => ({
@@ -162,7 +162,7 @@ describe('an ONNX model', () => {
     const [line, ...others] = stderr.trim().split('\n');
     expect(JSON.parse(line!)).toMatchObject({ msg: 'request failed', path: '/v2/models/any_rank/infer' });
     expect(others).toEqual([expect.stringMatching(/^skein: finishing/)]);
-  }, 30_000);
+  });
 
   it('has the dims of its configuration where its file does not say how many there are', async () => {
     const inputs = [float32('X', [6], [1, 2, 3, 4, 5, 6]), int64('S', [2n, 3n])];

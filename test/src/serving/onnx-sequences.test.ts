@@ -98,7 +98,7 @@ beforeAll(async () => {
     ].join(', ')}]}`,
   );
   await models.open('none');
-}, 120_000);
+});
 afterAll(() => models.close());
 
 const ask = async (

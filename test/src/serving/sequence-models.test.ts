@@ -198,7 +198,7 @@ ${sequences(`${PATIENT}, ${stateOf('')}`)}`,
     }`,
   );
   await models.open();
-}, 120_000);
+});
 afterAll(() => models.close());
 
 type Flags = { start?: boolean; end?: boolean };

@@ -18,7 +18,7 @@ beforeAll(async () => {
     '--load-model',
     'ensemble',
   ]);
-}, 60_000);
+});
 afterAll(() => server?.stop());
 
 const post = (path: string, body: object) => postJson(`${server.url}/v2/${path}`, body);

@@ -88,7 +88,7 @@ model_warmup: [{name: zeros, batch_size: 2, inputs: {x: {data_type: TYPE_INT32, 
 `,
     );
     await models.open('none');
-  }, 180_000);
+  });
   afterAll(() => models.close());
 
   const named = ({ model, signature }: Golden) =>

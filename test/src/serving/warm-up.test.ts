@@ -118,7 +118,7 @@ model_warmup: [${sample('zeros', 'batch_size: 2', '{data_type: TYPE_INT32, dims:
     'summing',
   ];
   await models.open('explicit', names);
-}, 60_000);
+});
 afterAll(() => models.close());
 
 const load = (name: string) =>

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await buildEngine({ model, outputDirectory: enginePath, precision: 'f32' });
   const repositories = ['--model-repository', join(repository, 'examples/ensemble')];
   server = await startServer(['--model', `llm=${enginePath}`, ...repositories]);
-}, 60_000);
+});
 afterAll(() => server?.stop());
 
 const PROMPT = 'Once upon a time there was';
@@ -142,6 +142,6 @@ describe('a prompt and a seed', () => {
       expect([chatted, whole, ensemble]).toEqual([raw.text, raw.text, raw.text]);
       expect(raw.text.length).toBeGreaterThan(100);
       expect(await largestBatch()).toBeGreaterThanOrEqual(4);
-    }, 20_000);
+    }, 120_000);
   });
 });

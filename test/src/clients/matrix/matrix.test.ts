@@ -33,7 +33,7 @@ describeWithTestModel('skein serve to its clients', () => {
     const names = ['--served-model-name', 'smol', '--tool-call-parser', 'hermes'];
     server = await startServer(['--model', testModelPath!, '--weights', 'bf16', ...limits, ...names]);
     place = { url: server.url, model: 'smol' };
-  }, 300_000);
+  });
 
   afterAll(async () => {
     pip?.close();

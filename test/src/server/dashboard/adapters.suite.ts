@@ -23,7 +23,6 @@ export function adaptersSuite(browser: () => Browser): void {
 
   it('are listed with their base, chosen and asked, and come and go without a reload', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
-    page.setDefaultTimeout(15_000);
     const list = page.getByLabel('Model', { exact: true });
     const names = () => list.locator('option').allTextContents();
     await list.waitFor();
@@ -50,7 +49,6 @@ export function adaptersSuite(browser: () => Browser): void {
 
   it('that go are asked no more, and nobody in their place, until the reader chooses or they come back', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
-    page.setDefaultTimeout(15_000);
     const list = page.getByLabel('Model', { exact: true });
     const asked: string[] = [];
     page.on('request', (request) => {
@@ -94,7 +92,6 @@ export function adaptersSuite(browser: () => Browser): void {
 
   it('are in the table of what is in flight', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
-    page.setDefaultTimeout(15_000);
     await page.getByText('Live', { exact: true }).waitFor();
     await page.getByText('In flight as a table').click();
     let isSeen = false;

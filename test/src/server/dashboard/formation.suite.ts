@@ -39,7 +39,6 @@ export function formationSuite(browser: () => Browser): void {
   it('shows who is in flight and whose the blocks are, in words and by keyboard too', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
     await page.getByText('Live').waitFor();
-    page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Formation' });
     await expect.poll(() => watch.watchers).toBe(1);
     const blocks = { count: 20, tokensPerBlock: 32, runs: [3, 0, 2, 1, 1, -3, 4, -2, 10, -1] };
@@ -76,7 +75,6 @@ export function formationSuite(browser: () => Browser): void {
   it('shows the part of a large pool that is used, or all of it', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
     await page.getByText('Live').waitFor();
-    page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Formation' });
     const whole = panel.getByRole('button', { name: 'Whole pool' });
     await expect.poll(() => watch.watchers).toBe(1);
@@ -93,7 +91,6 @@ export function formationSuite(browser: () => Browser): void {
 
   it('sends many prompts at once, and stops them', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
-    page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Formation' });
     await page.getByText('Live').waitFor();
     await panel.getByLabel('Prompts').selectOption('8');
@@ -109,7 +106,6 @@ export function formationSuite(browser: () => Browser): void {
     const { page, problems, close } = await visit(browser(), server.url, {
       viewport: { width: 360, height: 800 },
     });
-    page.setDefaultTimeout(15_000);
     await page.getByText('Live').waitFor();
     const panel = page.getByRole('region', { name: 'Charts' });
     const before = Date.now();
@@ -127,7 +123,6 @@ export function formationSuite(browser: () => Browser): void {
 
   it('plays the same work under the three schemes in step', async () => {
     const { page, problems, close } = await visit(browser(), server.url);
-    page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Schemes side by side' });
     await panel.getByRole('img', { name: /^V1: .*slots empty/ }).waitFor();
     await expect.poll(() => panel.getByRole('row', { name: /^InflightFusedBatching/ }).count()).toBe(1);

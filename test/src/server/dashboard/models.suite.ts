@@ -69,7 +69,6 @@ export function modelsSuite(browser: () => Browser): void {
   async function enter(options: Parameters<typeof visit>[2] = {}) {
     const visited = await visit(browser(), server.url, options);
     const { page } = visited;
-    page.setDefaultTimeout(15_000);
     const dialog = page.getByRole('dialog', { name: 'API key' });
     await dialog.waitFor();
     // Nothing of the models is told without the key.
@@ -152,7 +151,6 @@ export function modelsSuite(browser: () => Browser): void {
     ]);
     const toy = await serverOf(repository, { models: texts, state: new ServerState(texts) });
     const { page, problems, close } = await visit(browser(), toy.url);
-    page.setDefaultTimeout(15_000);
     const panel = page.getByRole('region', { name: 'Models' });
     await panel.getByRole('heading', { name: 'squares' }).waitFor();
     expect(await page.getByRole('region', { name: 'Chat' }).count()).toBe(0);
@@ -180,7 +178,6 @@ export function modelsSuite(browser: () => Browser): void {
     const repository = new FakeRepository([generator]);
     const toy = await listen(toyServer(() => say('x'), { platform: platformOf(repository) }));
     const { page, problems, close } = await visit(browser(), toy.url);
-    page.setDefaultTimeout(15_000);
     const told = page.waitForResponse((response) => response.url().endsWith('/stats/models/stream'));
     await page.reload();
     await told;

@@ -21,7 +21,7 @@ async function attack(page: Page, target: string): Promise<Record<string, string
     const body = JSON.stringify({ prompt: 'x', max_tokens: 2 });
     const ask = async (path: string, init: RequestInit) => {
       try {
-        const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(20_000) });
+        const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(120_000) });
         return response.type === 'opaque' ? 'sent' : `read ${response.status}`;
       } catch {
         return 'failed';

@@ -71,7 +71,7 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
     expect((Object.prototype as { polluted?: unknown }).polluted).toBe(undefined);
     // The next request is served, whatever came before.
     await expectServed(toy);
-  }, 120_000);
+  });
 
   it('refuses a field that it does not have by its name', async () => {
     const toy = server();

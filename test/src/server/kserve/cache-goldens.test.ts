@@ -57,7 +57,7 @@ beforeAll(async () => {
   for (const name of Object.keys(CACHE_MODELS)) {
     played.set(name, (await playCache(server.url, name, `${server.url}/metrics`)) as Played);
   }
-}, 60_000);
+});
 afterAll(async () => {
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });

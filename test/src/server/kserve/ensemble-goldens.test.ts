@@ -67,7 +67,7 @@ beforeAll(async () => {
   ]);
   server = await startServer(['--model-repository', folder, '--model-control-mode', 'explicit', ...loaded]);
   ours = (await askAll(server.url)) as Asked;
-}, 120_000);
+});
 afterAll(() => server?.stop());
 
 /** Where this server answers otherwise, by the number of the request, and why. */

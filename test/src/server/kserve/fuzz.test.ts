@@ -162,7 +162,7 @@ it('answers tensors, or says what is wrong, whatever the fields of a request are
   );
   expect(seen.get(200)).toBeGreaterThan(300);
   expect(seen.get(400)).toBeGreaterThan(1000);
-}, 60_000);
+});
 
 it('does so whatever the bytes and the headers of a request are', async () => {
   const whole = Buffer.from(
@@ -195,7 +195,7 @@ it('does so whatever the bytes and the headers of a request are', async () => {
     ),
     { numRuns: 2000 },
   );
-}, 60_000);
+});
 
 /** A value of INPUT0 that the model takes. */
 function goodField({ config: { name } }: FakeModel): unknown {
@@ -249,7 +249,7 @@ it('does so for fields of the generate extension, at once and as events', async 
   );
   expect(seen.get(200)).toBeGreaterThan(100);
   expect(seen.get(400)).toBeGreaterThan(500);
-}, 60_000);
+});
 
 it('does so on every other route', async () => {
   const paths = ['/v2/repository/index', '/v2/logging', '/v2/trace/setting', '/v2/models/rows/trace/setting'];
@@ -277,4 +277,4 @@ it('does so on every other route', async () => {
     ),
     { numRuns: 1000 },
   );
-}, 60_000);
+});

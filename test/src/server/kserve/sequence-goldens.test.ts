@@ -59,7 +59,7 @@ beforeAll(async () => {
     names.map((name) => play(name, { url: server.url, waiting, directory: folder }) as Promise<Played>),
   );
   for (const one of all) played.set(one.model, one);
-}, 60_000);
+});
 afterAll(async () => {
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -73,7 +73,7 @@ beforeAll(async () => {
     const golden: Golden = { request: `${method} ${path}`, status: response.status, body: text };
     ours.push(length === null ? golden : { ...golden, jsonLength: Number(length) });
   }
-}, 60_000);
+});
 afterAll(async () => {
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });

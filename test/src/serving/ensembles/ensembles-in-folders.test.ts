@@ -45,7 +45,7 @@ describe('ensembles in folders', () => {
     models.writeConfig('sized', ensemble(['sizes X -> Y']));
     models.writeConfig('added-and-sized', ensemble(['add X -> T', 'sizes T -> Y']));
     await models.open('explicit', []);
-  }, 30_000);
+  });
   afterEach(async () => {
     for (const { name } of models.repository.rows()) await models.repository.unload(name).catch(() => {});
   });
@@ -285,7 +285,7 @@ describe('ensembles in folders', () => {
       expect(message).toMatch(
         /in ensemble 'four'|'four' has no available|'four' is unloaded|'four', which is/,
       );
-    await vi.waitFor(async () => expect(await models.numbers('four', [[1]])).toEqual([5]));
+    await vi.waitFor(async () => expect(await models.numbers('four', [[1]])).toEqual([5]), 120_000);
     expect(outcomes.answered).toBeGreaterThan(0);
   });
 });

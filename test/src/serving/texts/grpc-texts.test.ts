@@ -8,7 +8,7 @@ let client: GrpcClient;
 beforeAll(async () => {
   server = await startServer(['--model', `llm=${tinyModelPath('gqa')}`, '--grpc-port', '0']);
   client = new GrpcClient(grpcAddress(server));
-}, 60_000);
+});
 afterAll(() => {
   client?.close();
   return server?.stop();

@@ -6,7 +6,7 @@ import { type SkeinProcess, startServer } from '../../support/skein-process.js';
 let server: SkeinProcess;
 beforeAll(async () => {
   server = await startServer(['--model', `llm=${tinyModelPath('gqa')}`, '--max-beam-width', '2']);
-}, 60_000);
+});
 afterAll(() => server?.stop());
 
 interface Tensor {

@@ -88,7 +88,7 @@ describe('the feed of the dashboard', () => {
       },
     );
     feed.watch('m');
-    await expect.poll(() => paths.length, { timeout: 60_000 }).toBe(4);
+    await expect.poll(() => paths.length).toBe(4);
     const reasons = states.flatMap((state) => (state.kind === 'waiting' ? [state.reason] : []));
     expect(reasons).toEqual([
       'The server closed the stream.',

@@ -18,6 +18,8 @@ export async function visit(
     reducedMotion: 'reduce',
     ...options,
   });
+  // A bound for hangs, not for speed: a browser takes its time on a busy machine.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const problems: string[] = [];
   const { origin } = new URL(url);
