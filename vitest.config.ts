@@ -17,6 +17,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     maxWorkers: 2,
+    setupFiles: ['test/support/property-seed.ts'],
     projects: [
       {
         extends: true,
