@@ -43,9 +43,10 @@ export interface PaceBounds {
  *
  * chunkMs: long contexts are cut so that each chunk takes no longer than `most`, whether anything generates or not, since a
  * request may arrive while the chunk runs. Beside sequences whose own part of an iteration is short, it takes down to `least`:
- * chunks of few tokens cost throughput, and the more sequences generate, the more of it. Where there is no other request at all,
- * chunks may take MOST_ALONE times as long. The further a chunk is from its prompt's beginning, the more its tokens attend to, and
- * the fewer tokens it has; it always has at least FEWEST_TOKENS.
+ * chunks of few tokens cost throughput, and the more sequences generate, the more of it. Where an iteration takes longer than
+ * `most` without any chunk, as that of a large model does, since its weights have to be read, chunks take as long as that: prompts
+ * have half of the time. Where there is no other request at all, chunks may take MOST_ALONE times as long. The further a chunk is
+ * from its prompt's beginning, the more its tokens attend to, and the fewer tokens it has; it always has at least FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
  *
@@ -108,12 +109,13 @@ export class ContextPace {
     const { chunkMs: bounds } = this.#bounds;
     if (bounds === undefined) return Number.POSITIVE_INFINITY;
     const { least, most } = bounds;
-    if (active.length === 1) return (MOST_ALONE * most) / turns;
+    const times = active.length === 1 ? MOST_ALONE : 1;
     const { cost } = this.#estimator;
+    if (least === most || cost === null) return (times * most) / turns;
     const rows = rowsOf(scheduled);
-    if (least === most || cost === null || rows === 0) return most / turns;
     const usualMs = cost.fixedMs + cost.rowMs * rows;
-    return Math.min(most, Math.max(least, TIMES_GENERATION * usualMs)) / turns;
+    const bound = rows === 0 ? most : Math.min(most, Math.max(least, TIMES_GENERATION * usualMs));
+    return (times * Math.max(bound, usualMs)) / turns;
   }
 
   /**

@@ -27,12 +27,12 @@ export type ExecutorChoice = 'auto' | ExecutorName;
  * since executors compute at different speeds, and a chunk of few tokens pays a different share of the cost of a step.
  */
 export const CHUNK_MS: Readonly<Record<ExecutorName, Readonly<ChunkMs>>> = {
-  native: { least: 30, most: 50 },
+  native: { least: 30, most: 75 },
   tensorflow: { least: 100, most: 100 },
   wasm: { least: 200, most: 200 },
 };
 
-/** The default times of chunks as a user reads them: "30 to 50; tensorflow ...". */
+/** The default times of chunks as a user reads them: "30 to 75; tensorflow ...". */
 export function chunkMsText(): string {
   const { native, ...others } = CHUNK_MS;
   const text = ({ least, most }: ChunkMs) => (least === most ? `${most}` : `${least} to ${most}`);

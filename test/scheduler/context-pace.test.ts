@@ -292,6 +292,25 @@ describe('the time of a chunk', () => {
     const alone = [context(1n, 1000, 5)];
     expect(knowing({ least: 30, most: 50 }).chunkMs(alone, alone, 1)).toBe(200);
   });
+
+  it('is as long as what an iteration takes without it, where that is longer than the most', () => {
+    const pace = knowing({ least: 1, most: 10 });
+    // 2 + 60 * 0.5
+    expect(beside(60, 1, pace)).toBeCloseTo(32, 0);
+    expect(beside(60, 2, pace)).toBeCloseTo(16, 0);
+    // Where a user gave the bound, it is the bound.
+    expect(beside(60, 1, knowing({ least: 10, most: 10 }))).toBe(10);
+    const slow = new ContextPace({ chunkMs: { least: 1, most: 10 } }, 32);
+    for (let i = 0; i < 64; i++) {
+      const generationRows = (i * 7) % 32;
+      const contextTokens = i % 2 === 0 ? 0 : 32 * ((i * 5) % 23);
+      const work = { generationRows, contextTokens, contextPairs: 0 };
+      slow.note(work, 40 + 0.5 * generationRows + 0.25 * contextTokens);
+    }
+    expect(beside(0, 1, slow)).toBeCloseTo(40, 0);
+    const alone = [context(1n, 1000, 5)];
+    expect(slow.chunkMs(alone, alone, 1)).toBeCloseTo(160, 0);
+  });
 });
 
 describe('maxChunkMs in the loop', () => {

@@ -11,9 +11,9 @@ afterAll(() => engines.remove());
 describe('chunkMsOn', () => {
   it('tells what suits an executor where nothing else is asked for', () => {
     const most = ['native', 'tensorflow', 'wasm'].map((name) => chunkMsOn(name, 'auto')?.most);
-    expect(most).toEqual([50, 100, 200]);
+    expect(most).toEqual([75, 100, 200]);
     for (const name of ['native', 'fake', 'toString']) {
-      expect(chunkMsOn(name, 'auto')).toEqual({ least: 30, most: 50 });
+      expect(chunkMsOn(name, 'auto')).toEqual({ least: 30, most: 75 });
     }
   });
 
@@ -23,13 +23,13 @@ describe('chunkMsOn', () => {
   });
 
   it('is told in the table of options', () => {
-    expect(chunkMsText()).toBe('30 to 50; tensorflow 100; wasm 200');
+    expect(chunkMsText()).toBe('30 to 75; tensorflow 100; wasm 200');
   });
 });
 
 describe('a loaded model', () => {
   it.each([
-    ['native', {}, 50],
+    ['native', {}, 75],
     ['wasm', {}, 200],
     ['wasm', { maxChunkMs: 30 }, 30],
     ['wasm', { chunkedPrefill: false }, null],
