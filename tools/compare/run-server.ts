@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { freePort } from '../support/free-port.js';
 
 /** A server that answers GET /health. */
 export interface RunningServer {
@@ -43,15 +43,4 @@ async function readyModel(url: string, server: ChildProcess): Promise<string> {
   }
   const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
   return data[0]!.id;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

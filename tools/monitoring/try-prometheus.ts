@@ -7,13 +7,13 @@
 // exit code 1 where a query has no data and no reason for that, or an alert is no rule.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { addressOf } from '../listening-server.js';
+import { freePort } from '../support/free-port.js';
 import { boardReport, reportText } from './board-report.js';
 import { grafanaDashboard } from './dashboard.js';
 import { dashboardQueries } from './dashboard-queries.js';
@@ -49,16 +49,6 @@ scrape_configs:
       - targets: [${JSON.stringify(target)}]
         labels: { namespace: default, service: skein, pod: skein-0, endpoint: service-port }
 `;
-
-/** A port that is free now. */
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
 
 /** Resolves when the condition holds. @throws Error naming what was waited for where it takes a minute */
 async function until(what: string, condition: () => Promise<boolean>): Promise<void> {

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { EngineBench, type Manager, type ManagerClass } from '../../compare/engine-bench.js';
+import { freePort } from '../../support/free-port.js';
 import { SlowLink } from '../../support/slow-link.js';
 
 /** One way to run the model. */
@@ -63,13 +62,4 @@ export async function openLinkedStages(
     link.close();
   };
   return { name: `2 stages, ${delayMs} ms`, bench, link, end };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../support/free-port.js';
 
 /** A server that answers, and how it came to. */
 export interface Start {
@@ -72,14 +72,6 @@ async function healthy(url: string): Promise<number> {
     if (status === 200) return Date.now();
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as { port: number };
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 function processorTimeMs(pid: number): number {
