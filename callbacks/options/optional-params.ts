@@ -387,7 +387,7 @@ export const OPTIONAL_PARAMS = {
         group: 'Batching',
         unit: 'milliseconds',
         defaultText: chunkMsText(),
-        help: 'Time budget per iteration for prompt chunks. Lower: new requests start sooner; higher: long prompts finish sooner. Needs chunked prefill.',
+        help: 'Time budget per iteration for prompt chunks. Lower: answers under way wait less for prompts; higher: prompts finish sooner. Needs chunked prefill.',
       },
     },
   ),
