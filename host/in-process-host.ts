@@ -14,7 +14,6 @@ import { checkRange } from '../callbacks/sampling-params.js';
 import {
   HostClosedError,
   MAX_SEQUENCES,
-  QueueFullError,
   RequestError,
   type TokenRequest,
   type TokenStream,
@@ -27,6 +26,7 @@ import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
+import { type QueueLimits, requireRoom } from './queue/queue-room.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
 import { RoomQueue } from './room-queue.js';
 import { type BroughtAdapter, checkAdapter, missingAdapter, SentAdapters } from './sent-adapters.js';
@@ -44,7 +44,10 @@ type ManagerOptions = Omit<
 export interface InProcessHostOptions extends ManagerOptions {
   /** Number of requests that may wait beside those in the engine before submit throws QueueFullError; default 256. */
   maxQueueSize?: number;
-  /** Number of requests of one queueKey that may wait; default: maxQueueSize. */
+  /**
+   * Number of requests of one queueKey that may wait. Default: maxQueueSize; with fairQueueing as many as there are free
+   * places, so that no key can fill the queue.
+   */
   maxQueueSizePerKey?: number;
   /** Chooses the next requests by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing?: boolean;
@@ -115,8 +118,7 @@ interface Entry {
 export class InProcessHost {
   readonly #manager: GptManager;
   readonly #errors: ErrorReporter;
-  readonly #maxQueueSize: number;
-  readonly #maxQueueSizePerKey: number;
+  readonly #limits: QueueLimits;
   readonly #queue: WaitingQueue<Entry>;
   readonly #pace = new QueuePace();
   readonly #watchers = new Map<FormationListener, number>();
@@ -145,13 +147,12 @@ export class InProcessHost {
     const {
       maxQueueSize = DEFAULT_MAX_QUEUE_SIZE,
       maxQueueSizePerKey,
-      fairQueueing,
+      fairQueueing = false,
       onStats,
       ...manager
     } = options;
     this.#errors = new ErrorReporter(options.onError);
-    this.#maxQueueSize = maxQueueSize;
-    this.#maxQueueSizePerKey = maxQueueSizePerKey ?? maxQueueSize;
+    this.#limits = { maxQueueSize, maxQueueSizePerKey, fairQueueing };
     this.#adapters = new SentAdapters(!manager.optionalParams?.isolate);
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // Requests that wait inside the engine can no longer be put in a fair order.
@@ -241,7 +242,7 @@ export class InProcessHost {
   }
 
   get maxQueueSize(): number {
-    return this.#maxQueueSize;
+    return this.#limits.maxQueueSize;
   }
 
   /** Task ids of the adapters of requests that run, and of those that wait: see `waiting`. */
@@ -431,14 +432,8 @@ export class InProcessHost {
   }
 
   #checkRoom(key: string): void {
-    const size = this.queued;
-    const retryAfterMs = () => this.#pace.waitMs(size, performance.now());
-    if (size >= this.#maxQueueSize) {
-      throw new QueueFullError(this.#maxQueueSize, { retryAfterMs: retryAfterMs() });
-    }
-    if (this.#maxQueueSizePerKey < this.#maxQueueSize && this.#queuedOf(key) >= this.#maxQueueSizePerKey) {
-      throw new QueueFullError(this.#maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
-    }
+    const waiters = { size: this.queued, ofKey: () => this.#queuedOf(key) };
+    requireRoom(this.#limits, waiters, (size) => this.#pace.waitMs(size, performance.now()));
   }
 
   #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {

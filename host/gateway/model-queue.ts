@@ -1,18 +1,11 @@
 import type { PoolName } from '../../callbacks/nats/names.js';
 import { offersFor, type RosterWorker, type WorkerRoster } from '../../callbacks/nats/worker-roster.js';
-import { QueueFullError } from '../../callbacks/token-request.js';
 import { FairQueue } from '../queue/fair-queue.js';
 import { QueuePace } from '../queue/queue-pace.js';
+import { type QueueLimits, requireRoom } from '../queue/queue-room.js';
 import { ArrivalQueue, type WaitingQueue } from '../queue/waiting-queue.js';
 import type { CacheRoutes } from './cache-routes.js';
 import type { QueuedRequest } from './queued-request.js';
-
-/** Bounds and order of a model's waiting requests; see InProcessHostOptions. */
-export interface QueueLimits {
-  maxQueueSize: number;
-  maxQueueSizePerKey?: number | undefined;
-  fairQueueing: boolean;
-}
 
 /** A request whose turn it is, and the workers that it goes to. */
 export interface Next {
@@ -61,13 +54,14 @@ export class ModelQueue {
 
   /** @throws QueueFullError */
   checkRoom(key: string, nowMs: number): void {
-    const { maxQueueSize, maxQueueSizePerKey = maxQueueSize } = this.#limits;
-    const { size } = this;
-    const retryAfterMs = () => this.#pace.waitMs(size, nowMs);
-    if (size >= maxQueueSize) throw new QueueFullError(maxQueueSize, { retryAfterMs: retryAfterMs() });
-    if (maxQueueSizePerKey < maxQueueSize && this.#waiting.sizeOf(key) >= maxQueueSizePerKey) {
-      throw new QueueFullError(maxQueueSizePerKey, { ofOneKey: true, retryAfterMs: retryAfterMs() });
-    }
+    const waiters = { size: this.size, ofKey: () => this.#sizeOf(key) };
+    requireRoom(this.#limits, waiters, (size) => this.#pace.waitMs(size, nowMs));
+  }
+
+  #sizeOf(key: string): number {
+    let count = this.#waiting.sizeOf(key);
+    for (const request of this.#again) if (request.key === key) count++;
+    return count;
   }
 
   push(request: QueuedRequest): void {

@@ -27,12 +27,13 @@ import {
   type TokenRequest,
   type TokenStream,
 } from '../../callbacks/token-request.js';
+import type { QueueLimits } from '../queue/queue-room.js';
 import { checkTokenFields } from '../token-fields.js';
 import { inferenceRequestOf } from '../token-inputs.js';
 import { PieceQueue } from '../token-stream.js';
 import { Attempts, type AttemptsOptions } from './attempts.js';
 import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
-import { ModelQueue, type QueueLimits } from './model-queue.js';
+import { ModelQueue } from './model-queue.js';
 import { QueuedRequest } from './queued-request.js';
 import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
 

@@ -175,7 +175,10 @@ export const LOADING_OPTIONS = {
     },
     { hostField: 'maxQueueSize' },
   ),
-  /** Number of requests of one queueKey that may wait; default: maxQueuedRequests. */
+  /**
+   * Number of requests of one queueKey that may wait. Default: maxQueuedRequests; with fairQueueing as many as there are
+   * free places, which is half of them for one key alone.
+   */
   maxQueuedRequestsPerKey: ofServer(
     LONGEST_QUEUE,
     {
@@ -183,7 +186,7 @@ export const LOADING_OPTIONS = {
       unit: 'requests',
       formerly: 'maxQueueSizePerKey',
       help: 'Most queued requests of one API key; more get 429.',
-      defaultText: '--max-queued-requests',
+      defaultText: '--max-queued-requests; with --fair-queueing as many as places are free',
     },
     { isForBatch: false, hostField: 'maxQueueSizePerKey' },
   ),

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { type Beat, type ModelCard, modelKey } from '../../callbacks/nats/beat.js';
-import type { QueueLimits } from '../../host/gateway/model-queue.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
+import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { learnedModel } from './learned-model.js';
 import { cardText } from './model-card.js';

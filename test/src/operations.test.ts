@@ -64,6 +64,41 @@ describe('a request', () => {
   });
 });
 
+describe('with fair queueing', () => {
+  it('one key cannot fill the queue: its flood is refused, and another key is answered each time', async () => {
+    const flags = {
+      apiKey: ['ka', 'kb'],
+      fairQueueing: 'true',
+      maxActiveRequests: '1',
+      maxQueuedRequests: '16',
+    };
+    const server = await serve(flags);
+    const flood = Array.from({ length: 40 }, () =>
+      complete(server, { max_tokens: 60 }, { 'x-api-key': 'ka' }),
+    );
+    const refused = await Promise.any(
+      flood.map(async (one) => {
+        const answer = await one;
+        if (answer.status === 200) throw new Error('It was accepted.');
+        return answer;
+      }),
+    );
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: 'queue_full',
+        message: expect.stringMatching(/^The queue is full: [89] requests of this API key are waiting/),
+      },
+    });
+    const others = Array.from({ length: 4 }, () =>
+      complete(server, { max_tokens: 1 }, { 'x-api-key': 'kb' }),
+    );
+    for (const answer of await Promise.all(others)) expect(answer.status).toBe(200);
+    const statuses = (await Promise.all(flood)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200).length).toBeLessThan(20);
+  });
+});
+
 describe('a client that does not read', () => {
   it('is cut off after the limit; its request ends, and it is counted', async () => {
     const server = await serve({ streamStallTimeoutSeconds: '1', defaultMaxTokens: '4000' }, { stepMs: 0 });
