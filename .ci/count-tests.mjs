@@ -1,43 +1,28 @@
-// Reads vitest's JSON reports, prints what failed or was skipped and the line "N passed, N failed"; exit code 1 unless
-// every test ran and passed.
+// Judges the runs of the tests: prints what failed or was flaky, and the line "N passed, N failed". The exit code is 1
+// unless every test ran and passed, or at most two files that test/flaky.json does not list passed alone after they failed.
 //
-//     node .ci/count-tests.mjs STATUS_OF_THE_RUNS REPORT.json...
-import { readFileSync } from 'node:fs';
+//     node --import tsx .ci/count-tests.mjs FOLDER NAME=EXIT_CODE...
+//
+// FOLDER holds a report NAME.json for each run of Vitest, which ended with EXIT_CODE, and second-runs.json of
+// tools/tests/second-runs.ts. The flaky files are written to FOLDER/flaky.json, in the form of test/flaky.json.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readRuns, readSecondRuns } from '../tools/tests/test-runs.ts';
+import { judge, readKnown } from '../tools/tests/verdict.ts';
 
-const [runStatus, ...reportPaths] = process.argv.slice(2);
+const [folder, ...runs] = process.argv.slice(2);
+const known = readKnown('test/flaky.json');
+const verdict = judge(readRuns(folder, runs), readSecondRuns(folder), known, {
+  root: process.cwd(),
+  date: new Date().toISOString().slice(0, 10),
+});
+const report = join(folder, 'flaky.json');
+writeFileSync(report, `${JSON.stringify(verdict.flaky, null, 2)}\n`);
 
-let isComplete = reportPaths.length > 0;
-
-function resultsOf(reportPath) {
-  try {
-    return JSON.parse(readFileSync(reportPath, 'utf8')).testResults;
-  } catch {
-    console.log('A test run left no report.');
-    isComplete = false;
-    return [];
-  }
-}
-
-let passed = 0;
-let failed = 0;
-let skipped = 0;
-for (const file of reportPaths.flatMap(resultsOf)) {
-  // A file that does not load has no tests of its own: it counts as one that failed.
-  if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
-    failed++;
-    console.log(`FAILED ${file.name}: ${file.message}`);
-  }
-  for (const test of file.assertionResults) {
-    if (test.status === 'passed') passed++;
-    else if (test.status === 'failed') failed++;
-    else {
-      skipped++;
-      console.log(`NOT RUN ${file.name}: ${test.fullName}`);
-    }
-  }
-}
-if (skipped > 0) console.log(`${skipped} tests were skipped; here none may be.`);
-const ok = isComplete && passed > 0 && failed === 0 && skipped === 0 && Number(runStatus) === 0;
-if (!ok) console.log(`The run did not pass (its exit code was ${runStatus}).`);
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = ok ? 0 : 1;
+for (const problem of verdict.problems) console.log(problem);
+for (const { file, error } of verdict.flaky) console.log(`FLAKY ${file}: ${error}`);
+if (verdict.flaky.length > 0)
+  console.log(`Add the entries of ${report} to test/flaky.json until they are mended.`);
+if (!verdict.isOk) console.log('The run did not pass.');
+console.log(`${verdict.passed} passed, ${verdict.failed} failed`);
+process.exitCode = verdict.isOk ? 0 : 1;
