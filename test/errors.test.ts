@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as loadgen from '../loadgen/index.js';
 import * as skein from '../src/index.js';
@@ -17,16 +17,11 @@ const ROOMS = [
   'scheduler',
   'src',
 ];
-const sources = execFileSync(
-  'git',
-  ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...ROOMS],
-  {
-    cwd: repository,
-    encoding: 'utf8',
-  },
-)
-  .split('\n')
-  .filter((path) => path.endsWith('.ts'));
+const sources = ROOMS.flatMap((room) =>
+  readdirSync(join(repository, room), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => `${room}/${path}`),
+).toSorted();
 
 interface ErrorClass {
   name: string;
