@@ -22,7 +22,7 @@ export function checkHeads(where: string, numHeads: number, numKvHeads: number, 
   }
 }
 
-/** Ids of several lists, each once; those beyond the vocabulary can never be drawn and are left out. */
+/** Token ids of several lists, each once; those beyond the vocabulary can never be drawn and are left out. */
 export function eosTokenIds(lists: readonly (readonly number[])[], vocabSize: number): number[] {
   return [...new Set(lists.flat())].filter((id) => id < vocabSize);
 }

@@ -3,7 +3,13 @@ export { StopAutomaton } from './stop-automaton.js';
 export { type StopPush, StopStringMatcher, type StopStringOptions, StopStrings } from './stop-strings.js';
 export { StreamingDetokenizer, type StreamingDetokenizerOptions } from './streaming-detokenizer.js';
 export { TemplatePool } from './template-pool.js';
-export { type DecodeOptions, type EncodeOptions, type TextSegment, Tokenizer } from './tokenizer.js';
+export {
+  type DecodeOptions,
+  type EncodeOptions,
+  type TextSegment,
+  Tokenizer,
+  type TokenizerSourceFiles,
+} from './tokenizer.js';
 export { readTokenizerFiles } from './tokenizer-files.js';
 export { TokenizerError } from './tokenizer-json.js';
 export {

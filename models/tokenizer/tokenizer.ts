@@ -7,6 +7,7 @@ import { BpeEncoding, type LibraryBpe } from './bpe-encoding.js';
 import type { BpeTables } from './bpe-tables.js';
 import { isControlToken } from './control-tokens.js';
 import { unprovenComponents, whyUnproven } from './encoding-cost.js';
+import { endOfTurnTokens } from './end-tokens.js';
 import { KnownTexts } from './known-texts.js';
 import { adjustForLibrary } from './library-adjustments.js';
 import { runWithin } from './run-within.js';
@@ -81,6 +82,8 @@ export class Tokenizer {
   readonly unkTokenId: number | null;
   readonly bosToken: string | null;
   readonly eosToken: string | null;
+  /** Tokens that end a turn: eosTokenId first, then those that are known by their texts. */
+  readonly endTokenIds: readonly number[];
   readonly specialTokenIds: ReadonlySet<number>;
   readonly specialTokenTexts: readonly string[];
   /** Texts of special tokens and other marks, which a user's text must not smuggle in. */
@@ -155,6 +158,8 @@ export class Tokenizer {
     this.unkTokenId = this.#configuredId(config, 'unk_token') ?? model.unk_token_id ?? null;
     this.bosToken = configuredText(config, 'bos_token');
     this.eosToken = configuredText(config, 'eos_token');
+    const eos = this.eosTokenId === null ? [] : [this.eosTokenId];
+    this.endTokenIds = [...new Set([...eos, ...endOfTurnTokens(added)])];
     this.#affixes = specialAffixes(json, config, this.bosTokenId, this.eosTokenId);
     this.#spelling = tokenSpelling(json.decoder);
     this.dropsLeadingSpace = this.#spelling.dropsLeadingSpace;

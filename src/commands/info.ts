@@ -16,7 +16,7 @@ export interface InfoFlags {
   json?: boolean;
 }
 
-/** Runs skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, AddonError. */
+/** Runs skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, TokenizerError, AddonError. */
 export async function info(
   model: string,
   { length: given, executor, kvCacheDtype, revision, json }: InfoFlags,
@@ -74,6 +74,7 @@ function textOf(description: ModelDescription & { model: string }): string {
     ...(hasChatTemplate === null
       ? []
       : [['chat template', hasChatTemplate ? 'yes' : 'no'] as [string, string]]),
+    ...endsRow(description),
     [
       'weights',
       `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
@@ -99,6 +100,11 @@ function executorText({ executor, executorFallback }: ModelDescription): string 
 function expertsRow({ experts }: ModelDescription): [string, string][] {
   if (experts === null) return [];
   return [['experts', `${experts.count} in each layer, of which a token goes to ${experts.used}`]];
+}
+
+function endsRow({ endTokens }: ModelDescription): [string, string][] {
+  if (endTokens.length === 0) return [];
+  return [['ends', endTokens.map(({ id, text }) => `${text} (${id})`).join(', ')]];
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

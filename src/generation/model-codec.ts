@@ -122,6 +122,10 @@ export class ModelCodec implements TextCodec {
     return this.#tokenizer.specialTokenTexts;
   }
 
+  get endTokens(): readonly number[] {
+    return this.#tokenizer.endTokenIds;
+  }
+
   tokenEntry(token: number): string | null {
     return this.#tokenizer.tokenEntry(token);
   }

@@ -74,6 +74,8 @@ export interface TextCodec {
   readonly templateSource?: string | null;
   /** Texts of the special tokens. */
   readonly specialTexts?: readonly string[];
+  /** Tokens that end a turn, as far as the tokenizer knows. Absent: none. */
+  readonly endTokens?: readonly number[];
 }
 
 /** The engine, as far as texts need it. */
@@ -99,7 +101,7 @@ export interface TextModel {
   maxSeqLen: number;
   /** True where `count` sequences from one prompt can run as one request. Absent: never. */
   fitsTogether?(count: number, promptLength: number, maxTokens: number): boolean;
-  /** Tokens that end an answer. */
+  /** Tokens that end an answer, unless the request names its own or ignores them; the first is the usual end_id. */
   endTokens: readonly number[];
   /** Format in which the model writes calls of functions; absent or auto: the template's. */
   toolCallParser?: ToolFormatName | 'auto';

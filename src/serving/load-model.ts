@@ -20,6 +20,7 @@ import type { LoadRequest } from '../../engine/worker/load-executor.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 import type { ModelCodec } from '../generation/model-codec.js';
@@ -176,14 +177,14 @@ export async function startModel(
   });
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
-  const { vocabSize, endTokenIds: endTokens, numBlocks: maxBlocks } = loaded;
+  const { vocabSize, endTokenIds, numBlocks: maxBlocks } = loaded;
   const model: TextModel = {
     codec,
     engine: host,
     vocabSize,
     maxInputLen,
     maxSeqLen,
-    endTokens,
+    endTokens: eosTokenIds([endTokenIds, codec.endTokens], vocabSize),
     fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
   };
   const { config } = engine.manifest;

@@ -14,8 +14,10 @@ import { availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { planNetwork } from '../../models/architectures/index.js';
+import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 
 /** Description of a model, and of what it takes on this machine. Bytes are whole numbers. */
@@ -31,6 +33,8 @@ export interface ModelDescription {
   /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
   storedTypes: Record<string, number> | null;
   hasChatTemplate: boolean | null;
+  /** Tokens that end an answer, the usual one first; none for an encoder. */
+  endTokens: { id: number; text: string }[];
   vocabSize: number;
   numLayers: number;
   hiddenSize: number;
@@ -82,15 +86,17 @@ export interface DescriptionOptions {
 /**
  * Describes a model without loading or building it.
  * @param path a Hugging Face directory, a GGUF file or a folder with one, or an engine directory
- * @throws CheckpointError, EngineError, AddonError, ExecutorUnavailableError; ParameterError for a cache type that the
- * executor lacks.
+ * @throws CheckpointError, EngineError, TokenizerError, AddonError, ExecutorUnavailableError; ParameterError for a cache
+ * type that the executor lacks.
  */
 export async function describeModel(
   path: string,
   { length, executor, kvDtype }: DescriptionOptions = {},
 ): Promise<ModelDescription> {
-  const opened = existsSync(join(path, 'engine.json')) ? ofEngine(openEngine(path)) : ofCheckpoint(path);
-  const { config, plan, weights, outputWeights, weightBytes, ...rest } = opened;
+  const opened = existsSync(join(path, 'engine.json'))
+    ? await ofEngine(openEngine(path))
+    : ofCheckpoint(path);
+  const { config, plan, tokenizer, weights, outputWeights, weightBytes, ...rest } = opened;
   const { encoder, experts } = config;
   const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
   const maxSeqLen = longestSequence(config);
@@ -101,6 +107,7 @@ export async function describeModel(
     architecture: config.architecture,
     task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
     experts: experts === undefined ? null : { count: experts.count, used: experts.used },
+    endTokens: encoder === undefined ? endTokensOf(config, tokenizer) : [],
     vocabSize: config.vocabSize,
     numLayers: config.numLayers,
     hiddenSize: config.hiddenSize,
@@ -116,6 +123,15 @@ export async function describeModel(
   };
 }
 
+function endTokensOf(
+  { eosTokenIds: configured, vocabSize }: ModelConfig,
+  files: TokenizerSourceFiles,
+): ModelDescription['endTokens'] {
+  const tokenizer = new Tokenizer(files);
+  const ids = eosTokenIds([configured, tokenizer.endTokenIds], vocabSize);
+  return ids.map((id) => ({ id, text: tokenizer.tokenEntry(id) ?? '' }));
+}
+
 function windowOf({
   slidingWindow,
   layerWindows,
@@ -129,6 +145,7 @@ function windowOf({
 interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {
   config: ModelConfig;
   plan: NetworkPlan;
+  tokenizer: TokenizerSourceFiles;
   weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
@@ -147,6 +164,7 @@ function ofCheckpoint(path: string): Opened {
     format,
     config,
     plan,
+    tokenizer,
     parameters: parametersOf(plan),
     storedTypes,
     hasChatTemplate: tokenizer.chatTemplate !== null,
@@ -156,12 +174,13 @@ function ofCheckpoint(path: string): Opened {
   };
 }
 
-function ofEngine({ manifest, plan }: Engine): Opened {
+async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> {
   const { config, precision, outputPrecision } = manifest;
   return {
     format: 'engine',
     config,
     plan,
+    tokenizer: await readTokenizerFiles(directory),
     parameters: parametersOf(plan),
     storedTypes: null,
     hasChatTemplate: null,

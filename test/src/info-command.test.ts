@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ModelDescription } from '../../src/serving/model-description.js';
@@ -34,6 +35,30 @@ describe('skein info', () => {
     expect(storedTypes).toEqual({ F32: expect.any(Number) });
     expect(typeof hasChatTemplate).toBe('boolean');
     expect(kvCache!.bytesPerToken).toBe(built.kvCache!.bytesPerToken);
+  });
+
+  it('says which tokens end an answer, also of an engine that was built with fewer', async () => {
+    const model = tinyModelPath('gqa');
+    const both = [
+      { id: expect.any(Number), text: '<|im_end|>' },
+      { id: expect.any(Number), text: '<|endoftext|>' },
+    ];
+    const engine = join(folder, 'older-engine');
+    expect((await runCli(['build', model, '-o', engine])).code).toBe(0);
+    const file = join(engine, 'engine.json');
+    const manifest = JSON.parse(readFileSync(file, 'utf8'));
+    const [first] = manifest.config.eosTokenIds;
+    manifest.config.eosTokenIds = [first];
+    writeFileSync(file, JSON.stringify(manifest));
+    for (const one of [model, engine]) {
+      const { endTokens } = await describeBy(one);
+      expect(endTokens).toEqual(expect.arrayContaining(both));
+      expect(endTokens).toHaveLength(both.length);
+      expect(endTokens[0]!.id).toBe(first);
+    }
+    const { stdout } = await runCli(['info', engine]);
+    expect(stdout).toMatch(/^ends {2,}<\|\w+\|> \(\d+\), <\|\w+\|> \(\d+\)$/m);
+    expect((await describeBy(tinyModelPath('bert-mean'))).endTokens).toEqual([]);
   });
 
   it('counts sequences by whole blocks of what fits, as long as a sequence may be', async () => {
