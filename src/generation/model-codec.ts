@@ -122,6 +122,7 @@ export class ModelCodec implements TextCodec {
     return this.#tokenizer.specialTokenTexts;
   }
 
+  /** Tokens that end a turn, as far as the tokenizer knows. */
   get endTokens(): readonly number[] {
     return this.#tokenizer.endTokenIds;
   }

@@ -74,8 +74,6 @@ export interface TextCodec {
   readonly templateSource?: string | null;
   /** Texts of the special tokens. */
   readonly specialTexts?: readonly string[];
-  /** Tokens that end a turn, as far as the tokenizer knows. Absent: none. */
-  readonly endTokens?: readonly number[];
 }
 
 /** The engine, as far as texts need it. */

@@ -6,7 +6,6 @@ import { readEngineFacts } from '../../engine/building/engine.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
-import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import { ModelCodec } from '../generation/model-codec.js';
 import type { TextModel } from '../generation/text-model.js';
@@ -39,7 +38,7 @@ export async function learnedModel({
   const state = new ModelState();
   const info = infoOf(card, folder);
   state.executor = { name: info.executor, fallback: null };
-  const { vocabSize, endTokenIds } = card.engine;
+  const { vocabSize, endTokenIds: endTokens } = card.engine;
   const most = longest(card, workers);
   const model: TextModel = {
     codec,
@@ -55,7 +54,7 @@ export async function learnedModel({
     get maxSeqLen() {
       return most('maxSeqLen');
     },
-    endTokens: eosTokenIds([endTokenIds, codec.endTokens], vocabSize),
+    endTokens,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, workers(), count, prompt, maxTokens),
   };
   const counts = (): EngineCounts => {

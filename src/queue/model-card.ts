@@ -11,7 +11,7 @@ import { type ModelFiles, textDigest } from './model-files.js';
 /** What a worker tells of its model. */
 export function modelCard(
   entry: ConfiguredModel,
-  { info, adapters }: RunningModel<'generator'>,
+  { info, adapters, model }: RunningModel<'generator'>,
   engine: EngineInfo,
   { facts: files }: ModelFiles,
   maxBeamWidth: number,
@@ -19,7 +19,7 @@ export function modelCard(
   const { enginePath: _, executorFallback: __, ...told } = info;
   const limits = {
     vocabSize: engine.vocabSize,
-    endTokenIds: engine.endTokenIds,
+    endTokenIds: [...model.endTokens],
     maxInputLen: info.maxInputLen,
     maxSeqLen: info.maxSeqLen,
     maxSequences: engine.maxSequences,

@@ -177,14 +177,14 @@ export async function startModel(
   });
   const info = modelInfo(options.model, engine, loaded);
   const { maxInputLen, maxSeqLen } = info;
-  const { vocabSize, endTokenIds, numBlocks: maxBlocks } = loaded;
+  const { vocabSize, numBlocks: maxBlocks } = loaded;
   const model: TextModel = {
     codec,
     engine: host,
     vocabSize,
     maxInputLen,
     maxSeqLen,
-    endTokens: eosTokenIds([endTokenIds, codec.endTokens], vocabSize),
+    endTokens: endTokensOf(options, loaded, codec),
     fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
   };
   const { config } = engine.manifest;
@@ -294,6 +294,15 @@ async function openCodec(engine: Engine): Promise<ModelCodec> {
   const codec = await ModelCodec.open(engine.directory);
   performance.mark('skein: tokenizer loaded');
   return codec;
+}
+
+/** Tokens that end an answer: those of the model's configuration and of its tokenizer. A module that computes its own tokens names all. */
+function endTokensOf(
+  { executorModule }: ModelOptions,
+  { endTokenIds, vocabSize }: EngineInfo,
+  codec: ModelCodec,
+): number[] {
+  return eosTokenIds([endTokenIds, executorModule === undefined ? codec.endTokens : []], vocabSize);
 }
 
 /** True where so many sequences fit into one iteration, into the pool and into the attention window. */
