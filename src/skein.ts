@@ -7,7 +7,7 @@ import { warnOfFallback } from './executor-warning.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { hasParts, planOptions, type ReasoningOptions } from './generation/chat-options.js';
 import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from './generation/chat-pieces.js';
-import type { ChatPlan } from './generation/chat-plan.js';
+import { type ChatPlan, stopParser } from './generation/chat-plan.js';
 import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
@@ -366,7 +366,12 @@ export class Skein {
   /** The engine's request, and how its answer is read; null: as it is. */
   async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: ChatPlan | null }> {
     if (!hasParts(options)) {
-      return { request: await this.#request(options, await this.#promptTokens(options)), plan: null };
+      const request = await this.#request(options, await this.#promptTokens(options));
+      // Reasoning is part of the text, and no part of the answer that a stop string ends.
+      if (options.messages !== undefined) {
+        request.createParser = stopParser(this.#loaded.model, request.promptTokens);
+      }
+      return { request, plan: null };
     }
     checkOnePrompt(options);
     const { plan, fields } = await planOptions(this.#loaded.model, options);

@@ -1,6 +1,12 @@
 export { tokenizerFromGguf } from './gguf-tokenizer.js';
 export { StopAutomaton } from './stop-automaton.js';
-export { type StopPush, StopStringMatcher, type StopStringOptions, StopStrings } from './stop-strings.js';
+export {
+  type StopFinder,
+  type StopPush,
+  StopStringMatcher,
+  type StopStringOptions,
+  StopStrings,
+} from './stop-strings.js';
 export { StreamingDetokenizer, type StreamingDetokenizerOptions } from './streaming-detokenizer.js';
 export { TemplatePool } from './template-pool.js';
 export {

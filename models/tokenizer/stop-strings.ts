@@ -7,6 +7,14 @@ export interface StopPush {
   matched: number | null;
 }
 
+/** Ends a text at its first stop string. */
+export interface StopFinder {
+  /** Takes text; after a match all further text is dropped. */
+  push(text: string): StopPush;
+  /** Ends the text: returns what was held back. */
+  end(): StopPush;
+}
+
 export interface StopStringOptions {
   /** Keeps the stop string in the answer. Default false. */
   includeStop?: boolean;
@@ -43,7 +51,7 @@ export class StopStrings {
  * same place, the longest (it leaves the least text); of equal ones, the first in the list. So the result does not
  * depend on how the text was cut into pieces.
  */
-export class StopStringMatcher {
+export class StopStringMatcher implements StopFinder {
   readonly #automaton: StopAutomaton;
   readonly #includeStop: boolean;
   #state = 0;
@@ -56,7 +64,6 @@ export class StopStringMatcher {
     this.#includeStop = options.includeStop ?? false;
   }
 
-  /** Takes text; after a match all further text is dropped. */
   push(text: string): StopPush {
     if (this.#matched !== null) return { emit: '', matched: this.#matched };
     const automaton = this.#automaton;
@@ -75,11 +82,10 @@ export class StopStringMatcher {
     return { emit: seen.slice(0, ready), matched: null };
   }
 
-  /** Ends the text: text held back is returned. */
-  flush(): string {
+  end(): StopPush {
     const held = this.#held;
     this.#held = '';
     this.#state = 0;
-    return held;
+    return { emit: held, matched: this.#matched };
   }
 }

@@ -38,7 +38,7 @@ export function hasParts({ tools, toolChoice, reasoning }: ChatOptions): boolean
 }
 
 /** What a chat's plan adds to its request. */
-export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens'> & {
+export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens' | 'createParser'> & {
   reasoningBudget?: Awaited<ReturnType<typeof reasoningBudget>>;
 };
 
@@ -71,9 +71,12 @@ export async function planOptions(
     }),
   );
   const budget = maxTokens === undefined ? undefined : { tokens: maxTokens, param: 'reasoning.maxTokens' };
-  const { promptTokens, guide, shownTokens } = plan;
+  const { promptTokens, guide, shownTokens, createParser } = plan;
   const limit = await reasoningBudget(model.codec, plan.reasoning, budget);
-  return { plan, fields: { promptTokens, guide, shownTokens, ...(limit && { reasoningBudget: limit }) } };
+  return {
+    plan,
+    fields: { promptTokens, guide, shownTokens, createParser, ...(limit && { reasoningBudget: limit }) },
+  };
 }
 
 /** Errors of a plan name fields as the server's clients know them. */

@@ -13,6 +13,7 @@ import {
 import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
 import { MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type { PromptTokens, TextModel } from './text-model.js';
+import { CallsOnlyParser } from './tools/calls-only-parser.js';
 import {
   CALL_BEGIN,
   CALL_END,
@@ -70,7 +71,7 @@ export interface ChatPlan {
   reasoning: ReasoningStart | null;
   /** Form of call ids that the template expects. */
   callIds: 'openai' | 'mistral';
-  /** Makes a parser for each answer; null: an answer is only content. */
+  /** Makes a parser for each answer, and one for its stop strings; null: an answer is only content. */
   createParser: (() => AnswerParser) | null;
 }
 
@@ -90,11 +91,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
   const style = toolStyle(source, model.toolCallParser ?? 'auto');
   const promptTokens = await promptOf(model, ask, style);
-  const reasoning = reasoningStart(
-    reasoningStyle(source, model.reasoningParser ?? 'auto'),
-    model.codec,
-    promptTokens,
-  );
+  const reasoning = reasoningOf(model, source, promptTokens);
   const specialTexts = new Set(model.codec.specialTexts ?? []);
   const known = { style, source, specialTexts, codec: model.codec, reasoning };
   const hasParts = tools.length > 0 || reasoning !== null;
@@ -109,11 +106,30 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
     createParser: hasParts
       ? () => {
-          const inner = tools.length === 0 ? new PlainParser() : callParser(style.format, tools);
+          const inner = tools.length === 0 ? new PlainParser() : callsParser(style.format, tools, choice);
           return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
         }
       : null,
   };
+}
+
+/** Beginning of the reasoning in the answer to a prompt; null: there is none. */
+function reasoningOf(
+  { codec, reasoningParser = 'auto' }: TextModel,
+  source: string | null,
+  prompt: PromptTokens,
+): ReasoningStart | null {
+  return reasoningStart(reasoningStyle(source, reasoningParser), codec, prompt);
+}
+
+/**
+ * Makes the parser that keeps stop strings out of the reasoning of a chat whose answers are not taken apart; null: there is no reasoning, or
+ * its markers are special tokens, which such an answer does not show.
+ */
+export function stopParser(model: TextModel, prompt: PromptTokens): ChatPlan['createParser'] {
+  const { templateSource = null, specialTexts = [] } = model.codec;
+  const reasoning = specialTexts.includes(THINK_END) ? null : reasoningOf(model, templateSource, prompt);
+  return reasoning === null ? null : () => new ReasoningParser(reasoning, new PlainParser());
 }
 
 /** The template's source; null: there is none, undefined: it is not known. */
@@ -172,6 +188,15 @@ function promptOf(
     variables,
     ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),
   });
+}
+
+function callsParser(
+  format: ToolFormatName,
+  tools: readonly FunctionTool[],
+  { mode }: ToolChoice,
+): AnswerParser {
+  const parser = callParser(format, tools);
+  return mode === 'required' || mode === 'named' ? new CallsOnlyParser(parser) : parser;
 }
 
 function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): AnswerParser {

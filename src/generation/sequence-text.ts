@@ -1,5 +1,11 @@
 import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
-import { StopStringMatcher, StopStrings } from '../../models/tokenizer/stop-strings.js';
+import {
+  type StopFinder,
+  type StopPush,
+  StopStringMatcher,
+  StopStrings,
+} from '../../models/tokenizer/stop-strings.js';
+import { ContentStops } from './content-stops.js';
 import { logitsOfShown, PromptLogProbList } from './returned-logits.js';
 import type { TextLogProb, TextPiece, TextRequest, TokenLogProb } from './text-generation.js';
 import type { Detokenizer, TextCodec } from './text-model.js';
@@ -11,6 +17,7 @@ export type TextOptions = Pick<
   TextRequest,
   | 'promptTokens'
   | 'stop'
+  | 'createParser'
   | 'stopTokens'
   | 'includeStop'
   | 'skipSpecialTokens'
@@ -24,7 +31,7 @@ export class SequenceText {
   readonly #request: TextOptions;
   readonly #detokenizer: Detokenizer;
   readonly #stopStrings: StopStrings;
-  readonly #stops: StopStringMatcher | null;
+  readonly #stops: StopFinder | null;
   readonly #stopTokens: ReadonlySet<number>;
   /** Number of characters decoded; the stop matcher may hold back some of them. */
   #decoded = 0;
@@ -42,10 +49,8 @@ export class SequenceText {
       skipSpecialTokens: request.skipSpecialTokens ?? true,
       shownTokens: request.shownTokens,
     });
-    const includeStop = request.includeStop ?? false;
     this.#stopStrings = StopStrings.of(request.stop ?? []);
-    this.#stops =
-      this.#stopStrings.texts.length === 0 ? null : new StopStringMatcher(this.#stopStrings, { includeStop });
+    this.#stops = this.#stopStrings.texts.length === 0 ? null : stopFinder(this.#stopStrings, request);
     this.#stopTokens = new Set(request.stopTokens ?? []);
   }
 
@@ -81,7 +86,7 @@ export class SequenceText {
     const stopToken = this.#undecided?.token ?? null;
     if (piece.finishReason !== 'stop' || this.#request.includeStop) text += this.#settle();
     text += this.#emit(this.#detokenizer.flush());
-    if (this.#matchedStop === null) text += this.#stops?.flush() ?? '';
+    if (this.#matchedStop === null && this.#stops !== null) text += this.#release(this.#stops.end());
     if (this.#matchedStop !== null) return this.#piece(text, tokens, 'stop', this.#matchedStop);
     return this.#piece(text, tokens, piece.finishReason, piece.finishReason === 'stop' ? stopToken : null);
   }
@@ -119,7 +124,10 @@ export class SequenceText {
       this.#released += decoded.length;
       return decoded;
     }
-    const { emit, matched } = this.#stops.push(decoded);
+    return this.#release(this.#stops.push(decoded));
+  }
+
+  #release({ emit, matched }: StopPush): string {
     if (matched !== null) this.#matchedStop = this.#stopStrings.texts[matched]!;
     this.#released += emit.length;
     return emit;
@@ -154,4 +162,10 @@ export class SequenceText {
     this.#waiting = [];
     return waiting;
   }
+}
+
+function stopFinder(stops: StopStrings, { includeStop = false, createParser }: TextOptions): StopFinder {
+  return createParser
+    ? new ContentStops(stops, createParser(), { includeStop })
+    : new StopStringMatcher(stops, { includeStop });
 }

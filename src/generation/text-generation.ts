@@ -17,6 +17,7 @@ import { ContextLengthError, contextWords, InvalidRequestError } from './errors.
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
+import type { AnswerParser } from './tools/types.js';
 
 /** Options of how tokens are chosen. Every default changes nothing, except that of temperature, which is 1. */
 export interface SamplingOptions {
@@ -94,6 +95,8 @@ export interface TextRequest extends SamplingOptions {
   minTokens?: number | undefined;
   /** Texts that end the generation. Several requests of one caller may bring the same StopStrings, made once. */
   stop?: readonly string[] | StopStrings | undefined;
+  /** Makes the parser of an answer with reasoning or calls, in whose content alone stop strings are looked for. Default: in all text. */
+  createParser?: (() => AnswerParser) | null | undefined;
   stopTokens?: readonly number[] | undefined;
   /** Sequences of tokens that are not generated. */
   badWords?: readonly (readonly number[])[] | undefined;

@@ -42,6 +42,11 @@ export class ReasoningParser implements AnswerParser {
     return this.#state === 'reasoning';
   }
 
+  get held(): number {
+    if (this.#state === 'answer') return this.#inner.held;
+    return this.#state === 'start' && this.#start === 'maybe' ? this.#begun.length : 0;
+  }
+
   push(text: string): AnswerPart[] {
     let i = 0;
     while (i < text.length && this.#state !== 'answer') this.#step(text.charAt(i++));
@@ -100,6 +105,8 @@ export class ReasoningParser implements AnswerParser {
 
 /** Parser of an answer that is only text. */
 export class PlainParser implements AnswerParser {
+  readonly held = 0;
+
   push(text: string): AnswerPart[] {
     return text === '' ? [] : [{ type: 'content', text }];
   }

@@ -16,6 +16,10 @@ export abstract class CallTextParser implements AnswerParser {
     return this.#parts.take();
   }
 
+  get held(): number {
+    return this.#space.length + this.undecided;
+  }
+
   end(): AnswerPart[] {
     this.finish();
     if (!this.#isBehindCall) this.#parts.add('content', this.#space);
@@ -25,6 +29,8 @@ export abstract class CallTextParser implements AnswerParser {
 
   /** Takes one UTF-16 unit. */
   protected abstract step(character: string): void;
+  /** Number of units behind all content and white space so far that are content if they prove to be no call. */
+  protected abstract get undecided(): number;
   /** Handles the end of the text: text held back is content. */
   protected abstract finish(): void;
 

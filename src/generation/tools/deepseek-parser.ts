@@ -124,6 +124,11 @@ export class DeepSeekParser extends CallTextParser {
     for (const unit of rest) this.step(unit);
   }
 
+  protected get undecided(): number {
+    if (this.#state === 'text') return this.#outside.held;
+    return this.#state === 'broken' || this.#state === 'behind' ? 0 : this.#raw.length;
+  }
+
   protected finish(): void {
     if (this.#state === 'text') this.content(this.#outside.flush());
     if (this.#state === 'broken') this.args(this.#end.flush());

@@ -78,6 +78,12 @@ export class HermesParser extends CallTextParser {
     for (const unit of units(text + this.#endFinder.flush())) this.step(unit);
   }
 
+  protected get undecided(): number {
+    if (this.#state === 'text') return this.#beginFinder.held;
+    if (this.#state === 'behind') return this.#endFinder.held;
+    return this.#state === 'call' && !this.#reader.isSaid ? this.#raw.length : 0;
+  }
+
   protected finish(): void {
     if (this.#state === 'text') this.content(this.#beginFinder.flush());
     if (this.#state === 'call' && !this.#reader.isSaid) this.content(this.#raw);

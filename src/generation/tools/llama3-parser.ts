@@ -94,6 +94,10 @@ export class Llama3Parser extends CallTextParser {
     }
   }
 
+  protected get undecided(): number {
+    return this.#raw.length + this.#tagFinder.held;
+  }
+
   protected finish(): void {
     // Separators behind the last call belong to the format.
     const isOnlySeparators = this.#isBehindCall && /^[\s;,]*$/.test(this.#raw);

@@ -32,6 +32,11 @@ export class MarkerFinder {
     return { text, marker };
   }
 
+  /** Number of UTF-16 units held back. */
+  get held(): number {
+    return this.#held.length;
+  }
+
   /** Returns the text held back. */
   flush(): string {
     const held = this.#held;

@@ -132,6 +132,10 @@ export class MistralParser extends CallTextParser {
     } else if (said.state === 'done' || (this.#name !== '' && this.#reader.isComplete)) this.#state = 'text';
   }
 
+  protected get undecided(): number {
+    return this.#raw.length + this.#finder.held;
+  }
+
   protected finish(): void {
     this.content(this.#raw + this.#finder.flush());
   }

@@ -147,6 +147,10 @@ export class PythonicParser extends CallTextParser {
     this.args(text);
   }
 
+  protected get undecided(): number {
+    return this.#raw.length;
+  }
+
   protected finish(): void {
     this.content(this.#raw);
   }

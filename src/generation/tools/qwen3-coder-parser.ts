@@ -164,6 +164,12 @@ export class Qwen3CoderParser extends CallTextParser {
     for (const unit of units(text + this.#behindCall.flush())) this.step(unit);
   }
 
+  protected get undecided(): number {
+    if (this.#state === 'text') return this.#outside.held;
+    if (this.#state === 'behind') return this.#behindCall.held;
+    return this.#state === 'opened' || this.#state === 'name' ? this.#raw.length : 0;
+  }
+
   protected finish(): void {
     if (this.#state === 'text') this.content(this.#outside.flush());
     if (this.#state === 'opened' || this.#state === 'name') this.content(this.#raw);

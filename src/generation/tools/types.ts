@@ -45,6 +45,8 @@ export type AnswerPart =
  */
 export interface AnswerParser {
   push(text: string): AnswerPart[];
+  /** Number of UTF-16 units at the end of the text so far that may yet become content. */
+  readonly held: number;
   /** Ends the text and returns the parts held back. */
   end(): AnswerPart[];
 }

@@ -90,7 +90,7 @@ async function generateAnswer(
   exchange: Exchange,
   live: LiveRequest,
 ): Promise<Response> {
-  const { promptTokens, guide, shownTokens } = plan;
+  const { promptTokens, guide, shownTokens, createParser } = plan;
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const choice = {
     ...samplingOf(request.options),
@@ -101,6 +101,7 @@ async function generateAnswer(
     guide,
     guideParam: 'format',
     shownTokens,
+    createParser,
   };
   timings.noteSubmitted();
   const run = new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, exchange.terms, live);

@@ -33,7 +33,7 @@ export async function plannedRun(
   live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
-  const { promptTokens, guide, shownTokens, reasoning } = plan;
+  const { promptTokens, guide, shownTokens, reasoning, createParser } = plan;
   const text = textRequest(request, {
     ...fields,
     promptTokens,
@@ -42,6 +42,7 @@ export async function plannedRun(
     guide,
     guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,
+    createParser,
   });
   return new ChoiceRun(model, [text], counts, observe, terms, live);
 }

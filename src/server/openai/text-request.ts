@@ -24,6 +24,7 @@ export function textRequest(
     guide?: Guide | undefined;
     guideParam?: string | undefined;
     shownTokens?: readonly string[] | undefined;
+    createParser?: TextRequest['createParser'];
     reasoningBudget?: TextRequest['reasoningBudget'];
   },
 ): TextRequest {

@@ -23,7 +23,7 @@ function run(matcher: StopStringMatcher, chunks: string[]): { text: string; matc
     text += pushed.emit;
     if (pushed.matched !== null) return { text, matched: pushed.matched };
   }
-  return { text: text + matcher.flush(), matched: null };
+  return { text: text + matcher.end().emit, matched: null };
 }
 
 function cut(text: string, sizes: number[]): string[] {
@@ -48,7 +48,7 @@ describe('StopStringMatcher', () => {
     expect(matcher.push('\nUs')).toEqual({ emit: '', matched: null });
     expect(matcher.push('er: x')).toEqual({ emit: '', matched: 0 });
     expect(matcher.push('more')).toEqual({ emit: '', matched: 0 });
-    expect(matcher.flush()).toBe('');
+    expect(matcher.end()).toEqual({ emit: '', matched: 0 });
   });
 
   it('gives back what turned out to be text', () => {
@@ -56,7 +56,7 @@ describe('StopStringMatcher', () => {
     expect(matcher.push('a sto').emit).toBe('a ');
     expect(matcher.push('ne').emit).toBe('stone');
     expect(matcher.push(' st').emit).toBe(' ');
-    expect(matcher.flush()).toBe('st');
+    expect(matcher.end()).toEqual({ emit: 'st', matched: null });
   });
 
   it('holds back no more than could still become a stop string', () => {

@@ -7,6 +7,7 @@ import {
   type ChatPlan,
   countPromptTokens,
   planChat,
+  stopParser,
 } from '../../../src/generation/chat-plan.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
 import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
@@ -85,6 +86,28 @@ function modelOf(template: string, specialTexts: readonly string[]): TextModel {
     endTokens: [],
   };
 }
+
+describe('the parser for stop strings of a chat that is not taken apart', () => {
+  const prompt = [...Buffer.from('<assistant>')];
+  const read = (text: string, template: string, special: readonly string[] = [], before = prompt) => {
+    const parser = stopParser(modelOf(template, special), before)?.();
+    return parser === undefined ? null : [...parser.push(text), ...parser.end()];
+  };
+  const parts = [
+    { type: 'reasoning', text: 'a' },
+    { type: 'content', text: 'b' },
+  ];
+
+  it('knows the reasoning by the template, also where the prompt has opened it', () => {
+    expect(read('<think>a</think>b', '{{ messages }}</think>')).toEqual(parts);
+    expect(read('a</think>b', '{{ messages }}</think>', [], [...Buffer.from('<think>\n')])).toEqual(parts);
+  });
+
+  it('is none where there is no reasoning, or an answer does not show its markers', () => {
+    expect(read('<think>a</think>b', '{{ messages }}')).toBeNull();
+    expect(read('a', '{{ messages }}</think>', ['<think>', '</think>'])).toBeNull();
+  });
+});
 
 /** Walks at random wherever the guide lets it, towards an end; null where it takes too long. */
 function randomText(matcher: GrammarMatcher, random: Random, begun: readonly number[]): string | null {

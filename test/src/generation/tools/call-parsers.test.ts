@@ -6,40 +6,11 @@ import {
   CALL_SEPARATOR,
   CALLS_BEGIN,
   CALLS_END,
-  DeepSeekParser,
 } from '../../../../src/generation/tools/deepseek-parser.js';
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
-import { Llama3Parser } from '../../../../src/generation/tools/llama3-parser.js';
-import { MistralParser } from '../../../../src/generation/tools/mistral-parser.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
-import { PythonicParser } from '../../../../src/generation/tools/pythonic-parser.js';
-import { Qwen3CoderParser } from '../../../../src/generation/tools/qwen3-coder-parser.js';
-import type { AnswerParser, AnswerPart } from '../../../../src/generation/tools/types.js';
-
-const NAMES = new Set(['f', 'get_weather', 'a.b']);
-const TOOLS = [...NAMES].map((name) => ({
-  name,
-  parameters: {
-    type: 'object',
-    properties: {
-      city: { type: 'string' },
-      days: { type: 'integer' },
-      flag: { type: 'boolean' },
-      maybe: { anyOf: [{ type: 'string' }, { type: 'null' }] },
-      tags: { type: 'array', items: {} },
-      unit: { enum: ['c', 'f'] },
-      free: {},
-    },
-  },
-}));
-const PARSERS: Record<string, () => AnswerParser> = {
-  hermes: () => new HermesParser(),
-  llama3_json: () => new Llama3Parser(NAMES),
-  pythonic: () => new PythonicParser(NAMES),
-  mistral: () => new MistralParser(),
-  qwen3_coder: () => new Qwen3CoderParser(TOOLS),
-  deepseek_v3: () => new DeepSeekParser(),
-};
+import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+import { cut, NAMES, nearlyCalls, PARSERS } from './nearly-calls.js';
 
 function read(format: string, pieces: readonly string[]): AnswerPart[] {
   const parser = PARSERS[format]!();
@@ -223,74 +194,10 @@ describe('calls', () => {
   });
 });
 
-/** Texts that are nearly calls: fragments of the formats in any order. */
-const fragment = fc.oneof(
-  fc.constantFrom(
-    ...[
-      '<tool_call>',
-      '</tool_call>',
-      '<tool',
-      '[TOOL_CALLS]',
-      '[TOOL_',
-      '[ARGS]',
-      '[CALL_ID]',
-      '<|python_tag|>',
-    ],
-    ...[
-      '{"name": "f", "arguments": {"a": 1}}',
-      '{"name": "f", "parameters": {',
-      '"a": "x"',
-      '}}',
-      '{',
-      '}',
-      '[',
-      ']',
-    ],
-    ...[
-      '[f(a=1)]',
-      'f(',
-      "b='x",
-      ')',
-      'a=',
-      ', ',
-      ';',
-      ' ',
-      '\n',
-      '"',
-      '\\',
-      '"arguments": "{}"',
-      'null',
-      '-1.5e',
-      'True',
-      '<function=f>',
-      '<function=',
-      '</function>',
-      '<parameter=city>',
-      '<parameter=days>\n',
-      '</parameter>',
-      CALLS_BEGIN,
-      CALL_BEGIN,
-      CALL_SEPARATOR,
-      CALL_END,
-      CALLS_END,
-      'function',
-      '\n```json\n',
-    ],
-  ),
-  fc.string({ maxLength: 4, unit: 'grapheme' }),
-);
-const text = fc.array(fragment, { maxLength: 14 }).map((parts) => parts.join(''));
-
-/** The text cut at these places. */
-function cut(whole: string, places: readonly number[]): string[] {
-  const borders = [...new Set(places.map((place) => place % (whole.length + 1)))].sort((a, b) => a - b);
-  return [0, ...borders].map((start, i) => whole.slice(start, borders[i] ?? whole.length));
-}
-
 describe.each(Object.keys(PARSERS))('%s', (format) => {
   it('says the same however the text is cut', () => {
     fc.assert(
-      fc.property(text, fc.array(fc.nat(200), { maxLength: 20 }), (whole, places) => {
+      fc.property(nearlyCalls, fc.array(fc.nat(200), { maxLength: 20 }), (whole, places) => {
         const all = read(format, [whole]);
         expect(read(format, cut(whole, places))).toEqual(all);
         expect(read(format, whole.split(''))).toEqual(all);
@@ -312,7 +219,7 @@ describe.each(Object.keys(PARSERS))('%s', (format) => {
 
   it('says arguments only of a call', () => {
     fc.assert(
-      fc.property(text, (whole) => {
+      fc.property(nearlyCalls, (whole) => {
         let hasCall = false;
         for (const part of read(format, [whole])) {
           if (part.type === 'call') hasCall = true;
