@@ -36,6 +36,8 @@ export interface EncoderAnswer {
 
 /** Properties of the running encoder, known once it is loaded. */
 export interface EncoderInfo {
+  /** See EngineInfo. */
+  fingerprint: string;
   executor: string;
   /** See EngineInfo. */
   executorFallback: string | null;

@@ -21,6 +21,11 @@ export interface PieceListener<Piece> {
 export interface PieceSource<Piece> extends AsyncIterable<Piece> {
   /** Sends every piece to the listener from now on, and those already gathered at once. */
   listen(listener: PieceListener<Piece>): void;
+  /**
+   * Fingerprints of the engines elsewhere that answer it, in order: several where one went on for another. A new list when
+   * there is one more. Absent: the engine of this process, or none yet.
+   */
+  readonly engines?: readonly string[] | undefined;
   /** Number of tokens that have gathered. */
   readonly numGathered: number;
   /**

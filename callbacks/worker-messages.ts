@@ -80,6 +80,8 @@ export interface AdapterRoom {
 
 /** Properties of the running engine, known once it is loaded. */
 export interface EngineInfo {
+  /** Changes with all that decides the bits of answers: weights, precisions, executor, instruction set, version. */
+  fingerprint: string;
   executor: string;
   /** Why the executor is not the fastest one, and how to get that; null: it is the fastest, or was asked for. */
   executorFallback: string | null;

@@ -56,6 +56,8 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     null;
   #listener: PieceListener<TokenPiece> | null = null;
   #isPaused = false;
+  /** See PieceSource. */
+  engines: readonly string[] | undefined;
 
   /**
    * @param sequence index of this sequence in the request

@@ -60,6 +60,7 @@ async function main({
 
 function describe(encoder: LoadedEncoder, loadMs: number): EncoderInfo {
   const {
+    fingerprint,
     executor,
     executorFallback,
     instructionSet,
@@ -72,6 +73,7 @@ function describe(encoder: LoadedEncoder, loadMs: number): EncoderInfo {
   } = encoder;
   const { head, tokenTypes } = config;
   return {
+    fingerprint,
     executor,
     executorFallback: executorFallback ?? null,
     instructionSet,

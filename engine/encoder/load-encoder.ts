@@ -4,6 +4,8 @@ import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
+import { engineDigest } from '../building/engine-digest.js';
+import { engineFingerprint } from '../building/engine-fingerprint.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
@@ -33,6 +35,8 @@ export const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
 
 /** An encoder ready to run. */
 export interface LoadedEncoder {
+  /** See EngineInfo. */
+  fingerprint: string;
   executor: string;
   /** See LoadedExecutor. */
   executorFallback: string | null;
@@ -65,9 +69,10 @@ export async function loadEncoder(
     const own = seat === undefined ? {} : { seat: openSeat(seat) };
     return { ...prepared, executor: await kind.open(prepared.loadable, { ...prepared.options, ...own }) };
   });
-  const { executor, config, loadable, limits } = started;
+  const { executor, engine, config, loadable, limits } = started;
   const batch = new EncoderBatch(limits, config);
   return {
+    fingerprint: engineFingerprint(engineDigest(engine, loadable.tensors), executor),
     executor: executor.name,
     executorFallback: fallback,
     instructionSet: executor.instructionSet,
@@ -122,7 +127,7 @@ function prepare(
     pinThreads: params.pinThreads ?? 'auto',
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  return { config, limits, options, loadable: loadableEngine(engine) };
+  return { engine, config, limits, options, loadable: loadableEngine(engine) };
 }
 
 /** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */

@@ -13,6 +13,11 @@ export function fingerprintOf({ moduleLayers }: AdapterWeights): string {
   return hash.digest('base64');
 }
 
+/** Fingerprint of an engine that answers with an adapter. @param digest of the adapter's weights */
+export function fingerprintWithAdapter(engine: string, digest: string): string {
+  return `fp_${createHash('sha256').update(`${engine}\0${digest}`).digest('hex').slice(0, 12)}`;
+}
+
 /**
  * Salt under which the blocks of a request with an adapter are kept. A task may get other weights once nobody uses it, so the
  * task's number in the key of its blocks is not enough: blocks computed with the former weights must not be found.

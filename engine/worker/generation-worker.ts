@@ -7,6 +7,7 @@ import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import { digestOfPath, engineFingerprint } from '../building/engine-fingerprint.js';
 import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
 import { chunkMsOn } from '../executors/chunk-times.js';
@@ -62,7 +63,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
     { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
     { ...setup, params: wantsKvEvents ? withEventBuffer(params) : params },
   );
-  const info = describe(loaded, params, performance.now() - startMs);
+  const info = describe(loaded, setup.enginePath, params, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
   if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
   const idleTimeoutMs = setup.callbackModule
@@ -161,12 +162,15 @@ function canMoveBlocks({ kvCacheConfig, enableTrtOverlap = false }: WorkerData['
 }
 
 function describe(
-  { executor, draft, limits, adapters, endTokenIds, padTokenId, executorFallback = null }: LoadedExecutor,
+  { executor, draft, limits, adapters, ...loaded }: LoadedExecutor,
+  enginePath: string,
   params: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
+  const { endTokenIds, padTokenId, executorFallback = null, digest = digestOfPath(enginePath) } = loaded;
   return {
+    fingerprint: engineFingerprint(digest, executor),
     executor: executor.name,
     executorFallback,
     instructionSet: executor.instructionSet,

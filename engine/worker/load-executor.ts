@@ -6,6 +6,7 @@ import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
+import { engineDigest } from '../building/engine-digest.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
@@ -52,6 +53,8 @@ export interface LoadedExecutor {
   adapters?: LoadedAdapters;
   /** The draft model, if OptionalParams.draftEnginePath is given. */
   draft?: LoadedDraft;
+  /** See engineDigest; absent: it is that of the engine's directory. */
+  digest?: string;
 }
 
 /**
@@ -108,6 +111,7 @@ async function prepare(
   const { peftCacheManagerConfig: peft } = params;
   const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {
+    engine,
     config,
     limits,
     adapterSizes,
@@ -161,8 +165,10 @@ async function startOn(
   request: LoadRequest,
   memory: () => AvailableMemory,
 ): Promise<LoadedExecutor> {
-  const { config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock, ...needs } =
-    await prepare(kind, request);
+  const prepared = await prepare(kind, request);
+  const { engine, config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock } =
+    prepared;
+  const { adapterSizes: sizes, ...needs } = prepared;
   const { params } = request;
   const device = await kind.deviceMemory?.();
   // The share of memory given to one of several models is of the system's memory, so it does not apply to a device.
@@ -180,7 +186,6 @@ async function startOn(
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
     (limits.padding.blocks + numSecondaryBlocks) * bytesPerBlock;
   const left = Math.max(0, available.bytes - poolBytes);
-  const { adapterSizes: sizes } = needs;
   const adapters = sizes && adapterRoom(config, params.peftCacheManagerConfig!, sizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
@@ -194,6 +199,7 @@ async function startOn(
     : null;
   return {
     executor,
+    digest: engineDigest(engine, loadable.tensors),
     limits,
     rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
     endTokenIds: config.eosTokenIds,

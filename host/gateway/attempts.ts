@@ -199,7 +199,9 @@ export class Attempts {
   noteLeased(request: QueuedRequest, worker: string): boolean {
     if (request.stage === 'leased') return false;
     this.#setStage(request, 'leased');
-    this.#routes?.noteLeased(request, this.#roster.find(worker));
+    const known = this.#roster.find(worker);
+    this.#routes?.noteLeased(request, known);
+    if (known !== undefined) request.noteEngine(known.model);
     const nowMs = performance.now();
     request.noteTaken(nowMs);
     this.#roster.noteHeld(worker, 1);

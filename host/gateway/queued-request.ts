@@ -1,3 +1,4 @@
+import type { ModelCard } from '../../callbacks/nats/beat.js';
 import type { Offer } from '../../callbacks/nats/gateway-port.js';
 import type { Fall } from '../../callbacks/nats/lease-book.js';
 import type { HandOver, WorkItem } from '../../callbacks/nats/messages.js';
@@ -8,6 +9,7 @@ import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../
 import type { Waiting } from '../queue/waiting-queue.js';
 import { slicePart } from '../token-parts.js';
 import type { PieceQueue } from '../token-stream.js';
+import { cardFingerprint } from './card-fingerprint.js';
 
 /**
  * Where a request of a gateway is:
@@ -139,6 +141,19 @@ export class QueuedRequest implements Waiting {
 
   noteTaken(nowMs: number): void {
     this.#times.takenMs ??= nowMs;
+  }
+
+  /** A worker with this model answers it from now on: sequences that have not begun are its own alone. */
+  noteEngine(model: ModelCard): void {
+    const fingerprint = cardFingerprint(model, this.request.adapterName);
+    // It will refuse the request: it does not have the adapter.
+    if (fingerprint === null) return;
+    for (const [i, queue] of this.pieces.entries()) {
+      const { tokens, finishReason } = this.#soFar[i]!;
+      if (finishReason !== null) continue;
+      const before = tokens.length === 0 ? [] : (queue.engines ?? []);
+      if (before.at(-1) !== fingerprint) queue.engines = [...before, fingerprint];
+    }
   }
 
   /** The piece has what was asked for beside its tokens. */

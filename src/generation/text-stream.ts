@@ -54,6 +54,10 @@ export class TextStream implements PieceSource<TextPiece> {
     });
   }
 
+  get engines(): readonly string[] | undefined {
+    return this.#tokens.engines;
+  }
+
   get numGathered(): number {
     return this.#tokens.numGathered;
   }

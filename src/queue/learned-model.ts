@@ -4,6 +4,7 @@ import { failure } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';
 import { readEngineFacts } from '../../engine/building/engine.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
+import { countFingerprints } from '../../host/gateway/card-fingerprint.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
@@ -66,10 +67,12 @@ export async function learnedModel({
       usedBlocks: sum(({ usedBlocks }) => usedBlocks),
     };
   };
-  const adapters = new LearnedAdapters(model, () => workers().map((one) => one.model));
+  const cards = () => workers().map((one) => one.model);
+  const adapters = new LearnedAdapters(model, cards);
   return {
     kind: 'generator',
     info,
+    engines: (adapter) => countFingerprints(cards(), adapter),
     model,
     adapters,
     // Events of caches are those of workers.

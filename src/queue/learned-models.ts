@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
-import { type Beat, type ModelCard, modelKey } from '../../callbacks/nats/beat.js';
+import { counted } from '../../base/sentences.js';
+import { type Beat, type ModelCard, modelKey, nameOfKey } from '../../callbacks/nats/beat.js';
+import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
+import { cardFingerprint, countFingerprints } from '../../host/gateway/card-fingerprint.js';
 import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -51,6 +54,8 @@ export class LearnedModels {
   readonly #first = new Set<string>();
   /** Models are learned one after another: files and tokenizers of many at once would hold up everybody. */
   #turn: Promise<unknown> = Promise.resolve();
+  /** Keys of models whose workers have different engines. */
+  readonly #mixed = new Set<string>();
   #hasWarnedFull = false;
   #isLooking = true;
   #hasServed = false;
@@ -79,7 +84,7 @@ export class LearnedModels {
     const { name } = beat.model;
     const served = this.#served.get(name);
     if (served?.key === modelKey(beat.model)) {
-      this.#noteWorkers(served);
+      this.#noteWorkers(served, beat);
       return;
     }
     if (this.#busy.has(name)) return;
@@ -118,13 +123,33 @@ export class LearnedModels {
 
   /** A worker is gone. */
   onLost(): void {
-    for (const served of this.#served.values()) this.#noteWorkers(served);
+    for (const served of this.#served.values()) this.#noteWorkers(served, null);
   }
 
-  #noteWorkers({ key, model: { state } }: Served): void {
-    const isThere = this.#options.gateway.workersOf(key).length > 0;
+  #noteWorkers({ key, model: { state, info } }: Served, beat: Beat | null): void {
+    const workers = this.#options.gateway.workersOf(key);
+    const isThere = workers.length > 0;
+    // With thousands of workers each beat comes here, and nearly all are alike.
+    if (this.#mixed.has(key) || (beat !== null && cardFingerprint(beat.model) !== info.fingerprint))
+      this.#noteMixed(key, workers);
     if (isThere && state.status !== 'ready') state.recover();
     if (!isThere && state.status === 'ready') state.leave(new Error('No worker has the model at present.'));
+  }
+
+  /** Says once of a model, until its workers are alike again, that their answers are not the same. */
+  #noteMixed(key: string, workers: readonly Pick<RosterWorker, 'model'>[]): void {
+    const counts = countFingerprints(workers.map(({ model }) => model));
+    if (counts.size < 2) {
+      this.#mixed.delete(key);
+      return;
+    }
+    if (this.#mixed.has(key)) return;
+    this.#mixed.add(key);
+    const list = [...counts].map(([fingerprint, count]) => `${fingerprint} (${counted(count, 'worker')})`);
+    this.#options.onWarning(
+      `Workers of ${nameOfKey(key)} have different engines, and give different answers: ${list.join(', ')}. ` +
+        'Their weights, precision, instruction set or version differ; system_fingerprint tells which one answered.',
+    );
   }
 
   /** True: it is served now. Never rejects. */

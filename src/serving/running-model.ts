@@ -14,7 +14,10 @@ import type { ModelState } from './model-state.js';
 export interface EngineFacts {
   /** Name of the model's folder or file. */
   name: string;
-  /** Hash that changes with the model's files, its precision and the version of skein. */
+  /**
+   * Hash of all that decides the bits of answers: the content of weights and tokenizer, their precision, that of the KV
+   * cache, the executor, its instruction set and the version of skein. The same on every machine.
+   */
   fingerprint: string;
   enginePath: string;
   executor: string;
@@ -105,6 +108,8 @@ interface RunningGenerator extends Running<'generator', ModelInfo, TextModel, Ge
   resetCache(): Promise<number>;
   /** What its files say; absent: its engine directory is asked. */
   facts?(): ModelFacts;
+  /** See ServedGenerator; absent: the one engine of `info` answers. */
+  engines?: (adapter?: string) => ReadonlyMap<string, number>;
   /** LoRA adapters by which the model answers too; null: it was loaded without the option for them. */
   readonly adapters: AdapterSet | null;
   /** Where events of its cache are published; null: nowhere. */

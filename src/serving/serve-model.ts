@@ -46,7 +46,7 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
   if (loaded.kind === 'encoder') {
     return { kind: 'encoder', ...loaded.model, ...served, statistics: loaded.statistics };
   }
-  const { model, info, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
+  const { model, info, engines, adapters, statistics, resetCache, statsJson, watchFormation } = loaded;
   return {
     kind: 'generator',
     ...model,
@@ -58,7 +58,10 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
       return model.maxSeqLen;
     },
     ...served,
-    fingerprint: info.fingerprint,
+    get fingerprint() {
+      return loaded.info.fingerprint;
+    },
+    ...(engines === undefined ? {} : { engines }),
     statistics,
     kvCache: info,
     adapters,

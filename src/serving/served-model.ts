@@ -47,8 +47,13 @@ export interface ModelWatch {
 /** A model that generates text. */
 export interface ServedGenerator extends TextModel, ServedUnderName {
   kind: 'generator';
-  /** Fingerprint, constant as long as the same build of the same model answers. */
+  /**
+   * Fingerprint of the engine; where engines elsewhere answer, of the one that the model was learned from. See
+   * EngineInfo.fingerprint.
+   */
   fingerprint: string;
+  /** Number of engines of each fingerprint that answer at present, with an adapter those that have it; absent: its own. */
+  engines?: (adapter?: string) => ReadonlyMap<string, number>;
   statistics: GeneratorStatistics;
   /** Properties of the KV cache, as far as they are known. */
   kvCache?: Partial<KvCacheFacts>;
@@ -78,3 +83,8 @@ export interface ServedEncoder extends EncoderModel, ServedUnderName {
 
 /** A model under its name; `kind` decides which routes it answers. */
 export type ServedModel = ServedGenerator | ServedEncoder;
+
+/** Number of engines of each fingerprint that answer as this model at present. */
+export function enginesOf({ engines, fingerprint }: ServedGenerator): ReadonlyMap<string, number> {
+  return engines?.() ?? new Map([[fingerprint, 1]]);
+}

@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { onlyTold } from '../../base/error-reporter.js';
 import { onAbort } from '../../base/on-abort.js';
-import { skeinVersion } from '../../base/package-info.js';
 import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import type { Engine } from '../../engine/building/engine.js';
@@ -13,7 +11,10 @@ import { type ModelRanks, ModelState } from './model-state.js';
 import type { EngineFacts, RunningModel } from './running-model.js';
 
 /** A worker's report of its executor. */
-type Computing = Pick<EngineFacts, 'executor' | 'executorFallback' | 'instructionSet' | 'threads'>;
+type Computing = Pick<
+  EngineFacts,
+  'fingerprint' | 'executor' | 'executorFallback' | 'instructionSet' | 'threads'
+>;
 
 /** Host of an engine in a worker. */
 interface EngineHost<Loaded> {
@@ -162,10 +163,10 @@ function note(
 
 /** @param model the model's name among the options. */
 export function engineFacts(model: string, engine: Engine, computing: Computing): EngineFacts {
-  const { executor, executorFallback, instructionSet, threads } = computing;
+  const { fingerprint, executor, executorFallback, instructionSet, threads } = computing;
   return {
     name: nameOf(model),
-    fingerprint: fingerprint(engine),
+    fingerprint,
     enginePath: engine.directory,
     executor,
     executorFallback,
@@ -178,9 +179,4 @@ export function engineFacts(model: string, engine: Engine, computing: Computing)
 /** Text of the precisions, such as 'bf16', or 'int4, output int8'. */
 function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
   return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
-}
-
-function fingerprint(engine: Engine): string {
-  const identity = `${engine.manifest.source.hash}\0${precisionsOf(engine)}\0${skeinVersion()}`;
-  return `fp_${createHash('sha256').update(identity).digest('hex').slice(0, 12)}`;
 }

@@ -81,6 +81,8 @@ export class NativeExecutor implements Executor {
       );
     }
     keepChecksums(packedFolder, tensors, found);
+    // The folder may be one that cannot be written to.
+    for (const { tensor, checksum } of found) tensors[tensor]!.checksum ??= checksum;
   }
 
   /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */

@@ -8,6 +8,7 @@ import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
+import { engineFamilies } from './engine-metrics.js';
 import { type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import type { HttpExchange, Metrics } from './metrics.js';
@@ -92,6 +93,7 @@ export class ServerMetrics implements Metrics {
     this.#families = modelFamilies(this.#registry, longest === 0 ? LONGEST_UNKNOWN : longest);
     followModels(models, (change) => this.#follow(change));
     adapterFamilies(this.#registry, models);
+    engineFamilies(this.#registry, models);
     if (options.routing) routingFamilies(this.#registry, models);
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });

@@ -34,6 +34,8 @@ interface Candidate {
   index: number;
   pieces: PieceSource<TextPiece>;
   observer: RequestObserver;
+  /** Its engines, as they were last looked at; see PieceSource. */
+  engines?: readonly string[];
   /** True once no more of it is reported. */
   isOver: boolean;
   /** Called when it is over. */
@@ -70,6 +72,7 @@ export class ChoiceRun {
   #lastMs = this.#beginMs;
   #completionTokens = 0;
   #cachedTokens = 0;
+  #engines: readonly string[] | null = null;
 
   /**
    * Queues every choice, or none: a refusal of one cancels the others. `live` is released when all have ended.
@@ -152,6 +155,11 @@ export class ChoiceRun {
   /** Number of prompt tokens found in the cache so far. Each prompt counts once, by its first candidate that tells. */
   get cachedTokens(): number {
     return this.#cachedTokens;
+  }
+
+  /** Fingerprints of the engines elsewhere that have answered so far, each once; null: none, or the model's own. */
+  get engines(): readonly string[] | null {
+    return this.#engines;
   }
 
   /** Adds the id of the answer, by which the request can be cancelled too. */
@@ -297,6 +305,14 @@ export class ChoiceRun {
     });
   }
 
+  #noteEngines(candidate: Candidate): void {
+    const { engines } = candidate.pieces;
+    if (engines === undefined || engines === candidate.engines) return;
+    candidate.engines = engines;
+    const known = this.#engines ?? [];
+    if (engines.some((one) => !known.includes(one))) this.#engines = [...new Set([...known, ...engines])];
+  }
+
   #take(
     candidate: Candidate,
     generated: TextPiece,
@@ -304,6 +320,7 @@ export class ChoiceRun {
   ): void {
     const { prompt, index, observer } = candidate;
     const piece = this.#requests[prompt]!.maxTokens > 0 ? generated : withoutTokens(generated);
+    this.#noteEngines(candidate);
     if (piece.contextLogProbList !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbList;
     this.#completionTokens += piece.tokens.length;
     this.#lastMs = performance.now();

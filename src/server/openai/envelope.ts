@@ -76,7 +76,17 @@ export class Envelope {
 
   /** Frames of a stream around the JSON of its choices. Parts common to all frames are serialised once. */
   frames(object: string, options: CompletionRequest['stream_options']) {
-    const head = `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
+    let engines: readonly string[] | null = null;
+    const headNow = () => `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
+    let written = headNow();
+    const head = () => {
+      // Which of several engines answers is known with its first piece.
+      if (this.#options.run.engines !== engines) {
+        engines = this.#options.run.engines;
+        written = headNow();
+      }
+      return written;
+    };
     const withUsage = () => `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
     // Without usage at all there is none in each chunk either.
     const isContinuous = options?.continuous_usage_stats === true && options.include_usage !== false;
@@ -87,15 +97,23 @@ export class Envelope {
     return {
       /** A chunk. `fields`: `,"name":value` of further fields beside the choices. */
       chunk: (choice: string, fields = ''): string =>
-        fields === '' ? `${head}${choice}${tail()}` : `${head}${choice}]${fields}${tail().slice(1)}`,
+        fields === '' ? `${head()}${choice}${tail()}` : `${head()}${choice}]${fields}${tail().slice(1)}`,
       /** The last chunk, where the usage was asked for; else ''. */
-      end: (): string => (options?.include_usage ? `${head}${withUsage()}` : ''),
+      end: (): string => (options?.include_usage ? `${head()}${withUsage()}` : ''),
     };
   }
 
   #fields(object: string) {
-    const { id: model, fingerprint } = this.#options.model;
-    return { id: this.#id, object, created: this.#created, model, system_fingerprint: fingerprint };
+    const { model, run } = this.#options;
+    // Several engines: prompts of one request went to different ones, or another one went on with an answer.
+    const fingerprint = run.engines?.join('+') ?? model.fingerprint;
+    return {
+      id: this.#id,
+      object,
+      created: this.#created,
+      model: model.id,
+      system_fingerprint: fingerprint,
+    };
   }
 
   #usage(): Usage {

@@ -1,5 +1,5 @@
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
-import type { ServedModel } from '../../serving/served-model.js';
+import { enginesOf, type ServedModel } from '../../serving/served-model.js';
 
 /** One entry of GET /v1/models. Clients of other engines look for the context length in `max_model_len`. */
 export function modelObject(model: ServedModel) {
@@ -10,6 +10,7 @@ export function modelObject(model: ServedModel) {
     owned_by: 'skein',
     ...lineage(model),
     max_model_len: model.maxSeqLen,
+    ...(model.kind === 'generator' ? { system_fingerprints: [...enginesOf(model).keys()] } : {}),
   };
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { fingerprintWithAdapter } from '../../../engine/peft/adapter-fingerprint.js';
 import type { ServedGenerator, ServedModel } from '../served-model.js';
 import type { LoadedAdapter } from './model-adapters.js';
 
@@ -26,7 +26,7 @@ function servedAs(base: ServedGenerator, adapter: LoadedAdapter): ServedGenerato
   let model = served.get(adapter);
   if (model === undefined) {
     const { name: id, created } = adapter;
-    const fingerprint = fingerprintOf(base, adapter);
+    const { engines } = base;
     model = {
       ...base,
       ...adapter.model,
@@ -39,18 +39,16 @@ function servedAs(base: ServedGenerator, adapter: LoadedAdapter): ServedGenerato
       id,
       aliases: [],
       created,
-      fingerprint,
+      get fingerprint() {
+        return fingerprintWithAdapter(base.fingerprint, adapter.digest);
+      },
+      ...(engines === undefined ? {} : { engines: () => engines(id) }),
       adapters: null,
       base: base.id,
     };
     served.set(adapter, model);
   }
   return model;
-}
-
-/** Changes with the base and with the weights of the adapter. */
-function fingerprintOf({ fingerprint }: ServedGenerator, { digest }: LoadedAdapter): string {
-  return `fp_${createHash('sha256').update(`${fingerprint}\0${digest}`).digest('hex').slice(0, 12)}`;
 }
 
 /** Name of the model whose engine answers: its own, or that of its base. */

@@ -359,6 +359,50 @@ describe('a request', () => {
     }
   });
 
+  it('names the engines that answer it, in order, and none that gave it no token', async () => {
+    const { gateway, beat, last, send, hold } = setUp({ allowsDifferentBits: true });
+    const card = (fingerprint: string): ModelCard => ({ ...MODEL, info: { fingerprint } });
+    beat('d', { model: card('fp_d') });
+    const [stream] = gateway.submit(KEY, { promptTokens: [1, 2, 3], maxNewTokens: 4 });
+    expect(stream!.engines).toBeUndefined();
+    const asked = answerOf(stream!);
+    await settle();
+    hold('d');
+    expect(stream!.engines).toEqual(['fp_d']);
+    beat('e', { pool: 'q', model: card('fp_e') });
+    beat('d', { isGone: true });
+    await settle();
+    hold('e');
+    expect(stream!.engines).toEqual(['fp_e']);
+    send('e', 0, [5, 6]);
+    beat('f', { pool: 'r', model: card('fp_f') });
+    beat('e', { isGone: true });
+    await settle();
+    send('f', 2, [7], true, last().item);
+    expect((await asked).tokens).toEqual([5, 6, 7]);
+    expect(stream!.engines).toEqual(['fp_e', 'fp_f']);
+  });
+
+  it('with an adapter names the engine and the adapter that the worker has', async () => {
+    const { gateway, beat, hold } = setUp();
+    const adapterOf = (digest: string) => ({ name: 'a', rank: 1, modules: [], bytes: 1, digest });
+    const engines = [];
+    for (const [worker, digest] of [
+      ['d', 'one'],
+      ['e', 'two'],
+    ] as const) {
+      const model = { ...MODEL, info: { fingerprint: 'fp' }, adapters: [adapterOf(digest)] };
+      beat(worker, { pool: digest, model });
+      const [stream] = gateway.submit(KEY, { promptTokens: [1], maxNewTokens: 4, adapterName: 'a' });
+      await settle();
+      hold(worker);
+      engines.push(stream!.engines);
+      beat(worker, { isGone: true });
+    }
+    expect(engines[0]).toEqual([expect.stringMatching(/^fp_/)]);
+    expect(engines[1]).not.toEqual(engines[0]);
+  });
+
   it('ends in time, and takes its offer back', async () => {
     const { beat, ask, last } = setUp();
     beat('d');

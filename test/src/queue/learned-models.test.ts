@@ -7,6 +7,7 @@ import { type Beat, type ModelCard, modelKey } from '../../../callbacks/nats/bea
 import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { cardText } from '../../../src/queue/model-card.js';
+import { TINY_TOKENIZER } from '../../support/tiny-checkpoint.js';
 
 /** A bound for hangs. */
 const WAIT_MS = 120_000;
@@ -86,11 +87,13 @@ it('no more models are waited for than may be served', async () => {
 });
 
 const bytes = Buffer.from('{}');
-const GOOD = {
-  name: 'engine.json',
-  bytes: bytes.length,
-  digest: createHash('sha256').update(bytes).digest('hex'),
-};
+const factsOf = (name: string, content: Buffer) => ({
+  name,
+  bytes: content.length,
+  digest: createHash('sha256').update(content).digest('hex'),
+});
+const GOOD = factsOf('engine.json', bytes);
+const TOKENIZER = Buffer.from(JSON.stringify(TINY_TOKENIZER));
 
 /** A beat whose card fits these files. */
 function beatWith(name: string, files: ModelCard['files']): Beat {
@@ -99,16 +102,17 @@ function beatWith(name: string, files: ModelCard['files']): Beat {
   return { ...beat, model: { ...beat.model, files, text } };
 }
 
-/** Models whose files all come, and are those of GOOD. */
-function setUpWithFiles() {
+/** Models whose files all come. @param file content of each @param workers those that are there */
+function setUpWithFiles(file = bytes, workers: Beat[] = []) {
   const warnings: string[] = [];
   const brought: string[] = [];
   const models = new LearnedModels({
-    gateway: { workersOf: () => [] } as unknown as QueueGateway,
+    gateway: { workersOf: () => workers, open: () => {} } as unknown as QueueGateway,
     folder,
     limits: { maxQueueSize: 1, fairQueueing: false },
-    readFile: async () => bytes,
-    bring: async ({ name }) => {
+    readFile: async () => file,
+    bring: async ({ name }, start) => {
+      if (workers.length > 0) await start();
       brought.push(name);
     },
     takeAway: async () => {},
@@ -129,6 +133,32 @@ it('files lie in a folder of the gateway, by their content, whatever a model cal
   const { model, ...beat } = beatWith('c', [GOOD]);
   models.onBeat({ ...beat, model: { ...model, text: '../../outside' } });
   await vi.waitFor(() => expect(warnings.join()).toMatch(/^The model c .* does not fit together/), WAIT_MS);
+});
+
+it('workers of one model with different engines are told of once, until they are alike again', async () => {
+  const withEngine = (worker: string, fingerprint: string): Beat => {
+    const beat = beatWith('m', [factsOf('tokenizer.json', TOKENIZER)]);
+    return { ...beat, worker, model: { ...beat.model, info: { fingerprint } } };
+  };
+  const workers = [withEngine('w1', 'fp_a')];
+  const { models, warnings, brought } = setUpWithFiles(TOKENIZER, workers);
+  models.onBeat(workers[0]!);
+  await vi.waitFor(() => expect(brought).toEqual(['m']), WAIT_MS);
+  models.onBeat(workers[0]!);
+  expect(warnings).toEqual([]);
+  workers.push(withEngine('w2', 'fp_b'), withEngine('w3', 'fp_b'));
+  for (const beat of [...workers, ...workers]) models.onBeat(beat);
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toMatch(
+    /^Workers of m have different engines, and give different answers: fp_a \(1 worker\), fp_b \(2 workers\)\./,
+  );
+  workers.shift();
+  models.onLost();
+  for (const beat of workers) models.onBeat(beat);
+  expect(warnings).toHaveLength(1);
+  workers.push(withEngine('w1', 'fp_a'));
+  for (const beat of workers) models.onBeat(beat);
+  expect(warnings).toHaveLength(2);
 });
 
 it('files that are others, or too many bytes, are not taken', async () => {

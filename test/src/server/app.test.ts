@@ -19,6 +19,7 @@ describe('the routes about the server', () => {
       root: 'org/toy',
       parent: null,
       max_model_len: 256,
+      system_fingerprints: ['fp_toy'],
     };
     expect(await (await toy.get('/v1/models')).json()).toEqual({ object: 'list', data: [model] });
     expect(await (await toy.get('/v1/models/org/toy')).json()).toEqual(model);

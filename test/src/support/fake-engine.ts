@@ -21,6 +21,7 @@ export type Step =
       context?: readonly { logProb: number; top: readonly (readonly [number, number])[] }[];
     }
   | { progress: ContextProgress }
+  | { engines: readonly string[] }
   | { finish: FinishReason; timing?: TokenTiming }
   | { waitMs: number }
   | { error: Error };
@@ -53,13 +54,19 @@ export class FakeEngine implements TokenEngine {
       if (cancelled) this.cancelled++;
     };
     request.signal?.addEventListener('abort', () => end(true), { once: true });
-    return new PumpedPieces(this.#run(this.#script(request, index), request, end), () => end(true));
+    const noteEngines = (engines: readonly string[]) => {
+      pieces.engines = engines;
+    };
+    const steps = this.#script(request, index);
+    const pieces = new PumpedPieces(this.#run(steps, request, end, noteEngines), () => end(true));
+    return pieces;
   }
 
   async *#run(
     steps: readonly Step[],
     request: TokenRequest,
     end: (cancelled: boolean) => void,
+    noteEngines: (engines: readonly string[]) => void,
   ): AsyncGenerator<TokenPiece, void, undefined> {
     const nothing = new Int32Array(0);
     for (const step of steps) {
@@ -78,6 +85,7 @@ export class FakeEngine implements TokenEngine {
         yield { tokens: nothing, finishReason: step.finish, ...timing };
         return;
       }
+      if ('engines' in step) noteEngines(step.engines);
       if ('progress' in step) yield { tokens: nothing, finishReason: null, contextProgress: step.progress };
       if ('tokens' in step) yield pieceOf(step);
     }

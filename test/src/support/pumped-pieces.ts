@@ -14,6 +14,7 @@ export class PumpedPieces<Piece> implements PieceSource<Piece> {
     this.#onLeft = onLeft;
   }
 
+  engines: readonly string[] | undefined;
   /** Always 0: pieces that nobody has read wait in the engine. */
   readonly numGathered = 0;
 

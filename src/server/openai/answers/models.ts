@@ -17,6 +17,10 @@ const model = component(
       z.int().optional(),
       'Tokens of the context, prompt and answer together; of a model that is loaded.',
     ),
+    system_fingerprints: about(
+      z.array(z.string()).optional(),
+      'Fingerprints of the engines that answer at present: several where workers of a gateway differ. Of a loaded model that generates text.',
+    ),
   }),
   'A model that is served.',
 );

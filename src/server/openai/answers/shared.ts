@@ -149,7 +149,10 @@ export const envelope = <Kind extends string>(object: Kind, idPrefix: string) =>
   object: z.literal(object),
   created: about(z.int(), 'Seconds since 1970.'),
   model: about(z.string(), 'The model that answered.'),
-  system_fingerprint: about(z.string(), 'The same as long as the same build of the same model answers.'),
+  system_fingerprint: about(
+    z.string(),
+    'Fingerprint of the engine that answered: its weights, precisions, executor, instruction set and version. Several, joined by +, where several engines had a part.',
+  ),
 });
 
 /** Fields of a choice beside its text. */

@@ -64,6 +64,27 @@ describe('a whole chat answer', () => {
     expect(Math.abs(answer.created - Date.now() / 1000)).toBeLessThan(60);
   });
 
+  it('carries the fingerprints of the engines elsewhere that answered', async () => {
+    const withEngines = (index: number): Step[] => [
+      { engines: [`fp_${index}`] },
+      { tokens: bytesOf('a') },
+      ...(index < 2 ? [] : [{ engines: ['fp_2', 'fp_9'] }]),
+      { tokens: bytesOf('b') },
+      { finish: 'stop' },
+    ];
+    const toy = toyServer((_, index) => withEngines(index));
+    const fingerprintOf = async (fields: object) => {
+      const answer = await toy.post('/v1/completions', { prompt: 'x', ...fields });
+      return ((await answer.json()) as ChatCompletion).system_fingerprint;
+    };
+    expect(await fingerprintOf({ prompt: ['x', 'y'] })).toBe('fp_0+fp_1');
+    expect(await fingerprintOf({})).toBe('fp_2+fp_9');
+    const streamed = await toy.post(path, { messages, stream: true });
+    const chunks = await readChunks<ChatCompletionChunk>(streamed);
+    const seen = [...new Set(chunks.map((chunk) => chunk.system_fingerprint))];
+    expect(seen).toEqual(['fp_3', 'fp_3+fp_2+fp_9']);
+  });
+
   it('hands every sampling field to the engine', async () => {
     const toy = toyServer(() => say('x'));
     await toy.post(path, {
