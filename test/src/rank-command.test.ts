@@ -35,12 +35,15 @@ describe('skein rank', () => {
       startServer([...options, ...ranks, '--ranks-secret-file', secretFile]),
     ]);
     const ask = async ({ url }: { url: string }) => {
-      const body = JSON.stringify({ model: 'any', prompt: 'Hello', max_tokens: 12, temperature: 0 });
+      const body = JSON.stringify({ prompt: 'Hello', max_tokens: 12, temperature: 0, seed: 1 });
       const headers = { 'content-type': 'application/json' };
       const response = await fetch(`${url}/v1/completions`, { method: 'POST', headers, body });
-      return ((await response.json()) as { choices: unknown }).choices;
+      const { choices, system_fingerprint } = (await response.json()) as Record<string, unknown>;
+      return { choices, system_fingerprint };
     };
-    expect(await ask(together)).toEqual(await ask(alone));
+    const answer = await ask(alone);
+    expect(answer.system_fingerprint).toMatch(/^fp_/);
+    expect(await ask(together)).toEqual(answer);
     await Promise.all([alone.stop(), together.stop()]);
     const { code, stderr } = await follower;
     expect({ code, stderr }).toEqual({

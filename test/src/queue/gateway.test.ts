@@ -88,6 +88,8 @@ describeWithNats('skein gateway and skein work', () => {
     );
     expect(answers[0]!.choices).toEqual(answers[1]!.choices);
     expect(answers[0]!.usage).toEqual(answers[1]!.usage);
+    expect(answers[0]!.system_fingerprint).toMatch(/^fp_/);
+    expect(answers[0]!.system_fingerprint).toBe(answers[1]!.system_fingerprint);
     const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(metrics).toMatch(/^skein:queue_sent_requests_total\{.*answer="taken"\} [1-9]/m);
     const body = JSON.stringify({
@@ -204,6 +206,32 @@ describeWithNats('skein gateway and skein work', () => {
     expect(order.indexOf('b')).toBeLessThan(33);
     expect((await own.stop()).code).toBe(0);
     rmSync(folder, { recursive: true });
+  });
+
+  it('tell apart workers that have other weights under the same name', async () => {
+    const other = await lab.startWorker([...WORKER, '--weights', 'int8']);
+    const engines = async (): Promise<string[]> =>
+      ((await client.models.list()).data[0] as unknown as { system_fingerprints: string[] })
+        .system_fingerprints;
+    await until('both engines', async () => (await engines()).length === 2);
+    const asked = { model: 'gosling', prompt: 'Once', seed: 3, temperature: 1, max_tokens: 24 };
+    const textsOf = new Map<string, Set<string>>();
+    await until('answers of both', async () => {
+      const answers = await Promise.all([1, 2, 3].map(() => client.completions.create(asked)));
+      for (const { system_fingerprint, choices } of answers) {
+        const texts = textsOf.get(system_fingerprint!) ?? new Set();
+        textsOf.set(system_fingerprint!, texts.add(choices[0]!.text));
+      }
+      return textsOf.size === 2;
+    });
+    expect([...textsOf.keys()].sort()).toEqual((await engines()).sort());
+    // To one fingerprint and seed there is one answer.
+    for (const texts of textsOf.values()) expect(texts.size).toBe(1);
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(metrics.match(/^skein:engines\{.*\} 1$/gm)).toHaveLength(2);
+    expect(gateway.output().stderr.match(/have different engines/g)).toHaveLength(1);
+    await lab.kill(other, 'SIGTERM');
+    await until('one engine', async () => (await engines()).length === 1);
   });
 
   it('stop the work for a client that leaves', async () => {
