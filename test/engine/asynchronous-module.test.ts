@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { CallbackError, GptManager, type GptManagerOptions, type KvCacheEvent } from 'skein';
+import {
+  CallbackError,
+  GptManager,
+  type GptManagerOptions,
+  type KvCacheEvent,
+  type OptionalParams,
+} from 'skein';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { fakeEngine, supportModule } from '../support/fake-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
@@ -20,12 +26,12 @@ function seen(): string[] {
   }
 }
 
-function manage(query: string, options: Partial<GptManagerOptions> = {}) {
+function manage(query: string, options: Partial<GptManagerOptions> = {}, params: OptionalParams = {}) {
   const errors: Error[] = [];
   const url = pathToFileURL(supportModule('asynchronous-callbacks.mjs'));
   url.search = query;
   const kvCacheConfig = { enableBlockReuse: true, eventBufferMaxSize: 100 };
-  const engine = fakeEngine('stepMs=1', { kvCacheConfig, idlePollIntervalMs: 1 });
+  const engine = fakeEngine('stepMs=1', { kvCacheConfig, idlePollIntervalMs: 1, ...params });
   const manager = new GptManager({
     ...engine,
     callbackModule: url,
@@ -82,7 +88,7 @@ describe('callbacks of a module that are asynchronous', () => {
   });
 
   it('end with the manager though the module keeps its thread alive', async () => {
-    const { manager } = manage('live');
+    const { manager } = manage('live', {}, { terminateTimeoutMs: 50 });
     await manager.ready;
     await manager.shutdown();
     expect([manager.state, manager.failure]).toEqual(['stopped', null]);

@@ -12,6 +12,7 @@ import { makeRequest } from '../../tools/support/loop-harness.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import { executorOptions } from '../support/native-options.js';
+import { draws } from '../support/scale.js';
 
 /** Parameters in the names of a GenerationConfig, and OpenAI's two. */
 interface Parameters {
@@ -51,7 +52,7 @@ const path = new URL('../goldens/processors.json', import.meta.url);
 const golden = JSON.parse(readFileSync(path, 'utf8')) as ProcessorGolden;
 const VOCAB = golden.rows[0]!.length;
 const ROWS = 64;
-const CALLS = 60;
+const CALLS = draws(20);
 /** Greatest difference of a log-prob from one computed in float32 in another order. */
 const LOG_PROB_DIFFERENCE_MAX = 2e-5;
 
@@ -134,56 +135,60 @@ function draw(requests: LlmRequest[], logits: readonly number[]): SamplingResult
   return output;
 }
 
-describe.each(golden.cases)("$name, against transformers' processors", ({ row, parameters, ...expected }) => {
-  const logits = golden.rows[row]!;
+describe.each(golden.cases.map((one, i) => ({ ...one, firstSeed: 10_000 * i })))(
+  "$name, against transformers' processors",
+  ({ row, parameters, firstSeed, ...expected }) => {
+    const logits = golden.rows[row]!;
 
-  it('gives every token its log-prob before truncation', () => {
-    const { topTokens, topLogProbs, status } = draw([requestOf(parameters, 1n, VOCAB)], logits);
-    expect(status[0]).toBe(ROW_OK);
-    expect([...topTokens].sort((a, b) => a - b)).toEqual(logits.map((_, token) => token));
-    for (const [i, token] of topTokens.entries()) {
-      const wanted = expected.logProbs[token]!;
-      if (wanted === null) expect(topLogProbs[i], `token ${token}`).toBe(-Infinity);
-      else expect(Math.abs(topLogProbs[i]! - wanted), `token ${token}`).toBeLessThan(LOG_PROB_DIFFERENCE_MAX);
-    }
-  });
+    it('gives every token its log-prob before truncation', () => {
+      const { topTokens, topLogProbs, status } = draw([requestOf(parameters, 1n, VOCAB)], logits);
+      expect(status[0]).toBe(ROW_OK);
+      expect([...topTokens].sort((a, b) => a - b)).toEqual(logits.map((_, token) => token));
+      for (const [i, token] of topTokens.entries()) {
+        const wanted = expected.logProbs[token]!;
+        if (wanted === null) expect(topLogProbs[i], `token ${token}`).toBe(-Infinity);
+        else
+          expect(Math.abs(topLogProbs[i]! - wanted), `token ${token}`).toBeLessThan(LOG_PROB_DIFFERENCE_MAX);
+      }
+    });
 
-  /**
-   * Chi-square over the tokens, those expected fewer than 5 times as one. Four standard deviations above its mean is less
-   * than one in 3000 for a sampler that is right; the seeds are fixed.
-   */
-  it('draws what is left after truncation, all of it, as often as it should', () => {
-    const counts = new Map(expected.tokens.map((token) => [token, 0]));
-    for (let call = 0; call < CALLS; call++) {
-      const seeds = Array.from({ length: ROWS }, (_, i) => BigInt(call * ROWS + i));
-      const { tokens } = draw(
-        seeds.map((seed) => requestOf(parameters, seed, 0)),
-        logits,
-      );
-      for (const token of tokens) {
-        expect(counts.has(token), `token ${token} is not one of those left`).toBe(true);
-        counts.set(token, counts.get(token)! + 1);
+    /**
+     * Chi-square over the tokens, those expected fewer than 5 times as one. Four standard deviations above its mean is less
+     * than one in 3000 for a sampler that is right; the seeds are fixed.
+     */
+    it('draws what is left after truncation, all of it, as often as it should', () => {
+      const counts = new Map(expected.tokens.map((token) => [token, 0]));
+      for (let call = 0; call < CALLS; call++) {
+        const seeds = Array.from({ length: ROWS }, (_, i) => BigInt(firstSeed + call * ROWS + i));
+        const { tokens } = draw(
+          seeds.map((seed) => requestOf(parameters, seed, 0)),
+          logits,
+        );
+        for (const token of tokens) {
+          expect(counts.has(token), `token ${token} is not one of those left`).toBe(true);
+          counts.set(token, counts.get(token)! + 1);
+        }
       }
-    }
-    const draws = CALLS * ROWS;
-    const rare = { expected: 0, found: 0 };
-    let [chiSquare, classes] = [0, 0];
-    const add = (wanted: number, found: number) => {
-      chiSquare += (found - wanted) ** 2 / wanted;
-      classes++;
-    };
-    for (const [i, token] of expected.tokens.entries()) {
-      const wanted = expected.probabilities[i]! * draws;
-      const found = counts.get(token)!;
-      if (wanted >= 10) expect(found, `token ${token}`).toBeGreaterThan(0);
-      if (wanted >= 5) add(wanted, found);
-      else {
-        rare.expected += wanted;
-        rare.found += found;
+      const count = CALLS * ROWS;
+      const rare = { expected: 0, found: 0 };
+      let [chiSquare, classes] = [0, 0];
+      const add = (wanted: number, found: number) => {
+        chiSquare += (found - wanted) ** 2 / wanted;
+        classes++;
+      };
+      for (const [i, token] of expected.tokens.entries()) {
+        const wanted = expected.probabilities[i]! * count;
+        const found = counts.get(token)!;
+        if (wanted >= 10) expect(found, `token ${token}`).toBeGreaterThan(0);
+        if (wanted >= 5) add(wanted, found);
+        else {
+          rare.expected += wanted;
+          rare.found += found;
+        }
       }
-    }
-    if (rare.expected >= 5) add(rare.expected, rare.found);
-    expect(classes).toBeGreaterThan(1);
-    expect(chiSquare).toBeLessThan(classes - 1 + 4 * Math.sqrt(2 * (classes - 1)));
-  });
-});
+      if (rare.expected >= 5) add(rare.expected, rare.found);
+      expect(classes).toBeGreaterThan(1);
+      expect(chiSquare).toBeLessThan(classes - 1 + 4 * Math.sqrt(2 * (classes - 1)));
+    });
+  },
+);

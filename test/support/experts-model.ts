@@ -29,11 +29,23 @@ export const expertsOfOneType = (type: string): readonly ExpertTypes[] =>
 /** GGUF's general.architecture: llama is Mixtral's. */
 export type ExpertsArchitecture = 'qwen3moe' | 'llama';
 
-/** The tensors of a GGUF with random weights, in its names, with all experts of a layer in one tensor. */
+const drawn = new Map<string, readonly TestTensor[]>();
+
+/**
+ * The tensors of a GGUF with random weights, in its names, with all experts of a layer in one tensor. They are drawn once, which takes
+ * longer than all that a test does with them: their bytes are shared, and not to be changed.
+ */
 export function expertsTensors(
   architecture: ExpertsArchitecture = 'qwen3moe',
   layers: readonly ExpertTypes[] = EXPERTS_LIKE_Q4_K_M,
-): TestTensor[] {
+): readonly TestTensor[] {
+  const key = JSON.stringify([architecture, layers]);
+  const tensors = drawn.get(key) ?? drawTensors(architecture, layers);
+  drawn.set(key, tensors);
+  return tensors;
+}
+
+function drawTensors(architecture: ExpertsArchitecture, layers: readonly ExpertTypes[]): TestTensor[] {
   const random = new Random(37);
   const { hidden, width, count } = EXPERTS;
   const matrix = (name: string, type: string, ...shape: number[]): TestTensor => {

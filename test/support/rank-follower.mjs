@@ -1,13 +1,14 @@
-// One rank of a group that a test leads: runs its part until the group ends. The engine and the seat come as the first message.
+// A rank of groups that a test leads, one after the other: runs its part of each until that group ends. The engine and the seat come
+// as a message.
 import { loadAddon } from '../../dist/engine/executors/native/load-addon.js';
 import { Follower } from '../../dist/engine/ranks/follower.js';
 
-process.once('message', ({ engine, seat, path, limitMs, gate = 0 }) => {
+process.on('disconnect', () => process.exit());
+process.on('message', ({ engine, seat, path, limitMs, gate = 0 }) => {
   const { tensorParallelSize, pipelineParallelSize } = seat.shape;
   const size = tensorParallelSize * pipelineParallelSize;
   const group = new (loadAddon().RankGroup)({ path, rank: seat.rank, size, limitMs });
   const follower = new Follower(engine, { ...seat, group });
-  process.on('disconnect', () => process.exit());
   const turn = () => {
     // Call 1 has opened the model; a gate holds this rank back until the steps behind it have been begun.
     if (follower.isOpen && group.callNumber() < 1 + gate) {
@@ -20,8 +21,12 @@ process.once('message', ({ engine, seat, path, limitMs, gate = 0 }) => {
       // The group is at its end, which the test has made.
       process.exit();
     }
-    if (follower.hasEnded) process.exit();
-    setImmediate(turn);
+    if (!follower.hasEnded) {
+      setImmediate(turn);
+      return;
+    }
+    follower.close();
+    process.send('free');
   };
   process.send('ready', turn);
 });

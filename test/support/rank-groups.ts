@@ -12,7 +12,35 @@ import { RankedExecutor } from '../../engine/ranks/ranked-executor.js';
 /** A group of ranks that a test leads: rank 0 in this process, each other in one of its own. */
 export interface TestGroup {
   executor: RankedExecutor;
-  followers: readonly ChildProcess[];
+  /** Resolves when all others have left the group. */
+  left: Promise<unknown>;
+}
+
+/** Processes whose group has ended, for the next one: a start takes as long as dozens of steps. */
+const free: ChildProcess[] = [];
+
+/** Lets a process sit down in a group. @returns once it is there; `left` resolves when it has left the group */
+async function seatFollower(message: object): Promise<{ left: Promise<void> }> {
+  const child =
+    free.pop() ?? fork(new URL('./rank-follower.mjs', import.meta.url), { serialization: 'advanced' });
+  child.ref();
+  child.channel?.ref();
+  const left = new Promise<void>((resolve) => {
+    const onMessage = (text: unknown) => {
+      if (text !== 'free') return;
+      child.off('message', onMessage);
+      child.off('exit', resolve);
+      free.push(child);
+      resolve();
+    };
+    child.on('message', onMessage);
+    child.once('exit', resolve);
+  });
+  child.send(message);
+  await once(child, 'message');
+  child.unref();
+  child.channel?.unref();
+  return { left };
 }
 
 export interface GroupConditions {
@@ -38,31 +66,29 @@ export class TestGroups {
     loadAddon().createGroup(path, size);
     const { plan, weightsFile, tensors, packedFolder } = engine;
     const followers = await Promise.all(
-      Array.from({ length: size - 1 }, async (_, i) => {
-        const child = fork(new URL('./rank-follower.mjs', import.meta.url), { serialization: 'advanced' });
+      Array.from({ length: size - 1 }, (_, i) => {
         const seat = { shape: whole, rank: i + 1 };
-        child.send({ engine: { plan, weightsFile, tensors, packedFolder }, seat, path, limitMs, gate });
-        await once(child, 'message');
-        child.unref();
-        child.channel?.unref();
-        return child;
+        return seatFollower({
+          engine: { plan, weightsFile, tensors, packedFolder },
+          seat,
+          path,
+          limitMs,
+          gate,
+        });
       }),
     );
     const group = new (loadAddon().RankGroup)({ path, rank: 0, size, limitMs });
     rmSync(folder, { recursive: true });
     const executor = new RankedExecutor(engine, { ...options, seat: { shape: whole, rank: 0, group } });
-    const made = { executor, followers };
+    const made = { executor, left: Promise.all(followers.map(({ left }) => left)) };
     this.#made.push(made);
     return made;
   }
 
   async close(): Promise<void> {
-    for (const { executor, followers } of this.#made.splice(0)) {
+    for (const { executor, left } of this.#made.splice(0)) {
       executor.close();
-      const ends = followers.map((child) =>
-        child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null,
-      );
-      await Promise.all(ends);
+      await left;
     }
   }
 }

@@ -32,6 +32,7 @@ import {
 export class SourceEngines {
   readonly #root = mkdtempSync(join(tmpdir(), 'skein-source-'));
   #count = 0;
+  #models: readonly [string, string][] | null = null;
   /** The model like Q4_K_M. */
   readonly mixed = writeSuperblockModel(join(this.#root, 'q4-k-m.gguf'), LIKE_Q4_K_M);
 
@@ -40,8 +41,13 @@ export class SourceEngines {
     return join(this.#root, `folder-${this.#count++}`);
   }
 
-  /** Models with every type that a tensor can have, by what they are like. */
-  models(): [string, string][] {
+  /** Models with every type that a tensor can have, by what they are like. They are written once. */
+  models(): readonly [string, string][] {
+    this.#models ??= this.#writeModels();
+    return this.#models;
+  }
+
+  #writeModels(): [string, string][] {
     const write = (name: string, ...rest: [typeof LIKE_Q4_K_M, string?]) =>
       writeSuperblockModel(join(this.#root, `${name}.gguf`), ...rest);
     return [

@@ -1,6 +1,6 @@
 import { bf16Bits } from '../../tools/support/bf16.js';
 import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
-import { type QuantizedType, randomBlocks, toHalf } from '../../tools/support/quantized.js';
+import { type QuantizedType, randomStored, toHalf } from '../../tools/support/quantized.js';
 import { Random } from '../../tools/support/random.js';
 import { ggufTensors, writeTinyGguf } from './tiny-checkpoint.js';
 
@@ -95,7 +95,7 @@ export function writeSuperblockModel(
 export function randomMatrix(type: string, rows: number, columns: number, random: Random): Uint8Array {
   const spread = 2 / Math.sqrt(columns);
   const made = BLOCKS[type];
-  if (made !== undefined) return randomBlocks(made, rows, columns, () => random.uniform(), spread).stored;
+  if (made !== undefined) return randomStored(made, rows, columns, () => random.uniform(), spread);
   if (type === 'F32' || type === 'F16' || type === 'BF16') {
     const values = Float32Array.from({ length: rows * columns }, () => spread * (random.uniform() - 0.5));
     if (type === 'F32') return new Uint8Array(values.buffer);

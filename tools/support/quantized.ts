@@ -74,6 +74,18 @@ export function randomBlocks(
   random: () => number,
   spread = 1,
 ): { stored: Uint8Array; exact: Float64Array } {
+  const stored = randomStored(type, rows, columns, random, spread);
+  return { stored, exact: valuesOf(type, stored, rows, columns) };
+}
+
+/** The same without the values, which take far longer to compute. */
+export function randomStored(
+  type: QuantizedType,
+  rows: number,
+  columns: number,
+  random: () => number,
+  spread = 1,
+): Uint8Array {
   const { scale, minimum, greatest } = SCALES[type];
   const blocks = rows * Math.ceil(columns / blockElements(type));
   const stored = new Uint8Array(blocks * blockBytes(type));
@@ -90,7 +102,7 @@ export function randomBlocks(
     const low = blockElements(type) === GROUP ? -sign * size() : (sign * size()) / 32;
     view.setUint16(minimum, toHalf(low), true);
   }
-  return { stored, exact: valuesOf(type, stored, rows, columns) };
+  return stored;
 }
 
 /** Values that stored blocks stand for, [rows x columns]. */

@@ -9,7 +9,7 @@ import { qkvWidth } from '../../network/cache-layers.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan } from '../../network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
-import { randomBlocks } from './quantized.js';
+import { randomStored, valuesOf } from './quantized.js';
 import { Random } from './random.js';
 
 export interface TinyShape {
@@ -59,8 +59,8 @@ const DEFAULT_SHAPE: TinyShape = {
 /** A random network of Llama's shape with its weights in a folder of its own. */
 export interface TinyNetwork extends NativeEngine {
   shape: TinyShape;
-  /** Weights as the executor sees them: already rounded to the precision. */
-  weights: Map<string, Float32Array>;
+  /** Weights as the executor sees them: already rounded to the precision. Those of blocks are computed at the first look. */
+  readonly weights: Map<string, Float32Array>;
   inverseFrequencies: Float32Array;
   folder: string;
   remove(): void;
@@ -86,7 +86,8 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
   const plan = makePlan(shape);
   const folder = mkdtempSync(join(tmpdir(), 'skein-tiny-'));
   const weightsFile = join(folder, 'weights.bin');
-  const { weights, tensors, bytes } = makeWeights(plan, shape);
+  const { parts, tensors, bytes } = makeWeights(plan, shape);
+  let weights: Map<string, Float32Array> | null = null;
   writeFileSync(weightsFile, bytes);
   const half = plan.attention.rotaryDim / 2;
   const inverseFrequencies = Float32Array.from({ length: half }, (_, i) => 10000 ** (-i / half));
@@ -94,7 +95,10 @@ export function makeTinyNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
   return {
     shape,
     plan,
-    weights,
+    get weights() {
+      weights ??= valuesOfParts(plan, parts);
+      return weights;
+    },
     tensors,
     weightsFile,
     packedFolder: folder,
@@ -189,32 +193,50 @@ function makePlan(shape: TinyShape): NetworkPlan {
   return network.build(logits);
 }
 
+/** Rows of a weight, as they are stored, and what gives their values. */
+interface Part {
+  name: string;
+  stored: Uint8Array;
+  values: () => ArrayLike<number>;
+}
+
 function makeWeights(plan: NetworkPlan, shape: TinyShape) {
   const random = new Random(shape.seed);
-  const weights = new Map<string, Float32Array>();
-  const stored: Uint8Array[] = [];
+  const parts: Part[] = [];
   const tensors: EngineTensor[] = [];
   let end = 0;
   for (const { name, kind, rows, columns } of plan.weights) {
-    const values = new Float32Array(rows * columns);
     const spread = kind === 'vector' ? 0.2 : 1 / Math.sqrt(columns);
     const center = kind === 'vector' && !name.endsWith('bias') ? 1 : 0;
     let firstRow = 0;
     for (const part of kind === 'vector' ? [{ dtype: 'f32' as const, rows }] : partsOf(name, rows, shape)) {
       const made = makeMatrix(part.dtype, part.rows, columns, { random, spread, center });
-      values.set(made.values, firstRow * columns);
       const offset = Math.ceil(end / 64) * 64;
       end = offset + made.stored.length;
-      stored.push(made.stored);
+      parts.push({ name, ...made });
       const place = firstRow === 0 ? {} : { firstRow };
       tensors.push({ name, ...part, ...place, columns, offset, byteLength: made.stored.length });
       firstRow += part.rows;
     }
-    weights.set(name, values);
   }
   const bytes = new Uint8Array(Math.ceil(end / 64) * 64);
-  for (const [i, { offset }] of tensors.entries()) bytes.set(stored[i]!, offset);
-  return { weights, tensors, bytes };
+  for (const [i, { offset }] of tensors.entries()) bytes.set(parts[i]!.stored, offset);
+  return { parts, tensors, bytes };
+}
+
+function valuesOfParts(plan: NetworkPlan, parts: readonly Part[]): Map<string, Float32Array> {
+  return new Map(
+    plan.weights.map(({ name, rows, columns }) => {
+      const values = new Float32Array(rows * columns);
+      let end = 0;
+      for (const part of parts.filter((one) => one.name === name)) {
+        const own = part.values();
+        values.set(own, end);
+        end += own.length;
+      }
+      return [name, values];
+    }),
+  );
 }
 
 /** Rows of a matrix by their precision. */
@@ -230,21 +252,24 @@ function partsOf(name: string, rows: number, { precision }: TinyShape) {
   ];
 }
 
-/** Random values, rounded to the precision, and how weights.bin stores them. */
+/** Random values, rounded to the precision, as weights.bin stores them. */
 function makeMatrix(
   dtype: TensorPrecision,
   rows: number,
   columns: number,
   { random, spread, center }: { random: Random; spread: number; center: number },
-): { values: Float32Array; stored: Uint8Array } {
+): Omit<Part, 'name'> {
   if (dtype !== 'f32' && dtype !== 'bf16') {
-    const { stored, exact } = randomBlocks(dtype, rows, columns, () => random.uniform(), 2 * spread);
-    return { values: Float32Array.from(exact), stored };
+    const stored = randomStored(dtype, rows, columns, () => random.uniform(), 2 * spread);
+    return { values: () => valuesOf(dtype, stored, rows, columns), stored };
   }
   const values = Float32Array.from({ length: rows * columns }, () => {
     const value = center + random.normal() * spread;
     return dtype === 'bf16' ? roundToBf16(value) : value;
   });
   const stored = dtype === 'f32' ? values : Uint16Array.from(values, bf16Bits);
-  return { values, stored: new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength) };
+  return {
+    values: () => values,
+    stored: new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength),
+  };
 }

@@ -19,17 +19,18 @@ import { makeRequest } from '../../../tools/support/loop-harness.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { bringing, naming } from '../../support/lora-requests.js';
 import { randomAdapter } from '../../support/random-adapter.js';
+import { draws } from '../../support/scale.js';
 
-const LOADS = 10_000;
+const LOADS = draws(3000);
 /** Loads until the process has what it keeps: compiled code, memory that the allocator holds back. */
-const WARM_UP = 1000;
+const WARM_UP = 800;
 const RANK = 8;
 const PAGES = { host: 6, device: 3 };
 const AT_ONCE = 4;
 const ROUND = 20;
 /**
- * Bounds of the growth behind the warm-up. An adapter takes 70 KB of the executor, 600 MB over 9,000 loads, and in JavaScript, beside its
- * arrays, 5 KB of objects, 40 MB. `nativeBytes` are those of the process less all that JavaScript has, garbage too: of the arrays of
+ * Bounds of the growth after the warm-up. An adapter takes 70 KB of the executor, 150 MB over 2,200 loads, and in JavaScript, beside its
+ * arrays, 5 KB of objects, 11 MB. `nativeBytes` are those of the process less all that JavaScript has, garbage too: of the arrays of
  * a few hundred adapters that wait for a collection, the allocator holds back up to 40 MB. Sanitizers
  * hold back far more; they run the tests in native/, so that this one is outside.
  */

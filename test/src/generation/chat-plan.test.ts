@@ -13,6 +13,7 @@ import type { TextModel } from '../../../src/generation/text-model.js';
 import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
 import { Random } from '../../../tools/soak/random.js';
 import { matcherOf, nextOf } from '../../engine/guided/follow.js';
+import { draws } from '../../support/scale.js';
 import { FakeEngine } from '../support/fake-engine.js';
 import { templatedCodec } from '../support/toy-codec.js';
 
@@ -179,7 +180,7 @@ describe.each(Object.entries(MODELS))('calls of %s', (_, [format, template, spec
       const random = new Random(name.length);
       const begun = ask.toolChoice === undefined ? begunCall(format, specials) : [];
       let numCalls = 0;
-      for (let k = 0; k < 25; k++) {
+      for (let k = 0; k < draws(8); k++) {
         const text = randomText(matcher, random, begun);
         if (text === null) continue;
         const { calls, content } = read(plan, text);
