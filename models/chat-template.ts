@@ -1,6 +1,7 @@
 import { Environment, Template } from '@huggingface/jinja';
+import type { ErrorRecord } from '../base/error-record.js';
 import { messageOf } from '../base/error-text.js';
-import { field, says } from '../base/named-text.js';
+import { field, type NamedText, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
 import { SkeinError } from '../base/skein-error.js';
 import { KnownToolLists, type KnownTools } from './known-tools.js';
@@ -35,6 +36,8 @@ export interface RenderOptions {
   addGenerationPrompt?: boolean;
   /** Ends the prompt within the last message, so that the model continues it. Not together with addGenerationPrompt. */
   continueFinalMessage?: boolean;
+  /** Reasoning with which the answer has begun; it follows what addGenerationPrompt writes. */
+  begunReasoning?: BegunReasoning;
   /** Functions: a list, or one as JSON, which is remembered. */
   tools?: readonly unknown[] | string | null;
   /** Further variables of the template. They are treated as the user's text. */
@@ -42,6 +45,14 @@ export interface RenderOptions {
   /** Replacements for the model's own tokens; trusted text. */
   bosToken?: string | null;
   eosToken?: string | null;
+}
+
+/** Reasoning that the model goes on with. */
+export interface BegunReasoning {
+  /** Marks around reasoning; the first is written unless the template has written it. */
+  begin: string;
+  end: string;
+  text: string;
 }
 
 export interface RenderedPrompt {
@@ -53,12 +64,32 @@ export interface RenderedPrompt {
 }
 
 /**
+ * How a template refuses messages:
+ *
+ *   rule        by raise_exception
+ *   operation   something in it fails on their values, such as a text that is added to a list
+ */
+export type TemplateRefusal = 'rule' | 'operation';
+
+/**
  * An error for messages that cannot be rendered: the template refuses them, or there is no template. The request is at
  * fault.
  */
 export class ChatTemplateError extends SkeinError {
   override name = 'ChatTemplateError';
   override readonly code = 'SKEIN_CHAT_TEMPLATE';
+  /** How the template refused the messages; null: it did not, it took too much work, or an option was wrong. */
+  readonly refusal: TemplateRefusal | null;
+
+  constructor(text: NamedText, options: ErrorOptions & { refusal?: TemplateRefusal | null } = {}) {
+    super(text, options);
+    this.refusal = options.refusal ?? null;
+  }
+
+  /** The error that a thread threw. */
+  static of({ text, held }: Pick<ErrorRecord, 'text' | 'held'>): ChatTemplateError {
+    return new ChatTemplateError(text, { refusal: held.refusal as TemplateRefusal | null });
+  }
 }
 
 export interface ChatTemplateOptions {
@@ -165,7 +196,12 @@ export class ChatTemplate {
     const { known, tools } = this.#readTools(options.tools ?? null);
     const given = this.#protect(
       rendering,
-      { messages: messages.map(normalizeMessage), tools, kwargs: options.templateKwargs ?? {} },
+      {
+        messages: messages.map(normalizeMessage),
+        tools,
+        kwargs: options.templateKwargs ?? {},
+        begun: options.begunReasoning?.text ?? '',
+      },
       known,
     );
     const units = MAX_TEXT_UNITS + UNITS_PER_UNIT * (textUnits(given) + (known?.textUnits ?? 0));
@@ -177,6 +213,7 @@ export class ChatTemplate {
       eos_token: options.eosToken ?? this.#tokenizer.eosToken ?? '',
     });
     if (continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
+    if (options.begunReasoning) text = openReasoning(text, options.begunReasoning) + given.begun;
     const segments = rendering.segments(text);
     return { text: segments.map((segment) => segment.text).join(''), segments };
   }
@@ -222,7 +259,7 @@ export class ChatTemplate {
         return numbers;
       },
       raise_exception: (message: unknown) => {
-        throw new ChatTemplateError(String(message));
+        throw new ChatTemplateError(String(message), { refusal: 'rule' });
       },
       strftime_now: (format: unknown) => strftime(this.#now(), String(format)),
     };
@@ -241,8 +278,14 @@ export class ChatTemplate {
 function refusal(error: unknown): ChatTemplateError {
   return new ChatTemplateError(
     says`The chat template refused the ${field('messages')}: ${asSentence(reasonOf(error))}`,
-    { cause: error },
+    { cause: error, refusal: refusalOf(error) },
   );
+}
+
+function refusalOf(error: unknown): TemplateRefusal | null {
+  if (error instanceof ChatTemplateError) return error.refusal;
+  // Limits are errors of this package, or of the engine's stack.
+  return error instanceof SkeinError || error instanceof RangeError ? null : 'operation';
 }
 
 /**
@@ -311,6 +354,17 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
   const untilEnd = content.trimStart();
   const keepsSpace = text.startsWith(untilEnd, start);
   return text.slice(0, start + (keepsSpace ? untilEnd.length : core.length));
+}
+
+/** The prompt with reasoning opened at its end. */
+function openReasoning(prompt: string, { begin, end }: BegunReasoning): string {
+  const written = prompt.trimEnd();
+  if (written.endsWith(end)) {
+    throw new ChatTemplateError(
+      'The last message ends within its reasoning, but the chat template was told not to reason.',
+    );
+  }
+  return written.endsWith(begin) ? prompt : `${prompt}${begin}\n`;
 }
 
 function reasonOf(error: unknown): string {

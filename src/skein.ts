@@ -5,13 +5,12 @@ import { type FinishReason, HostClosedError, type TokenBeams } from '../callback
 import type { ChatMessage } from '../models/chat-template.js';
 import { warnOfFallback } from './executor-warning.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
-import { hasParts, planOptions, type ReasoningOptions } from './generation/chat-options.js';
+import { chatPrompt, hasParts, planOptions, type ReasoningOptions } from './generation/chat-options.js';
 import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from './generation/chat-pieces.js';
 import { type ChatPlan, stopParser } from './generation/chat-plan.js';
 import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
-import { templateMessage } from './generation/messages.js';
 import {
   generateText,
   generateTexts,
@@ -142,6 +141,8 @@ export interface Completion {
   reasoning?: string;
   /** Calls of functions; absent: there are none. */
   toolCalls?: readonly ToolCall[];
+  /** What was changed about the functions, so that the model's chat template took them; absent: nothing. */
+  warnings?: readonly string[];
   /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
   cumLogProb?: number;
 }
@@ -365,16 +366,19 @@ export class Skein {
 
   /** The engine's request, and how its answer is read; null: as it is. */
   async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: ChatPlan | null }> {
+    checkOnePrompt(options);
+    const { model } = this.#loaded;
+    const { messages } = options;
     if (!hasParts(options)) {
-      const request = await this.#request(options, await this.#promptTokens(options));
+      if (messages === undefined)
+        return { request: await this.#request(options, await this.#promptTokens(options)), plan: null };
+      const { promptTokens, reasoning } = await chatPrompt(model, messages, options);
+      const request = await this.#request(options, promptTokens);
       // Reasoning is part of the text, and no part of the answer that a stop string ends.
-      if (options.messages !== undefined) {
-        request.createParser = stopParser(this.#loaded.model, request.promptTokens);
-      }
+      request.createParser = stopParser(model.codec, reasoning);
       return { request, plan: null };
     }
-    checkOnePrompt(options);
-    const { plan, fields } = await planOptions(this.#loaded.model, options);
+    const { plan, fields } = await planOptions(model, options);
     const { guided: _, ...others } = options;
     const request = await this.#request(others, fields.promptTokens);
     return {
@@ -413,17 +417,9 @@ export class Skein {
     };
   }
 
-  async #promptTokens(options: GenerateOptions): Promise<PromptTokens> {
-    checkOnePrompt(options);
-    const { prompt, messages, promptTokens, ...rest } = options;
-    const { codec } = this.#loaded.model;
-    if (prompt !== undefined) return codec.encodeText(prompt);
-    if (promptTokens !== undefined) return promptTokens;
-    return codec.encodeChat((messages ?? []).map(templateMessage), {
-      addGenerationPrompt: rest.addGenerationPrompt ?? !rest.continueFinalMessage,
-      continueFinalMessage: rest.continueFinalMessage,
-      variables: rest.templateVariables,
-    });
+  /** Tokens of a prompt without messages. */
+  async #promptTokens({ prompt, promptTokens = [] }: GenerateOptions): Promise<PromptTokens> {
+    return prompt === undefined ? promptTokens : this.#loaded.model.codec.encodeText(prompt);
   }
 }
 
@@ -468,6 +464,7 @@ async function whole(
     promptTokens,
     ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join('') }),
     ...(calls.list.length === 0 ? {} : { toolCalls: calls.list }),
+    ...(plan === null || plan.warnings.length === 0 ? {} : { warnings: plan.warnings }),
     ...(last!.cumLogProb === undefined ? {} : { cumLogProb: last!.cumLogProb }),
   };
 }

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../models/chat-template.js';
-import { templateMessage } from './generation/messages.js';
+import { chatPrompt } from './generation/chat-options.js';
 import { ModelCodec } from './generation/model-codec.js';
 import type { PromptTokens, TextCodec } from './generation/text-model.js';
 
@@ -59,10 +59,8 @@ export class Tokenizer {
     messages: readonly ChatMessage[],
     { addGenerationPrompt, templateVariables }: EncodeChatOptions = {},
   ): Promise<PromptTokens> {
-    return this.#codec.encodeChat(messages.map(templateMessage), {
-      addGenerationPrompt,
-      variables: templateVariables,
-    });
+    const options = { addGenerationPrompt: addGenerationPrompt ?? true, templateVariables };
+    return (await chatPrompt({ codec: this.#codec }, messages, options)).promptTokens;
   }
 
   /** Text of tokens. @param options skipSpecialTokens: default true */

@@ -69,7 +69,7 @@ function inTemplatesWords(error: unknown): unknown {
     return new ChatTemplateError(`The chat template took more than ${TIME_LIMIT_MS} milliseconds.`);
   }
   if (error instanceof HelperError && error.failure.code === 'SKEIN_CHAT_TEMPLATE')
-    return new ChatTemplateError(error.failure.text);
+    return ChatTemplateError.of(error.failure);
   if (error instanceof HelperLostError && error.code === 'SKEIN_HELPER_LOST')
     return new ChatTemplateError('The chat template took too much memory.', { cause: error });
   return error;

@@ -296,6 +296,6 @@ function inTokenizersWords(error: unknown): unknown {
   if (!(error instanceof HelperError)) return error;
   const { code, held } = error.failure;
   if (code === 'SKEIN_PROMPT_TOO_LONG') return new PromptUnitsError(Number(held.units));
-  if (code === 'SKEIN_CHAT_TEMPLATE') return new ChatTemplateError(error.text);
+  if (code === 'SKEIN_CHAT_TEMPLATE') return ChatTemplateError.of(error.failure);
   return new TokenizerError(error.message, { cause: error });
 }

@@ -140,5 +140,5 @@ function behindReasoning(
     : { type: 'tag', begin: '', content: { type: 'any_text' }, end: THINK_END };
   const space: TagFormat = { type: 'regex', pattern: '\\n{0,2}' };
   const begun = sequence(marker(THINK_BEGIN, { specialTexts }), thoughts, space, answer);
-  return start === 'open' ? sequence(thoughts, space, answer) : either(begun, answer);
+  return start !== 'maybe' ? sequence(thoughts, space, answer) : either(begun, answer);
 }

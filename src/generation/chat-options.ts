@@ -2,10 +2,11 @@ import { closestName } from '../../base/did-you-mean.js';
 import { says, worded } from '../../base/named-text.js';
 import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
-import { type ChatPlan, planChat } from './chat-plan.js';
+import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
 import { InvalidRequestError } from './errors.js';
 import { type GuidedOptions, guideOf } from './guided.js';
 import { templateMessage } from './messages.js';
+import { type ChatPrompt, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
 import type { TextModel } from './text-model.js';
 import type { FunctionTool, ToolChoice } from './tools/types.js';
@@ -32,6 +33,11 @@ export interface ChatOptions {
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
 }
 
+type ConversationOptions = Pick<
+  ChatOptions,
+  'addGenerationPrompt' | 'continueFinalMessage' | 'templateVariables'
+>;
+
 /** True where an answer has parts to be told apart. */
 export function hasParts({ tools, toolChoice, reasoning }: ChatOptions): boolean {
   return tools !== undefined || toolChoice !== undefined || reasoning !== undefined;
@@ -57,15 +63,12 @@ export async function planOptions(
   const { effort, maxTokens }: ReasoningOptions = typeof reasoning === 'object' ? reasoning : {};
   const plan = await inOptionNames(
     planChat(model, {
-      messages: messages.map(templateMessage),
+      ...conversationOf(messages, rest),
       tools,
       toolChoice: choiceOf(options),
       parallelToolCalls: rest.parallelToolCalls,
       guide: guided === undefined ? undefined : await guideOf(guided, 'guided', model.codec),
       ignoreEos: rest.ignoreEos,
-      addGenerationPrompt: rest.addGenerationPrompt ?? !rest.continueFinalMessage,
-      continueFinalMessage: rest.continueFinalMessage,
-      variables: rest.templateVariables,
       reasoningEffort: effort,
       ...(reasoning === undefined ? {} : { thinks: reasoning !== false }),
     }),
@@ -79,8 +82,27 @@ export async function planOptions(
   };
 }
 
+/** The prompt of a chat whose answer is read as it is. @throws InvalidRequestError, ChatTemplateError */
+export function chatPrompt(
+  model: PromptModel & Partial<Pick<TextModel, 'maxInputLen'>>,
+  messages: readonly ChatMessage[],
+  options: ConversationOptions,
+): Promise<ChatPrompt> {
+  return inOptionNames(promptOf(model, conversationOf(messages, options), model.maxInputLen));
+}
+
+function conversationOf(messages: readonly ChatMessage[], options: ConversationOptions): ChatAsk {
+  const { continueFinalMessage, addGenerationPrompt = !continueFinalMessage, templateVariables } = options;
+  return {
+    messages: messages.map(templateMessage),
+    addGenerationPrompt,
+    continueFinalMessage,
+    variables: templateVariables,
+  };
+}
+
 /** Errors of a plan name fields as the server's clients know them. */
-async function inOptionNames(plan: Promise<ChatPlan>): Promise<ChatPlan> {
+async function inOptionNames<T>(plan: Promise<T>): Promise<T> {
   try {
     return await plan;
   } catch (error) {

@@ -19,6 +19,8 @@ export interface ChatPiece extends TextPiece {
   reasoning?: string;
   /** Calls, or parts of them, that are new since the last piece; absent: there are none. */
   toolCalls?: readonly ToolCallPart[];
+  /** In the first piece: what was changed about the functions, so that the model's chat template took them; absent: nothing. */
+  warnings?: readonly string[];
 }
 
 /** A whole call of a function. */
@@ -32,11 +34,14 @@ export interface ToolCall {
 /** Tells text, reasoning and calls of an answer apart, piece by piece. */
 export async function* chatPieces(
   pieces: AsyncIterable<TextPiece>,
-  { createParser, callIds }: Pick<ChatPlan, 'createParser' | 'callIds'>,
+  { createParser, callIds, warnings }: Pick<ChatPlan, 'createParser' | 'callIds' | 'warnings'>,
 ): AsyncGenerator<ChatPiece, void, undefined> {
   const parser = createParser?.() ?? null;
   const calls: { id: string; name: string }[] = [];
-  for await (const piece of pieces) {
+  let isFirst = true;
+  for await (const made of pieces) {
+    const piece = isFirst && warnings.length > 0 ? { ...made, warnings } : made;
+    isFirst = false;
     if (parser === null) {
       yield piece;
       continue;

@@ -1,8 +1,7 @@
-import { field, says } from '../../base/named-text.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { guideOfChat } from './chat-guide.js';
-import { InvalidRequestError } from './errors.js';
+import { promptOf, sourceOf } from './prompt/chat-prompt.js';
 import {
   PlainParser,
   ReasoningParser,
@@ -10,8 +9,6 @@ import {
   THINK_BEGIN,
   THINK_END,
 } from './reasoning/reasoning-parser.js';
-import { reasoningStart, reasoningStyle, templateVariables } from './reasoning/reasoning-style.js';
-import { MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type { PromptTokens, TextModel } from './text-model.js';
 import { CallsOnlyParser } from './tools/calls-only-parser.js';
 import {
@@ -22,13 +19,11 @@ import {
   CALLS_END,
   DeepSeekParser,
 } from './tools/deepseek-parser.js';
-import { type ToolStyle, toolStyle } from './tools/detect-format.js';
 import { HERMES_BEGIN, HERMES_END, HermesParser } from './tools/hermes-parser.js';
 import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
 import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
-import { plainMessages, templateTool, withResultNames } from './tools/tool-messages.js';
 import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
 /** A chat to answer, with functions that may be called; its answer may begin with reasoning. */
@@ -64,6 +59,8 @@ export interface ChatAsk {
 /** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
   promptTokens: PromptTokens;
+  /** What was changed about the functions, so that the template took them: a sentence each. */
+  warnings: readonly string[];
   guide: Guide | undefined;
   /** Special tokens that the parser reads as text. */
   shownTokens: readonly string[];
@@ -86,17 +83,16 @@ const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
-  const source = sourceOf(model, ask) ?? null;
+  const { promptTokens, warnings, style, reasoning } = await promptOf(model, ask, model.maxInputLen);
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
-  const style = toolStyle(source, model.toolCallParser ?? 'auto');
-  const promptTokens = await promptOf(model, ask, style);
-  const reasoning = reasoningOf(model, source, promptTokens);
   const specialTexts = new Set(model.codec.specialTexts ?? []);
+  const source = sourceOf(model, ask) ?? null;
   const known = { style, source, specialTexts, codec: model.codec, reasoning };
   const hasParts = tools.length > 0 || reasoning !== null;
   return {
     promptTokens,
+    warnings,
     guide: await guideOfChat(ask, choice, tools, known),
     shownTokens: [
       ...(tools.length > 0 ? MARKERS[style.format] : []),
@@ -113,81 +109,21 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
-/** Beginning of the reasoning in the answer to a prompt; null: there is none. */
-function reasoningOf(
-  { codec, reasoningParser = 'auto' }: TextModel,
-  source: string | null,
-  prompt: PromptTokens,
-): ReasoningStart | null {
-  return reasoningStart(reasoningStyle(source, reasoningParser), codec, prompt);
-}
-
 /**
  * Makes the parser that keeps stop strings out of the reasoning of a chat whose answers are not taken apart; null: there is no reasoning, or
  * its markers are special tokens, which such an answer does not show.
  */
-export function stopParser(model: TextModel, prompt: PromptTokens): ChatPlan['createParser'] {
-  const { templateSource = null, specialTexts = [] } = model.codec;
-  const reasoning = specialTexts.includes(THINK_END) ? null : reasoningOf(model, templateSource, prompt);
-  return reasoning === null ? null : () => new ReasoningParser(reasoning, new PlainParser());
-}
-
-/** The template's source; null: there is none, undefined: it is not known. */
-function sourceOf(model: TextModel, { template }: ChatAsk): string | null | undefined {
-  return template ?? model.codec.templateSource;
-}
-
-/** UTF-16 units of a prompt that is only counted, where the model takes fewer: tokenizing more would keep others waiting for seconds. */
-const MAX_COUNTED_UNITS = 2 ** 18;
-
-/**
- * Number of tokens of a chat's prompt, which may be longer than the model takes, but no longer as a text than a chat's prompt or
- * MAX_COUNTED_UNITS. @throws as planChat.
- */
-export async function countPromptTokens(model: TextModel, ask: ChatAsk): Promise<number> {
-  const style = toolStyle(sourceOf(model, ask) ?? null, model.toolCallParser ?? 'auto');
-  const { unitsPerToken = MAX_UNITS_PER_TOKEN } = model.codec;
-  const maxTokens = Math.max(model.maxInputLen, Math.ceil(MAX_COUNTED_UNITS / unitsPerToken));
-  return (await promptOf(model, ask, style, maxTokens)).length;
+export function stopParser(
+  { specialTexts = [] }: Pick<TextModel['codec'], 'specialTexts'>,
+  reasoning: ReasoningStart | null,
+): ChatPlan['createParser'] {
+  if (reasoning === null || specialTexts.includes(THINK_END)) return null;
+  return () => new ReasoningParser(reasoning, new PlainParser());
 }
 
 function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {
   if (choice.mode !== 'named') return tools;
   return tools.filter(({ name }) => name === choice.name);
-}
-
-/**
- * Encodes the prompt. It names all tools, even where one must be called, so that prompts of one conversation begin
- * alike.
- */
-function promptOf(
-  model: TextModel,
-  ask: ChatAsk,
-  style: ToolStyle,
-  maxTokens = model.maxInputLen,
-): PromptTokens | Promise<PromptTokens> {
-  const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
-  const variables = templateVariables(
-    sourceOf(model, ask),
-    { effort: ask.reasoningEffort, thinks: ask.thinks, variables: ask.variables },
-    (param, reason) => {
-      throw new InvalidRequestError(
-        says`${field(param)} is refused: ${reason}.`,
-        param,
-        'unsupported_parameter',
-      );
-    },
-  );
-  const messages = style.usesTemplate ? withResultNames(ask.messages) : plainMessages(ask.messages, tools);
-  return model.codec.encodeChat(messages, {
-    maxTokens,
-    addGenerationPrompt: ask.addGenerationPrompt,
-    continueFinalMessage: ask.continueFinalMessage,
-    addSpecialTokens: ask.addSpecialTokens,
-    template: ask.template,
-    variables,
-    ...(style.usesTemplate && tools.length > 0 ? { tools: tools.map(templateTool) } : {}),
-  });
 }
 
 function callsParser(

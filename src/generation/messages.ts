@@ -42,3 +42,9 @@ function isTextPart(part: unknown): boolean {
 export function templateMessage(message: ChatMessage): ChatMessage {
   return message.role === 'developer' ? { ...message, role: 'system' } : message;
 }
+
+/** The text of a message, of which each part has lines of its own; '': it has none. */
+export function messageText({ content }: ChatMessage): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => part.text ?? '').join('\n');
+}

@@ -1,21 +1,15 @@
 import type { Guide } from '../../callbacks/guide.js';
-import {
-  type ChatMessage,
-  ChatTemplate,
-  ChatTemplateError,
-  type RenderOptions,
-} from '../../models/chat-template.js';
+import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
 import {
   PromptUnitsError,
   readTokenizerFiles,
   StreamingDetokenizer,
   TemplatePool,
-  type TextSegment,
   Tokenizer,
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
-import { InvalidRequestError } from './errors.js';
 import { GuideChecks } from './guide-checks.js';
+import { THINK_BEGIN, THINK_END } from './reasoning/reasoning-parser.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type {
   ChatRenderOptions,
@@ -72,6 +66,8 @@ export class ModelCodec implements TextCodec {
       addGenerationPrompt: options.addGenerationPrompt ?? true,
       continueFinalMessage: options.continueFinalMessage ?? false,
     };
+    const { begunReasoning: text } = options;
+    if (text !== undefined) render.begunReasoning = { begin: THINK_BEGIN, end: THINK_END, text };
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS, so the tokenizer must not add a second one.
@@ -82,7 +78,7 @@ export class ModelCodec implements TextCodec {
       const asked = { addSpecialTokens, signal, ...most };
       const { template } = options;
       if (template !== undefined) {
-        const segments = await this.#renderedBy(template, messages, render, signal);
+        const segments = await this.#templates.render({ template, messages, render }, signal);
         return await this.#pool.encodeRendered(segments, asked);
       }
       return await this.#pool.encodeChat(this.#chatTemplate, messages, render, asked);
@@ -91,21 +87,6 @@ export class ModelCodec implements TextCodec {
         checkTextLength(error.units, { maxTokens: maxTokens!, unitsPerToken }, 'messages');
       }
       throw error;
-    }
-  }
-
-  /** A chat rendered by a template of the request, which is at fault where that fails. @throws InvalidRequestError */
-  async #renderedBy(
-    template: string,
-    messages: readonly ChatMessage[],
-    render: RenderOptions,
-    signal: AbortSignal | undefined,
-  ): Promise<TextSegment[]> {
-    try {
-      return await this.#templates.render({ template, messages, render }, signal);
-    } catch (error) {
-      if (!(error instanceof ChatTemplateError)) throw error;
-      throw new InvalidRequestError(error.text, 'chat_template');
     }
   }
 

@@ -10,6 +10,8 @@ export interface ChatRenderOptions {
   addGenerationPrompt?: boolean | undefined;
   /** Leaves the last message open, so that the answer continues it. */
   continueFinalMessage?: boolean | undefined;
+  /** Reasoning with which the answer has begun: the prompt ends within it. */
+  begunReasoning?: string | undefined;
   /** Adds the tokens that the model wants around a text, besides those of the template. Default false. */
   addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */

@@ -1,14 +1,19 @@
 import type { Context } from 'hono';
 import type { AppEnv } from './routes/route.js';
 
-/** Header of an answer that tells what of the request had no effect. */
+/** Header of an answer that tells what of the request had no effect, or was changed. */
 export const WARNING_HEADER = 'x-skein-warning';
 
 /** Most characters of the header: clients and proxies refuse answers whose headers are long. */
 const MAX_HEADER = 1024;
 
-/** Tells a client, and the log, what of its request has no effect, where the request is served all the same. */
+/** Tells a client, and the log, what of its request has no effect or was changed, where the request is served all the same. */
 export type Warn = (text: string) => void;
+
+/** Tells of several. */
+export function warnOfAll(texts: readonly string[], warn: Warn): void {
+  for (const text of texts) warn(text);
+}
 
 /** Tells that tools of these types were left out, where there are any. */
 export function warnOfTypes(types: readonly (string | undefined)[], warn: Warn): void {

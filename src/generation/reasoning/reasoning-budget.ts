@@ -25,7 +25,7 @@ export async function reasoningBudget(
 ): Promise<ReasoningBudgetOptions | undefined> {
   if (asked === undefined || asked.tokens < 0 || reasoning === null) return undefined;
   const endToken = await markerToken(codec, THINK_END, asked);
-  const isOpen = reasoning === 'open';
+  const isOpen = reasoning !== 'maybe';
   const beginToken = isOpen ? undefined : await markerToken(codec, THINK_BEGIN, asked);
   if (endToken === null || beginToken === null) return undefined;
   return { tokens: asked.tokens, endToken, beginToken };

@@ -9,9 +9,10 @@ export const THINK_END = '</think>';
  * Beginning of an answer:
  *
  *   open     with reasoning: the prompt opened it, or the model always thinks
+ *   inside   with more of the reasoning that the prompt ends with
  *   maybe    with reasoning if it opens it
  */
-export type ReasoningStart = 'open' | 'maybe';
+export type ReasoningStart = 'open' | 'inside' | 'maybe';
 
 /**
  * Parts reasoning from the answer that follows it, which another parser takes:
@@ -34,6 +35,10 @@ export class ReasoningParser implements AnswerParser {
   constructor(start: ReasoningStart, inner: AnswerParser) {
     this.#start = start;
     this.#inner = inner;
+    if (start !== 'inside') return;
+    this.#state = 'reasoning';
+    // Space at its beginning belongs to it.
+    this.#hasReasoning = true;
   }
 
   /** True where the next text is reasoning, false where it is not; null: not known yet. */

@@ -1,32 +1,58 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
+import { messageText } from '../messages.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { parametersOf } from './tool-guide.js';
 import type { FunctionTool } from './types.js';
 
-/** A function in the form that templates know. */
-export function templateTool(tool: FunctionTool): object {
-  const { name, description } = tool;
+/** A call of a function in an assistant's message, in the form that templates know. */
+export interface MadeCall {
+  id?: unknown;
+  function: { name: string; arguments?: unknown };
+}
+
+/** Calls of a message; entries that are no calls are left out. */
+export function callsOf({ tool_calls: calls }: ChatMessage): readonly MadeCall[] {
+  return ((calls ?? []) as readonly Partial<MadeCall>[]).filter(
+    (call): call is MadeCall => typeof call?.function?.name === 'string',
+  );
+}
+
+/** A function in the form that templates know, with the fields that it was given with. */
+export function templateTool({ name, description, parameters, strict }: FunctionTool): object {
   return {
     type: 'function',
-    function: { name, description: description ?? '', parameters: parametersOf(tool) },
+    function: {
+      name,
+      ...(description !== undefined && { description }),
+      ...(parameters !== undefined && { parameters }),
+      ...(strict !== undefined && { strict }),
+    },
   };
 }
 
 /**
- * Messages in the form that templates of models with tools expect: without empty lists of calls, and with each result
- * naming its function.
+ * Messages in the form that templates of models with tools expect: without empty lists of calls, with arguments for each
+ * call, and with each result naming its function.
  */
-export function withResultNames(messages: readonly ChatMessage[]): ChatMessage[] {
+export function nativeMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const names = new Map<unknown, string>();
   return messages.map((message) => {
-    for (const { id, name } of callsOf(message)) names.set(id, name);
+    const calls = callsOf(message);
+    for (const { id, function: callee } of calls) names.set(id, callee.name);
     if (message.role === 'tool' && message.name === undefined && names.has(message.tool_call_id)) {
       return { ...message, name: names.get(message.tool_call_id)! };
     }
-    if (message.tool_calls === undefined || message.tool_calls.length > 0) return message;
+    if (message.tool_calls === undefined) return message;
     const { tool_calls: _, ...rest } = message;
-    return rest;
+    return calls.length === 0 ? rest : { ...rest, tool_calls: calls.map(withArguments) };
   });
+}
+
+/** A call whose arguments are none has an empty object of them: templates look into it. */
+function withArguments(call: MadeCall): MadeCall {
+  const { arguments: args } = call.function;
+  const hasNone = args == null || (typeof args === 'string' && /^\s*(?:null\s*)?$/.test(args));
+  return hasNone ? { ...call, function: { ...call.function, arguments: '{}' } } : call;
 }
 
 /**
@@ -49,11 +75,17 @@ export function plainMessages(
   if (tools.length === 0) return joined;
   const [first, ...rest] = joined;
   if (first?.role !== 'system') return [{ role: 'system', content: instructions(tools) }, ...joined];
-  return [{ ...first, content: `${textOf(first)}\n\n${instructions(tools)}` }, ...rest];
+  return [{ ...first, content: `${messageText(first)}\n\n${instructions(tools)}` }, ...rest];
+}
+
+/** A function as the system message describes it. */
+function writtenTool(tool: FunctionTool): object {
+  const { name, description = '' } = tool;
+  return { type: 'function', function: { name, description, parameters: parametersOf(tool) } };
 }
 
 function instructions(tools: readonly FunctionTool[]): string {
-  const list = tools.map((tool) => JSON.stringify(templateTool(tool))).join('\n');
+  const list = tools.map((tool) => JSON.stringify(writtenTool(tool))).join('\n');
   return [
     'You may call functions to help with what the user asks for. These are the functions, as JSON:',
     `<tools>\n${list}\n</tools>`,
@@ -65,37 +97,19 @@ function instructions(tools: readonly FunctionTool[]): string {
 
 function plainMessage(message: ChatMessage): ChatMessage {
   if (message.role === 'tool') {
-    return { role: 'user', content: `<tool_response>\n${textOf(message)}\n</tool_response>` };
+    return { role: 'user', content: `<tool_response>\n${messageText(message)}\n</tool_response>` };
   }
-  const calls = callsOf(message);
+  const calls = callsOf(message).map(withArguments);
   const { tool_calls: _, ...rest } = message;
   if (calls.length === 0) return rest;
-  const written = calls.map(
-    ({ name, args }) =>
-      `${HERMES_BEGIN}\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n${HERMES_END}`,
-  );
-  const said = textOf(message);
+  const written = calls.map(({ function: { name, arguments: args } }) => {
+    const text = typeof args === 'string' ? args : JSON.stringify(args);
+    return `${HERMES_BEGIN}\n{"name": ${JSON.stringify(name)}, "arguments": ${text}}\n${HERMES_END}`;
+  });
+  const said = messageText(message);
   return { ...rest, content: [...(said === '' ? [] : [said]), ...written].join('\n') };
 }
 
 function isResponse(message: ChatMessage): boolean {
   return typeof message.content === 'string' && message.content.startsWith('<tool_response>');
-}
-
-function textOf({ content }: ChatMessage): string {
-  if (typeof content === 'string') return content;
-  return (content ?? []).map((part) => part.text ?? '').join('\n');
-}
-
-function callsOf(message: ChatMessage): { id: unknown; name: string; args: string }[] {
-  return (message.tool_calls ?? []).flatMap((call) => {
-    const { id, function: callee } = call as {
-      id?: unknown;
-      function?: { name?: unknown; arguments?: unknown };
-    };
-    if (typeof callee?.name !== 'string') return [];
-    const args =
-      typeof callee.arguments === 'string' ? callee.arguments : JSON.stringify(callee.arguments ?? {});
-    return [{ id, name: callee.name, args: args.trim() === '' ? '{}' : args }];
-  });
 }

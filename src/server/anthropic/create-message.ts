@@ -1,4 +1,5 @@
-import { countPromptTokens, planChat } from '../../generation/chat-plan.js';
+import { planChat } from '../../generation/chat-plan.js';
+import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
@@ -10,7 +11,7 @@ import { findGenerator, type RouteContext } from '../openai/route-context.js';
 import type { CommonRequest } from '../openai/schemas/common.js';
 import { chatMaxTokens } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
-import type { Warn } from '../warnings.js';
+import { type Warn, warnOfAll } from '../warnings.js';
 import { MessageMaking } from './message-making.js';
 import { askedChat } from './message-prompt.js';
 import { inMessageWords } from './message-words.js';
@@ -47,7 +48,9 @@ export function countTokens(
 ): Promise<Response> {
   return inMessageWords(request, async () => {
     const model = findGenerator(context, request.model);
-    return Response.json({ input_tokens: await countPromptTokens(model, askedChat(request, warn)) });
+    const { promptTokens, warnings } = await toldPrompt(model, askedChat(request, warn));
+    warnOfAll(warnings, warn);
+    return Response.json({ input_tokens: promptTokens.length });
   });
 }
 
@@ -65,6 +68,7 @@ async function answerMessage(
     guide,
     ignoreEos: request.ignore_eos,
   });
+  warnOfAll(plan.warnings, exchange.warn);
   const room = Math.max(1, model.maxSeqLen - plan.promptTokens.length);
   const isCutByContext = request.max_tokens > room;
   const maxTokens = chatMaxTokens(model, Math.min(request.max_tokens, room), plan.promptTokens.length);

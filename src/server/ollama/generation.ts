@@ -12,6 +12,7 @@ import { type Exchange, respondWithStream } from '../openai/respond.js';
 import type { RouteContext } from '../openai/route-context.js';
 import { topLogProbs } from '../openai/text-request.js';
 import type { LiveRequest } from '../request-registry.js';
+import { warnOfAll } from '../warnings.js';
 import { type AnswerOptions, answerWithoutText, OllamaAnswer } from './answer.js';
 import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
@@ -68,6 +69,7 @@ export async function answerText(
     return inOtherWords(OLLAMA_FIELDS, () =>
       registry.accept(caller, requestId, async (live) => {
         const planned = { model, plan: await plan(model), timings, place, withContext };
+        warnOfAll(planned.plan.warnings, exchange.warn);
         return generateAnswer(context, request, planned, exchange, live);
       }),
     );

@@ -1,5 +1,6 @@
 import { planChat } from '../../generation/chat-plan.js';
 import type { LiveRequest } from '../request-registry.js';
+import { warnOfAll } from '../warnings.js';
 import { askedBudget } from './asked-budget.js';
 import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { checkFinalMessage, templateMessage } from './chat-messages.js';
@@ -65,6 +66,7 @@ async function answerChat(
     variables: templateVariablesOf(request, template ?? model.codec.templateSource),
     reasoningEffort: request.reasoning_effort,
   });
+  warnOfAll(whole.warnings, exchange.warn);
   const limit = request.max_completion_tokens ?? tokensAsked(request);
   const asMuch = limit ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
   const promptTokens = truncatedPrompt(whole.promptTokens, request, model, asMuch);

@@ -20,9 +20,11 @@ describe('pieces of a chat', () => {
     const plan = {
       createParser: () => new ReasoningParser('maybe', new HermesParser()),
       callIds: 'mistral',
+      warnings: ['w'],
     } as const;
     const all: ChatPiece[] = [];
     for await (const piece of chatPieces(inPieces(answer, size), plan)) all.push(piece);
+    expect(all.map(({ warnings }) => warnings)).toEqual([['w'], ...all.slice(1).map(() => undefined)]);
     const calls = new CollectedCalls();
     for (const { toolCalls = [] } of all) calls.add(toolCalls);
     expect(all.map(({ reasoning = '' }) => reasoning).join('')).toBe('Which place?');

@@ -2,13 +2,9 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import type { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
 import { specialBytes } from '../../../engine/guided/special-bytes.js';
-import {
-  type ChatAsk,
-  type ChatPlan,
-  countPromptTokens,
-  planChat,
-  stopParser,
-} from '../../../src/generation/chat-plan.js';
+import { type ChatAsk, type ChatPlan, planChat, stopParser } from '../../../src/generation/chat-plan.js';
+import { toldPrompt } from '../../../src/generation/prompt/chat-prompt.js';
+import { reasoningStart, reasoningStyle } from '../../../src/generation/reasoning/reasoning-style.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
 import type { FunctionTool, ToolFormatName } from '../../../src/generation/tools/types.js';
 import { Random } from '../../../tools/soak/random.js';
@@ -91,7 +87,9 @@ function modelOf(template: string, specialTexts: readonly string[]): TextModel {
 describe('the parser for stop strings of a chat that is not taken apart', () => {
   const prompt = [...Buffer.from('<assistant>')];
   const read = (text: string, template: string, special: readonly string[] = [], before = prompt) => {
-    const parser = stopParser(modelOf(template, special), before)?.();
+    const { codec } = modelOf(template, special);
+    const reasoning = reasoningStart(reasoningStyle(template, 'auto'), codec, before);
+    const parser = stopParser(codec, reasoning)?.();
     return parser === undefined ? null : [...parser.push(text), ...parser.end()];
   };
   const parts = [
@@ -275,9 +273,8 @@ describe('a prompt that is only counted', () => {
         },
       };
       const model = { codec, maxInputLen, maxSeqLen: maxInputLen } as unknown as TextModel;
-      expect(await countPromptTokens(model, { messages: [{ role: 'user', content: 'a' }] } as ChatAsk)).toBe(
-        3,
-      );
+      const told = await toldPrompt(model, { messages: [{ role: 'user', content: 'a' }] } as ChatAsk);
+      expect(told.promptTokens).toHaveLength(3);
       expect(limit).toBe(most);
     },
   );

@@ -43,7 +43,8 @@ function render(messages: readonly ChatMessage[], options: ChatRenderOptions): s
     return `<${message.role}>${contentText(message)}${open ? '' : '</>'}`;
   });
   const tools = options.tools === undefined ? '' : `<tools>${JSON.stringify(options.tools)}</>`;
-  return tools + turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '');
+  const begun = options.begunReasoning === undefined ? '' : `<think>\n${options.begunReasoning}`;
+  return tools + turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '') + begun;
 }
 
 function contentText({ content }: ChatMessage): string {

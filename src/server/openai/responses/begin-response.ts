@@ -1,9 +1,11 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
-import { type ChatPlan, countPromptTokens, planChat } from '../../../generation/chat-plan.js';
+import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { keptEventsMemory } from '../../memory-estimates.js';
 import type { LiveRequest } from '../../request-registry.js';
 import type { RequestTerms } from '../../request-terms.js';
+import { type Warn, warnOfAll } from '../../warnings.js';
 import { askedBudget } from '../asked-budget.js';
 import { guideOfRequest } from '../guides.js';
 import { plannedRun } from '../planned-run.js';
@@ -30,6 +32,7 @@ export interface Asked {
   /** Its turn in a stored conversation; null: it belongs to none. */
   turn: ConversationTurn | null;
   store: OwnResponses;
+  warn: Warn;
 }
 
 /** Terms of a pass, which ends when the time of all passes is over. */
@@ -79,8 +82,8 @@ async function compactionOf({ model, request, conversation }: Asked): Promise<Co
   const compaction = threshold === null ? null : wholeCompaction(items, model);
   if (threshold === null || compaction === null) return null;
   const messages = chatOf(conversation, items);
-  const length = await countPromptTokens(model, { ...askOf(request, tools), messages });
-  return length >= threshold ? compaction : null;
+  const { promptTokens } = await toldPrompt(model, { ...askOf(request, tools), messages });
+  return promptTokens.length >= threshold ? compaction : null;
 }
 
 function summaryOf(asked: Asked, { items }: Compaction, { terms, live }: Pass): Promise<ResponsePass> {
@@ -99,6 +102,7 @@ async function answerPass(asked: Asked, items: readonly KeptItem[], pass: Pass):
   const { context, model, request } = asked;
   const { live, sinceMs } = pass;
   const plan = await planOf(asked, items);
+  warnOfAll(plan.warnings, asked.warn);
   const maxTokens = chatMaxTokens(model, request.max_output_tokens, plan.promptTokens.length);
   const logProbs = hasLogProbs(request) ? (request.top_logprobs ?? 0) : undefined;
   if (request.background && request.stream) {

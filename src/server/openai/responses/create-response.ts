@@ -1,6 +1,7 @@
-import { countPromptTokens } from '../../../generation/chat-plan.js';
+import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import { jsonAnswer } from '../../json-answer.js';
 import type { LiveRequest } from '../../request-registry.js';
+import { warnOfAll } from '../../warnings.js';
 import { ApiError } from '../errors.js';
 import type { Exchange } from '../respond.js';
 import { collect, respondWithStream } from '../respond.js';
@@ -31,7 +32,8 @@ export async function createResponse(
   const conversation = conversationOf(request, own, maxRetainedTokens(model));
   const turn =
     conversation.id === undefined ? null : own.conversations.beginTurn(conversation.id, conversation.input);
-  const asked: Asked = { context, model, request, conversation, turn, store: own.responses };
+  const { warn } = exchange;
+  const asked: Asked = { context, model, request, conversation, turn, store: own.responses, warn };
   const answer = request.background ? answerLater : answerNow;
   try {
     return await inResponseWords(conversation.tools, () =>
@@ -103,7 +105,9 @@ export function countInputTokens(
   const conversation = conversationOf(request, ownStore(context, terms.caller), maxRetainedTokens(model));
   return inResponseWords(conversation.tools, async () => {
     const messages = chatOf(conversation, conversation.items);
-    const input_tokens = await countPromptTokens(model, { ...askOf(request, conversation.tools), messages });
-    return Response.json({ object: 'response.input_tokens', input_tokens });
+    const ask = { ...askOf(request, conversation.tools), messages };
+    const { promptTokens, warnings } = await toldPrompt(model, ask);
+    warnOfAll(warnings, warn);
+    return Response.json({ object: 'response.input_tokens', input_tokens: promptTokens.length });
   });
 }

@@ -1,0 +1,99 @@
+import { field, says } from '../../../base/named-text.js';
+import { ChatTemplateError } from '../../../models/chat-template.js';
+import type { ChatAsk, ChatPlan } from '../chat-plan.js';
+import { InvalidRequestError } from '../errors.js';
+import type { ReasoningStart } from '../reasoning/reasoning-parser.js';
+import { reasoningStart, reasoningStyle, templateVariables } from '../reasoning/reasoning-style.js';
+import { MAX_UNITS_PER_TOKEN } from '../text-length.js';
+import type { TextModel } from '../text-model.js';
+import { type ToolStyle, toolStyle } from '../tools/detect-format.js';
+import { promptEnd } from './prefill.js';
+import { findPrompt } from './template-forms.js';
+
+/** A chat's prompt. */
+export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
+  style: ToolStyle;
+  reasoning: ReasoningStart | null;
+}
+
+/** What the prompt of a chat depends on beside the chat. */
+export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser'>;
+
+/** The template's source; null: there is none, undefined: it is not known. */
+export function sourceOf(model: Pick<TextModel, 'codec'>, { template }: ChatAsk): string | null | undefined {
+  return template ?? model.codec.templateSource;
+}
+
+/** UTF-16 units of a prompt that is only counted, where the model takes fewer: tokenizing more would keep others waiting for seconds. */
+const MAX_COUNTED_UNITS = 2 ** 18;
+
+/**
+ * The prompt of a chat that is counted or shown, not answered: the one that planChat plans. It may be longer than the
+ * model takes, but no longer as a text than a chat's prompt or MAX_COUNTED_UNITS. @throws as planChat.
+ */
+export function toldPrompt(model: TextModel, ask: ChatAsk): Promise<ChatPrompt> {
+  const { unitsPerToken = MAX_UNITS_PER_TOKEN } = model.codec;
+  return promptOf(model, ask, Math.max(model.maxInputLen, Math.ceil(MAX_COUNTED_UNITS / unitsPerToken)));
+}
+
+/**
+ * The prompt of a chat, for every caller that has messages. It names all tools, even where one must be called, so that
+ * prompts of one conversation begin alike.
+ * @param maxTokens see ChatRenderOptions; undefined: no limit. @throws as planChat.
+ */
+export async function promptOf(
+  model: PromptModel,
+  ask: ChatAsk,
+  maxTokens: number | undefined,
+): Promise<ChatPrompt> {
+  const source = sourceOf(model, ask);
+  const style = toolStyle(source ?? null, model.toolCallParser ?? 'auto');
+  const thinking = reasoningStyle(source ?? null, model.reasoningParser ?? 'auto');
+  const { messages, render, start } = promptEnd(ask, thinking);
+  const variables = variablesOf(source, ask, render.begunReasoning !== undefined);
+  const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
+  const { usesTemplate } = style;
+  const { addSpecialTokens, template } = ask;
+  const options = { maxTokens, ...render, addSpecialTokens, template, variables };
+  const found = await inTemplatesName(
+    ask,
+    findPrompt({ messages, tools, usesTemplate }, ({ messages: given, tools: told }) =>
+      model.codec.encodeChat(given, { ...options, ...(told && { tools: told }) }),
+    ),
+  );
+  const { promptTokens, warnings } = found;
+  return {
+    promptTokens,
+    warnings,
+    style: found.usesTemplate === usesTemplate ? style : { format: 'hermes', usesTemplate: false },
+    reasoning: start === undefined ? reasoningStart(thinking, model.codec, promptTokens) : start,
+  };
+}
+
+/** @param isBegun true where reasoning has begun: the answer goes on with it. */
+function variablesOf(
+  source: string | null | undefined,
+  { reasoningEffort: effort, thinks, variables }: ChatAsk,
+  isBegun: boolean,
+): Record<string, unknown> {
+  const wishes = isBegun
+    ? { effort: effort === 'none' ? undefined : effort, thinks: true, variables }
+    : { effort, thinks, variables };
+  return templateVariables(source, wishes, (param, reason) => {
+    throw new InvalidRequestError(
+      says`${field(param)} is refused: ${reason}.`,
+      param,
+      'unsupported_parameter',
+    );
+  });
+}
+
+/** Errors of a template that the request brought are errors of that field. */
+async function inTemplatesName<T>({ template }: ChatAsk, made: Promise<T>): Promise<T> {
+  try {
+    return await made;
+  } catch (error) {
+    if (template === undefined || !(error instanceof ChatTemplateError)) throw error;
+    throw new InvalidRequestError(error.text, 'chat_template');
+  }
+}

@@ -1,0 +1,52 @@
+import type { ChatMessage } from '../../../models/chat-template.js';
+import { messageText } from '../messages.js';
+import { type ReasoningStart, THINK_BEGIN, THINK_END } from '../reasoning/reasoning-parser.js';
+import type { ReasoningParserName } from '../reasoning/reasoning-style.js';
+import type { ChatRenderOptions } from '../text-model.js';
+
+/** A conversation, and how its prompt ends. */
+export interface PromptEnd {
+  messages: readonly ChatMessage[];
+  render: Pick<ChatRenderOptions, 'addGenerationPrompt' | 'continueFinalMessage' | 'begunReasoning'>;
+  /** How the answer goes on; null: without reasoning, undefined: the prompt's end tells. */
+  start: ReasoningStart | null | undefined;
+}
+
+type EndOptions = Pick<ChatRenderOptions, 'addGenerationPrompt' | 'continueFinalMessage'>;
+
+/**
+ * Reads how far the last message has come, where the answer is to continue it:
+ *
+ *   reasoning_content "Hm"                  the answer goes on within the reasoning
+ *   content "<think>Hm"                     the same
+ *   reasoning_content "Hm.", content "Ye"   it goes on with the content
+ */
+export function promptEnd(
+  { messages, addGenerationPrompt, continueFinalMessage }: { messages: readonly ChatMessage[] } & EndOptions,
+  style: ReasoningParserName,
+): PromptEnd {
+  const asGiven = { messages, render: { addGenerationPrompt, continueFinalMessage } };
+  const last = messages.at(-1);
+  if (!continueFinalMessage || last === undefined || style === 'none')
+    return { ...asGiven, start: undefined };
+  const open = openReasoning(last);
+  if (open === null) return { ...asGiven, start: null };
+  const begunReasoning = open.text.trimStart();
+  const start = begunReasoning === '' ? 'open' : 'inside';
+  // Templates end reasoning with each message that they write, or leave it out.
+  const render = { addGenerationPrompt: true, continueFinalMessage: false, begunReasoning };
+  return open.isWhole ? { messages: messages.slice(0, -1), render, start } : { ...asGiven, start };
+}
+
+/** The reasoning within which a message ends, and whether it is all of the message; null: it has ended, or there is none. */
+function openReasoning(message: ChatMessage): { text: string; isWhole: boolean } | null {
+  const content = messageText(message);
+  const { reasoning_content: reasoning } = message;
+  if (content.trim() === '') {
+    const hasText = typeof reasoning === 'string' && reasoning.trim() !== '';
+    return hasText ? { text: reasoning, isWhole: true } : null;
+  }
+  const begin = content.lastIndexOf(THINK_BEGIN);
+  if (begin < 0 || content.includes(THINK_END, begin)) return null;
+  return { text: content.slice(begin + THINK_BEGIN.length), isWhole: content.slice(0, begin).trim() === '' };
+}

@@ -1,0 +1,32 @@
+import { ChatTemplate } from '../../../models/chat-template.js';
+import type { TextSegment } from '../../../models/tokenizer/tokenizer.js';
+import { THINK_BEGIN, THINK_END } from '../../../src/generation/reasoning/reasoning-parser.js';
+import type { PromptTokens, TextCodec } from '../../../src/generation/text-model.js';
+import { bytesOf, templatedCodec } from './toy-codec.js';
+
+/** The toy's tokenizer with a chat template that is rendered: one token per byte, `<bos>` and `<eos>` as they are written. */
+export function renderedCodec(source: string): TextCodec & { renders: () => number } {
+  const template = new ChatTemplate(source, { bosToken: '<bos>', eosToken: '<eos>', controlTokenTexts: [] });
+  let count = 0;
+  return {
+    ...templatedCodec(source),
+    renders: () => count,
+    encodeChat: (messages, options) => {
+      count++;
+      const { begunReasoning: text, addGenerationPrompt = true, continueFinalMessage = false } = options;
+      const { segments } = template.render(messages, {
+        addGenerationPrompt,
+        continueFinalMessage,
+        ...(text !== undefined && { begunReasoning: { begin: THINK_BEGIN, end: THINK_END, text } }),
+        ...(options.tools && { tools: options.tools }),
+        templateKwargs: { ...options.variables },
+      });
+      return bytesOf(segments.map((segment: TextSegment) => segment.text).join(''));
+    },
+  };
+}
+
+/** The text of a prompt of this tokenizer. */
+export function promptText(tokens: PromptTokens): string {
+  return new TextDecoder().decode(Uint8Array.from(tokens));
+}
