@@ -64,7 +64,13 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
         ? await infilled(model, asked, prompt, suffix)
         : await encoded(model, text);
     const promptTokens = await behind(context, tokens, model);
-    const whole = { warnings: [], shownTokens: [], reasoning: null, callIds: 'openai', createParser: null } as const;
+    const whole = {
+      warnings: [],
+      shownTokens: [],
+      reasoning: null,
+      callIds: 'openai',
+      createParser: null,
+    } as const;
     return { ...whole, promptTokens, guide };
   }
   const messages: ChatMessage[] = [{ role: 'user', content: prompt }];

@@ -6,6 +6,7 @@ import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../../dist/mode
 import { checkGuideHere } from '../../../dist/src/generation/guide-checks.js';
 import { guideOf } from '../../../dist/src/generation/guided.js';
 import { ModelCodec } from '../../../dist/src/generation/model-codec.js';
+import { promptOf } from '../../../dist/src/generation/prompt/chat-prompt.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const directory = tinyModelPath('gqa');
@@ -159,9 +160,22 @@ describe("a template of a request's own", () => {
     ["{{ raise_exception('no') }}", /^The chat template refused the messages: no/],
     ['{{ ', /^The chat template cannot be parsed: /],
   ])('that fails is named as the field at fault: %s', async (template, message) => {
-    const asked = codec.encodeChat(conversation(1), { template });
+    const asked = promptOf({ codec }, { messages: conversation(1), template }, undefined);
     await expect(asked).rejects.toMatchObject({ name: 'InvalidRequestError', param: 'chat_template' });
     await expect(asked).rejects.toThrow(message);
+  });
+
+  it('that refuses a conversation gets it in another form, however long it is', async () => {
+    const template =
+      "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('none') }}{% endif %}{{ m.content }}{% endfor %}";
+    for (const turns of [1, 2000]) {
+      const messages = [{ role: 'system', content: 'be' }, ...conversation(turns)];
+      const asked = { addGenerationPrompt: false };
+      const { promptTokens } = await promptOf({ codec }, { ...asked, messages, template }, undefined);
+      const [first, ...rest] = conversation(turns);
+      const joined = [{ ...first, content: `be\n\n${first!.content}` }, ...rest];
+      expect(promptTokens).toEqual(await codec.encodeChat(joined as typeof messages, { ...asked, template }));
+    }
   });
 });
 
