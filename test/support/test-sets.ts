@@ -71,6 +71,6 @@ export const LONG = [
   'test/src/server/hostile-tokenizer.test.ts',
   'test/src/server/kserve/fuzz.test.ts',
   'test/tools/{build-addon,dist-folder,guided-soak,native-packages,soak}.test.ts',
-  'test/tools/tests/second-runs.test.ts',
+  'test/tools/{mutate/mutate-command,tests/second-runs}.test.ts',
   'test/{examples,package,package-types,readme}.test.ts',
 ];

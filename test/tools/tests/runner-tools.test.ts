@@ -1,8 +1,11 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stageOf, stageTable } from '../../../.ci/stage-table.mjs';
+import { propertyTestsIn, seedOf } from '../../../tools/tests/property-tests.js';
 import type { FileResult, TestReport, TestRun } from '../../../tools/tests/report.js';
 import { ofLastRun, slowestFiles, slowestTests } from '../../../tools/tests/slowest.js';
 import { failuresOf, isPassed } from '../../../tools/tests/stress-result.js';
+import { repository } from '../../support/documents.js';
 
 const report = (startTime: number, ...testResults: FileResult[]): TestReport => ({
   startTime,
@@ -108,5 +111,18 @@ describe('runs of one file under stress', () => {
         error: 'The test run "a.test.ts" left no report (exit code 137).',
       },
     ]);
+  });
+});
+
+describe('property tests', () => {
+  it('have a seed for each day', () => {
+    expect(seedOf(new Date('2026-01-31T23:59:59Z'))).toBe(20260131);
+    expect(seedOf(new Date('2026-02-01T00:00:00Z'))).toBe(20260201);
+  });
+
+  it('are found among all tests', () => {
+    const found = propertyTestsIn(join(repository, 'test/base'));
+    expect(found).toContain(join(repository, 'test/base/cut-text.test.ts'));
+    expect(found).not.toContain(join(repository, 'test/base/columns.test.ts'));
   });
 });
