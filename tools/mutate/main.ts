@@ -74,11 +74,12 @@ async function runMutants(mutants: readonly Mutant[], tests: readonly string[]):
     const { outcome, took } = await runner.run(unlimited);
     if (outcome !== 'survived') throw new Error('The tests fail without any mutant.');
     const quickFirst = tests.toSorted((a, b) => took.get(a)! - took.get(b)!);
+    const sources = new Map(mutants.map(({ path }) => [path, readFileSync(path, 'utf8')]));
     const results: Result[] = [];
     for (const mutant of mutants) {
       const chosen = testsOf(mutant.path, quickFirst, graph);
       const limits = new Map(chosen.map((test) => [test, limitOf(took.get(test)!)]));
-      const text = mutated(readFileSync(mutant.path, 'utf8'), mutant);
+      const text = mutated(sources.get(mutant.path)!, mutant);
       const run = chosen.length === 0 ? null : await runner.run(limits, { path: resolve(mutant.path), text });
       const result = { mutant, outcome: run?.outcome ?? 'untested' } as const;
       results.push(result);
