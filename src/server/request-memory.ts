@@ -46,6 +46,13 @@ export class RequestMemory {
     if (!this.#hold.resize(all)) throw memoryFull();
   }
 
+  /** Holds further bytes for what the request takes from what is stored. @throws ApiError 429, 413. */
+  addTaken(bytes: number): void {
+    const all = this.#hold.bytes + bytes;
+    if (all > this.#limit) throw this.#neverFits(413, 'request', all, 'request_too_large');
+    if (!this.#hold.resize(all)) throw memoryFull();
+  }
+
   /** Holds further bytes until `letGo`. @returns what is wrong where there is no room; null: they are held */
   keep(bytes: number): string | null {
     const all = this.#hold.bytes + bytes;

@@ -8,21 +8,27 @@ export interface PageQuery {
   after?: string | undefined;
 }
 
-/**
- * A page of a list, as OpenAI's clients turn them. @param owner what has the list, for errors @throws ApiError 404 where `after` is none
- * of the list.
- */
+/** A page of a list, as OpenAI's clients turn them. @throws ApiError 404 where `after` is none of the list. */
 export function pageOf<Item extends { id: string }>(
   items: readonly Item[],
-  { limit, after }: PageQuery,
+  query: PageQuery,
   itemJson: (item: Item) => object,
-  owner = 'the list',
 ): JsonObject {
+  const { data, hasMore } = pageItems(items, query, 'the list');
+  return listJson(data, hasMore, itemJson);
+}
+
+/** The items of a page. @param owner what has the list, for errors. @throws ApiError 404 where `after` is none of the list. */
+export function pageItems<Item extends { id: string }>(
+  items: readonly Item[],
+  { limit, after }: PageQuery,
+  owner: string,
+): { data: Item[]; hasMore: boolean } {
   const start = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
   if (start === 0 && after !== undefined) {
     throw new ApiError(404, `'after' is '${after}', but ${owner} has no such item.`, { param: 'after' });
   }
-  return listJson(items.slice(start, start + limit), start + limit < items.length, itemJson);
+  return { data: items.slice(start, start + limit), hasMore: start + limit < items.length };
 }
 
 export function listJson<Item extends { id: string }>(

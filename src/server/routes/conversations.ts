@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { jsonAnswer } from '../json-answer.js';
-import { itemListJson, itemPage } from '../openai/responses/item-list.js';
+import { conversationItemList, itemListJson } from '../openai/responses/item-list.js';
 import { itemJson } from '../openai/responses/response-json.js';
 import { ownStore } from '../openai/responses/responses-context.js';
 import { storedItems } from '../openai/responses/stored-items.js';
@@ -36,9 +36,9 @@ export const createConversationRoute = defineRoute({
   examples: { 'With a message': { items: [{ type: 'message', role: 'user', content: 'Hello!' }] } },
   responses: async () => (await answers()).conversationResponses(),
   handle: ({ body, exchange }, context) => {
-    const { responses, conversations } = ownStore(context, exchange.terms.caller);
-    const items = storedItems(body.items ?? [], responses);
-    return Response.json(conversations.create(body.metadata ?? {}, items).toJson());
+    const store = ownStore(context, exchange.terms);
+    const items = storedItems(body.items ?? [], store);
+    return Response.json(store.conversations.create(body.metadata ?? {}, items).toJson());
   },
 });
 
@@ -50,7 +50,7 @@ export const conversationRoute = defineRoute({
   params,
   responses: async () => (await answers()).conversationResponses(),
   handle: ({ params: { id }, exchange }, context) =>
-    Response.json(ownStore(context, exchange.terms.caller).conversations.get(id).toJson()),
+    Response.json(ownStore(context, exchange.terms).conversations.get(id).toJson()),
 });
 
 export const updateConversationRoute = defineRoute({
@@ -63,7 +63,7 @@ export const updateConversationRoute = defineRoute({
   examples: { Metadata: { metadata: { topic: 'geese' } } },
   responses: async () => (await answers()).conversationResponses(),
   handle: ({ params: { id }, body, exchange }, context) => {
-    const { conversations } = ownStore(context, exchange.terms.caller);
+    const { conversations } = ownStore(context, exchange.terms);
     return Response.json(conversations.update(id, body.metadata ?? {}).toJson());
   },
 });
@@ -77,7 +77,7 @@ export const deleteConversationRoute = defineRoute({
   params,
   responses: async () => (await answers()).deletedConversationResponses(),
   handle: ({ params: { id }, exchange }, context) => {
-    ownStore(context, exchange.terms.caller).conversations.delete(id);
+    ownStore(context, exchange.terms).conversations.delete(id);
     return Response.json({ id, object: 'conversation.deleted', deleted: true });
   },
 });
@@ -90,10 +90,8 @@ export const conversationItemsRoute = defineRoute({
   params,
   query: z.strictObject({ ...listFields, ...include }),
   responses: itemLists,
-  handle: ({ params: { id }, query, exchange }, context) => {
-    const { items } = ownStore(context, exchange.terms.caller).conversations.get(id);
-    return jsonAnswer(itemPage(items, `the conversation '${id}'`, query));
-  },
+  handle: ({ params: { id }, query, exchange }, context) =>
+    jsonAnswer(conversationItemList(ownStore(context, exchange.terms), id, query)),
 });
 
 export const createItemsRoute = defineRoute({
@@ -108,8 +106,8 @@ export const createItemsRoute = defineRoute({
   examples: { 'A message': { items: [{ type: 'message', role: 'user', content: 'Hello!' }] } },
   responses: itemLists,
   handle: ({ params: { id }, body, exchange }, context) => {
-    const { responses, conversations } = ownStore(context, exchange.terms.caller);
-    return jsonAnswer(itemListJson(conversations.add(id, storedItems(body.items, responses)), false));
+    const store = ownStore(context, exchange.terms);
+    return jsonAnswer(itemListJson(store.conversations.add(id, storedItems(body.items, store)), false));
   },
 });
 
@@ -121,8 +119,12 @@ export const conversationItemRoute = defineRoute({
   params: itemParams,
   query: z.strictObject(include),
   responses: async () => (await answers()).conversationItemResponses(),
-  handle: ({ params: { id, item }, exchange }, context) =>
-    jsonAnswer(itemJson(ownStore(context, exchange.terms.caller).conversations.item(id, item))),
+  handle: ({ params: { id, item }, exchange }, context) => {
+    const store = ownStore(context, exchange.terms);
+    const found = store.conversations.item(id, item);
+    store.show([found]);
+    return jsonAnswer(itemJson(found));
+  },
 });
 
 export const deleteItemRoute = defineRoute({
@@ -133,5 +135,5 @@ export const deleteItemRoute = defineRoute({
   params: itemParams,
   responses: async () => (await answers()).conversationResponses(),
   handle: ({ params: { id, item }, exchange }, context) =>
-    Response.json(ownStore(context, exchange.terms.caller).conversations.removeItem(id, item).toJson()),
+    Response.json(ownStore(context, exchange.terms).conversations.removeItem(id, item).toJson()),
 });

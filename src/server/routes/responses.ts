@@ -6,6 +6,7 @@ import { countInputTokens, createResponse } from '../openai/responses/create-res
 import { eventsAnswer } from '../openai/responses/event-log.js';
 import { inputItemList } from '../openai/responses/item-list.js';
 import { responseJson } from '../openai/responses/response-json.js';
+import { ownStore } from '../openai/responses/responses-context.js';
 import { about, ignored, MAX_INT } from '../openai/schemas/fields.js';
 import {
   compactRequestSchema,
@@ -114,11 +115,13 @@ export const responseRoute = defineRoute({
   }),
   responses: async () => (await answers()).storedResponses(),
   handle: ({ params: { id }, query, exchange }, context) => {
-    const responses = context.responses.of(exchange.terms.caller);
+    const store = ownStore(context, exchange.terms);
     if (query.stream === 'true') {
-      return eventsAnswer(responses.events(id), query.starting_after ?? -1, context.eventStream, exchange);
+      return eventsAnswer(store.events(id), query.starting_after ?? -1, context.eventStream, exchange);
     }
+    const { responses } = store;
     const response = responses.activeResponse(id)?.snapshot() ?? responses.get(id).response;
+    store.showResponse(response);
     return jsonAnswer(responseJson(response));
   },
 });
@@ -146,8 +149,8 @@ export const inputItemsRoute = defineRoute({
   params,
   query: z.strictObject({ ...listFields, include: ignored(), 'include[]': ignored() }),
   responses: async () => (await answers()).itemListResponses(),
-  handle: ({ params: { id }, query, exchange }, { responses }) =>
-    jsonAnswer(inputItemList(responses.of(exchange.terms.caller), id, query)),
+  handle: ({ params: { id }, query, exchange }, context) =>
+    jsonAnswer(inputItemList(ownStore(context, exchange.terms), id, query)),
 });
 
 export const cancelResponseRoute = defineRoute({
@@ -160,10 +163,14 @@ export const cancelResponseRoute = defineRoute({
   params,
   responses: async () => (await answers()).cancelledResponses(),
   handle: async ({ params: { id }, exchange }, context) => {
-    const responses = context.responses.of(exchange.terms.caller);
-    const active = responses.activeResponse(id);
-    if (active !== null) return jsonAnswer(responseJson(await active.cancel()));
-    const { status } = responses.get(id).response;
+    const store = ownStore(context, exchange.terms);
+    const active = store.responses.activeResponse(id);
+    if (active !== null) {
+      const response = await active.cancel();
+      store.showResponse(response);
+      return jsonAnswer(responseJson(response));
+    }
+    const { status } = store.responses.get(id).response;
     throw new ApiError(400, `The response '${id}' cannot be cancelled: its status is '${status}'.`, {
       code: 'response_not_active',
     });

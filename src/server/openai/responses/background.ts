@@ -6,7 +6,7 @@ import type { ResponseMaking } from './response-making.js';
 export interface BackgroundRun {
   run: AnswerRun;
   making: ResponseMaking;
-  /** Account of its own, since the one of the request is closed with its answer. */
+  /** Account of its own, since the one of the request is closed with its answer. It is closed when the response is made, and its events read. */
   memory: RequestMemory;
   logError: (error: unknown) => void;
 }
@@ -29,6 +29,8 @@ export async function makeInBackground({ run, making, memory, logError }: Backgr
   } finally {
     events?.end();
     making.keep();
-    memory.release();
+    const release = () => memory.release();
+    if (events === null) release();
+    else events.whenUnread(release);
   }
 }

@@ -29,7 +29,7 @@ export function compactResponse(
   warnOfOthers(request.tools, exchange.warn);
   const model = findGenerator(context, request.model);
   const maxRetained = maxRetainedTokens(model);
-  const conversation = conversationOf(request, ownStore(context, caller), maxRetained);
+  const conversation = conversationOf(request, ownStore(context, exchange.terms), maxRetained);
   const { items, stateOf } = summaryOnly(conversation.items);
   if (items.length === 0) {
     const message = "There is nothing to compact: 'input' or 'previous_response_id' is needed.";

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { ApiError } from '../errors.js';
+import { MAX_ITEMS } from '../schemas/response-items.js';
 import type { KeptItem } from './response-store.js';
 import { withNewId } from './stored-items.js';
-import { itemBytes, valueBytes } from './stored-size.js';
-
-/** Most items of a conversation: as many as a request may have. */
-export const MAX_CONVERSATION_ITEMS = 4096;
+import { itemsBytes, valueBytes } from './stored-size.js';
 
 /** Bytes of a conversation without metadata and items. */
 const EMPTY_BYTES = 1024;
@@ -47,7 +45,7 @@ export class StoredConversation {
       return one;
     });
     this.items = [...this.items, ...added];
-    this.#itemBytes += sumOf(added);
+    this.#itemBytes += itemsBytes(added);
   }
 
   /** Removes an item. Returns false where there is none. */
@@ -55,7 +53,7 @@ export class StoredConversation {
     const found = this.items.find((item) => item.id === id);
     if (found === undefined) return false;
     this.items = this.items.filter((item) => item !== found);
-    this.#itemBytes -= itemBytes(found);
+    this.#itemBytes -= itemsBytes([found]);
     return true;
   }
 }
@@ -170,11 +168,11 @@ export class OwnConversations {
 
   #checkRoom(conversation: StoredConversation, items: readonly KeptItem[], param: string): void {
     const count = conversation.items.length + items.length;
-    const bytes = conversation.bytes + sumOf(items);
-    if (count <= MAX_CONVERSATION_ITEMS && bytes <= this.#maxBytes) return;
+    const bytes = conversation.bytes + itemsBytes(items);
+    if (count <= MAX_ITEMS && bytes <= this.#maxBytes) return;
     const found =
-      count > MAX_CONVERSATION_ITEMS
-        ? `${count} items, at most ${MAX_CONVERSATION_ITEMS} are kept`
+      count > MAX_ITEMS
+        ? `${count} items, at most ${MAX_ITEMS} are kept`
         : `${bytes} bytes, at most ${this.#maxBytes} are kept`;
     throw new ApiError(400, `With these items the conversation would have ${found}.`, {
       param,
@@ -192,8 +190,4 @@ function checkFree({ isBusy }: StoredConversation, param: string | null): void {
 
 function noItem(id: string, itemId: string): ApiError {
   return new ApiError(404, `The conversation '${id}' has no item '${itemId}'.`, { code: 'item_not_found' });
-}
-
-function sumOf(items: readonly KeptItem[]): number {
-  return items.reduce((sum, item) => sum + itemBytes(item), 0);
 }

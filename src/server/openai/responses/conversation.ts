@@ -1,13 +1,13 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { ApiError } from '../errors.js';
 import type { ResponseRequest } from '../schemas/responses.js';
-import { openedState } from './compaction-state.js';
-import type { OwnConversations } from './conversation-store.js';
 import { messagesOf } from './item-messages.js';
+import type { OwnStore } from './own-store.js';
 import { conversationId } from './response-object.js';
-import type { KeptItem, OwnResponses, StoredItem, StoredResponse } from './response-store.js';
+import type { KeptItem, StoredItem, StoredResponse } from './response-store.js';
 import { retainedItems } from './retained-items.js';
 import { storedInput } from './stored-items.js';
+import { itemSize, lastWhole, turnOf } from './stored-size.js';
 import { ToolSet, type ToolSource } from './tool-set.js';
 
 /** Conversation that a response answers. */
@@ -35,12 +35,6 @@ type AskedConversation = {
     | undefined;
 };
 
-/** Where responses and conversations of the caller are. */
-export interface OwnStore {
-  responses: OwnResponses;
-  conversations: OwnConversations;
-}
-
 /**
  * The conversation that a request continues, followed by its own items.
  * @param maxRetained most tokens of messages that stay where the server keeps a compacted conversation. @throws ApiError.
@@ -59,23 +53,24 @@ export function conversationOf(
       code: 'mutually_exclusive_parameters',
     });
   }
-  const previous = previousId === undefined ? null : store.responses.get(previousId, 'previous_response_id');
+  const previous = previousId === undefined ? null : store.previous(previousId);
   const id = conversation === undefined ? undefined : conversationId(conversation);
-  const before = id === undefined ? undefined : store.conversations.get(id, 'conversation').items;
-  const input = storedInput(request.input, store.responses);
+  const stored = id === undefined ? null : store.conversation(id);
+  const input = storedInput(request.input, store);
   const trigger = input.findIndex(({ type }) => type === 'compaction_trigger');
   if (trigger >= 0 && trigger < input.length - 1) {
     const param = `input[${trigger}]`;
     throw new ApiError(400, `'${param}' is a compaction_trigger, which has to be the last item.`, { param });
   }
-  const items = withoutReplaced([...currentItems(before ?? historyOf(previous), maxRetained), ...input]);
+  const { told } = stored ?? previous ?? { told: [] };
+  const items = withoutReplaced([...currentItems(told, maxRetained), ...input]);
   return {
     instructions,
     items,
     input,
-    previous,
+    previous: previous?.response ?? null,
     id,
-    before,
+    before: stored?.items,
     isToCompact: trigger >= 0,
     tools: new ToolSet({ place: 'tools', tools }, loadedTools(items, input)),
   };
@@ -92,9 +87,7 @@ export function chatOf({ instructions }: Conversation, items: readonly KeptItem[
 export function historyOf(last: StoredResponse | null): KeptItem[] {
   const turns: StoredResponse[] = [];
   for (let link = last; link !== null; link = link.previous) turns.push(link);
-  return turns
-    .reverse()
-    .flatMap(({ before = [], input, response }) => [...before, ...input, ...response.output]);
+  return turns.reverse().flatMap(turnOf);
 }
 
 /**
@@ -103,18 +96,13 @@ export function historyOf(last: StoredResponse | null): KeptItem[] {
  */
 function currentItems(items: readonly KeptItem[], maxRetained: number): readonly KeptItem[] {
   const last = items.findLastIndex(({ type }) => type === 'compaction');
-  if (last < 0 || isWhole(items[last]!)) return items;
+  if (last < 0 || itemSize(items[last]!).compaction === 'whole') return items;
   return [...retainedItems(items.slice(0, last), maxRetained), ...items.slice(last)];
 }
 
 /** Items without those before the last compaction that stands for all of them. */
 function withoutReplaced(items: readonly KeptItem[]): readonly KeptItem[] {
-  const last = items.findLastIndex(isWhole);
-  return last < 0 ? items : items.slice(last);
-}
-
-function isWhole(item: KeptItem): boolean {
-  return item.type === 'compaction' && openedState(item.encrypted_content)?.before !== null;
+  return items.slice(Math.max(0, lastWhole(items)));
 }
 
 /** Tools that items have brought. */

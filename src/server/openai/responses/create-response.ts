@@ -27,7 +27,7 @@ export async function createResponse(
   checkTogether(request);
   const model = findGenerator(context, request.model);
   const { registry, caller, requestId } = exchange.terms;
-  const own = ownStore(context, caller);
+  const own = ownStore(context, exchange.terms);
   warnOfOthers(request.tools, exchange.warn);
   const conversation = conversationOf(request, own, maxRetainedTokens(model));
   const turn =
@@ -102,7 +102,7 @@ export function countInputTokens(
 ): Promise<Response> {
   warnOfOthers(request.tools, warn);
   const model = findGenerator(context, request.model);
-  const conversation = conversationOf(request, ownStore(context, terms.caller), maxRetainedTokens(model));
+  const conversation = conversationOf(request, ownStore(context, terms), maxRetainedTokens(model));
   return inResponseWords(conversation.tools, async () => {
     const messages = chatOf(conversation, conversation.items);
     const ask = { ...askOf(request, conversation.tools), messages };

@@ -6,6 +6,7 @@ export class EventLog {
   readonly #frames: string[];
   readonly #readers = new Set<() => void>();
   #hasEnded: boolean;
+  #onUnread: (() => void) | null = null;
 
   /** @param frames events of a response that has ended; absent: none have come yet */
   constructor(frames?: readonly string[]) {
@@ -36,7 +37,23 @@ export class EventLog {
   /** Calls a reader whenever there is more, or the end. Returns the function that ends this. */
   follow(reader: () => void): () => void {
     this.#readers.add(reader);
-    return () => this.#readers.delete(reader);
+    return () => {
+      this.#readers.delete(reader);
+      this.#checkUnread();
+    };
+  }
+
+  /** Calls `then` once, when the log has ended and nobody reads it: a slow reader keeps it alive. */
+  whenUnread(then: () => void): void {
+    this.#onUnread = then;
+    this.#checkUnread();
+  }
+
+  #checkUnread(): void {
+    if (!this.#hasEnded || this.#readers.size > 0) return;
+    const then = this.#onUnread;
+    this.#onUnread = null;
+    then?.();
   }
 
   #tell(): void {

@@ -1,26 +1,36 @@
 import type { JsonObject } from '../../json-parts.js';
-import { listJson, type PageQuery, pageOf } from '../page.js';
+import { listJson, type PageQuery, pageItems } from '../page.js';
 import { historyOf } from './conversation.js';
+import type { OwnStore } from './own-store.js';
 import { itemJson } from './response-json.js';
-import type { KeptItem, OwnResponses } from './response-store.js';
+import type { KeptItem } from './response-store.js';
 
 export interface ListOptions extends PageQuery {
   order: 'asc' | 'desc';
 }
 
-/** A page of a response's input items, with those of the conversation before it. @throws ApiError 404. */
-export function inputItemList(store: OwnResponses, id: string, options: ListOptions): JsonObject {
-  const { input, previous, before = [] } = store.activeResponse(id) ?? store.get(id);
-  return itemPage([...historyOf(previous), ...before, ...input], `the response '${id}'`, options);
+/** A page of a response's input items, with those of the conversation before it. @throws ApiError 404, 413, 429. */
+export function inputItemList(store: OwnStore, id: string, options: ListOptions): JsonObject {
+  const { responses } = store;
+  const { input, previous, before = [] } = responses.activeResponse(id) ?? responses.get(id);
+  return itemPage(store, [...historyOf(previous), ...before, ...input], `the response '${id}'`, options);
 }
 
-/** A page of items. @param owner what has them, for errors. @throws ApiError 404. */
-export function itemPage(
+/** A page of the items of a conversation. @throws ApiError 404, 413, 429. */
+export function conversationItemList(store: OwnStore, id: string, options: ListOptions): JsonObject {
+  return itemPage(store, store.conversations.get(id).items, `the conversation '${id}'`, options);
+}
+
+/** @param owner what has the items, for errors */
+function itemPage(
+  store: OwnStore,
   all: readonly KeptItem[],
   owner: string,
   { order, ...page }: ListOptions,
 ): JsonObject {
-  return pageOf(order === 'desc' ? all.toReversed() : all, page, itemJson, owner);
+  const { data, hasMore } = pageItems(order === 'desc' ? all.toReversed() : all, page, owner);
+  store.show(data);
+  return itemListJson(data, hasMore);
 }
 
 export function itemListJson(data: readonly KeptItem[], hasMore: boolean): JsonObject {

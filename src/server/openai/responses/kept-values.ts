@@ -7,6 +7,13 @@ export interface KeptLimits {
   maxBytes: number;
 }
 
+/** Follows which values are kept. */
+export interface KeptFollower<Value> {
+  /** A value is kept now, or was changed. */
+  kept(owner: string, value: Value): void;
+  gone(owner: string, value: Value): void;
+}
+
 interface Entry<Value> {
   value: Value;
   bytes: number;
@@ -29,12 +36,14 @@ export class KeptValues<Value> {
   readonly #entries = new Map<string, Entry<Value>>();
   readonly #holdings = new Map<string, Holding>();
   readonly #hold: MemoryHold | null;
+  readonly #follower: KeptFollower<Value>;
   #bytes = 0;
 
   /** @param hold memory account of the values; values are dropped where it has no room. */
-  constructor(limits: KeptLimits, hold: MemoryHold | null) {
+  constructor(limits: KeptLimits, hold: MemoryHold | null, follower: KeptFollower<Value>) {
     this.#limits = limits;
     this.#hold = hold;
+    this.#follower = follower;
   }
 
   get size(): number {
@@ -47,10 +56,13 @@ export class KeptValues<Value> {
 
   /** Keeps a value in place of the one that had its id, unless it alone exceeds the limits. */
   put(owner: string, id: string, value: Value, bytes: number): void {
-    this.forget(owner, id);
-    if (bytes > this.#limits.maxBytes) return;
+    const before = this.#take(owner, id);
+    const isTooLarge = bytes > this.#limits.maxBytes;
+    if (before !== null && (isTooLarge || before !== value)) this.#follower.gone(owner, before);
+    if (isTooLarge) return;
     this.#entries.set(id, { value, bytes, owner });
     this.#count(owner, 1, bytes);
+    this.#follower.kept(owner, value);
     while (this.#entries.size > this.#limits.maxValues) this.#forgetOldestOf(this.#greatest('values'));
     while (this.#isTooMuch()) this.#forgetOldestOf(this.#greatest('bytes'));
   }
@@ -66,16 +78,19 @@ export class KeptValues<Value> {
 
   /** Removes a value. Returns false where there is none of this owner. */
   forget(owner: string, id: string): boolean {
-    const entry = this.#entries.get(id);
-    if (entry?.owner !== owner) return false;
-    this.#entries.delete(id);
-    this.#count(owner, -1, -entry.bytes);
+    const value = this.#take(owner, id);
+    if (value === null) return false;
+    this.#follower.gone(owner, value);
     return true;
   }
 
-  /** All values of an owner; reading them is no use of them. */
-  *valuesOf(owner: string): Generator<Value, void, undefined> {
-    for (const entry of this.#entries.values()) if (entry.owner === owner) yield entry.value;
+  /** Takes a value out of the entries; null: there is none of this owner. */
+  #take(owner: string, id: string): Value | null {
+    const entry = this.#entries.get(id);
+    if (entry?.owner !== owner) return null;
+    this.#entries.delete(id);
+    this.#count(owner, -1, -entry.bytes);
+    return entry.value;
   }
 
   #isTooMuch(): boolean {

@@ -3,7 +3,8 @@ import type { MemoryHold } from '../../held-memory.js';
 import { ApiError } from '../errors.js';
 import type { InputItem } from '../schemas/response-items.js';
 import { OwnConversations, StoredConversation } from './conversation-store.js';
-import { EventLog } from './event-log.js';
+import type { EventLog } from './event-log.js';
+import { ItemIndex } from './item-index.js';
 import { KeptValues } from './kept-values.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import { storedBytes } from './stored-size.js';
@@ -58,13 +59,17 @@ const CONVERSATION_SHARE = 1 / 4;
 /** Store of responses and conversations, within limits that they share: see KeptValues. */
 export class ResponseStore {
   readonly #kept: KeptValues<StoredResponse | StoredConversation>;
+  readonly #items = new ItemIndex();
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
   readonly #maxConversationBytes: number;
 
   /** @param hold memory account of what is stored; the oldest is dropped where it has no room. */
   constructor(limits: Partial<ResponseStoreLimits> = {}, hold: MemoryHold | null = null) {
     const { maxResponses, maxBytes } = { ...DEFAULT_STORE_LIMITS, ...limits };
-    this.#kept = new KeptValues({ maxValues: maxResponses, maxBytes }, hold);
+    this.#kept = new KeptValues({ maxValues: maxResponses, maxBytes }, hold, {
+      kept: (owner, value) => this.#items.set(owner, value, lentItems(value)),
+      gone: (owner, value) => this.#items.set(owner, value, []),
+    });
     this.#maxConversationBytes = maxBytes * CONVERSATION_SHARE;
   }
 
@@ -123,18 +128,18 @@ export class ResponseStore {
 
   /** An item in the output of some response, or of some conversation. */
   findItem(owner: string, id: string): KeptItem | null {
-    for (const value of this.#kept.valuesOf(owner)) {
-      const items = value instanceof StoredConversation ? value.items : value.response.output;
-      const found = items.find((item) => item.id === id);
-      if (found !== undefined) return found;
-    }
-    return null;
+    return this.#items.find(owner, id);
   }
 
   #get<T extends StoredConversation>(owner: string, id: string, kind: new (...args: never) => T): T | null {
     const found = this.#kept.get(owner, id);
     return found instanceof kind ? found : null;
   }
+}
+
+/** Items that references may name: the output of a response, or all of a conversation. */
+function lentItems(value: StoredResponse | StoredConversation): readonly KeptItem[] {
+  return value instanceof StoredConversation ? value.items : value.response.output;
 }
 
 /** Responses of one API key. */
@@ -169,19 +174,6 @@ export class OwnResponses {
     const found = this.#store.get(this.#owner, id);
     if (found === null) throw notFound(id, param);
     return found;
-  }
-
-  /** The events of a response. @throws ApiError 404, 400 where they are not kept. */
-  events(id: string): EventLog {
-    const active = this.activeResponse(id);
-    const kept = active === null ? this.get(id).events : undefined;
-    const log = active?.events ?? (kept && new EventLog(kept));
-    if (log) return log;
-    throw new ApiError(
-      400,
-      `The events of the response '${id}' were not kept: only those of responses with 'background' and 'stream' are.`,
-      { param: 'stream', code: 'invalid_value' },
-    );
   }
 
   /** Removes a response; one that is made in the background ends first. @throws ApiError 404. */

@@ -1,9 +1,10 @@
 import { ApiError } from '../errors.js';
 import type { InputItem, MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
-import { openedState } from './compaction-state.js';
+import type { OwnStore } from './own-store.js';
 import { newId } from './response-object.js';
-import type { KeptItem, OwnResponses, StoredItem } from './response-store.js';
+import type { KeptItem, StoredItem } from './response-store.js';
+import { itemSize, noteSameSize } from './stored-size.js';
 
 type MessagePart = Exclude<MessageItem['content'], string>[number];
 
@@ -11,12 +12,12 @@ type MessagePart = Exclude<MessageItem['content'], string>[number];
 const MAX_COMPACTIONS = 64;
 
 /** The items of an input, each with an id. @throws ApiError. */
-export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnResponses): StoredItem[] {
+export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnStore): StoredItem[] {
   return storedList(inputItems(input), 'input', store);
 }
 
 /** Items that are added to a conversation, each with an id. @throws ApiError. */
-export function storedItems(items: readonly InputItem[], store: OwnResponses): StoredItem[] {
+export function storedItems(items: readonly InputItem[], store: OwnStore): StoredItem[] {
   const trigger = items.findIndex(({ type }) => type === 'compaction_trigger');
   if (trigger >= 0) {
     const param = `items[${trigger}]`;
@@ -26,13 +27,19 @@ export function storedItems(items: readonly InputItem[], store: OwnResponses): S
   return storedList(items, 'items', store);
 }
 
-function storedList(items: readonly InputItem[], field: string, store: OwnResponses): StoredItem[] {
-  const compactions = items.filter(({ type }) => type === 'compaction').length;
+/** References are resolved first: what they stand for is counted like what was sent, and only then read. */
+function storedList(items: readonly InputItem[], field: string, store: OwnStore): StoredItem[] {
+  const resolved = items.map((item, index) =>
+    item.type === 'item_reference' ? (store.item(item.id, `${field}[${index}].id`) as StoredItem) : item,
+  );
+  const compactions = resolved.filter(({ type }) => type === 'compaction').length;
   if (compactions > MAX_COMPACTIONS) {
     const message = `'${field}' has ${compactions} items of type compaction, at most ${MAX_COMPACTIONS} are taken.`;
     throw new ApiError(400, message, { param: field, code: 'invalid_value' });
   }
-  return items.map((item, index) => storedItem(item, `${field}[${index}]`, store));
+  return resolved.map((item, index) =>
+    item === items[index] ? storedItem(item, `${field}[${index}]`) : (item as StoredItem),
+  );
 }
 
 function inputItems(input: ResponseRequest['input'] | undefined): InputItem[] {
@@ -46,21 +53,16 @@ function messageOf(role: MessageItem['role'], content: MessageItem['content']): 
 }
 
 /** An item with an id, and with a message's content in parts, as lists of items return it. */
-function storedItem(item: InputItem, place: string, store: OwnResponses): StoredItem {
+function storedItem(item: InputItem, place: string): StoredItem {
   switch (item.type) {
-    case 'item_reference': {
-      const found = store.findItem(item.id);
-      if (found !== null) return found as StoredItem;
-      const param = `${place}.id`;
-      const message = `'${param}' is '${item.id}', but no stored response or conversation has such an item.`;
-      throw new ApiError(404, message, { param, code: 'item_not_found' });
-    }
     case 'compaction': {
-      if (openedState(item.encrypted_content) !== null) return { ...item, id: item.id ?? freshId(item) };
+      const stored = { ...item, id: item.id ?? freshId(item) };
+      if (itemSize(stored).compaction !== null) return stored;
       const param = `${place}.encrypted_content`;
       const message = `'${param}' was not made by this server, so that nobody here can tell what the conversation was about.`;
       throw new ApiError(400, message, { param, code: 'invalid_encrypted_content' });
     }
+    case 'item_reference':
     case 'reasoning':
     case 'compaction_trigger':
     case 'additional_tools':
@@ -88,7 +90,9 @@ function wholePart(part: MessagePart): MessagePart {
 
 /** The same item under another id. */
 export function withNewId(item: KeptItem): KeptItem {
-  return { ...item, id: freshId(item) };
+  const copy = { ...item, id: freshId(item) };
+  noteSameSize(item, copy);
+  return copy;
 }
 
 const PREFIXES = {

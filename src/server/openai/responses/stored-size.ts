@@ -1,14 +1,31 @@
 import { PER_LOG_PROB } from '../../../generation/answer-memory.js';
-import { storedMemory } from '../../memory-estimates.js';
+import { type JsonCounts, LIST_COUNTS, TEXT_COUNTS } from '../../json-size.js';
+import { bodyMemory, storedMemory } from '../../memory-estimates.js';
+import { openedState } from './compaction-state.js';
 import type { KeptItem, StoredResponse } from './response-store.js';
 
+/** Bytes of an item's entry in the store's index. */
+const INDEX_BYTES = 256;
+
 /** Counts the parts of a stored value, as JsonSize counts those of its text. */
-class KeptSize {
+class KeptSize implements JsonCounts {
+  /** UTF-8 bytes of texts, names and numbers, without those of log-probs. */
   bytes = 0;
+  logProbBytes = 0;
   values = 0;
   containers = 0;
   keys = 0;
   strings = 0;
+
+  /** Bytes that the value takes in the store. */
+  get stored(): number {
+    return storedMemory(this.bytes + this.logProbBytes, this);
+  }
+
+  /** Work of reading the value, as JsonSize has it. Names do not count: nothing that is stored is parsed again. */
+  get work(): number {
+    return this.values + LIST_COUNTS * this.containers + TEXT_COUNTS * (this.strings - this.keys);
+  }
 
   add(value: unknown): void {
     this.values++;
@@ -35,50 +52,137 @@ class KeptSize {
   #addLogProbs(entries: readonly ({ top_logprobs?: unknown } | null)[]): void {
     for (const entry of entries) {
       const top = entry?.top_logprobs;
-      this.bytes += PER_LOG_PROB * (1 + (Array.isArray(top) ? top.length : 0));
+      this.logProbBytes += PER_LOG_PROB * (1 + (Array.isArray(top) ? top.length : 0));
     }
   }
 }
 
-const known = new WeakMap<StoredResponse, number>();
+/** Amounts that a request takes out of the store. */
+export interface TakenSize {
+  items: number;
+  /** Bytes of texts and names. */
+  bytes: number;
+  /** Work of its values: see JsonSize. */
+  work: number;
+  /** Bytes of memory until the request is done, by estimate: those that it keeps alive, and those of what is made of it. */
+  memory: number;
+}
+
+interface ItemSize extends TakenSize {
+  /** Bytes in the store, by estimate. */
+  stored: number;
+  /** Of an item of type compaction: whether it stands for everything before it. null: another item, or one not made here. */
+  compaction: 'whole' | 'partial' | null;
+}
+
+const itemSizes = new WeakMap<KeptItem, ItemSize>();
+
+/** Size of an item, which does not change any more. It is computed once, when the item is stored. */
+export function itemSize(item: KeptItem): ItemSize {
+  const known = itemSizes.get(item);
+  if (known !== undefined) return known;
+  const size = new KeptSize();
+  size.add(item);
+  const { bytes } = size;
+  const stored = INDEX_BYTES + size.stored;
+  const state = item.type === 'compaction' ? openedState(item.encrypted_content) : null;
+  // Its messages are read one by one, but their texts are in its own.
+  if (state !== null) size.add([state.before, state.after]);
+  const memory = stored + bodyMemory(bytes, size);
+  const compaction = state === null ? null : state.before === null ? 'partial' : 'whole';
+  const found = { items: 1, bytes, work: size.work, memory, stored, compaction } as const;
+  itemSizes.set(item, found);
+  return found;
+}
+
+/** Notes that a copy of an item under another id is as large as the item. */
+export function noteSameSize(item: KeptItem, copy: KeptItem): void {
+  itemSizes.set(copy, itemSize(item));
+}
+
+/** Bytes of items in the store. */
+export function itemsBytes(items: readonly KeptItem[]): number {
+  return items.reduce((sum, item) => sum + itemSize(item).stored, 0);
+}
+
+/** Index of the last item that stands for all before it; -1: there is none. */
+export function lastWhole(items: readonly KeptItem[]): number {
+  return items.findLastIndex((item) => item.type === 'compaction' && itemSize(item).compaction === 'whole');
+}
+
+/** What a request takes that reads all of these. */
+export function takenSize(items: readonly KeptItem[]): TakenSize {
+  return items.map(itemSize).reduce(plus, NOTHING);
+}
+
+const NOTHING: TakenSize = { items: 0, bytes: 0, work: 0, memory: 0 };
+
+function plus(one: TakenSize, other: TakenSize): TakenSize {
+  return {
+    items: one.items + other.items,
+    bytes: one.bytes + other.bytes,
+    work: one.work + other.work,
+    memory: one.memory + other.memory,
+  };
+}
+
+interface ResponseSize {
+  /** Bytes of the response and of all that it refers to. */
+  stored: number;
+  /** What a request takes that goes on with it. */
+  told: TakenSize;
+}
+
+const responseSizes = new WeakMap<StoredResponse, ResponseSize>();
 
 /**
- * Estimated bytes of a response with all that it refers to, so that responses which only entries of the store still
- * reach stay within the limit too. Each is counted once, however many continue it.
+ * Size of a response with all that it refers to, so that responses which only entries of the store still reach stay
+ * within the limit too. Each is counted once, however many continue it.
  */
-export function storedBytes(stored: StoredResponse): number {
+function responseSize(stored: StoredResponse): ResponseSize {
   const fresh: StoredResponse[] = [];
   let link: StoredResponse | null = stored;
-  for (; link !== null && !known.has(link); link = link.previous) fresh.push(link);
-  let bytes = link === null ? 0 : known.get(link)!;
+  for (; link !== null && !responseSizes.has(link); link = link.previous) fresh.push(link);
+  let size = link === null ? { stored: 0, told: NOTHING } : responseSizes.get(link)!;
   for (const one of fresh.reverse()) {
-    bytes += ownBytes(one);
-    known.set(one, bytes);
+    const items = turnOf(one);
+    const whole = lastWhole(items);
+    size = {
+      stored: size.stored + ownBytes(one),
+      told: whole < 0 ? plus(size.told, takenSize(items)) : takenSize(items.slice(whole)),
+    };
+    responseSizes.set(one, size);
   }
-  return bytes;
+  return size;
+}
+
+/** The items of a response, with those of its request. */
+export function turnOf({ before = [], input, response }: StoredResponse): KeptItem[] {
+  return [...before, ...input, ...response.output];
 }
 
 function ownBytes({ response, input, before = [], events }: StoredResponse): number {
-  const size = new KeptSize();
-  size.add(response);
-  size.add(input);
-  if (events !== undefined) size.add(events);
-  return storedMemory(size.bytes, size) + before.reduce((sum, item) => sum + itemBytes(item), 0);
+  return valueBytes(response) + itemsBytes(input) + itemsBytes(before) + (events ? valueBytes(events) : 0);
 }
 
-const knownItems = new WeakMap<KeptItem, number>();
-
-/** Estimated bytes of an item, which does not change any more. */
-export function itemBytes(item: KeptItem): number {
-  const found = knownItems.get(item);
-  if (found !== undefined) return found;
-  const bytes = valueBytes(item);
-  knownItems.set(item, bytes);
-  return bytes;
+export function storedBytes(stored: StoredResponse): number {
+  return responseSize(stored).stored;
 }
 
-export function valueBytes(value: unknown): number {
+/** What a request takes that goes on with a response. The responses before it stay alive with it. */
+export function historySize(last: StoredResponse): TakenSize {
+  const { stored, told } = responseSize(last);
+  return { ...told, memory: told.memory + stored };
+}
+
+const knownBytes = new WeakMap<object, number>();
+
+/** Bytes that a value takes in the store, which does not change any more. */
+export function valueBytes(value: object): number {
+  const known = knownBytes.get(value);
+  if (known !== undefined) return known;
   const size = new KeptSize();
   size.add(value);
-  return storedMemory(size.bytes, size);
+  knownBytes.set(value, size.stored);
+  return size.stored;
 }

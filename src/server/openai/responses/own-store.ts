@@ -1,0 +1,95 @@
+import type { RequestTerms } from '../../request-terms.js';
+import { ApiError } from '../errors.js';
+import type { OwnConversations } from './conversation-store.js';
+import { EventLog } from './event-log.js';
+import type { ResponseObject } from './response-object.js';
+import type { KeptItem, OwnResponses, ResponseStore, StoredResponse } from './response-store.js';
+import { historySize, itemsBytes, lastWhole, takenSize, turnOf, valueBytes } from './stored-size.js';
+import { TakenState } from './taken-state.js';
+
+/** A stored conversation, or the responses before one, as a request takes it. */
+export interface TakenHistory {
+  /** Items that a model is still told of: from the last on that stands for all before it. */
+  told: readonly KeptItem[];
+}
+
+/** What the server keeps for a caller, as one request sees it: all that the request takes is counted before it is read. */
+export class OwnStore {
+  readonly responses: OwnResponses;
+  readonly conversations: OwnConversations;
+  readonly #taken: TakenState;
+
+  /** @param maxBytes bytes of the longest body */
+  constructor(
+    store: ResponseStore,
+    { caller, memory }: Pick<RequestTerms, 'caller' | 'memory'>,
+    maxBytes: number,
+  ) {
+    this.responses = store.of(caller);
+    this.conversations = store.conversationsOf(caller);
+    this.#taken = new TakenState(memory, maxBytes);
+  }
+
+  /** The response that a request goes on with. @throws ApiError 404, 400, 413, 429. */
+  previous(id: string): TakenHistory & { response: StoredResponse } {
+    const param = 'previous_response_id';
+    const response = this.responses.get(id, param);
+    this.#taken.take(historySize(response), param);
+    return { response, told: toldHistory(response) };
+  }
+
+  /** The items of the conversation that a request goes on with. @throws ApiError 404, 400, 413, 429. */
+  conversation(id: string): TakenHistory & { items: readonly KeptItem[] } {
+    const { items } = this.conversations.get(id, 'conversation');
+    const told = items.slice(Math.max(0, lastWhole(items)));
+    this.#taken.take(takenSize(told), 'conversation');
+    return { items, told };
+  }
+
+  /** The item that a reference names. @param param path of its id. @throws ApiError 404, 400, 413, 429. */
+  item(id: string, param: string): KeptItem {
+    const found = this.responses.findItem(id);
+    if (found === null) {
+      const message = `'${param}' is '${id}', but no stored response or conversation has such an item.`;
+      throw new ApiError(404, message, { param, code: 'item_not_found' });
+    }
+    this.#taken.take(takenSize([found]), param);
+    return found;
+  }
+
+  /** Counts items that are shown: they stay alive until the last of them is sent. @throws ApiError 413, 429. */
+  show(items: readonly KeptItem[]): void {
+    this.#taken.hold(itemsBytes(items));
+  }
+
+  /** The same of a response. */
+  showResponse(response: ResponseObject): void {
+    this.#taken.hold(valueBytes(response));
+  }
+
+  /** The events of a response, to be sent. @throws ApiError 404, 400 where they are not kept, 413, 429. */
+  events(id: string): EventLog {
+    const active = this.responses.activeResponse(id);
+    // Those of a response that is being made are in its own account.
+    if (active?.events) return active.events;
+    const kept = active === null ? this.responses.get(id).events : undefined;
+    if (kept !== undefined) {
+      this.#taken.hold(valueBytes(kept));
+      return new EventLog(kept);
+    }
+    const message = `The events of the response '${id}' were not kept: only those of responses with 'background' and 'stream' are.`;
+    throw new ApiError(400, message, { param: 'stream', code: 'invalid_value' });
+  }
+}
+
+/** Items of a response, and of those that it continues, which a model is still told of; the oldest first. */
+function toldHistory(last: StoredResponse): KeptItem[] {
+  const turns: KeptItem[][] = [];
+  for (let link: StoredResponse | null = last; link !== null; link = link.previous) {
+    const items = turnOf(link);
+    const whole = lastWhole(items);
+    turns.push(whole < 0 ? items : items.slice(whole));
+    if (whole >= 0) break;
+  }
+  return turns.reverse().flat();
+}
