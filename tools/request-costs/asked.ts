@@ -12,16 +12,18 @@ export interface Exchange {
 /** Told of each piece of an answer's body as it comes. */
 export type OnBytes = () => void;
 
-/** Sends a body, and resolves with the first byte of the answer's body. */
+/** Sends a body, or a GET where it is null, and resolves with the first byte of the answer's body. */
 export function send(
   url: string,
   path: string,
-  body: string | Buffer,
+  body: string | Buffer | null,
   onBytes: OnBytes = () => {},
 ): Promise<Exchange> {
   return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    const sent = request(new URL(path, url), { method: 'POST', headers, agent: false }, (response) => {
+    const headers =
+      body === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const method = body === null ? 'GET' : 'POST';
+    const sent = request(new URL(path, url), { method, headers, agent: false }, (response) => {
       let beginning = '';
       const ended = new Promise<string>((end) => response.once('close', () => end(beginning)));
       const leave = () => void response.destroy();
@@ -34,7 +36,7 @@ export function send(
       });
     });
     sent.once('error', reject);
-    sent.end(body);
+    sent.end(body ?? undefined);
   });
 }
 

@@ -1,5 +1,6 @@
 // Cost of the dearest requests, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
-// [--guides 10] [--write]. --guides: measures clients with hostile guides beside it, for so many seconds each.
+// [--guides 10] [--write]. PATTERN is that of a route and field, or of a store: 'stored' measures what takes from stores.
+// --guides: measures clients with hostile guides beside it, for so many seconds each.
 // With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
 // measured.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { writeSection } from '../document-section.js';
 import { Random } from '../soak/random.js';
 import { megabytes, ms } from './bounds.js';
+import { dearStores } from './dear-stores.js';
 import { type GuideCost, guideTable, HOSTILE_GUIDES, PEACEFUL_GUIDE } from './hostile-guides.js';
 import type { Cost, DearRequest } from './measure.js';
 import { CostSession, DEMO_MODEL, smollm2 } from './session.js';
@@ -32,7 +34,7 @@ const costs: Cost[] = [];
 const guides: GuideCost[] = [];
 let numExceeded = 0;
 try {
-  for (const request of wanted()) {
+  for await (const request of wanted()) {
     const { cost, exceeded } = await session.measure(request);
     costs.push(cost);
     if (exceeded.length > 0) numExceeded++;
@@ -60,7 +62,7 @@ if (values.write) {
   if (guides.length > 0) writeSection('SECURITY.md', 'hostile-guides', guideTable(guides));
 }
 
-function* wanted(): Generator<DearRequest> {
+async function* wanted(): AsyncGenerator<DearRequest> {
   const random = new Random(Number(values.seed));
   for (let i = 0; i < Number(values.random); i++) yield session.requests.random(random);
   if (Number(values.random) > 0 && positionals.length === 0) return;
@@ -72,4 +74,5 @@ function* wanted(): Generator<DearRequest> {
       }
     }
   }
+  for (const store of dearStores()) if (pattern.test(store.name)) yield* await session.fill(store);
 }

@@ -7,7 +7,10 @@ export interface DearRequest {
   /** Such as `/v1/completions stop`. */
   name: string;
   path: string;
-  body: Buffer;
+  /** null: it is a GET. */
+  body: Buffer | null;
+  /** Bytes that it takes out of what is stored, which count like those of a body. Default 0. */
+  takenBytes?: number;
   /** It has several sequences over a prompt as long as the context: each of its iterations attends to all of them. */
   isLong: boolean;
 }
@@ -15,6 +18,7 @@ export interface DearRequest {
 /** Cost of a request. Processor time in milliseconds, memory in bytes. */
 export interface Cost {
   name: string;
+  /** Bytes of its body, and of what it takes out of what is stored. */
   bodyBytes: number;
   status: number;
   /** The refusal, if it was refused. */
@@ -58,7 +62,7 @@ export async function tokenMsOf(server: MeteredServer): Promise<number> {
 /** Sends a request and notes what it costs until it has left. */
 export async function costOf(
   server: MeteredServer,
-  { name, path, body, isLong }: DearRequest,
+  { name, path, body, takenBytes = 0, isLong }: DearRequest,
   { tokenMs, fullMs, longFullMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
@@ -75,7 +79,7 @@ export async function costOf(
   const { holdNs, iterationNs } = await server.noted();
   return {
     name,
-    bodyBytes: body.length,
+    bodyBytes: (body?.length ?? 0) + takenBytes,
     status,
     answer: status === 200 ? '' : beginning.slice(0, 300),
     admissionMs: Math.max(0, admissionMs),

@@ -4,7 +4,8 @@ import { Neighbour, send } from './asked.js';
 import { calibrated, exceeded } from './bounds.js';
 import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
 import { DearRequests } from './dear-requests.js';
-import { describedFields } from './described-fields.js';
+import type { DearStore } from './dear-stores.js';
+import { describedFields, describedItems } from './described-fields.js';
 import type { GuideCost, HostileGuide } from './hostile-guides.js';
 import { type Baseline, type Cost, costOf, type DearRequest, leastOf, tokenMsOf } from './measure.js';
 import { MeteredServer } from './metered-server.js';
@@ -38,6 +39,8 @@ const WARMING_UP = 6;
 export class CostSession {
   /** Fields by the path of their route, as the server describes them. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
+  /** Types of items that a request may have. */
+  readonly itemTypes: readonly string[];
   readonly requests: DearRequests;
   readonly #server: MeteredServer;
   readonly #neighbour: Neighbour;
@@ -49,12 +52,14 @@ export class CostSession {
     baseline: Baseline,
     requests: DearRequests,
     fields: ReadonlyMap<string, readonly string[]>,
+    itemTypes: readonly string[],
   ) {
     this.#server = server;
     this.#neighbour = neighbour;
     this.#baseline = baseline;
     this.requests = requests;
     this.fields = fields;
+    this.itemTypes = itemTypes;
   }
 
   /** Starts the server with this model, and small encoders for the routes that need one. */
@@ -95,7 +100,7 @@ export class CostSession {
     const fullMs = leastOf(crowds.slice(-3)).iterationMs;
     const longFullMs = (await costOf(server, requests.longCrowd(), nothing)).iterationMs;
     const baseline = { tokenMs: await tokenMsOf(server), fullMs, longFullMs };
-    return new CostSession(server, neighbour, baseline, requests, fields);
+    return new CostSession(server, neighbour, baseline, requests, fields, await describedItems(server.url));
   }
 
   /** Least cost of the request over its repetitions, and the bounds that it exceeds. */
@@ -110,6 +115,20 @@ export class CostSession {
       if (found.length === 0 || costs.length === MOST_TIMES) return { cost, exceeded: found };
       await sleep(FIRST_PAUSE_MS * 2 ** (costs.length - 1));
     }
+  }
+
+  /** Fills the server's store. @returns the most expensive requests that take from it */
+  async fill({ name, fill }: DearStore): Promise<DearRequest[]> {
+    const store = async (path: string, body: object) => {
+      const { status, ended } = await send(this.#server.url, path, JSON.stringify(body));
+      const answer = await ended;
+      if (status === 200) return /"id":"(\w+)"/.exec(answer)![1]!;
+      throw new Error(
+        `The store was not filled with ${name}: ${path} was answered with ${status}: ${answer}`,
+      );
+    };
+    const requests = await fill(store, 'chat');
+    return requests.map((request) => ({ ...request, name: `${request.name} of ${name}` }));
   }
 
   /** Effect of clients with this guide on the neighbour, one request after the other for so many seconds. */

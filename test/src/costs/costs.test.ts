@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEAR_ROUTES } from '../../../tools/request-costs/dear-fields.js';
+import { DEAR_ITEMS, PASSING_ITEMS } from '../../../tools/request-costs/dear-items.js';
+import { type DearStore, dearStores } from '../../../tools/request-costs/dear-stores.js';
 import type { Cost, DearRequest } from '../../../tools/request-costs/measure.js';
 import { CostSession, DEMO_MODEL } from '../../../tools/request-costs/session.js';
 import { costTable } from '../../../tools/request-costs/table.js';
@@ -47,6 +49,24 @@ it(`keeps within its bounds whatever a single request asks for (seed ${SEED})`, 
   expect(costs.filter(({ status }) => status === 200).length).toBeGreaterThan(costs.length / 2);
 });
 
+it('knows what is expensive in every type of item', () => {
+  expect([...Object.keys(DEAR_ITEMS), ...PASSING_ITEMS].sort()).toEqual([...session.itemTypes].sort());
+});
+
+it(`keeps within its bounds whatever a request takes from a full store (seed ${SEED})`, async () => {
+  const random = new Random(SEED);
+  const tooDear: string[] = [];
+  for (const store of storesOfEachType(random)) {
+    const requests = await session.fill(store);
+    for (const request of [random.pick(requests), random.pick(requests)]) {
+      const { cost, exceeded } = await session.measure(request);
+      tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
+      expect([200, 400, 413], `${cost.name}: ${cost.answer}`).toContain(cost.status);
+    }
+  }
+  expect(tooDear).toEqual([]);
+});
+
 it('leaves out fields that nobody knows at little cost, and refuses more than a body may have', async () => {
   const found: [number | 'any', string[]][] = [];
   for (const path of ['/v1/chat/completions', '/v1/embeddings']) {
@@ -62,6 +82,13 @@ it('leaves out fields that nobody knows at little cost, and refuses more than a 
   const each = [200, 'any', 400].map((status) => [status, []]);
   expect(found).toEqual([...each, ...each]);
 });
+
+/** One store of each type of item, and those of responses. The others: npm run costs -- stored. */
+function storesOfEachType(random: Random): DearStore[] {
+  const stores = dearStores();
+  const types = new Set(stores.map(({ type }) => type));
+  return [...types].map((type) => random.pick(stores.filter((store) => store.type === type)));
+}
 
 /** Each field once, on one of its routes, with one of its dear values: all of them take minutes (npm run costs). */
 function eachField(random: Random): DearRequest[] {

@@ -9,6 +9,9 @@ const INDEX_BYTES = 256;
 
 /** Counts the parts of a stored value, as JsonSize counts those of its text. */
 class KeptSize implements JsonCounts {
+  /** Bytes that texts are longer by when they are written as JSON; counted where `countsEscapes` is true. */
+  escapeBytes = 0;
+  readonly #countsEscapes: boolean;
   /** UTF-8 bytes of texts, names and numbers, without those of log-probs. */
   bytes = 0;
   logProbBytes = 0;
@@ -16,6 +19,10 @@ class KeptSize implements JsonCounts {
   containers = 0;
   keys = 0;
   strings = 0;
+
+  constructor(countsEscapes = false) {
+    this.#countsEscapes = countsEscapes;
+  }
 
   /** Bytes that the value takes in the store. */
   get stored(): number {
@@ -32,6 +39,7 @@ class KeptSize implements JsonCounts {
     if (typeof value === 'string') {
       this.strings++;
       this.bytes += Buffer.byteLength(value);
+      if (this.#countsEscapes) this.escapeBytes += escapeBytes(value);
     } else if (Array.isArray(value)) {
       this.containers++;
       for (const item of value) this.add(item);
@@ -55,6 +63,22 @@ class KeptSize implements JsonCounts {
       this.logProbBytes += PER_LOG_PROB * (1 + (Array.isArray(top) ? top.length : 0));
     }
   }
+}
+
+/** Bytes that JSON adds to a text: a quote is one more, a control character five. */
+function escapeBytes(text: string): number {
+  let bytes = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit === 0x22 || unit === 0x5c) bytes++;
+    else if (unit < 0x20) bytes += 5;
+    // Half a character becomes six bytes where it was counted as three.
+    else if (unit >= 0xd800 && unit < 0xe000) {
+      if (text.codePointAt(i)! > 0xffff) i++;
+      else bytes += 3;
+    }
+  }
+  return bytes;
 }
 
 /** Amounts that a request takes out of the store. */
@@ -81,9 +105,9 @@ const itemSizes = new WeakMap<KeptItem, ItemSize>();
 export function itemSize(item: KeptItem): ItemSize {
   const known = itemSizes.get(item);
   if (known !== undefined) return known;
-  const size = new KeptSize();
+  const size = new KeptSize(isToldAsJson(item));
   size.add(item);
-  const { bytes } = size;
+  const bytes = size.bytes + size.escapeBytes;
   const stored = INDEX_BYTES + size.stored;
   const state = item.type === 'compaction' ? openedState(item.encrypted_content) : null;
   // Its messages are read one by one, but their texts are in its own.
@@ -93,6 +117,11 @@ export function itemSize(item: KeptItem): ItemSize {
   const found = { items: 1, bytes, work: size.work, memory, stored, compaction } as const;
   itemSizes.set(item, found);
   return found;
+}
+
+/** True for an item whose text reaches the model in JSON, where a byte may become six. */
+function isToldAsJson({ type }: KeptItem): boolean {
+  return type === 'custom_tool_call' || type === 'tool_search_call';
 }
 
 /** Notes that a copy of an item under another id is as large as the item. */
