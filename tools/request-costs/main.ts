@@ -31,12 +31,14 @@ const folder = mkdtempSync(join(tmpdir(), 'skein-costs-'));
 const cache = process.env.SKEIN_COSTS_CACHE ?? folder;
 const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2(real), cache, process.env);
 const costs: Cost[] = [];
+/** Those of requests that take from a full store. */
+const ofStores: Cost[] = [];
 const guides: GuideCost[] = [];
 let numExceeded = 0;
 try {
   for await (const request of wanted()) {
     const { cost, exceeded } = await session.measure(request);
-    costs.push(cost);
+    (request.takenBytes === undefined ? costs : ofStores).push(cost);
     if (exceeded.length > 0) numExceeded++;
     const { name, status, admissionMs, holdMs, iterationMs, memoryBytes, bodyBytes, answer } = cost;
     const figures = [admissionMs, holdMs, iterationMs].map((value) => ms(value).padStart(8)).join('');
@@ -54,11 +56,14 @@ try {
   await session.close();
   rmSync(folder, { recursive: true, force: true });
 }
-const table = costTable(costs);
-console.log(`\n${table}\n\n${numExceeded} of ${costs.length} requests cost more than they may.`);
+const tables = Object.entries({ 'request-costs': costs, 'store-costs': ofStores }).filter(
+  ([, { length }]) => length > 0,
+);
+for (const [, of] of tables) console.log(`\n${costTable(of)}`);
+console.log(`\n${numExceeded} of ${costs.length + ofStores.length} requests cost more than they may.`);
 if (guides.length > 0) console.log(`\n${guideTable(guides)}`);
 if (values.write) {
-  if (costs.length > 0) writeSection('SECURITY.md', 'request-costs', table);
+  for (const [section, of] of tables) writeSection('SECURITY.md', section, costTable(of));
   if (guides.length > 0) writeSection('SECURITY.md', 'hostile-guides', guideTable(guides));
 }
 
