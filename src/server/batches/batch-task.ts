@@ -16,8 +16,8 @@ export interface BatchServices {
   files: FileStore;
   store: BatchStore;
   log: ServerLog;
-  /** Places for validations, for batches that run, and for their requests. */
-  slots: { validations: Slots; batches: Slots; requests: Slots };
+  /** Places for readings of a whole input without asking, for batches that run, and for their requests. */
+  slots: { readings: Slots; batches: Slots; requests: Slots };
   /** What the lines of a batch have to be. */
   rulesOf(batch: Batch): LineRules;
   /** Resolves when there are models to ask. */
@@ -163,7 +163,7 @@ export class BatchTask {
   /** False where the input is at fault, which ends the batch. */
   async #validate(): Promise<boolean> {
     const { files, store, slots, rulesOf } = this.#services;
-    const release = await slots.validations.take(this.#signal);
+    const release = await slots.readings.take(this.#signal);
     try {
       const path = await files.pathOf(this.#batch.inputFileId);
       const { total, faults } = await validateInput(path, rulesOf(this.#batch), this.#signal);
@@ -213,8 +213,21 @@ export class BatchTask {
     this.#services.store.note({ ...this.#latest, counts });
   }
 
-  /** Writes an error for each request without an answer. @returns true where there was one */
-  async #tellRest({ status }: EarlyEnd, errors: Lines): Promise<boolean> {
+  /**
+   * Writes an error for each request without an answer. One batch at a time: a thousand may be cancelled in one moment, and
+   * each holds a line of its input. @returns true where there was one
+   */
+  async #tellRest(early: EarlyEnd, errors: Lines): Promise<boolean> {
+    const { slots, pause } = this.#services;
+    const release = await slots.readings.take(pause);
+    try {
+      return await this.#tellEachOfRest(early, errors);
+    } finally {
+      release();
+    }
+  }
+
+  async #tellEachOfRest({ status }: EarlyEnd, errors: Lines): Promise<boolean> {
     const { files, rulesOf } = this.#services;
     const rules = rulesOf(this.#batch);
     const { customIds } = await answersSoFar(files, this.#batch);

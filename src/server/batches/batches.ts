@@ -70,7 +70,7 @@ export class Batches {
       log,
       store: this.#store,
       slots: {
-        validations: new Slots(1),
+        readings: new Slots(1),
         batches: new Slots(MAX_RUNNING, isShared ? MAX_RUNNING_PER_KEY : MAX_RUNNING),
         requests: new Slots(maxRequests),
       },
