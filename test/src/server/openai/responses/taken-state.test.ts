@@ -6,6 +6,7 @@ import { OwnStore } from '../../../../../src/server/openai/responses/own-store.j
 import {
   type KeptItem,
   ResponseStore,
+  type StoredItem,
   type StoredResponse,
 } from '../../../../../src/server/openai/responses/response-store.js';
 import { itemSize } from '../../../../../src/server/openai/responses/stored-size.js';
@@ -29,14 +30,9 @@ async function conversationOf(toy: ToyServer, items: readonly object[]): Promise
 const references = (id: string, count: number) =>
   Array.from({ length: count }, () => ({ type: 'item_reference', id }));
 
-const message = (id: string, text: string) =>
-  ({
-    type: 'message',
-    id,
-    role: 'user',
-    status: 'completed',
-    content: [{ type: 'input_text', text }],
-  }) as const;
+function message(id: string, text: string): StoredItem {
+  return { type: 'message', id, role: 'user', content: [{ type: 'input_text', text }] };
+}
 
 /** A response with an output, as the store has it. */
 function stored(id: string, input: string, previous: StoredResponse | null, output: KeptItem[] = []) {
