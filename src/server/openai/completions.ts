@@ -35,13 +35,23 @@ export async function completions(
   exchange: Exchange,
 ): Promise<Response> {
   const { registry, caller, requestId } = exchange.terms;
-  return inOtherWords(COMPLETION_FIELDS, () =>
+  return inCompletionWords(() =>
     registry.accept(caller, requestId, (live) => answerCompletion(context, request, exchange, live)),
   );
 }
 
 /** This route's names for fields of programs. */
 const COMPLETION_FIELDS = fieldsOf('completions');
+
+/** Runs code for a completion, and words errors with this route's names. */
+export function inCompletionWords<T>(run: () => Promise<T>): Promise<T> {
+  return inOtherWords(COMPLETION_FIELDS, run);
+}
+
+/** Most tokens of an answer. @throws ApiError */
+export function completionLimit(request: Parameters<typeof tokensAsked>[0]): number {
+  return tokensAsked(request) ?? DEFAULT_MAX_TOKENS;
+}
 
 async function answerCompletion(
   context: RouteContext,
@@ -51,15 +61,14 @@ async function answerCompletion(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const maxTokens = tokensAsked(request) ?? DEFAULT_MAX_TOKENS;
+  const maxTokens = completionLimit(request);
   const logProbs = topLogProbs(model, 'logprobs', request.logprobs);
   const ofPrompt = promptLogProbsAsked(model, request);
   const echoed = request.echo ? logProbs : undefined;
   const contextLogProbs =
     ofPrompt === undefined && echoed === undefined ? undefined : Math.max(ofPrompt ?? 0, echoed ?? 0);
   const counts = choiceCounts(request, request.prompt.length);
-  const whole = await promptTokens(model, request);
-  const prompts = whole.map((tokens) => truncatedPrompt(tokens, request, model, maxTokens));
+  const prompts = await completionPrompts(model, request);
   const encoded = await encodedFields(request, model);
   const guide = await guideOfRequest(request, model.codec);
   const requests = prompts.map((promptTokens) =>
@@ -102,24 +111,40 @@ function checkCombinations(request: CompletionRequest): void {
       },
     );
   }
+  if (request.stream_options !== undefined && !request.stream) {
+    throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
+  }
+}
+
+/**
+ * Tokens of all prompts, for every route that answers or shows them.
+ * @param most UTF-16 units of a text that may be longer than the model takes. Default: none may
+ * @throws ApiError, ContextLengthError
+ */
+export async function completionPrompts(
+  model: ServedGenerator,
+  request: CompletionRequest,
+  most: { maxUnits: number } = { maxUnits: 0 },
+): Promise<PromptTokens[]> {
+  const isInfilled = (request.suffix ?? '') !== '';
   if (request.truncate_prompt_tokens !== undefined && (isInfilled || request.echo)) {
     const other = isInfilled ? 'suffix' : 'echo';
     throw new ApiError(400, `'truncate_prompt_tokens' and '${other}' exclude each other.`, {
       param: 'truncate_prompt_tokens',
     });
   }
-  if (request.stream_options !== undefined && !request.stream) {
-    throw new ApiError(400, "'stream_options' needs 'stream' to be true.", { param: 'stream_options' });
-  }
+  const whole = await promptTokens(model, request, most.maxUnits);
+  return whole.map((tokens) => truncatedPrompt(tokens, request, model, completionLimit(request)));
 }
 
 /** Tokens of all prompts. They are counted together, since many short texts are as much work as a long one. */
 async function promptTokens(
   model: ServedGenerator,
   { prompt: prompts, suffix = '', add_special_tokens: addSpecialTokens = true }: CompletionRequest,
+  maxUnits: number,
 ): Promise<PromptTokens[]> {
-  checkLengths(model, 'suffix', [suffix]);
-  checkLengths(model, 'prompt', prompts);
+  checkLengths(model, 'suffix', [suffix], maxUnits);
+  checkLengths(model, 'prompt', prompts, maxUnits);
   if (suffix !== '') return infillTokens(model, prompts, suffix);
   const texts = prompts.filter((prompt) => typeof prompt === 'string');
   if (texts.length === 0) return prompts as number[][];
@@ -131,10 +156,12 @@ function checkLengths(
   { maxInputLen: maxTokens, codec }: ServedGenerator,
   param: string,
   prompts: readonly (string | readonly number[])[],
+  maxUnits: number,
 ): void {
   const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
   for (const prompt of prompts) {
-    if (typeof prompt === 'string') checkTextLength(prompt.length, { maxTokens, unitsPerToken }, param);
+    const isLong = typeof prompt === 'string' && prompt.length > maxUnits;
+    if (isLong) checkTextLength(prompt.length, { maxTokens, unitsPerToken }, param);
   }
 }
 

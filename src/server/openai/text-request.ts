@@ -238,7 +238,7 @@ function requestSalt({ cache_prompt: shares = true, cache_salt: salt }: CommonRe
  */
 export function truncatedPrompt(
   tokens: PromptTokens,
-  { truncate_prompt_tokens: most }: CommonRequest,
+  { truncate_prompt_tokens: most }: Pick<CommonRequest, 'truncate_prompt_tokens'>,
   model: ServedGenerator,
   maxTokens: number,
 ): PromptTokens {

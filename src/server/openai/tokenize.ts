@@ -4,25 +4,24 @@ import type { ServedGenerator } from '../../serving/served-model.js';
 import { jsonAnswer } from '../json-answer.js';
 import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
 import { toldTokensMemory } from '../memory-estimates.js';
-import { checkFinalMessage, templateMessage } from './chat-messages.js';
+import { toldChat } from './chat-ask.js';
+import { completionLimit, completionPrompts, inCompletionWords } from './completions.js';
 import { ApiError } from './errors.js';
 import type { Exchange } from './respond.js';
-import { findGenerator, type RouteContext, templateOf } from './route-context.js';
-import type {
-  ApplyTemplateRequest,
-  DetokenizeRequest,
-  RenderPromptRequest,
-  TokenizeRequest,
-} from './schemas/tokenize.js';
+import { findGenerator, type RouteContext } from './route-context.js';
+import type { ChatPromptRequest, ChatRequest } from './schemas/chat.js';
+import type { CompletionRequest } from './schemas/completions.js';
+import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
+import { truncatedPrompt } from './text-request.js';
 
 /** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
 export async function tokenize(
   context: RouteContext,
   request: TokenizeRequest,
-  { terms }: Exchange,
+  exchange: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await toldTokens(model, request, templateOf(context, request), terms);
+  const found = await tokensOf(context, model, request, exchange);
   const { codec, maxSeqLen } = model;
   const tokenAt = (index: number) => codec.tokenEntry(found[index]!) ?? '';
   return jsonAnswer(
@@ -56,11 +55,11 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
 /** Answers POST /apply-template: the prompt of a conversation as text, special tokens included. */
 export async function applyTemplate(
   context: RouteContext,
-  request: ApplyTemplateRequest,
-  { terms }: Exchange,
+  request: ChatRequest,
+  exchange: Exchange,
 ): Promise<Response> {
-  const { model, found } = await conversationTokens(context, request, terms);
-  return textAnswer(model.codec, found);
+  const model = findGenerator(context, request.model);
+  return textAnswer(model.codec, await conversationTokens(context, model, request, exchange));
 }
 
 function textAnswer(codec: ServedGenerator['codec'], tokens: PromptTokens): Response {
@@ -69,57 +68,32 @@ function textAnswer(codec: ServedGenerator['codec'], tokens: PromptTokens): Resp
   return jsonAnswer(new JsonObject({ prompt: text + detokenizer.flush() }));
 }
 
-/** Answers POST /v1/completions/render: what the model would get of a prompt, in vLLM's list with an entry for each prompt. */
+/** Answers POST /v1/completions/render: what the model would get, in vLLM's list with an entry for each prompt. */
 export async function renderPrompt(
   context: RouteContext,
-  request: RenderPromptRequest,
+  request: CompletionRequest,
   { terms }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const found = await toldTokens(model, request as TokenizeRequest, undefined, terms);
-  return jsonAnswer(new JsonList(1, () => rendered(model, found)));
+  const units = request.prompt.reduce((sum, { length }) => sum + length, 0);
+  checkUnits(units, 'prompt');
+  const prompts = await inCompletionWords(() => completionPrompts(model, request, { maxUnits: MAX_UNITS }));
+  for (const { length } of prompts) terms.memory.addAnswer(toldTokensMemory(length));
+  return jsonAnswer(JsonList.of(prompts, (found) => rendered(model, found)));
 }
 
 /** Answers POST /v1/chat/completions/render: what the model would get of a conversation. */
 export async function renderConversation(
   context: RouteContext,
-  request: ApplyTemplateRequest,
-  { terms }: Exchange,
+  request: ChatRequest,
+  exchange: Exchange,
 ): Promise<Response> {
-  const { model, found } = await conversationTokens(context, request, terms);
-  return jsonAnswer(rendered(model, found));
+  const model = findGenerator(context, request.model);
+  return jsonAnswer(rendered(model, await conversationTokens(context, model, request, exchange)));
 }
 
 function rendered({ id }: ServedGenerator, found: PromptTokens): JsonObject {
   return new JsonObject({ model: id, token_ids: new JsonNumbers(found) });
-}
-
-async function conversationTokens(
-  context: RouteContext,
-  request: ApplyTemplateRequest,
-  terms: Exchange['terms'],
-): Promise<{ model: ServedGenerator; found: PromptTokens }> {
-  const model = findGenerator(context, request.model);
-  const template = templateOf(context, request);
-  const found = await toldTokens(
-    model,
-    { ...request, prompt: undefined } as TokenizeRequest,
-    template,
-    terms,
-  );
-  return { model, found };
-}
-
-/** Tokens of an answer that tells of them all, whose memory is counted. */
-async function toldTokens(
-  model: ServedGenerator,
-  request: TokenizeRequest,
-  template: string | undefined,
-  { memory }: Exchange['terms'],
-): Promise<PromptTokens> {
-  const found = await tokensOf(model, request, template);
-  memory.addAnswer(toldTokensMemory(found.length));
-  return found;
 }
 
 /** Fields with a meaning only for conversations. */
@@ -128,7 +102,13 @@ const CHAT_FIELDS = [
   'continue_final_message',
   'chat_template',
   'chat_template_kwargs',
+  'documents',
   'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'functions',
+  'function_call',
+  'reasoning_effort',
 ] as const satisfies readonly (keyof TokenizeRequest)[];
 
 /** Most UTF-16 units to tokenize: more than any context holds. Each may become a token of the answer. */
@@ -145,34 +125,42 @@ function checkUnits(units: number, param: string, most = MAX_UNITS): void {
 }
 
 async function tokensOf(
+  context: RouteContext,
   model: ServedGenerator,
   request: TokenizeRequest,
-  template: string | undefined,
+  exchange: Exchange,
 ): Promise<PromptTokens> {
-  const { prompt, messages, add_special_tokens: addSpecialTokens, tools } = request;
+  const { prompt, messages, add_special_tokens: addSpecialTokens } = request;
   if (prompt !== undefined && messages !== undefined) {
     throw new ApiError(400, "'prompt' and 'messages' exclude each other.", { param: 'prompt' });
   }
-  if (prompt !== undefined) {
-    const field = CHAT_FIELDS.find((name) => request[name] !== undefined);
-    if (field !== undefined) throw new ApiError(400, `'${field}' needs 'messages'.`, { param: field });
-    checkUnits(prompt.length, 'prompt');
-    return addSpecialTokens === false ? model.codec.encodePiece(prompt) : model.codec.encodeText(prompt);
-  }
-  if (messages === undefined) {
+  if (messages !== undefined) return conversationTokens(context, model, { ...request, messages }, exchange);
+  if (prompt === undefined) {
     throw new ApiError(400, "One of 'prompt' and 'messages' is required.", {
       param: 'prompt',
       code: 'missing_required_parameter',
     });
   }
-  checkFinalMessage(request, messages);
-  checkUnits(jsonUnits({ messages, tools }, MAX_MESSAGE_UNITS), 'messages', MAX_MESSAGE_UNITS);
-  return model.codec.encodeChat(messages.map(templateMessage), {
-    addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
-    continueFinalMessage: request.continue_final_message ?? false,
-    addSpecialTokens: addSpecialTokens ?? false,
-    template,
-    variables: request.chat_template_kwargs,
-    ...(tools && { tools }),
-  });
+  const field = CHAT_FIELDS.find((name) => request[name] !== undefined);
+  if (field !== undefined) throw new ApiError(400, `'${field}' needs 'messages'.`, { param: field });
+  checkUnits(prompt.length, 'prompt');
+  const { codec } = model;
+  const found = await (addSpecialTokens === false ? codec.encodePiece(prompt) : codec.encodeText(prompt));
+  exchange.terms.memory.addAnswer(toldTokensMemory(found.length));
+  return truncatedPrompt(found, request, model, completionLimit(request));
+}
+
+/** Tokens of a conversation for an answer that tells of them all, whose memory is counted. */
+async function conversationTokens(
+  context: RouteContext,
+  model: ServedGenerator,
+  request: ChatPromptRequest,
+  { terms, warn }: Exchange,
+): Promise<PromptTokens> {
+  const { messages, tools, functions, documents } = request;
+  const units = jsonUnits({ messages, tools: tools ?? functions, documents }, MAX_MESSAGE_UNITS);
+  checkUnits(units, 'messages', MAX_MESSAGE_UNITS);
+  const found = await toldChat(context, model, request, warn);
+  terms.memory.addAnswer(toldTokensMemory(found.length));
+  return found;
 }

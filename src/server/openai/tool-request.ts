@@ -1,7 +1,7 @@
 import { field, says } from '../../../base/named-text.js';
 import type { FunctionTool, ToolChoice } from '../../generation/tools/types.js';
 import { ApiError } from './errors.js';
-import type { ChatRequest } from './schemas/chat.js';
+import type { ChatPromptRequest } from './schemas/chat.js';
 
 /** Tools of a request and the choice among them. */
 export interface ToolRequest {
@@ -11,10 +11,10 @@ export interface ToolRequest {
   onlyKnownTools: boolean;
 }
 
-type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
+type ToolFields = Pick<ChatPromptRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
 
 /** Reads the tools of a chat, in their newer or older form. @throws ApiError. */
-export function chatToolRequest(request: ChatRequest): ToolRequest {
+export function chatToolRequest(request: ChatPromptRequest): ToolRequest {
   const { functions, function_call: choice, ...rest } = request;
   if (functions === undefined || functions.length === 0) {
     if (typeof choice !== 'object') return toolRequest(rest);

@@ -1,9 +1,6 @@
-import {
-  applyTemplateSchema,
-  detokenizeRequestSchema,
-  renderPromptSchema,
-  tokenizeRequestSchema,
-} from '../openai/schemas/tokenize.js';
+import { chatRequestSchema } from '../openai/schemas/chat.js';
+import { completionRequestSchema } from '../openai/schemas/completions.js';
+import { detokenizeRequestSchema, tokenizeRequestSchema } from '../openai/schemas/tokenize.js';
 import { applyTemplate, detokenize, renderConversation, renderPrompt, tokenize } from '../openai/tokenize.js';
 import { defineRoute } from './route.js';
 
@@ -27,7 +24,7 @@ export const applyTemplateRoute = defineRoute({
   path: '/apply-template',
   tags: ['Models'],
   summary: 'Shows the prompt that the chat template makes of a conversation',
-  body: applyTemplateSchema,
+  body: chatRequestSchema,
   examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
   responses: async () => (await import('../openai/answers/operations.js')).applyTemplateResponses(),
   loadsModel: true,
@@ -51,7 +48,7 @@ export const renderPromptRoute = defineRoute({
   path: '/v1/completions/render',
   tags: ['Models'],
   summary: 'Tells the tokens that a completion would begin with',
-  body: renderPromptSchema,
+  body: completionRequestSchema,
   examples: { 'A text': { prompt: 'Once upon a time' } },
   responses: async () => (await import('../openai/answers/operations.js')).renderPromptResponses(),
   loadsModel: true,
@@ -63,7 +60,7 @@ export const renderConversationRoute = defineRoute({
   path: '/v1/chat/completions/render',
   tags: ['Models'],
   summary: 'Tells the tokens that a chat completion would begin with',
-  body: applyTemplateSchema,
+  body: chatRequestSchema,
   examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
   responses: async () => (await import('../openai/answers/operations.js')).renderConversationResponses(),
   loadsModel: true,

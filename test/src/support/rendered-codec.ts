@@ -2,7 +2,7 @@ import { ChatTemplate } from '../../../models/chat-template.js';
 import type { TextSegment } from '../../../models/tokenizer/tokenizer.js';
 import { THINK_BEGIN, THINK_END } from '../../../src/generation/reasoning/reasoning-parser.js';
 import type { PromptTokens, TextCodec } from '../../../src/generation/text-model.js';
-import { bytesOf, templatedCodec } from './toy-codec.js';
+import { BOS_TOKEN, bytesOf, templatedCodec } from './toy-codec.js';
 
 /** The toy's tokenizer with a chat template that is rendered: one token per byte, `<bos>` and `<eos>` as they are written. */
 export function renderedCodec(source: string): TextCodec & { renders: () => number } {
@@ -21,7 +21,8 @@ export function renderedCodec(source: string): TextCodec & { renders: () => numb
         ...(options.tools && { tools: options.tools }),
         templateKwargs: { ...options.variables },
       });
-      return bytesOf(segments.map((segment: TextSegment) => segment.text).join(''));
+      const tokens = bytesOf(segments.map((segment: TextSegment) => segment.text).join(''));
+      return options.addSpecialTokens ? [BOS_TOKEN, ...tokens] : tokens;
     },
   };
 }

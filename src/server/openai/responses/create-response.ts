@@ -1,3 +1,4 @@
+import type { ChatMessage } from '../../../../models/chat-template.js';
 import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import { jsonAnswer } from '../../json-answer.js';
 import type { LiveRequest } from '../../request-registry.js';
@@ -11,6 +12,7 @@ import { makeInBackground } from './background.js';
 import { type Asked, begin } from './begin-response.js';
 import { chatOf, conversationOf } from './conversation.js';
 import { eventsAnswer } from './event-log.js';
+import { planWithin } from './plan-within.js';
 import { askOf } from './response-ask.js';
 import { responseJson } from './response-json.js';
 import { inResponseWords } from './response-words.js';
@@ -105,8 +107,11 @@ export function countInputTokens(
   const conversation = conversationOf(request, ownStore(context, terms), maxRetainedTokens(model));
   return inResponseWords(conversation.tools, async () => {
     const messages = chatOf(conversation, conversation.items);
-    const ask = { ...askOf(request, conversation.tools), messages };
-    const { promptTokens, warnings } = await toldPrompt(model, ask);
+    const ask = askOf(request, conversation.tools);
+    const told = (kept: readonly ChatMessage[]) => toldPrompt(model, { ...ask, messages: kept });
+    const { promptTokens, warnings } = await (request.truncation === 'auto'
+      ? planWithin(model, messages, told, request.max_output_tokens ?? 1)
+      : told(messages));
     warnOfAll(warnings, warn);
     return Response.json({ object: 'response.input_tokens', input_tokens: promptTokens.length });
   });

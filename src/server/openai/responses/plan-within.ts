@@ -8,13 +8,13 @@ import { truncated } from './truncation.js';
  * Plans as much of a conversation as leaves room for an answer: all of it, else without its oldest messages.
  * @param plan plans some of the messages. @param answerTokens tokens of the answer. @throws as `plan`.
  */
-export async function planWithin(
+export async function planWithin<Plan extends Pick<ChatPlan, 'promptTokens'>>(
   { maxInputLen, maxSeqLen }: Pick<ServedGenerator, 'maxInputLen' | 'maxSeqLen'>,
   messages: readonly ChatMessage[],
-  plan: (messages: readonly ChatMessage[]) => Promise<ChatPlan>,
+  plan: (messages: readonly ChatMessage[]) => Promise<Plan>,
   answerTokens: number,
-): Promise<ChatPlan> {
-  const fits = (one: ChatPlan | null): one is ChatPlan => {
+): Promise<Plan> {
+  const fits = (one: Plan | null): one is Plan => {
     const length = one?.promptTokens.length ?? Number.POSITIVE_INFINITY;
     return length <= maxInputLen && length + answerTokens <= maxSeqLen;
   };

@@ -142,5 +142,28 @@ export const chatRequestSchema = component(
   "OpenAI's fields, and those of vLLM for what the engine can do besides.",
 );
 
+/** Fields of a chat on which its prompt depends. */
+export const chatPromptSchema = chatRequestSchema.pick({
+  model: true,
+  messages: true,
+  add_generation_prompt: true,
+  continue_final_message: true,
+  add_special_tokens: true,
+  documents: true,
+  chat_template: true,
+  chat_template_kwargs: true,
+  tools: true,
+  tool_choice: true,
+  parallel_tool_calls: true,
+  functions: true,
+  function_call: true,
+  reasoning_effort: true,
+  truncate_prompt_tokens: true,
+  max_completion_tokens: true,
+  max_tokens: true,
+  n_predict: true,
+});
+
+export type ChatPromptRequest = z.output<typeof chatPromptSchema>;
 export type ChatRequest = z.output<typeof chatRequestSchema>;
 export type ChatRequestMessage = ChatRequest['messages'][number];

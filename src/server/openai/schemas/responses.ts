@@ -177,6 +177,7 @@ export const inputTokensSchema = component(
     tools: true,
     tool_choice: true,
     parallel_tool_calls: true,
+    max_output_tokens: true,
     reasoning: true,
     truncation: true,
     conversation: true,

@@ -102,7 +102,8 @@ describe('what a request would begin with', () => {
   it.each([
     ['/v1/completions', {}, 'prompt'],
     ['/v1/completions', { prompt: 'a'.repeat(2 ** 18 + 1) }, 'prompt'],
-    ['/v1/chat/completions', { prompt: 'a' }, 'messages'],
+    ['/v1/chat/completions', {}, 'messages'],
+    ['/v1/chat/completions', { prompt: 'a' }, 'prompt'],
   ])('%s/render refuses by name what it cannot read', async (path, body, param) => {
     expect(await render(path, body)).toMatchObject([400, { error: { param } }]);
   });

@@ -49,7 +49,7 @@ describe("routes of llama.cpp's server and vLLM", () => {
     expect(prompt).toBe(text.prompt);
     const refused = await toy.post('/apply-template', { prompt: 'a' });
     expect(refused.status).toBe(400);
-    expect(await refused.text()).toContain("The field 'messages' is required.");
+    expect(await refused.text()).toContain("'prompt' is not supported: use 'messages'.");
   });
 
   it("/invocations finds SageMaker's route by the body", async () => {

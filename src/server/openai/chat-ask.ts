@@ -1,0 +1,103 @@
+import type { ChatAsk } from '../../generation/chat-plan.js';
+import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
+import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import { type Warn, warnOfAll } from '../warnings.js';
+import { checkFinalMessage, templateMessage } from './chat-messages.js';
+import { ApiError } from './errors.js';
+import { fieldsOf } from './field-words.js';
+import { inOtherWords } from './other-words.js';
+import { type RouteContext, templateOf } from './route-context.js';
+import type { ChatPromptRequest } from './schemas/chat.js';
+import { tokensAsked, truncatedPrompt } from './text-request.js';
+import { chatToolRequest, type ToolRequest } from './tool-request.js';
+
+/** Names of fields of tools, for requests that use functions instead. */
+const FUNCTION_FIELDS = fieldsOf('chat', [
+  ['tools[].function', 'functions[]'],
+  ['tool_choice.function.name', 'function_call.name'],
+  ['tool_choice', 'function_call'],
+  ['tools', 'functions'],
+]);
+
+/** Runs code for a chat, and words errors with the names that the request has for functions. */
+export function inChatWords<T>(
+  { functions }: Pick<ChatPromptRequest, 'functions'>,
+  run: () => Promise<T>,
+): Promise<T> {
+  return functions === undefined ? run() : inOtherWords(FUNCTION_FIELDS, run);
+}
+
+/**
+ * The chat that a body asks for, with all that its prompt depends on but the cut of `truncatedChat`: every route that
+ * answers, counts or shows one asks here. @throws ApiError
+ */
+export function chatAsk(
+  context: Pick<RouteContext, 'trustsTemplates'>,
+  model: Pick<ServedGenerator, 'codec'>,
+  request: ChatPromptRequest,
+): ChatAsk & ToolRequest {
+  checkFinalMessage(request, request.messages);
+  const template = templateOf(context, request);
+  return {
+    ...chatToolRequest(request),
+    template,
+    messages: request.messages.map(templateMessage),
+    addSpecialTokens: request.add_special_tokens,
+    addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
+    continueFinalMessage: request.continue_final_message ?? false,
+    variables: templateVariablesOf(request, template ?? model.codec.templateSource),
+    reasoningEffort: request.reasoning_effort,
+  };
+}
+
+/** Most tokens of an answer that a body asks for; undefined: it names no limit. @throws ApiError */
+export function chatLimit(request: ChatPromptRequest): number | undefined {
+  return request.max_completion_tokens ?? tokensAsked(request);
+}
+
+/** The end of a chat's prompt, where the body asks for no more. */
+export function truncatedChat(
+  tokens: PromptTokens,
+  request: ChatPromptRequest,
+  model: ServedGenerator,
+): PromptTokens {
+  const asMuch = chatLimit(request) ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
+  return truncatedPrompt(tokens, request, model, asMuch);
+}
+
+/** The prompt of a chat that is shown, not answered. @throws as toldPrompt */
+export function toldChat(
+  context: Pick<RouteContext, 'trustsTemplates'>,
+  model: ServedGenerator,
+  request: ChatPromptRequest,
+  warn: Warn,
+): Promise<PromptTokens> {
+  return inChatWords(request, async () => {
+    const { promptTokens, warnings } = await toldPrompt(model, chatAsk(context, model, request));
+    warnOfAll(warnings, warn);
+    return truncatedChat(promptTokens, request, model);
+  });
+}
+
+/** Variables of the chat template; documents are one of them. */
+function templateVariablesOf(
+  { chat_template_kwargs: given, documents }: ChatPromptRequest,
+  source: string | null | undefined,
+) {
+  if (documents === undefined) return given;
+  if (source !== undefined && !source?.includes('documents')) {
+    throw new ApiError(
+      400,
+      "'documents' is refused: the chat template of this model does not look for them.",
+      {
+        param: 'documents',
+        code: 'unsupported_parameter',
+      },
+    );
+  }
+  if (given?.documents === undefined) return { ...given, documents };
+  throw new ApiError(400, "'documents' and 'chat_template_kwargs.documents' exclude each other.", {
+    param: 'documents',
+  });
+}
