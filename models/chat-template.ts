@@ -1,35 +1,25 @@
-import { Environment, Template } from '@huggingface/jinja';
-import type { ErrorRecord } from '../base/error-record.js';
 import { messageOf } from '../base/error-text.js';
-import { field, type NamedText, says } from '../base/named-text.js';
+import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
-import { SkeinError } from '../base/skein-error.js';
+import { type ChatMessage, ChatTemplateError, type TemplateRefusal } from './chat-message.js';
+import { JinjaError } from './jinja/errors.js';
+import { globalsOf } from './jinja/globals.js';
+import { type Allowance, Rendering, StepsError } from './jinja/rendering.js';
+import { Template } from './jinja/template.js';
+import { fromJson } from './jinja/values/from-json.js';
+import type { Value } from './jinja/values/value.js';
+import { textUnits } from './json-units.js';
 import { KnownToolLists, type KnownTools } from './known-tools.js';
-import {
-  type Allowance,
-  countingInterpreter,
-  MAX_TEMPLATE_STEPS,
-  RenderingCount,
-  range,
-  StepsError,
-  textUnits,
-} from './rendering-limits.js';
-import { strftime } from './strftime.js';
+import { hasTextArguments, withParsedArguments, withTextContent } from './template-messages.js';
 import { type GuardedRendering, SpecialTextGuard } from './tokenizer/special-text-guard.js';
 import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
 
-export interface ChatTextPart {
-  type: string;
-  text?: string | undefined;
-}
-
-/** A message in the OpenAI API's form; further fields reach the template unchanged. */
-export interface ChatMessage {
-  role: string;
-  content?: string | readonly ChatTextPart[] | null;
-  tool_calls?: readonly unknown[];
-  [field: string]: unknown;
-}
+export {
+  type ChatMessage,
+  ChatTemplateError,
+  type ChatTextPart,
+  type TemplateRefusal,
+} from './chat-message.js';
 
 export interface RenderOptions {
   /** Ends the prompt with the beginning of an assistant's message. */
@@ -63,40 +53,18 @@ export interface RenderedPrompt {
   segments: TextSegment[];
 }
 
-/**
- * How a template refuses messages:
- *
- *   rule        by raise_exception
- *   operation   something in it fails on their values, such as a text that is added to a list
- */
-export type TemplateRefusal = 'rule' | 'operation';
-
-/**
- * An error for messages that cannot be rendered: the template refuses them, or there is no template. The request is at
- * fault.
- */
-export class ChatTemplateError extends SkeinError {
-  override name = 'ChatTemplateError';
-  override readonly code = 'SKEIN_CHAT_TEMPLATE';
-  /** How the template refused the messages; null: it did not, it took too much work, or an option was wrong. */
-  readonly refusal: TemplateRefusal | null;
-
-  constructor(text: NamedText, options: ErrorOptions & { refusal?: TemplateRefusal | null } = {}) {
-    super(text, options);
-    this.refusal = options.refusal ?? null;
-  }
-
-  /** The error that a thread threw. */
-  static of({ text, held }: Pick<ErrorRecord, 'text' | 'held'>): ChatTemplateError {
-    return new ChatTemplateError(text, { refusal: held.refusal as TemplateRefusal | null });
-  }
-}
-
 export interface ChatTemplateOptions {
   /** Clock for strftime_now. */
   now?: () => Date;
 }
 
+/**
+ * Most steps of a rendering: fifty for each of the ten thousand messages of a very long conversation. A template that
+ * takes more probably loops without end, which would stop the server.
+ */
+export const MAX_TEMPLATE_STEPS = 500_000;
+/** Most units that one step of a quick rendering may make. */
+const QUICK_UNITS = 65_536;
 /** Most units of a text that a template makes, beside those for its values. */
 const MAX_TEXT_UNITS = 1_048_576;
 /**
@@ -108,6 +76,7 @@ const UNITS_PER_UNIT = 16;
 /** Names of variables that templateKwargs may not use. */
 const RESERVED = new Set([
   ...['true', 'false', 'none', 'True', 'False', 'None', 'namespace', 'range', 'raise_exception'],
+  ...['dict', 'cycler', 'joiner', 'lipsum'],
   ...['strftime_now', 'messages', 'add_generation_prompt', 'bos_token', 'eos_token', 'tools'],
 ]);
 
@@ -121,7 +90,7 @@ export class ChatTemplate {
   readonly #guard: SpecialTextGuard;
   readonly #inspected: ReadonlySet<string>;
   readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>;
-  readonly #now: () => Date;
+  readonly #globals: ReadonlyMap<string, Value>;
   readonly #toolLists: KnownToolLists;
 
   /**
@@ -137,7 +106,7 @@ export class ChatTemplate {
     this.#tokenizer = tokenizer;
     this.#guard = new SpecialTextGuard(tokenizer.controlTokenTexts);
     this.#inspected = inspectedTexts(source ?? '', tokenizer.controlTokenTexts);
-    this.#now = options.now ?? (() => new Date());
+    this.#globals = globalsOf(options.now ?? (() => new Date()));
     this.#toolLists = new KnownToolLists((tools) => this.#guard.see(tools, { unmarkedKeys: ROLE_ONLY }));
     try {
       this.#template = source === null ? null : new Template(source);
@@ -158,7 +127,10 @@ export class ChatTemplate {
    * other.
    */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): RenderedPrompt {
-    return this.#render(messages, options, { steps: MAX_TEMPLATE_STEPS, grows: true });
+    return this.#render(messages, options, {
+      steps: MAX_TEMPLATE_STEPS,
+      unitsPerStep: Number.POSITIVE_INFINITY,
+    });
   }
 
   /** Renders a prompt; null where that takes more than `steps` steps, or one step may be very long. */
@@ -168,14 +140,14 @@ export class ChatTemplate {
     options: RenderOptions,
   ): RenderedPrompt | null {
     try {
-      return this.#render(messages, options, { steps, grows: false });
+      return this.#render(messages, options, { steps, unitsPerStep: QUICK_UNITS });
     } catch (error) {
       if (error instanceof ChatTemplateError && error.cause instanceof StepsError) return null;
       throw error;
     }
   }
 
-  #render(messages: readonly ChatMessage[], options: RenderOptions, allowance: Allowance): RenderedPrompt {
+  #render(messages: readonly ChatMessage[], options: RenderOptions, allowance: Pace): RenderedPrompt {
     if (this.#template === null || this.#source === null) {
       throw new ChatTemplateError(
         'The model has no chat template: give it one (chat_template.jinja beside its tokenizer.json), ' +
@@ -192,12 +164,29 @@ export class ChatTemplate {
     for (const name of Object.keys(options.templateKwargs ?? {})) {
       if (RESERVED.has(name)) throw new ChatTemplateError(`chat_template_kwargs cannot set ${name}.`);
     }
-    const rendering = this.#guard.open(this.#source);
+    const plain = messages.map(withTextContent);
+    try {
+      return this.#renderMessages(plain.map(withParsedArguments), options, allowance);
+    } catch (error) {
+      // Some templates join a call's arguments with texts: these take them as the text that they came as.
+      if (!isTypeError(error) || !plain.some(hasTextArguments)) throw error;
+      return this.#renderMessages(plain, options, allowance, error);
+    }
+  }
+
+  /** @param refused error of an attempt before this one, which is thrown where this one fails too */
+  #renderMessages(
+    messages: ChatMessage[],
+    options: RenderOptions,
+    allowance: Pace,
+    refused?: unknown,
+  ): RenderedPrompt {
+    const rendering = this.#guard.open(this.#source!);
     const { known, tools } = this.#readTools(options.tools ?? null);
     const given = this.#protect(
       rendering,
       {
-        messages: messages.map(normalizeMessage),
+        messages,
         tools,
         kwargs: options.templateKwargs ?? {},
         begun: options.begunReasoning?.text ?? '',
@@ -205,14 +194,26 @@ export class ChatTemplate {
       known,
     );
     const units = MAX_TEXT_UNITS + UNITS_PER_UNIT * (textUnits(given) + (known?.textUnits ?? 0));
-    let text = this.#run(new RenderingCount(allowance, units), known, given.kwargs, {
+    const variables = this.#variables(given.kwargs, {
       messages: given.messages,
-      ...(known === null ? { tools: given.tools } : {}),
-      add_generation_prompt: addGenerationPrompt,
+      tools: known === null ? given.tools : known.value,
+      add_generation_prompt: options.addGenerationPrompt ?? false,
       bos_token: options.bosToken ?? this.#tokenizer.bosToken ?? '',
       eos_token: options.eosToken ?? this.#tokenizer.eosToken ?? '',
     });
-    if (continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
+    let text: string;
+    try {
+      text = this.#template!.render(
+        new Rendering(variables, {
+          allowance: { ...allowance, units },
+          marks: rendering.marks,
+          written: known?.written,
+        }),
+      );
+    } catch (error) {
+      throw refused ?? refusal(error);
+    }
+    if (options.continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
     if (options.begunReasoning) text = openReasoning(text, options.begunReasoning) + given.begun;
     const segments = rendering.segments(text);
     return { text: segments.map((segment) => segment.text).join(''), segments };
@@ -244,36 +245,22 @@ export class ChatTemplate {
     }
   }
 
-  #run(
-    count: RenderingCount,
-    known: KnownTools | null,
-    kwargs: Record<string, unknown>,
-    variables: Record<string, unknown>,
-  ): string {
-    const environment = new Environment();
-    const globals: Record<string, unknown> = {
-      ...{ true: true, false: false, none: null, True: true, False: false, None: null },
-      range: (...args: Parameters<typeof range>) => {
-        const numbers = range(...args);
-        count.spend(numbers.length);
-        return numbers;
-      },
-      raise_exception: (message: unknown) => {
-        throw new ChatTemplateError(String(message), { refusal: 'rule' });
-      },
-      strftime_now: (format: unknown) => strftime(this.#now(), String(format)),
-    };
-    try {
-      const all = { documents: null, ...kwargs, ...globals, ...variables };
-      for (const [name, value] of Object.entries(all)) environment.set(name, value);
-      if (known !== null) environment.setVariable('tools', known.value);
-      const result = countingInterpreter(environment, count, known?.written).run(this.#template!.parsed);
-      return String(result.value);
-    } catch (error) {
-      throw refusal(error);
-    }
+  /** Variables of a rendering; those of the request cannot be functions. */
+  #variables(kwargs: Record<string, unknown>, own: Record<string, unknown>): Map<string, Value> {
+    const variables = new Map<string, Value>([['documents', null]]);
+    for (const [name, value] of Object.entries(kwargs)) variables.set(name, fromJson(value));
+    for (const [name, value] of this.#globals) variables.set(name, value);
+    for (const [name, value] of Object.entries(own)) variables.set(name, fromJson(value));
+    return variables;
   }
 }
+
+/** Limits of a rendering but for those that follow from its values. */
+type Pace = Omit<Allowance, 'units'>;
+
+const isTypeErrorOf = (error: unknown) => error instanceof JinjaError && error.kind === 'TypeError';
+/** True where a template failed since a value was of another type than it takes. */
+const isTypeError = (error: unknown) => error instanceof ChatTemplateError && isTypeErrorOf(error.cause);
 
 function refusal(error: unknown): ChatTemplateError {
   return new ChatTemplateError(
@@ -282,10 +269,10 @@ function refusal(error: unknown): ChatTemplateError {
   );
 }
 
+/** Limits are no refusals. */
 function refusalOf(error: unknown): TemplateRefusal | null {
-  if (error instanceof ChatTemplateError) return error.refusal;
-  // Limits are errors of this package, or of the engine's stack.
-  return error instanceof SkeinError || error instanceof RangeError ? null : 'operation';
+  if (!(error instanceof JinjaError) || error.kind === 'RecursionError') return null;
+  return error.kind === 'TemplateError' ? 'rule' : 'operation';
 }
 
 /**
@@ -301,41 +288,6 @@ function inspectedTexts(source: string, specialTexts: readonly string[]): Set<st
   const texts = Array.from(source.matchAll(pattern), (match) => (match[1] ?? match[2]!).slice(1, -1));
   const found = new Set(texts.map((text) => text.replaceAll('\\n', '').trim()));
   return new Set(specialTexts.filter((text) => found.has(text)));
-}
-
-/**
- * Normalises a message. Its content becomes one string: '' for null (with tool calls), the joined lines of text parts,
- * since templates of text models concatenate content. Arguments of tool calls become objects, which templates write
- * with tojson.
- */
-function normalizeMessage(message: ChatMessage, index: number): ChatMessage {
-  const normalized: ChatMessage = { ...message, content: contentText(message, index) };
-  if (message.tool_calls !== undefined) normalized.tool_calls = message.tool_calls.map(withParsedArguments);
-  return normalized;
-}
-
-function contentText(message: ChatMessage, index: number): string {
-  const content = message.content ?? '';
-  if (typeof content === 'string') return content;
-  const texts = content.map((part) => {
-    if (typeof part.text === 'string') return part.text;
-    throw new ChatTemplateError(
-      `messages[${index}].content: a part of type ${JSON.stringify(part.type)} is not text; this model reads text only.`,
-    );
-  });
-  return texts.join('\n');
-}
-
-function withParsedArguments(call: unknown): unknown {
-  const callee = (call as { function?: { arguments?: unknown } } | null)?.function;
-  if (typeof callee?.arguments !== 'string') return call;
-  try {
-    const parsed: unknown = JSON.parse(callee.arguments);
-    if (typeof parsed !== 'object' || parsed === null) return call;
-    return { ...(call as object), function: { ...callee, arguments: parsed } };
-  } catch {
-    return call;
-  }
 }
 
 /** Cuts the prompt where the last message's text ends; its trailing space stays if the template kept it. */

@@ -48,3 +48,22 @@ export function leastJsonLength(value: unknown, limit: number): number {
   }
   return length;
 }
+
+/** UTF-16 units of all texts of a JSON value, names included, plus 1 for each value. */
+export function textUnits(value: unknown): number {
+  let units = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const one = open.pop();
+    units++;
+    if (typeof one === 'string') units += one.length;
+    else if (Array.isArray(one)) for (const item of one) open.push(item);
+    else if (typeof one === 'object' && one !== null) {
+      for (const [name, item] of Object.entries(one)) {
+        units += name.length;
+        open.push(item);
+      }
+    }
+  }
+  return units;
+}

@@ -1,21 +1,20 @@
-import { Environment } from '@huggingface/jinja';
 import { RecentValues } from '../base/recent-values.js';
-import { UNITS_PER_VALUE } from './json-units.js';
-import { textUnits } from './rendering-limits.js';
+import type { WrittenTexts } from './jinja/rendering.js';
+import { Dict } from './jinja/values/dict.js';
+import { fromJson } from './jinja/values/from-json.js';
+import type { Value } from './jinja/values/value.js';
+import { textUnits, UNITS_PER_VALUE } from './json-units.js';
 import type { StringsSeen } from './tokenizer/special-text-guard.js';
-
-/** A value as the template's interpreter has it; templates cannot change it. */
-export type TemplateValue = ReturnType<Environment['set']>;
 
 /** Functions that were rendered before, with all that the next rendering needs of them. */
 export interface KnownTools {
   /** The functions as values of a template. */
-  value: TemplateValue;
+  value: Value;
   /** What the guard of special texts found in their strings. */
   seen: StringsSeen;
   /** UTF-16 units of all texts, and 1 for each value. */
   textUnits: number;
-  /** Texts of these values as JSON, as filters made them. */
+  /** Texts of these values as JSON, as the filter tojson made them. */
   written: WrittenValues;
 }
 
@@ -42,7 +41,7 @@ export class KnownToolLists {
     const known = this.#lists.get(json);
     if (known !== undefined) return known;
     const tools: unknown = JSON.parse(json);
-    const value = new Environment().set('tools', tools);
+    const value = fromJson(tools);
     const written = new WrittenValues(value, MOST_WRITTEN * json.length);
     const read = { value, seen: this.#see(tools), textUnits: textUnits(tools), written };
     this.#lists.set(json, read, json.length + UNITS_PER_VALUE * countOf(tools));
@@ -62,13 +61,13 @@ function countOf(value: unknown): number {
 }
 
 /** What a filter made of values that never change. */
-export class WrittenValues {
+export class WrittenValues implements WrittenTexts {
   readonly #maxUnits: number;
-  readonly #texts = new Map<object, Map<string, TemplateValue>>();
+  readonly #texts = new Map<object, Map<string, string>>();
   #units = 0;
 
   /** @param value its own texts and those of values within it are kept. @param maxUnits most UTF-16 units of all texts */
-  constructor(value: TemplateValue, maxUnits: number) {
+  constructor(value: Value, maxUnits: number) {
     this.#maxUnits = maxUnits;
     this.#take(value, DEPTH_WRITTEN);
   }
@@ -79,23 +78,22 @@ export class WrittenValues {
   }
 
   /** The text of a value by a filter with these arguments; undefined where it is not known. */
-  get(value: object, args: string): TemplateValue | undefined {
+  get(value: object, args: string): string | undefined {
     return this.#texts.get(value)?.get(args);
   }
 
   /** Keeps a text, where there is room. */
-  set(value: object, args: string, text: TemplateValue): void {
+  set(value: object, args: string, text: string): void {
     const texts = this.#texts.get(value);
-    const units = String(text.value).length;
-    if (texts === undefined || this.#units + units > this.#maxUnits) return;
-    this.#units += units;
+    if (texts === undefined || this.#units + text.length > this.#maxUnits) return;
+    this.#units += text.length;
     texts.set(args, text);
   }
 
-  #take(value: TemplateValue, depth: number): void {
-    const inner: unknown = value.value;
-    if (depth === 0 || !(Array.isArray(inner) || inner instanceof Map)) return;
-    this.#texts.set(value, new Map());
-    for (const one of inner.values()) this.#take(one as TemplateValue, depth - 1);
+  #take(value: Value, depth: number): void {
+    const inner = Array.isArray(value) ? value : value instanceof Dict ? value.values() : null;
+    if (depth === 0 || inner === null) return;
+    this.#texts.set(value as object, new Map());
+    for (const one of inner) this.#take(one, depth - 1);
   }
 }

@@ -1,3 +1,4 @@
+import { endBeforeSpace, leadingSpace } from '../jinja/text/strip.js';
 import { type AddedToken, AddedTokenFinder, unitPattern } from './added-token-finder.js';
 import type { TextSegment } from './tokenizer.js';
 
@@ -87,7 +88,7 @@ export class SpecialTextGuard {
   }
 
   endsLikeBeginning(text: string): boolean {
-    const trimmed = text.trimEnd();
+    const trimmed = text.slice(0, endBeforeSpace(text));
     const end = trimmed.slice(Math.max(0, trimmed.length - this.#longest + 1));
     if (!this.#finder.mayFind(end)) return false;
     for (let length = end.length; length > 0; length--) {
@@ -97,7 +98,7 @@ export class SpecialTextGuard {
   }
 
   startsLikeEnding(text: string): boolean {
-    const start = text.trimStart().slice(0, Math.max(0, this.#longest - 1));
+    const start = text.slice(leadingSpace(text)).slice(0, Math.max(0, this.#longest - 1));
     if (this.#lastUnit === null) return false;
     this.#lastUnit.lastIndex = 0;
     if (!this.#lastUnit.test(start)) return false;
@@ -159,6 +160,11 @@ export class GuardedRendering {
     return mapStrings(value, ROOT, options, (text, place) => this.#rewriteText(text, place)) as T;
   }
 
+  /** The characters that stand for a user's texts. */
+  get marks(): ReadonlySet<string> {
+    return new Set(this.#characters === null ? [] : [...this.#characters.values(), this.#separator]);
+  }
+
   /** Splits rendered text into segments for Tokenizer.encodeSegments. */
   segments(rendered: string): TextSegment[] {
     if (this.#characters === null) return [{ text: rendered, special: true }];
@@ -204,10 +210,10 @@ export class GuardedRendering {
       .join('');
     if (!marks) return body;
     // Inside the outer white space, the separator leaves trimming as it would be without.
-    const lead = body.length - body.trimStart().length;
+    const lead = leadingSpace(body);
     const before = this.#guard.startsLikeEnding(text) ? this.#separator : '';
     const after = this.#guard.endsLikeBeginning(text) ? this.#separator : '';
-    const end = Math.max(lead, body.trimEnd().length);
+    const end = Math.max(lead, endBeforeSpace(body));
     return body.slice(0, lead) + before + body.slice(lead, end) + after + body.slice(end);
   }
 }

@@ -51,6 +51,17 @@ describe('ChatTemplate', () => {
     expect(template(source).render(messages).text).toBe('!{"x": 1}');
   });
 
+  it('takes arguments of calls as the template does: as objects, or as the text that they came as', () => {
+    const calls = [{ type: 'function', function: { name: 'f', arguments: '{"x":1}' } }];
+    const messages = [{ role: 'assistant', content: '', tool_calls: calls }];
+    const joined = "{{ '<' + messages[0].tool_calls[0].function.arguments + '>' }}";
+    expect(template(joined).render(messages).text).toBe('<{"x":1}>');
+    const printed = '{{ messages[0].tool_calls[0].function.arguments }}';
+    expect(template(printed).render(messages).text).toBe("{'x': 1}");
+    const wrong = '{{ messages[0].tool_calls[0].function.arguments + 1 }}';
+    expect(() => template(wrong).render(messages)).toThrow(/unsupported operand .* 'dict' and 'int'/);
+  });
+
   it('refuses parts that are not text', () => {
     const parts = [{ type: 'image_url' }];
     expect(() => template(CHATML).render(user(parts))).toThrow(
@@ -65,7 +76,7 @@ describe('ChatTemplate', () => {
     ].join(' ');
     const options = { templateKwargs: { extra: 'yes' } };
     expect(template(source).render([], options).text).toBe(
-      '<s></s> true true 09 February 2024 15:04 9 Feb Friday [0, 1, 2] yes',
+      '<s></s> True True 09 February 2024 15:04 9 Feb Friday [0, 1, 2] yes',
     );
     const tools = [{ type: 'function', function: { name: 'é', parameters: { a: ['<'] } } }];
     expect(template('{{ tools[0] | tojson }}').render([], { tools }).text).toBe(

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ChatTemplate } from '../../models/chat-template.js';
-import { MAX_TEMPLATE_STEPS } from '../../models/rendering-limits.js';
+import { ChatTemplate, MAX_TEMPLATE_STEPS } from '../../models/chat-template.js';
 
 const tokenizer = {
   bosToken: null,
@@ -15,7 +14,7 @@ const render = (source: string, count = 1, templateKwargs = {}) =>
   ).text;
 
 const DOUBLES = (sign: string) =>
-  `{% set x = 'ab' %}{% for i in range(60) %}{% set x = x ${sign} x %}{% endfor %}{{ x }}`;
+  `{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ${sign} n.x %}{% endfor %}{{ n.x }}`;
 
 describe('a template that would not end', () => {
   it.each([
@@ -27,11 +26,11 @@ describe('a template that would not end', () => {
     ['a text that doubles by addition', DOUBLES('+')],
     [
       'a list that doubles',
-      '{% set x = [1, 2] %}{% for i in range(60) %}{% set x = x + x %}{% endfor %}{{ x | length }}',
+      '{% set n = namespace(x=[1, 2]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}{{ n.x | length }}',
     ],
     [
       'a text out of replacements',
-      "{% set x = 'aaaaaaaa' %}{% for i in range(60) %}{% set x = x.replace('a', 'aaaaaaaa') %}{% endfor %}{{ x }}",
+      "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(60) %}{% set n.x = n.x.replace('a', 'aaaaaaaa') %}{% endfor %}{{ n.x }}",
     ],
     ['a text times a number', "{{ 'x' * 1000000000 }}"],
     ['a wide indentation', "{{ 'a\nb' | indent(1000000000) }}"],

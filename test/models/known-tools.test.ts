@@ -13,7 +13,7 @@ const tokens = {
 const TEMPLATES = [
   '{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{{ messages[0].content }}<|im_end|>',
   '{{ tools | tojson }}|{{ tools | tojson(indent=2) }}|{{ tools | tojson(indent=4, sort_keys=true) }}',
-  "{{ tools | tojson(ensure_ascii=False) }}{% set False = true %}{{ tools | tojson(ensure_ascii=False) }}{{ tools | tojson(separators=(',', ':')) }}",
+  "{{ tools | tojson(ensure_ascii=False) }}{% set ascii = true %}{{ tools | tojson(ensure_ascii=ascii) }}{{ tools | tojson(separators=(',', ':')) }}",
   '{% for tool in tools %}{% set f = tool.function %}{{ f.name }}: {{ f.description | trim }} {{ f.parameters | tojson }} {{ f | tojson }}{% for name, value in f.parameters.items() %}{{ name }}={{ value | string }}{% endfor %}{% endfor %}',
   '{% set ns = namespace(all=tools, n=0) %}{% for tool in ns.all | reverse %}{% set ns.n = ns.n + 1 %}{% set ns.all = [tool] %}{{ ns.n }} {{ ns.all | tojson }}{% endfor %}{{ tools | length }}{{ tools[0] | tojson }}{{ tools[0].function.name | upper }}',
   '{% macro write(value) %}{% if value is mapping %}{% for key in value %}<{{ key }}>{{ write(value[key]) }}{% endfor %}{% else %}{{ value | tojson }}{% endif %}{% endmacro %}{% for tool in tools %}{{ write(tool) }}{% endfor %}',
@@ -164,15 +164,14 @@ describe('lists of functions', () => {
 
   it('keep texts that filters made of their own values, up to a length', () => {
     const { value, written } = lists().of(JSON.stringify([{ name: 'f', list: [[[['deep']]]] }]));
-    const [inner] = value.value as { value: unknown }[];
-    const made = { ...value, value: 'text' } as never;
-    expect([written.has(value), written.has(inner!), written.has({})]).toEqual([true, true, false]);
-    written.set({}, '', made);
+    const [inner] = value as object[];
+    expect([written.has(value as object), written.has(inner!), written.has({})]).toEqual([true, true, false]);
+    written.set({}, '', 'text');
     expect(written.get({}, '')).toBeUndefined();
-    written.set(inner!, '', made);
-    expect(written.get(inner!, '')).toBe(made);
+    written.set(inner!, '', 'text');
+    expect(written.get(inner!, '')).toBe('text');
     expect(written.get(inner!, 'indent')).toBeUndefined();
-    written.set(inner!, 'indent', { ...value, value: 'x'.repeat(1000) } as never);
+    written.set(inner!, 'indent', 'x'.repeat(1000));
     expect(written.get(inner!, 'indent')).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { strftime } from '../../models/strftime.js';
+import { strftime } from '../../../models/jinja/strftime.js';
 
 const morning = new Date(2025, 0, 5, 0, 7, 9);
 const evening = new Date(2024, 11, 31, 23, 59, 0);
