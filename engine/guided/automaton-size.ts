@@ -51,6 +51,14 @@ function sizeOf(expr: Expr): Size {
       return sum(expr.items, 0, 0);
     case 'seq':
       return expr.items.length === 0 ? { states: 0, edges: 1 } : sum(expr.items, expr.items.length - 1, 0);
+    case 'graph': {
+      const states = new Set(expr.edges.flatMap(({ from, to }) => [from, to]));
+      return sum(
+        expr.edges.map((edge) => edge.expr),
+        states.size + 1,
+        expr.ends.length + 1,
+      );
+    }
     case 'repeat': {
       const { states, edges } = sizeOf(expr.item);
       const { min, max } = expr;

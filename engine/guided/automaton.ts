@@ -110,6 +110,9 @@ class AutomatonBuilder {
         break;
       case 'repeat':
         this.#addRepeat(expr, from, to);
+        break;
+      case 'graph':
+        this.#addGraph(expr, from, to);
     }
   }
 
@@ -146,6 +149,19 @@ class AutomatonBuilder {
       this.#add(item, state, next);
       state = next;
     }
+  }
+
+  /** Its states are new ones, since edges may lead back to the first. */
+  #addGraph({ edges, ends }: Extract<Expr, { kind: 'graph' }>, from: number, to: number): void {
+    const states = new Map<number, number>();
+    const stateOf = (state: number): number => {
+      const known = states.get(state) ?? this.#newState();
+      states.set(state, known);
+      return known;
+    };
+    this.#empty.push(from, stateOf(0));
+    for (const edge of edges) this.#add(edge.expr, stateOf(edge.from), stateOf(edge.to));
+    for (const end of ends) if (states.has(end)) this.#empty.push(states.get(end)!, to);
   }
 
   /**

@@ -1,5 +1,7 @@
-import { EMPTY, type Expr, type Grammar, GuideError } from './grammar.js';
+import { EMPTY, type Expr, type Grammar, type GraphEdge, GuideError } from './grammar.js';
 import { spend } from './reading-work.js';
+
+type Graph = Extract<Expr, { kind: 'graph' }>;
 
 /**
  * Makes a grammar fit for an automaton. Parts that can never be completed are taken out, so that no answer is led into
@@ -39,6 +41,7 @@ function forEachRule(expr: Expr, visit: (name: string) => void): void {
   spend(1);
   if (expr.kind === 'rule') visit(expr.name);
   else if (expr.kind === 'repeat') forEachRule(expr.item, visit);
+  else if (expr.kind === 'graph') for (const edge of expr.edges) forEachRule(edge.expr, visit);
   else if (expr.kind === 'seq' || expr.kind === 'alt')
     for (const item of expr.items) forEachRule(item, visit);
 }
@@ -85,6 +88,8 @@ function isProductive(expr: Expr, rules: ReadonlySet<string>): boolean {
       return expr.items.some((item) => isProductive(item, rules));
     case 'repeat':
       return expr.min === 0 || isProductive(expr.item, rules);
+    case 'graph':
+      return productiveStates(expr, (label) => isProductive(label, rules)).has(0);
     case 'rule':
       return rules.has(expr.name);
   }
@@ -109,11 +114,37 @@ function prune(expr: Expr, productive: ReadonlySet<string>): Expr | null {
       if (item === null) return expr.min === 0 ? EMPTY : null;
       return { ...expr, item };
     }
+    case 'graph':
+      return pruneGraph(expr, productive);
     case 'rule':
       return productive.has(expr.name) ? expr : null;
     default:
       return expr;
   }
+}
+
+/** The graph without states that lead to no end; null if its first state is one of these. */
+function pruneGraph(graph: Graph, productive: ReadonlySet<string>): Expr | null {
+  const pruned = graph.edges.map((edge) => ({ ...edge, expr: prune(edge.expr, productive) }));
+  const left = pruned.filter((edge): edge is GraphEdge => edge.expr !== null);
+  const states = productiveStates({ ...graph, edges: left }, () => true);
+  if (!states.has(0)) return null;
+  return { ...graph, edges: left.filter(({ from, to }) => states.has(from) && states.has(to)) };
+}
+
+/** States of a graph from which an end can be reached over edges whose expression `holds`. */
+function productiveStates({ edges, ends }: Graph, holds: (expr: Expr) => boolean): Set<number> {
+  spend(edges.length + ends.length);
+  const into = new Map<number, number[]>();
+  for (const { from, to, expr } of edges) {
+    if (!holds(expr)) continue;
+    const sources = into.get(to) ?? [];
+    into.set(to, sources);
+    sources.push(from);
+  }
+  const states = new Set(ends);
+  for (const state of states) for (const source of into.get(state) ?? []) states.add(source);
+  return states;
 }
 
 function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
@@ -130,6 +161,8 @@ function isNullable(expr: Expr, rules: ReadonlySet<string>): boolean {
       return expr.items.some((item) => isNullable(item, rules));
     case 'repeat':
       return expr.min === 0 || isNullable(expr.item, rules);
+    case 'graph':
+      return expr.ends.includes(0);
     case 'rule':
       return rules.has(expr.name);
   }
@@ -183,6 +216,8 @@ function firstRules(expr: Expr, nullable: ReadonlySet<string>): string[] {
       return expr.items.flatMap((item) => firstRules(item, nullable));
     case 'repeat':
       return expr.max === 0 ? [] : firstRules(expr.item, nullable);
+    case 'graph':
+      return expr.edges.flatMap((edge) => (edge.from === 0 ? firstRules(edge.expr, nullable) : []));
     case 'rule':
       return [expr.name];
     default:

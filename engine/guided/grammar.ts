@@ -6,7 +6,7 @@ export type CodePoints = readonly (readonly [number, number])[];
 /**
  * An expression that texts match. `chars` is one character of the ranges, `text` exactly these characters; `repeat` with max null
  * has no upper bound; `special` is the special token of this text, which no character stands for. An `alt` without items matches
- * nothing, a `seq` without items the empty text.
+ * nothing, a `seq` without items the empty text. A `graph` matches the texts along the paths from its state 0 to an end.
  */
 export type Expr =
   | { readonly kind: 'chars'; readonly ranges: CodePoints }
@@ -15,12 +15,22 @@ export type Expr =
   | { readonly kind: 'seq'; readonly items: readonly Expr[] }
   | { readonly kind: 'alt'; readonly items: readonly Expr[] }
   | { readonly kind: 'repeat'; readonly item: Expr; readonly min: number; readonly max: number | null }
+  | { readonly kind: 'graph'; readonly edges: readonly GraphEdge[]; readonly ends: readonly number[] }
   | { readonly kind: 'rule'; readonly name: string };
+
+/** A step of a graph from one state to another. Its expression never matches the empty text. */
+export interface GraphEdge {
+  readonly from: number;
+  readonly to: number;
+  readonly expr: Expr;
+}
 
 /** Rules by name; a text matches if the rule `root` matches it from its first character to its last. */
 export interface Grammar {
   readonly rules: ReadonlyMap<string, Expr>;
   readonly root: string;
+  /** Sentences about what of its schemas is not followed. Absent: all of it is. */
+  readonly leftOut?: readonly string[];
 }
 
 export { GuideError } from './guide-error.js';

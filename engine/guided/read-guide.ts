@@ -12,9 +12,10 @@ import { MAX_READING_WORK, withinReadingWork } from './reading-work.js';
 export function readGuide(guide: Guide, maxWork = MAX_READING_WORK): Grammar {
   try {
     return withinReadingWork(maxWork, () => {
-      const grammar = checkedGrammar(guideGrammar(guide));
+      const read = guideGrammar(guide);
+      const grammar = checkedGrammar(read);
       checkSize(grammar);
-      return grammar;
+      return { ...grammar, leftOut: read.leftOut ?? [] };
     });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;

@@ -14,7 +14,7 @@ import {
   text,
 } from '../grammar.js';
 import { spend } from '../reading-work.js';
-import { MAX_REPETITION } from './regex.js';
+import { MAX_REPETITION } from './regex-reader.js';
 
 const MAX_DEPTH = 200;
 const ESCAPES: Readonly<Record<string, number>> = {

@@ -1,17 +1,25 @@
 import { alt, EMPTY, type Expr, GuideError, oneOf, rule, seq, text } from '../grammar.js';
 import { spend } from '../reading-work.js';
+import { type Decimal, decimalOf, plainDigits } from './decimals.js';
 import { MAX_DIGITS } from './json-text.js';
 
-/** Greatest multipleOf: each remainder and digit takes a rule. */
-export const MAX_MULTIPLE = 1000;
+/** Greatest numerator of a multipleOf: each remainder and digit takes a rule. */
+const MAX_MULTIPLE = 1000;
 
 export interface NumberBounds {
   minimum?: number | undefined;
   exclusiveMinimum?: number | undefined;
   maximum?: number | undefined;
   exclusiveMaximum?: number | undefined;
-  /** A whole number from 1 to MAX_MULTIPLE; for integers only. */
+  /** One for which `whyNoMultiple` has no objection. */
   multipleOf?: number | undefined;
+}
+
+/** Why multiples of the number cannot be followed; null: they can. */
+export function whyNoMultiple(multipleOf: number): string | null {
+  const { numerator, places } = decimalOf(multipleOf);
+  if (numerator <= MAX_MULTIPLE && places < MAX_DIGITS) return null;
+  return `multipleOf is ${multipleOf}; whole numbers from 1 to ${MAX_MULTIPLE}, and as many times 0.1, 0.01 and so on, are supported`;
 }
 
 /** Steps that a place in a number costs; each place is a rule. */
@@ -44,19 +52,21 @@ export function boundedNumber(
 ): Expr {
   const low = lower(bounds);
   const high = upper(bounds);
+  const multiple = bounds.multipleOf === undefined ? null : decimalOf(bounds.multipleOf);
+  const isWhole = isInteger || multiple?.places === 0;
   const ways: Expr[] = [];
   // Numbers from 0 up; negative numbers are the same with a sign and mirrored bounds.
   const positive = new DecimalRules(low === null || low.sign < 0 ? null : low, high, {
-    isInteger,
-    multipleOf: bounds.multipleOf ?? 1,
+    isInteger: isWhole,
+    multiple,
     prefix: `${prefix}-p`,
   });
   if (high === null || high.sign >= 0) ways.push(positive.expr(addRule));
   const atLeast = high !== null && high.sign < 0 ? high : null;
   const atMost = low !== null && low.sign < 0 ? low : null;
   const negative = new DecimalRules(atLeast, atMost, {
-    isInteger,
-    multipleOf: bounds.multipleOf ?? 1,
+    isInteger: isWhole,
+    multiple,
     prefix: `${prefix}-n`,
     withoutZero: true,
   });
@@ -96,16 +106,6 @@ function limitOf(value: number, isExclusive: boolean): Limit {
   };
 }
 
-/** Digits of the number without an exponent. */
-function plainDigits(value: number): string {
-  const [digits = '', exponent] = String(value).split('e');
-  if (exponent === undefined) return digits;
-  const [whole = '', fraction = ''] = digits.split('.');
-  const places = Number(exponent);
-  if (places > 0) return whole + fraction.padEnd(places, '0');
-  return `0.${'0'.repeat(-places - 1)}${whole}${fraction}`;
-}
-
 interface Place {
   /** Number of digits still to come before the point; negative: the place is behind it. */
   left: number;
@@ -120,7 +120,8 @@ interface Place {
 
 interface DecimalOptions {
   isInteger: boolean;
-  multipleOf: number;
+  /** What the numbers are multiples of; null: of nothing. */
+  multiple: Decimal | null;
   prefix: string;
   withoutZero?: boolean;
 }
@@ -134,6 +135,8 @@ class DecimalRules {
   readonly #high: Bound | null;
   readonly #options: DecimalOptions;
   readonly #maxFraction: number;
+  /** The numerator of what numbers are multiples of. */
+  readonly #numerator: number;
   readonly #named = new Set<string>();
 
   constructor(low: Bound | null, high: Bound | null, options: DecimalOptions) {
@@ -141,7 +144,9 @@ class DecimalRules {
     this.#high = high;
     this.#options = options;
     const longest = Math.max(...[low, high].map((bound) => bound?.fraction.replace(/0+$/, '').length ?? 0));
-    this.#maxFraction = options.isInteger ? 0 : Math.min(MAX_DIGITS, Math.max(MIN_FRACTION, longest + 1));
+    const most = options.multiple?.places ?? Math.min(MAX_DIGITS, Math.max(MIN_FRACTION, longest + 1));
+    this.#maxFraction = options.isInteger ? 0 : most;
+    this.#numerator = Number(options.multiple?.numerator ?? 1n);
   }
 
   expr(addRule: AddRule): Expr {
@@ -170,7 +175,7 @@ class DecimalRules {
         left: place.left - 1,
         onLow: onLow && digit === digitAt(this.#low!, place.left),
         onHigh: onHigh && digit === digitAt(this.#high!, place.left),
-        remainder: place.left > 0 ? (place.remainder * 10 + digit) % this.#options.multipleOf : 0,
+        remainder: (place.remainder * 10 + digit) % this.#numerator,
         isZero: place.isZero && digit === 0,
         length: place.length,
       };
@@ -205,7 +210,10 @@ class DecimalRules {
 
   #mayEnd(place: Place): boolean {
     const { onLow, onHigh, remainder, isZero, left } = place;
-    if (remainder !== 0 || (isZero && this.#options.withoutZero)) return false;
+    if (isZero && this.#options.withoutZero) return false;
+    // Digits that are not written are zeros.
+    const unwritten = 10 ** ((this.#options.multiple?.places ?? 0) + Math.min(0, left));
+    if ((remainder * (unwritten % this.#numerator)) % this.#numerator !== 0) return false;
     const behind = (bound: Bound) => /[1-9]/.test(bound.fraction.slice(-left));
     if (onLow && (behind(this.#low!) || this.#low!.isExclusive)) return false;
     return !(onHigh && !behind(this.#high!) && this.#high!.isExclusive);

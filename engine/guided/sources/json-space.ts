@@ -19,9 +19,9 @@ export function whiteSpaceOf(pattern: string): Expr {
 function onlyWhite(expr: Expr): Expr {
   switch (expr.kind) {
     case 'chars': {
-      const ranges = intersection(expr.ranges, WHITE);
-      if (ranges.length === 0) throw fault();
-      return { ...expr, ranges };
+      const white = withoutOthers(expr);
+      if (white === null) throw fault();
+      return white;
     }
     case 'text':
       if (!/^[\t\n\r ]*$/.test(expr.text)) throw fault();
@@ -31,9 +31,23 @@ function onlyWhite(expr: Expr): Expr {
       return { ...expr, items: expr.items.map(onlyWhite) };
     case 'repeat':
       return { ...expr, item: onlyWhite(expr.item) };
+    case 'graph': {
+      const edges = expr.edges.flatMap((edge) => {
+        const white = withoutOthers(edge.expr);
+        return white === null ? [] : [{ ...edge, expr: white }];
+      });
+      if (edges.length === 0) throw fault();
+      return { ...expr, edges };
+    }
     default:
       throw fault();
   }
+}
+
+/** White space among some characters; null where there is none. */
+function withoutOthers(expr: Expr): Expr | null {
+  const ranges = expr.kind === 'chars' ? intersection(expr.ranges, WHITE) : [];
+  return ranges.length === 0 ? null : { kind: 'chars', ranges };
 }
 
 function fault(): GuideError {

@@ -131,6 +131,8 @@ function escapedIn(expr: Expr): Expr {
       return { kind: expr.kind, items: expr.items.map(escapedIn) };
     case 'repeat':
       return { ...expr, item: escapedIn(expr.item) };
+    case 'graph':
+      return { ...expr, edges: expr.edges.map((edge) => ({ ...edge, expr: escapedIn(edge.expr) })) };
     case 'rule':
     case 'special':
       return expr;

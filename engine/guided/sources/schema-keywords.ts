@@ -1,6 +1,6 @@
 import { closestName } from '../../../base/did-you-mean.js';
-import { GuideError } from '../grammar.js';
 import { spend } from '../reading-work.js';
+import { fault, type SchemaFaults } from './schema-faults.js';
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 export type SchemaObject = { readonly [keyword: string]: JsonValue };
@@ -12,8 +12,8 @@ export type TypeName = (typeof TYPES)[number];
 
 /** Keywords that do not restrict a value. */
 const ANNOTATIONS = new Set(
-  `title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions
-   discriminator contentMediaType contentEncoding`.split(/\s+/),
+  `title description default examples example deprecated readOnly writeOnly $schema $id $comment $defs definitions $anchor
+   $dynamicAnchor $vocabulary discriminator contentMediaType contentEncoding contentSchema`.split(/\s+/),
 );
 /** Keywords that apply to values of one type only, by that type. */
 export const KEYWORDS_OF: Readonly<
@@ -21,16 +21,45 @@ export const KEYWORDS_OF: Readonly<
 > = {
   string: ['minLength', 'maxLength', 'pattern', 'format'],
   number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
-  object: ['properties', 'required', 'additionalProperties', 'minProperties', 'maxProperties'],
-  array: ['items', 'prefixItems', 'minItems', 'maxItems', 'uniqueItems'],
+  object: [
+    'properties',
+    'required',
+    'additionalProperties',
+    'patternProperties',
+    'propertyNames',
+    'minProperties',
+    'maxProperties',
+  ],
+  array: [
+    'items',
+    'prefixItems',
+    'minItems',
+    'maxItems',
+    'uniqueItems',
+    'contains',
+    'minContains',
+    'maxContains',
+  ],
 };
-const OF_ALL = ['type', 'enum', 'const', 'anyOf', 'oneOf', 'allOf', '$ref'];
-const KNOWN = [...OF_ALL, ...Object.values(KEYWORDS_OF).flat()];
-/** Keywords of JSON Schema that cannot be followed from the first character on, or not yet. */
-const REFUSED =
-  `not if then else contains minContains maxContains patternProperties propertyNames dependencies
-  dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties additionalItems $anchor $dynamicRef
-  $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary`.split(/\s+/);
+/** Keywords that combine schemas, or that others stand for: SchemaResolver resolves them. */
+export const COMBINING = [
+  ...[
+    '$ref',
+    'anyOf',
+    'oneOf',
+    'allOf',
+    'not',
+    'if',
+    'then',
+    'else',
+    'dependentRequired',
+    'dependentSchemas',
+  ],
+  ...['dependencies', 'unevaluatedProperties', 'unevaluatedItems', 'additionalItems'],
+];
+const KNOWN = ['type', 'enum', 'const', ...COMBINING, ...Object.values(KEYWORDS_OF).flat()];
+/** Keywords of JSON Schema that cannot be followed. */
+const REFUSED = ['$dynamicRef', '$recursiveRef', '$recursiveAnchor'];
 
 /** Steps that checking a keyword costs. */
 const KEYWORD_WORK = 4;
@@ -39,25 +68,45 @@ export function isObject(value: unknown): value is { [key: string]: JsonValue } 
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function fault(path: string, what: string): GuideError {
-  return new GuideError(
-    `The JSON schema is refused at ${path === '' ? 'its root' : path.length > 200 ? `${path.slice(0, 200)}...` : path}: ${what}.`,
-  );
-}
-
-/** The keywords of a schema that restrict values, with the form of each checked. @throws GuideError naming keyword and place */
-export function checkedKeywords(schema: JsonValue, path: string): Schema {
+/**
+ * The keywords of a schema that restrict values, with the form of each checked. @throws GuideError naming keyword and place
+ */
+export function checkedKeywords(schema: JsonValue, path: string, faults: SchemaFaults): Schema {
   if (typeof schema === 'boolean') return schema;
   if (!isObject(schema)) throw fault(path, `a schema is an object or a boolean, found ${shown(schema)}`);
   const said: { [keyword: string]: JsonValue } = {};
   for (const [keyword, value] of Object.entries(schema)) {
     spend(KEYWORD_WORK);
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
-    if (!KNOWN.includes(keyword)) throw fault(path, whyUnknown(keyword));
-    checkForm(keyword, value, path);
-    said[keyword] = value;
+    if (KNOWN.includes(keyword)) {
+      checkForm(keyword, value, path);
+      if (!restrictsNothing(keyword, value)) said[keyword] = value;
+    } else faults.unsupported(path, whyUnknown(keyword));
   }
   return said;
+}
+
+/** True for keywords that hold for every value, as generators of schemas write them. */
+function restrictsNothing(keyword: string, value: JsonValue): boolean {
+  switch (keyword) {
+    case 'uniqueItems':
+      return value === false;
+    case 'patternProperties':
+    case 'dependentRequired':
+    case 'dependentSchemas':
+    case 'dependencies':
+      return Object.keys(value as object).length === 0;
+    case 'propertyNames': {
+      if (!isObject(value)) return value === true;
+      return Object.keys(value).every(
+        (name) => ANNOTATIONS.has(name) || (name === 'type' && value[name] === 'string'),
+      );
+    }
+    case 'not':
+      return value === false;
+    default:
+      return false;
+  }
 }
 
 /** True for keywords that JSON Schema defines, followed or not. */
@@ -83,6 +132,8 @@ const isText = (value: JsonValue) => typeof value === 'string';
 const isFilled = (value: JsonValue) => Array.isArray(value) && value.length > 0;
 const isType = (value: JsonValue) => TYPES.includes(value as TypeName);
 
+const isListOfNames = (value: JsonValue) => Array.isArray(value) && value.every(isText);
+
 /** False for a value with a number beyond those of a double, such as 1e400: no answer could have it. */
 function holdsFinite(value: JsonValue): boolean {
   const open = [value];
@@ -94,7 +145,14 @@ function holdsFinite(value: JsonValue): boolean {
   return true;
 }
 
-const FORMS: Readonly<Record<string, [string, (value: JsonValue) => boolean]>> = {
+type Form = [string, (value: JsonValue) => boolean];
+const A_SCHEMA: Form = ['a schema', isSchema];
+const FORMS: Readonly<Record<string, Form>> = {
+  ...Object.fromEntries(
+    `not if then else contains propertyNames additionalProperties unevaluatedProperties unevaluatedItems additionalItems`
+      .split(' ')
+      .map((keyword) => [keyword, A_SCHEMA]),
+  ),
   type: [
     `one of ${TYPES.join(', ')} or a list of these`,
     (value) => isType(value) || (isFilled(value) && (value as JsonValue[]).every(isType)),
@@ -122,8 +180,19 @@ const FORMS: Readonly<Record<string, [string, (value: JsonValue) => boolean]>> =
   exclusiveMaximum: ['a number', isNumber],
   multipleOf: ['a number above 0', (value) => isNumber(value) && (value as number) > 0],
   properties: ['an object of schemas', isObject],
-  required: ['a list of names', (value) => Array.isArray(value) && value.every(isText)],
-  additionalProperties: ['a schema', isSchema],
+  minContains: ['a whole number from 0 up', isCount],
+  maxContains: ['a whole number from 0 up', isCount],
+  patternProperties: ['an object of schemas', isObject],
+  dependentSchemas: ['an object of schemas', isObject],
+  dependentRequired: [
+    'an object of lists of names',
+    (value) => isObject(value) && Object.values(value).every(isListOfNames),
+  ],
+  dependencies: [
+    'an object of schemas and lists of names',
+    (value) => isObject(value) && Object.values(value).every((one) => isSchema(one) || isListOfNames(one)),
+  ],
+  required: ['a list of names', isListOfNames],
   items: ['a schema or a list of schemas', (value) => isSchema(value) || Array.isArray(value)],
   prefixItems: ['a list of schemas', Array.isArray],
   uniqueItems: ['true or false', (value) => typeof value === 'boolean'],

@@ -1,15 +1,30 @@
 import { spend } from '../reading-work.js';
-import { fault, isObject, type JsonValue, type Schema, type SchemaObject, shown } from './schema-keywords.js';
+import { leastCommonMultiple } from './decimals.js';
+import { isObject, type JsonValue, type Schema, type SchemaObject, shown } from './schema-keywords.js';
+import type { SchemaPatterns } from './schema-patterns.js';
 
 /** Steps that merging two schemas costs, and as many for each keyword. */
 const MERGE_WORK = 10;
 
 type Merged = { [keyword: string]: JsonValue };
 
+/** Where two schemas are merged, and what that takes. */
+export interface Merging {
+  readonly patterns: SchemaPatterns;
+  /** Notes what cannot be merged: the first one's keyword then stays. */
+  unsupported(what: string): void;
+}
+
+/** Keywords that are merged together with others. */
+const OF_PROPERTIES = ['properties', 'patternProperties', 'additionalProperties'];
+const OF_ITEMS = ['prefixItems', 'items'];
+const OF_CONTAINS = ['contains', 'minContains', 'maxContains'];
+
 /**
- * Merges two schemas into one that holds if both hold. References and choices have been resolved. @throws GuideError
+ * Merges two schemas into one that holds if both hold. References and choices have been resolved. `pattern`, `format` and `not`
+ * become lists where they differ.
  */
-export function mergeSchemas(a: Schema, b: Schema, path: string): Schema {
+export function mergeSchemas(a: Schema, b: Schema, merging: Merging): Schema {
   if (a === false || b === false) return false;
   if (a === true) return b;
   if (b === true) return a;
@@ -17,15 +32,22 @@ export function mergeSchemas(a: Schema, b: Schema, path: string): Schema {
   spend(MERGE_WORK);
   for (const [keyword, value] of Object.entries(b)) {
     spend(MERGE_WORK);
-    if (keyword === 'properties' || keyword === 'additionalProperties') continue;
+    if (OF_PROPERTIES.includes(keyword) || OF_ITEMS.includes(keyword) || OF_CONTAINS.includes(keyword))
+      continue;
     const known = merged[keyword];
-    merged[keyword] = known === undefined ? value : mergeKeyword(keyword, known, value, path);
+    merged[keyword] = known === undefined ? value : mergeKeyword(keyword, known, value, merging);
   }
-  if ('properties' in a || 'properties' in b || 'additionalProperties' in b) mergeProperties(merged, a, b);
-  return Array.isArray(merged.type) && merged.type.length === 0 ? false : merged;
+  if (OF_PROPERTIES.some((keyword) => keyword in a || keyword in b)) mergeProperties(merged, a, b, merging);
+  if (OF_ITEMS.some((keyword) => keyword in b)) mergeItems(merged, a, b);
+  if ('contains' in b) mergeContains(merged, a, b, merging);
+  const isEmpty = ['type', 'enum'].some((keyword) => {
+    const values = merged[keyword];
+    return Array.isArray(values) && values.length === 0;
+  });
+  return isEmpty ? false : merged;
 }
 
-function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, path: string): JsonValue {
+function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, merging: Merging): JsonValue {
   const written = JSON.stringify(a);
   spend(written.length);
   if (written === JSON.stringify(b)) return a;
@@ -35,7 +57,10 @@ function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, path: string)
     case 'enum':
       return commonValues(a as JsonValue[], b as JsonValue[]);
     case 'required':
-      return [...new Set([...(a as string[]), ...(b as string[])])];
+    case 'pattern':
+    case 'format':
+    case 'not':
+      return [...new Set([...listed(a), ...listed(b)])];
     case 'minLength':
     case 'minItems':
     case 'minProperties':
@@ -49,36 +74,89 @@ function mergeKeyword(keyword: string, a: JsonValue, b: JsonValue, path: string)
     case 'exclusiveMaximum':
       return Math.min(a as number, b as number);
     case 'uniqueItems':
-      return a === true || b === true;
-    case 'items':
-      if (!Array.isArray(a) && !Array.isArray(b)) return { allOf: [a, b] };
+      return true;
+    case 'propertyNames':
+      return { allOf: [a, b] };
+    case 'multipleOf': {
+      const common = leastCommonMultiple(a as number, b as number);
+      if (common !== null) return common;
+    }
   }
-  throw fault(
-    path,
-    `it asks for ${keyword} ${shown(a)} and ${keyword} ${shown(b)} at once, which is not supported`,
-  );
+  merging.unsupported(`${keyword} ${shown(a)} together with ${keyword} ${shown(b)} is not supported`);
+  return a;
 }
 
-/** Merges properties. A property that only one schema names must also fulfil the other's additional properties. */
-function mergeProperties(merged: Merged, a: SchemaObject, b: SchemaObject): void {
-  const propertiesOf = (schema: SchemaObject) => (schema.properties ?? {}) as { [name: string]: JsonValue };
-  const [ofA, ofB] = [propertiesOf(a), propertiesOf(b)];
-  const properties: { [name: string]: JsonValue } = Object.create(null);
-  const both = (x: JsonValue | undefined, y: JsonValue | undefined): JsonValue => {
-    if (x === undefined || x === true) return y ?? true;
-    return y === undefined || y === true ? x : { allOf: [x, y] };
-  };
+/** A schema that holds if both hold; absent ones hold for every value. */
+function both(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
+  if (a === undefined || a === true) return b ?? true;
+  return b === undefined || b === true ? a : { allOf: [a, b] };
+}
+
+const schemasOf = (value: JsonValue | undefined) => (value ?? {}) as { [name: string]: JsonValue };
+
+/** Merges properties. A property that only one schema names must also fulfil what the other says of such names. */
+function mergeProperties(merged: Merged, a: SchemaObject, b: SchemaObject, merging: Merging): void {
+  const [ofA, ofB] = [schemasOf(a.properties), schemasOf(b.properties)];
+  const properties: Merged = Object.create(null);
   for (const name of new Set([...Object.keys(ofA), ...Object.keys(ofB)])) {
     spend(MERGE_WORK);
-    const inA = Object.hasOwn(ofA, name) ? ofA[name] : a.additionalProperties;
-    const inB = Object.hasOwn(ofB, name) ? ofB[name] : b.additionalProperties;
+    const inA = Object.hasOwn(ofA, name) ? ofA[name] : merging.patterns.schemaOfOther(a, name);
+    const inB = Object.hasOwn(ofB, name) ? ofB[name] : merging.patterns.schemaOfOther(b, name);
     properties[name] = both(inA, inB);
   }
   if (Object.keys(properties).length > 0) merged.properties = properties;
-  if (a.additionalProperties !== undefined && b.additionalProperties !== undefined) {
-    const isClosed = a.additionalProperties === false || b.additionalProperties === false;
-    merged.additionalProperties = isClosed ? false : both(a.additionalProperties, b.additionalProperties);
-  } else if (b.additionalProperties !== undefined) merged.additionalProperties = b.additionalProperties;
+  mergePatterns(merged, a, b, merging);
+  const [othersA, othersB] = [a.additionalProperties, b.additionalProperties];
+  if (othersA === undefined && othersB === undefined) return;
+  merged.additionalProperties = othersA === false || othersB === false ? false : both(othersA, othersB);
+}
+
+/** Merges patterns of names: a name of one schema's pattern is an additional one of the other, unless that has patterns too. */
+function mergePatterns(merged: Merged, a: SchemaObject, b: SchemaObject, merging: Merging): void {
+  const [ofA, ofB] = [schemasOf(a.patternProperties), schemasOf(b.patternProperties)];
+  const patterns: Merged = Object.create(null);
+  for (const [own, others, theirs] of [
+    [ofA, ofB, b.additionalProperties],
+    [ofB, ofA, a.additionalProperties],
+  ] as const) {
+    const isOpen = theirs === undefined || theirs === true;
+    if (!isOpen && Object.keys(own).length > 0 && Object.keys(others).length > 0)
+      merging.unsupported(
+        'patternProperties of two schemas, one of them with additionalProperties, are not supported',
+      );
+    for (const [pattern, schema] of Object.entries(own)) {
+      spend(MERGE_WORK);
+      const inOther = Object.hasOwn(others, pattern)
+        ? others[pattern]
+        : Object.keys(others).length > 0
+          ? true
+          : theirs;
+      patterns[pattern] = both(schema, inOther);
+    }
+  }
+  if (Object.keys(patterns).length > 0) merged.patternProperties = patterns;
+}
+
+function mergeItems(merged: Merged, a: SchemaObject, b: SchemaObject): void {
+  const [first, second] = [listed(a.prefixItems), listed(b.prefixItems)];
+  const count = Math.max(first.length, second.length);
+  spend(count);
+  if (count > 0)
+    merged.prefixItems = Array.from({ length: count }, (_, i) =>
+      both(first[i] ?? a.items, second[i] ?? b.items),
+    );
+  if (a.items !== undefined || b.items !== undefined)
+    merged.items = a.items === false || b.items === false ? false : both(a.items, b.items);
+}
+
+function mergeContains(merged: Merged, a: SchemaObject, b: SchemaObject, merging: Merging): void {
+  const of = (schema: SchemaObject) => OF_CONTAINS.map((keyword) => schema[keyword] ?? null);
+  if ('contains' in a) {
+    if (canonical(of(a)) !== canonical(of(b)))
+      merging.unsupported('several contains at once are not supported');
+    return;
+  }
+  for (const keyword of OF_CONTAINS) if (b[keyword] !== undefined) merged[keyword] = b[keyword];
 }
 
 export function listed(value: JsonValue | undefined): JsonValue[] {

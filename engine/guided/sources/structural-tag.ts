@@ -17,7 +17,7 @@ import {
 } from '../grammar.js';
 import { spend } from '../reading-work.js';
 import { ebnfGrammar } from './ebnf.js';
-import { jsonSchemaGrammar, type ObjectStyle } from './json-schema.js';
+import { jsonSchemaGrammar, type SchemaOptions } from './json-schema.js';
 import { whiteSpaceOf } from './json-space.js';
 import { JSON_SPACE } from './json-text.js';
 import { regexExpr } from './regex.js';
@@ -44,17 +44,20 @@ interface Tag {
  * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator, token. A token is a special token of
  * the vocabulary, { "type": "token", "token": "[TOOL_CALLS]" }, and may stand for the begin of a tag, which then needs no
  * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x"; its "whitespace_pattern", a regular
- * expression, is the white space between the tokens of all JSON in the tag.
+ * expression, is the white space between the tokens of all JSON in the tag; with "strict": false what of the schema cannot be
+ * followed is left out.
  * @throws GuideError naming the place.
  */
 export function structuralTagGrammar(tag: JsonValue): Grammar {
   const reader = new TagReader();
   const root = reader.read(tag);
-  return { rules: new Map([...reader.rules, ['root', root]]), root: 'root' };
+  return { rules: new Map([...reader.rules, ['root', root]]), root: 'root', leftOut: [...reader.leftOut] };
 }
 
 class TagReader {
   readonly rules = new Map<string, Expr>();
+  /** What of its schemas is not followed. */
+  readonly leftOut = new Set<string>();
   #numRules = 0;
   #depth = 0;
   /** Pattern of the white space in JSON; null: the default. */
@@ -98,11 +101,11 @@ class TagReader {
       case 'json_schema':
         this.#takeSpace(fields.whitespace_pattern, `${path}.whitespace_pattern`);
         return this.#nested(
-          jsonSchemaGrammar(
-            fields.json_schema ?? true,
-            `tag-schema-${this.#numRules++}`,
-            styleOf(fields.style, `${path}.style`),
-          ),
+          jsonSchemaGrammar(fields.json_schema ?? true, {
+            prefix: `tag-schema-${this.#numRules++}`,
+            style: styleOf(fields.style, `${path}.style`),
+            isStrict: fields.strict !== false,
+          }),
           false,
         );
       case 'regex':
@@ -240,6 +243,7 @@ class TagReader {
     const prefix = `${this.#newRule()}-`;
     const renamed = (name: string) => (renames || name === grammar.root ? prefix + name : name);
     for (const [name, expr] of grammar.rules) this.rules.set(renamed(name), withNames(expr, renamed));
+    for (const sentence of grammar.leftOut ?? []) this.leftOut.add(sentence);
     return rule(renamed(grammar.root));
   }
 
@@ -258,6 +262,11 @@ function withNames(expr: Expr, renamed: (name: string) => string): Expr {
       return { kind: expr.kind, items: expr.items.map((item) => withNames(item, renamed)) };
     case 'repeat':
       return { ...expr, item: withNames(expr.item, renamed) };
+    case 'graph':
+      return {
+        ...expr,
+        edges: expr.edges.map((edge) => ({ ...edge, expr: withNames(edge.expr, renamed) })),
+      };
     default:
       return expr;
   }
@@ -320,7 +329,7 @@ function isEmptyList(value: JsonValue | undefined): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-function styleOf(value: JsonValue | undefined, path: string): ObjectStyle {
+function styleOf(value: JsonValue | undefined, path: string): NonNullable<SchemaOptions['style']> {
   if (value === undefined || value === 'json') return 'json';
   if (value === 'keyword_arguments') return value;
   throw fault(path, `it is ${shown(value)}; json or keyword_arguments is expected`);
