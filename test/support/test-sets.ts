@@ -23,6 +23,7 @@ export const TOGETHER = [
 export const OUTSIDE = [
   'test/bitwise/{encoders,smollm2,smollm2-drafts,smollm2-known-outputs,smollm2-ranks}.test.ts',
   'test/conformance/{encoders,smollm2}.test.ts',
+  'test/engine/guided/written/pydantic.test.ts',
   'test/engine/executors/tensorflow/{faults,faults-manager,leaks,product-type,tensorflow-runner}.test.ts',
   'test/loadgen/report-page.test.ts',
   'test/reference/{beams,encoders,lora-smollm2,smollm2}.test.ts',
@@ -46,6 +47,7 @@ export const LONG = [
   'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
+  'test/engine/guided/written/schemas-people-write.test.ts',
   'test/engine/executors/native/{attention-window,batch-invariance,draft-rejection,sampling}.test.ts',
   'test/engine/executors/native/kernels/*.test.ts',
   'test/engine/simulation/**/*.test.ts',
