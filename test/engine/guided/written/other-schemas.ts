@@ -85,7 +85,7 @@ const ofLibrary = (library: string, schemas: Record<string, [object, ...unknown[
     name: `${library}: ${name}`,
     // As JSON, since symbols are of no schema.
     schema: JSON.parse(JSON.stringify(schema)) as object,
-    draft: library === 'typebox' ? '2019-09' : '2020-12',
+    draft: '2019-09',
     values,
   }));
 
