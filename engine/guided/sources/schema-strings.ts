@@ -61,7 +61,8 @@ export class SchemaStrings {
       return seq(text('"'), this.#ofLength(...lengths), text('"'));
     }
     if (lengths !== null) {
-      for (const part of parts) if ((lengths[1] ?? Number.POSITIVE_INFINITY) <= part.upTo) part.texts = part.uncounted ?? part.texts;
+      for (const part of parts)
+        if ((lengths[1] ?? Number.POSITIVE_INFINITY) <= part.upTo) part.texts = part.uncounted ?? part.texts;
       parts.push({ keyword: 'minLength or maxLength', texts: textsOfLength(...lengths), upTo: 0, lengths });
     }
     const { minLength, maxLength, pattern, format, not } = schema;

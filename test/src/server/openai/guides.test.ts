@@ -68,9 +68,11 @@ describe('a guide', () => {
 
   it.each<[object, string, string]>([
     [
-      { response_format: { type: 'json_schema', json_schema: { schema: { not: {} } } } },
+      {
+        response_format: { type: 'json_schema', json_schema: { strict: true, schema: { $dynamicRef: '#' } } },
+      },
       'response_format',
-      'the keyword not is not supported',
+      'the keyword $dynamicRef is not supported',
     ],
     [
       {

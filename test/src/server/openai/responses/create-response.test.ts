@@ -354,9 +354,9 @@ describe('a response that cannot be', () => {
     ],
     [
       'a schema beyond grammars',
-      { text: { format: { type: 'json_schema', name: 'x', schema: { not: {} } } } },
+      { text: { format: { type: 'json_schema', name: 'x', strict: true, schema: { $dynamicRef: '#' } } } },
       'text.format',
-      'keyword not',
+      'keyword $dynamicRef',
     ],
   ])('%s is a 4xx that names the field', async (_, fields, param, message) => {
     const error = await refusal(
