@@ -1,8 +1,8 @@
 import { type EmbedOptions, embed } from './encoding/embed.js';
 import type { EncoderInput } from './encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from './encoding/score.js';
-import { warnOfFallback } from './executor-warning.js';
 import { InvalidRequestError } from './generation/errors.js';
+import { warnOfFallback } from './loading-warnings.js';
 import { checkEncoderOptions } from './options/encoder-options.js';
 import { inPlainNames } from './options/flag-names.js';
 import { checkRanksOptions } from './ranks-check.js';

@@ -3,7 +3,6 @@ import { messageOf } from '../base/error-text.js';
 import type { IterationStats } from '../callbacks/gpt-manager-options.js';
 import { type FinishReason, HostClosedError, type TokenBeams } from '../callbacks/token-request.js';
 import type { ChatMessage } from '../models/chat-template.js';
-import { warnOfFallback } from './executor-warning.js';
 import { type BadWord, badWordTokens } from './generation/bad-words.js';
 import { chatPrompt, hasParts, planOptions, type ReasoningOptions } from './generation/chat-options.js';
 import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from './generation/chat-pieces.js';
@@ -11,6 +10,7 @@ import { type ChatPlan, stopParser } from './generation/chat-plan.js';
 import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
+import { withDefaults } from './generation/sampling-defaults.js';
 import {
   generateText,
   generateTexts,
@@ -22,6 +22,7 @@ import {
 import type { PromptTokens, TextModel } from './generation/text-model.js';
 import type { FunctionTool } from './generation/tools/types.js';
 import { localAdapter } from './hub/local-model.js';
+import { warnOfFallback, warnOfLeftOut } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { withEmbeddedCache } from './options/embedded-cache.js';
 import { inPlainNames } from './options/flag-names.js';
@@ -52,7 +53,7 @@ export interface GenerateOptions extends SamplingOptions {
   promptEmbeddings?: readonly Float32Array[] | undefined;
   /** Position of each prompt token; the answer counts on from the last. Default 0, 1, 2, ... */
   positionIds?: Int32Array | readonly number[] | undefined;
-  /** Most tokens of the answer. Default: what the context leaves, at most DEFAULT_MAX_TOKENS. */
+  /** Most tokens of the answer. Default: what the context leaves, at most max_new_tokens of the model's generation_config.json, else DEFAULT_MAX_TOKENS. */
   maxTokens?: number | undefined;
   /** Fewest tokens of the answer: end tokens and stop tokens are not drawn before. Default 0. */
   minTokens?: number | undefined;
@@ -180,7 +181,8 @@ export class Skein {
 
   /**
    * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
-   * process warning says so once; `info.executorFallback` has the same sentence.
+   * process warning says so once; `info.executorFallback` has the same sentence. So it is with settings of sampling that the model
+   * recommends and that no request could have: `info.samplingLeftOut`.
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
    * message says in one sentence what is wrong.
    */
@@ -191,6 +193,7 @@ export class Skein {
       throw inPlainNames(error);
     });
     warnOfFallback(loaded.info);
+    warnOfLeftOut(loaded.info);
     return new Skein(loaded, options);
   }
 
@@ -276,7 +279,7 @@ export class Skein {
     checkGenerateOptions('generate', options);
     const model = this.#modelOf(options);
     const { request, plan } = await this.#asked(options);
-    const pieces = generateText(model, request);
+    const pieces = generateText(model, withDefaults(model.sampling, request));
     yield* plan === null ? pieces : chatPieces(pieces, plan);
   }
 
@@ -289,7 +292,8 @@ export class Skein {
     checkGenerateOptions('complete', options);
     const model = this.#modelOf(options);
     const { request, plan } = await this.#asked(options);
-    return whole(generateText(model, request), request.promptTokens.length, plan, options.signal);
+    const pieces = generateText(model, withDefaults(model.sampling, request));
+    return whole(pieces, request.promptTokens.length, plan, options.signal);
   }
 
   /**
@@ -306,7 +310,7 @@ export class Skein {
     if (ranks) request.logProbs ??= 0;
     const abort = new AbortController();
     request.signal = rest.signal === undefined ? abort.signal : AbortSignal.any([rest.signal, abort.signal]);
-    const started = generateTexts(model, request, bestOf);
+    const started = generateTexts(model, withDefaults(model.sampling, request), bestOf);
     const answers = await Promise.all(
       started.map((pieces) => whole(pieces, request.promptTokens.length, plan, rest.signal)),
     ).catch((error: unknown) => {
@@ -407,7 +411,7 @@ export class Skein {
       ...rest,
       promptTokens,
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
-      maxTokens: maxTokens ?? Math.min(room, DEFAULT_MAX_TOKENS),
+      maxTokens: maxTokens ?? Math.min(room, model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS),
       ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec) }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),

@@ -51,6 +51,8 @@ export interface ModelCard {
   /** Room for adapters; null: the model takes none. See AdapterRoom. */
   adapterRoom: { [name: string]: number } | null;
   adapters: AdapterCard[];
+  /** Settings of requests that have none of their own; absent: the engine's. See SamplingDefaults. */
+  sampling?: { [option: string]: number };
 }
 
 /** What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. */
@@ -101,7 +103,7 @@ function isBlockKey(value: unknown): boolean {
 
 function isModelCard(model: unknown): boolean {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
-  const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters } = model;
+  const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters, sampling } = model;
   const isFile = (file: unknown) =>
     isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
   const isAdapter = (one: unknown) =>
@@ -114,6 +116,7 @@ function isModelCard(model: unknown): boolean {
     isList(adapters, isAdapter, MOST_ADAPTERS) &&
     isList(endTokenIds, isCount, MOST_END_TOKENS) &&
     Object.keys(model.info).length <= MOST_FACTS &&
+    (sampling === undefined || (isObject(sampling) && Object.keys(sampling).length <= MOST_FACTS)) &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
     Object.values(numbers).every(isCount)

@@ -126,7 +126,7 @@ async function writeEngine(
 ): Promise<void> {
   const weights = await writeWeights({ directory, target }, checkpoint, plan, { ...options, ...precisions });
   writeTokenizer(directory, checkpoint);
-  const { config, format, sourceHash } = checkpoint;
+  const { config, format, sampling, sourceHash } = checkpoint;
   const manifest: EngineManifest = {
     skeinVersion: skeinVersion(),
     precision: precisions.precision,
@@ -135,6 +135,7 @@ async function writeEngine(
     maxInputLen: longestSequence(config),
     maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
+    sampling,
     ...weights,
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });

@@ -13,6 +13,7 @@ import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { defaultThreads } from '../../base/topology.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
+import { readRecommendedSampling } from '../../models/checkpoints/open-checkpoint.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
@@ -63,6 +64,13 @@ export function defaultCacheDirectory(
  * first to finish wins and the other's work is discarded, because an engine appears by one rename.
  */
 export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
+  const engine = await foundOrBuilt(options);
+  // An entry of an earlier version does not say it; the model's own files do.
+  engine.manifest.sampling ??= readRecommendedSampling(findModelFiles(options.model));
+  return engine;
+}
+
+async function foundOrBuilt(options: CachedEngineOptions): Promise<Engine> {
   const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
   const files = findModelFiles(options.model);
   // 'auto' stays a name of its own: the engine records what it means for this model, so a start need not open the model.

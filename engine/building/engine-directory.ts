@@ -1,4 +1,5 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
 
@@ -66,6 +67,8 @@ export interface EngineManifest {
   maxInputLen: number;
   maxSeqLen: number;
   source: { path: string; format: string; hash: string };
+  /** Settings of sampling that the model's makers recommend; absent in engines of versions that did not read them. */
+  sampling?: RecommendedSampling;
   /** Length of weights.bin. */
   weightsByteLength: number;
   tensors: EngineTensor[];

@@ -1,6 +1,7 @@
 import type { Name, NamedText } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
+import type { RecommendedSampling } from './recommended-sampling.js';
 
 /** Storage types that the native converter reads. Names as GGUF and safetensors write them. */
 export type TensorType =
@@ -62,6 +63,8 @@ export interface Checkpoint {
   config: ModelConfig;
   tensors: Map<string, TensorLocation>;
   tokenizer: TokenizerFiles;
+  /** Settings of sampling that its makers recommend. */
+  sampling: RecommendedSampling;
   /** Hash that changes with the checkpoint: of names, sizes, modification times and header bytes. */
   sourceHash: string;
 }

@@ -11,6 +11,7 @@ import { checkAllRead, namedGgufTensors } from './gguf-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { type RecommendedSampling, recommendedSampling } from './recommended-sampling.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
 import { sourceHash } from './source-hash.js';
 import { checkLayersRead, type NamedTensor, namedTensors } from './tensor-layout.js';
@@ -35,7 +36,14 @@ export function openCheckpoint(path: string): Checkpoint {
   if (gguf) checkAllRead(gguf, config, tensors);
   else checkLayersRead(raw, config, tensors);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
-  return { path, format: files.format, config, tensors, tokenizer, sourceHash: hash };
+  const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
+  return { path, format: files.format, config, tensors, tokenizer, sampling, sourceHash: hash };
+}
+
+/** The settings of sampling that a model's makers recommend, without the rest of it. @throws CheckpointError */
+export function readRecommendedSampling(files: ModelFiles): RecommendedSampling {
+  const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!).metadata : null;
+  return recommendedSampling(generationConfig(files), gguf);
 }
 
 function generationConfig(files: ModelFiles): ConfigFields | null {

@@ -1,5 +1,6 @@
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import { checkedSampling, samplingFields } from '../generation/sampling-defaults.js';
 import { localModel } from '../hub/local-model.js';
 import { refusalOfVariables } from '../options/old-names.js';
 import { flagName, optionOf, variableName } from '../options/table.js';
@@ -75,6 +76,7 @@ function textOf(description: ModelDescription & { model: string }): string {
       ? []
       : [['chat template', hasChatTemplate ? 'yes' : 'no'] as [string, string]]),
     ...endsRow(description),
+    ...samplingRows(description),
     [
       'weights',
       `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
@@ -105,6 +107,18 @@ function expertsRow({ experts }: ModelDescription): [string, string][] {
 function endsRow({ endTokens }: ModelDescription): [string, string][] {
   if (endTokens.length === 0) return [];
   return [['ends', endTokens.map(({ id, text }) => `${text} (${id})`).join(', ')]];
+}
+
+/** Recommendations that hold as defaults, by their source, and those that do not. */
+function samplingRows({ sampling }: ModelDescription): [string, string][] {
+  const { leftOut, defaults } = checkedSampling(sampling ?? {});
+  const holding = Object.entries(samplingFields(defaults));
+  const sources = new Set(holding.map(([name]) => sampling![name]!.from));
+  const rows = [...sources].map((source) => {
+    const own = holding.filter(([name]) => sampling![name]!.from === source);
+    return `${own.map(([name, value]) => `${name} ${value}`).join(', ')} (${source})`;
+  });
+  return [...rows, ...leftOut].map((text, i): [string, string] => [i === 0 ? 'sampling' : '', text]);
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

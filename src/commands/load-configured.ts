@@ -61,6 +61,10 @@ export function loadConfigured(
     .then((loaded) => {
       const fallbacks = loaded.flatMap(({ info: { executorFallback } }) => executorFallback ?? []);
       for (const line of new Set(fallbacks)) process.stderr.write(`skein: ${line}\n`);
+      for (const { info } of loaded) {
+        for (const line of 'samplingLeftOut' in info ? info.samplingLeftOut : [])
+          process.stderr.write(`skein: ${several ? `${info.name}: ` : ''}${line}\n`);
+      }
       return loaded;
     })
     .catch((error: unknown) => {

@@ -3,6 +3,7 @@ import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
+import type { SamplingDefaults } from './sampling-defaults.js';
 import type { ToolFormatName } from './tools/types.js';
 
 export interface ChatRenderOptions {
@@ -103,6 +104,8 @@ export interface TextModel {
   fitsTogether?(count: number, promptLength: number, maxTokens: number): boolean;
   /** Tokens that end an answer, unless the request names its own or ignores them; the first is the usual end_id. */
   endTokens: readonly number[];
+  /** Settings of requests that have none of their own. Absent: the engine's. */
+  sampling?: SamplingDefaults | undefined;
   /** Format in which the model writes calls of functions; absent or auto: the template's. */
   toolCallParser?: ToolFormatName | 'auto';
   /** Way to tell reasoning from answers; absent or auto: as the template shows. */

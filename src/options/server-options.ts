@@ -125,6 +125,16 @@ export const LOADING_OPTIONS = {
     isForAsking: true,
     help: 'Precision of the embedding and the output layer. auto: as the weights; int8 with int4, stored where a type has kernels of its own.',
   }),
+  /**
+   * auto, the default: settings of sampling that the model's makers recommend, in generation_config.json or a GGUF, hold for requests that
+   * have none of their own. none: they are not read.
+   */
+  generationConfig: ofModel(oneOf('auto', 'none'), {
+    group: 'Models',
+    default: 'auto',
+    isForAsking: true,
+    help: "Defaults of requests. auto: the sampling settings that the model's files recommend; none: Skein's own.",
+  }),
   /** Folder for engines built from models; default: ~/.cache/skein, or skein in XDG_CACHE_HOME. */
   cacheDir: ofServer(NAME, {
     group: 'Models',
@@ -693,7 +703,7 @@ const SERVING_OPTIONS = {
   defaultMaxTokens: ofModel(wholeNumber(1, MAX_COUNT), {
     group: REQUESTS,
     unit: 'tokens',
-    default: 1024,
+    defaultText: 'max_new_tokens of generation_config.json, else 1024',
     help: 'Max tokens of a chat answer when the request sets none.',
   }),
   toolCallParser: ofModel(

@@ -9,6 +9,7 @@ import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import { ModelCodec } from '../generation/model-codec.js';
+import { knownDefaults } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';
 import { factsOfEngine } from '../serving/model-facts.js';
 import { ModelState } from '../serving/model-state.js';
@@ -56,6 +57,7 @@ export async function learnedModel({
       return most('maxSeqLen');
     },
     endTokens,
+    sampling: info.sampling,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, workers(), count, prompt, maxTokens),
   };
   const counts = (): EngineCounts => {
@@ -112,10 +114,19 @@ async function ended(
   gateway.closeModel(key);
 }
 
-function infoOf({ info, engine }: ModelCard, enginePath: string): ModelInfo {
+function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): ModelInfo {
   const { maxInputLen, maxSeqLen, tokensPerBlock } = engine;
   const told = info as unknown as Omit<ModelInfo, 'enginePath' | 'executorFallback'>;
-  return { ...told, enginePath, executorFallback: null, maxInputLen, maxSeqLen, tokensPerBlock };
+  return {
+    ...told,
+    enginePath,
+    executorFallback: null,
+    maxInputLen,
+    maxSeqLen,
+    tokensPerBlock,
+    sampling: knownDefaults(sampling),
+    samplingLeftOut: [],
+  };
 }
 
 /** Reads the longest that any worker takes; while there is none, what the last ones took. */

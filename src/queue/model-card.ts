@@ -16,7 +16,7 @@ export function modelCard(
   { facts: files }: ModelFiles,
   maxBeamWidth: number,
 ): ModelCard {
-  const { enginePath: _, executorFallback: __, ...told } = info;
+  const { enginePath: _, executorFallback: __, samplingLeftOut: ___, sampling, ...told } = info;
   const limits = {
     vocabSize: engine.vocabSize,
     endTokenIds: [...model.endTokens],
@@ -36,6 +36,7 @@ export function modelCard(
     files,
     info: { ...told },
     engine: limits,
+    sampling: { ...sampling },
     adapterRoom: engine.adapters === null || adapters === null ? null : { ...engine.adapters },
     adapters: (adapters?.list() ?? []).map(({ name, rank, modules, bytes, digest, taskId, weights }) => ({
       name,

@@ -25,8 +25,6 @@ export interface FetchOptions {
   basePath?: string | undefined;
 }
 
-/** Tokens of a chat answer whose request names no limit, as the server has it. */
-const DEFAULT_MAX_TOKENS = 1024;
 const DEFAULT_MAX_QUEUED = 256;
 /** Requests of batches at once: the others are for clients that wait. */
 const BATCH_REQUESTS = 4;
@@ -49,7 +47,7 @@ export class ProgramApi {
         maxActiveRequests: options.maxActiveRequests,
         maxQueueSize: options.maxQueuedRequests ?? DEFAULT_MAX_QUEUED,
         maxLogProbs: DEFAULT_MAX_LOG_PROBS,
-        defaultMaxTokens: DEFAULT_MAX_TOKENS,
+        defaultMaxTokens: undefined,
         toolCallParser: 'auto',
         reasoningParser: 'auto',
       }),

@@ -24,6 +24,7 @@ import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { blocksToCompletion } from '../../scheduler/block-needs.js';
 import type { ChunkingPolicy } from '../../scheduler/types.js';
 import type { ModelCodec } from '../generation/model-codec.js';
+import { type CheckedSampling, checkedSampling } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';
 import { localModel } from '../hub/local-model.js';
 import type { PullProgress } from '../hub/pull.js';
@@ -175,21 +176,13 @@ export async function startModel(
     kvEvents?.close();
     throw error;
   });
-  const info = modelInfo(options.model, engine, loaded);
-  const { maxInputLen, maxSeqLen } = info;
-  const { vocabSize, numBlocks: maxBlocks } = loaded;
-  const model: TextModel = {
-    codec,
-    engine: host,
-    vocabSize,
-    maxInputLen,
-    maxSeqLen,
-    endTokens: endTokensOf(options, loaded, codec),
-    fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
-  };
-  const { config } = engine.manifest;
+  const infoOf = infoReader(options, engine);
+  const info = infoOf(loaded);
+  const { numBlocks: maxBlocks } = loaded;
+  const model = textModelOf(options, host, codec, loaded, info);
   const { adapters: room, executor } = loaded;
   const forget = (taskId: bigint) => host.forgetAdapter(taskId);
+  const { config } = engine.manifest;
   const base = { model, config, room, executor, inFlight: () => host.adaptersInFlight(), forget };
   const adapters = await adaptersOf(options, base).catch(async (error: unknown) => {
     await running.close({ abort: true });
@@ -218,7 +211,7 @@ export async function startModel(
   return {
     kind: 'generator',
     get info() {
-      return host.info === loaded ? info : modelInfo(options.model, engine, host.info ?? loaded);
+      return host.info === loaded ? info : infoOf(host.info ?? loaded);
     },
     model,
     adapters,
@@ -233,6 +226,26 @@ export async function startModel(
     resetCache: () => host.resetCache(),
     ...running,
     close,
+  };
+}
+
+/** The model as texts need it. */
+function textModelOf(
+  options: ModelOptions,
+  host: InProcessHost,
+  codec: ModelCodec,
+  loaded: EngineInfo,
+  { maxInputLen, maxSeqLen, sampling }: ModelInfo,
+): TextModel {
+  return {
+    codec,
+    engine: host,
+    vocabSize: loaded.vocabSize,
+    maxInputLen,
+    maxSeqLen,
+    endTokens: endTokensOf(options, loaded, codec),
+    sampling,
+    fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
   };
 }
 
@@ -315,7 +328,21 @@ function fitTogether(engine: EngineInfo, count: number, promptLength: number, ma
   return blocksToCompletion(sequences, pool) <= numBlocks;
 }
 
-function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo {
+/** Makes the properties of a model of what its engine says at present. */
+function infoReader(
+  { model, generationConfig = 'auto' }: ModelOptions,
+  engine: Engine,
+): (loaded: EngineInfo) => ModelInfo {
+  const sampling = checkedSampling(generationConfig === 'none' ? {} : (engine.manifest.sampling ?? {}));
+  return (loaded) => modelInfo(model, engine, loaded, sampling);
+}
+
+function modelInfo(
+  model: string,
+  engine: Engine,
+  loaded: EngineInfo,
+  { defaults: sampling, leftOut: samplingLeftOut }: CheckedSampling,
+): ModelInfo {
   const kvTokens = loaded.numBlocks * loaded.tokensPerBlock;
   // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. With a window any
   // length fits.
@@ -330,6 +357,8 @@ function modelInfo(model: string, engine: Engine, loaded: EngineInfo): ModelInfo
     secondaryBlocks: secondaryBlocks(loaded),
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
     maxSeqLen,
+    sampling,
+    samplingLeftOut,
   };
 }
 

@@ -16,6 +16,7 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
@@ -33,6 +34,8 @@ export interface ModelDescription {
   /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
   storedTypes: Record<string, number> | null;
   hasChatTemplate: boolean | null;
+  /** Settings of sampling that its files recommend, by the API's names; null: an encoder, or an engine directory of a version that did not read them. */
+  sampling: RecommendedSampling | null;
   /** Tokens that end an answer, the usual one first; none for an encoder. */
   endTokens: { id: number; text: string }[];
   vocabSize: number;
@@ -96,7 +99,7 @@ export async function describeModel(
   const opened = existsSync(join(path, 'engine.json'))
     ? await ofEngine(openEngine(path))
     : ofCheckpoint(path);
-  const { config, plan, tokenizer, weights, outputWeights, weightBytes, ...rest } = opened;
+  const { config, plan, tokenizer, sampling, weights, outputWeights, weightBytes, ...rest } = opened;
   const { encoder, experts } = config;
   const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
   const maxSeqLen = longestSequence(config);
@@ -107,6 +110,7 @@ export async function describeModel(
     architecture: config.architecture,
     task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
     experts: experts === undefined ? null : { count: experts.count, used: experts.used },
+    sampling: encoder === undefined ? sampling : null,
     endTokens: encoder === undefined ? endTokensOf(config, tokenizer) : [],
     vocabSize: config.vocabSize,
     numLayers: config.numLayers,
@@ -146,6 +150,7 @@ interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'store
   config: ModelConfig;
   plan: NetworkPlan;
   tokenizer: TokenizerSourceFiles;
+  sampling: RecommendedSampling | null;
   weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
@@ -153,7 +158,7 @@ interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'store
 
 function ofCheckpoint(path: string): Opened {
   const checkpoint = openCheckpoint(path);
-  const { format, config, tensors, tokenizer } = checkpoint;
+  const { format, config, tensors, tokenizer, sampling } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
@@ -165,6 +170,7 @@ function ofCheckpoint(path: string): Opened {
     config,
     plan,
     tokenizer,
+    sampling,
     parameters: parametersOf(plan),
     storedTypes,
     hasChatTemplate: tokenizer.chatTemplate !== null,
@@ -181,6 +187,7 @@ async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> 
     config,
     plan,
     tokenizer: await readTokenizerFiles(directory),
+    sampling: manifest.sampling ?? null,
     parameters: parametersOf(plan),
     storedTypes: null,
     hasChatTemplate: null,

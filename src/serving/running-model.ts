@@ -4,6 +4,7 @@ import type { ModelRouting } from '../../callbacks/routing/model-routing.js';
 import type { EncoderBatch } from '../../host/encoder-host.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';
+import type { SamplingDefaults } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';
 import type { AdapterSet } from './adapters/model-adapters.js';
 import type { KvEventsInfo } from './kv-events/kv-events.js';
@@ -43,6 +44,10 @@ export interface ModelInfo extends EngineFacts {
   secondaryBlocks: number;
   maxInputLen: number;
   maxSeqLen: number;
+  /** Settings of requests that have none of their own, as the model's makers recommend them; empty with generationConfig 'none'. */
+  sampling: SamplingDefaults;
+  /** A sentence for each recommendation that is left out, since no request could have it. */
+  samplingLeftOut: readonly string[];
 }
 
 /** Properties of an encoder. */

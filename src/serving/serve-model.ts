@@ -6,6 +6,9 @@ import { factsOfEngine, type ModelFacts } from './model-facts.js';
 import type { RunningModel } from './running-model.js';
 import type { ServedModel } from './served-model.js';
 
+/** Tokens of a chat answer for which nobody has named a limit. */
+const DEFAULT_MAX_TOKENS = 1024;
+
 /** How a running model is served. */
 export interface ServedSettings extends Required<Pick<TextModel, 'toolCallParser' | 'reasoningParser'>> {
   /** Name that clients ask for. */
@@ -18,8 +21,8 @@ export interface ServedSettings extends Required<Pick<TextModel, 'toolCallParser
   maxActiveRequests: number | undefined;
   /** Requests that may wait. */
   maxQueueSize: number;
-  /** Tokens of a chat answer whose request names no limit. */
-  defaultMaxTokens: number;
+  /** Tokens of a chat answer whose request names no limit; undefined: what the model recommends, else DEFAULT_MAX_TOKENS. */
+  defaultMaxTokens: number | undefined;
   /** Log-probs beside that of each token; below 0: the whole vocabulary. */
   maxLogProbs: number;
 }
@@ -69,7 +72,7 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
     watch: { onStats: statistics.onStats, statsJson, watchFormation },
     maxActiveRequests,
     fileName,
-    defaultMaxTokens,
+    defaultMaxTokens: defaultMaxTokens ?? model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS,
     toolCallParser,
     reasoningParser,
     maxLogProbs: maxLogProbs < 0 ? model.vocabSize : maxLogProbs,

@@ -95,7 +95,7 @@ async function generateAnswer(
   const { promptTokens, guide, shownTokens, createParser } = plan;
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const choice = {
-    ...samplingOf(request.options),
+    ...samplingOf(request.options, model.sampling),
     promptTokens,
     promptParam: place === 'message' ? 'messages' : 'prompt',
     maxTokens: maxTokensOf(model, request.options ?? { num_predict: undefined }, promptTokens.length),

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
+import { withDefaults } from '../../generation/sampling-defaults.js';
 import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
 import { drawSeed, generateTexts } from '../../generation/text-generation.js';
 import { engineName } from '../../serving/adapters/served-adapters.js';
@@ -99,7 +100,7 @@ export class ChoiceRun {
     try {
       for (const [prompt, request] of requests.entries()) {
         const asked: TextRequest = {
-          ...request,
+          ...withDefaults(model.sampling, request),
           ...termFields(termsOf(terms), request),
           ...(terms.isBatch ? { priority: BATCH_PRIORITY * (request.priority ?? 0.5) } : {}),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
@@ -118,7 +119,7 @@ export class ChoiceRun {
             isGuided: request.guide !== undefined,
             ...(index === 0 ? { choices: n } : { sharesPrompt: true }),
             tally: terms.tally,
-            ...tracedBy(terms, request, n),
+            ...tracedBy(terms, asked, n),
           });
           this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });
         }

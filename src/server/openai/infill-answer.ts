@@ -1,3 +1,4 @@
+import { DEFAULT_SAMPLING_PARAMS } from '../../../callbacks/sampling-params.js';
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { jsonAnswer } from '../json-answer.js';
@@ -85,6 +86,7 @@ export class InfillAnswer {
   #end() {
     const { model, request, tokens, maxTokens, isCut, run } = this.#options;
     const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
+    const sampling = { ...DEFAULT_SAMPLING_PARAMS, ...model.sampling };
     return {
       id_slot: -1,
       stop: true,
@@ -94,10 +96,10 @@ export class InfillAnswer {
       generation_settings: {
         n_predict: maxTokens,
         seed: Number(run.seeds[0]),
-        temperature: request.temperature ?? 1,
-        top_k: request.top_k ?? 0,
-        top_p: request.top_p ?? 1,
-        min_p: request.min_p ?? 0,
+        temperature: request.temperature ?? sampling.temperature,
+        top_k: request.top_k ?? sampling.topK,
+        top_p: request.top_p ?? sampling.topP,
+        min_p: request.min_p ?? sampling.minP,
         stream: request.stream ?? false,
       },
       prompt: detokenizer.push(tokens) + detokenizer.flush(),

@@ -1,3 +1,4 @@
+import { samplingFields } from '../../generation/sampling-defaults.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import { enginesOf, type ServedModel } from '../../serving/served-model.js';
 
@@ -11,6 +12,7 @@ export function modelObject(model: ServedModel) {
     ...lineage(model),
     max_model_len: model.maxSeqLen,
     ...(model.kind === 'generator' ? { system_fingerprints: [...enginesOf(model).keys()] } : {}),
+    ...recommended(model),
   };
 }
 
@@ -18,6 +20,12 @@ export function modelObject(model: ServedModel) {
 export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   const created = Math.floor(modifiedMs / 1000);
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
+}
+
+/** Settings that a request has if it names none, where the model's makers recommend some. */
+function recommended(model: ServedModel): { sampling_defaults?: Record<string, number> } {
+  const sampling_defaults = samplingFields(model.kind === 'generator' ? model.sampling : undefined);
+  return Object.keys(sampling_defaults).length === 0 ? {} : { sampling_defaults };
 }
 
 /** An adapter's base model, as vLLM tells it: `parent` of an adapter, and `root` of both. */

@@ -1,5 +1,7 @@
 import * as z from 'zod';
+import { samplingFields } from '../../generation/sampling-defaults.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
 import { findGenerator } from '../openai/route-context.js';
 import { optional } from '../openai/schemas/fields.js';
@@ -27,7 +29,7 @@ export const propsRoute = defineRoute({
     return Response.json({
       default_generation_settings: {
         n_ctx: maxSeqLen,
-        params: { n_predict: model.defaultMaxTokens, temperature: 1, top_k: 0, top_p: 1, min_p: 0 },
+        params: paramsOf(model),
       },
       total_slots: maxActiveRequests,
       model_alias: name,
@@ -42,6 +44,17 @@ export const propsRoute = defineRoute({
     });
   },
 });
+
+/** What holds for a request that says nothing, by the names of llama.cpp. */
+function paramsOf({ defaultMaxTokens, sampling = {} }: ServedGenerator): Record<string, number> {
+  const { max_tokens: _, repetition_penalty, ...recommended } = samplingFields(sampling);
+  return {
+    n_predict: defaultMaxTokens,
+    ...{ temperature: 1, top_k: 0, top_p: 1, min_p: 0 },
+    ...recommended,
+    ...(repetition_penalty === undefined ? {} : { repeat_penalty: repetition_penalty }),
+  };
+}
 
 export const changePropsRoute = defineRoute({
   method: 'post',

@@ -13,6 +13,10 @@ const model = component(
     owned_by: z.literal('skein'),
     root: about(z.string(), 'Of a LoRA adapter its base model; else the model itself.'),
     parent: about(z.string().nullable(), 'Of a LoRA adapter its base model; else null.'),
+    sampling_defaults: about(
+      z.record(z.string(), z.number()).optional(),
+      'Settings of requests that have none of their own, as the makers of the model recommend them.',
+    ),
     max_model_len: about(
       z.int().optional(),
       'Tokens of the context, prompt and answer together; of a model that is loaded.',

@@ -81,7 +81,7 @@ export class ResponseMaking implements ActiveResponse {
     const { model, request, conversation, run, store, hasLogProbs } = options;
     this.#options = options;
     this.events = request.background && request.stream ? new EventLog() : null;
-    this.#fields = responseFields(request, model.id, newId('resp'));
+    this.#fields = responseFields(request, model, newId('resp'));
     this.#output = new OutputEvents({
       onEvent: (type, fields) => this.#tell(type, fields),
       newCall: (name) => this.#reader!.newCall(name),

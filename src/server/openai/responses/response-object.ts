@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ServedGenerator } from '../../../serving/served-model.js';
 import type { chatLogProb } from '../log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { isStrict } from './strict-schema.js';
@@ -101,7 +102,11 @@ export function newId(
 }
 
 /** Fields of a response that come from its request, with defaults written out as OpenAI does. */
-export function responseFields(request: ResponseRequest, model: string, id: string) {
+export function responseFields(
+  request: ResponseRequest,
+  { id: model, sampling = {} }: Pick<ServedGenerator, 'id' | 'sampling'>,
+  id: string,
+) {
   return {
     id,
     object: 'response' as const,
@@ -120,12 +125,12 @@ export function responseFields(request: ResponseRequest, model: string, id: stri
     safety_identifier: request.safety_identifier ?? null,
     service_tier: 'default',
     store: request.store ?? true,
-    temperature: request.temperature ?? 1,
+    temperature: request.temperature ?? sampling.temperature ?? 1,
     text: { format: textFormat(request), verbosity: request.text?.verbosity ?? 'medium' },
     tool_choice: request.tool_choice ?? 'auto',
     tools: keptTools(request.tools).map(toolField),
     top_logprobs: request.top_logprobs ?? 0,
-    top_p: request.top_p ?? 1,
+    top_p: request.top_p ?? sampling.topP ?? 1,
     truncation: request.truncation ?? 'disabled',
     user: request.user ?? null,
   };

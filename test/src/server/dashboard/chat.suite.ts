@@ -202,6 +202,23 @@ export function chatSuite(browser: () => Browser): void {
     await close();
   });
 
+  it('shows what the model recommends, and leaves it to the server', async () => {
+    const sampling = { temperature: 0.6, topK: 20 };
+    const toy = toyServer(() => say('drawn'), { model: { ...MODEL, sampling } });
+    const { page, problems, close } = await open(toy);
+    await page.getByRole('button', { name: 'Parameters' }).click();
+    const temperature = page.getByLabel('Temperature');
+    await expect.poll(() => temperature.getAttribute('placeholder')).toBe('0.6');
+    expect(await temperature.inputValue()).toBe('');
+    expect(await page.getByLabel('Top k').getAttribute('placeholder')).toBe('20');
+    expect(await page.getByLabel('Top p').getAttribute('placeholder')).toBe('1');
+    await ask(page, 'first');
+    await page.locator('.markdown').getByText('drawn').waitFor();
+    expect(toy.engine.requests[0]).toMatchObject(sampling);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('answers again, and asks again with other words or parameters', async () => {
     const toy = toyServer((_, index) => say(`answer ${index}`), { model: MODEL });
     const { page, problems, close } = await open(toy);

@@ -82,6 +82,7 @@ export class ChatPanel {
     });
     page.feed.on('reset', () => {
       this.#showContext(this.#contextTokens);
+      this.#parameters.showDefaults(page.choice.find(page.feed.model)?.sampling_defaults ?? {});
       if (this.#turns.length === 0) this.#showEmpty();
     });
     page.feed.on('state', (state) => {

@@ -51,6 +51,23 @@ export class ParameterForm {
     return el('div', { class: 'parameters-numbers' }, labels);
   }
 
+  /**
+   * Shows what holds where a field is empty. A value that the form began with gives way to a recommendation of the model, unless the reader has
+   * changed it.
+   */
+  showDefaults(defaults: Readonly<Record<string, number>>): void {
+    for (const { name, placeholder, attributes } of [...USUAL_FIELDS, ...RARE_FIELDS]) {
+      const input = this.#inputs.get(name)!;
+      const recommended = defaults[name];
+      input.placeholder = recommended === undefined ? placeholder : String(recommended);
+      const usual = attributes.value ?? '';
+      if (input.value === input.defaultValue) {
+        input.defaultValue = recommended === undefined ? usual : '';
+        input.value = input.defaultValue;
+      }
+    }
+  }
+
   /** Reads the form; null where a field is wrong: the browser then points at it and says why. */
   read(): Parameters | null {
     const numbers: Record<string, number> = {};

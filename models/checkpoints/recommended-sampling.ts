@@ -1,0 +1,75 @@
+import type { ConfigFields } from './config-fields.js';
+import type { GgufMetadata } from './gguf-metadata.js';
+
+/** Source of a recommendation. */
+export type RecommendationSource = 'GGUF' | 'generation_config.json';
+
+/** A setting that the makers of a model recommend, as their file has it: nobody has checked it. */
+export interface Recommendation {
+  value: number | string;
+  from: RecommendationSource;
+  /** Name in that file. */
+  key: string;
+}
+
+/** Recommended settings of sampling by the names of the HTTP API. */
+export type RecommendedSampling = Partial<Record<string, Recommendation>>;
+
+/**
+ * Names of settings in the API, in generation_config.json, and behind `general.sampling.` of a GGUF; null: that file has none. The keys of GGUF
+ * are those of llama.cpp, and three that Ollama reads besides.
+ */
+const NAMES: readonly (readonly [api: string, huggingFace: string | null, gguf: string | null])[] = [
+  ['temperature', 'temperature', 'temp'],
+  ['top_k', 'top_k', 'top_k'],
+  ['top_p', 'top_p', 'top_p'],
+  ['min_p', 'min_p', 'min_p'],
+  ['typical_p', 'typical_p', 'typ_p'],
+  ['repetition_penalty', 'repetition_penalty', 'penalty_repeat'],
+  ['repeat_last_n', null, 'penalty_last_n'],
+  ['presence_penalty', null, 'penalty_present'],
+  ['frequency_penalty', null, 'penalty_freq'],
+  ['no_repeat_ngram_size', 'no_repeat_ngram_size', null],
+  ['xtc_probability', null, 'xtc_probability'],
+  ['xtc_threshold', null, 'xtc_threshold'],
+  ['mirostat', null, 'mirostat'],
+  ['mirostat_tau', null, 'mirostat_tau'],
+  ['mirostat_eta', null, 'mirostat_eta'],
+  ['max_tokens', 'max_new_tokens', null],
+];
+const GGUF_PREFIX = 'general.sampling.';
+/** Most characters that are kept of a value that is no number. */
+const MOST_SHOWN = 100;
+
+/** Reads what a model's files recommend. A GGUF is the file that was asked for: its values win over those of generation_config.json beside it. */
+export function recommendedSampling(
+  generation: ConfigFields | null,
+  gguf: GgufMetadata | null,
+): RecommendedSampling {
+  const found: RecommendedSampling = {};
+  for (const [name, huggingFace, ggufName] of NAMES) {
+    const own = ggufName === null ? undefined : gguf?.get(GGUF_PREFIX + ggufName);
+    const other = huggingFace === null ? undefined : generation?.raw(huggingFace);
+    if (own !== undefined) found[name] = { value: kept(own), from: 'GGUF', key: GGUF_PREFIX + ggufName };
+    else if (other !== undefined) {
+      found[name] = { value: kept(other), from: 'generation_config.json', key: huggingFace! };
+    }
+  }
+  return found;
+}
+
+function kept(value: unknown): number | string {
+  if (typeof value === 'number') return shortest(value);
+  const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value));
+  return text.slice(0, MOST_SHOWN);
+}
+
+/** The shortest number with the same float32, where it is one: a GGUF has 0.95 as 0.949999988079071. */
+function shortest(value: number): number {
+  if (Math.fround(value) !== value || Number.isInteger(value)) return value;
+  for (let digits = 1; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return short;
+  }
+  return value;
+}

@@ -1,0 +1,17 @@
+const warned = new Set<string>();
+
+/** Warns a program once where its model runs on a slower executor than this machine could use. */
+export function warnOfFallback({ executorFallback }: { executorFallback: string | null }): void {
+  if (executorFallback !== null) warnOnce(executorFallback, 'SKEIN_EXECUTOR_FALLBACK');
+}
+
+/** Warns a program once of recommendations of a model that are left out. */
+export function warnOfLeftOut({ samplingLeftOut }: { samplingLeftOut: readonly string[] }): void {
+  for (const sentence of samplingLeftOut) warnOnce(sentence, 'SKEIN_GENERATION_CONFIG');
+}
+
+function warnOnce(sentence: string, code: string): void {
+  if (warned.has(sentence)) return;
+  warned.add(sentence);
+  process.emitWarning(sentence, { type: 'SkeinWarning', code });
+}
