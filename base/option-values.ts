@@ -9,6 +9,8 @@ export interface Values<T = unknown> {
   expected: string;
   /** All accepted values, where they are a few texts. */
   choices?: readonly string[];
+  /** Greatest accepted number, where `expected` leaves it out. */
+  most?: number;
   accepts(value: unknown): value is T;
 }
 
@@ -37,7 +39,18 @@ export function numberIn(limits: Limits): Values<number> {
   const { min, max, integer } = limits;
   const accepts = (value: unknown): value is number =>
     typeof value === 'number' && value >= min && value <= max && (!integer || Number.isInteger(value));
-  return { kind: 'number', expected: rangeText(limits), accepts };
+  return {
+    kind: 'number',
+    expected: rangeText(limits),
+    accepts,
+    ...(max === MAX_COUNT ? { most: max } : {}),
+  };
+}
+
+/** What a refused value must be, in words: with the upper end where the value is beyond it. */
+export function mustBe({ expected, most }: Pick<Values, 'expected' | 'most'>, value: unknown): string {
+  const isBeyond = most !== undefined && typeof value === 'number' && value > most;
+  return isBeyond ? `${expected} and at most ${most}` : expected;
 }
 
 export const wholeNumber = (min: number, max: number): Values<number> =>

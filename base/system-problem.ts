@@ -24,6 +24,9 @@ const WRITING: Readonly<Record<string, readonly [string, string?]>> = {
   ENOSPC: ['the disk is full', ROOM],
   EDQUOT: ['the quota of disk space is used up', ROOM],
   EIO: ['the disk gives an error', 'name a folder of another disk'],
+  EMFILE: ['this process has too many files open', 'raise the limit (ulimit -n)'],
+  ENFILE: ['the system has too many files open'],
+  ELOOP: ['it is a link', OTHER_FOLDER],
 };
 
 /** Tells in words why something cannot be read, and what to do. */
@@ -39,7 +42,12 @@ export function writeProblem(error: unknown): string {
 
 /** Tells why something cannot be written, without advice, for a sentence that has its own. */
 export function writeReason(error: unknown): string {
-  return WRITING[codeOf(error)]?.[0] ?? messageOf(error);
+  return writeReasonOfCode(error) ?? messageOf(error);
+}
+
+/** The same in words that name no path; null for an error of another kind, whose text may have one. */
+export function writeReasonOfCode(error: unknown): string | null {
+  return WRITING[codeOf(error)]?.[0] ?? null;
 }
 
 function codeOf(error: unknown): string {

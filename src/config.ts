@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { closestName, hintOf } from '../base/did-you-mean.js';
+import { mustBe } from '../base/option-values.js';
 import { fileProblem } from './file-problem.js';
 import { fromText } from './options/from-text.js';
 import {
@@ -359,11 +360,11 @@ function unknownKey(key: string, path: string): string {
 }
 
 function valueError({ values, flag }: Option, { value: given, where }: Given): string {
-  const { choices = [], expected } = values;
+  const { choices = [] } = values;
   const [only] = Array.isArray(given) && given.length === 1 ? given : [given];
   const value = typeof only === 'string' ? only : given;
   const meant = typeof value === 'string' ? closestName(value, choices) : null;
   const hint = meant === null ? '' : ` Did you mean ${meant}?`;
   const units = flag.unit === 'bytes' ? ', or a size with its unit such as 1.5GB or 512MiB' : '';
-  return `${where} is ${JSON.stringify(value)}; it must be ${expected}${units}.${hint}`;
+  return `${where} is ${JSON.stringify(value)}; it must be ${mustBe(values, value)}${units}.${hint}`;
 }

@@ -378,7 +378,13 @@ export const OPTIONAL_PARAMS = {
    * any prompt. Default: no bound.
    */
   maxChunkMs: ofServe(
-    rule<number | 'auto'>(`auto, or ${COUNT.expected}`, (value) => value === 'auto' || COUNT.accepts(value)),
+    {
+      ...rule<number | 'auto'>(
+        `auto, or ${COUNT.expected}`,
+        (value) => value === 'auto' || COUNT.accepts(value),
+      ),
+      most: MAX_COUNT,
+    },
     {
       name: 'maxChunkMs',
       plain: COUNT,

@@ -1,5 +1,5 @@
 import { option, says } from '../../base/named-text.js';
-import { shown } from '../../base/option-values.js';
+import { mustBe, shown } from '../../base/option-values.js';
 import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
@@ -14,7 +14,7 @@ export function checkValues(level: EngineLevel, given: object): void {
     if (value === undefined || taken.values.accepts(value)) continue;
     throw new ParameterError(
       nameInErrors,
-      says`${option(nameInErrors)} is ${told(value)}; it must be ${taken.values.expected}.`,
+      says`${option(nameInErrors)} is ${told(value)}; it must be ${mustBe(taken.values, value)}.`,
     );
   }
 }

@@ -1,4 +1,4 @@
-import { COUNT, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
+import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import { UsageError } from '../usage-error.js';
 
 /** Flags of `skein simulate --batcher` as commander gives them. */
@@ -60,8 +60,8 @@ export function batcherLoad(flags: BatcherFlags): BatcherLoad {
   };
 }
 
-function numberOf(flag: string, text: string, { accepts, expected }: Values<number>): number {
+function numberOf(flag: string, text: string, values: Values<number>): number {
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  if (accepts(value)) return value;
-  throw new UsageError(`${flag} is "${text}"; it must be ${expected}.`);
+  if (values.accepts(value)) return value;
+  throw new UsageError(`${flag} is "${text}"; it must be ${mustBe(values, value)}.`);
 }

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { numberIn, shown, TEXT, type Values, wholeNumber } from '../../base/option-values.js';
+import { mustBe, numberIn, shown, TEXT, type Values, wholeNumber } from '../../base/option-values.js';
 import type { BatcherArrival } from '../../engine/simulation/batcher-simulation.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
@@ -58,7 +58,7 @@ function requestOf(path: string, index: number, line: string): BatcherArrival {
   const read = Object.entries(FIELDS).map(([name, { values, absent }]) => {
     const value = (given as Record<string, unknown>)[name] ?? absent;
     if (values.accepts(value)) return [name, value] as const;
-    throw wrong(path, index, `${name} is ${shown(value)}; it must be ${values.expected}`);
+    throw wrong(path, index, `${name} is ${shown(value)}; it must be ${mustBe(values, value)}`);
   });
   const fields = Object.fromEntries(read) as Record<string, number> & { shape: string };
   return {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { closestName } from '../../base/did-you-mean.js';
-import type { Values } from '../../base/option-values.js';
+import { mustBe, type Values } from '../../base/option-values.js';
 import { type BuildOptions, buildEngine } from '../../engine/building/builder.js';
 import { EngineError } from '../../engine/building/engine.js';
 import type { EngineManifest } from '../../engine/building/engine-directory.js';
@@ -35,7 +35,7 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
     const threads = Number(flags.threads);
     const { values } = optionOf('threads');
     if (!values.accepts(threads))
-      throw new UsageError(`--threads is "${flags.threads}"; it must be ${values.expected}.`);
+      throw new UsageError(`--threads is "${flags.threads}"; it must be ${mustBe(values, threads)}.`);
     options.threads = threads;
   }
   if (!flags.force) refuseToReplace(flags.output);

@@ -1,4 +1,4 @@
-import { COUNT, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
+import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import type { Pace, RoutingPolicy } from '../../host/simulation/cluster-types.js';
 import { ROUTING_POLICIES } from '../../host/simulation/cluster-types.js';
 import { flagName } from '../options/table.js';
@@ -143,14 +143,9 @@ function checkTogether(load: ClusterLoad): void {
   }
 }
 
-function numberOf(
-  flag: string,
-  text: string | undefined,
-  preset: number,
-  { accepts, expected }: Values<number>,
-): number {
+function numberOf(flag: string, text: string | undefined, preset: number, values: Values<number>): number {
   if (text === undefined) return preset;
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  if (accepts(value)) return value;
-  throw new UsageError(`${flag} is "${text}"; it must be ${expected}.`);
+  if (values.accepts(value)) return value;
+  throw new UsageError(`${flag} is "${text}"; it must be ${mustBe(values, value)}.`);
 }

@@ -119,6 +119,11 @@ export async function openServer(
       state,
       port: config.port,
       onStall: () => metrics.readerStalled(),
+      onFewFiles: (limit) =>
+        log.error(
+          { limit },
+          'nearly as many files are open as may be: new connections are refused; raise ulimit -n, or lower --max-connections',
+        ),
     });
     const reopenLog = () => output.reopen();
     const flushTraces = async () => tracing?.close();

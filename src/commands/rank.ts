@@ -1,4 +1,5 @@
 import { worded } from '../../base/named-text.js';
+import { mustBe } from '../../base/option-values.js';
 import { parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
@@ -173,7 +174,7 @@ function chosen<T>(name: OptionName, flag: string | undefined, read: (text: stri
   const { values } = optionOf(name);
   if (values.accepts(value)) return value;
   const where = flag === undefined ? variable : `--${flagName(name)}`;
-  throw new UsageError(`${where} is "${text}"; it must be ${values.expected}.`);
+  throw new UsageError(`${where} is "${text}"; it must be ${mustBe(values, value)}.`);
 }
 
 /** Words an error about the options with this command's flags. @throws UsageError */

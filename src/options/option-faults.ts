@@ -1,6 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { type NamedText, option, says } from '../../base/named-text.js';
-import { isObject, rule, shown, type Values } from '../../base/option-values.js';
+import { isObject, mustBe, rule, shown, type Values } from '../../base/option-values.js';
 import { refusalOf } from './old-names.js';
 
 /** Accepted values of each field of an options interface. A field without them does not compile. */
@@ -41,7 +41,10 @@ export function optionFault<Options>(
     const found = Object.hasOwn(known, name) ? known[name] : undefined;
     if (found === undefined) return unknownOption(call, name, Object.keys(known));
     if (value === undefined || found.accepts(value)) continue;
-    return { option: name, message: says`${option(name)} is ${shown(value)}; it must be ${found.expected}.` };
+    return {
+      option: name,
+      message: says`${option(name)} is ${shown(value)}; it must be ${mustBe(found, value)}.`,
+    };
   }
   return null;
 }

@@ -25,6 +25,7 @@ import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
 import type { UnknownFieldRule } from './openai/schemas/field-rules.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
+import { NO_SNIFF } from './raw-refusals.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RepositoryFeed } from './repository-feed.js';
 import { requestIds } from './request-ids.js';
@@ -107,9 +108,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (isOfProtocol(c.req.path) && !leftEarly(c)) return respondInProtocol(error, c);
     const apiError = leftEarly(c) ? clientLeft() : orStillLoading(toApiError(error), state);
     metrics.refused(apiError.apiCode);
-    // A 503 is a refusal, whose reason /health tells.
-    if (apiError.status === 500) {
-      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'request failed');
+    // A 503 is a refusal, whose reason /health tells, unless the system has refused something to the server.
+    if (apiError.status === 500 || apiError.cause !== undefined) {
+      log.error(
+        { err: apiError.cause ?? error, requestId: c.get('requestId'), path: c.req.path },
+        'request failed',
+      );
     }
     const requestId = c.get('requestId');
     if (isOfOllama(c.req.path)) return ollamaError(apiError);
@@ -128,6 +132,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
 
   app.use(sendDirectAnswers);
   app.use(requestIds);
+  app.use(noSniff);
   app.use(tellWarnings);
   if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
   app.use(observeHttp(metrics, options.accessLog ?? log, routes));
@@ -149,6 +154,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   context.batches.answerWith((request, caller) => app.fetch(request, { inner: { caller } }));
   if (options.batches === undefined) context.batches.start();
   return app;
+}
+
+/** Also where a program serves the app, without the sockets of a server. */
+async function noSniff(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
+  await next();
+  c.res.headers.set(...NO_SNIFF);
 }
 
 /** A model that is not there while the server starts may be one that is yet to come. */

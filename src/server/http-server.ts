@@ -20,6 +20,8 @@ export interface HttpServerOptions extends HttpSocketOptions {
   stallLimitMs?: number | undefined;
   /** Called when a client is cut off. */
   onStall?: (() => void) | undefined;
+  /** See ConnectionLimitOptions. */
+  onFewFiles?: ((limit: number) => void) | undefined;
 }
 
 /** Listening socket of an app, with the exchanges on it. */
@@ -77,6 +79,7 @@ export class HttpServer {
     const answer: AnswerHttp = (incoming, outgoing) => turns.take(incoming, outgoing);
     running.#socket = early ?? (await HttpSocket.listen(options, answer));
     running.#socket.answerWith(answer);
+    running.#socket.onFewFiles = options.onFewFiles;
     return running;
   }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { ConnectionLimit } from './connection-limit.js';
 import { listenError } from './listen-address.js';
 import type { ApiError } from './openai/errors.js';
-import { refusalOfHead, refuseWhatIsNoRequest } from './raw-refusals.js';
+import { NO_SNIFF, refusalOfHead, refuseWhatIsNoRequest } from './raw-refusals.js';
 
 /**
  * Milliseconds that an idle connection is kept: longer than common proxies do, so that this side never cuts a
@@ -53,20 +53,30 @@ export class HttpSocket {
   readonly #scheme: 'http' | 'https';
   readonly #limit: ConnectionLimit;
   #answer: AnswerHttp;
+  /** See ConnectionLimitOptions. */
+  onFewFiles: ((limit: number) => void) | undefined;
 
   private constructor(
     { tls, maxConnections = DEFAULT_MAX_CONNECTIONS }: HttpSocketOptions,
     answer: AnswerHttp,
   ) {
     this.#answer = answer;
-    const take: AnswerHttp = (incoming, outgoing) => this.#answer(incoming, outgoing);
+    const take: AnswerHttp = (incoming, outgoing) => {
+      // Whatever a client can make an answer of, a browser takes it for what it is said to be.
+      outgoing.setHeader(...NO_SNIFF);
+      this.#answer(incoming, outgoing);
+    };
     const server =
       tls === undefined ? createServer(OPTIONS, take) : createTlsServer({ ...tls, ...OPTIONS }, take);
     // The length of all headers is limited; a limit on their number would drop some, perhaps Host or a key.
     server.maxHeadersCount = 0;
     this.#server = server;
     this.#scheme = tls === undefined ? 'http' : 'https';
-    this.#limit = new ConnectionLimit(server, maxConnections, tls !== undefined);
+    this.#limit = new ConnectionLimit(server, {
+      most: maxConnections,
+      isTls: tls !== undefined,
+      onFewFiles: (limit) => this.onFewFiles?.(limit),
+    });
     refuseWhatIsNoRequest(server);
   }
 

@@ -3,6 +3,8 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from './openai/errors.js';
 
 const CLOSE = { connection: 'close' };
+/** Header of every answer: a browser does not guess what it is. */
+export const NO_SNIFF = ['x-content-type-options', 'nosniff'] as const;
 
 export function notHttp(reason: string): ApiError {
   return new ApiError(400, `This is not a request that HTTP allows: ${reason}.`, {
@@ -60,7 +62,12 @@ export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
   noteAnswer(outgoing);
   const body = JSON.stringify(refusal.body());
   outgoing.statusCode = refusal.status;
-  const headers = { 'content-type': 'application/json', ...refusal.headers, ...CLOSE };
+  const headers = {
+    'content-type': 'application/json',
+    [NO_SNIFF[0]]: NO_SNIFF[1],
+    ...refusal.headers,
+    ...CLOSE,
+  };
   for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value);
   outgoing.end(body);
 }
@@ -88,6 +95,7 @@ function endWith(socket: Duplex, status: string, refusal: ApiError): void {
   const headers = {
     ...refusal.headers,
     ...CLOSE,
+    [NO_SNIFF[0]]: NO_SNIFF[1],
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
   };

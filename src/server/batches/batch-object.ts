@@ -1,14 +1,16 @@
 import { type BatchUsage, NO_USAGE } from '../../batch/batch-usage.js';
 
-export type BatchStatus =
-  | 'validating'
-  | 'failed'
-  | 'in_progress'
-  | 'finalizing'
-  | 'completed'
-  | 'expired'
-  | 'cancelling'
-  | 'cancelled';
+export const BATCH_STATUSES = [
+  'validating',
+  'failed',
+  'in_progress',
+  'finalizing',
+  'completed',
+  'expired',
+  'cancelling',
+  'cancelled',
+] as const;
+export type BatchStatus = (typeof BATCH_STATUSES)[number];
 
 const ENDED: ReadonlySet<BatchStatus> = new Set(['failed', 'completed', 'expired', 'cancelled']);
 
@@ -46,16 +48,7 @@ export interface Batch {
   hasErrors: boolean;
 }
 
-export type BatchTime =
-  | 'in_progress_at'
-  | 'finalizing_at'
-  | 'completed_at'
-  | 'failed_at'
-  | 'expired_at'
-  | 'cancelling_at'
-  | 'cancelled_at';
-
-const TIMES: readonly BatchTime[] = [
+export const BATCH_TIMES = [
   'in_progress_at',
   'finalizing_at',
   'completed_at',
@@ -63,7 +56,8 @@ const TIMES: readonly BatchTime[] = [
   'expired_at',
   'cancelling_at',
   'cancelled_at',
-];
+] as const;
+export type BatchTime = (typeof BATCH_TIMES)[number];
 
 /** How far a batch is. */
 export interface BatchProgress {
@@ -100,7 +94,7 @@ export function batchJson(batch: Batch) {
     error_file_id: batch.hasErrors ? batch.errorsId : null,
     created_at: batch.createdAt,
     expires_at: batch.expiresAt,
-    ...Object.fromEntries(TIMES.map((name) => [name, times[name] ?? null])),
+    ...Object.fromEntries(BATCH_TIMES.map((name) => [name, times[name] ?? null])),
     request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
     usage: {
       input_tokens: promptTokens,
@@ -111,18 +105,6 @@ export function batchJson(batch: Batch) {
     },
     metadata: batch.metadata,
   };
-}
-
-/** A batch of the text of its record; null where it is none. */
-export function readBatch(text: string, id: string): Batch | null {
-  try {
-    const batch = JSON.parse(text) as Batch;
-    return batch.id === id && typeof batch.owner === 'string' && typeof batch.status === 'string'
-      ? batch
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 const WINDOW = /^([1-9]\d{0,3})([mhd])$/;

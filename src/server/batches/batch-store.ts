@@ -1,16 +1,17 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { nowSeconds } from '../files/file-store.js';
+import { RECORD, readRecord } from '../files/record-file.js';
 import type { StorageFolder } from '../files/storage-folder.js';
 import { writeWhole } from '../files/write-whole.js';
 import { ApiError } from '../openai/errors.js';
-import { type Batch, hasEnded, readBatch } from './batch-object.js';
+import { type Batch, hasEnded } from './batch-object.js';
+import { readBatch } from './batch-record.js';
 
 /** Most batches that are kept: those that have ended make room first, the oldest of them. */
 const MAX_BATCHES = 1000;
 /** Seconds that a batch is kept, from its creation on. */
 const LIFE_S = 30 * 86_400;
-const RECORD = '.json';
 
 /** Batches by id, each in a record of its own: batches/batch_5f1c.json. */
 export class BatchStore {
@@ -27,18 +28,22 @@ export class BatchStore {
     this.#isShared = isShared;
   }
 
-  /** Reads the records of a folder that was given. */
-  async load(): Promise<void> {
-    if (!this.#storage.isKept) return;
+  /** Reads the records of a folder that was given. @returns names of files that are no records of batches */
+  async load(): Promise<string[]> {
+    if (!this.#storage.isKept) return [];
     const { batches: folder } = await this.#storage.paths();
     const found: Batch[] = [];
+    const unread: string[] = [];
     for (const name of await readdir(folder)) {
       if (!name.endsWith(RECORD)) continue;
-      const batch = readBatch(await readFile(join(folder, name), 'utf8'), name.slice(0, -RECORD.length));
+      const text = await readRecord(join(folder, name));
+      const batch = text === null ? null : readBatch(text, name.slice(0, -RECORD.length));
       if (batch !== null) found.push(batch);
+      else unread.push(name);
     }
     for (const batch of found.sort((one, other) => one.createdAt - other.createdAt))
       this.#batches.set(batch.id, batch);
+    return unread;
   }
 
   all(): Batch[] {

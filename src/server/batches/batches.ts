@@ -37,6 +37,8 @@ export interface NewBatch {
 /** Most batches that run at once, and most of one of several API keys. */
 const MAX_RUNNING = 8;
 const MAX_RUNNING_PER_KEY = 2;
+/** Names of files that the log tells at once. */
+const MOST_TOLD = 10;
 /** Milliseconds between two looks for what has expired. */
 const SWEEP_MS = 600_000;
 
@@ -106,10 +108,22 @@ export class Batches {
     const { files } = this.#options;
     await files.load();
     if (!files.storage.isKept) return;
-    await this.#store.load();
-    const live = this.#store.all().filter((batch) => !hasEnded(batch));
+    const unread = await this.#store.load();
+    const live = this.#store.all().filter((batch) => !hasEnded(batch) && this.#hasOwnFiles(batch));
+    if (unread.length > 0)
+      this.#options.log.warn({ files: unread.slice(0, MOST_TOLD) }, 'no records of batches');
     await files.dropStrays(new Set(live.flatMap(({ outputId, errorsId }) => [outputId, errorsId])));
     for (const batch of live) this.#launch(batch);
+  }
+
+  /** A record may name files of another API key, which it neither reads nor writes. */
+  #hasOwnFiles({ id, owner, inputFileId, outputId, errorsId }: Batch): boolean {
+    const isOwn = ![inputFileId, outputId, errorsId].some((file) =>
+      this.#options.files.isOfOthers(owner, file),
+    );
+    if (!isOwn)
+      this.#options.log.warn({ batch: id }, 'the record of this batch names files of another API key');
+    return isOwn;
   }
 
   #launch(batch: Batch): void {

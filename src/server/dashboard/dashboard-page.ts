@@ -56,7 +56,6 @@ export async function dashboardFile(
   const headers = {
     'content-type': DASHBOARD_FILES[name],
     'content-security-policy': POLICY,
-    'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     // The browser asks each time, for a short answer: a new version must not run with old files.
     'cache-control': 'no-cache',

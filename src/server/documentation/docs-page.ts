@@ -17,7 +17,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const SAFE_HEADERS = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' };
+const SAFE_HEADERS = { 'referrer-policy': 'no-referrer' };
 
 /** The page. Its paths are relative, so that it works behind a proxy's prefix too. */
 const PAGE = `<!doctype html>

@@ -1,4 +1,4 @@
-import { writeReason } from '../../../base/system-problem.js';
+import { writeReasonOfCode } from '../../../base/system-problem.js';
 import { ApiError } from '../openai/errors.js';
 
 export function fileNotFound(id: string, param: string | null = null): ApiError {
@@ -31,7 +31,8 @@ export function fileInUse(id: string): ApiError {
   );
 }
 
-/** An error of the disk, without the paths that it names. */
+/** An error of the disk, without the paths that it names: those are in the log, with its cause. */
 export function notStored(error: unknown): ApiError {
-  return new ApiError(503, `The file cannot be stored: ${writeReason(error)}.`, { code: 'storage_failed' });
+  const reason = writeReasonOfCode(error) ?? 'the system refuses it';
+  return new ApiError(503, `The file cannot be stored: ${reason}.`, { code: 'storage_failed', cause: error });
 }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DEFAULT_FILE_LIMITS } from '../../options/server-options.js';
 import type { Caller } from '../api-keys.js';
 import { fileInUse, fileNotFound, notStored } from './file-errors.js';
 import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
 import { FileWriter } from './file-writer.js';
+import { RECORD, readRecord } from './record-file.js';
 import { StorageFolder } from './storage-folder.js';
-import { readStoredFile, type StoredFile } from './stored-file.js';
+import { FILE_ID, readStoredFile, type StoredFile } from './stored-file.js';
 import { PART, writeWhole } from './write-whole.js';
 
 export interface FileStoreOptions {
@@ -20,8 +21,6 @@ export interface FileStoreOptions {
 
 /** What a client tells of a file. */
 export type FileFacts = Pick<StoredFile, 'filename' | 'purpose'> & { lifeSeconds?: number | undefined };
-
-const RECORD = '.json';
 
 /** The present time in seconds since 1970. */
 export const nowSeconds = () => Math.floor(Date.now() / 1000);
@@ -70,9 +69,10 @@ export class FileStore {
     const found: StoredFile[] = [];
     for (const name of names.filter((one) => one.endsWith(RECORD))) {
       const id = name.slice(0, -RECORD.length);
-      const file = readStoredFile(await readFile(join(folder, name), 'utf8'), id);
-      const content = await stat(join(folder, id)).catch(() => null);
-      if (file !== null && content !== null) found.push({ ...file, bytes: content.size });
+      const text = await readRecord(join(folder, name));
+      const file = text === null ? null : readStoredFile(text, id);
+      const content = file === null ? null : await lstat(join(folder, id)).catch(() => null);
+      if (file !== null && content?.isFile()) found.push({ ...file, bytes: content.size });
     }
     for (const file of found.sort((one, other) => one.createdAt - other.createdAt)) this.#add(file);
   }
@@ -84,7 +84,7 @@ export class FileStore {
       const id = name.endsWith(RECORD) ? name.slice(0, -RECORD.length) : name;
       const isOurs = this.#files.has(id) || ids.has(id) || this.#unfinished.has(id.replace(PART, ''));
       // Somebody may have put other files into the folder.
-      if (!isOurs && /^file-[0-9a-f]{32}(\.part)?$/.test(id)) await rm(join(folder, name), { force: true });
+      if (!isOurs && FILE_ID.test(id.replace(PART, ''))) await rm(join(folder, name), { force: true });
     }
   }
 
@@ -156,12 +156,24 @@ export class FileStore {
     this.account.count(file.owner, { files: 1, bytes: file.bytes });
   }
 
+  /** Path of a content, in the folder. @throws ApiError where the id is none, a link lies there, or the disk gives an error */
   async pathOf(id: string): Promise<string> {
     try {
-      return join((await this.storage.paths()).files, id);
+      if (!FILE_ID.test(id)) throw new Error(`The file id ${JSON.stringify(id)} is none of this store's.`);
+      const path = join((await this.storage.paths()).files, id);
+      const there = await lstat(path).catch(() => null);
+      // Somebody else has put it there, and it may lead anywhere.
+      if (there !== null && !there.isFile()) throw new Error(`${path} is not a file.`);
+      return path;
     } catch (error) {
       throw notStored(error);
     }
+  }
+
+  /** True where somebody else has a file of this id. */
+  isOfOthers(owner: string, id: string): boolean {
+    const file = this.#files.get(id);
+    return file !== undefined && file.owner !== owner;
   }
 
   list(owner: string): StoredFile[] {

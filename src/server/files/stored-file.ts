@@ -30,15 +30,22 @@ export function fileJson({ id, bytes, createdAt, expiresAt, filename, purpose }:
   };
 }
 
-/** A stored file of the text of its record; null where it is none. */
+/** A file's id, which is its name in the folder. */
+export const FILE_ID = /^file-[0-9a-f]{32}$/;
+
+/** A stored file of the text of its record; null where it is none of this server's. */
 export function readStoredFile(text: string, id: string): StoredFile | null {
   try {
-    const file = JSON.parse(text) as StoredFile;
+    const { owner, bytes, createdAt, expiresAt, filename, purpose, ...rest } = JSON.parse(text) as StoredFile;
     const isWhole =
-      file.id === id &&
-      [file.bytes, file.createdAt, file.expiresAt].every(Number.isSafeInteger) &&
-      [file.owner, file.filename, file.purpose].every((value) => typeof value === 'string');
-    return isWhole ? file : null;
+      FILE_ID.test(id) &&
+      rest.id === id &&
+      [bytes, createdAt, expiresAt].every((value) => Number.isSafeInteger(value) && value >= 0) &&
+      [owner, filename].every((value) => typeof value === 'string') &&
+      [...UPLOAD_PURPOSES, 'batch_output'].includes(purpose) &&
+      // Half a character cannot be in a header.
+      encodeURIComponent(filename) !== null;
+    return isWhole ? { id, owner, bytes, createdAt, expiresAt, filename, purpose } : null;
   } catch {
     return null;
   }

@@ -1,4 +1,4 @@
-import { open, rename } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 
 /** Ending of the name of a file that is not whole yet. */
 export const PART = '.part';
@@ -6,7 +6,9 @@ export const PART = '.part';
 /** Writes a file that appears by one rename when it is on the disk, so that nobody finds a part of it. */
 export async function writeWhole(path: string, text: string): Promise<void> {
   const part = `${path}${PART}`;
-  const file = await open(part, 'w', 0o600);
+  // One that a process has left, or a link that somebody has put there.
+  await rm(part, { force: true });
+  const file = await open(part, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.datasync();

@@ -57,9 +57,11 @@ export class ApiError extends SkeinError {
       param?: string | null;
       code?: string | null;
       headers?: Record<string, string>;
+      /** What is in the log and in no answer. */
+      cause?: unknown;
     } = {},
   ) {
-    super(text);
+    super(text, options.cause === undefined ? undefined : { cause: options.cause });
     this.message = shortened(this.message, MAX_MESSAGE);
     this.status = status;
     this.type = options.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
@@ -72,12 +74,13 @@ export class ApiError extends SkeinError {
   inFields(callField: CallField): ApiError {
     const param = this.param === null ? null : callField(this.param);
     if (typeof this.text === 'string' && param === this.param) return this;
-    const { status, type, apiCode, headers } = this;
+    const { status, type, apiCode, headers, cause } = this;
     return new ApiError(status, inFields(this.text, callField), {
       type,
       param,
       code: apiCode,
       headers: { ...headers },
+      cause,
     });
   }
 

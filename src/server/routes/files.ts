@@ -93,7 +93,6 @@ export const fileContentRoute = defineRoute({
       'content-length': String(bytes),
       // A page that somebody has stored is not this server's.
       'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`,
-      'x-content-type-options': 'nosniff',
     };
     if (bytes === 0) return new Response(null, { headers });
     const file = await open(await files.pathOf(id)).catch((error: NodeJS.ErrnoException) => {

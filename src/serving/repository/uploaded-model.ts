@@ -1,6 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { retell } from '../../../base/skein-error.js';
+import { writeReasonOfCode } from '../../../base/system-problem.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import type { ScannedModel } from '../../../models/repository/repository-scan.js';
@@ -37,19 +39,33 @@ export async function uploadedModel(
     }
   } catch (error) {
     await rm(root, { recursive: true, force: true });
-    throw error;
+    throw notWritten(error);
   }
   const model = { name, directory, versions: [...versions], stamp: '', problem: null };
-  return { model, plan: (make) => planned(make, () => rm(root, { recursive: true, force: true })) };
+  return { model, plan: (make) => planned(make, root) };
 }
 
-async function planned(make: () => LoadPlan, remove: () => Promise<void>): Promise<LoadPlan> {
+/** What its client may know of an error of the disk: not where the server has its temporary files. */
+function notWritten(error: unknown): unknown {
+  if (error instanceof ModelConfigError) return error;
+  const reason = writeReasonOfCode(error) ?? 'the system refuses it';
+  return new ModelConfigError(`the files of the request cannot be written: ${reason}`, { cause: error });
+}
+
+/** Names the files of an error as the client has named them, within the model's folder. */
+function withoutFolder(error: unknown, root: string): unknown {
+  if (!(error instanceof Error) || !error.message.includes(root)) return error;
+  return retell(error, error.message.replaceAll(`${root}/`, '').replaceAll(root, '.'));
+}
+
+async function planned(make: () => LoadPlan, root: string): Promise<LoadPlan> {
+  const remove = () => rm(root, { recursive: true, force: true });
   let plan: LoadPlan;
   try {
     plan = make();
   } catch (error) {
     await remove();
-    throw error;
+    throw withoutFolder(error, root);
   }
   const left = new Set(plan.versions);
   const leave = async (version: string) => {
@@ -66,7 +82,7 @@ async function planned(make: () => LoadPlan, remove: () => Promise<void>): Promi
       return { model, served, isStuck, close: closeAll };
     } catch (error) {
       await leave(version);
-      throw error;
+      throw withoutFolder(error, root);
     }
   };
   return { ...plan, start };

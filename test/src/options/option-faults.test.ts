@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { mustBe, wholeNumber } from '../../../base/option-values.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { InvalidRequestError } from '../../../src/generation/errors.js';
 import { checkCloseOptions, checkGenerateOptions } from '../../../src/options/generate-options.js';
@@ -255,5 +256,23 @@ describe('the options of close', () => {
     checkCloseOptions({ abort: true });
     const unknown = refusal(() => checkCloseOptions({ aborted: true }), InvalidRequestError);
     expect(unknown).toBe('close has no option "aborted"; did you mean abort?');
+  });
+});
+
+describe('the sentence about a number', () => {
+  it('names the upper end where that is what the number is beyond', () => {
+    const message = (kvCacheTokens: number) => {
+      try {
+        checkModelOptions({ model: 'x', kvCacheTokens });
+      } catch (error) {
+        return (error as Error).message;
+      }
+      return '';
+    };
+    expect(message(1e11)).toBe(
+      'kvCacheTokens is 100000000000; it must be a whole number of at least 1 and at most 2147483647.',
+    );
+    expect(message(0.5)).toBe('kvCacheTokens is 0.5; it must be a whole number of at least 1.');
+    expect(mustBe(wholeNumber(1, 9), 10)).toBe('a whole number from 1 to 9');
   });
 });

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HttpServer } from '../../../src/server/http-server.js';
 import type { Script } from '../support/fake-engine.js';
@@ -26,6 +28,30 @@ const body = (fields: object = {}) => ({
 });
 const endless: Script = () => [{ tokens: [65] }, { waitMs: 60_000 }, { finish: 'stop' }];
 const silent: Script = () => [{ waitMs: 60_000 }, { finish: 'stop' }];
+
+describe('every answer', () => {
+  it('tells browsers not to guess what it is', async () => {
+    const { url, server } = await start(() => say('x'));
+    const paths = ['/health', '/nothing', '/v1/models', '/openapi.json', '/'];
+    for (const path of paths) {
+      const { headers } = await fetch(url + path);
+      expect(headers.get('x-content-type-options'), path).toBe('nosniff');
+    }
+    const whole = await fetch(`${url}/v1/chat/completions`, body());
+    const streamed = await fetch(`${url}/v1/chat/completions`, body({ stream: true }));
+    for (const { headers } of [whole, streamed])
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+    for (const { body: unread } of [whole, streamed]) await unread?.cancel();
+    const head = 'GET / HTTP/1.1\r\nHost: a\r\n';
+    for (const raw of ['nonsense\r\n\r\n', `${head}Host: b\r\n\r\n`, `${head}Expect: more\r\n\r\n`]) {
+      const socket = connect(server.port, '127.0.0.1');
+      socket.write(raw);
+      expect(await text(socket)).toMatch(
+        /^HTTP\/1.1 4\d\d .*\r\n(.*\r\n)*x-content-type-options: nosniff\r\n/i,
+      );
+    }
+  });
+});
 
 describe('a client that goes away (trap 7)', () => {
   it('ends its streamed request', async () => {

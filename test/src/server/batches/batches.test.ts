@@ -1,4 +1,12 @@
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freshFolders } from '../../../support/fresh-folders.js';
@@ -301,6 +309,83 @@ describe('a batch that is under way when its server ends', () => {
     for (const { engine } of [second, third]) expect(engine.requests).toEqual([]);
     expect(JSON.parse(readFileSync(recordOf(other, waiting), 'utf8'))).toMatchObject({
       status: 'in_progress',
+    });
+  });
+
+  describe('with a record that somebody has changed', () => {
+    const SECRET = '{"custom_id":"secret"}\n';
+    const changes: [string, object][] = [
+      ['an output outside', { outputId: '../../secret' }],
+      ['errors outside', { errorsId: '../../secret' }],
+      ['an input outside', { inputFileId: '../../secret' }],
+      ['an absolute path', { outputId: '/tmp/secret' }],
+      ['an id of its own', { id: '../../secret' }],
+      ['one file for both', { errorsId: `file-${'0'.repeat(32)}`, outputId: `file-${'0'.repeat(32)}` }],
+      ['a route that batches cannot ask', { endpoint: '/v1/cache/reset' }],
+      ['a status that there is not', { status: 'running' }],
+      ['counts that are none', { counts: null }],
+      ['faults that are none', { faults: 7 }],
+      ['a time that is none', { times: { in_progress_at: 'soon' } }],
+      ['metadata that are none', { metadata: [1] }],
+    ];
+
+    it.each(changes)('names %s: there is no such batch, and nothing outside is touched', async (_, more) => {
+      const folder = freshFolder();
+      const id = await interrupted(folder);
+      const secret = join(folder, '..', 'secret');
+      for (const path of [secret, join(folder, 'secret')]) writeFileSync(path, SECRET);
+      change(recordOf(folder, id), more);
+      const second = serverOf(undefined, { folder });
+      expect((await second.get(`/v1/batches/${id}`)).status).toBe(404);
+      expect(await (await second.get('/v1/batches')).json()).toMatchObject({ data: [] });
+      await second.end();
+      expect(second.engine.requests).toEqual([]);
+      for (const path of [secret, join(folder, 'secret')]) expect(readFileSync(path, 'utf8')).toBe(SECRET);
+    });
+
+    it('whose output is a link outside fails, and nothing is written there', async () => {
+      const folder = freshFolder();
+      const id = await interrupted(folder);
+      const { outputId } = JSON.parse(readFileSync(recordOf(folder, id), 'utf8')) as { outputId: string };
+      const secret = join(folder, 'secret');
+      writeFileSync(secret, SECRET);
+      rmSync(join(folder, 'files', outputId));
+      symlinkSync(secret, join(folder, 'files', outputId));
+      const second = serverOf(undefined, { folder });
+      const { status, errors } = await until(second, id);
+      expect(status).toBe('failed');
+      expect(errors!.data[0]!.message).not.toContain(folder);
+      expect(readFileSync(secret, 'utf8')).toBe(SECRET);
+    });
+
+    it('that is a link, or longer than any, is none', async () => {
+      const folder = freshFolder();
+      const id = await interrupted(folder);
+      const record = recordOf(folder, id);
+      const text = readFileSync(record, 'utf8');
+      renameSync(record, join(folder, 'elsewhere.json'));
+      symlinkSync(join(folder, 'elsewhere.json'), record);
+      const second = serverOf(undefined, { folder });
+      expect((await second.get(`/v1/batches/${id}`)).status).toBe(404);
+      await second.end();
+      rmSync(record);
+      writeFileSync(record, text + ' '.repeat(2 ** 20));
+      const third = serverOf(undefined, { folder });
+      expect((await third.get(`/v1/batches/${id}`)).status).toBe(404);
+    });
+
+    it('names files of another API key: it does not run', async () => {
+      const folder = freshFolder();
+      const keys = ['a', 'b'].map((name) => ({ name, key: `key-${name}`, weight: 1 }));
+      const first = storingServer(undefined, { folder, keys });
+      const own = await begin(first, lines, {}, asKey('key-a'));
+      await until(first, own.id, undefined, asKey('key-a'));
+      await first.end();
+      change(recordOf(folder, own.id), { owner: 'b', status: 'in_progress' });
+      const second = serverOf(undefined, { folder, keys });
+      expect((await second.get('/v1/batches', asKey('key-b'))).status).toBe(200);
+      await second.end();
+      expect(second.engine.requests).toEqual([]);
     });
   });
 

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { notStored } from '../../../../src/server/files/file-errors.js';
 import { FolderError, FolderLock } from '../../../../src/server/files/folder-lock.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
 import {
@@ -126,6 +127,77 @@ describe('files', () => {
     expect(existsSync(files)).toBe(true);
     await temporary.end();
     expect(existsSync(files)).toBe(false);
+  });
+});
+
+describe('a record of a file that somebody has changed', () => {
+  const id = `file-${'a'.repeat(32)}`;
+  const facts = { id, owner: '', bytes: 1, createdAt: 1, expiresAt: 9e9, filename: 'x', purpose: 'batch' };
+
+  it.each<[string, string, unknown]>([
+    ['an id that leads out', '..', { ...facts, id: '..' }],
+    ['an id of another form', 'notes', { ...facts, id: 'notes' }],
+    ['the id of another file', id, { ...facts, id: `file-${'b'.repeat(32)}` }],
+    ['a purpose that there is not', id, { ...facts, purpose: 'admin' }],
+    ['half a character', id, { ...facts, filename: '\ud800' }],
+    ['a time that is none', id, { ...facts, expiresAt: -1 }],
+    ['no fields', id, null],
+  ])('has %s: there is no such file', async (_, name, record) => {
+    const folder = freshFolder();
+    mkdirSync(join(folder, 'files'), { recursive: true });
+    if (name !== '..') writeFileSync(join(folder, 'files', name), 'x');
+    writeFileSync(join(folder, 'files', `${name}.json`), JSON.stringify(record));
+    const server = serverOf(undefined, { folder });
+    expect(await (await server.get('/v1/files')).json()).toMatchObject({ data: [] });
+    for (const one of [name, id])
+      expect((await server.get(`/v1/files/${encodeURIComponent(one)}/content`)).status).toBe(404);
+  });
+
+  it('or whose content is a link: there is no such file', async () => {
+    const folder = freshFolder();
+    mkdirSync(join(folder, 'files'), { recursive: true });
+    writeFileSync(join(folder, 'secret'), 'x');
+    symlinkSync(join(folder, 'secret'), join(folder, 'files', id));
+    writeFileSync(join(folder, 'files', `${id}.json`), JSON.stringify(facts));
+    const server = serverOf(undefined, { folder });
+    expect((await server.get(`/v1/files/${id}/content`)).status).toBe(404);
+    expect((await server.app.request(`/v1/files/${id}`, { method: 'DELETE' })).status).toBe(404);
+    expect(readFileSync(join(folder, 'secret'), 'utf8')).toBe('x');
+  });
+});
+
+describe('a file that the system refuses', () => {
+  it('is told of without its path, which is in the log', async () => {
+    const errors: object[] = [];
+    const nothing = () => {};
+    const log = {
+      debug: nothing,
+      info: nothing,
+      warn: nothing,
+      error: (fields: object) => errors.push(fields),
+    };
+    const folder = join(freshFolder(), 'taken');
+    writeFileSync(folder, 'a file');
+    const server = serverOf(undefined, {
+      folder: join(folder, 'inside'),
+      log: log as never,
+      isStarted: false,
+    });
+    const [status, { code, message }] = await errorOf(await send(server, formOf('x')));
+    expect([status, code]).toEqual([503, 'storage_failed']);
+    expect(message).toBe('The file cannot be stored: what should be its folder is a file.');
+    expect(String((errors[0] as { err: Error }).err.message)).toContain(folder);
+  });
+
+  it.each([
+    ['EMFILE', 'this process has too many files open'],
+    ['EUNKNOWN', 'the system refuses it'],
+  ])('with %s has a reason without a path', (code, reason) => {
+    const error = Object.assign(new Error(`${code}: no, open '/srv/secret'`), { code });
+    expect(notStored(error)).toMatchObject({
+      message: `The file cannot be stored: ${reason}.`,
+      cause: error,
+    });
   });
 });
 

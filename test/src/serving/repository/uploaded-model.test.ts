@@ -48,6 +48,26 @@ describe('files of a model that came with a request', () => {
     expect(existsSync(uploaded.model.directory)).toBe(false);
   });
 
+  it('are named in errors as the client named them, not where they lie', async () => {
+    const uploaded = await uploadedModel('m', files);
+    const { directory } = uploaded.model;
+    const plan = await uploaded.plan(() =>
+      planOf(['1'], async () => {
+        throw new Error(`${directory}/1/model.mjs cannot be opened: ${directory}/1/model.mjs is none`);
+      }),
+    );
+    await expect(plan.start('1')).rejects.toThrow(
+      /^m\/1\/model\.mjs cannot be opened: m\/1\/model\.mjs is none$/,
+    );
+    const nested = new Map([
+      ['1/model.mjs', content],
+      ['1/model.mjs/inside', content],
+    ]);
+    await expect(uploadedModel('m', nested)).rejects.toThrow(
+      /^the files of the request cannot be written: a file of this name is there$/,
+    );
+  });
+
   it('go where a version fails to start, and those that did start are closed', async () => {
     const uploaded = await uploadedModel('m', files);
     const plan = await uploaded.plan(() =>
