@@ -1,22 +1,14 @@
-import { field, says } from '../../base/named-text.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatAsk } from './chat-plan.js';
-import { InvalidRequestError } from './errors.js';
 import { checkGuideEnds, guideOf } from './guided.js';
 import { knownGuide } from './known-guides.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning/reasoning-parser.js';
 import type { TextCodec } from './text-model.js';
 import type { ToolStyle } from './tools/detect-format.js';
+import { ANY_ARGUMENTS, type FollowedSchema, followedSchema, parametersOf } from './tools/followed-schema.js';
 import { guideAsFormat } from './tools/guide-format.js';
 import { either, sequence, type TagFormat } from './tools/tag-format.js';
-import {
-  type CallGuideOptions,
-  callsFormat,
-  followedParameters,
-  freeFormat,
-  marker,
-  parametersOf,
-} from './tools/tool-guide.js';
+import { type CallGuideOptions, callsFormat, freeFormat, marker } from './tools/tool-guide.js';
 import type { FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 
 const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
@@ -30,21 +22,30 @@ export interface GuideSetting {
   reasoning: ReasoningStart | null;
 }
 
+/** Form of a chat's answer. */
+export interface ChatGuide {
+  /** undefined: any. */
+  guide: Guide | undefined;
+  /** A sentence about each function whose schema is not followed as a whole. */
+  warnings: readonly string[];
+}
+
 /** Form that the whole answer must have. @throws InvalidRequestError naming the schema at fault. */
 export async function guideOfChat(
   ask: ChatAsk,
   choice: ToolChoice,
   tools: readonly FunctionTool[],
   setting: GuideSetting,
-): Promise<Guide | undefined> {
+): Promise<ChatGuide> {
   const { isForced, isSingle } = formOfCalls(ask, choice);
   const isStrict = tools.some(({ strict }) => strict);
   const isFree = !isForced && !isSingle && !isStrict && !ask.onlyKnownTools && ask.guide === undefined;
-  if (tools.length === 0 || isFree) return wholeGuide(ask, choice, null, setting);
+  if (tools.length === 0 || isFree)
+    return { guide: await wholeGuide(ask, choice, null, setting), warnings: [] };
   return knownGuide(setting.codec, guideKey(ask, choice, tools, setting), async () => {
-    const calls = await callGuide(ask, choice, tools, setting);
-    // With calls there is one.
-    return (await wholeGuide(ask, choice, calls, setting))!;
+    const warnings: string[] = [];
+    const calls = await callGuide(ask, choice, tools, setting, (text) => warnings.push(text));
+    return { guide: await wholeGuide(ask, choice, calls, setting), warnings };
   });
 }
 
@@ -75,38 +76,27 @@ async function callGuide(
   choice: ToolChoice,
   tools: readonly FunctionTool[],
   known: GuideSetting,
+  warn: (text: string) => void,
 ): Promise<TagFormat> {
   const { isForced, isSingle } = formOfCalls(ask, choice);
-  const followsSchema = (tool: FunctionTool) => isForced || (tool.strict ?? false);
-  for (const tool of tools)
-    if (followsSchema(tool)) await checkParameters(tool, ask.tools ?? [], known.codec);
-  checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
   const { format } = known.style;
+  // In formats that do not write arguments as one JSON object, their names still come from the schema.
+  const followed = new Map<FunctionTool, FollowedSchema>();
+  for (const tool of tools) {
+    if (!isForced && !tool.strict && !NAMES_ARGUMENTS.has(format)) continue;
+    const param = `tools[${(ask.tools ?? []).indexOf(tool)}].function.parameters`;
+    followed.set(tool, await followedSchema(tool, param, format, known.codec, warn));
+  }
+  checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
   const options: CallGuideOptions = {
     format,
     tools,
     isSingle,
     specialTexts: known.specialTexts,
     templateSource: known.source,
-    // In formats that do not write arguments as one JSON object, their names still come from the schema.
-    schemaOf: (tool) =>
-      followsSchema(tool) || NAMES_ARGUMENTS.has(format) ? followedParameters(tool) : { type: 'object' },
+    schemaOf: (tool) => followed.get(tool) ?? ANY_ARGUMENTS,
   };
   return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
-}
-
-async function checkParameters(
-  tool: FunctionTool,
-  tools: readonly FunctionTool[],
-  codec: TextCodec,
-): Promise<void> {
-  const param = `tools[${tools.indexOf(tool)}].function.parameters`;
-  try {
-    await guideOf({ json: followedParameters(tool) }, param, codec);
-  } catch (error) {
-    if (!(error instanceof InvalidRequestError)) throw error;
-    throw new InvalidRequestError(says`${field(param)}: ${error.text}`, param, error.apiCode);
-  }
 }
 
 /** Joins calls, the form that the client asked for, and the reasoning before both into one guide. */

@@ -59,7 +59,7 @@ export interface ChatAsk {
 /** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
   promptTokens: PromptTokens;
-  /** What was changed about the functions, so that the template took them: a sentence each. */
+  /** What was changed about the functions for the template, and what of their schemas is not followed: a sentence each. */
   warnings: readonly string[];
   guide: Guide | undefined;
   /** Special tokens that the parser reads as text. */
@@ -89,11 +89,12 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   const specialTexts = new Set(model.codec.specialTexts ?? []);
   const source = sourceOf(model, ask) ?? null;
   const known = { style, source, specialTexts, codec: model.codec, reasoning };
+  const form = await guideOfChat(ask, choice, tools, known);
   const hasParts = tools.length > 0 || reasoning !== null;
   return {
     promptTokens,
-    warnings,
-    guide: await guideOfChat(ask, choice, tools, known),
+    warnings: [...warnings, ...form.warnings],
+    guide: form.guide,
     shownTokens: [
       ...(tools.length > 0 ? MARKERS[style.format] : []),
       ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),

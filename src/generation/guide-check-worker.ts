@@ -3,7 +3,4 @@ import { answerJobs } from '../../models/answer-jobs.js';
 import { checkGuideHere } from './guide-checks.js';
 
 /** Entry of the thread that checks long guides. */
-answerJobs((guide: Guide): true => {
-  checkGuideHere(guide);
-  return true;
-});
+answerJobs((guide: Guide): readonly string[] => checkGuideHere(guide));

@@ -24,9 +24,12 @@ const MAX_KNOWN = 4096;
 
 const GUIDE_ERRORS: ReadonlySet<string> = new Set(['SKEIN_GUIDE', 'SKEIN_GUIDE_READING_WORK']);
 
-/** Checks whether a guide can be followed, as far as possible without the vocabulary. @throws GuideError */
-export function checkGuideHere(guide: Guide): void {
-  readGuide(guide);
+/**
+ * Checks whether a guide can be followed, as far as possible without the vocabulary. Returns sentences about what of it is left out.
+ * @throws GuideError
+ */
+export function checkGuideHere(guide: Guide): readonly string[] {
+  return readGuide(guide).leftOut ?? [];
 }
 
 export interface GuideChecksOptions {
@@ -42,9 +45,9 @@ export interface GuideChecksOptions {
 export class GuideChecks {
   readonly #maxLengthHere: number;
   readonly #maxWorkHere: number;
-  readonly #helpers: HelperPool<Guide, true>;
-  /** Digests, since guides are long. */
-  readonly #known = new Set<string>();
+  readonly #helpers: HelperPool<Guide, readonly string[]>;
+  /** What is left out of guides, by their digests, since guides are long. */
+  readonly #known = new Map<string, readonly string[]>();
 
   constructor({
     maxLengthHere = MAX_LENGTH_HERE,
@@ -58,24 +61,27 @@ export class GuideChecks {
   }
 
   /**
-   * Checks a guide. @throws GuideError where it cannot be followed; HelperBusyError where too many wait,
+   * Checks a guide. Returns as checkGuideHere. @throws GuideError where it cannot be followed; HelperBusyError where too many wait,
    * GuideCheckTimeError.
    */
-  async check(guide: Guide): Promise<void> {
+  async check(guide: Guide): Promise<readonly string[]> {
     const key = createHash('sha256').update(guide.type).update(' ').update(guide.guide).digest('base64');
-    if (!this.#known.delete(key)) await this.#checkNew(guide);
-    this.#known.add(key);
-    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.values().next().value!);
+    const leftOut = this.#known.get(key) ?? (await this.#checkNew(guide));
+    this.#known.delete(key);
+    this.#known.set(key, leftOut);
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+    return leftOut;
   }
 
   close(): Promise<void> {
     return this.#helpers.close();
   }
 
-  async #checkNew(guide: Guide): Promise<void> {
-    if (guide.guide.length <= this.#maxLengthHere && this.#isCheckedHere(guide)) return;
+  async #checkNew(guide: Guide): Promise<readonly string[]> {
+    const found = guide.guide.length <= this.#maxLengthHere ? this.#checkedHere(guide) : null;
+    if (found !== null) return found;
     try {
-      await this.#helpers.run(guide);
+      return await this.#helpers.run(guide);
     } catch (error) {
       if (error instanceof HelperBusyError) throw error;
       // The time depends on other work of the machine, so the guide is not at fault.
@@ -87,13 +93,12 @@ export class GuideChecks {
     }
   }
 
-  /** Checks a guide in this thread; false where that takes too many steps. */
-  #isCheckedHere(guide: Guide): boolean {
+  /** Checks a guide in this thread; null where that takes too many steps. */
+  #checkedHere(guide: Guide): readonly string[] | null {
     try {
-      readGuide(guide, this.#maxWorkHere);
-      return true;
+      return readGuide(guide, this.#maxWorkHere).leftOut ?? [];
     } catch (error) {
-      if (error instanceof ReadingWorkError) return false;
+      if (error instanceof ReadingWorkError) return null;
       throw error;
     }
   }

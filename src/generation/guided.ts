@@ -8,12 +8,13 @@ import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import type { TextCodec } from './text-model.js';
 import { guideAsFormat } from './tools/guide-format.js';
+import type { TagFormat } from './tools/tag-format.js';
 
 /** Form that an answer must have: one of these fields. */
 export interface GuidedOptions {
   /** JSON. true: any JSON object; else a JSON schema, as an object or as text. */
   json?: boolean | object | string | undefined;
-  /** With a schema as an object: ignores in it what JSON Schema lets a reader ignore (see lenientSchema). */
+  /** With a schema as an object: leaves out what JSON Schema lets a reader ignore (see lenientSchema), and what cannot be followed. */
   isLenient?: boolean | undefined;
   /** With json: regular expression of the white space between its tokens. Default: a space at most, or a line break and an indent. */
   whitespacePattern?: string | undefined;
@@ -32,12 +33,14 @@ type GuideCodec = Pick<TextCodec, 'checkGuide'>;
 
 /**
  * Makes the engine's guide, checked as far as that can be done without the vocabulary.
- * @param param the caller's name for the guide, for errors. @throws InvalidRequestError.
+ * @param param the caller's name for the guide, for errors. @param onLeftOut is given what a lenient schema
+ * loses, where it loses anything.  * @throws InvalidRequestError.
  */
 export async function guideOf(
   { isLenient = false, whitespacePattern, ...guided }: GuidedOptions,
   param: string,
   codec: GuideCodec,
+  onLeftOut: (leftOut: readonly string[]) => void = () => {},
 ): Promise<Guide> {
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
   if (wrong !== undefined) {
@@ -74,8 +77,29 @@ export async function guideOf(
     isLenient && isObject(json) ? { json: lenientSchema(json as JsonValue) as object } : guided,
   );
   const guide = whitespacePattern === undefined ? form : withSpace(form, whitespacePattern, param);
+  if (isLenient && isObject(json)) return possibleGuide(guide, param, codec, onLeftOut);
   await checkGuide(guide, param, codec);
   return guide;
+}
+
+/** A format as a guide. */
+export function tagGuide(format: TagFormat): Guide {
+  return { type: 'structural_tag', guide: asText({ type: 'structural_tag', format }) };
+}
+
+/** The guide of a schema, or where that cannot be followed as a whole, one that follows what can be. */
+async function possibleGuide(
+  guide: Guide,
+  param: string,
+  codec: GuideCodec,
+  onLeftOut: (leftOut: readonly string[]) => void,
+): Promise<Guide> {
+  const format = { ...guideAsFormat(guide), strict: false };
+  const loose = tagGuide(format);
+  const leftOut = await checkGuide(loose, param, codec);
+  if (leftOut.length === 0) return guide;
+  onLeftOut(leftOut);
+  return loose;
 }
 
 /**
@@ -137,10 +161,10 @@ const FORMS: Readonly<Record<string, (value: unknown) => boolean>> = {
   structuralTag: (value) => isText(value) || isObject(value),
 };
 
-async function checkGuide(guide: Guide, param: string, codec: GuideCodec): Promise<void> {
+/** Returns sentences about what of the guide is left out. @throws InvalidRequestError where it cannot be followed */
+export async function checkGuide(guide: Guide, param: string, codec: GuideCodec): Promise<readonly string[]> {
   try {
-    if (codec.checkGuide === undefined) checkGuideHere(guide);
-    else await codec.checkGuide(guide);
+    return codec.checkGuide === undefined ? checkGuideHere(guide) : await codec.checkGuide(guide);
   } catch (error) {
     if (error instanceof GuideError) throw new InvalidRequestError(error.message, param, 'invalid_guide');
     throw error;

@@ -116,7 +116,7 @@ export class ModelCodec implements TextCodec {
     return this.#tokenizer.tokenBytes(token);
   }
 
-  checkGuide(guide: Guide): Promise<void> {
+  checkGuide(guide: Guide): Promise<readonly string[]> {
     return this.#guideChecks.check(guide);
   }
 

@@ -65,10 +65,10 @@ export interface TextCodec {
   ): PromptTokens | Promise<PromptTokens>;
   createDetokenizer(options: DetokenizerOptions): Detokenizer;
   /**
-   * Checks whether a guide can be followed, without holding up this thread. Absent: it is checked in this thread.
-   * @throws GuideError.
+   * Checks whether a guide can be followed, without holding up this thread. Returns sentences about what of it is left out.
+   * Absent: it is checked in this thread. @throws GuideError.
    */
-  checkGuide?(guide: Guide): Promise<void>;
+  checkGuide?(guide: Guide): Promise<readonly string[]>;
   /** The token's entry in the vocabulary, as its file spells it; null for an id outside of it. */
   tokenEntry(token: number): string | null;
   /** Bytes that a token stands for, which may be only a part of a character. */

@@ -1,30 +1,25 @@
 import { isObject, isSchemaKeyword, type JsonValue } from './schema-keywords.js';
-import { STRING_FORMATS } from './string-formats.js';
 
 /** Keywords that hold a schema, a list of schemas, or schemas by names. */
-const ONE = ['additionalProperties', 'items'];
+const ONE = [
+  ...['additionalProperties', 'items', 'not', 'if', 'then', 'else', 'contains', 'propertyNames'],
+  ...['unevaluatedProperties', 'unevaluatedItems', 'additionalItems'],
+];
 const LISTS = ['anyOf', 'oneOf', 'allOf', 'items', 'prefixItems'];
-const BY_NAME = ['properties', '$defs', 'definitions'];
+const BY_NAME = ['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas'];
 
 /**
- * A schema without what JSON Schema lets a reader ignore, for schemas that are a wish and no contract: unknown keywords
- * (OpenAPI's `nullable`), unknown formats, and `uniqueItems`, which no grammar can follow. Bounds in the form of draft 4
- * get that of later ones. Any other keyword that cannot be followed stays, and is refused by whoever reads the schema.
+ * A schema without unknown keywords (OpenAPI's `nullable`), which JSON Schema lets a reader ignore, for schemas that are a wish
+ * and no contract. Bounds in the form of draft 4 get that of later ones. Known keywords stay, followed or not.
  */
 export function lenientSchema(schema: JsonValue): JsonValue {
   if (!isObject(schema)) return schema;
   const kept: [string, JsonValue][] = [];
   for (const [keyword, value] of Object.entries(schema)) {
-    if (isIgnored(keyword, value)) continue;
+    if (!isSchemaKeyword(keyword)) continue;
     kept.push([keyword, inner(keyword, value)]);
   }
   return Object.fromEntries(kept.map((entry) => laterForm(entry, schema)).filter((entry) => entry !== null));
-}
-
-function isIgnored(keyword: string, value: JsonValue): boolean {
-  if (keyword === 'uniqueItems') return typeof value === 'boolean';
-  if (keyword === 'format') return typeof value === 'string' && !Object.hasOwn(STRING_FORMATS, value);
-  return !isSchemaKeyword(keyword);
 }
 
 function inner(keyword: string, value: JsonValue): JsonValue {

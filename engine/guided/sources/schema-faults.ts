@@ -25,7 +25,7 @@ export class SchemaFaults {
   /** Notes a part that cannot be followed. @throws GuideError where the schema has to be followed as a whole */
   unsupported(path: string, what: string): void {
     if (this.#isStrict) throw fault(path, what);
-    if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(`at ${placeOf(path)} ${what}`);
+    if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(`at ${placeOf(path)}: ${what}`);
   }
 
   /** What `read` returns; `without` it where it throws a GuideError, which is noted. */
@@ -35,7 +35,8 @@ export class SchemaFaults {
       return read();
     } catch (error) {
       if (!(error instanceof GuideError) || error.code !== 'SKEIN_GUIDE') throw error;
-      if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(error.message);
+      const what = error.message.replace(/^The JSON schema is refused /, '').replace(/\.$/, '');
+      if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(what);
       return without();
     }
   }

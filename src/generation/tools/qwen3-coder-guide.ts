@@ -1,4 +1,5 @@
 import { InvalidRequestError } from '../errors.js';
+import type { FollowedSchema } from './followed-schema.js';
 import { typesOf } from './parameter-types.js';
 import { PARAMETER_BEGIN, PARAMETER_END } from './qwen3-coder-parser.js';
 import { either, sequence, type TagFormat, text } from './tag-format.js';
@@ -10,9 +11,10 @@ type Schema = Readonly<Record<string, unknown>>;
 const DEFINITIONS = ['$defs', 'definitions'] as const;
 
 /**
- * Formats of a function's arguments as tags, in the order of its parameters. @param schema the schema of all arguments.
+ * Formats of a function's arguments as tags, in the order of its parameters.
  */
-export function parameterTags(tool: FunctionTool, schema: Schema): TagFormat {
+export function parameterTags(tool: FunctionTool, { schema, isStrict }: FollowedSchema): TagFormat {
+  if (schema === null) return { type: 'any_text' };
   const properties = (schema.properties ?? {}) as Readonly<Record<string, unknown>>;
   const required = new Set((schema.required ?? []) as readonly string[]);
   const isPlain = schema.anyOf === undefined && schema.oneOf === undefined && schema.allOf === undefined;
@@ -26,7 +28,7 @@ export function parameterTags(tool: FunctionTool, schema: Schema): TagFormat {
     const tag = {
       type: 'tag',
       begin: `${PARAMETER_BEGIN}${name}>\n`,
-      content: valueFormat(tool, name, value, definitions),
+      content: valueFormat(tool, name, value, { definitions, isStrict }),
       end: `\n${PARAMETER_END}\n`,
     };
     return required.has(name) ? tag : either(tag, text(''));
@@ -35,17 +37,24 @@ export function parameterTags(tool: FunctionTool, schema: Schema): TagFormat {
 }
 
 /** Format of a value: a text as it is, any other value as JSON. */
-function valueFormat(tool: FunctionTool, name: string, schema: unknown, definitions: Schema): TagFormat {
+function valueFormat(
+  tool: FunctionTool,
+  name: string,
+  schema: unknown,
+  { definitions, isStrict }: { definitions: Schema; isStrict: boolean },
+): TagFormat {
   const isObject = typeof schema === 'object' && schema !== null;
   const types = typesOf(schema, 0);
   if (!isObject || types === null || !types.has('string')) {
     return {
       type: 'json_schema',
       json_schema: isObject ? { ...schema, ...definitions } : (schema as boolean),
+      ...(isStrict ? {} : { strict: false }),
     };
   }
   const { enum: values, const: constant, pattern, format, minLength, maxLength } = schema as Schema;
   if (pattern !== undefined || format !== undefined) {
+    if (!isStrict) return { type: 'any_text' };
     const keyword = pattern === undefined ? 'format' : 'pattern';
     throw refusal(tool, `${keyword} of the parameter '${name}' is not supported where arguments are tags`);
   }

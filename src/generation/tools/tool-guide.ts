@@ -1,6 +1,5 @@
-import { lenientSchema } from '../../../engine/guided/sources/lenient-schema.js';
-import type { JsonValue } from '../../../engine/guided/sources/schema-keywords.js';
 import { CALL_BEGIN, CALL_END, CALL_SEPARATOR, CALLS_BEGIN, CALLS_END, FENCE } from './deepseek-parser.js';
+import { type FollowedSchema, keywordArguments, schemaFormat } from './followed-schema.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
 import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
@@ -19,19 +18,7 @@ export interface CallGuideOptions {
   /** The model's template, which tells Mistral's forms apart. */
   templateSource: string | null;
   /** Schema of the arguments of a function's calls. */
-  schemaOf: (tool: FunctionTool) => unknown;
-}
-
-/** Schema of a function's arguments; an object without fields where the function declares none. */
-export function parametersOf({ parameters }: FunctionTool): Readonly<Record<string, unknown>> {
-  if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters;
-  return { type: 'object', properties: {}, additionalProperties: false };
-}
-
-/** The schema that calls follow: of a function that is not strict, without what JSON Schema lets a reader ignore. */
-export function followedParameters(tool: FunctionTool): Readonly<Record<string, unknown>> {
-  const given = parametersOf(tool);
-  return tool.strict ? given : (lenientSchema(given as JsonValue) as Record<string, unknown>);
+  schemaOf: (tool: FunctionTool) => FollowedSchema;
 }
 
 /** Format of an answer that consists of calls, at least one. */
@@ -83,7 +70,7 @@ function withinOnce(begin: string, content: TagFormat, options: CallGuideOptions
 function qwen3CoderTags(options: CallGuideOptions): TagFormat[] {
   return options.tools.map((tool) => {
     const head = text(`\n${FUNCTION_BEGIN}${tool.name}>\n`);
-    const parameters = parameterTags(tool, options.schemaOf(tool) as Readonly<Record<string, unknown>>);
+    const parameters = parameterTags(tool, options.schemaOf(tool));
     const end = [text(`${FUNCTION_END}\n`), marker(HERMES_END, options)];
     const begin = beginMarker(HERMES_BEGIN, options);
     return { type: 'tag', begin, content: sequence(head, parameters, ...end), end: '' };
@@ -128,7 +115,7 @@ function pythonicTags(options: CallGuideOptions): TagFormat[] {
   return options.tools.map((tool) => ({
     type: 'tag',
     begin: `${tool.name}(`,
-    content: { type: 'json_schema', json_schema: options.schemaOf(tool), style: 'keyword_arguments' },
+    content: keywordArguments(options.schemaOf(tool)),
     end: ')',
   }));
 }
@@ -159,7 +146,7 @@ function hasNamedForm({ templateSource }: CallGuideOptions): boolean {
 }
 
 function schema(tool: FunctionTool, { schemaOf }: CallGuideOptions): TagFormat {
-  return { type: 'json_schema', json_schema: schemaOf(tool) };
+  return schemaFormat(schemaOf(tool));
 }
 
 export function marker(value: string, { specialTexts }: Pick<CallGuideOptions, 'specialTexts'>): TagFormat {

@@ -1,7 +1,7 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
 import { messageText } from '../messages.js';
+import { parametersOf } from './followed-schema.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
-import { parametersOf } from './tool-guide.js';
 import type { FunctionTool } from './types.js';
 
 /** A call of a function in an assistant's message, in the form that templates know. */

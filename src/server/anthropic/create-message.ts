@@ -62,7 +62,7 @@ async function answerMessage(
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
   const common = commonOf(request);
-  const guide = await guideOfRequest(common, model.codec);
+  const guide = await guideOfRequest(common, model.codec, exchange.warn);
   const plan = await planChat(model, {
     ...askedChat(request, exchange.warn),
     guide,

@@ -38,7 +38,7 @@ async function answerChat(
   const asked = chatAsk(context, model, request);
   const whole = await planChat(model, {
     ...asked,
-    guide: await guideOfRequest(request, model.codec),
+    guide: await guideOfRequest(request, model.codec, exchange.warn),
     ignoreEos: request.ignore_eos,
   });
   warnOfAll(whole.warnings, exchange.warn);

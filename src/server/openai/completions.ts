@@ -70,7 +70,7 @@ async function answerCompletion(
   const counts = choiceCounts(request, request.prompt.length);
   const prompts = await completionPrompts(model, request);
   const encoded = await encodedFields(request, model);
-  const guide = await guideOfRequest(request, model.codec);
+  const guide = await guideOfRequest(request, model.codec, exchange.warn);
   const requests = prompts.map((promptTokens) =>
     textRequest(request, {
       promptTokens,

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Guide } from '../../../callbacks/guide.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
 import type { TextCodec } from '../../generation/text-model.js';
+import type { Warn } from '../warnings.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 import type { CommonRequest } from './schemas/common.js';
@@ -34,7 +35,10 @@ export const responseFormat = z.discriminatedUnion('type', [
           name: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
           description: about(z.string().nullish(), 'Accepted; it has no bearing on the answer.'),
           schema: about(json.nullish(), 'The JSON schema that the answer follows.'),
-          strict: about(z.boolean().nullish(), 'The schema is followed either way.'),
+          strict: about(
+            z.boolean().nullish(),
+            'true: a schema that cannot be followed as a whole is refused. Otherwise what cannot be followed is left out, which the header X-Skein-Warning says.',
+          ),
         }),
         'The schema, and what it is called.',
       ),
@@ -122,8 +126,12 @@ export function guideParamOf(request: Request): string | undefined {
   return askedForms(request)[0]?.[0];
 }
 
-/** Guide for the form that a request asks for; undefined: any form. @throws ApiError, InvalidRequestError. */
-export async function guideOfRequest(request: Request, codec: TextCodec): Promise<Guide | undefined> {
+/** Guide for the form that a request asks for; undefined: any form. `warn`: of what a schema without strict loses. @throws ApiError, InvalidRequestError. */
+export async function guideOfRequest(
+  request: Request,
+  codec: TextCodec,
+  warn: Warn,
+): Promise<Guide | undefined> {
   const asked = askedForms(request);
   const [first, second] = asked;
   if (first === undefined) {
@@ -143,7 +151,9 @@ export async function guideOfRequest(request: Request, codec: TextCodec): Promis
   }
   const [param, guided] = first;
   checkGuideEnds(request.ignore_eos ?? false, param);
-  return guideOf({ ...guided, whitespacePattern: spaceOf(request) }, param, codec);
+  return guideOf({ ...guided, whitespacePattern: spaceOf(request) }, param, codec, (leftOut) =>
+    warn(`The schema of the answer is not followed ${leftOut.join('; ')}.`),
+  );
 }
 
 /** Pattern of the white space in JSON; undefined: none is given. @throws ApiError for one together with its opposite. */

@@ -15,7 +15,7 @@ function model(toolCallParser: ToolFormatName = 'hermes') {
     specialTexts: [],
     checkGuide: async (guide: Guide) => {
       checked.push(guide);
-      checkGuideHere(guide);
+      return checkGuideHere(guide);
     },
   };
   const lengths = { vocabSize: 258, maxInputLen: 1e6, maxSeqLen: 1e6 };
@@ -106,6 +106,48 @@ describe('the guide of a chat with functions', () => {
     // Sixty-four are remembered.
     await planChat(made, { ...ASK, tools: [tool('f0', true)] });
     expect(checked.length).toBeGreaterThan(0);
+  });
+
+  it.each<ToolFormatName>(['hermes', 'qwen3_coder', 'pythonic', 'mistral', 'llama3_json', 'deepseek_v3'])(
+    'leaves out what functions without strict ask for beyond it, and says so, in the format %s',
+    async (format) => {
+      const { made } = model(format);
+      const list = { type: 'array', items: { type: 'integer' }, uniqueItems: true };
+      const tools = [
+        tool('find', false, schema('name')),
+        tool('sort', false, { type: 'object', properties: { list } }),
+        tool('odd', false, { type: 'objekt' }),
+      ];
+      const ask: ChatAsk = { ...ASK, tools, toolChoice: { mode: 'required' } };
+      const plan = await planChat(made, ask);
+      expect(plan.warnings).toEqual([
+        expect.stringMatching(
+          /^The parameters of the function 'sort' are not followed at .*list: uniqueItems is/,
+        ),
+        expect.stringMatching(/^The parameters of the function 'odd' are not followed: .*type is "objekt"/),
+      ]);
+      expect(checkGuideHere(plan.guide!)).toHaveLength(1);
+      expect(await planChat(made, ask)).toEqual({ ...plan, createParser: expect.any(Function) });
+      const strict = tools.map((one) => ({ ...one, strict: true }));
+      await expect(planChat(made, { ...ask, tools: strict })).rejects.toThrow(
+        /tools\[1\]\.function\.parameters.*properties\/list: uniqueItems is/,
+      );
+    },
+  );
+
+  it('keeps the other parameters of a function whose arguments are tags', async () => {
+    const { made } = model('qwen3_coder');
+    const parameters = {
+      type: 'object',
+      properties: { day: { type: 'string', format: 'date' }, n: { type: 'integer' } },
+    };
+    const plan = await planChat(made, {
+      ...ASK,
+      tools: [tool('f', false, parameters)],
+      toolChoice: { mode: 'required' },
+    });
+    expect(plan.warnings).toEqual([expect.stringContaining("format of the parameter 'day'")]);
+    expect(plan.guide!.guide).toContain('<parameter=n>');
   });
 
   it('is refused as often as it is asked for', async () => {

@@ -122,11 +122,11 @@ function left(limitMs: number | null, sinceMs: number): number | null {
 }
 
 async function planOf(
-  { model, request, conversation }: Asked,
+  { model, request, conversation, warn }: Asked,
   items: readonly KeptItem[],
 ): Promise<ChatPlan> {
   const ask = askOf(request, conversation.tools);
-  const guide = await guideOfRequest(commonOf(request), model.codec);
+  const guide = await guideOfRequest(commonOf(request), model.codec, warn);
   const messages = chatOf(conversation, items);
   const plan = async (kept: readonly ChatMessage[]) => {
     try {

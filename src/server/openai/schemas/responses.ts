@@ -36,7 +36,10 @@ const textFormat = z.discriminatedUnion('type', [
       name: optional(shortText(MAX_RECORD), 'Comes back with the response.'),
       description: optional(shortText(MAX_DESCRIPTION), 'Comes back with the response.'),
       schema: about(jsonSchema, 'The JSON schema that the answer follows.'),
-      strict: optional(z.boolean(), 'The schema is followed either way.'),
+      strict: optional(
+        z.boolean(),
+        'true: a schema that cannot be followed as a whole is refused. Otherwise what cannot be followed is left out, which the header X-Skein-Warning says.',
+      ),
     }),
     'JSON that follows a schema.',
   ),

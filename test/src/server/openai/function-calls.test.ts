@@ -107,10 +107,6 @@ describe('functions and function_call, which tools and tool_choice were before',
     [{ function_call: { name: 'weather' } }, 'function_call'],
     [{ functions, tool_choice: 'auto' }, 'functions'],
     [{ functions, tools: [{ type: 'function', function: { name: 'f' } }] }, 'functions'],
-    [
-      { functions: [{ name: 'f', parameters: { not: {} } }], function_call: { name: 'f' } },
-      'functions[0].parameters',
-    ],
     [{ functions, function_call: { name: 'time' }, ignore_eos: true }, 'function_call'],
   ])('a refusal of %j names the field', async (fields, param) => {
     const { status, error } = await ask(server('x'), fields);

@@ -6,17 +6,22 @@ const messages = [{ role: 'user', content: 'hi' }];
 const schema = { type: 'object', properties: { a: { type: 'integer' } } };
 
 async function guideOf(path: string, fields: object): Promise<TokenRequest['guide']> {
+  return (await answered(path, fields)).guide;
+}
+
+/** The guide that the engine gets, and the warning of the answer. */
+async function answered(path: string, fields: object) {
   let seen: TokenRequest | undefined;
   const toy = toyServer((request) => {
     seen = request;
     return say('x');
   });
   const response = await toy.post(path, {
-    ...(path.includes('chat') ? { messages } : { prompt: 'a' }),
+    ...(path.includes('chat') ? { messages } : path.includes('completions') ? { prompt: 'a' } : {}),
     ...fields,
   });
   expect(response.status).toBe(200);
-  return seen!.guide;
+  return { guide: seen!.guide, warning: response.headers.get('x-skein-warning') };
 }
 
 describe('a guide', () => {
@@ -45,11 +50,7 @@ describe('a guide', () => {
     expect(await guideOf('/v1/chat/completions', fields)).toEqual(guide);
   });
 
-  const loose = {
-    type: 'array',
-    uniqueItems: true,
-    items: { type: 'string', format: 'phone', nullable: true },
-  };
+  const loose = { type: 'array', items: { type: 'string', nullable: true, unheard: {} } };
   const followed = JSON.stringify({ type: 'array', items: { type: 'string' } });
   it.each([
     { type: 'json_schema', json_schema: { name: 'n', schema: loose } },
@@ -61,6 +62,27 @@ describe('a guide', () => {
     expect(await guideOf('/v1/chat/completions', { response_format })).toEqual(guide);
     expect(await guideOf('/v1/completions', { response_format })).toEqual(guide);
   });
+
+  const partly = { type: 'array', uniqueItems: true, items: { type: 'string', format: 'phone' } };
+  it.each([
+    [
+      '/v1/chat/completions',
+      { response_format: { type: 'json_schema', json_schema: { name: 'n', schema: partly } } },
+    ],
+    ['/v1/completions', { response_format: { type: 'json_object', schema: partly } }],
+    ['/v1/responses', { input: 'x', text: { format: { type: 'json_schema', name: 'n', schema: partly } } }],
+  ])(
+    'a schema that is not strict is followed as far as it can be: %s says what is left out',
+    async (path, fields) => {
+      const { guide, warning } = await answered(path, fields);
+      const format = { type: 'json_schema', json_schema: partly, strict: false };
+      expect(guide?.type).toBe('structural_tag');
+      expect(JSON.parse(guide!.guide)).toEqual({ type: 'structural_tag', format });
+      expect(warning).toMatch(
+        /^The schema of the answer is not followed at its root: uniqueItems is .*; at \/items: the format "phone" is not/,
+      );
+    },
+  );
 
   it('comes with completions too', async () => {
     expect(await guideOf('/v1/completions', { guided_regex: 'a' })).toEqual({ type: 'regex', guide: 'a' });

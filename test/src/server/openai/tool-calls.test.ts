@@ -289,13 +289,6 @@ describe('a refusal', () => {
     [{ tools: [{ type: 'function', function: { name: 'a b' } }] }, 'tools[0].function.name'],
     [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, 'tools[0].type'],
     [
-      {
-        tools: [{ type: 'function', function: { name: 'f', parameters: { not: {} } } }],
-        tool_choice: 'required',
-      },
-      'tools[0].function.parameters',
-    ],
-    [
       { tools: [{ type: 'function', function: { name: 'f', strict: true, parameters: { not: {} } } }] },
       'tools[0].function.parameters',
     ],
