@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { runCli, testCacheDir } from './support/skein-process.js';
+import { testCacheDir } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
 
 const folder = temporaryFolder('skein-exit');
+const runCli = warmCli();
 
 const model = tinyModelPath('gqa');
 const serve = ['serve', '--port', '0', '--cache-dir', testCacheDir, '--model', model];

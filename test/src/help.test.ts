@@ -2,13 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { GROUPS } from '../../callbacks/options/option.js';
 import { flagName, OPTIONS } from '../../src/options/table.js';
 import { runInTerminal } from './support/pty.js';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 async function helpOf(command: readonly string[], columns: number): Promise<string[]> {
-  const terminal = runInTerminal([...command, '--help'], { columns });
-  expect(await terminal.ended).toBe(0);
-  return terminal.shown().replaceAll('\r', '').trimEnd().split('\n');
+  const { code, stdout } = await runCli([...command, '--help'], { columns });
+  expect(code).toBe(0);
+  return linesOf(stdout);
 }
+
+const linesOf = (text: string) => text.replaceAll('\r', '').trimEnd().split('\n');
 
 const COMMANDS = [
   ...[
@@ -45,6 +49,12 @@ describe('skein serve --help', () => {
     // A wide terminal is made use of.
     const longest = Math.max(...lines.map((line) => line.length));
     expect(longest).toBeGreaterThan(0.8 * columns);
+  });
+
+  it('has the width of the terminal that it is shown in', async () => {
+    const terminal = runInTerminal(['serve', '--help'], { columns: 40 });
+    expect(await terminal.ended).toBe(0);
+    expect(linesOf(terminal.shown())).toEqual(await helpOf(['serve'], 40));
   });
 
   it('has ten common options first, then the groups', async () => {

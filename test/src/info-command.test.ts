@@ -5,7 +5,9 @@ import type { ModelDescription } from '../../src/serving/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-info');
 

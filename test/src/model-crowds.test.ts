@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
 import { stopProcess } from '../support/rank-managers.js';
+import { draws } from '../support/scale.js';
 import { type SkeinProcess, startServer } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-model-crowds');
@@ -58,7 +59,7 @@ async function infer(model: string, value: number): Promise<Answer> {
 
 const NAMES = ['a', 'b', 'c'];
 /** Loads and unloads that contradict each other, of all models in turns. */
-const COMMANDS = Array.from({ length: 200 }, (_, i) => ({
+const COMMANDS = Array.from({ length: draws(60) }, (_, i) => ({
   name: NAMES[i % NAMES.length]!,
   command: (i * 7) % 5 < 3 ? ('load' as const) : ('unload' as const),
 }));

@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { freshFolders } from '../support/fresh-folders.js';
-import { runCli, startServer } from './support/skein-process.js';
+import { startServer } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const makeFolder = freshFolders('skein-pull');
 const ID = 'skein-tests/tiny-gqa';

@@ -7,9 +7,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/support/free-port.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { cliPath, runCli, startServer } from './support/skein-process.js';
+import { cliPath, runCli as startCli, startServer } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
 
 const folder = temporaryFolder('skein-rank');
+const runCli = warmCli();
 const engines = new TestEngines();
 let engine: string;
 const secretFile = join(folder, 'secret');
@@ -24,7 +26,7 @@ const PLACE = ['--rank', '1', '--size', '2', '--tensor-parallel-size', '2', '--a
 describe('skein rank', () => {
   it('joins a server, which answers as one process does, and ends with it', async () => {
     const address = `127.0.0.1:${await freePort()}`;
-    const follower = runCli([
+    const follower = startCli([
       ...['rank', engine, '--rank', '1', '--size', '2', '--pipeline-parallel-size', '2'],
       ...['--address', address, '--secret-file', secretFile],
     ]);

@@ -6,8 +6,11 @@ import { ApiKeys } from '../../src/server/api-keys.js';
 import { UsageError } from '../../src/usage-error.js';
 import type { Step } from './support/fake-engine.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';
-import { cliPath, runCli, testCacheDir } from './support/skein-process.js';
+import { cliPath, testCacheDir } from './support/skein-process.js';
 import { listen, say, type ToyServer, toyServer } from './support/toy-server.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 // The model in the box, and a toy server that says what it is told to.
 let toy: ToyServer;

@@ -2,14 +2,16 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Skein } from 'skein';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Random } from '../../tools/support/random.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { FakeHub } from '../support/fake-hub.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { runCli, type SkeinProcess, startServer, testCacheDir } from './support/skein-process.js';
+import { draws } from '../support/scale.js';
+import { type SkeinProcess, startServer, testCacheDir } from './support/skein-process.js';
 import { startedServers } from './support/started-servers.js';
+import { warmCli } from './support/warm-cli.js';
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const NAMES = ['lora-plain', 'lora-patterns', 'lora-rslora'] as const;
@@ -19,6 +21,7 @@ const model = tinyModelPath('gqa');
 const folder = temporaryFolder('skein-serve-adapters');
 const adapterFolder = join(folder, 'adapters');
 const started = startedServers();
+const runCli = warmCli();
 
 /** Greedy answers by each adapter, and by none (''), as the library gives them. */
 const expected = new Map<string, string>();
@@ -161,26 +164,43 @@ describe('a server with adapters of its command line', () => {
   });
 });
 
-it('tells routers which adapters wait for room inside the engine', async () => {
-  const server = await started(startServer([...FLAGS, ...given(), '--max-loras', '1']));
-  let isSeen = false;
-  const asking = NAMES.map(async (name) => {
-    while (!isSeen) expect((await ask(server, name, 'x', { max_tokens: 200 })).status).toBe(200);
+describe('an engine in a process of its own, with room for one adapter', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await startServer([...FLAGS, ...given(), '--max-loras', '1', '--isolate']);
   });
-  const inFlight = async () => {
-    const text = await metrics(server);
-    const [, running, waiting] = /running_lora_adapters="(.*)",waiting_lora_adapters="(.*)"/.exec(text)!;
-    const numbers = ['running', 'waiting'].map(
-      (what) => new RegExp(`vllm:num_requests_${what}\\{.*\\} (\\d+)`).exec(text)![1],
-    );
-    return [running!.split(',').length, waiting!.split(',').length, ...numbers];
-  };
-  try {
-    await expect.poll(inFlight).toEqual([1, 2, '1', '2']);
-  } finally {
-    isSeen = true;
-    await Promise.all(asking);
-  }
+  afterAll(() => server.stop());
+
+  it('tells routers which adapters wait for it', async () => {
+    let isSeen = false;
+    const asking = NAMES.map(async (name) => {
+      while (!isSeen) expect((await ask(server, name, 'x', { max_tokens: 200 })).status).toBe(200);
+    });
+    const inFlight = async () => {
+      const text = await metrics(server);
+      const [, running, waiting] = /running_lora_adapters="(.*)",waiting_lora_adapters="(.*)"/.exec(text)!;
+      const numbers = ['running', 'waiting'].map(
+        (what) => new RegExp(`vllm:num_requests_${what}\\{.*\\} (\\d+)`).exec(text)![1],
+      );
+      return [running!.split(',').length, waiting!.split(',').length, ...numbers];
+    };
+    try {
+      await expect.poll(inFlight).toEqual([1, 2, '1', '2']);
+    } finally {
+      isSeen = true;
+      await Promise.all(asking);
+    }
+  });
+
+  it('gets the weights again once it was started anew', async () => {
+    const { pid } = (await get(server, '/health')).models?.base ?? (await get(server, '/health'));
+    expect(await textBy(server, 'lora-rslora', 'x')).toBe(expected.get(keyOf('lora-rslora', 'x')));
+    process.kill(pid, 'SIGKILL');
+    const answerOf = async (): Promise<string | undefined> =>
+      (await textBy(server, 'lora-rslora', 'x')) ?? answerOf();
+    expect(await answerOf()).toBe(expected.get(keyOf('lora-rslora', 'x')));
+    expect(await textBy(server, 'lora-plain', 'x')).toBe(expected.get(keyOf('lora-plain', 'x')));
+  });
 });
 
 /** A request of tensors for a greedy answer. */
@@ -202,15 +222,25 @@ function tensorsOf(text: string, parameters: object) {
 }
 
 describe('a server whose clients load adapters', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await startServer([...FLAGS, ...AT_RUN_TIME, ...given(['lora-plain']), '--max-loras', '2']);
+  });
+  const loaded = async (): Promise<{ id: string; parent: string }[]> =>
+    (await get(server, '/v1/models')).data.slice(2);
+  afterEach(async () => {
+    for (const { id } of await loaded()) expect((await unload(server, id)).status).toBe(200);
+  });
+  afterAll(async () => {
+    expect((await server.stop()).code).toBe(0);
+  });
+
   it('loads, replaces and unloads them while others ask: each answer is that of its adapter', async () => {
-    const server = await started(
-      startServer([...FLAGS, ...AT_RUN_TIME, ...given(['lora-plain']), '--max-loras', '2']),
-    );
     const random = new Random(7);
     let isOver = false;
     const wrong: unknown[] = [];
     let answered = 0;
-    const asks = Array.from({ length: 8 }, async () => {
+    const asks = Array.from({ length: 5 }, async () => {
       while (!isOver) {
         const name = random.below(3) === 0 ? 'lora-plain' : random.below(2) === 0 ? 'base' : 'changing';
         const prompt = PROMPTS[random.below(PROMPTS.length)]!;
@@ -221,7 +251,7 @@ describe('a server whose clients load adapters', () => {
         else if (!(status === 404 && name === 'changing')) wrong.push({ name, prompt, status, body });
       }
     });
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < draws(3); i++) {
       expect((await load(server, 'changing', 'lora-patterns')).text).toBe(
         "Success: LoRA adapter 'changing' added successfully.",
       );
@@ -236,11 +266,9 @@ describe('a server whose clients load adapters', () => {
     await Promise.all(asks);
     expect(wrong).toEqual([]);
     expect(answered).toBeGreaterThan(0);
-    expect((await server.stop()).code).toBe(0);
   });
 
   it('refuses what is outside of the folder, no adapter, or a name that is taken, without words of its own paths', async () => {
-    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME, ...given(['lora-plain'])]));
     const refusal = async (name: string, path: string, more?: object) => {
       const { status, error } = await load(server, name, path, more);
       expect(error.message.replaceAll(path, '')).not.toContain(folder);
@@ -277,17 +305,15 @@ describe('a server whose clients load adapters', () => {
     expect(
       (await load(server, 'there', join(adapterFolder, 'lora-rslora'), { base_model_name: 'base' })).status,
     ).toBe(200);
-    expect((await get(server, '/v1/models')).data).toHaveLength(4);
+    expect((await loaded()).map(({ id }) => id)).toEqual(['once', 'there']);
   });
 
   it("speaks vLLM's words: of names that are taken, of names of models that it does not know, and of weights that it has not", async () => {
-    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME]));
     for (const [i, base_model_name] of ['', 'HuggingFaceTB/SmolLM2-135M', null, 'base'].entries()) {
-      const loaded = await load(server, `a${i}`, 'lora-plain', { base_model_name, is_3d_lora_weight: false });
-      expect(loaded.status, loaded.text).toBe(200);
+      const answer = await load(server, `a${i}`, 'lora-plain', { base_model_name, is_3d_lora_weight: false });
+      expect(answer.status, answer.text).toBe(200);
     }
-    const { data } = await get(server, '/v1/models');
-    expect(data.slice(1).map(({ parent }: { parent: string }) => parent)).toEqual(Array(4).fill('base'));
+    expect((await loaded()).map(({ parent }) => parent)).toEqual(Array(4).fill('base'));
     expect((await load(server, 'a0', 'lora-plain')).error).toEqual({
       message:
         "The lora adapter 'a0' has already been loaded. If you want to load the adapter in place, set 'load_inplace' to True.",
@@ -339,7 +365,6 @@ describe('a server whose clients load adapters', () => {
   });
 
   it('takes no names that cannot be told in a line, and no files that are links to elsewhere', async () => {
-    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME]));
     for (const name of ['a\nb', 'a\0', '\u001b[31m', 'a,b', ' ', ' a', '\u202eabc', '\ud800', '']) {
       const { status, error } = await load(server, name, 'lora-plain');
       expect([status, error.param], JSON.stringify(name)).toEqual([400, 'lora_name']);
@@ -400,18 +425,13 @@ describe('a server whose clients load adapters', () => {
       401, 403, 200,
     ]);
   });
-
-  it('sends the weights again to an engine that was started anew', async () => {
-    const server = await started(startServer([...FLAGS, ...given(), '--isolate']));
-    const { pid } = (await get(server, '/health')).models?.base ?? (await get(server, '/health'));
-    expect(await textBy(server, 'lora-rslora', 'x')).toBe(expected.get(keyOf('lora-rslora', 'x')));
-    process.kill(pid, 'SIGKILL');
-    const answerOf = async (): Promise<string | undefined> =>
-      (await textBy(server, 'lora-rslora', 'x')) ?? answerOf();
-    expect(await answerOf()).toBe(expected.get(keyOf('lora-rslora', 'x')));
-    expect(await textBy(server, 'lora-plain', 'x')).toBe(expected.get(keyOf('lora-plain', 'x')));
-  });
 });
+
+/** Arguments of one greedy answer as JSON. */
+const RUN = [
+  ...['run', '-m', model, '--weights', 'f32', '--raw'],
+  ...['--temperature', '0', '--max-tokens', String(TOKENS), '--json'],
+];
 
 describe('an adapter', () => {
   it('comes from the hub by its name', async () => {
@@ -427,26 +447,14 @@ describe('an adapter', () => {
     expect(await textBy(server, 'hub', 'x')).toBe(expected.get(keyOf('lora-plain', 'x')));
     await hub.close();
     // What is complete in the cache needs no hub.
-    const again = await started(startServer(args, environment));
-    expect(await textBy(again, 'hub', 'x')).toBe(expected.get(keyOf('lora-plain', 'x')));
+    const more = { ...environment, SKEIN_CACHE_DIR: testCacheDir };
+    const again = await runCli([...RUN, '--adapter', 'hub=some-org/some-lora', 'x'], { environment: more });
+    expect(expected.get(keyOf('lora-plain', 'x'))).toContain(JSON.parse(again.stdout).text.trim());
   });
 
   it('is that of skein run --adapter', async () => {
-    const args = [
-      'run',
-      '-m',
-      model,
-      '--weights',
-      'f32',
-      '--raw',
-      '--temperature',
-      '0',
-      '--max-tokens',
-      '12',
-      '--json',
-    ];
     const environment = { SKEIN_CACHE_DIR: testCacheDir };
-    const run = async (...more: string[]) => runCli([...args, ...more, 'x'], { environment });
+    const run = async (...more: string[]) => runCli([...RUN, ...more, 'x'], { environment });
     const answer = JSON.parse((await run('--adapter', fixture('lora-plain'))).stdout);
     expect(answer.model).toBe('lora-plain');
     expect(expected.get(keyOf('lora-plain', 'x'))).toContain(answer.text.trim());

@@ -1,14 +1,16 @@
 import { copyFileSync, cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { freshFolders } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { runCli, type SkeinProcess, startServer } from './support/skein-process.js';
+import { type SkeinProcess, startServer } from './support/skein-process.js';
 import { startedServers } from './support/started-servers.js';
+import { warmCli } from './support/warm-cli.js';
 
 const makeFolder = freshFolders('skein-on-demand');
 const started = startedServers();
+const runCli = warmCli();
 
 /** A folder with two models that generate and one that embeds. */
 function filled(): string {
@@ -20,8 +22,8 @@ function filled(): string {
   return folder;
 }
 
-const serve = (...flags: string[]) =>
-  started(startServer(['--models-dir', filled(), '--kv-cache-tokens', '2048', ...flags]));
+const open = (...flags: string[]) =>
+  startServer(['--models-dir', filled(), '--kv-cache-tokens', '2048', ...flags]);
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
 const post = async (server: SkeinProcess, path: string, body: object): Promise<any> => {
@@ -36,8 +38,46 @@ async function namesIn(server: SkeinProcess, path: string): Promise<string[]> {
 }
 
 describe('skein serve --models-dir', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await open();
+  });
+  afterAll(async () => {
+    expect((await server.stop()).code).toBe(0);
+  });
+
+  it('unloads a model where a request says so, and says what is wrong with one that cannot be loaded', async () => {
+    await post(server, '/api/generate', { model: 'tiny', ...raw, keep_alive: 0 });
+    await expect.poll(() => namesIn(server, '/api/ps')).toEqual([]);
+    expect(
+      await post(server, '/api/generate', { model: 'tiny', stream: false, keep_alive: -1 }),
+    ).toMatchObject({
+      done_reason: 'load',
+    });
+    expect(await namesIn(server, '/api/ps')).toEqual(['tiny:latest']);
+    expect(await post(server, '/api/chat', { model: 'tiny', keep_alive: 0 })).toMatchObject({
+      done_reason: 'unload',
+    });
+    await expect.poll(() => namesIn(server, '/api/ps')).toEqual([]);
+    expect(await post(server, '/api/generate', { model: 'broken', ...raw })).toEqual({
+      status: 500,
+      error: expect.stringMatching(/^The model 'broken' cannot be loaded: (?!.*skein-on-demand)/),
+    });
+    expect(await post(server, '/v1/completions', { model: 'broken', prompt: 'a' })).toMatchObject({
+      status: 500,
+      error: { param: 'model', code: 'model_not_loaded' },
+    });
+    expect((await post(server, '/api/generate', { model: 'none', ...raw })).status).toBe(404);
+    expect((await post(server, '/v1/completions', { model: 'none', prompt: 'a' })).status).toBe(404);
+    const shown = await post(server, '/api/show', { model: 'geese' });
+    expect(shown).toMatchObject({
+      details: { format: 'gguf', family: 'llama' },
+      capabilities: ['completion', 'tools'],
+    });
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+  });
+
   it('loads a model when a request of any API names it, and tells which are loaded', async () => {
-    const server = await serve();
     const all = "'broken', 'geese', 'tiny', 'vectors'";
     expect(await post(server, '/v1/completions', { prompt: 'ab' })).toMatchObject({
       status: 400,
@@ -77,55 +117,23 @@ describe('skein serve --models-dir', () => {
     expect(inMs).toBeGreaterThan(0);
     expect(inMs).toBeLessThanOrEqual(300_000);
     expect(models[0]).toMatchObject({ size: expect.any(Number), details: { family: 'llama' } });
-    expect((await server.stop()).code).toBe(0);
-  });
-
-  it('unloads a model where a request says so, and says what is wrong with one that cannot be loaded', async () => {
-    const server = await serve();
-    await post(server, '/api/generate', { model: 'tiny', ...raw, keep_alive: 0 });
-    await expect.poll(() => namesIn(server, '/api/ps')).toEqual([]);
-    expect(
-      await post(server, '/api/generate', { model: 'tiny', stream: false, keep_alive: -1 }),
-    ).toMatchObject({
-      done_reason: 'load',
-    });
-    expect(await namesIn(server, '/api/ps')).toEqual(['tiny:latest']);
-    expect(await post(server, '/api/chat', { model: 'tiny', keep_alive: 0 })).toMatchObject({
-      done_reason: 'unload',
-    });
-    await expect.poll(() => namesIn(server, '/api/ps')).toEqual([]);
-    expect(await post(server, '/api/generate', { model: 'broken', ...raw })).toEqual({
-      status: 500,
-      error: expect.stringMatching(/^The model 'broken' cannot be loaded: (?!.*skein-on-demand)/),
-    });
-    expect(await post(server, '/v1/completions', { model: 'broken', prompt: 'a' })).toMatchObject({
-      status: 500,
-      error: { param: 'model', code: 'model_not_loaded' },
-    });
-    expect((await post(server, '/api/generate', { model: 'none', ...raw })).status).toBe(404);
-    expect((await post(server, '/v1/completions', { model: 'none', prompt: 'a' })).status).toBe(404);
-    const shown = await post(server, '/api/show', { model: 'geese' });
-    expect(shown).toMatchObject({
-      details: { format: 'gguf', family: 'llama' },
-      capabilities: ['completion', 'tools'],
-    });
-    expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
   it('keeps within its bound of memory', async () => {
-    const probe = await serve();
-    await post(probe, '/api/generate', { model: 'tiny', ...raw });
-    await probe.stop();
-    const small = await serve('--model-memory-bytes', '1000');
-    expect(await post(small, '/api/generate', { model: 'tiny', ...raw })).toEqual({
-      status: 503,
-      error: expect.stringMatching(/takes \d+ bytes of memory.* 1000 together/),
-    });
-    const taken = await post(small, '/api/generate', { model: 'tiny', ...raw });
-    const bytes = Number(/takes (\d+) bytes/.exec(taken.error)![1]);
+    const small = await started(open('--model-memory-bytes', '1000'));
+    const bytesOf = async (model: string) => {
+      const answer = await post(small, '/api/generate', { model, ...raw });
+      expect(answer).toEqual({
+        status: 503,
+        error: expect.stringMatching(/takes \d+ bytes of memory.* 1000 together/),
+      });
+      return Number(/takes (\d+) bytes/.exec(answer.error)![1]);
+    };
+    const sizes = [await bytesOf('tiny'), await bytesOf('geese')];
     await small.stop();
     // Room for either with its cache, and not for both.
-    const server = await serve('--model-memory-bytes', String(Math.ceil(1.4 * bytes)));
+    const bound = Math.max(...sizes) + Math.floor(0.4 * Math.min(...sizes));
+    const server = await started(open('--model-memory-bytes', String(bound)));
     expect((await post(server, '/api/generate', { model: 'tiny', ...raw })).status).toBe(200);
     expect((await post(server, '/api/generate', { model: 'geese', ...raw })).status).toBe(200);
     expect(await namesIn(server, '/api/ps')).toEqual(['geese:latest']);

@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-simulate-batcher-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const SMALL = ['--workers', '6', '--requests', '60', '--rate', '8', '--prefixes', '8', '--deaths', '2'];
 const simulate = (...args: string[]) => runCli(['simulate', ...args]);

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { simulate } from 'skein';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-simulate');
 

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { RepositoryCache } from '../../src/hub/cache.js';
 import { freshFolders } from '../support/fresh-folders.js';
-import { runCli } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const makeFolder = freshFolders('skein-stored');
 
