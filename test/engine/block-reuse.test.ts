@@ -11,6 +11,7 @@ import {
   runAlone,
   u64,
 } from '../../tools/support/loop-harness.js';
+import { draws } from '../support/scale.js';
 
 const count = (length: number, from = 1) => Array.from({ length }, (_, index) => from + index);
 const REUSE: HarnessOptions = { enableBlockReuse: true };
@@ -326,11 +327,11 @@ describe('a crowd of prompts that begin alike', () => {
         swaps += totals.swappedInBlocks;
         for (const { microBatchId } of harness.stats) overlapped += microBatchId;
       }),
-      { numRuns: 150 },
+      { numRuns: draws(40) },
     );
-    expect(reused).toBeGreaterThan(5000);
-    expect(pauses).toBeGreaterThan(50);
-    expect(swaps).toBeGreaterThan(15);
-    expect(overlapped).toBeGreaterThan(300);
+    expect(reused).toBeGreaterThan(draws(1300));
+    expect(pauses).toBeGreaterThan(draws(13));
+    expect(swaps).toBeGreaterThan(draws(4));
+    expect(overlapped).toBeGreaterThan(draws(80));
   });
 });

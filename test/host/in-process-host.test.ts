@@ -6,7 +6,7 @@ import {
   type TokenPiece,
   type TokenStream,
 } from 'skein';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { makeRequest, runAlone } from '../../tools/support/loop-harness.js';
 import { fakeEngine } from '../support/fake-engine.js';
 
@@ -24,6 +24,15 @@ function start(
   return host;
 }
 
+let shared: InProcessHost | null = null;
+afterAll(() => shared?.close({ abort: true }));
+
+/** The host of all tests that want no options: a worker takes longer to start than they do. */
+function plain(): InProcessHost {
+  shared ??= new InProcessHost(fakeEngine());
+  return shared;
+}
+
 async function collect(stream: TokenStream): Promise<{ tokens: number[]; pieces: TokenPiece[] }> {
   const pieces: TokenPiece[] = [];
   for await (const piece of stream) pieces.push(piece);
@@ -38,7 +47,7 @@ const alone = (prompt: number[], count: number) => runAlone(makeRequest(1n, prom
 
 describe('InProcessHost', () => {
   it('streams each of many requests the tokens that it gets alone', async () => {
-    const host = start();
+    const host = plain();
     const prompts = Array.from({ length: 20 }, (_, index) => [index, 5]);
     const results = await Promise.all(
       prompts.map((promptTokens) => collect(host.submit({ promptTokens, maxNewTokens: 30, ...greedy }))),
@@ -72,7 +81,7 @@ describe('InProcessHost', () => {
   });
 
   it('gives one piece without streaming, and log-probs where asked', async () => {
-    const host = start();
+    const host = plain();
     const request = {
       promptTokens: [1, 2],
       maxNewTokens: 8,
@@ -90,7 +99,7 @@ describe('InProcessHost', () => {
   });
 
   it('puts together what a slow consumer has not taken', async () => {
-    const host = start();
+    const host = plain();
     const slow = host.submit({ promptTokens: [1], maxNewTokens: 40, ...greedy });
     await collect(host.submit({ promptTokens: [2], maxNewTokens: 60, ...greedy }));
     const { tokens, pieces } = await collect(slow);
@@ -99,7 +108,7 @@ describe('InProcessHost', () => {
   });
 
   it('ends before any of several end tokens and after stop words', async () => {
-    const host = start();
+    const host = plain();
     const full = alone([9], 20);
     const first = full.indexOf(full[6]!);
     for (const endTokenIds of [[full[6]!], [99999 % 100, full[6]!]]) {
@@ -117,7 +126,7 @@ describe('InProcessHost', () => {
   });
 
   it('draws none of several end tokens below minLength, nor a stop word of one token', async () => {
-    const host = start();
+    const host = plain();
     const [first, second, third, fourth] = alone([9], 20) as [number, number, number, number];
     const request = { promptTokens: [9], maxNewTokens: 20, endTokenIds: [first, second, third], ...greedy };
     expect((await collect(host.submit(request))).tokens).toEqual([]);
@@ -193,7 +202,7 @@ describe('InProcessHost', () => {
     ['a temperature', { promptTokens: [1], maxNewTokens: 1, temperature: -1 }, /temperature is -1/],
     ['too much', { promptTokens: [1], maxNewTokens: 9999 }, /maxSeqLen = 256/],
   ])('rejects the stream of a request with %s', async (_, request, message) => {
-    const host = start();
+    const host = plain();
     const error = await collect(host.submit(request)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RequestError);
     expect(error).toMatchObject({ isInvalid: true, message: expect.stringMatching(message) });
@@ -230,7 +239,7 @@ describe('InProcessHost', () => {
     [{ cacheSalt: 1 }, /^cacheSalt is 1; it must be a bigint/],
     [{ maxNewToken: 1 }, 'maxNewToken is not a field of a request; did you mean maxNewTokens?'],
   ])('says which field of %o is of a wrong kind, and goes on', async (fields, message) => {
-    const host = start();
+    const host = plain();
     const ask = { promptTokens: [1], maxNewTokens: 2, ...greedy };
     const refused = collect(host.submit({ ...ask, ...fields } as never)).catch((reason: unknown) => reason);
     const right = collect(host.submit(ask));
@@ -244,7 +253,7 @@ describe('InProcessHost', () => {
   });
 
   it('refuses what is no request', async () => {
-    const error = await collect(start().submit(null as never)).catch((reason: unknown) => reason);
+    const error = await collect(plain().submit(null as never)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ isInvalid: true, message: 'A request is an object, not null.' });
   });
 

@@ -30,8 +30,10 @@ function times(arrivals: TimedArrivals, count: number, seed = 1): number[] {
 const gaps = (at: readonly number[]) => at.slice(1).map((time, i) => time - at[i]!);
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 /** Squared deviation over squared mean: 1 for Poisson, 1/shape for gamma. */
-const variability = (values: readonly number[]) =>
-  mean(values.map((v) => (v - mean(values)) ** 2)) / mean(values) ** 2;
+const variability = (values: readonly number[]) => {
+  const middle = mean(values);
+  return mean(values.map((v) => (v - middle) ** 2)) / middle ** 2;
+};
 
 describe('1: the schedule', () => {
   it('gives (sample, offset from the start), the same for a seed and another for another', () => {

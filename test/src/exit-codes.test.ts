@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { testCacheDir } from './support/skein-process.js';
+import { testCacheDir, withoutLoading } from './support/skein-process.js';
 import { warmCli } from './support/warm-cli.js';
 
 const folder = temporaryFolder('skein-exit');
@@ -161,7 +161,7 @@ describe('SKEIN_DEBUG', () => {
   it('adds the stack', async () => {
     const args = ['serve', '--port', '0', '--model', nowhere];
     const { code, stderr } = await runCli(args, { environment: { SKEIN_DEBUG: '1' } });
-    expect(stderr).toMatch(/^skein: .*\n[^\n]*Error: [\s\S]*\n\s+at /);
+    expect(withoutLoading(stderr)).toMatch(/^skein: .*\n[^\n]*Error: [\s\S]*\n\s+at /);
     expect(code).toBe(1);
   });
 });

@@ -17,6 +17,9 @@ export interface Ended {
   stderr: string;
 }
 
+/** What a command says, without the line that it has for a load of more than two seconds. */
+export const withoutLoading = (stderr: string) => stderr.replace(/^skein: loading .*\n/m, '');
+
 /** Environment without the options of whoever runs the tests. */
 export function cleanEnvironment(extra: Record<string, string>): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
+import type { InstructionSet } from '../../../../callbacks/gpt-manager-options.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { Random } from '../../../../tools/support/random.js';
@@ -94,10 +95,13 @@ const sharing = (network: TinyNetwork, changes: Partial<ExecutorOptions>, seed: 
     sequences.runMixed(seed, 1200, (random) => (random.uniform() < 0.2 ? 40 : 1 + random.below(4)));
   });
 
+/** Scalar code takes seconds for a run, and parts its work among threads as the others do. */
+const threadCounts = (instructionSet: InstructionSet) => (instructionSet === 'scalar' ? [5] : [1, 5]);
+
 describe.each(instructionSets)('sequences that share blocks, on %s', (instructionSet) => {
   it.each(['f32', 'bf16', 'int8'] as const)('have the bits of each alone, cache in %s', (kvDtype) => {
     const expected = alone(plain, { instructionSet, kvDtype });
-    for (const threads of [1, 5]) {
+    for (const threads of threadCounts(instructionSet)) {
       expectSameLogits(sharing(plain, { instructionSet, kvDtype, threads }, threads), expected);
     }
   });

@@ -99,7 +99,8 @@ async function ask(server: HttpServer, { path = '/v2/models/ints/infer', body = 
     vary: _____,
     ...told
   } = response.headers;
-  return { status: response.statusCode, headers: told, body: Buffer.concat(parts) };
+  // As a text, which is compared a thousand times faster than bytes.
+  return { status: response.statusCode, headers: told, body: Buffer.concat(parts).toString('latin1') };
 }
 
 const input = (data: readonly unknown[], datatype = 'INT32') => ({
@@ -162,7 +163,9 @@ describe('the short way of requests for tensors', () => {
       headers: { 'accept-encoding': 'gzip' },
     });
     expect(headers['content-encoding']).toBe('gzip');
-    expect(JSON.parse(gunzipSync(body).toString())).toMatchObject({ outputs: [{ shape: [100_000] }] });
+    expect(JSON.parse(gunzipSync(Buffer.from(body, 'latin1')).toString())).toMatchObject({
+      outputs: [{ shape: [100_000] }],
+    });
   });
 
   it.each([
