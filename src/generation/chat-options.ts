@@ -5,7 +5,7 @@ import type { ChatMessage } from '../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
 import { InvalidRequestError } from './errors.js';
 import { type GuidedOptions, guideOf } from './guided.js';
-import { templateMessage } from './messages.js';
+import { checkFinalMessage, templateMessage } from './messages.js';
 import { type ChatPrompt, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
 import type { TextModel } from './text-model.js';
@@ -61,9 +61,9 @@ export async function planOptions(
     );
   }
   const { effort, maxTokens }: ReasoningOptions = typeof reasoning === 'object' ? reasoning : {};
-  const plan = await inOptionNames(
+  const plan = await inOptionNames(async () =>
     planChat(model, {
-      ...conversationOf(messages, rest),
+      ...(await conversationOf(messages, rest)),
       tools,
       toolChoice: choiceOf(options),
       parallelToolCalls: rest.parallelToolCalls,
@@ -88,13 +88,25 @@ export function chatPrompt(
   messages: readonly ChatMessage[],
   options: ConversationOptions,
 ): Promise<ChatPrompt> {
-  return inOptionNames(promptOf(model, conversationOf(messages, options), model.maxInputLen));
+  return inOptionNames(async () =>
+    promptOf(model, await conversationOf(messages, options), model.maxInputLen),
+  );
 }
 
-function conversationOf(messages: readonly ChatMessage[], options: ConversationOptions): ChatAsk {
+async function conversationOf(
+  messages: readonly ChatMessage[],
+  options: ConversationOptions,
+): Promise<ChatAsk> {
   const { continueFinalMessage, addGenerationPrompt = !continueFinalMessage, templateVariables } = options;
+  // Programs that have no conversations do not load the schemas.
+  const { readMessages } = await import('../schemas/messages.js');
+  const read = readMessages(messages);
+  checkFinalMessage(
+    { continue_final_message: continueFinalMessage, add_generation_prompt: addGenerationPrompt },
+    read,
+  );
   return {
-    messages: messages.map(templateMessage),
+    messages: read.map(templateMessage),
     addGenerationPrompt,
     continueFinalMessage,
     variables: templateVariables,
@@ -102,9 +114,9 @@ function conversationOf(messages: readonly ChatMessage[], options: ConversationO
 }
 
 /** Errors of a plan name fields as the server's clients know them. */
-async function inOptionNames<T>(plan: Promise<T>): Promise<T> {
+async function inOptionNames<T>(plan: () => Promise<T>): Promise<T> {
   try {
-    return await plan;
+    return await plan();
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     const called = (name: string) => OPTION_NAMES[name] ?? name.replace('.function', '');
@@ -118,6 +130,8 @@ const OPTION_NAMES: Readonly<Record<string, string>> = {
   response_format: 'guided',
   reasoning_effort: 'reasoning.effort',
   chat_template_kwargs: 'templateVariables',
+  continue_final_message: 'continueFinalMessage',
+  add_generation_prompt: 'addGenerationPrompt',
 };
 
 function choiceOf({ tools = [], toolChoice = 'auto' }: ChatOptions): ToolChoice {

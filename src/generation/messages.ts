@@ -1,46 +1,54 @@
-import { closestName } from '../../base/did-you-mean.js';
-import { isObject, shown } from '../../base/option-values.js';
+import { field, says } from '../../base/named-text.js';
 import type { ChatMessage } from '../../models/chat-template.js';
+import type { ChatRequestMessage } from '../schemas/messages.js';
+import { InvalidRequestError } from './errors.js';
 
-/** Roles of messages in a conversation. */
-export const MESSAGE_ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
+
+/** Id for calls of the older form, which have none. Its length is the only one that Mistral's templates take. */
+const FUNCTION_CALL_ID = 'function0';
 
 /**
- * First fault of a conversation's messages, as one sentence; null if there is none. A template would render an unknown
- * role as if it were a known one, and the model would answer something else than was meant.
+ * A message in the form that templates know: with their name of the system role, and without fields that were not
+ * given.
  */
-export function messagesFault(messages: readonly unknown[]): string | null {
-  if (messages.length === 0) return 'messages is empty; at least one message is needed.';
-  for (const [index, message] of messages.entries()) {
-    const fault = messageFault(`messages[${index}]`, message);
-    if (fault !== null) return fault;
+export function templateMessage(message: ChatRequestMessage): ChatMessage {
+  const { role, content, name } = message;
+  const result: ChatMessage = { role: NEWER_ROLES[role] ?? role, content: content ?? null };
+  if (name !== undefined) result.name = name;
+  if (message.role === 'assistant') {
+    const reasoning = message.reasoning_content ?? message.reasoning;
+    if (reasoning !== undefined) result.reasoning_content = reasoning;
+    if (message.tool_calls !== undefined) result.tool_calls = message.tool_calls;
+    if (message.function_call !== undefined) {
+      const call = { id: FUNCTION_CALL_ID, type: 'function', function: message.function_call };
+      result.tool_calls = [...(message.tool_calls ?? []), call];
+    }
   }
-  return null;
+  if ('tool_call_id' in message && message.tool_call_id !== undefined) {
+    result.tool_call_id = message.tool_call_id;
+  }
+  if (role === 'function') result.tool_call_id ??= FUNCTION_CALL_ID;
+  return result;
 }
 
-function messageFault(where: string, message: unknown): string | null {
-  if (!isObject(message)) {
-    return `${where} is ${shown(message)}; it must be a message, such as { role: 'user', content: 'Hello' }.`;
-  }
-  const { role, content } = message;
-  if (!MESSAGE_ROLES.includes(role as never)) {
-    const meant = typeof role === 'string' ? closestName(role, MESSAGE_ROLES) : null;
-    const hint = meant === null ? '' : ` Did you mean ${meant}?`;
-    return `${where}.role is ${shown(role)}; it must be one of ${MESSAGE_ROLES.join(', ')}.${hint}`;
-  }
-  // An assistant's message may consist of tool calls alone.
-  if (role === 'assistant' && (content === undefined || content === null)) return null;
-  if (typeof content === 'string' || (Array.isArray(content) && content.every(isTextPart))) return null;
-  return `${where}.content is ${shown(content)}; it must be a text or a list of { type: 'text', text } parts.`;
-}
+const CONTINUE = field('continue_final_message');
 
-function isTextPart(part: unknown): boolean {
-  return isObject(part) && part.type === 'text' && typeof part.text === 'string';
-}
-
-/** A message in the words of templates, most of which know the developer role only as system. */
-export function templateMessage(message: ChatMessage): ChatMessage {
-  return message.role === 'developer' ? { ...message, role: 'system' } : message;
+/** Checks the last message. @throws InvalidRequestError where it is to be continued and cannot be. */
+export function checkFinalMessage(
+  request: { continue_final_message?: boolean | undefined; add_generation_prompt?: boolean | undefined },
+  messages: readonly ChatRequestMessage[],
+): void {
+  if (!request.continue_final_message) return;
+  if (request.add_generation_prompt) {
+    throw new InvalidRequestError(
+      says`'${CONTINUE}' and '${field('add_generation_prompt')}' exclude each other.`,
+      CONTINUE.name,
+    );
+  }
+  if (messages.at(-1)?.role !== 'assistant') {
+    throw new InvalidRequestError(says`'${CONTINUE}' needs a last message of the assistant.`, CONTINUE.name);
+  }
 }
 
 /** The text of a message, of which each part has lines of its own; '': it has none. */

@@ -3,7 +3,6 @@ import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import { BIAS_MAX } from '../../engine/decoding/bias-max.js';
 import { toolsFault } from '../generation/chat-options.js';
 import { InvalidRequestError } from '../generation/errors.js';
-import { messagesFault } from '../generation/messages.js';
 import type { GenerateOptions, SeveralOptions } from '../skein.js';
 import { optionFault, type Rules, SIGNAL } from './option-faults.js';
 
@@ -28,7 +27,7 @@ const U64 = rule(
 
 const RULES = {
   prompt: TEXT,
-  // messagesFault checks the messages themselves.
+  // readMessages checks the messages themselves.
   messages: rule('a list of messages', Array.isArray),
   // checkLengths, which knows the vocabulary, checks the tokens themselves.
   promptTokens: rule(
@@ -156,9 +155,6 @@ export function checkGenerateOptions(call: string, options: unknown): asserts op
     throw new InvalidRequestError(message, fault!.option);
   }
   if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
-  const { messages } = options as GenerateOptions;
-  const wrong = messages === undefined ? null : messagesFault(messages);
-  if (wrong !== null) throw new InvalidRequestError(wrong, 'messages');
   const { tools } = options as GenerateOptions;
   const wrongTool = tools === undefined ? null : toolsFault(tools);
   if (wrongTool !== null) throw new InvalidRequestError(wrongTool, 'tools');

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
+import type { UnknownFieldRule } from '../schemas/field-rules.js';
 import type { ModelDirectory } from '../serving/model-directory.js';
 import { errorResponse, speaksAnthropic } from './anthropic/errors.js';
 import { ApiKeys } from './api-keys.js';
@@ -23,7 +24,6 @@ import { ApiError, clientLeft, shuttingDown, stillLoading, toApiError } from './
 import type { EventStreamOptions } from './openai/event-stream.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS } from './openai/event-stream.js';
 import { ResponseStore } from './openai/responses/response-store.js';
-import type { UnknownFieldRule } from './openai/schemas/field-rules.js';
 import { type AllowedOrigins, crossOrigin, LOOPBACK_ORIGINS, refuseOtherPages } from './origin-check.js';
 import { NO_SNIFF } from './raw-refusals.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from './read-json.js';

@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono';
 import { cors } from 'hono/cors';
+import { UNKNOWN_FIELDS_HEADER } from '../schemas/unknown-fields.js';
 import { isLoopbackName } from './loopback.js';
 import { ApiError } from './openai/errors.js';
-import { UNKNOWN_FIELDS_HEADER } from './openai/schemas/unknown-fields.js';
 import type { AppEnv } from './routes/route.js';
 
 /**

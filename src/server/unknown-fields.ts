@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import { UNKNOWN_FIELDS_HEADER } from './openai/schemas/unknown-fields.js';
+import { UNKNOWN_FIELDS_HEADER } from '../schemas/unknown-fields.js';
 import type { AppEnv } from './routes/route.js';
 
 /** Tells a client in a header, of an error too, which fields of its body nobody knows. */

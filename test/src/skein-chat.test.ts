@@ -99,6 +99,21 @@ describe('tools of Skein.complete and Skein.generate', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  it('come back as they were given, in the flat form too', async () => {
+    const { text, toolCalls } = await skein.complete({ ...chat, toolChoice: 'required' });
+    const [call] = toolCalls!;
+    const openai = toolCalls!.map(({ id, ...callee }) => ({ id, type: 'function', function: callee }));
+    const counts = [];
+    for (const tool_calls of [toolCalls, openai, undefined]) {
+      const said = { role: 'assistant', content: text, ...(tool_calls && { tool_calls }) };
+      const result = { role: 'tool', tool_call_id: call!.id, content: 'rain' };
+      const rest = [...messages, said, result];
+      counts.push((await skein.complete({ ...chat, messages: rest, maxTokens: 1 })).promptTokens);
+    }
+    expect(counts[0]).toBe(counts[1]);
+    expect(counts[0]).toBeGreaterThan(counts[2]!);
+  });
+
   it('go on with a result, and are not called where they may not be', async () => {
     const call = { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{}' } };
     const rest = [

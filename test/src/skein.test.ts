@@ -186,7 +186,7 @@ describe('generate and complete', () => {
       'an unknown role',
       { messages: [{ role: 'usr', content: 'a' }] },
       InvalidRequestError,
-      /Did you mean user/,
+      /'messages\[0\]\.role': expected one of 'system', 'developer', 'user'/,
     ],
   ])('refuse %s', async (_, request, type, message) => {
     for (const answer of [skein.complete(request), collect(skein.generate(request))]) {

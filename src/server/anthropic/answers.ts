@@ -1,7 +1,7 @@
 // Schemas of Anthropic's answers for the description of the API, imported when it is asked for.
 import * as z from 'zod';
+import { about, component } from '../../schemas/fields.js';
 import { answerOrStream, errors, jsonAnswer } from '../openai/answers/shared.js';
-import { about, component } from '../openai/schemas/fields.js';
 import type { Responses } from '../routes/route.js';
 
 const errorSchema = component(

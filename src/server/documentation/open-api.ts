@@ -1,8 +1,8 @@
 // The API's description of itself, imported when it is asked for, since it needs the generator.
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
+import { optional } from '../../schemas/fields.js';
 import { errors } from '../openai/answers/shared.js';
-import { optional } from '../openai/schemas/fields.js';
 import { type Route, TAGS } from '../routes/route.js';
 
 export type OpenApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;

@@ -1,7 +1,7 @@
 // The protocol's part of the API's description, imported when it is asked for.
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { about, component } from '../openai/schemas/fields.js';
+import { about, component } from '../../schemas/fields.js';
 import type { Route } from '../routes/route.js';
 
 const DATATYPES = [

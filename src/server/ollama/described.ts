@@ -1,7 +1,7 @@
 // Answers of Ollama's routes for the description of the API, imported when it is asked for.
 import * as z from 'zod';
+import { about, component } from '../../schemas/fields.js';
 import { jsonAnswer } from '../openai/answers/shared.js';
-import { about, component } from '../openai/schemas/fields.js';
 import type { Responses } from '../routes/route.js';
 
 const errorSchema = component(

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-import { seed, stopFields } from '../openai/schemas/common.js';
 import {
   about,
   component,
@@ -9,8 +8,9 @@ import {
   number,
   optional,
   tokenList,
-} from '../openai/schemas/fields.js';
-import { withOtherFields } from '../openai/schemas/fields-node.js';
+} from '../../schemas/fields.js';
+import { withOtherFields } from '../../schemas/fields-node.js';
+import { seed, stopFields } from '../openai/schemas/common.js';
 import {
   OTHER_OLLAMA_CHAT_FIELDS,
   OTHER_OLLAMA_GENERATE_FIELDS,

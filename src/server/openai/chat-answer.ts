@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChatPlan } from '../../generation/chat-plan.js';
+import { templateMessage } from '../../generation/messages.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { JsonNumbers, JsonObject } from '../json-parts.js';
 import { type CallField, ChatMessageReader } from './chat-message.js';
-import { templateMessage } from './chat-messages.js';
 import type { ChoiceRun } from './choice-run.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
 import { chatLogProbs, chatLogProbsJson, promptLogProbs, tokenNames } from './log-probs.js';

@@ -1,9 +1,9 @@
 import type { ChatAsk } from '../../generation/chat-plan.js';
+import { checkFinalMessage, templateMessage } from '../../generation/messages.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { type Warn, warnOfAll } from '../warnings.js';
-import { checkFinalMessage, templateMessage } from './chat-messages.js';
 import { ApiError } from './errors.js';
 import { fieldsOf } from './field-words.js';
 import { inOtherWords } from './other-words.js';

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import type { Guide } from '../../../callbacks/guide.js';
 import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
 import type { TextCodec } from '../../generation/text-model.js';
+import { about, ignored } from '../../schemas/fields.js';
 import type { Warn } from '../warnings.js';
 import { ApiError } from './errors.js';
 import type { ChatRequest } from './schemas/chat.js';
 import type { CommonRequest } from './schemas/common.js';
-import { about, ignored } from './schemas/fields.js';
 
 const json = z.union([z.string(), z.boolean(), z.record(z.string(), z.unknown())], {
   error: 'expected a JSON schema',

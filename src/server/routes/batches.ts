@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import { batchJson } from '../batches/batch-object.js';
 import { jsonAnswer } from '../json-answer.js';
 import { pageOf } from '../openai/page.js';
-import { about } from '../openai/schemas/fields.js';
 import { batchRequestSchema } from '../openai/schemas/files.js';
 import { defineRoute } from './route.js';
 

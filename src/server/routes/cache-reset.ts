@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { optional } from '../../schemas/fields.js';
 import { requireAdmin } from '../auth.js';
 import { findGenerator } from '../openai/route-context.js';
-import { optional } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
 
 export const cacheResetRoute = defineRoute({

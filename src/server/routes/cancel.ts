@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import { ApiError } from '../openai/errors.js';
-import { about } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
 
 export const cancelRoute = defineRoute({

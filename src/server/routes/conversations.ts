@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { about, ignored } from '../../schemas/fields.js';
 import { jsonAnswer } from '../json-answer.js';
 import { conversationItemList, itemListJson } from '../openai/responses/item-list.js';
 import { itemJson } from '../openai/responses/response-json.js';
@@ -9,7 +10,6 @@ import {
   createItemsSchema,
   updateConversationSchema,
 } from '../openai/schemas/conversations.js';
-import { about, ignored } from '../openai/schemas/fields.js';
 import { listFields } from './responses.js';
 import { defineRoute } from './route.js';
 

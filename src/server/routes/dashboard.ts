@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import type { DashboardFile } from '../dashboard/dashboard-page.js';
-import { about } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
 
 export const dashboardRoute = defineRoute({

@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import type { PageFile } from '../documentation/docs-page.js';
-import { about } from '../openai/schemas/fields.js';
 import { defineRoute, type Route } from './route.js';
 
 const documents = new WeakMap<readonly Route[], Promise<string>>();

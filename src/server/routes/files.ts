@@ -2,13 +2,13 @@ import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import { fileNotFound, notStored } from '../files/file-errors.js';
 import type { FileWriter } from '../files/file-writer.js';
 import { fileJson } from '../files/stored-file.js';
 import { jsonAnswer } from '../json-answer.js';
 import { REQUEST_BYTES, STREAM_BYTES } from '../memory-estimates.js';
 import { pageOf } from '../openai/page.js';
-import { about } from '../openai/schemas/fields.js';
 import { fileUploadSchema } from '../openai/schemas/files.js';
 import { defineRoute } from './route.js';
 

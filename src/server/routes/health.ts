@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import type { ModelState } from '../../serving/model-state.js';
 import { findModel } from '../openai/route-context.js';
-import { about } from '../openai/schemas/fields.js';
 import type { ServerState } from '../server-state.js';
 import { defineRoute } from './route.js';
 

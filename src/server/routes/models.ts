@@ -1,9 +1,9 @@
 import * as z from 'zod';
+import { about } from '../../schemas/fields.js';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import { modelInfo, modelPage, storedModelInfo } from '../anthropic/models.js';
 import { modelObject, storedModelObject } from '../openai/models.js';
 import { findModel } from '../openai/route-context.js';
-import { about } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
 
 export const modelsRoute = defineRoute({

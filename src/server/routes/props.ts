@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { samplingFields } from '../../generation/sampling-defaults.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import { optional } from '../../schemas/fields.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
 import { findGenerator } from '../openai/route-context.js';
-import { optional } from '../openai/schemas/fields.js';
 import { defineRoute } from './route.js';
 
 const query = z.strictObject({

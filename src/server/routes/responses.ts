@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { about, ignored, MAX_INT } from '../../schemas/fields.js';
 import { jsonAnswer } from '../json-answer.js';
 import { ApiError } from '../openai/errors.js';
 import { compactResponse } from '../openai/responses/compact-response.js';
@@ -7,7 +8,6 @@ import { eventsAnswer } from '../openai/responses/event-log.js';
 import { inputItemList } from '../openai/responses/item-list.js';
 import { responseJson } from '../openai/responses/response-json.js';
 import { ownStore } from '../openai/responses/responses-context.js';
-import { about, ignored, MAX_INT } from '../openai/schemas/fields.js';
 import {
   compactRequestSchema,
   inputTokensSchema,

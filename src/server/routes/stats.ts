@@ -1,11 +1,11 @@
 import * as z from 'zod';
+import { optional } from '../../schemas/fields.js';
 import { readerMemory } from '../memory-estimates.js';
 import type { EventListener } from '../model-feed.js';
 import { shuttingDown } from '../openai/errors.js';
 import { EventStream } from '../openai/event-stream.js';
 import { type Exchange, STREAM_HEADERS } from '../openai/respond.js';
 import { findGenerator } from '../openai/route-context.js';
-import { optional } from '../openai/schemas/fields.js';
 import { memoryFull } from '../request-memory.js';
 import { defineRoute, type ServerContext } from './route.js';
 

@@ -226,28 +226,6 @@ describe.each(['generate', 'complete'])('the options of %s', (call) => {
     const far = refusal(() => check({ banana: 1 }), InvalidRequestError);
     for (const [option] of GENERATE) expect(far).toContain(option);
   });
-
-  it.each<[string, unknown[], string]>([
-    ['none', [], 'messages is empty'],
-    ['a text', ['Hi'], 'messages[0] is "Hi"; it must be a message'],
-    [
-      'an unknown role',
-      [{ role: 'usr', content: 'a' }],
-      'messages[0].role is "usr"; it must be one of system, ',
-    ],
-    ['no role', [{ content: 'a' }], 'messages[0].role is nothing'],
-    ['a number as content', [{ role: 'user', content: 5 }], 'messages[0].content is 5'],
-    ['no content', [{ role: 'user', content: 'a' }, { role: 'user' }], 'messages[1].content is nothing'],
-    ['an image', [{ role: 'user', content: [{ type: 'image_url' }] }], 'messages[0].content is a list of 1'],
-  ])('refuse messages with %s', (_, messages, message) => {
-    expect(refusal(() => check({ messages }), InvalidRequestError)).toContain(message);
-  });
-
-  it('take messages with any role that there is, text parts, and an answer without text', () => {
-    const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
-    check({ messages: roles.map((role) => ({ role, content: 'a' })) });
-    check({ messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }, { role: 'assistant' }] });
-  });
 });
 
 describe('the options of close', () => {

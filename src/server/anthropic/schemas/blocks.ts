@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, component, ignored, optional } from '../../openai/schemas/fields.js';
+import { about, component, ignored, optional } from '../../../schemas/fields.js';
 import { functionName } from '../../openai/schemas/tools.js';
 
 const cached = () => ignored('Accepted; prompts are found in the cache by their content.');

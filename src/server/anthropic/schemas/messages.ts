@@ -1,6 +1,4 @@
 import * as z from 'zod';
-import { guideFields } from '../../openai/guides.js';
-import { cachePrompt, engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
 import {
   about,
   component,
@@ -9,8 +7,10 @@ import {
   notSupported,
   optional,
   shortText,
-} from '../../openai/schemas/fields.js';
-import { withOtherFields } from '../../openai/schemas/fields-node.js';
+} from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
+import { guideFields } from '../../openai/guides.js';
+import { cachePrompt, engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
 import { OTHER_ANTHROPIC_FIELDS } from '../../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../../openai/schemas/tools.js';
 import { message, systemText } from './blocks.js';

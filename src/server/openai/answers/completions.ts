@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about, component } from '../../../schemas/fields.js';
 import type { Responses } from '../../routes/route.js';
-import { about, component } from '../schemas/fields.js';
 import {
   answerOrStream,
   choiceFields,

@@ -1,7 +1,7 @@
 // Schemas of answers for the description of the API, imported when it is asked for.
 import * as z from 'zod';
+import { about, component } from '../../../schemas/fields.js';
 import type { Responses } from '../../routes/route.js';
-import { about, component } from '../schemas/fields.js';
 import { keptItem } from './responses.js';
 import { errors, jsonAnswer } from './shared.js';
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about, component } from '../../../schemas/fields.js';
 import type { Responses } from '../../routes/route.js';
-import { about, component } from '../schemas/fields.js';
 import { errors, jsonAnswer } from './shared.js';
 
 const seconds = (text: string) => about(z.int(), `${text}, in seconds since 1970.`);

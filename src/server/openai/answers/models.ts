@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { about, component } from '../../../schemas/fields.js';
 import { modelInfoSchema, modelPageSchema } from '../../anthropic/answers.js';
 import type { Responses } from '../../routes/route.js';
-import { about, component } from '../schemas/fields.js';
 import { errors, jsonAnswer } from './shared.js';
 
 const model = component(

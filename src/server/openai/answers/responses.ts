@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about, component } from '../../../schemas/fields.js';
 import type { Responses } from '../../routes/route.js';
-import { about, component } from '../schemas/fields.js';
 import { answerOrStream, errors, jsonAnswer, orNull } from './shared.js';
 
 const itemStatus = about(z.enum(['in_progress', 'completed', 'incomplete']), 'incomplete: a limit cut it.');

@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { about, component, notSupported, optional } from '../../../schemas/fields.js';
 import { LONGEST_ADAPTER_NAME } from '../../../serving/adapters/adapter-name.js';
-import { about, component, notSupported, optional } from './fields.js';
 
 const name = (text: string) => about(z.string().min(1).max(LONGEST_ADAPTER_NAME), text);
 const baseModel = optional(

@@ -1,74 +1,11 @@
 import * as z from 'zod';
+import { about, component, count, ignored, notSupported, optional } from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
+import { message } from '../../../schemas/messages.js';
 import { responseFormat } from '../guides.js';
 import { chatTemplate, commonFields, reasoningFields } from './common.js';
-import { about, component, count, ignored, notSupported, optional } from './fields.js';
-import { withOtherFields } from './fields-node.js';
-import { OTHER_CHAT_FIELDS, OTHER_MESSAGE_FIELDS, OTHER_PART_FIELDS } from './other-fields.js';
-import { functionFieldsOfOld, madeCalls, madeFunctionCall, toolFields } from './tools.js';
-
-const text = () => z.string();
-const PART = { type: z.string(), text: optional(text()) };
-const OWN_PART = { ...PART, refusal: optional(text(), 'What the model wrote, in a part of type refusal.') };
-
-/** A part of content; one that is no text is refused by the name of its place. @param ofType field of each type's text */
-const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 'text' | 'refusal'>>) =>
-  withOtherFields(z.object(fields), OTHER_PART_FIELDS).transform((given, context) => {
-    const { type } = given as { type: string };
-    const refuse = (issue: { message: string; path?: string[]; params?: object }) => {
-      context.addIssue({ code: 'custom', ...issue, continue: false });
-      return z.NEVER;
-    };
-    const field = Object.hasOwn(ofType, type) ? ofType[type]! : null;
-    if (field === null)
-      return refuse({ message: `parts of type '${type}': the model reads text`, params: { refused: true } });
-    const found = (given as Partial<Record<string, string>>)[field];
-    if (found === undefined) return refuse({ message: 'expected a string', path: [field] });
-    return { type: 'text', text: found };
-  });
-
-const ONLY_TEXT =
-  'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)';
-
-/** Content of a message: a text, or parts that are all text. */
-const content = () => z.union([text(), z.array(part(PART, { text: 'text' }))], { error: ONLY_TEXT });
-
-/** Content of an assistant's message, of which a part may be a refusal. */
-const ownContent = () =>
-  z.union([text(), z.array(part(OWN_PART, { text: 'text', refusal: 'refusal' }))], { error: ONLY_TEXT });
-
-const fieldsOfMessage = <T extends z.ZodRawShape>(fields: T) =>
-  withOtherFields(z.object(fields), OTHER_MESSAGE_FIELDS);
-
-export const message = component(
-  'ChatMessage',
-  z.discriminatedUnion('role', [
-    fieldsOfMessage({
-      role: z.enum(['system', 'developer', 'user']),
-      content: about(content(), 'Text, or parts of type text. Text that spells a special token stays text.'),
-      name: optional(text(), 'Reaches the chat template.'),
-    }),
-    fieldsOfMessage({
-      role: z.literal('assistant'),
-      content: about(ownContent().nullish(), 'May be null where there are tool calls.'),
-      refusal: optional(text(), 'Accepted; not part of the prompt.'),
-      reasoning: optional(text(), 'What the model thought; reaches the chat template, as reasoning_content.'),
-      reasoning_content: optional(text(), 'The same under the older name.'),
-      name: optional(text(), 'Reaches the chat template.'),
-      tool_calls: optional(madeCalls, 'Calls that the model made; they reach the chat template.'),
-      function_call: optional(madeFunctionCall, {
-        description: 'The older form of one call.',
-        deprecated: true,
-      }),
-    }),
-    fieldsOfMessage({
-      role: z.enum(['tool', 'function']),
-      content: about(content(), 'What the tool answered.'),
-      tool_call_id: optional(text(), 'Which call it answers.'),
-      name: optional(text(), 'Reaches the chat template.'),
-    }),
-  ]),
-  'A message of the conversation.',
-);
+import { OTHER_CHAT_FIELDS } from './other-fields.js';
+import { functionFieldsOfOld, toolFields } from './tools.js';
 
 export const chatRequestSchema = component(
   'ChatCompletionRequest',
@@ -166,4 +103,3 @@ export const chatPromptSchema = chatRequestSchema.pick({
 
 export type ChatPromptRequest = z.output<typeof chatPromptSchema>;
 export type ChatRequest = z.output<typeof chatRequestSchema>;
-export type ChatRequestMessage = ChatRequest['messages'][number];

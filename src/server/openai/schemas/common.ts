@@ -1,10 +1,20 @@
 import * as z from 'zod';
 import { SAMPLING_RANGES } from '../../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
+import {
+  about,
+  count,
+  ignored,
+  MAX_INT,
+  number,
+  optional,
+  shortText,
+  tokenId,
+  tokenList,
+} from '../../../schemas/fields.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
-import { about, count, ignored, MAX_INT, number, optional, shortText, tokenId, tokenList } from './fields.js';
 import { limitTexts } from './limit-texts.js';
 import { logitBias } from './logit-bias.js';
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
+import { about, component, count, optional, textsOrTokens } from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
 import { responseFormat } from '../guides.js';
 import { commonFields } from './common.js';
-import { about, component, count, optional, textsOrTokens } from './fields.js';
-import { withOtherFields } from './fields-node.js';
 import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
 
 const MAX_PROMPTS = 256;

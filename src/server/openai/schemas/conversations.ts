@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, component, optional } from './fields.js';
+import { about, component, optional } from '../../../schemas/fields.js';
 import { metadata } from './metadata.js';
 import { inputItem, MAX_ITEMS } from './response-items.js';
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { about, component, ignored, MAX_INT, optional, textsOrTokens } from './fields.js';
-import { withOtherFields } from './fields-node.js';
+import { about, component, ignored, MAX_INT, optional, textsOrTokens } from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
 import { OTHER_ENCODER_FIELDS } from './other-fields.js';
 
 /** Most inputs, as in OpenAI's API. */

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { BATCH_URLS } from '../../../batch/batch-line.js';
+import { about, component, optional } from '../../../schemas/fields.js';
 import { windowSeconds } from '../../batches/batch-object.js';
 import { MAX_LIFE_S, MIN_LIFE_S } from '../../files/file-limits.js';
 import { UPLOAD_PURPOSES } from '../../files/stored-file.js';
-import { about, component, optional } from './fields.js';
 import { metadata } from './metadata.js';
 
 const life = <Seconds extends z.ZodType<number>>(seconds: Seconds) =>

@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { about, component, ignored, MAX_INT, optional, shortText } from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
 import { cachePrompt, engineFields, samplingFields, stopFields } from './common.js';
-import { about, component, ignored, MAX_INT, optional, shortText } from './fields.js';
-import { withOtherFields } from './fields-node.js';
 import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
 
 const MAX_EXTRA = 256;

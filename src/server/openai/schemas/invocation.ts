@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { component } from './fields.js';
+import { component } from '../../../schemas/fields.js';
 
 export const invocationSchema = component(
   'Invocation',

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { GivenBias } from '../../../generation/bias-texts.js';
-import { type About, about, optional } from './fields.js';
+import { type About, about, optional } from '../../../schemas/fields.js';
 
 /** Most biases of a request: many times OpenAI's limit. */
 const MAX_BIASES = 16_384;

@@ -1,21 +1,5 @@
-import type { OtherField, OtherFields } from './fields-node.js';
-
-const NO_BEARING: OtherField = { why: '', harmless: 'any' };
-
-/** A field that would change the answer. @param harmless values with which it would not, beside null */
-function lacking(why: string, ...harmless: readonly unknown[]): OtherField {
-  return { why: `this server does not have ${why}`, harmless };
-}
-
-/** A field that has another name here. */
-function named(here: string, ...harmless: readonly unknown[]): OtherField {
-  return { why: `use '${here}'`, harmless };
-}
-
-/** Fields that set something for a field that is off, or that concern only another server's own work. */
-function withoutBearing(names: string): OtherFields {
-  return Object.fromEntries(names.split(/\s+/).map((name) => [name, NO_BEARING]));
-}
+import type { OtherFields } from '../../../schemas/fields-node.js';
+import { lacking, named, withoutBearing } from '../../../schemas/other-field.js';
 
 /**
  * Fields of vLLM, llama.cpp's server, Ollama, Mistral, OpenRouter and others for text that is generated. What would
@@ -149,21 +133,6 @@ export const OTHER_RESPONSE_FIELDS: OtherFields = {
     add_generation_prompt: null,
   }),
 };
-
-/** Fields of other servers' messages. */
-export const OTHER_MESSAGE_FIELDS: OtherFields = {
-  ...withoutBearing('id status weight annotations cache_control'),
-  images: lacking('images', []),
-  videos: lacking('videos', []),
-  audio: lacking('audio'),
-  prefix: named('continue_final_message', false),
-  partial: named('continue_final_message', false),
-};
-
-/** Fields of other servers' parts of messages. Parts of other types are refused by their types. */
-export const OTHER_PART_FIELDS: OtherFields = withoutBearing(
-  'cache_control annotations id image_url input_audio file video_url audio_url',
-);
 
 /** Fields of other servers' requests for embeddings, rankings and scores. */
 export const OTHER_ENCODER_FIELDS: OtherFields = {

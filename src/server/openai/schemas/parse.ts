@@ -1,21 +1,12 @@
 import * as z from 'zod';
+import { InvalidRequestError } from '../../../generation/errors.js';
+import type { UnknownFieldRule } from '../../../schemas/field-rules.js';
+import { unwrapped } from '../../../schemas/fields-node.js';
+import { checkLists } from '../../../schemas/long-lists.js';
+import type { UnknownFields } from '../../../schemas/unknown-fields.js';
+import { unknownFieldsIn, validated } from '../../../schemas/validated.js';
 import { ApiError } from '../errors.js';
-import { issueText } from '../issue-text.js';
-import { type UnknownFieldRule, unknownField, unknownFieldsOf } from './field-rules.js';
-import { unwrapped } from './fields-node.js';
-import { checkLists } from './long-lists.js';
 import { checkMetadata, metadata } from './metadata.js';
-import type { UnknownFields } from './unknown-fields.js';
-
-/** Text of a path: `messages[0].content` of ['messages', 0, 'content']. */
-function paramName(path: readonly PropertyKey[]): string | null {
-  if (path.length === 0) return null;
-  return path.reduce<string>(
-    (name, key) =>
-      typeof key === 'number' ? `${name}[${key}]` : name === '' ? String(key) : `${name}.${String(key)}`,
-    '',
-  );
-}
 
 /**
  * Validates a body whose unknown fields are treated by a rule. @param onUnknown called before the validator with those
@@ -28,35 +19,23 @@ export function parseBody<T extends z.ZodObject>(
   onUnknown: (fields: UnknownFields) => void,
 ): z.output<T> {
   checkObject(body);
-  checkLists(body);
-  const { metadata: kept } = schema.shape as Readonly<Record<string, z.core.$ZodType | undefined>>;
-  if (kept !== undefined && unwrapped(kept) === metadata) checkMetadata(body);
-  const unknown = unknownFieldsIn(schema, body, rule);
-  if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
-  return validated(schema, body);
+  return inBodysNames(() => {
+    checkLists(body);
+    const { metadata: kept } = schema.shape as Readonly<Record<string, z.core.$ZodType | undefined>>;
+    if (kept !== undefined && unwrapped(kept) === metadata) checkMetadata(body);
+    const unknown = unknownFieldsIn(schema, body, rule);
+    if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
+    return validated(schema, body);
+  });
 }
 
-function unknownFieldsIn(schema: z.ZodObject, body: object, rule: UnknownFieldRule): UnknownFields {
+/** Errors of the schemas name fields as the body has them. */
+function inBodysNames<T>(run: () => T): T {
   try {
-    return unknownFieldsOf(schema, body, rule);
+    return run();
   } catch (error) {
-    if (error instanceof ApiError && error.apiCode === 'unknown_parameter')
-      checkTypeAround(schema, body, error);
-    throw error;
-  }
-}
-
-/**
- * Refuses the object around an unknown field for its `type` or `role`, where these are at fault: what fields it may have
- * depends on them.
- */
-function checkTypeAround(schema: z.ZodObject, body: object, { param }: ApiError): void {
-  const around = param?.slice(0, param.lastIndexOf('.'));
-  try {
-    validated(schema, body);
-  } catch (error) {
-    const names = [around, `${around}.type`, `${around}.role`];
-    if (error instanceof ApiError && error.param !== null && names.includes(error.param)) throw error;
+    if (!(error instanceof InvalidRequestError)) throw error;
+    throw new ApiError(400, error.message, { param: error.param, code: error.apiCode });
   }
 }
 
@@ -76,82 +55,11 @@ export function parseParameters<T extends z.ZodObject>(
     const message = `Invalid value for '${name}': expected a number, found nothing.`;
     throw new ApiError(400, message, { param: name, code: 'invalid_type' });
   }
-  return validated(schema, parameters);
+  return inBodysNames(() => validated(schema, parameters));
 }
 
 function checkObject(body: unknown): asserts body is object {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ApiError(400, 'The body must be a JSON object.');
   }
-}
-
-function validated<T extends z.ZodObject>(schema: T, body: object): z.output<T> {
-  const known = Object.keys(schema.shape);
-  // A schema that takes no other fields gathers them all before it ends.
-  if (schema.def.catchall !== undefined) checkNames(body, known);
-  // One complaint is enough: the validator would gather one for each of a hundred thousand values.
-  const parsed = schema.safeParse(body, { abortEarly: true } as z.core.ParseContext<z.core.$ZodIssue>);
-  if (parsed.success) return parsed.data;
-  throw issueError(deepest(parsed.error.issues[0]!), known);
-}
-
-/**
- * Refuses a body with more fields than exist by the name of an unknown one, before the validator gathers all of them.
- */
-function checkNames(body: object, known: readonly string[]): void {
-  const names = Object.keys(body);
-  if (names.length <= known.length) return;
-  const expected = new Set(known);
-  const name = names.find((one) => !expected.has(one))!;
-  throw unknownField(name, name, known);
-}
-
-/**
- * Fault of a value with several allowed forms, told of the form that the value resembles most: one with the same
- * `type`. Else the fault is that the value has none of the forms.
- */
-function deepest(issue: z.core.$ZodIssue): z.core.$ZodIssue {
-  if (issue.code !== 'invalid_union') return issue;
-  const firsts = issue.errors.flatMap(([first]) => (first === undefined ? [] : [deepest(first)]));
-  const missing = firsts.find(({ path, message }) => path.length === 0 && isMissing(message));
-  if (missing !== undefined) return { ...missing, path: issue.path };
-  const within = firsts.filter(({ path }) => path.length > 0);
-  const ofItsType = within.filter(({ path }) => path.at(-1) !== 'type');
-  const [best] = (ofItsType.length > 0 ? ofItsType : within).toSorted(
-    (a, b) => b.path.length - a.path.length || reached(b) - reached(a),
-  );
-  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
-}
-
-/** Index in a list that the validator reached before the fault. */
-function reached({ path }: z.core.$ZodIssue): number {
-  return typeof path[0] === 'number' ? path[0] : 0;
-}
-
-function isMissing(message: string): boolean {
-  return message.endsWith('received undefined');
-}
-
-function issueError(issue: z.core.$ZodIssue, known: readonly string[]): ApiError {
-  const param = paramName(issue.path);
-  if (issue.code === 'unrecognized_keys') {
-    const [key] = issue.keys as [string];
-    return param === null ? unknownField(key, key, known) : unknownField(`${param}.${key}`, key, []);
-  }
-  if (issue.code === 'custom' && issue.params?.refused === true) {
-    return new ApiError(400, `'${param}' is not supported: this server does not have ${issue.message}.`, {
-      param,
-      code: 'unsupported_parameter',
-    });
-  }
-  if (issue.code === 'invalid_type' && isMissing(issue.message)) {
-    return new ApiError(400, `The field '${param}' is required.`, {
-      param,
-      code: 'missing_required_parameter',
-    });
-  }
-  return new ApiError(400, `Invalid value for '${param}': ${issueText(issue)}.`, {
-    param,
-    code: issue.code === 'invalid_type' ? 'invalid_type' : 'invalid_value',
-  });
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, component, ignored, optional } from './fields.js';
+import { about, component, ignored, optional } from '../../../schemas/fields.js';
 import { toolList } from './response-tools.js';
 import { functionName } from './tools.js';
 

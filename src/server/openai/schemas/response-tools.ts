@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { about, ignored, notSupported, optional } from './fields.js';
+import { about, ignored, notSupported, optional } from '../../../schemas/fields.js';
 import { functionName, limitTools } from './tools.js';
 
 /** Most functions and custom tools of a list, those inside of namespaces included. */

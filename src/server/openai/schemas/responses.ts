@@ -1,8 +1,17 @@
 import * as z from 'zod';
+import {
+  about,
+  component,
+  count,
+  ignored,
+  MAX_INT,
+  notSupported,
+  optional,
+  shortText,
+} from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
 import { guideFields } from '../guides.js';
 import { engineFields, reasoningFields, samplingFields, stopFields } from './common.js';
-import { about, component, count, ignored, MAX_INT, notSupported, optional, shortText } from './fields.js';
-import { withOtherFields } from './fields-node.js';
 import { metadata } from './metadata.js';
 import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
 import { responseInput } from './response-items.js';

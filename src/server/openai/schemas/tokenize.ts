@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { chatPromptSchema, message } from './chat.js';
-import { about, component, optional, tokenList } from './fields.js';
+import { about, component, optional, tokenList } from '../../../schemas/fields.js';
+import { message } from '../../../schemas/messages.js';
+import { chatPromptSchema } from './chat.js';
 
 const model = optional(
   z.string(),

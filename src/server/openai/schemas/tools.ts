@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { jsonUnits } from '../../../../models/json-units.js';
-import { about, component, optional } from './fields.js';
+import { about, component, optional } from '../../../schemas/fields.js';
 
 const MAX_TOOLS = 512;
 /**
@@ -102,21 +102,3 @@ export const functionFieldsOfOld = {
     { description: "The older form of 'tool_choice'; only with 'functions'.", deprecated: true },
   ),
 };
-
-/** Schema of a call in the older form, in an assistant's message. */
-export const madeFunctionCall = z.object({
-  name: z.string(),
-  arguments: about(z.string().nullish(), 'JSON, as it came.'),
-});
-
-/** Schema of calls in an assistant's message. */
-export const madeCalls = z.array(
-  z.object({
-    id: optional(z.string()),
-    type: z.literal('function').nullish(),
-    function: z.object({
-      name: z.string(),
-      arguments: about(z.string().nullish(), 'JSON, as it came.'),
-    }),
-  }),
-);

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type * as z from 'zod';
+import { type FieldsNode, fieldsNode } from '../../../../../src/schemas/fields-node.js';
 import { messageRequestSchema } from '../../../../../src/server/anthropic/schemas/messages.js';
 import { chatSchema, generateSchema } from '../../../../../src/server/ollama/schemas.js';
 import { chatRequestSchema } from '../../../../../src/server/openai/schemas/chat.js';
@@ -9,7 +10,6 @@ import {
   rerankRequestSchema,
   scoreRequestSchema,
 } from '../../../../../src/server/openai/schemas/encoders.js';
-import { type FieldsNode, fieldsNode } from '../../../../../src/server/openai/schemas/fields-node.js';
 import { responseRequestSchema } from '../../../../../src/server/openai/schemas/responses.js';
 import { tokenizeRequestSchema } from '../../../../../src/server/openai/schemas/tokenize.js';
 

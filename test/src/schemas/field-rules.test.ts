@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { UnknownFieldRule } from '../../../../../src/server/openai/schemas/field-rules.js';
-import { say, type ToyOptions, toyServer } from '../../../support/toy-server.js';
+import type { UnknownFieldRule } from '../../../src/schemas/field-rules.js';
+import { say, type ToyOptions, toyServer } from '../support/toy-server.js';
 
 const messages = [{ role: 'user', content: 'Hi' }];
 const chat = '/v1/chat/completions';

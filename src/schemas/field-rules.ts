@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type * as z from 'zod';
-import { closestName } from '../../../../base/did-you-mean.js';
-import { ApiError } from '../errors.js';
+import { closestName } from '../../base/did-you-mean.js';
+import { InvalidRequestError } from '../generation/errors.js';
 import { type FieldsNode, fieldsNode, type KnownObject } from './fields-node.js';
 import { UnknownFields } from './unknown-fields.js';
 
@@ -23,7 +23,7 @@ interface Place {
  *   {messages: [{role, content}]}   {"messages": [{"role": ..., "contnt": ...}], "foo": 1}
  *                                    found: messages[0].contnt, foo
  *
- * @throws ApiError 400 for a field of another server or client that would change the answer; with the rule `refuse` for
+ * @throws InvalidRequestError for a field of another server or client that would change the answer; with the rule `refuse` for
  * any unknown field.
  */
 export function unknownFieldsOf(schema: z.ZodType, body: unknown, rule: UnknownFieldRule): UnknownFields {
@@ -49,6 +49,8 @@ function visit(node: FieldsNode, value: unknown, place: Place | null, search: Se
   const forms = formsOf(node, value as Record<string, unknown>);
   if (forms.length === 0) return;
   for (const [name, inner] of Object.entries(value)) {
+    // A program may give an option that is not set.
+    if (inner === undefined) continue;
     const form = forms.find(({ fields }) => fields.has(name));
     const within = form?.fields.get(name);
     if (within) visit(within, inner, { above: place, key: name }, search);
@@ -96,14 +98,14 @@ function pathText(place: Place): string {
   );
 }
 
-function notSupportedHere(param: string, why: string): ApiError {
+function notSupportedHere(param: string, why: string): InvalidRequestError {
   const message = `'${param}' is not supported: ${why}.`;
-  return new ApiError(400, message, { param, code: 'unsupported_parameter' });
+  return new InvalidRequestError(message, param, 'unsupported_parameter');
 }
 
 /** Error for a field that does not exist. @param known names at its place, of which one may be meant */
-export function unknownField(param: string, name: string, known: readonly string[]): ApiError {
+export function unknownField(param: string, name: string, known: readonly string[]): InvalidRequestError {
   const hint = closestName(name, known);
   const question = hint === null ? '' : ` Did you mean '${hint}'?`;
-  return new ApiError(400, `Unknown field '${param}'.${question}`, { param, code: 'unknown_parameter' });
+  return new InvalidRequestError(`Unknown field '${param}'.${question}`, param, 'unknown_parameter');
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.js';
+import { InvalidRequestError } from '../generation/errors.js';
 import { firstThatIsNoToken } from './fields.js';
 
 /** Most items of a list, or fields of an object, that are checked one by one. */
@@ -17,7 +17,7 @@ interface Finding {
 
 /**
  * Refuses lists with more items than a request can need, before the validator checks each.
- * @throws ApiError 400 that names the field.
+ * @throws InvalidRequestError that names the field.
  */
 export function checkLists(body: object): void {
   for (const [name, value] of Object.entries(body)) {
@@ -30,7 +30,7 @@ export function checkLists(body: object): void {
       name,
     );
     const message = `Invalid value for '${param}': ${found.message}.`;
-    throw new ApiError(400, message, { param, code: 'invalid_value' });
+    throw new InvalidRequestError(message, param, 'invalid_value');
   }
 }
 

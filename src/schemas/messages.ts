@@ -1,0 +1,139 @@
+import * as z from 'zod';
+import { about, component, optional } from './fields.js';
+import { type OtherFields, withOtherFields } from './fields-node.js';
+import { checkLists } from './long-lists.js';
+import { lacking, named, withoutBearing } from './other-field.js';
+import { unknownFieldsIn, validated } from './validated.js';
+
+/** Fields of other servers' messages. */
+const OTHER_MESSAGE_FIELDS: OtherFields = {
+  ...withoutBearing('id status weight annotations cache_control'),
+  images: lacking('images', []),
+  videos: lacking('videos', []),
+  audio: lacking('audio'),
+  prefix: named('continue_final_message', false),
+  partial: named('continue_final_message', false),
+};
+
+/** Fields of other servers' parts of messages. Parts of other types are refused by their types. */
+const OTHER_PART_FIELDS: OtherFields = withoutBearing(
+  'cache_control annotations id image_url input_audio file video_url audio_url',
+);
+
+const text = () => z.string();
+const PART = { type: z.string(), text: optional(text()) };
+const OWN_PART = { ...PART, refusal: optional(text(), 'What the model wrote, in a part of type refusal.') };
+
+/** A part of content; one that is no text is refused by the name of its place. @param ofType field of each type's text */
+const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 'text' | 'refusal'>>) =>
+  withOtherFields(z.object(fields), OTHER_PART_FIELDS).transform((given, context) => {
+    const { type } = given as { type: string };
+    const refuse = (issue: { message: string; path?: string[]; params?: object }) => {
+      context.addIssue({ code: 'custom', ...issue, continue: false });
+      return z.NEVER;
+    };
+    const field = Object.hasOwn(ofType, type) ? ofType[type]! : null;
+    if (field === null)
+      return refuse({ message: `parts of type '${type}': the model reads text`, params: { refused: true } });
+    const found = (given as Partial<Record<string, string>>)[field];
+    if (found === undefined) return refuse({ message: 'expected a string', path: [field] });
+    return { type: 'text', text: found };
+  });
+
+const ONLY_TEXT =
+  'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)';
+
+/** Content of a message: a text, or parts that are all text. */
+const content = () => z.union([text(), z.array(part(PART, { text: 'text' }))], { error: ONLY_TEXT });
+
+/** Content of an assistant's message, of which a part may be a refusal. */
+const ownContent = () =>
+  z.union([text(), z.array(part(OWN_PART, { text: 'text', refusal: 'refusal' }))], { error: ONLY_TEXT });
+
+const fieldsOfMessage = <T extends z.ZodRawShape>(fields: T) =>
+  withOtherFields(z.object(fields), OTHER_MESSAGE_FIELDS);
+
+/** Arguments of a call: JSON as the model wrote it, or what it stands for. */
+const args = () =>
+  about(
+    z
+      .union([z.string(), z.record(z.string(), z.unknown())], {
+        error: 'expected a string of JSON, or an object',
+      })
+      .nullish(),
+    'JSON, as it came, or an object.',
+  );
+
+/** A call in the older form. */
+const madeFunctionCall = z.object({ name: z.string(), arguments: args() });
+
+/** A call in OpenAI's form, or in the flat one in which programs get it: both become OpenAI's. */
+const madeCall = withOtherFields(
+  z.object({
+    id: optional(z.string()),
+    type: z.literal('function').nullish(),
+    function: about(z.object({ name: z.string(), arguments: args() }).optional(), 'The function.'),
+    name: optional(z.string(), 'In place of function.name, as answers of Skein.complete have it.'),
+    arguments: args(),
+  }),
+  withoutBearing('index'),
+).transform(({ id, type, function: callee, name, arguments: given }, context) => {
+  if (callee !== undefined) return { id, type, function: callee };
+  if (name !== undefined)
+    return { id, type: type ?? ('function' as const), function: { name, arguments: given } };
+  const message = 'Invalid input: expected object, received undefined';
+  context.addIssue({
+    code: 'invalid_type',
+    expected: 'object',
+    input: undefined,
+    message,
+    path: ['function'],
+  });
+  return z.NEVER;
+});
+
+export const message = component(
+  'ChatMessage',
+  z.discriminatedUnion('role', [
+    fieldsOfMessage({
+      role: z.enum(['system', 'developer', 'user']),
+      content: about(content(), 'Text, or parts of type text. Text that spells a special token stays text.'),
+      name: optional(text(), 'Reaches the chat template.'),
+    }),
+    fieldsOfMessage({
+      role: z.literal('assistant'),
+      content: about(ownContent().nullish(), 'May be null where there are tool calls.'),
+      refusal: optional(text(), 'Accepted; not part of the prompt.'),
+      reasoning: optional(text(), 'What the model thought; reaches the chat template, as reasoning_content.'),
+      reasoning_content: optional(text(), 'The same under the older name.'),
+      name: optional(text(), 'Reaches the chat template.'),
+      tool_calls: optional(z.array(madeCall), 'Calls that the model made; they reach the chat template.'),
+      function_call: optional(madeFunctionCall, {
+        description: 'The older form of one call.',
+        deprecated: true,
+      }),
+    }),
+    fieldsOfMessage({
+      role: z.enum(['tool', 'function']),
+      content: about(content(), 'What the tool answered.'),
+      tool_call_id: optional(text(), 'Which call it answers.'),
+      name: optional(text(), 'Reaches the chat template.'),
+    }),
+  ]),
+  'A message of the conversation.',
+);
+
+export type ChatRequestMessage = z.output<typeof message>;
+
+const conversation = z.object({ messages: z.array(message).min(1) });
+
+/**
+ * Reads the messages of a program, as those of a request over HTTP are read.
+ * @throws InvalidRequestError for an unknown field, and for a value that a field does not take.
+ */
+export function readMessages(messages: readonly unknown[]): ChatRequestMessage[] {
+  const body = { messages };
+  checkLists(body);
+  unknownFieldsIn(conversation, body, 'refuse');
+  return validated(conversation, body).messages;
+}
