@@ -1,7 +1,6 @@
 import {
   anyJson,
   anyObject,
-  deepValues,
   type JsonText,
   LONGEST,
   list,
@@ -421,7 +420,8 @@ const inputTokens: Readonly<Record<string, DearField>> = {
   tool_choice: one({ tools: responseTools[0]!, tool_choice: chosenTool }),
   parallel_tool_calls: one({ tools: responseTools[0]!, parallel_tool_calls: 'false' }),
   reasoning: harmless('{"effort":"high"}'),
-  truncation: harmless('"auto"'),
+  truncation: () => items.map((input) => ({ input, truncation: '"auto"' })),
+  max_output_tokens: harmless('16'),
   conversation: harmless('null'),
   chat_template_kwargs: () => anyObject,
 };
@@ -579,32 +579,31 @@ const encoders: Readonly<Record<string, DearField>> = {
   text_2: () => [{ text_2: list(2048, () => text('word ', 5000)), truncate_prompt_tokens: '-1' }],
 };
 
+/** Fields of a chat, for a route that takes a text or a conversation. */
+function ofConversation(names: string): Record<string, DearField> {
+  const conversation = { prompt: 'null', messages: '[{"role":"user","content":"a"}]' };
+  const fieldOf = (name: string): DearField => {
+    const valuesOf = chat[name]!;
+    return (sizes) =>
+      valuesOf(sizes).map((value) => ({
+        ...conversation,
+        ...(typeof value === 'string' ? { [name]: value } : value),
+      }));
+  };
+  return Object.fromEntries(names.split(' ').map((name) => [name, fieldOf(name)]));
+}
+
 const tokenizing: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   prompt: () => [...longTexts, ...longWords],
   messages: () => chatMessages.map((messages) => ({ messages, prompt: 'null' })),
   add_special_tokens: harmless('true'),
   return_token_strs: one({ prompt: text('Once upon a time ', 4000), return_token_strs: 'true' }),
-  add_generation_prompt: harmless('true'),
-  continue_final_message: harmless('false'),
-  chat_template: () =>
-    templates.map((chat_template) => ({
-      chat_template,
-      prompt: 'null',
-      messages: '[{"role":"user","content":"a"}]',
-    })),
-  chat_template_kwargs: () =>
-    anyObject.map((chat_template_kwargs) => ({
-      chat_template_kwargs,
-      prompt: 'null',
-      messages: '[{"role":"user","content":"a"}]',
-    })),
-  tools: () =>
-    [...manyValues, ...deepValues].map((value) => ({
-      tools: `[{"a":${value}}]`,
-      prompt: 'null',
-      messages: '[{"role":"user","content":"a"}]',
-    })),
+  ...ofConversation(
+    'add_generation_prompt continue_final_message chat_template chat_template_kwargs documents',
+  ),
+  ...ofConversation('tools tool_choice parallel_tool_calls functions function_call reasoning_effort'),
+  ...ofConversation('truncate_prompt_tokens max_completion_tokens max_tokens n_predict'),
   tokens: () => [list(490_000, (index) => String(index % 300)), list(490_000, () => '7')],
 };
 
@@ -697,12 +696,12 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/pooling': { plain: { input: '"Once"' }, fields: encoders },
   '/apply-template': {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
-    fields: { ...tokenizing, messages: () => chatMessages },
+    fields: chat,
   },
-  '/v1/completions/render': { plain: { prompt: '"Once"' }, fields: tokenizing },
+  '/v1/completions/render': { plain: { prompt: '"Once"' }, fields: completions },
   '/v1/chat/completions/render': {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
-    fields: { ...tokenizing, messages: () => chatMessages },
+    fields: chat,
   },
   '/detokenize': { plain: { tokens: '[7]' }, fields: tokenizing },
   '/api/chat': {
