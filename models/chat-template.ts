@@ -1,6 +1,7 @@
 import { messageOf } from '../base/error-text.js';
 import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
+import { parseWritten } from '../base/written-json.js';
 import { type ChatMessage, ChatTemplateError, type TemplateRefusal } from './chat-message.js';
 import { JinjaError } from './jinja/errors.js';
 import { globalsOf } from './jinja/globals.js';
@@ -224,7 +225,7 @@ export class ChatTemplate {
     if (typeof tools !== 'string') return { known: null, tools };
     try {
       const known = this.#toolLists.of(tools);
-      return known.seen.isAtRisk ? { known: null, tools: JSON.parse(tools) } : { known, tools: null };
+      return known.seen.isAtRisk ? { known: null, tools: parseWritten(tools) } : { known, tools: null };
     } catch (error) {
       throw refusal(error);
     }

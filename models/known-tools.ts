@@ -1,4 +1,5 @@
 import { RecentValues } from '../base/recent-values.js';
+import { parseWritten } from '../base/written-json.js';
 import type { WrittenTexts } from './jinja/rendering.js';
 import { Dict } from './jinja/values/dict.js';
 import { fromJson } from './jinja/values/from-json.js';
@@ -40,7 +41,7 @@ export class KnownToolLists {
   of(json: string): KnownTools {
     const known = this.#lists.get(json);
     if (known !== undefined) return known;
-    const tools: unknown = JSON.parse(json);
+    const tools = parseWritten(json);
     const value = fromJson(tools);
     const written = new WrittenValues(value, MOST_WRITTEN * json.length);
     const read = { value, seen: this.#see(tools), textUnits: textUnits(tools), written };

@@ -1,3 +1,4 @@
+import { parseWritten } from '../base/written-json.js';
 import { type ChatMessage, ChatTemplateError } from './chat-message.js';
 
 /**
@@ -35,7 +36,7 @@ function parsedCall(call: unknown): unknown {
   const callee = (call as { function?: { arguments?: unknown } } | null)?.function;
   if (typeof callee?.arguments !== 'string') return call;
   try {
-    const parsed: unknown = JSON.parse(callee.arguments);
+    const parsed = parseWritten(callee.arguments);
     if (typeof parsed !== 'object' || parsed === null) return call;
     return { ...(call as object), function: { ...callee, arguments: parsed } };
   } catch {

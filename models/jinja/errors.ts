@@ -2,6 +2,7 @@ import { SkeinError } from '../../base/skein-error.js';
 
 /** Names of the exceptions that Jinja2 and Python raise for the same fault. */
 export type FaultKind =
+  | 'AttributeError'
   | 'FilterArgumentError'
   | 'IndexError'
   | 'KeyError'

@@ -1,3 +1,4 @@
+import { carryForm } from '../../base/written-json.js';
 import { endBeforeSpace, leadingSpace } from '../jinja/text/strip.js';
 import { type AddedToken, AddedTokenFinder, unitPattern } from './added-token-finder.js';
 import type { TextSegment } from './tokenizer.js';
@@ -246,13 +247,19 @@ function mapStrings(
   change: (text: string, place: Place) => string,
 ): unknown {
   if (typeof value === 'string') return change(value, place);
-  if (Array.isArray(value)) return value.map((item) => mapStrings(item, place, options, change));
+  if (Array.isArray(value)) {
+    const mapped = value.map((item) => mapStrings(item, place, options, change));
+    carryForm(value, mapped);
+    return mapped;
+  }
   if (typeof value !== 'object' || value === null) return value;
   const kept = options.kept?.within.has(value) ? options.kept.texts : place.kept;
-  return Object.fromEntries(
+  const mapped = Object.fromEntries(
     Object.entries(value).map(([name, item]) => [
       change(name, { marks: false, kept }),
       mapStrings(item, { marks: !options.unmarkedKeys?.has(name), kept }, options, change),
     ]),
   );
+  carryForm(value, mapped);
+  return mapped;
 }

@@ -1,4 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
+import { writtenJson } from '../../base/written-json.js';
 import {
   type ChatMessage,
   type ChatTemplate,
@@ -198,7 +199,7 @@ export class TokenizerPool {
     }
     // As JSON, functions cross over in a tenth of the time, and the thread knows those that it had before.
     const { tools } = render;
-    const asked = Array.isArray(tools) ? { ...render, tools: JSON.stringify(tools) } : render;
+    const asked = Array.isArray(tools) ? { ...render, tools: writtenJson(tools) } : render;
     return this.#runOne({ messages, render: asked, maxUnits, addSpecialTokens }, signal);
   }
 

@@ -17,6 +17,14 @@ const NAME_COUNTS = 8;
 /** Bytes of a name that count 1 more: the parser looks up each name among all that it knows. */
 const NAME_BYTES = 16;
 
+const DOT = 0x2e;
+const ZERO = 0x30;
+const LOWER = 0x20;
+const LETTER_E = 0x65;
+/** Digits from which on a whole number may be beyond 2^53. */
+const LONG_NUMBER = 16;
+const isDigit = (byte: number) => byte >= ZERO && byte <= 0x39;
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -54,11 +62,17 @@ export class JsonSize implements JsonCounts {
   strings = 0;
   /** Number of bytes in names of fields. */
   keyBytes = 0;
+  /** True where JavaScript may lose how a number or a name was written (see base/written-json.ts). */
+  mayLoseForms = false;
   /** Number of bytes in the latest text. */
   #textBytes = 0;
   #open = 0;
   #isInText = false;
   #isEscaped = false;
+  /** True where the latest text ends in a digit. */
+  #endsInDigit = false;
+  /** Bytes since the latest mark of punctuation. */
+  #run = 0;
 
   /** Counts the next part of the text. */
   add(bytes: Uint8Array): void {
@@ -76,16 +90,26 @@ export class JsonSize implements JsonCounts {
         const end = this.#skipText(bytes, i + 1);
         this.#textBytes = end - i;
         i = end - 1;
-      } else if (byte === COMMA) this.values++;
-      else if (byte === COLON) {
+        this.#endsInDigit = isDigit(bytes[end - 2]!);
+        this.#run = 0;
+      } else if (byte === COMMA) {
+        this.values++;
+        this.#run = 0;
+      } else if (byte === COLON) {
         this.keys++;
         this.keyBytes += this.#textBytes;
+        this.mayLoseForms ||= this.#endsInDigit;
+        this.#run = 0;
       } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
         open++;
         this.values++;
         this.containers++;
         if (open > this.depth) this.depth = open;
       } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) open--;
+      else if (isDigit(byte)) {
+        if (++this.#run >= LONG_NUMBER) this.mayLoseForms = true;
+      } else if (byte === DOT) this.mayLoseForms ||= i + 1 === bytes.length || bytes[i + 1] === ZERO;
+      else if ((byte | LOWER) === LETTER_E && this.#run > 0) this.mayLoseForms = true;
     }
     this.#open = open;
   }

@@ -2,6 +2,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { messageOf } from '../../base/error-text.js';
+import { parseWritten } from '../../base/written-json.js';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES, SLICE, TEXT_COUNTS } from './json-size.js';
 import { bodyMemory, REQUEST_BYTES } from './memory-estimates.js';
 import { ApiError } from './openai/errors.js';
@@ -72,13 +73,24 @@ function isMostlyAscii(buffer: Buffer): boolean {
   return others <= most;
 }
 
+/** Most values of a body whose numbers are looked at one by one: some milliseconds. */
+const MAX_VALUES_WITH_FORMS = 20_000;
+
+interface BodyText {
+  text: string;
+  /** True where JavaScript loses how some number was written, and the body is small enough to keep it. */
+  hasForms: boolean;
+}
+
 /** Text of the body, whose bytes are released before the text is parsed. @throws as readJsonText. */
-async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
+async function bodyText(c: Context, memory: RequestMemory): Promise<BodyText> {
   const bytes = new Uint8Array(await c.req.arrayBuffer());
   // The context lives until the answer is made, but the bytes are not read again.
   c.req.bodyCache = {};
-  memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, await checkedSize(bytes)));
-  return decoded(bytes);
+  const size = await checkedSize(bytes);
+  memory.holdBody(REQUEST_BYTES + bodyMemory(bytes.length, size));
+  const hasForms = size.mayLoseForms && size.values <= MAX_VALUES_WITH_FORMS;
+  return { text: await decoded(bytes), hasForms };
 }
 
 /**
@@ -87,6 +99,10 @@ async function bodyText(c: Context, memory: RequestMemory): Promise<string> {
  * @throws ApiError 400, 415 where it is not UTF-8 or too large; 413, 429 where there is no memory for it.
  */
 export async function readJsonText(c: Context, memory: RequestMemory): Promise<string> {
+  return (await readBody(c, memory)).text;
+}
+
+async function readBody(c: Context, memory: RequestMemory): Promise<BodyText> {
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding !== 'identity') {
     const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
@@ -96,14 +112,14 @@ export async function readJsonText(c: Context, memory: RequestMemory): Promise<s
 }
 
 /**
- * Parses the body as JSON. @param mayBeEmpty true where an empty body stands for an empty object. @throws as readJsonText; ApiError 400 where it is not
+ * Parses the body as JSON, which remembers how its numbers were written. @param mayBeEmpty true where an empty body stands for an empty object. @throws as readJsonText; ApiError 400 where it is not
  * JSON.
  */
 export async function readJson(c: Context, memory: RequestMemory, mayBeEmpty = false): Promise<unknown> {
-  const text = await readJsonText(c, memory);
+  const { text, hasForms } = await readBody(c, memory);
   if (text === '' && mayBeEmpty) return {};
   try {
-    return JSON.parse(text);
+    return hasForms ? parseWritten(text) : JSON.parse(text);
   } catch (error) {
     const reason = messageOf(error);
     // The parser quotes the text around the error; a line of it is enough.

@@ -26,6 +26,7 @@ export const OUTSIDE = [
   'test/engine/guided/written/pydantic.test.ts',
   'test/engine/executors/tensorflow/{faults,faults-manager,leaks,product-type,tensorflow-runner}.test.ts',
   'test/loadgen/report-page.test.ts',
+  'test/models/jinja/beside-jinja2.test.ts',
   'test/reference/{beams,encoders,lora-smollm2,smollm2}.test.ts',
   'test/src/gpu-memory.test.ts',
   'test/src/serve-encoder.test.ts',

@@ -1,6 +1,6 @@
 import { bind } from '../calls.js';
 import { JinjaError, typeError } from '../errors.js';
-import { floatBody } from '../text/float-format.js';
+import { floatBody, roundedTo } from '../text/float-format.js';
 import { truncated } from '../values/number-methods.js';
 import { asInt, asNumber, indexOf, signed, wholeInt } from '../values/numbers.js';
 import { readFloat, readInt } from '../values/read-number.js';
@@ -12,7 +12,6 @@ import type { Filter } from './registry.js';
 function numberIn(value: Value, name: string): number {
   const number = asNumber(value);
   if (number !== null) return number;
-  if (value instanceof Undefined) throw value.error;
   throw typeError(`the filter ${name} needs a number, not ${typeNameOf(value)}`);
 }
 
@@ -69,46 +68,12 @@ const round: Filter = (_run, value, args) => {
   const whole = asInt(value);
   if (method === 'common') {
     // Python rounds an int to an int, and to a negative place to tens or hundreds.
-    if (whole !== null && places >= 0) return whole;
-    return whole === null ? new Float(rounded(number, places)) : wholeInt(roundedTo(number, places));
+    if (whole === null) return new Float(roundedTo(number, places));
+    return places >= 0 ? whole : wholeInt(roundedTo(number, places));
   }
   const scale = 10 ** places;
   return new Float(Math[method](number * scale) / scale);
 };
-
-/** Python's round(): to the nearest, and halves to the even one, of the float's exact value. */
-function rounded(number: number, places: number): number {
-  if (!Number.isFinite(number) || places > 22) return number;
-  if (places < 0) return roundedTo(number, places);
-  if (places > 0) {
-    // Halves are exact only where the float's own digits end there.
-    const text = floatBody(Math.abs(number), { type: 'f', precision: places, alternate: false });
-    const nearest = Math.sign(number) * Number(evenAtHalf(Math.abs(number), places, text));
-    return Object.is(nearest, 0) && number < 0 ? -0 : nearest;
-  }
-  return halfEven(number);
-}
-
-function halfEven(number: number): number {
-  const down = Math.floor(number);
-  const rest = number - down;
-  if (rest !== 0.5) return Math.round(number);
-  return down % 2 === 0 ? down : down + 1;
-}
-
-/** toFixed rounds exact halves up; Python takes the even digit. */
-function evenAtHalf(size: number, places: number, text: string): string {
-  const digits = floatBody(size, { type: 'f', precision: 100, alternate: false });
-  const behind = digits.slice(digits.indexOf('.') + 1 + places);
-  const isHalf = /^50*$/.test(behind);
-  const kept = digits.slice(0, digits.indexOf('.') + 1 + places);
-  return isHalf && Number(kept.at(-1)) % 2 === 0 ? kept : text;
-}
-
-function roundedTo(number: number, places: number): number {
-  const scale = 10 ** -places;
-  return halfEven(number / scale) * scale;
-}
 
 const PREFIXES = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
 

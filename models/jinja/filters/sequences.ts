@@ -5,7 +5,7 @@ import { joined } from '../text/str-methods.js';
 import { getAttribute, ownAttribute } from '../values/attributes.js';
 import { compare, equals, sorted } from '../values/compare.js';
 import { Dict } from '../values/dict.js';
-import { eachOf, listOf, sizeOf } from '../values/iteration.js';
+import { eachOf, isIterable, listOf, sizeOf } from '../values/iteration.js';
 import { indexOf } from '../values/numbers.js';
 import { binary } from '../values/operators.js';
 import { textOf } from '../values/repr.js';
@@ -49,8 +49,7 @@ const first: Filter = (run, value, args) => {
 
 const last: Filter = (run, value, args) => {
   bind('last', [], args);
-  if (value instanceof Lazy || sizeOf(value) === null || value instanceof Undefined)
-    throw notReversible(value);
+  if (value instanceof Lazy || sizeOf(value) === null) throw notReversible(value);
   const items = listOf(value, run);
   return items.length > 0 ? items.at(-1)! : new Undefined({ hint: 'No last item, sequence was empty.' });
 };
@@ -63,6 +62,7 @@ const reverse: Filter = (run, value, args) => {
     run.make(value.length);
     return charactersOf(value).reverse().join('');
   }
+  if (!isIterable(value)) throw new JinjaError('FilterArgumentError', 'argument must be iterable');
   const items = listOf(value, run);
   run.make(items.length);
   return new Lazy([...items].reverse().values(), 'list_reverseiterator');
@@ -100,7 +100,7 @@ const dictsort: Filter = (run, value, args) => {
 function pairsOf(value: Value, name: string): [Value, Value][] {
   if (value instanceof Dict) return value.items();
   if (value instanceof Undefined) throw value.error;
-  throw typeError(`the filter ${name} needs a dict, not ${typeNameOf(value)}`);
+  throw new JinjaError('AttributeError', `the filter ${name} needs a dict, not ${typeNameOf(value)}`);
 }
 
 const items: Filter = (run, value, args) => {

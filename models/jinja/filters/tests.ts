@@ -39,8 +39,7 @@ const isNumber = (value: Value) => isInt(value) || typeof value === 'boolean' ||
 const isSame = (a: Value, b: Value): boolean =>
   a === b || (a instanceof Tuple && b instanceof Tuple && a.items.length + b.items.length === 0);
 
-const hasLengthAndItems = (value: Value): boolean =>
-  sizeOf(value) !== null && !(value instanceof DictView) && !(value instanceof Undefined);
+const hasLengthAndItems = (value: Value): boolean => sizeOf(value) !== null && !(value instanceof DictView);
 
 const eq = paired(equals);
 const ne = paired((a, b, run) => !equals(a, b, run));

@@ -10,6 +10,7 @@ import { splitFromRight, splitLines } from '../text/split.js';
 import { strip } from '../text/strip.js';
 import { compare } from '../values/compare.js';
 import { Dict } from '../values/dict.js';
+import { sizeOf } from '../values/iteration.js';
 import { indexOf } from '../values/numbers.js';
 import { reprIn, textOf } from '../values/repr.js';
 import { isTrue, typeNameOf } from '../values/types.js';
@@ -32,7 +33,8 @@ const ofText =
 function onlyText(value: Value, name: string): string {
   if (typeof value === 'string') return value;
   if (value instanceof Undefined) throw value.error;
-  throw typeError(`the filter ${name} needs a text, not ${typeNameOf(value)}`);
+  const kind = Array.isArray(value) ? 'AttributeError' : 'TypeError';
+  throw new JinjaError(kind, `the filter ${name} needs a text, not ${typeNameOf(value)}`);
 }
 
 const replace: Filter = (run, value, args) => {
@@ -95,15 +97,17 @@ const TRUNCATE: readonly Parameter[] = [
 
 const truncate: Filter = (run, value, args) => {
   const [most, killsWords, end, given] = bind('truncate', TRUNCATE, args) as [Value, Value, Value, Value];
-  const text = onlyText(value, 'truncate');
   const ending = onlyText(end, 'truncate');
   const length = indexOf(most);
   const leeway = given === null ? 5 : indexOf(given);
   const own = lengthOf(ending);
   if (length < own) throw new JinjaError('ValueError', `expected length >= ${own}, got ${length}`);
   if (leeway < 0) throw new JinjaError('ValueError', `expected leeway >= 0, got ${leeway}`);
+  const size = sizeOf(value);
+  // A short list stays what it is.
+  if (size !== null && size <= length + leeway) return value;
+  const text = onlyText(value, 'truncate');
   run.read(text.length);
-  if (lengthOf(text) <= length + leeway) return text;
   const cut = charactersOf(text)
     .slice(0, length - own)
     .join('');

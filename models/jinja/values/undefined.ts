@@ -27,6 +27,10 @@ export class Undefined extends PyObject {
     return false;
   }
 
+  override repr(): string {
+    return 'Undefined';
+  }
+
   /** The error for an operation that needs a value. */
   get error(): JinjaError {
     return new JinjaError(this.#source.kind ?? 'UndefinedError', this.#message);

@@ -1,3 +1,4 @@
+import { writtenJson } from '../../../base/written-json.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
 import { ApiError } from '../openai/errors.js';
 import type { AssistantBlock, Message, ReadableBlock, UserBlock } from './schemas/blocks.js';
@@ -102,7 +103,7 @@ function assistantMessage(blocks: readonly AssistantBlock[]): ChatMessage {
   const calls = ofType('tool_use').map(({ id, name, input }) => ({
     id,
     type: 'function',
-    function: { name, arguments: JSON.stringify(input) },
+    function: { name, arguments: writtenJson(input) },
   }));
   return {
     role: 'assistant',

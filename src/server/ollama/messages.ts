@@ -1,3 +1,4 @@
+import { writtenJson } from '../../../base/written-json.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
 import { ApiError } from '../openai/errors.js';
 import type { OllamaMessage } from './schemas.js';
@@ -22,7 +23,7 @@ export function templateMessages(messages: readonly OllamaMessage[]): ChatMessag
     if (thinking !== undefined && role === 'assistant') result.reasoning_content = thinking;
     if (role === 'assistant' && calls.length > 0) {
       const made = calls.map(({ id, function: { name, arguments: args = {} } }) => {
-        const call = { name, arguments: JSON.stringify(args) };
+        const call = { name, arguments: writtenJson(args) };
         return { id: id ?? callId(count++), type: 'function', function: call };
       });
       open = made.map(({ id, function: { name } }) => ({ id, name }));

@@ -1,3 +1,4 @@
+import { writtenJson } from '../../../../base/written-json.js';
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import type { MessageItem } from '../schemas/response-items.js';
 import { type KeptMessage, openedState } from './compaction-state.js';
@@ -85,7 +86,7 @@ function argumentsOfCall(item: Call): string {
     case 'custom_tool_call':
       return argumentsOf(item.input);
     case 'tool_search_call':
-      return JSON.stringify(item.arguments ?? {});
+      return writtenJson(item.arguments ?? {});
   }
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { carryForms } from '../../../../base/written-json.js';
 import { InvalidRequestError } from '../../../generation/errors.js';
 import type { UnknownFieldRule } from '../../../schemas/field-rules.js';
 import { unwrapped } from '../../../schemas/fields-node.js';
@@ -25,7 +26,9 @@ export function parseBody<T extends z.ZodObject>(
     if (kept !== undefined && unwrapped(kept) === metadata) checkMetadata(body);
     const unknown = unknownFieldsIn(schema, body, rule);
     if (unknown.count > 0 && rule === 'warn') onUnknown(unknown);
-    return validated(schema, body);
+    const parsed = validated(schema, body);
+    carryForms(body, parsed);
+    return parsed;
   });
 }
 
