@@ -24,9 +24,12 @@ const roots = new WeakSet<object>();
 /** The form of a list or an object that `parseWritten` read; undefined: nothing was lost. */
 export const writtenForm = (value: object): WrittenForm | undefined => forms.get(value);
 
-/** Characters of which one marks numbers: none of any script, so that texts hardly have them. */
+/**
+ * Characters of which one marks numbers: none of any script, so that texts hardly have them. They are few, since each is searched for in
+ * the whole text: a text that has them all loses the form of its numbers.
+ */
 const FIRST_MARK = 0xe000;
-const LAST_MARK = 0xf8ff;
+const LAST_MARK = 0xe007;
 /** Numbers of JSON, in text between two strings; what is none there stays, and fails as it is. */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** A number, or a name, that may lose something; strings may hold such text too. */
