@@ -57,23 +57,67 @@ describe('a sequence with beams', () => {
     manager.checkIntegrity();
   });
 
+  const tablesOf = (manager: KvCacheManager, width: number) =>
+    Array.from({ length: width }, (_, beam) => {
+      const table = new Int32Array(8);
+      return Array.from(table.subarray(0, manager.writeBlockTable(1n, table, 0, 8, beam)));
+    });
+
+  it('goes on from the beams that are the best, with a copy of a last block that is not full', () => {
+    const manager = newManager(16);
+    manager.addSequence(1n, 10, undefined, 3);
+    manager.growSequence(1n, 13);
+    const [first, second, third] = tablesOf(manager, 3) as [number[], number[], number[]];
+    manager.forkSequences(1n, [1, 1, 0]);
+    // The second that goes on from beam 1 has its full blocks, and what was the last block of beam 2.
+    const copied = [...second.slice(0, 3), third[3]!];
+    expect(tablesOf(manager, 3)).toEqual([second, copied, first]);
+    expect(manager.blocksHeld(1n)).toBe(7);
+    manager.checkIntegrity();
+    expect(manager.freeSequence(1n)).toBe(7);
+    expect(manager.freeBlocks).toBe(16);
+  });
+
+  it('gives back all own blocks of a beam from which none goes on, if the last ones are full', () => {
+    const manager = newManager(16);
+    manager.addSequence(1n, 10, undefined, 3);
+    manager.growSequence(1n, 12);
+    const [, second] = tablesOf(manager, 3) as [number[], number[], number[]];
+    manager.forkSequences(1n, [1, 1, 1]);
+    expect(tablesOf(manager, 3)).toEqual([second, second, second]);
+    expect([manager.blocksHeld(1n), manager.freeBlocks]).toEqual([3, 13]);
+    manager.checkIntegrity();
+    expect(manager.freeSequence(1n)).toBe(3);
+    expect(manager.freeBlocks).toBe(16);
+  });
+
   it('loses no block in any history', () => {
     const action = fc.record({
       id: fc.bigInt({ min: 0n, max: 4n }),
-      what: fc.constantFrom('add', 'grow', 'grow', 'store', 'free'),
+      what: fc.constantFrom('add', 'grow', 'grow', 'fork', 'store', 'free'),
       length: fc.integer({ min: 1, max: 32 }),
       beamWidth: fc.constantFrom(1, 2, 3),
     });
     const tokens = Int32Array.from({ length: 32 }, (_, place) => place % 5);
     const property = fc.property(fc.array(action, { maxLength: 60 }), fc.boolean(), (actions, reuse) => {
       const manager = newManager(24, reuse);
+      const widths = new Map<bigint, number>();
       for (const { id, what, length, beamWidth } of actions) {
         const has = manager.hasSequence(id);
         const held = manager.freeBlocks;
-        if (what === 'add' && !has) manager.addSequence(id, length, { tokens, salt: 0n }, beamWidth);
-        else if (!has) continue;
+        if (what === 'add' && !has) {
+          widths.set(id, beamWidth);
+          manager.addSequence(id, length, { tokens, salt: 0n }, beamWidth);
+        } else if (!has) continue;
         else if (what === 'grow' && !manager.growSequence(id, length)) expect(manager.freeBlocks).toBe(held);
-        else if (what === 'store') manager.store(id, tokens, manager.sequenceLength(id));
+        else if (what === 'fork') {
+          const width = widths.get(id)!;
+          manager.forkSequences(
+            id,
+            Array.from({ length: width }, (_, beam) => (beam * length) % width),
+          );
+          expect(manager.freeBlocks).toBeGreaterThanOrEqual(held);
+        } else if (what === 'store') manager.store(id, tokens, manager.sequenceLength(id));
         else if (what === 'free') manager.freeSequence(id);
         manager.checkIntegrity();
       }

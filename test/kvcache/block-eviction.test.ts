@@ -97,6 +97,17 @@ describe('retention', () => {
     }
   });
 
+  it('forgets the time of a block that was evicted', () => {
+    const kv = cache({ numBlocks: 8 });
+    kv.advanceClock(1000);
+    run(kv, 1n, count(17), { retention: high });
+    expect(kv.addSequence(2n, 64)).toBe(true);
+    kv.drainEvents();
+    kv.advanceClock(2000);
+    expect(kv.drainEvents()).toEqual([]);
+    kv.checkIntegrity();
+  });
+
   it('goes by the first token of a block, and tells generated blocks apart', () => {
     const kv = cache();
     const retention = { ranges: [{ start: 4, end: 9, priority: 80 }], generated: { priority: 5 } };

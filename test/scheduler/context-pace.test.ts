@@ -53,6 +53,14 @@ describe('contextTokensWithin', () => {
       tokens: 15,
     },
     {
+      what: 'none where they cost nothing and generation takes it all',
+      bound: 30,
+      cost: { ...COST, tokenMs: 0 },
+      rows: 20,
+      position: 0,
+      tokens: 0,
+    },
+    {
       what: 'any number where they cost nothing',
       bound: 50,
       cost: { ...COST, tokenMs: 0 },
@@ -119,6 +127,27 @@ describe('a context pace', () => {
     const drafts = [context(1n, 1000, 5), generation(2n, 10, 50, 1, { beamWidth: 4, draftLength: 6 })];
     // 25 ms: 100 tokens.
     expect(knowing(40).mostContextTokens(drafts, drafts, 1)).toBe(96);
+  });
+
+  it('gives fewer tokens to contexts of which one attends to more', () => {
+    const pace = new ContextPace({ maxInterTokenLatencyMs: 40 }, 8);
+    for (let i = 0; i < 64; i++) {
+      const contextTokens = i % 3 === 0 ? 0 : 8 * ((i * 5) % 23);
+      const pairs = contextPairs(100 * ((i * 3) % 17), contextTokens);
+      pace.note(
+        { generationRows: 0, contextTokens, contextPairs: pairs },
+        10 + 0.25 * contextTokens + 0.001 * pairs,
+      );
+    }
+    const tokensAt = (...positions: number[]) => {
+      const contexts = positions.map((contextPosition, i) =>
+        context(BigInt(i), 5000, 5, { contextPosition }),
+      );
+      const requests = [generation(9n, 10, 5, 1), ...contexts];
+      return pace.mostContextTokens(requests, requests, 1);
+    };
+    // 30 ms: 0.25 t + 0.001 (750 t + t^2 / 2) behind 750 tokens, without the second term's t at the beginning.
+    expect([tokensAt(0), tokensAt(750), tokensAt(0, 750), tokensAt(750, 0)]).toEqual([96, 24, 24, 24]);
   });
 
   it('counts a generating request that waits or is in flight as one that waits for tokens', () => {

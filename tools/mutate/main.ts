@@ -63,6 +63,16 @@ function wholeNumber(name: 'sample' | 'seed', least: number): number {
 /** Milliseconds of processor time that a test file may take with a mutant. */
 const limitOf = (tookMs: number) => 3000 + 4 * tookMs;
 
+/** Runs the tests without a mutant. @returns milliseconds of each @throws Error if one fails, since no result would count then */
+async function runWithout(
+  runner: MutantRunner,
+  tests: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { outcome, took, failedTest } = await runner.run(new Map(tests.map((test) => [test, 3_600_000])));
+  if (outcome === 'survived') return took;
+  throw new Error(`The tests fail without a mutant: ${failedTest ?? 'their process died'}.`);
+}
+
 /** Runs each mutant with the tests that reach its file, quick tests first within the nearest and within the others. */
 async function runMutants(mutants: readonly Mutant[], tests: readonly string[]): Promise<Result[]> {
   const graph = new ImportGraph(
@@ -70,9 +80,7 @@ async function runMutants(mutants: readonly Mutant[], tests: readonly string[]):
   );
   const runner = await MutantRunner.start(tests);
   try {
-    const unlimited = new Map(tests.map((test) => [test, 3_600_000]));
-    const { outcome, took } = await runner.run(unlimited);
-    if (outcome !== 'survived') throw new Error('The tests fail without any mutant.');
+    const took = await runWithout(runner, tests);
     const quickFirst = tests.toSorted((a, b) => took.get(a)! - took.get(b)!);
     const sources = new Map(mutants.map(({ path }) => [path, readFileSync(path, 'utf8')]));
     const results: Result[] = [];
@@ -81,10 +89,16 @@ async function runMutants(mutants: readonly Mutant[], tests: readonly string[]):
       const limits = new Map(chosen.map((test) => [test, limitOf(took.get(test)!)]));
       const text = mutated(sources.get(mutant.path)!, mutant);
       const run = chosen.length === 0 ? null : await runner.run(limits, { path: resolve(mutant.path), text });
-      const result = { mutant, outcome: run?.outcome ?? 'untested' } as const;
+      const result = {
+        mutant,
+        outcome: run?.outcome ?? 'untested',
+        failedTest: run?.failedTest ?? null,
+      } as const;
       results.push(result);
       console.log(`${results.length}/${mutants.length} ${result.outcome.padEnd(9)} ${described(mutant)}`);
+      if (result.failedTest !== null) console.log(`    ${result.failedTest}`);
     }
+    await runWithout(runner, tests);
     return results;
   } finally {
     await runner.close();

@@ -1,9 +1,24 @@
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BaseSequencer, createVitest, type TestSpecification, type Vitest } from 'vitest/node';
+import {
+  BaseSequencer,
+  createVitest,
+  type TestModule,
+  type TestSpecification,
+  type Vitest,
+} from 'vitest/node';
 
 /** What the tests made of a mutant: one failed, their process died or ran out of time, or all passed. */
 export type Outcome = 'failed' | 'died' | 'survived';
+
+/** What a run of the tests came to. */
+export interface Run {
+  readonly outcome: Outcome;
+  /** Milliseconds of each test file. */
+  readonly took: ReadonlyMap<string, number>;
+  /** The file and the name of the failed test, if one failed. */
+  readonly failedTest: string | null;
+}
 
 /** A source that tests see in place of the one on the disk. */
 export interface Replacement {
@@ -72,12 +87,9 @@ export class MutantRunner {
    *
    * @param limits milliseconds of processor time for each test file, from the repository's root; it may take ten times as
    * long by the clock
-   * @returns also the milliseconds that each file took
+   * @returns also the milliseconds that each file took, and the test that failed
    */
-  async run(
-    limits: ReadonlyMap<string, number>,
-    replacement: Replacement | null = null,
-  ): Promise<{ outcome: Outcome; took: Map<string, number> }> {
+  async run(limits: ReadonlyMap<string, number>, replacement: Replacement | null = null): Promise<Run> {
     const paths = Array.from(limits, ([test, limit]) => [resolve(test), limit] as const);
     process.env.SKEIN_MUTANT_LIMITS = JSON.stringify(Object.fromEntries(paths));
     for (const one of [this.#current.replacement, replacement])
@@ -85,14 +97,21 @@ export class MutantRunner {
     this.#current.replacement = replacement;
     const known = await this.#vitest.globTestSpecifications();
     const chosen = paths.map(([path]) => known.find(({ moduleId }) => moduleId === path)!);
+    // Otherwise the results of files that this run leaves out, or does not come to, would be those of runs before.
+    this.#vitest.state.filesMap.clear();
     const { testModules, unhandledErrors } = await this.#vitest.runTestSpecifications(chosen);
     const took = testModules.map((one) => [relative('.', one.moduleId), one.diagnostic().duration] as const);
-    const isFailed = testModules.some((one) => one.state() === 'failed');
-    const outcome = isFailed ? 'failed' : unhandledErrors.length > 0 ? 'died' : 'survived';
-    return { outcome, took: new Map(took) };
+    const failed = testModules.find((one) => one.state() === 'failed');
+    const outcome = failed ? 'failed' : unhandledErrors.length > 0 ? 'died' : 'survived';
+    return { outcome, took: new Map(took), failedTest: failed === undefined ? null : nameOfFailed(failed) };
   }
 
   async close(): Promise<void> {
     await this.#vitest.close();
   }
+}
+
+function nameOfFailed(module: TestModule): string {
+  const [test] = module.children.allTests('failed');
+  return `${relative('.', module.moduleId)}: ${(test?.fullName ?? 'it does not load').split('\n', 1)[0]}`;
 }

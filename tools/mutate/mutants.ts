@@ -12,6 +12,8 @@ export interface Mutant extends Mutation {
 export interface Result {
   readonly mutant: Mutant;
   readonly outcome: Outcome | 'untested';
+  /** The test that noticed it, if one failed. */
+  readonly failedTest: string | null;
 }
 
 /** The mutants of these sources: all of them, or as many as `sample`, drawn by `seed`, in the order of the sources. */

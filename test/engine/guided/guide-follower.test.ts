@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Automaton } from '../../../engine/guided/automaton.js';
 import { GuideFollower } from '../../../engine/guided/guide-follower.js';
 import { type GuideReply, wordsOfMask } from '../../../engine/guided/guide-messages.js';
 import { KeptMatchers, MAX_SETS_OF_GUIDE } from '../../../engine/guided/kept-matchers.js';
@@ -56,6 +57,46 @@ describe('the follower', () => {
     expect(isDone(7)).toBe(false);
     while (follower.hasWork) follower.work();
     expect([0, 1, 2, 3, 4, 5, 6, 7].every(isDone)).toBe(true);
+  });
+
+  it('allows no token in any row behind the first token of a draft that does not follow the guide', () => {
+    const { follower, replies } = newFollower();
+    const words = wordsOfMask(TRIE.vocabSize);
+    const masks = new SharedArrayBuffer(4 * words * 5);
+    const guide = { type: 'regex' as const, guide: '[a-z]{8}' };
+    const rows = new Uint32Array(masks).fill(0xffffffff);
+    follower.handle({ type: 'open', first: 0, count: 1, guide, endTokens: Int32Array.of(0), masks });
+    while (follower.hasWork) follower.work();
+    const draft = [...'b1cd'].map((letter) => letter.charCodeAt(0));
+    const entries = Int32Array.of(0, 0, 1, draft.length, 0, 0x61, ...draft);
+    follower.handle({ type: 'mask', step: 1, entries });
+    while (follower.hasWork) follower.work();
+    expect(replies.at(-1)).toMatchObject({ type: 'masked', failures: [] });
+    const isEmpty = (row: number) =>
+      rows.subarray(row * words, (row + 1) * words).every((word) => word === 0);
+    expect([0, 1, 2, 3, 4].map(isEmpty)).toEqual([false, false, true, true, true]);
+  });
+
+  it('tells a client of its guide, and never of a fault of its own', () => {
+    const replies: GuideReply[] = [];
+    const keys: string[] = [];
+    const follower = new GuideFollower(
+      TRIE,
+      (reply) => replies.push(reply),
+      ({ key }) => keys.push(key),
+    );
+    const open = (first: number, guide: string) => {
+      const masks = new SharedArrayBuffer(4 * wordsOfMask(TRIE.vocabSize));
+      const endTokens = Int32Array.of(0);
+      follower.handle({ type: 'open', first, count: 1, guide: { type: 'regex', guide }, endTokens, masks });
+      return keys.at(-1)!;
+    };
+    follower.take({ key: open(0, 'a('), automaton: null, error: 'A bracket is open.', isInvalid: true });
+    expect(replies).toEqual([{ type: 'opened', first: 0, error: 'A bracket is open.', isInvalid: true }]);
+    const broken = {} as Automaton;
+    const key = open(1, 'a');
+    expect(() => follower.take({ key, automaton: broken, error: '', isInvalid: false })).toThrow(TypeError);
+    expect(replies).toHaveLength(1);
   });
 
   it('forgets what a request that leaves has asked for', () => {

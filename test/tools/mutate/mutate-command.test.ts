@@ -18,6 +18,12 @@ import { count } from '../../base/count.js';
 it('counts', () => expect(count(${n})).toBe(${expected}));
 `;
 
+const OTHER = 'export const other = 1;\n';
+const OTHER_TEST = `import { expect, it } from 'vitest';
+import { other } from '../../base/other.js';
+it('is a number', () => expect(other).toBeTypeOf('number'));
+`;
+
 const folder = mkdtempSync(join(tmpdir(), 'skein-mutate-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -39,21 +45,25 @@ it('npm run test:mutate reports the changes that no test notices, and leaves the
   write('package.json', '{ "type": "module" }');
   write('base/count.ts', SOURCE);
   write('test/base/count.test.ts', testOf(2, 2));
+  write('base/other.ts', OTHER);
+  write('test/base/other.test.ts', OTHER_TEST);
   write('test/support/property-seed.ts', '');
   symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'));
 
-  const { status, lines } = mutate('base', '--sample', '3', '--seed', '18');
-  expect(lines.slice(0, 3)).toEqual([
-    '1/3 survived  base/count.ts:3 (condition) n > 3 -> false',
-    '2/3 failed    base/count.ts:4 (comparison) < -> <=',
+  const { status, lines } = mutate('base', '--sample', '4', '--seed', '217');
+  expect(lines.slice(0, 5)).toEqual([
+    '1/4 survived  base/count.ts:3 (condition) n > 3 -> false',
+    '2/4 failed    base/count.ts:4 (comparison) < -> <=',
+    '    test/base/count.test.ts: counts',
     // A loop without an end.
-    '3/3 died      base/count.ts:4 (statement) i += 1; -> ;',
+    '3/4 died      base/count.ts:4 (statement) i += 1; -> ;',
+    '4/4 survived  base/other.ts:1 (constant) 1 -> 2',
   ]);
-  expect(lines.at(-1)).toBe('1 of 3 changes were not noticed: 33.3 %.');
+  expect(lines.at(-1)).toBe('2 of 4 changes were not noticed: 50.0 %.');
   expect(status).toBe(0);
   expect(readFileSync(join(folder, 'base/count.ts'), 'utf8')).toBe(SOURCE);
 
   write('test/base/count.test.ts', testOf(4, 3));
-  expect(mutate('base', '--survivors').lines.at(-1)).toBe('0 of 1 changes were not noticed: 0.0 %.');
+  expect(mutate('base', '--survivors').lines.at(-1)).toBe('1 of 2 changes were not noticed: 50.0 %.');
   expect(mutate('nowhere')).toEqual({ status: 1, lines: ['There is no nowhere.'] });
 });

@@ -132,6 +132,10 @@ describe('a structural tag', () => {
     [{}, 'refused at format: it is null'],
     [{ format: { type: 'none' } }, 'type is "none"'],
     [
+      { format: { type: 'json_schema', json_schema: {}, style: 'yaml' } },
+      'it is "yaml"; json or keyword_arguments is expected',
+    ],
+    [
       { format: { type: 'triggered_tags', triggers: ['<g='], tags: [tag('a')] } },
       'no tag begins with the trigger "<g="',
     ],

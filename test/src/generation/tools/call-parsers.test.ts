@@ -336,6 +336,16 @@ describe('written calls', () => {
     );
   });
 
+  it('are reported with the first character behind the brace of their arguments', () => {
+    const parser = new HermesParser();
+    expect(parser.push('<tool_call>\n{"name":"f","arguments":{')).toEqual([]);
+    expect(parser.push('\n ')).toEqual([]);
+    expect(parser.push('"')).toEqual([
+      { type: 'call', name: 'f' },
+      { type: 'arguments', text: '{\n "' },
+    ]);
+  });
+
   it('stream their arguments as they come', () => {
     const parser = new HermesParser();
     parser.push('<tool_call>\n{"name": "f", "arguments": {"city": "Pa');
