@@ -48,6 +48,7 @@ export const LONG = [
   'test/callbacks/fair-queueing.test.ts',
   'test/conformance/{goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
+  'test/engine/guided/sources/hostile-schemas.test.ts',
   'test/engine/guided/written/schemas-people-write.test.ts',
   'test/engine/executors/native/{attention-window,batch-invariance,draft-rejection,sampling}.test.ts',
   'test/engine/executors/native/kernels/*.test.ts',

@@ -5,6 +5,8 @@ import type { TextSet } from './text-set.js';
 const KINDS = ['chars', 'empty', 'seq', 'alt', 'and', 'not', 'repeat'] as const;
 /** More terms than the limit of work lets be made. */
 const MAX_TERMS = 2 ** 26;
+/** Steps that a term takes at least. */
+const TERM_WORK = 3;
 /** Steps that the derivatives of a term take at least. */
 const ROW_WORK = 4;
 
@@ -87,7 +89,7 @@ export class Terms {
   /** By letter, the texts that may follow it at the beginning of a text of the set. */
   behind(term: Term): readonly Term[] {
     if (term.behind === null) {
-      spend(ROW_WORK + (this.#numLetters >> 1));
+      spend(ROW_WORK + this.#numLetters);
       term.behind = this.#derivatives(term);
     }
     return term.behind;
@@ -230,7 +232,7 @@ export class Terms {
     min = 0,
     max: number | null = null,
   ): Term {
-    spend(1 + ((items.length + letters.length) >> 2));
+    spend(TERM_WORK + ((items.length + letters.length) >> 1));
     const [first, second] = items;
     const known = this.#known[kind];
     const key =
