@@ -93,15 +93,19 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/native/load-addon.ts',
   'engine/executors/tensorflow/device-problem.ts',
   'engine/executors/tensorflow/load-tensorflow.ts',
+  'engine/guided/sources/schema-faults.ts', // several sentences become one list
+  'engine/guided/sources/schema-resolver.ts', // the sentence of a reference stands within another
   'models/chat-template.ts',
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',
+  'src/generation/tools/followed-schema.ts', // the sentence of a fault stands in a list of several
   'src/parse-yaml.ts',
+  'src/schemas/issue-text.ts',
+  'src/schemas/validated.ts',
   'src/server/files/read-form.ts', // busboy's
-  'src/server/openai/issue-text.ts',
-  'src/server/openai/schemas/parse.ts',
   'src/serving/ensembles/ensemble-errors.ts', // a member's own sentence may name it
   'src/serving/on-demand/model-load-error.ts', // the sentence of a reader of files has its path
+  'src/serving/repository/uploaded-model.ts', // the sentence of a reader of files has the server's path
 ];
 
 const ERROR = String.raw`(?:\w*[eE]rror|err|errMsg|reason|problem|failure|refusal|cause|issue|thrown)`;

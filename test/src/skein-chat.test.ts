@@ -150,7 +150,7 @@ describe('tools of Skein.complete and Skein.generate', () => {
   });
 
   it('name a schema at fault as the program wrote it', async () => {
-    const tools = [{ name: 'a', parameters: { type: 'nothing' } }];
+    const tools = [{ name: 'a', strict: true, parameters: { type: 'nothing' } }];
     await expect(skein.complete({ ...chat, tools, toolChoice: 'required' })).rejects.toThrow(
       /tools\[0\]\.parameters/,
     );
