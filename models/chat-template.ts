@@ -1,7 +1,7 @@
 import { messageOf } from '../base/error-text.js';
 import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
-import { parseWritten } from '../base/written-json.js';
+import { parseWritten, writtenJson } from '../base/written-json.js';
 import { type ChatMessage, ChatTemplateError, type TemplateRefusal } from './chat-message.js';
 import { JinjaError } from './jinja/errors.js';
 import { globalsOf } from './jinja/globals.js';
@@ -36,6 +36,14 @@ export interface RenderOptions {
   /** Replacements for the model's own tokens; trusted text. */
   bosToken?: string | null;
   eosToken?: string | null;
+}
+
+/**
+ * Options for another thread. As JSON, functions cross over in a tenth of the time, with their numbers as they were written, and the
+ * thread knows those that it had before.
+ */
+export function withToolsAsJson(render: RenderOptions): RenderOptions {
+  return Array.isArray(render.tools) ? { ...render, tools: writtenJson(render.tools) } : render;
 }
 
 /** Reasoning that the model goes on with. */

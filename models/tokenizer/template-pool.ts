@@ -1,4 +1,9 @@
-import { type ChatMessage, ChatTemplateError, type RenderOptions } from '../chat-template.js';
+import {
+  type ChatMessage,
+  ChatTemplateError,
+  type RenderOptions,
+  withToolsAsJson,
+} from '../chat-template.js';
 import {
   HelperBusyError,
   HelperError,
@@ -50,7 +55,7 @@ export class TemplatePool {
    */
   async render(job: TemplateJob, signal?: AbortSignal): Promise<TextSegment[]> {
     try {
-      return await this.#helpers.run(job, signal);
+      return await this.#helpers.run({ ...job, render: withToolsAsJson(job.render) }, signal);
     } catch (error) {
       throw inTemplatesWords(error);
     }
