@@ -3,6 +3,7 @@ import { field, says } from '../base/named-text.js';
 import { asSentence } from '../base/sentences.js';
 import { parseWritten, writtenJson } from '../base/written-json.js';
 import { type ChatMessage, ChatTemplateError, type TemplateRefusal } from './chat-message.js';
+import { readsParts } from './content-format.js';
 import { JinjaError } from './jinja/errors.js';
 import { globalsOf } from './jinja/globals.js';
 import { type Allowance, Rendering, StepsError } from './jinja/rendering.js';
@@ -11,7 +12,13 @@ import { fromJson } from './jinja/values/from-json.js';
 import type { Value } from './jinja/values/value.js';
 import { textUnits } from './json-units.js';
 import { KnownToolLists, type KnownTools } from './known-tools.js';
-import { hasTextArguments, withParsedArguments, withTextContent } from './template-messages.js';
+import {
+  hasParts,
+  hasTextArguments,
+  withContentParts,
+  withParsedArguments,
+  withTextContent,
+} from './template-messages.js';
 import { type GuardedRendering, SpecialTextGuard } from './tokenizer/special-text-guard.js';
 import type { TextSegment, Tokenizer } from './tokenizer/tokenizer.js';
 
@@ -96,6 +103,8 @@ const ROLE_ONLY = new Set(['role']);
 export class ChatTemplate {
   readonly #source: string | null;
   readonly #template: Template | null;
+  /** True where contents that are lists of parts stay so. */
+  readonly #readsParts: boolean;
   readonly #guard: SpecialTextGuard;
   readonly #inspected: ReadonlySet<string>;
   readonly #tokenizer: Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts'>;
@@ -124,6 +133,7 @@ export class ChatTemplate {
         cause: error,
       });
     }
+    this.#readsParts = this.#template !== null && readsParts(this.#template);
   }
 
   /** True where the model has a template; without one, render refuses. */
@@ -173,23 +183,32 @@ export class ChatTemplate {
     for (const name of Object.keys(options.templateKwargs ?? {})) {
       if (RESERVED.has(name)) throw new ChatTemplateError(`chat_template_kwargs cannot set ${name}.`);
     }
-    const plain = messages.map(withTextContent);
-    try {
-      return this.#renderMessages(plain.map(withParsedArguments), options, allowance);
-    } catch (error) {
-      // Some templates join a call's arguments with texts: these take them as the text that they came as.
-      if (!isTypeError(error) || !plain.some(hasTextArguments)) throw error;
-      return this.#renderMessages(plain, options, allowance, error);
+    let first: unknown;
+    for (const form of this.#formsOf(messages)) {
+      try {
+        return this.#renderMessages(form, options, allowance);
+      } catch (error) {
+        first ??= error;
+        if (!isTypeError(error)) throw error;
+      }
     }
+    throw first;
   }
 
-  /** @param refused error of an attempt before this one, which is thrown where this one fails too */
-  #renderMessages(
-    messages: ChatMessage[],
-    options: RenderOptions,
-    allowance: Pace,
-    refused?: unknown,
-  ): RenderedPrompt {
+  /**
+   * Messages in the form that the template takes, then in others: some templates join contents that are parts, or a call's
+   * arguments, with texts, and take them as text.
+   */
+  *#formsOf(messages: readonly ChatMessage[]): Generator<ChatMessage[], void> {
+    const plain = messages.map(withTextContent);
+    if (this.#readsParts && messages.some(hasParts)) {
+      yield messages.map(withContentParts).map(withParsedArguments);
+    }
+    yield plain.map(withParsedArguments);
+    if (plain.some(hasTextArguments)) yield plain;
+  }
+
+  #renderMessages(messages: ChatMessage[], options: RenderOptions, allowance: Pace): RenderedPrompt {
     const rendering = this.#guard.open(this.#source!);
     const { known, tools } = this.#readTools(options.tools ?? null);
     const given = this.#protect(
@@ -220,7 +239,7 @@ export class ChatTemplate {
         }),
       );
     } catch (error) {
-      throw refused ?? refusal(error);
+      throw refusal(error);
     }
     if (options.continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
     if (options.begunReasoning) text = openReasoning(text, options.begunReasoning) + given.begun;
@@ -301,7 +320,8 @@ function inspectedTexts(source: string, specialTexts: readonly string[]): Set<st
 
 /** Cuts the prompt where the last message's text ends; its trailing space stays if the template kept it. */
 function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): string {
-  const content = String(messages.at(-1)?.content ?? '');
+  const last = messages.at(-1)?.content ?? '';
+  const content = typeof last === 'string' ? last : (last.at(-1)?.text ?? '');
   const core = content.trim();
   if (core === '') {
     throw new ChatTemplateError('continue_final_message needs text in the last message; it has none.');

@@ -1,5 +1,5 @@
 import { parseWritten } from '../base/written-json.js';
-import { type ChatMessage, ChatTemplateError } from './chat-message.js';
+import { type ChatMessage, ChatTemplateError, type ChatTextPart } from './chat-message.js';
 
 /**
  * A message whose content is one string: '' for null (with tool calls), the joined lines of text parts, since templates of text
@@ -9,16 +9,29 @@ export function withTextContent(message: ChatMessage, index: number): ChatMessag
   return { ...message, content: contentText(message, index) };
 }
 
+/** A message whose content is one string, or the list of its text parts. */
+export function withContentParts(message: ChatMessage, index: number): ChatMessage {
+  const { content } = message;
+  if (typeof content !== 'object' || content === null) return withTextContent(message, index);
+  const parts = textsOf(content, index).map((text) => ({ type: 'text', text }));
+  return { ...message, content: parts };
+}
+
+/** True where a message has a list of parts. */
+export const hasParts = ({ content }: ChatMessage): boolean => Array.isArray(content);
+
 function contentText(message: ChatMessage, index: number): string {
   const content = message.content ?? '';
-  if (typeof content === 'string') return content;
-  const texts = content.map((part) => {
+  return typeof content === 'string' ? content : textsOf(content, index).join('\n');
+}
+
+function textsOf(content: readonly ChatTextPart[], index: number): string[] {
+  return content.map((part) => {
     if (typeof part.text === 'string') return part.text;
     throw new ChatTemplateError(
       `messages[${index}].content: a part of type ${JSON.stringify(part.type)} is not text; this model reads text only.`,
     );
   });
-  return texts.join('\n');
 }
 
 /** A message whose calls have their arguments as objects, which most templates write with tojson. */

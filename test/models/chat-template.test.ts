@@ -51,6 +51,24 @@ describe('ChatTemplate', () => {
     expect(template(source).render(messages).text).toBe('!{"x": 1}');
   });
 
+  it.each([
+    ['{% for m in messages %}{% for p in m.content %}<{{ p.text }}>{% endfor %}{% endfor %}', '<a><b>'],
+    [
+      "{% for m in messages %}{% set c = m['content'] %}{% if c is string %}{{ c }}{% else %}{% for p in c %}{{ p['text'] }}{% endfor %}{% endif %}{% endfor %}",
+      'ab',
+    ],
+    [
+      '{% macro show(c) %}{% for p in c %}{{ p.text }}{% endfor %}{% endmacro %}{{ show(messages[0].content) }}',
+      'ab',
+    ],
+    ['{% for m in messages %}[{{ m.content }}]{% endfor %}', '[a\nb]'],
+    // It loops over parts in one place, and joins them with text in another.
+    ["{% for p in messages[0].content %}{% endfor %}{{ '[' + messages[0].content + ']' }}", '[a\nb]'],
+  ])('gives parts to a template that reads them, and text to others: %s', (source, expected) => {
+    const parts = ['a', 'b'].map((text) => ({ type: 'text', text }));
+    expect(template(source).render(user(parts)).text).toBe(expected);
+  });
+
   it('takes arguments of calls as the template does: as objects, or as the text that they came as', () => {
     const calls = [{ type: 'function', function: { name: 'f', arguments: '{"x":1}' } }];
     const messages = [{ role: 'assistant', content: '', tool_calls: calls }];
