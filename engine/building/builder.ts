@@ -13,6 +13,7 @@ import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/bpe-tables.js';
+import { configuredList } from '../../models/tokenizer/named-templates.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
@@ -156,8 +157,11 @@ function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
   writeFileSync(join(directory, 'tokenizer.json'), text);
   const tables = makeTablesFile(text);
   if (tables !== null) writeFileSync(join(directory, TABLES_FILE_NAME), JSON.stringify(tables));
-  writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(tokenizer.tokenizerConfig));
-  if (tokenizer.chatTemplate !== null) {
+  // Several templates stand in the configuration: one in a file of its own would replace them all.
+  const named = configuredList(tokenizer);
+  const config = { ...tokenizer.tokenizerConfig, ...(named && { chat_template: named }) };
+  writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(config));
+  if (named === null && tokenizer.chatTemplate !== null) {
     writeFileSync(join(directory, 'chat_template.jinja'), tokenizer.chatTemplate);
   }
 }

@@ -1,6 +1,7 @@
 import type { Name, NamedText } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
+import type { NamedTemplates } from '../tokenizer/named-templates.js';
 import type { RecommendedSampling } from './recommended-sampling.js';
 
 /** Storage types that the native converter reads. Names as GGUF and safetensors write them. */
@@ -53,6 +54,8 @@ export interface TokenizerFiles {
   tokenizerConfig: Record<string, unknown>;
   /** Jinja source of the chat template; null where the model has none. */
   chatTemplate: string | null;
+  /** Chat templates of other names, such as tool_use. Absent: there are none. */
+  namedTemplates?: NamedTemplates;
 }
 
 /** A published model: opened and checked, with no weights read yet. */

@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { additionalFolder } from '../tokenizer/named-templates.js';
 import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
 import { safetensorsFiles } from './safetensors-directory.js';
@@ -54,6 +55,11 @@ function find(path: string): ModelFiles {
 
 /** All existing files of the model, weights last. */
 export function allModelFiles(files: ModelFiles): string[] {
-  const beside = SIDE_FILES.map((name) => join(files.directory, name));
+  const folder = additionalFolder(files.directory);
+  const templates = statSync(folder, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(folder) : [];
+  const beside = [
+    ...SIDE_FILES.map((name) => join(files.directory, name)),
+    ...templates.filter((name) => name.endsWith('.jinja')).map((name) => join(folder, name)),
+  ];
   return [...beside.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile()), ...files.weights];
 }

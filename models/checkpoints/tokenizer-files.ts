@@ -1,17 +1,24 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { tokenizerFromGguf } from '../tokenizer/gguf-tokenizer.js';
+import { additionalFolder, type ModelTemplates, modelTemplates } from '../tokenizer/named-templates.js';
 import { CheckpointError, type TokenizerFiles } from './checkpoint.js';
 import { isObject, type JsonObject, readJsonObject, readText } from './file-reading.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 
-export const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'] as const;
+export const TOKENIZER_FILES = [
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'chat_template.jinja',
+  'chat_template.json',
+] as const;
 
 const MAX_TOKENIZER_BYTES = 128 * 1024 * 1024;
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads the tokenizer of a model: its folder's tokenizer.json, else GGUF's metadata. The chat template comes from
- * chat_template.jinja, then tokenizer_config.json, then the GGUF.
+ * Reads the tokenizer of a model: its folder's tokenizer.json, else GGUF's metadata. Chat templates come from the folder
+ * (see modelTemplates), then the GGUF.
  */
 export function readTokenizer(
   directory: string,
@@ -22,8 +29,7 @@ export function readTokenizer(
   const tokenizerJson = readJsonObject(file, MAX_TOKENIZER_BYTES);
   const configFile = join(directory, 'tokenizer_config.json');
   const config = readJsonObject(configFile, MAX_CONFIG_BYTES);
-  const template =
-    readText(join(directory, 'chat_template.jinja'), MAX_CONFIG_BYTES) ?? templateOf(configFile, config);
+  const templates = templatesIn(directory, configFile, config);
   if (tokenizerJson === null) {
     if (gguf === null) throw new CheckpointError(`${directory}: holds no tokenizer.json.`);
     const made = tokenizerFromGguf(gguf);
@@ -31,26 +37,53 @@ export function readTokenizer(
     return {
       tokenizerJson: made.tokenizerJson,
       tokenizerConfig: { ...made.tokenizerConfig, ...config },
-      chatTemplate: template ?? made.chatTemplate,
+      ...(templates ?? ggufTemplates(gguf) ?? { chatTemplate: made.chatTemplate }),
     };
   }
   checkVocabulary(file, tokenizerJson, vocabSize);
   return {
     tokenizerJson,
     tokenizerConfig: config ?? (gguf ? configFromMetadata(gguf) : {}),
-    chatTemplate: template ?? gguf?.string('tokenizer.chat_template') ?? null,
+    ...(templates ?? (gguf && ggufTemplates(gguf)) ?? { chatTemplate: null }),
   };
 }
 
-/** The chat template: a string, or the one called "default" of several. */
-function templateOf(file: string, config: JsonObject | null): string | null {
-  const template = config?.chat_template ?? null;
-  if (template === null || typeof template === 'string') return template;
-  if (Array.isArray(template)) {
-    const named = template.filter(isObject).find((entry) => entry.name === 'default') ?? template[0];
-    if (isObject(named) && typeof named.template === 'string') return named.template;
+/** The chat templates of a folder; null: it has none. */
+function templatesIn(
+  directory: string,
+  configFile: string,
+  config: JsonObject | null,
+): ModelTemplates | null {
+  const folder = additionalFolder(directory);
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.jinja')) : [];
+  const additional = names.map((name) => [
+    name.slice(0, -'.jinja'.length),
+    readText(join(folder, name), MAX_CONFIG_BYTES) ?? '',
+  ]);
+  try {
+    return modelTemplates({
+      file: readText(join(directory, 'chat_template.jinja'), MAX_CONFIG_BYTES),
+      additional: Object.fromEntries(additional),
+      configured: config?.chat_template,
+      ofProcessor: readJsonObject(join(directory, 'chat_template.json'), MAX_CONFIG_BYTES)?.chat_template,
+    });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new CheckpointError(`${configFile}: ${error.message}.`, { cause: error });
   }
-  throw new CheckpointError(`${file}: chat_template should be a string or a list of named templates.`);
+}
+
+/** The chat templates of a GGUF; null: it has none. */
+function ggufTemplates(gguf: GgufMetadata): ModelTemplates | null {
+  const names = gguf.strings('tokenizer.chat_templates') ?? [];
+  const named = names.flatMap((name) => {
+    const template = gguf.string(`tokenizer.chat_template.${name}`);
+    return template === undefined ? [] : [[name, template]];
+  });
+  return modelTemplates({
+    file: gguf.string('tokenizer.chat_template'),
+    additional: Object.fromEntries(named),
+  });
 }
 
 /** Refuses a vocabulary with tokens beyond the embedding's rows: they could be in a prompt but never be looked up. */

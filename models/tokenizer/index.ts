@@ -1,4 +1,5 @@
 export { tokenizerFromGguf } from './gguf-tokenizer.js';
+export { type ChosenTemplates, chooseTemplates } from './named-templates.js';
 export { StopAutomaton } from './stop-automaton.js';
 export {
   type StopFinder,

@@ -1,14 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type BpeTables, parseTablesFile, TABLES_FILE_NAME } from './bpe-tables.js';
+import { additionalFolder, modelTemplates, type NamedTemplates } from './named-templates.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /**
- * Reads tokenizer.json, tokenizer_config.json and chat_template.jinja from an engine directory or a Hugging Face
- * model's folder. Only tokenizer.json is required. A chat template in the folder wins over one in
- * tokenizer_config.json; of several named ones in the latter, "default" is taken. An engine directory may hold the
+ * Reads tokenizer.json, tokenizer_config.json and the chat templates from an engine directory or a Hugging Face
+ * model's folder. Only tokenizer.json is required. See modelTemplates for templates. An engine directory may hold the
  * vocabulary a second time, as tables: then tokenizer.json is not parsed.
  *
  * @throws TokenizerError that names the file that is missing or is not JSON.
@@ -17,29 +17,40 @@ export async function readTokenizerFiles(
   directory: string,
 ): Promise<TokenizerFiles & { tables?: BpeTables | undefined }> {
   const file = join(directory, 'tokenizer.json');
-  const [tokenizer, tablesText, config, template] = await Promise.all([
+  const [tokenizer, tablesText, config, template, processor, additional] = await Promise.all([
     readIfThere(file),
     readIfThere(join(directory, TABLES_FILE_NAME)),
     readJson(join(directory, 'tokenizer_config.json')),
     readIfThere(join(directory, 'chat_template.jinja')),
+    readJson(join(directory, 'chat_template.json')),
+    readAdditional(additionalFolder(directory)),
   ]);
   if (tokenizer === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
   const tables = tablesText === undefined ? null : parseTablesFile(tablesText.toString(), tokenizer);
   const tokenizerConfig = (config ?? {}) as Record<string, unknown>;
+  const templates = modelTemplates({
+    file: template?.toString(),
+    additional,
+    configured: tokenizerConfig.chat_template,
+    ofProcessor: (processor as { chat_template?: unknown } | undefined)?.chat_template,
+  });
   return {
     tokenizerJson: tables === null ? parseJson(file, tokenizer) : tables.tokenizerJson,
     tables: tables?.tables,
     tokenizerConfig,
-    chatTemplate: template?.toString() ?? configuredTemplate(tokenizerConfig.chat_template),
+    ...(templates ?? { chatTemplate: null }),
   };
 }
 
-function configuredTemplate(value: unknown): string | null {
-  if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) return null;
-  const named = value as { name?: unknown; template?: unknown }[];
-  const chosen = named.find((item) => item.name === 'default');
-  return typeof chosen?.template === 'string' ? chosen.template : null;
+/** Files NAME.jinja of a folder, by their names. */
+async function readAdditional(folder: string): Promise<NamedTemplates> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
+    throw error;
+  });
+  const files = names.filter((name) => name.endsWith('.jinja'));
+  const texts = await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')));
+  return Object.fromEntries(files.map((name, i) => [name.slice(0, -'.jinja'.length), texts[i]!]));
 }
 
 async function readJson(file: string): Promise<unknown> {

@@ -15,12 +15,13 @@ import {
   HelperTimeError,
 } from '../helper-pool.js';
 import { jsonUnits, UNITS_PER_VALUE } from '../json-units.js';
+import type { ChosenTemplates } from './named-templates.js';
 import type { EncodeOptions, TextSegment, Tokenizer, TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /** Source of a worker's tokenizer: a folder, which costs the main thread nothing, or a copy of the files. */
 export type TokenizerSource =
-  | { directory: string }
+  | { directory: string; templates?: ChosenTemplates }
   | { files: TokenizerSourceFiles & { chatTemplate?: string | null } };
 
 export interface TokenizerPoolOptions {

@@ -1,6 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { answerJobs } from '../answer-jobs.js';
 import { ChatTemplate } from '../chat-template.js';
+import { chooseTemplates } from './named-templates.js';
 import { Tokenizer } from './tokenizer.js';
 import { readTokenizerFiles } from './tokenizer-files.js';
 import {
@@ -15,7 +16,18 @@ import {
 const source = workerData as TokenizerSource;
 const files = 'files' in source ? source.files : await readTokenizerFiles(source.directory);
 const tokenizer = new Tokenizer(files);
-let template: ChatTemplate | null = null;
+const { plain, withTools } =
+  ('templates' in source ? source.templates : undefined) ??
+  chooseTemplates({ ...files, chatTemplate: files.chatTemplate ?? null });
+/** Templates by their sources. */
+const templates = new Map<string | null, ChatTemplate>();
+
+function templateFor(tools: unknown): ChatTemplate {
+  const chosen = tools === undefined || tools === null ? plain : withTools;
+  const template = templates.get(chosen) ?? new ChatTemplate(chosen, tokenizer);
+  templates.set(chosen, template);
+  return template;
+}
 
 answerJobs(
   (job: TokenizerJob): TokenizerResult => {
@@ -25,8 +37,7 @@ answerJobs(
       return packed(job.texts.map((text) => tokenizer.encode(text, options)));
     }
     if ('segments' in job) return tokenizer.encodeSegments(job.segments, { addSpecialTokens });
-    template ??= new ChatTemplate(files.chatTemplate ?? null, tokenizer);
-    const { text, segments } = template.render(job.messages, job.render);
+    const { text, segments } = templateFor(job.render.tools).render(job.messages, job.render);
     if (text.length > job.maxUnits) throw new PromptUnitsError(text.length);
     return tokenizer.encodeSegments(segments, { addSpecialTokens });
   },

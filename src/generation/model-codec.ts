@@ -1,6 +1,8 @@
 import type { Guide } from '../../callbacks/guide.js';
 import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
 import {
+  type ChosenTemplates,
+  chooseTemplates,
   PromptUnitsError,
   readTokenizerFiles,
   StreamingDetokenizer,
@@ -24,25 +26,34 @@ export class ModelCodec implements TextCodec {
   readonly #tokenizer: Tokenizer;
   readonly #pool: TokenizerPool;
   readonly #chatTemplate: ChatTemplate;
+  /** The one for conversations with functions. */
+  readonly #toolTemplate: ChatTemplate;
   readonly #templates: TemplatePool;
   readonly #guideChecks = new GuideChecks();
 
   readonly templateSource: string | null;
+  readonly toolTemplateSource: string | null;
 
-  private constructor(tokenizer: Tokenizer, pool: TokenizerPool, templateSource: string | null) {
+  private constructor(tokenizer: Tokenizer, pool: TokenizerPool, { plain, withTools }: ChosenTemplates) {
     this.#tokenizer = tokenizer;
     this.#pool = pool;
-    this.#chatTemplate = new ChatTemplate(templateSource, tokenizer);
+    this.#chatTemplate = new ChatTemplate(plain, tokenizer);
+    this.#toolTemplate = withTools === plain ? this.#chatTemplate : new ChatTemplate(withTools, tokenizer);
     this.#templates = new TemplatePool(tokenizer);
-    this.templateSource = templateSource;
+    this.templateSource = plain;
+    this.toolTemplateSource = withTools;
   }
 
-  /** @throws TokenizerError, ChatTemplateError where the engine's files are not usable. */
-  static async open(engineDirectory: string): Promise<ModelCodec> {
+  /**
+   * @param chatTemplate name of one of the model's templates, or a file. Default: as transformers chooses.
+   * @throws TokenizerError, ChatTemplateError where the engine's files are not usable.
+   */
+  static async open(engineDirectory: string, chatTemplate?: string): Promise<ModelCodec> {
     const files = await readTokenizerFiles(engineDirectory);
     const tokenizer = new Tokenizer(files);
-    const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
-    return new ModelCodec(tokenizer, pool, files.chatTemplate);
+    const templates = chooseTemplates(files, chatTemplate);
+    const pool = new TokenizerPool(tokenizer, { directory: engineDirectory, templates });
+    return new ModelCodec(tokenizer, pool, templates);
   }
 
   /** Encodes a prompt for completion. It is the caller's own text: special tokens in it are tokens. */
@@ -81,7 +92,8 @@ export class ModelCodec implements TextCodec {
         const segments = await this.#templates.render({ template, messages, render }, signal);
         return await this.#pool.encodeRendered(segments, asked);
       }
-      return await this.#pool.encodeChat(this.#chatTemplate, messages, render, asked);
+      const chosen = options.tools === undefined ? this.#chatTemplate : this.#toolTemplate;
+      return await this.#pool.encodeChat(chosen, messages, render, asked);
     } catch (error) {
       if (error instanceof PromptUnitsError) {
         checkTextLength(error.units, { maxTokens: maxTokens!, unitsPerToken }, 'messages');

@@ -75,6 +75,8 @@ export interface TextCodec {
   tokenBytes(token: number): Uint8Array;
   /** The chat template's source; null: the model has none. Absent: not known. */
   readonly templateSource?: string | null;
+  /** Source of the template for conversations with functions. Absent or null: the same. */
+  readonly toolTemplateSource?: string | null;
   /** Texts of the special tokens. */
   readonly specialTexts?: readonly string[];
 }

@@ -2,6 +2,7 @@ import { closestName } from '../../base/did-you-mean.js';
 import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
+import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
 import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 
@@ -20,6 +21,8 @@ const BESIDE = [
   ...TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
 ];
+/** Chat templates of other names. */
+const TEMPLATES = new RegExp(`^${ADDITIONAL_FOLDER}/[\\w.-]+\\.jinja$`);
 const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
 const SINGLE = 'model.safetensors';
 /** The precision in a file's name, as llama.cpp's tools write it: model-Q4_K_M.gguf, model.q8_0.gguf. */
@@ -47,7 +50,8 @@ const PREFERRED = [
 
 /** Chooses the files of a model. @throws HubError where the repository holds no such model. */
 export function chooseFiles(all: readonly string[], { id, quant }: Repository): ChosenFiles {
-  const beside = BESIDE.filter((path) => all.includes(path));
+  const templates = all.filter((path) => TEMPLATES.test(path));
+  const beside = [...BESIDE.filter((path) => all.includes(path)), ...templates];
   const safetensors = quant === null ? safetensorsOf(all) : [];
   if (safetensors.length > 0) return { paths: [...beside, ...safetensors], gguf: null };
   const ggufs = all.filter((path) => /\.gguf$/i.test(path) && !/(^|\/)mmproj/i.test(path)).sort();

@@ -119,6 +119,14 @@ export const LOADING_OPTIONS = {
     help: 'Precision of the weights. stored: the numbers of the checkpoint; auto: stored, int4 or int8 for checkpoints of up to 8 bits, else bf16.',
   }),
   /** Precision of the embedding and the output layer; auto, the default: that of the weights, int8 with int4, stored where a type has kernels of its own. */
+  /** Name of one of the model's chat templates, or a file with one. Default: default, or tool_use for conversations with functions. */
+  chatTemplate: ofModel(NAME, {
+    group: 'Models',
+    metavar: 'NAME_OR_FILE',
+    isForAsking: true,
+    defaultText: 'default; tool_use, where the model has it, for conversations with functions',
+    help: 'Chat template: the name of one that the model has, or a file.',
+  }),
   outputWeights: ofModel(oneOf('auto', 'f32', 'bf16', 'int8', 'stored'), {
     group: 'Models',
     default: 'auto',

@@ -171,7 +171,7 @@ export async function startModel(
       markLoaded(host);
       return host;
     },
-    openCodec: () => openCodec(engine),
+    openCodec: () => openCodec(engine, options),
   }).catch((error: unknown) => {
     kvEvents?.close();
     throw error;
@@ -302,9 +302,9 @@ async function kvEventsOf(options: ModelOptions, onError: (error: Error) => void
 }
 
 /** Opens the tokenizer in this thread, while the worker loads the engine. */
-async function openCodec(engine: Engine): Promise<ModelCodec> {
+async function openCodec(engine: Engine, { chatTemplate }: ModelOptions): Promise<ModelCodec> {
   const { ModelCodec } = await import('../generation/model-codec.js');
-  const codec = await ModelCodec.open(engine.directory);
+  const codec = await ModelCodec.open(engine.directory, chatTemplate);
   performance.mark('skein: tokenizer loaded');
   return codec;
 }

@@ -20,8 +20,12 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
 export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser'>;
 
 /** The template's source; null: there is none, undefined: it is not known. */
-export function sourceOf(model: Pick<TextModel, 'codec'>, { template }: ChatAsk): string | null | undefined {
-  return template ?? model.codec.templateSource;
+export function sourceOf(
+  { codec }: Pick<TextModel, 'codec'>,
+  { template, tools = [] }: ChatAsk,
+): string | null | undefined {
+  const ofTools = tools.length > 0 ? codec.toolTemplateSource : null;
+  return template ?? ofTools ?? codec.templateSource;
 }
 
 /** UTF-16 units of a prompt that is only counted, where the model takes fewer: tokenizing more would keep others waiting for seconds. */
