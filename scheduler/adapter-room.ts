@@ -5,6 +5,8 @@ export class AdapterRoom {
   readonly #capacity: AdapterCapacity;
   readonly #claimed = new Set<bigint>();
   #pages = 0;
+  /** Claimed adapters that the step loads. */
+  #loads = 0;
 
   constructor(capacity: AdapterCapacity) {
     this.#capacity = capacity;
@@ -17,10 +19,22 @@ export class AdapterRoom {
     return this.#pages + adapter.pages <= maxPages && this.#claimed.size < maxAdapters;
   }
 
+  /** True if the step would load the request's adapter beside another one. */
+  loadsTooMany({ adapter }: SchedulableRequest): boolean {
+    return this.#loads > 0 && this.#isToLoad(adapter);
+  }
+
   claim({ adapter }: SchedulableRequest): void {
     if (adapter == null || this.#claimed.has(adapter.taskId)) return;
+    if (this.#isToLoad(adapter)) this.#loads++;
     this.#claimed.add(adapter.taskId);
     this.#pages += adapter.pages;
+  }
+
+  #isToLoad(adapter: SchedulableRequest['adapter']): boolean {
+    const { isLoaded } = this.#capacity;
+    if (adapter == null || isLoaded === undefined || this.#claimed.has(adapter.taskId)) return false;
+    return !isLoaded(adapter.taskId);
   }
 }
 
@@ -35,6 +49,8 @@ export class AdapterRoom {
  *
  * If ever more requests of 1 and 2 came, C would wait for ever. So once a skipped request has aged, nobody behind it starts with
  * an adapter: the claims end one after the other.
+ *
+ * Of those that start, one brings an adapter that has to be loaded; the others wait for the next step.
  */
 export class AdaptersToCompletion {
   readonly #room: AdapterRoom;
@@ -48,7 +64,7 @@ export class AdaptersToCompletion {
   /** True if the request at the walk's place lacks room for its adapter and is skipped. */
   skips(request: SchedulableRequest): boolean {
     if (request.adapter == null || hasStarted(request)) return false;
-    if (!this.#startsAreHeld && this.#room.fits(request)) return false;
+    if (!this.#startsAreHeld && this.#room.fits(request)) return this.#room.loadsTooMany(request);
     this.#startsAreHeld ||= request.hasAged === true;
     return true;
   }
@@ -85,7 +101,7 @@ export class AdaptersOfStep {
   /** True if the request at the walk's place lacks room for its adapter and is skipped. */
   skips(request: SchedulableRequest): boolean {
     if (!this.#kept.fits(request)) return true;
-    if (this.#running.fits(request)) return false;
+    if (this.#running.fits(request) && !this.#running.loadsTooMany(request)) return false;
     this.#kept.claim(request);
     return true;
   }

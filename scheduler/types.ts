@@ -79,6 +79,11 @@ export interface AdapterCapacity {
   maxPages: number;
   /** Most adapters. */
   maxAdapters: number;
+  /**
+   * Whether a task's adapter is in the executor. Where it is not, a step has to load it first, which takes it up to a tenth
+   * of a second: so one step loads one at most for requests that can wait. Absent: any number.
+   */
+  isLoaded?(taskId: bigint): boolean;
 }
 
 export interface CapacityOptions {

@@ -1,8 +1,9 @@
 import { input, says } from '../../base/named-text.js';
+import { type InParts, runToEnd } from '../../base/run-to-end.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
-import { LoraTensorsError, readLoraTensors } from '../../models/adapters/lora-tensors.js';
+import { LoraTensorsError, loraTensorsInParts } from '../../models/adapters/lora-tensors.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
 /** A request's adapter as its tensors have it. */
@@ -28,6 +29,14 @@ export interface AdapterBase {
  * @throws ParameterError that names the tensor
  */
 export function readAdapterInputs(inputs: Record<string, Tensor>, base: AdapterBase): AdapterInputs | null {
+  return runToEnd(adapterInputsInParts(inputs, base));
+}
+
+/** The same in parts, which yield the number of values that they have read. */
+export function* adapterInputsInParts(
+  inputs: Record<string, Tensor>,
+  base: AdapterBase,
+): InParts<AdapterInputs | null> {
   const { lora_task_id: task, lora_weights: weights, lora_config: config } = inputs;
   const hasWeights = weights !== undefined && weights.data.length > 0;
   const hasConfig = config !== undefined && config.data.length > 0;
@@ -46,12 +55,16 @@ export function readAdapterInputs(inputs: Record<string, Tensor>, base: AdapterB
     );
   }
   const taskId = task.data[0] as bigint;
-  return { taskId, weights: hasWeights && hasConfig ? readWeights(weights, config, base) : null };
+  return { taskId, weights: hasWeights && hasConfig ? yield* weightsInParts(weights, config, base) : null };
 }
 
-function readWeights(weights: Tensor, config: Tensor, { model, ...limits }: AdapterBase): AdapterWeights {
+function* weightsInParts(
+  weights: Tensor,
+  config: Tensor,
+  { model, ...limits }: AdapterBase,
+): InParts<AdapterWeights> {
   try {
-    return readLoraTensors(
+    return yield* loraTensorsInParts(
       {
         weights: weights.data as Float32Array,
         weightsShape: weights.shape,

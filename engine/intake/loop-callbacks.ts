@@ -2,6 +2,7 @@ import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
+import type { AdapterArrivals } from './adapter-arrivals.js';
 import type { ResponseWriter } from './response-writer.js';
 
 /**
@@ -23,8 +24,11 @@ export interface IterationReport {
 /** The callbacks in the form that the loop calls, whichever thread they live in. None of them may throw. */
 export interface LoopCallbacks {
   readonly wantsStatsJson: boolean;
-  /** Called at the start of each iteration; requests beyond `max` are refused. */
-  getInferenceRequests(max: number): readonly InferenceRequest[];
+  /**
+   * Called at the start of each iteration; requests beyond `max` are refused. @param arrivals reads new adapters in parts, where
+   * requests can wait for that; null: requests have none
+   */
+  getInferenceRequests(max: number, arrivals?: AdapterArrivals | null): readonly InferenceRequest[];
   /** Called after the step: returns requests to be stopped, whatever state they are in. */
   pollStopSignals(): Iterable<bigint>;
   /** Like pollStopSignals, for single sequences of requests with several. */

@@ -12,6 +12,7 @@ import type {
 } from '../../callbacks/worker-messages.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
+import type { AdapterArrivals } from './adapter-arrivals.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
 
@@ -77,10 +78,13 @@ export class PortCallbacks implements LoopCallbacks {
    * Requests from the host, as many as one iteration has time to read: the rest comes with the next calls. The host
    * keeps to the credits, so the loop's `max` is respected too.
    */
-  getInferenceRequests(_max: number): InferenceRequest[] {
+  getInferenceRequests(_max: number, arrivals: AdapterArrivals | null = null): InferenceRequest[] {
     this.#drain();
     if (this.#requests.length === 0) return [];
-    const requests = this.#requests.splice(0, numTaken(this.#requests));
+    const ready = arrivals?.ready(this.#requests) ?? this.#requests;
+    const requests = ready.slice(0, numTaken(ready));
+    const taken = new Set(requests);
+    this.#requests = this.#requests.filter((request) => !taken.has(request));
     this.#received += requests.length;
     return requests;
   }

@@ -10,6 +10,7 @@ import {
 } from '../../callbacks/request-failure.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
+import { AdapterArrivals } from '../intake/adapter-arrivals.js';
 import { type AdapterBase, readAdapterInputs } from '../intake/adapter-inputs.js';
 import { validateRequest, whyIdIsInvalid } from '../intake/request-validation.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
@@ -19,7 +20,7 @@ import { LlmRequest } from '../request/llm-request.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import type { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { GuidedDecoding } from './guided-decoding.js';
-import type { LoopEnvironment, LoopOptions } from './loop-options.js';
+import type { LoopAdapters, LoopEnvironment, LoopOptions } from './loop-options.js';
 import type { IterationCounts } from './loop-statistics.js';
 
 export interface IntakeParts {
@@ -40,6 +41,8 @@ export class RequestIntake {
   readonly #postProcessors: readonly string[] | null;
   readonly #whyNoDrafts: string | undefined;
   readonly #whyNoAdapters: NamedText | null;
+  /** null: requests have no adapters. */
+  readonly #arrivals: AdapterArrivals | null;
   #isDraining = false;
 
   constructor(parts: IntakeParts) {
@@ -49,6 +52,8 @@ export class RequestIntake {
     this.#whyNoDrafts =
       modelType === 'V1' ? 'V1 draws one token a step for each slot of its batch' : undefined;
     this.#whyNoAdapters = whyNoAdapters(parts.world);
+    const { adapters } = parts.world;
+    this.#arrivals = adapters === undefined ? null : new AdapterArrivals(baseOf(adapters));
   }
 
   /** Number of requests that could be taken now. */
@@ -73,7 +78,8 @@ export class RequestIntake {
   /** Asks for as many requests as there are places. */
   receive(counts: IterationCounts): void {
     const max = this.#isDraining ? 0 : this.freePlaces;
-    const requests = this.#parts.world.callbacks.getInferenceRequests(max);
+    if (this.#arrivals !== null) this.#arrivals.isBusy = this.#parts.active.size > 0;
+    const requests = this.#parts.world.callbacks.getInferenceRequests(max, this.#arrivals);
     for (const [index, request] of requests.entries()) {
       // The terminate id is no request but a signal, at any time and any number of times: it gets no answer.
       if (request.requestId === this.#parts.options.terminateReqId) {
@@ -147,13 +153,13 @@ export class RequestIntake {
    * Begins the use of the request's adapter, if it has one. The tensors of its weights are not kept: the cache has a copy of its
    * own. @throws ParameterError, AdapterMissingError
    */
-  #useAdapter({ inputs }: InferenceRequest): AdapterUse | null {
+  #useAdapter(request: InferenceRequest): AdapterUse | null {
     const { adapters } = this.#parts.world;
     if (adapters === undefined) return null;
-    const { cache, model } = adapters;
-    const base: AdapterBase = { model, maxRank: cache.maxAdapterSize, maxBytes: cache.maxAdapterBytes };
-    const given = readAdapterInputs(inputs, base);
-    return given && cache.admit(given.taskId, given.weights);
+    const arrived = this.#arrivals!.claim(request);
+    if (arrived !== null) return adapters.cache.admit(arrived.taskId, arrived.weights, arrived.fingerprint);
+    const given = readAdapterInputs(request.inputs, baseOf(adapters));
+    return given && adapters.cache.admit(given.taskId, given.weights);
   }
 
   #whyImpossible(spec: RequestSpec): RequestFailure | null {
@@ -166,6 +172,10 @@ export class RequestIntake {
     if (whyIdIsInvalid(request.requestId) === null) this.#parts.responses.addError(request.requestId, why);
     else this.#parts.world.callbacks.reportError(new Error(messageOfFailure(why)));
   }
+}
+
+function baseOf({ cache, model }: LoopAdapters): AdapterBase {
+  return { model, maxRank: cache.maxAdapterSize, maxBytes: cache.maxAdapterBytes };
 }
 
 /** Reason why requests can have no adapters; null: they can. */

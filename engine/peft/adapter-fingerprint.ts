@@ -1,14 +1,21 @@
 import { createHash } from 'node:crypto';
+import { type InParts, runToEnd } from '../../base/run-to-end.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 
 /** Digest of an adapter's content: two adapters with the same one change a model in the same way. */
-export function fingerprintOf({ moduleLayers }: AdapterWeights): string {
+export function fingerprintOf(weights: AdapterWeights): string {
+  return runToEnd(fingerprintInParts(weights));
+}
+
+/** The same in parts, a module-layer each, which yield the number of their values. */
+export function* fingerprintInParts({ moduleLayers }: Pick<AdapterWeights, 'moduleLayers'>): InParts<string> {
   const hash = createHash('sha256');
   for (const { layer, module, rank, a, b } of moduleLayers) {
     hash.update(`${layer} ${module} ${rank} ${a.length} ${b.length} `);
     for (const { buffer, byteOffset, byteLength } of [a, b]) {
       hash.update(new Uint8Array(buffer, byteOffset, byteLength));
     }
+    yield a.length + b.length;
   }
   return hash.digest('base64');
 }

@@ -67,7 +67,8 @@ export class PeftCacheManager {
 
   /** What all requests that run at once may use together. */
   get room(): AdapterCapacity {
-    return { maxPages: this.#pages.device, maxAdapters: this.#device.maxSlots };
+    const isLoaded = (taskId: bigint) => this.#device.slotOf(taskId) >= 0;
+    return { maxPages: this.#pages.device, maxAdapters: this.#device.maxSlots, isLoaded };
   }
 
   /** Number of pages of a task's adapter; null: it is not held, and its weights have to be sent. */
@@ -78,13 +79,14 @@ export class PeftCacheManager {
   /**
    * Begins a request's use of an adapter; `release` ends it. `brought`: weights that came with it; null: none. Weights of a task
    * that is held already, and that are the same, change nothing; others take their place unless requests still use those.
+   * @param fingerprint of the weights, where it is known; else it is made here
    * @throws AdapterMissingError, ParameterError; then nothing has changed
    */
-  admit(taskId: bigint, brought: AdapterWeights | null): AdapterUse {
+  admit(taskId: bigint, brought: AdapterWeights | null, fingerprint?: string): AdapterUse {
     if (brought === null) {
       if (!this.#host.has(taskId)) throw new AdapterMissingError(taskId);
       this.#host.hold(taskId);
-    } else this.#put(taskId, brought);
+    } else this.#put(taskId, brought, fingerprint);
     this.#leaving.delete(taskId);
     return { taskId, pages: this.#host.pagesOf(taskId)!, fingerprint: this.#host.get(taskId)!.fingerprint };
   }
@@ -157,14 +159,14 @@ export class PeftCacheManager {
     }
   }
 
-  #put(taskId: bigint, weights: AdapterWeights): void {
+  #put(taskId: bigint, weights: AdapterWeights, digest?: string): void {
     const pages = pagesOfAdapter(weights, this.#sizes);
     const tooLarge = whyAdapterIsTooLarge(pages, this.#pages);
     if (tooLarge !== null) throw tooLarge;
     const known = this.#host.get(taskId);
     // The digest takes time, and a request that finds no room may come again and again.
     if (known === undefined && !this.#host.hasRoom(pages)) throw this.#full(pages);
-    const fingerprint = fingerprintOf(weights);
+    const fingerprint = digest ?? fingerprintOf(weights);
     if (known?.fingerprint === fingerprint) {
       this.#host.hold(taskId);
       return;

@@ -1,4 +1,5 @@
 import { input, says } from '../../base/named-text.js';
+import { type InParts, runToEnd } from '../../base/run-to-end.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 import {
@@ -48,8 +49,17 @@ export class LoraTensorsError extends SkeinError {
 export function readLoraTensors(
   tensors: LoraTensors,
   model: ModelConfig,
-  { maxRank, maxBytes = DEFAULT_MAX_ADAPTER_BYTES }: AdapterLimits,
+  limits: AdapterLimits,
 ): AdapterWeights {
+  return runToEnd(loraTensorsInParts(tensors, model, limits));
+}
+
+/** The same in parts, a module-layer each, which yield the number of their values. */
+export function* loraTensorsInParts(
+  tensors: LoraTensors,
+  model: ModelConfig,
+  { maxRank, maxBytes = DEFAULT_MAX_ADAPTER_BYTES }: AdapterLimits,
+): InParts<AdapterWeights> {
   const [rows, width] = sizes(tensors);
   const { shapes } = baseModules(model);
   const places = Array.from({ length: rows }, (_, row) =>
@@ -70,12 +80,12 @@ export function readLoraTensors(
   if (bytes > maxBytes) {
     throw new LoraTensorsError('lora_weights', `takes ${bytes} bytes; at most ${maxBytes} are accepted`);
   }
-  return adapterOf(
-    places.map((place, row) =>
-      moduleLayer(row, place, tensors.weights.subarray(row * width, (row + 1) * width)),
-    ),
-    null,
-  );
+  const moduleLayers: ModuleLayer[] = [];
+  for (const [row, place] of places.entries()) {
+    moduleLayers.push(moduleLayer(row, place, tensors.weights.subarray(row * width, (row + 1) * width)));
+    yield width;
+  }
+  return adapterOf(moduleLayers, null);
 }
 
 /**

@@ -13,7 +13,8 @@ export function staticBatch<R extends SchedulableRequest>(
 ): CapacityPlan<R> {
   const generating = requests.filter((request) => request.phase === 'generation');
   return guaranteedNoEvict(generating.length > 0 ? generating : requests, kv, maxNumRequests, {
-    adapters,
+    // Who does not start with the batch waits for its end, so its adapters are loaded together.
+    adapters: adapters && { maxPages: adapters.maxPages, maxAdapters: adapters.maxAdapters },
     delays: false,
   });
 }

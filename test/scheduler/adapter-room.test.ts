@@ -91,6 +91,23 @@ describe.each(['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION', 'STATIC_BATCH'] as cons
   (policy) => {
     check(policy, EVERYWHERE);
 
+    it('are loaded one a step, but for a batch that begins as one', () => {
+      const isLoaded = (task: bigint) => task === 9n;
+      const room = { maxPages: 9, maxAdapters: 9, isLoaded };
+      const kv = { freeBlocks: 100, tokensPerBlock: 8, maxAttentionWindow: Number.POSITIVE_INFINITY };
+      const requests = [
+        pending(1n, of(1n)),
+        pending(2n, of(2n)),
+        pending(3n),
+        pending(4n, of(9n)),
+        pending(5n, of(1n)),
+      ];
+      const { scheduled } = scheduleCapacity(policy, requests, kv, 100, { adapters: room });
+      expect(ids(scheduled)).toEqual(policy === 'STATIC_BATCH' ? [1n, 2n, 3n, 4n, 5n] : [1n, 3n, 4n, 5n]);
+      const later = { ...room, isLoaded: (task: bigint) => task !== 2n };
+      expect(ids(scheduleCapacity(policy, requests, kv, 100, { adapters: later }).scheduled)).toHaveLength(5);
+    });
+
     it('do not count without a limit', () => {
       const kv = { freeBlocks: 100, tokensPerBlock: 8, maxAttentionWindow: Number.POSITIVE_INFINITY };
       const requests = [1n, 2n, 3n, 4n].map((id) => pending(id, of(id)));
