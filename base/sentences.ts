@@ -7,6 +7,11 @@ export function asSentence(text: string): string {
   return /[.?!]$/.test(line) ? line : `${line}.`;
 }
 
+/** A sentence as a part of another one: without its full stop. */
+export function asClause(sentence: string): string {
+  return sentence.replace(/\.$/, '');
+}
+
 /** A count with its noun: "1 request", "2 requests". */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -3,6 +3,7 @@ import { memoryProblem } from '../base/address-space.js';
 import { hintOf } from '../base/did-you-mean.js';
 import { messageOf } from '../base/error-text.js';
 import { skeinVersion } from '../base/package-info.js';
+import { asClause } from '../base/sentences.js';
 import type { BatchFlags } from './commands/batch.js';
 import { BATCH_HELP } from './commands/batch-help.js';
 import type { BuildFlags } from './commands/build.js';
@@ -402,7 +403,7 @@ function usageMessage(error: CommanderError, root: Command): string {
   }
   // Some sentences of commander end with a full stop, others do not.
   if (error.code !== 'commander.unknownOption') {
-    return `${sentence.replace(/\.$/, '')}. See skein ${command.name()} --help.`;
+    return `${asClause(sentence)}. See skein ${command.name()} --help.`;
   }
   return `${sentence}; ${hintOf(typed, visible, `skein ${command.name()} --help`)}`;
 }

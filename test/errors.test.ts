@@ -93,12 +93,9 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/native/load-addon.ts',
   'engine/executors/tensorflow/device-problem.ts',
   'engine/executors/tensorflow/load-tensorflow.ts',
-  'engine/guided/sources/schema-faults.ts', // several sentences become one list
-  'engine/guided/sources/schema-resolver.ts', // the sentence of a reference stands within another
   'models/chat-template.ts',
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',
-  'src/generation/tools/followed-schema.ts', // the sentence of a fault stands in a list of several
   'src/parse-yaml.ts',
   'src/schemas/issue-text.ts',
   'src/schemas/validated.ts',

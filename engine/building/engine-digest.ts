@@ -13,8 +13,8 @@ const TEXT_FILES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.ji
  * and its tokenizer. The same model built with the same precisions has it on every machine, wherever its files lie and
  * whenever they were written. Reads no weights.
  *
- * Engines without checksums (of versions that wrote none, or whose matrices nobody has packed yet in a cache that cannot
- * be written to) are identified by the files that they were made of, as the cache knows them: by names and times too.
+ * Engines without checksums (written by older versions, or not yet packed in a cache that cannot be written to) are
+ * identified by the files that they were made of, as the cache knows them: by names and times too.
  *
  * @param tensors the engine's, with the checksums that an executor has found since it was opened
  */

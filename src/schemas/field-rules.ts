@@ -5,7 +5,7 @@ import { InvalidRequestError } from '../generation/errors.js';
 import { type FieldsNode, fieldsNode, type KnownObject } from './fields-node.js';
 import { UnknownFields } from './unknown-fields.js';
 
-/** What happens to fields that nobody knows: a 400, an answer that tells of them, or nothing. */
+/** What happens to unknown fields: a 400, an answer that names them, or nothing. */
 export const UNKNOWN_FIELD_RULES = ['refuse', 'warn', 'ignore'] as const;
 export type UnknownFieldRule = (typeof UNKNOWN_FIELD_RULES)[number];
 

@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { FLOORS } from '../../test/support/floors.js';
 import { MutantRunner } from './mutant-runner.js';
 import { described, type Mutant, mutantsOf, type Result, survivedByFile, unnoticed } from './mutants.js';
 import { mutated } from './mutations.js';
@@ -30,19 +31,6 @@ const { values: flags, positionals } = parseArgs({
     survivors: { type: 'boolean', default: false },
   },
 });
-
-const ROOMS = [
-  'base',
-  'scheduler',
-  'kvcache',
-  'network',
-  'models',
-  'callbacks',
-  'engine',
-  'host',
-  'loadgen',
-  'src',
-];
 
 /** TypeScript below a folder, from the repository's root. */
 function sourcesIn(folder: string): string[] {
@@ -75,9 +63,7 @@ async function runWithout(
 
 /** Runs each mutant with the tests that reach its file, quick tests first within the nearest and within the others. */
 async function runMutants(mutants: readonly Mutant[], tests: readonly string[]): Promise<Result[]> {
-  const graph = new ImportGraph(
-    [...ROOMS, 'test', 'tools'].filter((room) => existsSync(room)).flatMap(sourcesIn),
-  );
+  const graph = new ImportGraph([...FLOORS, 'test'].filter((room) => existsSync(room)).flatMap(sourcesIn));
   const runner = await MutantRunner.start(tests);
   try {
     const took = await runWithout(runner, tests);

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
-import { asSentence } from '../../../base/sentences.js';
+import { asClause, asSentence } from '../../../base/sentences.js';
 import { findInstallation, type TensorFlowInstallation } from './installation.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
@@ -119,5 +119,5 @@ function loadProblem({ package: name, folder, from }: TensorFlowInstallation, er
   if (missing !== undefined) {
     return `${name} in ${folder} cannot be loaded: ${missing} is not where it was when it was linked; ${again}.`;
   }
-  return `${name} in ${folder} cannot be loaded (${asSentence(message).replace(/\.$/, '')}); ${again}.`;
+  return `${name} in ${folder} cannot be loaded (${asClause(asSentence(message))}); ${again}.`;
 }

@@ -98,7 +98,7 @@ function followed(parts: readonly RegexNode[], rest: TextSet, before: Before): T
   }
 }
 
-/** A set without assertions, and parts behind it, which may ask for the last character of its texts. */
+/** A set without assertions, followed by parts that may ask for the last character of its texts. */
 function behindPlain(set: TextSet, parts: readonly RegexNode[], rest: TextSet, before: Before): TextSet {
   if (!parts.some(asksBefore)) return sequence(set, followed(parts, rest, before));
   const ways = (['word', 'other'] as const).map((last) =>

@@ -1,10 +1,27 @@
+import { asClause } from '../../../base/sentences.js';
 import { GuideError } from '../guide-error.js';
 
 /** Most parts of a schema that are named as left out. */
 const MAX_LEFT_OUT = 20;
 
+/** A part of a schema that cannot be followed. */
+class SchemaFault extends GuideError {
+  /** The part and what is wrong with it, as the end of a sentence. */
+  readonly clause: string;
+
+  constructor(path: string, what: string) {
+    const clause = clauseOf(path, what);
+    super(`The JSON schema is refused ${clause}.`);
+    this.clause = clause;
+  }
+}
+
 export function fault(path: string, what: string): GuideError {
-  return new GuideError(`The JSON schema is refused at ${placeOf(path)}: ${what}.`);
+  return new SchemaFault(path, what);
+}
+
+function clauseOf(path: string, what: string): string {
+  return `at ${placeOf(path)}: ${what}`;
 }
 
 function placeOf(path: string): string {
@@ -25,7 +42,7 @@ export class SchemaFaults {
   /** Notes a part that cannot be followed. @throws GuideError where the schema has to be followed as a whole */
   unsupported(path: string, what: string): void {
     if (this.#isStrict) throw fault(path, what);
-    if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(`at ${placeOf(path)}: ${what}`);
+    this.#leaveOut(clauseOf(path, what));
   }
 
   /** What `read` returns; `without` it where it throws a GuideError, which is noted. */
@@ -35,9 +52,12 @@ export class SchemaFaults {
       return read();
     } catch (error) {
       if (!(error instanceof GuideError) || error.code !== 'SKEIN_GUIDE') throw error;
-      const what = error.message.replace(/^The JSON schema is refused /, '').replace(/\.$/, '');
-      if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(what);
+      this.#leaveOut(error instanceof SchemaFault ? error.clause : asClause(error.message));
       return without();
     }
+  }
+
+  #leaveOut(clause: string): void {
+    if (this.leftOut.size < MAX_LEFT_OUT) this.leftOut.add(clause);
   }
 }

@@ -1,3 +1,4 @@
+import { asClause } from '../../../base/sentences.js';
 import { GuideError } from '../guide-error.js';
 import { spend } from '../reading-work.js';
 import { fault, type SchemaFaults } from './schema-faults.js';
@@ -212,7 +213,7 @@ export class SchemaResolver {
           this.patterns.texts(pattern);
         } catch (error) {
           if (!isRefusal(error)) throw error;
-          throw fault(path, error.message.replace(/\.$/, ''));
+          throw fault(path, asClause(error.message));
         }
         return true;
       },

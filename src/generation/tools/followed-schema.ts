@@ -1,4 +1,5 @@
 import { field, says } from '../../../base/named-text.js';
+import { asClause } from '../../../base/sentences.js';
 import { lenientSchema } from '../../../engine/guided/sources/lenient-schema.js';
 import type { JsonValue } from '../../../engine/guided/sources/schema-keywords.js';
 import { InvalidRequestError } from '../errors.js';
@@ -91,6 +92,6 @@ function leftOutOfTags(tool: FunctionTool, schema: FollowedSchema['schema']): st
     return [];
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    return [`(${error.message.replace(/\.$/, '')})`];
+    return [`(${asClause(error.message)})`];
   }
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
+import { BATCH_STATUSES } from '../../batches/batch-object.js';
 import type { Responses } from '../../routes/route.js';
 import { errors, jsonAnswer } from './shared.js';
 
@@ -57,16 +58,7 @@ const batch = component(
     input_file_id: z.string(),
     completion_window: z.string(),
     status: about(
-      z.enum([
-        'validating',
-        'failed',
-        'in_progress',
-        'finalizing',
-        'completed',
-        'expired',
-        'cancelling',
-        'cancelled',
-      ]),
+      z.enum(BATCH_STATUSES),
       'failed: the input is at fault, and nothing was asked, or the answers could not be written.',
     ),
     output_file_id: about(z.string().nullable(), 'The answers, once it has ended.'),
