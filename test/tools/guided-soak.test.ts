@@ -58,7 +58,7 @@ describe('a model in its threads', () => {
   it('refuses what is no guide before anything runs', async () => {
     const refused = (guided: object, ignoreEos = false) =>
       expect(skein.complete({ prompt: 'x', guided, ignoreEos })).rejects;
-    await refused({ json: { not: {} } }).toThrow('keyword not is not supported');
+    await refused({ json: { not: {} } }).toThrow('No text matches the guide');
     await refused({}).toThrow('none of them is given');
     await refused({ jsn: {} }).toThrow('jsn');
     await refused({ json: true, regex: 'a' }).toThrow('json, regex are given');

@@ -91,7 +91,7 @@ export class MutantRunner {
    */
   async run(limits: ReadonlyMap<string, number>, replacement: Replacement | null = null): Promise<Run> {
     const paths = Array.from(limits, ([test, limit]) => [resolve(test), limit] as const);
-    process.env.SKEIN_MUTANT_LIMITS = JSON.stringify(Object.fromEntries(paths));
+    process.env.SKEIN_TEST_MUTANT_LIMITS = JSON.stringify(Object.fromEntries(paths));
     for (const one of [this.#current.replacement, replacement])
       if (one !== null) this.#vitest.invalidateFile(one.path);
     this.#current.replacement = replacement;

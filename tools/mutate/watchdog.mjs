@@ -1,4 +1,4 @@
-// A setup file of Vitest: ends the process of the tests if a file takes more processor time than SKEIN_MUTANT_LIMITS allows
+// A setup file of Vitest: ends the process of the tests if a file takes more processor time than SKEIN_TEST_MUTANT_LIMITS allows
 // it, or ten times as much of the clock. It has a thread of its own, since a loop of a mutant may never give way.
 import { Worker } from 'node:worker_threads';
 import { expect } from 'vitest';
@@ -13,7 +13,7 @@ setInterval(() => {
 }, 100);
 `;
 
-const limits = JSON.parse(process.env.SKEIN_MUTANT_LIMITS ?? '{}');
+const limits = JSON.parse(process.env.SKEIN_TEST_MUTANT_LIMITS ?? '{}');
 if (globalThis.skeinWatchdog === undefined) {
   globalThis.skeinWatchdog = new Worker(WATCH, { eval: true });
   globalThis.skeinWatchdog.unref();

@@ -10,6 +10,8 @@
  */
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import type { UniformPlan } from '../../engine/executors/cache-layers.js';
+import { TILE_ROWS, unitPlaces } from '../../engine/executors/tensorflow/attention-units.js';
 import { DType, Graph, type Output } from '../../engine/executors/tensorflow/graph/graph.js';
 import { Ops } from '../../engine/executors/tensorflow/graph/ops.js';
 import { Variable } from '../../engine/executors/tensorflow/graph/variable.js';
@@ -21,17 +23,20 @@ import {
   rowRuleOf,
 } from '../../engine/executors/tensorflow/row-rule.js';
 import { type Feed, Session } from '../../engine/executors/tensorflow/session.js';
-import type { NetworkPlan } from '../../network/plan.js';
 import { Random } from '../support/random.js';
 
 const { values: flags } = parseArgs({ options: { threads: { type: 'string', default: '2' } } });
 const threads = Number(flags.threads);
 const tensorflow = loadTensorFlow(threads);
 const device = cpuRowDevice();
+/** Most rows that share keys: those of a tile with eight heads. */
+const MOST_SHARING = 8 * TILE_ROWS;
+/** Number of keys in a unit of attention. */
+const UNIT_PLACES = unitPlaces(64);
 const AMONG = 48;
-const MOST = 25 * AMONG;
+const MOST = 26 * AMONG;
 /** Starts at which rows are taken out of all: each row is seen at several places of a product. */
-const STARTS = [0, AMONG, 5 * AMONG];
+const STARTS = [0, 17, AMONG, 5 * AMONG + 31];
 const COUNTS = [
   ...Array.from({ length: 50 }, (_, i) => i + 1),
   ...[60, 72, 96, 108, 144, 216, 252, 300, 504, 768, 960],
@@ -42,20 +47,21 @@ interface Probe {
   name: string;
   width: number;
   outputWidth: number;
-  rule: RowRule;
+  rule: Pick<RowRule, 'multiple' | 'least' | 'coarse' | 'coarseFrom' | 'most'>;
   write(ops: Ops, rows: Output, matrix: Output): Output;
   matrix?: { rows: number; columns: number };
 }
 
 /** The rule of a network that has such an op. */
-function ruleOf(columns: number, functionWidth: number | null): RowRule {
+function ruleOf(columns: number, functionWidth: number | null, headDim = 64): RowRule {
   const op = { op: 'softCap', value: 0, cap: 1 };
   const plan = {
+    attention: { headDim },
     ops: functionWidth === null ? [] : [op],
     values: [{ rows: 'tokens', width: functionWidth ?? 1, slot: 0 }],
     weights: [{ name: 'w', kind: 'matrix', rows: 1, columns, sources: [] }],
   };
-  return rowRuleOf(plan as unknown as NetworkPlan, device, threads);
+  return rowRuleOf(plan as unknown as UniformPlan, device, { threads, unitPlaces: UNIT_PLACES });
 }
 
 function product(rows: number, columns: number): Probe {
@@ -68,6 +74,23 @@ function product(rows: number, columns: number): Probe {
     rule,
     write,
     matrix: { rows, columns },
+  };
+}
+
+/** A product of attention: the rows that share keys by the keys of a unit. */
+function scores(headDim: number): Probe {
+  const { attentionRows } = ruleOf(headDim, null, headDim);
+  const rule = { multiple: attentionRows, least: 1, coarse: 1, coarseFrom: Infinity, most: MOST_SHARING };
+  return {
+    ...product(headDim, UNIT_PLACES),
+    name: `Scores of heads, ${headDim} wide`,
+    rule,
+    // Two products: one alone has the kernels of a product without a batch.
+    write: (ops, x, w) => {
+      const twice = (one: Output) => ops.concat([ops.expand(one, 0), ops.expand(one, 0)], 0);
+      const first = ops.first(ops.batchMatMul(twice(x), twice(w)), [1, -1, UNIT_PLACES]);
+      return ops.reshape(first, [-1, UNIT_PLACES]);
+    },
   };
 }
 
@@ -148,7 +171,8 @@ process.stdout.write(
   `TensorFlow ${tensorflow.backend().binding.TF_Version}, ${device}, ${threads} threads\n\n`,
 );
 process.stdout.write('| op | rows that differ | filled up by the rule | bits |\n|---|---|---|---|\n');
-for (const probe of [...PRODUCTS.map(([rows, columns]) => product(rows, columns)), ...FUNCTIONS]) {
+const products = PRODUCTS.map(([rows, columns]) => product(rows, columns));
+for (const probe of [...products, ...[8, 16, 32, 64, 128].map(scores), ...FUNCTIONS]) {
   const { any, ruled, digest } = run(probe);
   process.stdout.write(`| ${probe.name} | ${ranges(any) || '-'} | ${ranges(ruled) || '-'} | ${digest} |\n`);
 }

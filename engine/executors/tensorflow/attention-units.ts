@@ -29,6 +29,8 @@ export interface PoolShape {
 
 export const blocksPerUnit = (tokensPerBlock: number) =>
   Math.max(1, Math.floor(UNIT_PLACES / tokensPerBlock));
+/** Number of keys of a unit. */
+export const unitPlaces = (tokensPerBlock: number) => blocksPerUnit(tokensPerBlock) * tokensPerBlock;
 
 /** Consecutive rows of T of one sequence. */
 export interface Piece {
@@ -302,7 +304,7 @@ function addEmptyUnit(pool: PoolShape, units: Units, owner: number): void {
 /** Number of units that a piece takes, roughly: it bounds a step's memory. */
 export function countUnits({ place, count }: Piece, length: number, pool: PoolShape): number {
   const { tokensPerBlock, window, bothWays } = pool;
-  const places = blocksPerUnit(tokensPerBlock) * tokensPerBlock;
+  const places = unitPlaces(tokensPerBlock);
   const seen = Math.min(
     bothWays ? length : place + count,
     (window?.cachedTokens ?? Number.POSITIVE_INFINITY) + count + places,

@@ -5,7 +5,7 @@ import { type UniformPlan, uniformPlan } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
-import type { PoolShape } from './attention-units.js';
+import { type PoolShape, unitPlaces } from './attention-units.js';
 import { mixtureWidths } from './experts-graph.js';
 import { ForwardGraph, hiddenValue, type NetworkParts } from './forward-graph.js';
 import { findGpu, type Gpu } from './gpu.js';
@@ -101,9 +101,12 @@ function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: 
 }
 
 /** Rule for this device. TensorFlow has the threads that the first model of the process asked for. */
-function ruleOf({ plan }: RunnableEngine, options: ExecutorOptions, isGpu: boolean): RowRule {
+function ruleOf({ plan }: UniformEngine, options: ExecutorOptions, isGpu: boolean): RowRule {
   const threads = Number(process.env.TF_NUM_INTRAOP_THREADS) || options.threads;
-  return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), threads);
+  return rowRuleOf(plan, isGpu ? 'any' : cpuRowDevice(), {
+    threads,
+    unitPlaces: unitPlaces(options.tokensPerBlock),
+  });
 }
 
 function writeNetwork(engine: UniformEngine, options: ExecutorOptions, rule: RowRule, products: ProductType) {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import { expertWidth } from '../../../network/products.js';
+import type { UniformPlan } from '../cache-layers.js';
 import { TensorFlowError } from './tensorflow-error.js';
 
 /** Rule by which a step is cut and filled up so that a row has the same bits whatever else is in the step. */
@@ -36,6 +37,10 @@ const LONG_SUM = 1984;
 const MOST_LONG = 96;
 /** Number of rows that AVX2's kernels take at a time; a remainder of 1 to 3 rows is rounded otherwise. */
 const AVX2_ROWS = 6;
+/** Most multiplications of one of attention's products that AVX2 leaves to a kernel for small products. */
+const AVX2_SMALL_PRODUCT = 2 ** 14;
+/** Most threads that part the columns of 12 rows and more alike; with more threads only one number of rows is safe. */
+const AVX2_THREADS = 4;
 /**
  * Most rows that one thread computes alone; more are shared by the threads. 72 rows are whole sixes for as many threads
  * as divide it.
@@ -48,11 +53,16 @@ const AVX2_SHARED = 72;
  * 2.21 (oneDNN 3):
  *
  *   AVX-512   one row alone has kernels of its own; sums of 2000 terms are parted otherwise from about 100 rows on
- *   AVX2      what is left over of six rows, also where threads part the rows among them; from 264 rows on other kernels
+ *   AVX2      what is left over of six rows, also where threads part the rows among them; 6 rows shared by 2 to 4 threads,
+ *             and most numbers of rows shared by more; from 264 rows on other kernels; small products of attention
  *
  * No GPU has been measured, and nothing is promised there.
  */
-export function rowRuleOf(plan: NetworkPlan, device: RowDevice, threads: number): RowRule {
+export function rowRuleOf(
+  plan: UniformPlan,
+  device: RowDevice,
+  { threads, unitPlaces }: { threads: number; unitPlaces: number },
+): RowRule {
   const ofFunctions = vectorRows(plan);
   if (device === 'any') return { ...anyRows(1, 4), most: Infinity, attentionRows: 1, attentionProducts: 1 };
   if (device === 'avx512') {
@@ -66,11 +76,14 @@ export function rowRuleOf(plan: NetworkPlan, device: RowDevice, threads: number)
   const coarse = leastCommonMultiple(AVX2_SHARED, ofFunctions);
   return {
     multiple,
-    least: multiple,
+    least: avx2Least(multiple, threads),
     coarse,
     coarseFrom: AVX2_ALONE,
     most: avx2Most(coarse, threads),
-    attentionRows: AVX2_ROWS,
+    attentionRows: upTo(
+      Math.floor(AVX2_SMALL_PRODUCT / (unitPlaces * plan.attention.headDim)) + 1,
+      AVX2_ROWS,
+    ),
     attentionProducts: threads,
   };
 }
@@ -82,14 +95,21 @@ const anyRows = (multiple: number, least: number) => ({
   coarseFrom: Infinity,
 });
 
+function avx2Least(multiple: number, threads: number): number {
+  if (threads === 1) return multiple;
+  return upTo(threads <= AVX2_THREADS ? 2 * AVX2_ROWS : AVX2_ALONE, multiple);
+}
+
 /** Most rows of a step: if threads share a product's rows, each must have whole sixes of them. */
 function avx2Most(coarse: number, threads: number): number {
-  if (AVX2_SHARED % threads > 0) return AVX2_ALONE;
-  return threads <= 4 ? downTo(216, coarse) : coarse > AVX2_SHARED ? AVX2_ALONE : AVX2_SHARED;
+  return threads <= AVX2_THREADS ? downTo(216, coarse) : AVX2_ALONE;
 }
 
 /** Number of rows in a product of `rows`, filled up by the rule. */
-export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }: RowRule): number {
+export function filledRows(
+  rows: number,
+  { multiple, least, coarse, coarseFrom }: Pick<RowRule, 'multiple' | 'least' | 'coarse' | 'coarseFrom'>,
+): number {
   return Math.max(least, upTo(rows, rows > coarseFrom ? coarse : multiple));
 }
 

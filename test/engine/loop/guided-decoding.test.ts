@@ -151,7 +151,7 @@ describe('a guided request that cannot go on fails alone', () => {
   }
 
   it.each([
-    ['json_schema', '{"not":{}}', 'the keyword not is not supported'],
+    ['json_schema', '{"not":{}}', 'No text matches the guide'],
     ['json_schema', '{', 'The JSON schema is not JSON'],
     ['regex', '(', 'a ( is not closed'],
     ['ebnf_grammar', 'root ::= root "a" | ""', 'left-recursive'],

@@ -1,24 +1,25 @@
 import { describe, expect, it } from 'vitest';
+import type { UniformPlan } from '../../../../engine/executors/cache-layers.js';
 import {
   cpuRowDevice,
   filledRows,
   type RowDevice,
   rowRuleOf,
 } from '../../../../engine/executors/tensorflow/row-rule.js';
-import type { NetworkPlan } from '../../../../network/plan.js';
 
 /** A network with one matrix, and an activation of values so wide. */
 const planOf = (columns: number, width: number) =>
   ({
+    attention: { headDim: 64 },
     ops: [{ op: 'linear', input: 0, output: 1, weight: 'w', bias: null, activation: 'silu', residual: null }],
     values: [
       { rows: 'tokens', width: columns, slot: 0 },
       { rows: 'tokens', width, slot: 1 },
     ],
     weights: [{ name: 'w', kind: 'matrix', rows: width, columns, sources: [] }],
-  }) as unknown as NetworkPlan;
+  }) as unknown as UniformPlan;
 const rule = (device: RowDevice, threads = 2, columns = 576, width = 1536) =>
-  rowRuleOf(planOf(columns, width), device, threads);
+  rowRuleOf(planOf(columns, width), device, { threads, unitPlaces: 64 });
 const filled = (counts: number[], of: ReturnType<typeof rule>) =>
   counts.map((count) => filledRows(count, of));
 
@@ -30,11 +31,28 @@ describe('rows of a step', () => {
   });
 
   it('are sixes on AVX2, and threads share whole sixes of them', () => {
-    expect(filled([1, 6, 7, 48, 49, 73], rule('avx2', 4))).toEqual([6, 6, 12, 48, 72, 144]);
-    expect([1, 2, 3, 4, 5, 6, 7, 8, 16].map((threads) => rule('avx2', threads).most)).toEqual([
-      216, 216, 216, 216, 48, 72, 48, 72, 48,
-    ]);
+    expect(filled([1, 6, 7, 48, 49, 73], rule('avx2', 1))).toEqual([6, 6, 12, 48, 72, 144]);
+    expect(filled([1, 6, 13, 48, 49, 73], rule('avx2', 4))).toEqual([12, 12, 18, 48, 72, 144]);
+    expect([1, 2, 4].map((threads) => rule('avx2', threads).most)).toEqual([216, 216, 216]);
     expect(rule('avx2', 3)).toMatchObject({ attentionRows: 6, attentionProducts: 3 });
+  });
+
+  it('are always 48 on AVX2 with more than four threads', () => {
+    for (const threads of [5, 6, 8, 16]) {
+      expect(rule('avx2', threads).most).toBe(48);
+      expect(filled([1, 48], rule('avx2', threads))).toEqual([48, 48]);
+    }
+  });
+
+  it('of attention are more where heads are narrow on AVX2, whose kernels for small products differ', () => {
+    const rows = (headDim: number, unitPlaces: number) =>
+      rowRuleOf({ ...planOf(576, 1536), attention: { headDim } } as unknown as UniformPlan, 'avx2', {
+        threads: 2,
+        unitPlaces,
+      }).attentionRows;
+    expect([rows(8, 64), rows(32, 64), rows(64, 64), rows(128, 64), rows(64, 33)]).toEqual([
+      36, 12, 6, 6, 12,
+    ]);
   });
 
   it('fill whole vectors where an activation is of another width', () => {
@@ -52,7 +70,7 @@ describe('rows of a step', () => {
         values: [{ width: 64 }, { width: count }],
         weights: [{ name: 'd', kind: 'matrix', rows: 64, columns: inner }],
       };
-      return rowRuleOf(plan as unknown as NetworkPlan, 'avx512', 2).multiple;
+      return rowRuleOf(plan as unknown as UniformPlan, 'avx512', { threads: 2, unitPlaces: 64 }).multiple;
     };
     expect([mixture(64, 32), mixture(8, 32), mixture(6, 32), mixture(64, 24), mixture(6, 40)]).toEqual([
       1, 2, 8, 2, 8,
