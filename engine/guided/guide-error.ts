@@ -4,4 +4,15 @@ import { SkeinError } from '../../base/skein-error.js';
 export class GuideError extends SkeinError {
   override name = 'GuideError';
   override readonly code: `SKEIN_${string}` = 'SKEIN_GUIDE';
+  readonly #clause: string | null;
+
+  constructor(message: string, clause: string | null = null) {
+    super(message);
+    this.#clause = clause;
+  }
+
+  /** What is wrong, as a part of another sentence; null where only the whole message says it. */
+  get clause(): string | null {
+    return this.#clause;
+  }
 }

@@ -5,19 +5,9 @@ import { GuideError } from '../guide-error.js';
 const MAX_LEFT_OUT = 20;
 
 /** A part of a schema that cannot be followed. */
-class SchemaFault extends GuideError {
-  /** The part and what is wrong with it, as the end of a sentence. */
-  readonly clause: string;
-
-  constructor(path: string, what: string) {
-    const clause = clauseOf(path, what);
-    super(`The JSON schema is refused ${clause}.`);
-    this.clause = clause;
-  }
-}
-
 export function fault(path: string, what: string): GuideError {
-  return new SchemaFault(path, what);
+  const clause = clauseOf(path, what);
+  return new GuideError(`The JSON schema is refused ${clause}.`, clause);
 }
 
 function clauseOf(path: string, what: string): string {
@@ -52,7 +42,7 @@ export class SchemaFaults {
       return read();
     } catch (error) {
       if (!(error instanceof GuideError) || error.code !== 'SKEIN_GUIDE') throw error;
-      this.#leaveOut(error instanceof SchemaFault ? error.clause : asClause(error.message));
+      this.#leaveOut(error.clause ?? asClause(error.message));
       return without();
     }
   }
