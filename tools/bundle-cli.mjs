@@ -26,23 +26,6 @@ const REQUIRE =
 /** Large, and loaded only where a request needs it: these stay where npm has put them. */
 const LOADED_BY_NEED = ['node-gyp-build', 'yaml'];
 
-/**
- * The generator of the API's description asks for all of zod, messages in forty languages included, and uses one class of
- * it. What it asks for would go where the rest of zod is, and every start would read it.
- */
-const ZOD_OF_GENERATOR = {
-  name: 'zod-of-generator',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^zod$/ }, ({ importer }) =>
-      importer.includes('/@hono/zod-openapi/') ? { path: 'zod', namespace: 'one-class' } : undefined,
-    );
-    onLoad({ filter: /./, namespace: 'one-class' }, () => ({
-      contents: "import { ZodType } from 'zod';\nexport const z = { ZodType };",
-      resolveDir: root,
-    }));
-  },
-};
-
 const commandLine = await bundle({ cli: '.dist-next/src/cli.js' }, { splitting: true });
 copyFileSync(join(root, 'src/bin.js'), join(target, 'skein.js'));
 chmodSync(join(target, 'skein.js'), 0o755);
@@ -107,7 +90,6 @@ async function bundle(entryPoints, options = {}) {
     target: 'node20',
     banner: { js: REQUIRE },
     external: LOADED_BY_NEED,
-    plugins: [ZOD_OF_GENERATOR],
     // Names stay: they are read in stacks.
     minifyWhitespace: true,
     minifySyntax: true,

@@ -32,11 +32,9 @@ import { requestIds } from './request-ids.js';
 import { RequestMemory } from './request-memory.js';
 import { RequestRegistry } from './request-registry.js';
 import { canonicalPaths } from './routes/canonical-path.js';
-import { ROUTES } from './routes/index.js';
-import { KSERVE_ROUTES } from './routes/kserve.js';
+import { ALL_ROUTES, ROUTES } from './routes/index.js';
 import { metricsRoute } from './routes/metrics.js';
 import { handlerNames, mountRoutes, openPaths, streamedRoutes } from './routes/mount.js';
-import { OLLAMA_ROUTES } from './routes/ollama.js';
 import type { AppEnv, Route, ServerContext } from './routes/route.js';
 import type { LogControl, LogLevels, ServerLog } from './server-log.js';
 import type { ServerState } from './server-state.js';
@@ -92,8 +90,6 @@ export interface AppOptions {
 
 /** Requests at once of an app's own batches. */
 const BATCH_DEFAULTS = { maxRequests: 4 };
-
-const ALL_ROUTES = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
 
 /** Makes the HTTP API as a Hono app, which knows nothing of sockets. */
 export function createApp(options: AppOptions): Hono<AppEnv> {

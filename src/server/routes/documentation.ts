@@ -9,9 +9,9 @@ const documents = new WeakMap<readonly Route[], Promise<string>>();
 async function documentOf(routes: readonly Route[], version: string): Promise<string> {
   let document = documents.get(routes);
   if (document === undefined) {
-    document = import('../documentation/open-api.js')
-      .then(({ openApiDocument }) => openApiDocument(routes, version))
-      .then((made) => JSON.stringify(made));
+    document = import('../documentation/description.js').then(({ describeRoutes }) =>
+      describeRoutes(routes, version),
+    );
     documents.set(routes, document);
   }
   return document;

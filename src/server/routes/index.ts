@@ -28,10 +28,12 @@ import { deleteFileRoute, fileContentRoute, fileRoute, filesRoute, uploadRoute }
 import { healthRoute, liveRoute } from './health.js';
 import { infillRoute } from './infill.js';
 import { invocationsRoute } from './invocations.js';
+import { KSERVE_ROUTES } from './kserve.js';
 import { loadRoute } from './load.js';
 import { countTokensRoute, createMessageRoute } from './messages.js';
 import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
+import { OLLAMA_ROUTES } from './ollama.js';
 import { changePropsRoute, propsRoute, tokenizerInfoRoute } from './props.js';
 import {
   cancelResponseRoute,
@@ -54,7 +56,7 @@ import {
 } from './tokenize.js';
 import { versionRoute } from './version.js';
 
-/** Every route of the server. Other methods of its paths are answered with 405. */
+/** Every route of the server but those of other protocols. Other methods of its paths are answered with 405. */
 export const ROUTES: readonly Route[] = [
   chatCompletionsRoute,
   completionsRoute,
@@ -124,3 +126,6 @@ export const ROUTES: readonly Route[] = [
   statsStreamRoute,
   modelsStreamRoute,
 ];
+
+/** Every route that a server may have. */
+export const ALL_ROUTES: readonly Route[] = [...ROUTES, ...OLLAMA_ROUTES, ...KSERVE_ROUTES];
