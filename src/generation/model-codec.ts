@@ -82,9 +82,9 @@ export class ModelCodec implements TextCodec {
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
     // The template writes its own BOS, so the tokenizer must not add a second one.
-    const { addSpecialTokens = false, signal, maxTokens } = options;
+    const { addSpecialTokens = false, signal, maxTokens = Number.POSITIVE_INFINITY } = options;
     const { unitsPerToken } = this;
-    const most = maxTokens === undefined ? {} : { maxUnits: maxTokens * unitsPerToken };
+    const most = options.maxTokens === undefined ? {} : { maxUnits: maxTokens * unitsPerToken };
     try {
       const asked = { addSpecialTokens, signal, ...most };
       const { template } = options;
@@ -96,7 +96,8 @@ export class ModelCodec implements TextCodec {
       return await this.#pool.encodeChat(chosen, messages, render, asked);
     } catch (error) {
       if (error instanceof PromptUnitsError) {
-        checkTextLength(error.units, { maxTokens: maxTokens!, unitsPerToken }, 'messages');
+        const { contextTokens = maxTokens } = options;
+        checkTextLength(error.units, { maxTokens, contextTokens, unitsPerToken }, 'messages');
       }
       throw error;
     }

@@ -1,4 +1,5 @@
 import type { FinishReason, TokenPiece } from '../../callbacks/token-request.js';
+import { lengthOf } from '../../models/jinja/text/code-points.js';
 import {
   type StopFinder,
   type StopPush,
@@ -35,6 +36,8 @@ export class SequenceText {
   readonly #stopTokens: ReadonlySet<number>;
   /** Number of characters decoded; the stop matcher may hold back some of them. */
   #decoded = 0;
+  /** The same in code points; counted only where log-probs are asked for. */
+  #decodedCodePoints = 0;
   /** Number of characters given out. */
   #released = 0;
   #matchedStop: string | null = null;
@@ -112,6 +115,7 @@ export class SequenceText {
   #decode(token: number, logProb: TextLogProb | null): string {
     if (logProb !== null) {
       logProb.offset = this.#decoded;
+      logProb.codePointOffset = this.#decodedCodePoints;
       this.#waiting.push(logProb);
     }
     this.#single[0] = token;
@@ -120,6 +124,7 @@ export class SequenceText {
 
   #emit(decoded: string): string {
     this.#decoded += decoded.length;
+    if (this.#request.logProbs !== undefined) this.#decodedCodePoints += lengthOf(decoded);
     if (this.#stops === null || decoded === '') {
       this.#released += decoded.length;
       return decoded;
@@ -133,14 +138,14 @@ export class SequenceText {
     return emit;
   }
 
-  /** Log-prob of a token, without its offset, which is not known yet. */
+  /** Log-prob of a token, without its offsets, which are not known yet. */
   #logProbAt({ tokens, logProbs, topTokens, topLogProbs }: TokenPiece, index: number): TextLogProb {
     const top: TokenLogProb[] = [];
     const count = topTokens === undefined ? 0 : (this.#request.logProbs ?? 0);
     for (let entry = index * count; entry < (index + 1) * count; entry++) {
       top.push({ token: topTokens![entry]!, logProb: topLogProbs![entry]! });
     }
-    return { token: tokens[index]!, logProb: logProbs![index]!, offset: 0, top };
+    return { token: tokens[index]!, logProb: logProbs![index]!, offset: 0, codePointOffset: 0, top };
   }
 
   #piece(

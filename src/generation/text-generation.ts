@@ -180,6 +180,8 @@ export interface TokenLogProb {
 export interface TextLogProb extends TokenLogProb {
   /** Offset of the token's text in the generated text, in UTF-16 units. */
   offset: number;
+  /** The same offset in code points, as OpenAI's API counts. */
+  codePointOffset: number;
   top: readonly TokenLogProb[];
 }
 

@@ -23,6 +23,8 @@ export interface ChatRenderOptions {
   tools?: readonly unknown[] | undefined;
   /** Most tokens of a prompt; one that has more for certain is refused before it is encoded. */
   maxTokens?: number | undefined;
+  /** Tokens of the model's context, which errors name. Default: maxTokens. */
+  contextTokens?: number | undefined;
   /** Signal whose abort makes the promise reject with its reason: nobody wants the tokens any more. */
   signal?: AbortSignal | undefined;
 }

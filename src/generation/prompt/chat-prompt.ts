@@ -17,7 +17,8 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
 }
 
 /** What the prompt of a chat depends on beside the chat. */
-export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser'>;
+export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser'> &
+  Partial<Pick<TextModel, 'maxSeqLen'>>;
 
 /** The template's source; null: there is none, undefined: it is not known. */
 export function sourceOf(
@@ -58,7 +59,14 @@ export async function promptOf(
   const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const { usesTemplate } = style;
   const { addSpecialTokens, template } = ask;
-  const options = { maxTokens, ...render, addSpecialTokens, template, variables };
+  const options = {
+    maxTokens,
+    contextTokens: model.maxSeqLen,
+    ...render,
+    addSpecialTokens,
+    template,
+    variables,
+  };
   const found = await inTemplatesName(
     ask,
     findPrompt({ messages, tools, usesTemplate }, ({ messages: given, tools: told }) =>

@@ -1,5 +1,8 @@
-import { planChat } from '../../generation/chat-plan.js';
+import { type ChatAsk, type ChatPlan, planChat } from '../../generation/chat-plan.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import type { Exchange } from '../openai/respond.js';
+import { planWithin } from '../openai/responses/plan-within.js';
+import type { Warn } from '../warnings.js';
 import type { OllamaContext } from './borrow.js';
 import { answerText, guideOfFormat, reasoningOf } from './generation.js';
 import { templateMessages } from './messages.js';
@@ -18,16 +21,34 @@ export function chat(context: OllamaContext, request: ChatBody, exchange: Exchan
       place: 'message',
       what: 'chat',
       withContext: false,
-      plan: async (model) =>
-        planChat(model, {
+      plan: async (model) => {
+        const ask = {
           messages: templateMessages(messages),
           tools: request.tools?.map((tool) => tool.function),
           guide: await guideOfFormat(request.format, model),
           continueFinalMessage: isBegun,
           addGenerationPrompt: !isBegun,
           ...reasoningOf(request.think, model, asked),
-        }),
+        };
+        return request.truncate === false ? planChat(model, ask) : planEnd(model, ask, exchange.warn);
+      },
     },
     exchange,
   );
+}
+
+/** Plans the end of a chat that the context can hold, and warns where that is not all of it. @throws as planChat */
+async function planEnd(model: ServedGenerator, ask: ChatAsk, warn: Warn): Promise<ChatPlan> {
+  let kept = ask.messages.length;
+  const planSome = (messages: ChatAsk['messages']) => {
+    kept = messages.length;
+    return planChat(model, { ...ask, messages });
+  };
+  const plan = await planWithin(model, ask.messages, planSome, 1);
+  const leftOut = ask.messages.length - kept;
+  if (leftOut > 0) {
+    const words = leftOut === 1 ? 'The oldest message was' : `The ${leftOut} oldest messages were`;
+    warn(`${words} left out: the chat is longer than the context of ${model.maxSeqLen} tokens.`);
+  }
+  return plan;
 }

@@ -1,7 +1,7 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../generation/chat-plan.js';
 import { infillPrompts } from '../../generation/infill.js';
-import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
@@ -91,9 +91,8 @@ async function encoded(model: ServedGenerator, text: string): Promise<PromptToke
 }
 
 /** @throws ContextLengthError for a prompt that is too long whatever its tokens are */
-function checkUnits(units: number, { codec, maxInputLen: maxTokens }: ServedGenerator): void {
-  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
-  checkTextLength(units, { maxTokens, unitsPerToken }, 'prompt');
+function checkUnits(units: number, model: ServedGenerator): void {
+  checkTextLength(units, promptLimit(model), 'prompt');
 }
 
 async function infilled(

@@ -114,7 +114,18 @@ const stream = optional(z.boolean(), {
 });
 
 /** Fields that chats and texts share. */
-const textFields = { format, options, think, stream, keep_alive: keepAlive, ...logProbFields };
+const textFields = {
+  format,
+  options,
+  think,
+  stream,
+  shift: optional(
+    z.boolean(),
+    'Accepted without effect: an answer ends where the context does, and nothing is moved.',
+  ),
+  keep_alive: keepAlive,
+  ...logProbFields,
+};
 
 const call = z.object({
   id: optional(z.string().max(256)),
@@ -164,6 +175,11 @@ export const chatSchema = component(
         z.array(tool).max(MAX_TOOLS).superRefine(limitTools),
         'Functions that the model may call.',
       ),
+      truncate: optional(z.boolean(), {
+        description:
+          'Leaves out the oldest messages of a chat that is too long, but none of the system, and not the last; false: it is an error.',
+        default: true,
+      }),
       ...textFields,
     }),
     OTHER_OLLAMA_CHAT_FIELDS,
@@ -185,6 +201,10 @@ export const generateSchema = component(
       ),
       context: optional(tokenList(0, false), 'The context of the answer that this prompt follows on.'),
       raw: optional(z.boolean(), 'The prompt goes to the model as it is, without a template.'),
+      truncate: optional(
+        z.boolean(),
+        'Accepted without effect: a prompt that is too long is an error, and never cut.',
+      ),
       images,
       ...textFields,
     }),

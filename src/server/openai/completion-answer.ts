@@ -1,3 +1,4 @@
+import { lengthOf } from '../../../models/jinja/text/code-points.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
@@ -147,7 +148,7 @@ export class CompletionAnswer {
     const { codec, vocabSize } = this.#model;
     const names = tokenNames(this.#request);
     const text = this.#echo(choice);
-    const written = placedBehind(text.length, entries);
+    const written = placedBehind(lengthOf(text), entries);
     if (!echo || !isFirst) return legacyLogProbs(codec, written, names);
     const found = this.#run.promptLogProbs[this.#promptIndex(choice)] ?? null;
     const count = logprobs === -1 ? vocabSize : logprobs;

@@ -1,6 +1,6 @@
 import { encodeTexts } from '../../generation/encode-texts.js';
 import { infillPrompts } from '../../generation/infill.js';
-import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import type { LiveRequest } from '../request-registry.js';
@@ -153,15 +153,14 @@ async function promptTokens(
 
 /** @throws ContextLengthError for prompts that are too long whatever their tokens are. */
 function checkLengths(
-  { maxInputLen: maxTokens, codec }: ServedGenerator,
+  model: ServedGenerator,
   param: string,
   prompts: readonly (string | readonly number[])[],
   maxUnits: number,
 ): void {
-  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
   for (const prompt of prompts) {
     const isLong = typeof prompt === 'string' && prompt.length > maxUnits;
-    if (isLong) checkTextLength(prompt.length, { maxTokens, unitsPerToken }, param);
+    if (isLong) checkTextLength(prompt.length, promptLimit(model), param);
   }
 }
 

@@ -1,3 +1,4 @@
+import { lengthOf } from '../../../models/jinja/text/code-points.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import type { TextLogProb, TokenLogProb } from '../../generation/text-generation.js';
 import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
@@ -146,21 +147,21 @@ export interface PlacedLogProbs {
   token(index: number): number;
   /** Log-prob of a token; null where nothing precedes it. */
   logProb(index: number): number | null;
-  /** Offset of a token in the text, in UTF-16 units. */
+  /** Offset of a token in the text, in code points. */
   offset(index: number): number;
   top(index: number): readonly TokenLogProb[];
 }
 
 /**
- * Log-probs of generated tokens with their offsets. @param base characters before the generated text (an echoed
- * prompt).
+ * Log-probs of generated tokens with their offsets. @param base code points before the generated text (an
+ * echoed prompt).
  */
 export function placedBehind(base: number, entries: readonly TextLogProb[]): PlacedLogProbs {
   return {
     length: entries.length,
     token: (i) => entries[i]!.token,
     logProb: (i) => entries[i]!.logProb,
-    offset: (i) => base + entries[i]!.offset,
+    offset: (i) => base + entries[i]!.codePointOffset,
     top: (i) => entries[i]!.top,
   };
 }
@@ -205,7 +206,7 @@ export function legacyLogProbs(
 }
 
 /**
- * Offsets of an echoed prompt's tokens, in UTF-16 units. Tokens that are not in the text, such as a BOS that was added,
+ * Offsets of an echoed prompt's tokens, in code points. Tokens that are not in the text, such as a BOS that was added,
  * are at its beginning.
  */
 export function echoOffsets(codec: TextCodec, echo: string, prompt: PromptTokens): Int32Array {
@@ -214,11 +215,12 @@ export function echoOffsets(codec: TextCodec, echo: string, prompt: PromptTokens
   let length = 0;
   for (let i = 0; i < prompt.length; i++) {
     offsets[i] = length;
-    length += detokenizer.push([prompt[i]!]).length;
+    length += lengthOf(detokenizer.push([prompt[i]!]));
   }
-  length += detokenizer.flush().length;
-  const added = Math.max(0, length - echo.length);
-  return offsets.map((offset) => Math.min(echo.length, Math.max(0, offset - added)));
+  length += lengthOf(detokenizer.flush());
+  const shown = lengthOf(echo);
+  const added = Math.max(0, length - shown);
+  return offsets.map((offset) => Math.min(shown, Math.max(0, offset - added)));
 }
 
 /**

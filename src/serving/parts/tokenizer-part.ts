@@ -3,7 +3,7 @@ import { encodeWordList } from '../../../callbacks/stop-words.js';
 import type { DataType, ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { encodeTexts } from '../../generation/encode-texts.js';
-import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { generationError } from '../texts/generation-error.js';
 import { GivenInputs } from '../texts/given-inputs.js';
@@ -73,13 +73,13 @@ export function tokenizerWork(find: () => TextModel): PartWork {
 }
 
 async function tokenized(
-  { codec, maxInputLen: maxTokens, endTokens }: TextModel,
+  model: TextModel,
   given: GivenInputs,
   { outputs, signal }: InferRequest,
 ): Promise<InferTensor[]> {
+  const { codec, endTokens } = model;
   const [text = ''] = given.texts('text_input')!;
-  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
-  checkTextLength(text.length, { maxTokens, unitsPerToken }, 'text_input');
+  checkTextLength(text.length, promptLimit(model), 'text_input');
   const tokens = Int32Array.from(await codec.encodeText(text, signal));
   const badWords = await badWordTokens(codec, wordTexts(given, 'bad_words'));
   const stopWords = await encodeTexts(codec, wordTexts(given, 'stop_words'), {

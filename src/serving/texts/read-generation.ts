@@ -4,7 +4,7 @@ import { DRAWING_TENSORS } from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
-import { checkTextLength, MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
+import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens, TextModel } from '../../generation/text-model.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
 import { adapterFields } from './given-adapter.js';
@@ -153,13 +153,8 @@ function tokensOf(given: GivenInputs): Int32Array {
 
 async function promptOf(given: GivenInputs, { model, signal }: GenerationOptions): Promise<PromptTokens> {
   const [text = ''] = given.texts('text_input')!;
-  const { codec, maxInputLen: maxTokens } = model;
-  checkTextLength(
-    text.length,
-    { maxTokens, unitsPerToken: codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN },
-    'text_input',
-  );
-  return codec.encodeText(text, signal);
+  checkTextLength(text.length, promptLimit(model), 'text_input');
+  return model.codec.encodeText(text, signal);
 }
 
 /** Greedy if none of temperature, top-k, top-p and min-p is given, as TensorRT-LLM is. */

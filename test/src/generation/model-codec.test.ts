@@ -83,12 +83,13 @@ describe('ModelCodec', () => {
     // No entry of the vocabulary is longer than the special tokens.
     expect(most).toBe('<|endoftext|>'.length);
     const message = { role: 'user', content: 'x'.repeat(10_000_000) };
-    const started = (async () => codec.encodeChat([message], { maxTokens: 100 }))();
+    const limit = { maxTokens: 100, contextTokens: 101 };
+    const started = (async () => codec.encodeChat([message], limit))();
     await expect(started).rejects.toMatchObject({
       apiCode: 'context_length_exceeded',
       param: 'messages',
       message: expect.stringMatching(
-        /maximum context length is 100 tokens\. However, the prompt has at least 769\d{3} tokens/,
+        /maximum context length is 101 tokens\. However, the prompt has at least 769\d{3} tokens/,
       ),
     });
     expect(

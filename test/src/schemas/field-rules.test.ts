@@ -138,6 +138,7 @@ describe('a field of another server', () => {
   it.each<[string, object, string, string]>([
     [chat, { tfs_z: 0.5 }, 'tfs_z', 'this server does not have tail-free sampling.'],
     [chat, { num_predict: 5 }, 'num_predict', "use 'max_tokens'."],
+    [chat, { mirostat_mode: 2 }, 'mirostat_mode', "use 'mirostat'."],
     [chat, { prompt: 'a' }, 'prompt', "use 'messages'."],
     [chat, { messages: [{ ...messages[0], images: ['a'] }] }, 'messages[0].images', 'does not have images.'],
     [
@@ -162,6 +163,7 @@ describe('a field of another server', () => {
   it('is taken where it asks for nothing, or never changes an answer', async () => {
     const fields = {
       mirostat: 0,
+      mirostat_mode: 0,
       typical_p: 1,
       documents: null,
       logits_processors: [],

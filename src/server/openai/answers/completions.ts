@@ -28,7 +28,7 @@ const logProbs = component(
       z.array(z.record(z.string(), z.number()).nullable()),
       'The most probable tokens at each place, with their log-probabilities.',
     ),
-    text_offset: about(z.array(z.int()), 'Where each token begins in the text, in UTF-16 units.'),
+    text_offset: about(z.array(z.int()), 'Where each token begins in the text, in code points.'),
   }),
   'Log-probabilities of the tokens of an answer.',
 );

@@ -356,6 +356,57 @@ describe('a request of /api/chat that is refused', () => {
   });
 });
 
+describe('a chat that is too long', () => {
+  const system = { role: 'system', content: 'Be kind' };
+  const turn = (index: number) => [
+    { role: 'user', content: `${index}?`.padEnd(30, 'q') },
+    { role: 'assistant', content: `${index}!`.padEnd(30, 'a') },
+  ];
+  const long = [system, ...[0, 1, 2, 3, 4, 5].flatMap(turn), ...messages];
+
+  it('loses its oldest messages, but neither those of the system nor the last, and says so', async () => {
+    const own = server('x');
+    const response = await own.post({ messages: long });
+    expect(response.status).toBe(200);
+    const prompt = promptOf(own);
+    expect(prompt).toMatch(/^<system>Be kind<\/><assistant>4!a+<\/><user>5\?/);
+    expect(prompt).toMatch(/<user>Hi<\/><assistant>$/);
+    expect(response.headers.get('x-skein-warning')).toBe(
+      'The 9 oldest messages were left out: the chat is longer than the context of 256 tokens.',
+    );
+    const short = await own.post({ messages: [system, ...messages] });
+    expect(short.headers.get('x-skein-warning')).toBeNull();
+  });
+
+  it('loses a call together with its result', async () => {
+    const own = server('x');
+    const calls = [{ function: { name: 'look', arguments: { at: 'b'.repeat(200) } } }];
+    await own.ask({
+      messages: [
+        { role: 'user', content: 'u'.repeat(100) },
+        { role: 'assistant', content: 'a'.repeat(100), tool_calls: calls },
+        { role: 'tool', content: 'found' },
+        ...messages,
+      ],
+    });
+    expect(promptOf(own)).toBe('<user>Hi</><assistant>');
+  });
+
+  it('is an error with truncate: false, and where the last message alone is too long', async () => {
+    const own = server('x');
+    const last = [{ role: 'user', content: 'u'.repeat(300) }];
+    for (const fields of [{ messages: long, truncate: false }, { messages: [...long, ...last] }]) {
+      const response = await own.post(fields);
+      expect(response.status).toBe(400);
+      const { error } = (await response.json()) as Part;
+      expect(error).toMatch(
+        /^This model's maximum context length is 256 tokens. However, the prompt has \d+/,
+      );
+    }
+    expect(own.toy.engine.requests).toHaveLength(0);
+  });
+});
+
 it('keeps a silent stream open with what readers of JSON skip', async () => {
   const toy = toyServer(() => [{ waitMs: 60 }, { tokens: [97] }, { waitMs: 60 }, { finish: 'stop' }], {
     eventStream: { keepAliveMs: 10 },

@@ -118,6 +118,31 @@ describe('a legacy completion', () => {
     expect(choices[0]!.logprobs).toEqual(logprobs);
   });
 
+  it('counts text_offset in code points, as OpenAI does, behind an echoed prompt too', async () => {
+    const steps = bytesOf('\u{1f9a2}\u00e9b').map((token) => ({ tokens: [token], logProbs: [-1] }));
+    const toy = toyServer(() => [...steps, { finish: 'stop' }]);
+    const ask = async (fields: object) => {
+      const response = await toy.post(path, { prompt: '\u{1f9a2}', logprobs: 0, ...fields });
+      return (await response.json()) as Completion;
+    };
+    const own = (await ask({})).choices[0]!;
+    expect(own.text).toBe('\u{1f9a2}\u00e9b');
+    // Bytes of a character begin where it does, the last one of it included.
+    expect(own.logprobs!.text_offset).toEqual([0, 0, 0, 0, 1, 1, 2]);
+    const echoed = (await ask({ echo: true })).choices[0]!;
+    expect(echoed.logprobs!.text_offset).toEqual([0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3]);
+  });
+
+  it('names the length of the context, and not that of the longest prompt, before it counts tokens', async () => {
+    const toy = toyServer(() => say('x'));
+    const response = await toy.post(path, { prompt: 'x'.repeat(100_000) });
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { message: string } };
+    expect(error.message).toMatch(
+      /^This model's maximum context length is 256 tokens\. However, the prompt has/,
+    );
+  });
+
   it('can give usage with every chunk', async () => {
     const toy = toyServer(() => say('abc'));
     const response = await toy.post(path, {

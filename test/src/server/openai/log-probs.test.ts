@@ -8,7 +8,13 @@ const token = fc.integer({ min: 0, max: 255 });
 const logProb = fc.oneof(fc.float({ max: 0, noNaN: true }), fc.constant(Number.NEGATIVE_INFINITY));
 const named = fc.record({ token, logProb });
 const entries = fc.array(
-  fc.record({ token, logProb, offset: fc.nat(), top: fc.array(named, { maxLength: 3 }) }),
+  fc.record({
+    token,
+    logProb,
+    offset: fc.nat(),
+    codePointOffset: fc.nat(),
+    top: fc.array(named, { maxLength: 3 }),
+  }),
   { maxLength: 4 },
 );
 
