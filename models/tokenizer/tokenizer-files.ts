@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type BpeTables, parseTablesFile, TABLES_FILE_NAME } from './bpe-tables.js';
@@ -26,6 +27,8 @@ export async function readTokenizerFiles(
     readAdditional(additionalFolder(directory)),
   ]);
   if (tokenizer === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
+  // Parsing takes some hundredths of a second: others get their turn before it.
+  await nextTurn();
   const tables = tablesText === undefined ? null : parseTablesFile(tablesText.toString(), tokenizer);
   const tokenizerConfig = (config ?? {}) as Record<string, unknown>;
   const templates = modelTemplates({

@@ -7,8 +7,9 @@ import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { hubSettings } from '../hub/settings.js';
 import { withFlagNames } from '../options/flag-names.js';
 import type { ModelLife } from '../server/model-life.js';
-import { findEngines, type ModelOptions } from '../serving/load-model.js';
+import type { ModelOptions } from '../serving/load-model.js';
 import type { LiveModels } from '../serving/model-directory.js';
+import { findEnginesAside } from '../serving/on-demand/find-engines-aside.js';
 import { keepAliveMs } from '../serving/on-demand/keep-alive.js';
 import { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import { ModelStore } from '../serving/on-demand/model-store.js';
@@ -75,7 +76,7 @@ function loaderOf(config: Config, { repository, ...server }: OnDemandParts): Mod
   async function measured(name: string, path: string, signal: AbortSignal): Promise<MeasuredModel> {
     const entry: ConfiguredModel = { name, aliases: [], model: path, options: {}, adapters: {} };
     const options: ModelOptions = { ...loadingOptions(entry, config), revision: undefined, signal };
-    const engines = await findEngines(options);
+    const engines = await findEnginesAside(options);
     const { needsOf, startFound } = await import('../serving/load-models.js');
     // An executor of the user's own says nothing of its memory.
     const needs = options.executorModule === undefined ? await needsOf(options, engines) : null;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
 import {
@@ -37,6 +38,7 @@ export class EncoderCodec {
   /** @throws TokenizerError where the engine's files are not usable. */
   static async open(engineDirectory: string): Promise<EncoderCodec> {
     const files = await readTokenizerFiles(engineDirectory);
+    await nextTurn();
     const pool = new TokenizerPool(new Tokenizer(files), { directory: engineDirectory });
     return new EncoderCodec(pool, textTemplate(parseTokenizerJson(files.tokenizerJson)));
   }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Guide } from '../../callbacks/guide.js';
 import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
 import {
@@ -45,12 +46,15 @@ export class ModelCodec implements TextCodec {
   }
 
   /**
+   * A large vocabulary takes a while: others get their turn between the parts.
    * @param chatTemplate name of one of the model's templates, or a file. Default: as transformers chooses.
    * @throws TokenizerError, ChatTemplateError where the engine's files are not usable.
    */
   static async open(engineDirectory: string, chatTemplate?: string): Promise<ModelCodec> {
     const files = await readTokenizerFiles(engineDirectory);
+    await nextTurn();
     const tokenizer = new Tokenizer(files);
+    await nextTurn();
     const templates = chooseTemplates(files, chatTemplate);
     const pool = new TokenizerPool(tokenizer, { directory: engineDirectory, templates });
     return new ModelCodec(tokenizer, pool, templates);
