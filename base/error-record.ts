@@ -17,16 +17,27 @@ export function recordOf(thrown: unknown): ErrorRecord {
   const code = codeOf(thrown);
   const { name, stack } = thrown instanceof Error ? thrown : { name: 'Error', stack: undefined };
   return {
-    name,
+    name: String(name),
     text: textOf(thrown),
-    stack,
+    stack: typeof stack === 'string' ? stack : undefined,
     code,
-    held: code === null ? systemCode(thrown) : { ...(thrown as Error) },
+    held: code === null ? systemCode(thrown) : fieldsOf(thrown as Error),
   };
 }
 
 export function errorOf({ name, text, stack, held }: ErrorRecord): Error {
-  return Object.assign(retell(new Error(), text), { ...held, name, stack });
+  const error = Object.assign(retell(new Error(), text), held);
+  for (const [field, value] of Object.entries({ name, stack }))
+    Object.defineProperty(error, field, { value, configurable: true, writable: true, enumerable: false });
+  return error;
+}
+
+/** Fields that can be copied to another thread or process. */
+function fieldsOf(error: Error): Record<string, unknown> {
+  const fields = Object.entries(error).filter(
+    ([, value]) => typeof value !== 'function' && typeof value !== 'symbol',
+  );
+  return Object.fromEntries(fields);
 }
 
 function systemCode(thrown: unknown): { code?: string } {

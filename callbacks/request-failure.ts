@@ -12,7 +12,7 @@ import { ParameterError } from './sampling-params.js';
  *   adapter      the adapter that it names is not held: its weights have to be sent with it
  *   guide        the form asked for the answer cannot be followed
  *   noToken      a guide, biases and bans of it, each of which would do alone, leave no token to draw
- *   duplicate    another request of the same id is being processed
+ *   duplicate    what the program starts is running already
  *   overloaded   there is no room for it now
  *   ended        the engine ends, and takes or keeps no more
  *   internal     the engine failed
@@ -83,14 +83,6 @@ export function failureOf(thrown: unknown): RequestFailure {
 /** The failure in the engine's own words. */
 export function messageOfFailure({ text }: RequestFailure): string {
   return worded(text);
-}
-
-/** Failure of a request whose id belongs to a request in progress. */
-export function isProcessed(requestId: bigint): RequestFailure {
-  return failure(
-    'duplicate',
-    `A request with the id ${requestId} is being processed; this one is refused and that one goes on.`,
-  );
 }
 
 export function shuttingDown(): RequestFailure {

@@ -15,7 +15,10 @@ export interface NamedTensor extends Tensor {
   name: string;
 }
 
-/** A request as the client gives it: a 64-bit id of the client's choosing and named input tensors. */
+/**
+ * A request as the client gives it: a 64-bit id of the client's choosing, which no request in progress has, and named input
+ * tensors.
+ */
 export interface InferenceRequest {
   requestId: bigint;
   inputs: Record<string, Tensor>;
@@ -36,7 +39,8 @@ export type GetInferenceRequestsCallback = (max: number) => InferenceRequest[] |
 /**
  * Called at the end of an iteration for each response. `final` is true for the last response of a request, whose
  * state is freed before this call. A non-empty `error` implies `final`, and comes with a
- * `failure` that says the same as data; see unpackResponses for the tensors.
+ * `failure` that says the same as data; see unpackResponses for the tensors. Not called for a request that is refused for
+ * its id, since that may belong to another request: onError gets a RequestIdError.
  */
 export type SendResponseCallback = (
   requestId: bigint,

@@ -1,6 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorRecord } from '../base/error-record.js';
-import type { CallbackName } from '../base/guarded-calls.js';
 
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
@@ -161,8 +160,8 @@ export type WorkerMessage =
   | { type: 'blocksWritten'; askId: number; numBlocks: number }
   /** The requests in flight, sent while somebody watches. */
   | { type: 'formation'; formation: EngineFormation }
-  /** A failure that belongs to no request's answer; `callback`: the callback of the module that failed, or null. */
-  | { type: 'error'; message: string; callback: CallbackName | null }
+  /** A failure that belongs to no request's answer. */
+  | { type: 'error'; error: ErrorRecord }
   /** Tells that no more requests are taken: the host asked for the end, or a request with terminateReqId did. */
   | { type: 'draining' }
   /** Tells that nothing is active, nothing more will come, and the worker ends. */

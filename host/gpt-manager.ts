@@ -1,4 +1,4 @@
-import { CallbackError } from '../base/guarded-calls.js';
+import { errorOf } from '../base/error-record.js';
 import type { EngineFormation } from '../callbacks/formation.js';
 import type { FunctionCallbacks, GptManagerOptions, ManagerState } from '../callbacks/gpt-manager-options.js';
 import {
@@ -14,6 +14,7 @@ import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
 import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
+import { withOwnClass } from './engine-failure.js';
 import { HostBridge, type InProcessCalls } from './host-bridge.js';
 import { openLink } from './links/open-link.js';
 import type { WorkerLink } from './links/worker-link.js';
@@ -286,11 +287,7 @@ export class GptManager {
         this.#life.tell('watchFormation', () => this.#watch?.listener(message.formation));
         break;
       case 'error':
-        this.#life.report(
-          message.callback === null
-            ? new Error(message.message)
-            : new CallbackError(message.message, message.callback),
-        );
+        this.#life.report(withOwnClass(errorOf(message.error)));
         break;
       case 'draining':
         if (this.state === 'running') void this.shutdown();

@@ -2,18 +2,12 @@ import { messageOf } from '../base/error-text.js';
 import { CallbackError, callGuarded, promiseOf, tellGuarded } from '../base/guarded-calls.js';
 import { compact, idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../callbacks/given-values.js';
 import type { FunctionCallbacks, IterationStats } from '../callbacks/gpt-manager-options.js';
-import {
-  failure,
-  isProcessed,
-  notAskedFor,
-  type RequestFailure,
-  shuttingDown,
-} from '../callbacks/request-failure.js';
+import { failure, notAskedFor, type RequestFailure, shuttingDown } from '../callbacks/request-failure.js';
+import { invalidIdError, RequestIdError } from '../callbacks/request-id-error.js';
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import { failedResponse, type Response, ResponseReader, sendTo } from '../callbacks/unpack-responses.js';
 import type { HostMessage, TurnChanges, WorkerMessage } from '../callbacks/worker-messages.js';
-import { whyIdIsInvalid } from '../engine/intake/request-validation.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 
 type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
@@ -291,7 +285,7 @@ export class HostBridge {
   }
 
   /**
-   * Takes requests from a callback. Each goes to the worker, or is refused by its id, or onError is told. Throws where
+   * Takes requests from a callback. Each goes to the worker, or is refused by its id, or reported to onError. Throws if
    * the value is no array.
    */
   #take(requests: unknown, max: number): void {
@@ -307,9 +301,11 @@ export class HostBridge {
 
   #takeOne(given: unknown, taken: InferenceRequest[], max: number): void {
     const { requestId } = (given ?? {}) as Partial<InferenceRequest>;
-    const wrongId = whyIdIsInvalid(requestId);
+    const wrongId = this.#inFlight.has(requestId!)
+      ? RequestIdError.duplicate(requestId!)
+      : invalidIdError(requestId);
     if (wrongId !== null) {
-      this.#options.onError(CallbackError.of(PULLING, wrongId));
+      this.#options.onError(wrongId);
       return;
     }
     if (requestId === this.#options.terminateReqId) {
@@ -317,7 +313,7 @@ export class HostBridge {
       this.stopTaking();
       return;
     }
-    const refusal = this.#whyRefused(requestId!, taken.length < max ? null : max);
+    const refusal = this.#whyRefused(taken.length < max ? null : max);
     if (refusal !== null) {
       this.#fail(requestId!, refusal);
       return;
@@ -330,8 +326,7 @@ export class HostBridge {
     }
   }
 
-  #whyRefused(requestId: bigint, exceededMax: number | null): RequestFailure | null {
-    if (this.#inFlight.has(requestId)) return isProcessed(requestId);
+  #whyRefused(exceededMax: number | null): RequestFailure | null {
     if (!this.#isOpen) return shuttingDown();
     return exceededMax === null ? null : notAskedFor(exceededMax);
   }

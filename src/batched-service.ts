@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { errorOf } from '../base/error-record.js';
 import { callback, numberIn, rule, SWITCH, shown, wholeNumber } from '../base/option-values.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
 import { OPTIONAL_PARAMS } from '../callbacks/options/optional-params.js';
@@ -10,11 +11,11 @@ import type {
   ServiceCommand,
   ServiceMessage,
   ServiceWorkerData,
-  ThrownText,
 } from '../engine/service/service-messages.js';
 import { serviceWorkerScript } from '../engine/service/worker-script.js';
 import type { BatchEntry } from '../host/batch/batch-duties.js';
 import { BatchHost } from '../host/batch/batch-host.js';
+import { withOwnClass } from '../host/engine-failure.js';
 import type { CloseOptions } from '../host/in-process-host.js';
 import { serviceBatcher } from '../scheduler/batcher-presets.js';
 import { optionFault, type Rules } from './options/option-faults.js';
@@ -229,7 +230,7 @@ export class BatchedService<Input = unknown, Output = unknown> {
     former: ServiceFormer<Element<Input, Output>>,
   ): Promise<void> {
     try {
-      if (message.type === 'thrown') throw errorOf(message.error);
+      if (message.type === 'thrown') throw withOwnClass(errorOf(message.error));
       const results = await this.postprocess(message.result);
       const count = typeof results === 'object' && results !== null ? results.length : undefined;
       if (count !== entries.length) {
@@ -260,12 +261,4 @@ function moduleUrl(workerModule: string | URL): string {
     'workerModule',
     `The worker's module is ${shown(workerModule)}; a URL or an absolute path is expected, such as new URL('./squares.mjs', import.meta.url).`,
   );
-}
-
-/** What the worker threw: its class does not cross, its name does. */
-function errorOf({ name, message, stack }: ThrownText): Error {
-  const error = new Error(message);
-  Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true });
-  if (stack !== undefined) error.stack = stack;
-  return error;
 }

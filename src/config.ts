@@ -150,6 +150,11 @@ function checkRepository({
   loadModel,
   allowModelUpload,
 }: OptionsOfAll): void {
+  if (loadModel?.includes('*') && loadModel.length > 1) {
+    throw new UsageError(
+      `--load-model is * beside ${loadModel.length - 1} more: * loads all models, so it is expected alone.`,
+    );
+  }
   if (loadModel !== undefined && modelControlMode !== 'explicit') {
     throw new UsageError(
       '--load-model names models to load with --model-control-mode explicit; without it all are loaded.',

@@ -28,6 +28,7 @@ export type {
 } from '../callbacks/logits-post-processor.js';
 export type { PieceListener, PieceSource } from '../callbacks/piece-source.js';
 export type { MissingRanks, RanksOptions } from '../callbacks/ranks-options.js';
+export { RequestIdError, type RequestIdProblem } from '../callbacks/request-id-error.js';
 export type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 export { ParameterError, type SamplingParams } from '../callbacks/sampling-params.js';
 export {

@@ -111,7 +111,8 @@ export const MANAGER_EVENTS = {
   }),
   /**
    * Called for failures that belong to no request's answer: a callback that threw, or whose promise was rejected (a
-   * CallbackError, which names it), a worker that died. Not given: each becomes a warning of the process
+   * CallbackError, which names it), a request with the id of another or with none (a RequestIdError), a worker that
+   * died. Not given: each becomes a warning of the process
    * (SkeinWarning), as does what onError itself throws or is rejected with. No failure of a callback ends the process,
    * or another callback's work.
    */

@@ -1,13 +1,13 @@
 import { messageOf } from '../../base/error-text.js';
 import { CallbackError, type CallbackName, callGuarded, promiseOf } from '../../base/guarded-calls.js';
-import { idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../../callbacks/given-values.js';
+import { idsIn, isRequestId, PENDING_PER_SEQUENCE, requestsIn } from '../../callbacks/given-values.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import { failure, type RequestFailure, shuttingDown } from '../../callbacks/request-failure.js';
+import { invalidIdError, RequestIdError } from '../../callbacks/request-id-error.js';
 import type { CallbackModule, InferenceRequest } from '../../callbacks/types.js';
 import { failedResponse, type Response, sendTo, unpackResponses } from '../../callbacks/unpack-responses.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';
-import { whyIdIsInvalid } from './request-validation.js';
 
 /** Reports that go to the manager's thread even if the callbacks are a module. */
 export interface ModuleHost {
@@ -16,7 +16,7 @@ export interface ModuleHost {
    * ended.
    */
   reportTaken(requestIds: bigint[]): void;
-  /** Requests whose final response the module is about to get. */
+  /** Requests whose final response the module is about to get, or that are refused as duplicates. */
   reportAnswered(requestIds: bigint[]): void;
   reportError(error: Error): void;
   reportStats(stats: IterationStats): void;
@@ -117,6 +117,9 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
   }
 
   reportError(error: Error): void {
+    if (error instanceof RequestIdError && error.reason === 'duplicate') {
+      this.#host.reportAnswered([error.requestId!]);
+    }
     this.#host.reportError(error);
   }
 
@@ -152,7 +155,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
 
   #refuse(requests: readonly InferenceRequest[]): void {
     for (const { requestId } of requests) {
-      if (whyIdIsInvalid(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
+      if (invalidIdError(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
       this.#fail(requestId, shuttingDown());
     }
   }
@@ -165,7 +168,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     const requests: InferenceRequest[] = [];
     for (const one of requestsIn(given)) this.#guard(PULLING, () => this.#check(one, requests));
     const ids = requests.map(({ requestId }) => requestId);
-    const taken = ids.filter((id) => typeof id === 'bigint' && id !== this.#limits.terminateReqId);
+    const taken = ids.filter((id) => isRequestId(id) && id !== this.#limits.terminateReqId);
     if (taken.length > 0) this.#host.reportTaken(taken);
     return requests;
   }
@@ -179,8 +182,8 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     try {
       requests.push({ ...request, requestId, inputs: request.inputs });
     } catch (error) {
-      if (whyIdIsInvalid(requestId) !== null) throw error;
-      this.#fail(requestId, failure('internal', `The request cannot be read: ${messageOf(error)}`));
+      if (invalidIdError(requestId) !== null) throw error;
+      requests.push(unreadableRequest(requestId, error));
     }
   }
 
@@ -216,6 +219,16 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
         this.#onSettled();
       });
   }
+}
+
+/** Stands for a request that cannot be read. The loop refuses it, by an error if its id belongs to an active request. */
+function unreadableRequest(requestId: bigint, error: unknown): InferenceRequest {
+  return {
+    requestId,
+    get inputs(): InferenceRequest['inputs'] {
+      throw new Error(`The request cannot be read: ${messageOf(error)}`);
+    },
+  };
 }
 
 /** Collects the callbacks that a module exports. Throws an error naming the missing one. */

@@ -1,5 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { CallbackError } from '../../base/guarded-calls.js';
+import { recordOf } from '../../base/error-record.js';
 import type { EngineFormation } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import { transferables } from '../../callbacks/response-batch.js';
@@ -216,10 +216,7 @@ export class PortCallbacks implements LoopCallbacks {
   }
 
   reportError(error: Error): void {
-    const { message } = error;
-    const callback =
-      error instanceof CallbackError ? { callback: error.callback, requestId: error.requestId } : null;
-    this.#port.postMessage({ type: 'error', message, callback } satisfies WorkerMessage);
+    this.#port.postMessage({ type: 'error', error: recordOf(error) } satisfies WorkerMessage);
   }
 
   #drain(): void {

@@ -1,5 +1,4 @@
 import { input, type NamedText, option, says } from '../../base/named-text.js';
-import { isRequestId, REQUEST_ID } from '../../callbacks/given-values.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
@@ -46,13 +45,6 @@ export interface RequestLimits extends PromptLimits {
   guides?: boolean;
   /** Reason why this engine takes no adapters; null or absent: it takes them, and the caller reads them. */
   whyNoAdapters?: NamedText | null;
-}
-
-/** A sentence if `requestId` is not a 64-bit unsigned number, else null. */
-export function whyIdIsInvalid(requestId: unknown): string | null {
-  if (isRequestId(requestId)) return null;
-  const found = typeof requestId === 'object' ? 'an object' : String(requestId);
-  return `requestId is ${found}; it must be ${REQUEST_ID}.`;
 }
 
 /**

@@ -2,17 +2,16 @@ import { type NamedText, option, says } from '../../base/named-text.js';
 import {
   failure,
   failureOf,
-  isProcessed,
-  messageOfFailure,
   notAskedFor,
   type RequestFailure,
   shuttingDown,
 } from '../../callbacks/request-failure.js';
+import { invalidIdError, RequestIdError } from '../../callbacks/request-id-error.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 import { AdapterArrivals } from '../intake/adapter-arrivals.js';
 import { type AdapterBase, readAdapterInputs } from '../intake/adapter-inputs.js';
-import { validateRequest, whyIdIsInvalid } from '../intake/request-validation.js';
+import { validateRequest } from '../intake/request-validation.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
 import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import type { ActiveRequests } from '../request/active-requests.js';
@@ -86,16 +85,21 @@ export class RequestIntake {
         this.drain();
         continue;
       }
-      const refusal = this.#whyIdIsRefused(request) ?? this.#whyThereIsNoPlace(index, max);
+      const wrongId = this.#whyIdIsRefused(request);
+      if (wrongId !== null) {
+        this.#parts.world.callbacks.reportError(wrongId);
+        continue;
+      }
+      const refusal = this.#whyThereIsNoPlace(index, max);
       if (refusal !== null) this.#refuse(request, refusal);
       else this.#admit(request, counts);
     }
   }
 
-  #whyIdIsRefused({ requestId }: InferenceRequest): RequestFailure | null {
-    if (this.#parts.active.has(requestId)) return isProcessed(requestId);
-    const wrong = whyIdIsInvalid(requestId);
-    return wrong === null ? null : failure('invalid', wrong);
+  /** A wrong id is reported as an error: a response with it would end the request that has it, or belong to none. */
+  #whyIdIsRefused({ requestId }: InferenceRequest): RequestIdError | null {
+    if (this.#parts.active.has(requestId)) return RequestIdError.duplicate(requestId);
+    return invalidIdError(requestId);
   }
 
   #whyThereIsNoPlace(index: number, max: number): RequestFailure | null {
@@ -167,10 +171,9 @@ export class RequestIntake {
     return refusal === null ? null : failure('tooLong', refusal.text, refusal.field);
   }
 
-  /** Sends a final response with the reason; if not even the id can be used, only the error hook is called. */
-  #refuse(request: InferenceRequest, why: RequestFailure): void {
-    if (whyIdIsInvalid(request.requestId) === null) this.#parts.responses.addError(request.requestId, why);
-    else this.#parts.world.callbacks.reportError(new Error(messageOfFailure(why)));
+  /** Sends a final response with the reason. */
+  #refuse({ requestId }: InferenceRequest, why: RequestFailure): void {
+    this.#parts.responses.addError(requestId, why);
   }
 }
 

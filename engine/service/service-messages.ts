@@ -1,3 +1,5 @@
+import type { ErrorRecord } from '../../base/error-record.js';
+
 /** Data that a service's worker is started with. */
 export interface ServiceWorkerData {
   /** URL of the module whose default export is the class. */
@@ -12,12 +14,5 @@ export interface ServiceCommand {
   batch: unknown;
 }
 
-/** What was thrown, as it crosses to another process. */
-export interface ThrownText {
-  name: string;
-  message: string;
-  stack: string | undefined;
-}
-
 /** What became of a batch; batches are answered in order. */
-export type ServiceMessage = { type: 'result'; result: unknown } | { type: 'thrown'; error: ThrownText };
+export type ServiceMessage = { type: 'result'; result: unknown } | { type: 'thrown'; error: ErrorRecord };

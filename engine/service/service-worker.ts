@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
-import { messageOf } from '../../base/error-text.js';
+import { recordOf } from '../../base/error-record.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { BackendError } from '../backends/backend-error.js';
 import { ModelCode } from '../backends/model-code.js';
 import { syntaxPlace } from '../backends/module/syntax-place.js';
 import { serveCommands } from '../backends/serve-commands.js';
-import type { ServiceCommand, ServiceMessage, ServiceWorkerData, ThrownText } from './service-messages.js';
+import type { ServiceCommand, ServiceMessage, ServiceWorkerData } from './service-messages.js';
 import type { VectorTransformer } from './vector-transformer.js';
 
 await main(workerData as ServiceWorkerData & WorkerWires);
@@ -25,7 +25,7 @@ async function main({ module, initArguments, ...wires }: ServiceWorkerData & Wor
       try {
         post({ type: 'result', result: await transformed(transformer, batch) });
       } catch (thrown) {
-        post({ type: 'thrown', error: textOfThrown(thrown) });
+        post({ type: 'thrown', error: recordOf(thrown) });
       }
     },
     tearDown: () => {},
@@ -74,9 +74,4 @@ async function transformed(transformer: VectorTransformer, batch: unknown): Prom
   const pre = transformer.preprocess ? await transformer.preprocess(batch) : batch;
   const trans = await transformer.transform(pre);
   return transformer.postprocess ? transformer.postprocess(pre, trans) : trans;
-}
-
-function textOfThrown(thrown: unknown): ThrownText {
-  if (!(thrown instanceof Error)) return { name: 'Error', message: messageOf(thrown), stack: undefined };
-  return { name: String(thrown.name), message: messageOf(thrown), stack: String(thrown.stack) };
 }

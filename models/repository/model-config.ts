@@ -1,7 +1,8 @@
 /**
  * A model's configuration, complete: fields as Triton's `ModelConfig` message names them, and as GET
  * /v2/models/M/config answers them. Fields that mean nothing here (`optimization`, ...) are read, kept and answered,
- * and nothing else. 64-bit numbers are JavaScript numbers: microseconds and sizes stay below 2^53, which the reader checks.
+ * and nothing else. 64-bit numbers are JavaScript numbers: sizes stay below 2^53, which the reader checks; delays go up to
+ * 2^64 - 1, as the nearest double.
  * Source: https://github.com/triton-inference-server/common, protobuf/model_config.proto.
  */
 export interface ModelConfig {

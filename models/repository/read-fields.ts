@@ -92,21 +92,33 @@ function textOfParameter(value: unknown, path: FieldPath): string {
   throw problem(path, `is ${shown(value)}; ${expected}`);
 }
 
-const BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
-  int32: [-(2 ** 31), 2 ** 31 - 1],
-  uint32: [0, 2 ** 32 - 1],
-  int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
-  uint64: [0, Number.MAX_SAFE_INTEGER],
+const BOUNDS: Readonly<Record<string, readonly [bigint, bigint]>> = {
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  uint32: [0n, 2n ** 32n - 1n],
+  int64: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
+  uint64: [0n, 2n ** 64n - 1n],
 };
 
-/** 64-bit numbers may be written as texts, as protobuf's JSON has them. */
+/** The greatest double that a uint64 holds: what it stands for, "never" as a delay, is that of 2^64 - 1. */
+const MOST_UINT64 = 2 ** 64 - 2 ** 11;
+
+/**
+ * 64-bit numbers may be written as texts, as protobuf's JSON has them. Those without a sign are delays and counts, for which the
+ * nearest double does. A parser of JSON has rounded 2^64 - 1 to 2^64 already.
+ */
 function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   const [least, most] = BOUNDS[type]!;
-  const number = typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? Number(value) : value;
-  if (typeof number === 'number' && Number.isInteger(number) && number >= least && number <= most)
-    return number;
-  const range = typeof number === 'number' ? ` from ${least} to ${most}` : '';
+  const exact = exactOf(value);
+  const greatest = type === 'uint64' && typeof value === 'number' ? 2n ** 64n : most;
+  if (exact !== null && exact >= least && exact <= greatest) return Math.min(Number(exact), MOST_UINT64);
+  const range = exact === null ? '' : ` from ${least} to ${most}`;
   throw problem(path, `is ${shown(value)}; a whole number${range} is expected`);
+}
+
+/** The whole number that is written; null: it is none. */
+function exactOf(value: unknown): bigint | null {
+  if (typeof value === 'string') return /^-?\d{1,20}$/.test(value) ? BigInt(value) : null;
+  return typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : null;
 }
 
 function readEnum(type: protobuf.Enum, value: unknown, path: FieldPath): string {

@@ -369,7 +369,7 @@ const SERVING_OPTIONS = {
     {
       group: REPOSITORY,
       metavar: 'NAME',
-      help: 'With --model-control-mode explicit: model to load at the start. Repeat for several; * for all.',
+      help: 'With --model-control-mode explicit: model to load at the start. Repeat for several; * alone for all.',
       defaultText: 'none',
     },
     OF_CLIENTS,

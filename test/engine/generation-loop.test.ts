@@ -79,20 +79,18 @@ describe('errors belong to one request', () => {
   const neighbour = makeRequest(2n, [1, 2], 10);
   const alone = runAlone(neighbour);
 
-  it('a duplicate id is refused; its owner goes on and the id can be used again afterwards', () => {
+  it('a duplicate id is reported as an error; its owner goes on and the id can be used again afterwards', () => {
     const harness = new LoopHarness();
     harness.waiting.push(neighbour);
     harness.loop.iterate();
     harness.waiting.push(makeRequest(2n, [9], 3));
     harness.loop.iterate();
-    const refusal = harness.responses.find((response) => response.error !== '')!;
-    expect(refusal).toMatchObject({ requestId: 2n, final: true, outputs: [] });
-    expect(refusal.error).toMatch(/id 2 is being processed/);
+    expect(harness.errors).toMatchObject([{ code: 'SKEIN_REQUEST_ID', reason: 'duplicate', requestId: 2n }]);
     harness.runToEnd();
-    const rest = harness.responses.filter((response) => response !== refusal);
-    expect(rest.flatMap((r) => [...(tensorOf(r.outputs, 'output_ids')!.data as Int32Array)])).toEqual(
-      alone.tokens,
-    );
+    expect(harness.responses.filter(({ error, final }) => error !== '' || final)).toHaveLength(1);
+    expect(
+      harness.responses.flatMap((r) => [...(tensorOf(r.outputs, 'output_ids')!.data as Int32Array)]),
+    ).toEqual(alone.tokens);
     harness.responses.length = 0;
     harness.run(neighbour);
     expect(harness.resultOf(2n)).toEqual(alone);

@@ -1,4 +1,4 @@
-import type { InferenceRequest, OptionalParams, Tensor } from 'skein';
+import { type InferenceRequest, type OptionalParams, RequestIdError, type Tensor } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Response } from '../../callbacks/unpack-responses.js';
 import {
@@ -37,34 +37,34 @@ describe('the id of a request', () => {
     }
   });
 
-  it('of a request that is being processed is refused by a final error, and its owner goes on', async () => {
-    const responses: Response[] = [];
-    const sendResponse = (requestId: bigint, outputs: Response['outputs'], final: boolean, error: string) => {
-      responses.push({ requestId, outputs, final, error });
-      if (responses.length === 3) {
-        client.waiting.push(makeRequest(7n, [5], 3));
-        client.manager.wake();
-      }
-      if (final && error === '') ended();
-    };
-    let ended!: () => void;
-    const done = new Promise<void>((resolve) => {
-      ended = resolve;
-    });
-    const client = start({}, { sendResponse });
-    client.waiting.push(makeRequest(7n, [1, 2, 3], 60));
-    await done;
-    const refused = responses.filter(({ error }) => error !== '');
-    expect(refused).toEqual([
-      {
-        requestId: 7n,
-        outputs: [],
-        final: true,
-        error: 'A request with the id 7 is being processed; this one is refused and that one goes on.',
-      },
+  it('of a request that is being processed is refused through onError, and the first request gets all its responses', async () => {
+    const errors: Error[] = [];
+    const client = start({}, { onError: (error: Error) => void errors.push(error) });
+    await client.manager.ready;
+    client.waiting.push(makeRequest(7n, [5], 3), makeRequest(7n, [6], 3));
+    await client.submit(makeRequest(7n, [1, 2, 3], 60));
+    const first = client.responses.get(7n)!;
+    expect(collectResult(first)).toEqual(runAlone(makeRequest(7n, [5], 3)));
+    expect(first.filter(({ final }) => final)).toHaveLength(1);
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(RequestIdError);
+      expect(error).toMatchObject({ code: 'SKEIN_REQUEST_ID', reason: 'duplicate', requestId: 7n });
+    }
+    expect(errors).toHaveLength(2);
+  });
+
+  it('of more than 64 bits is refused through onError, and its low bits end no other request', async () => {
+    const errors: Error[] = [];
+    const client = start({}, { onError: (error: Error) => void errors.push(error) });
+    await client.manager.ready;
+    client.waiting.push(makeRequest(2n ** 64n + 7n, [5], 3), makeRequest(-1n, [6], 3));
+    await client.submit(makeRequest(7n, [1, 2, 3], 10));
+    expect([...client.responses.keys()]).toEqual([7n]);
+    expect(collectResult(client.responses.get(7n)!)).toEqual(runAlone(makeRequest(7n, [1, 2, 3], 10)));
+    expect(errors).toMatchObject([
+      { code: 'SKEIN_REQUEST_ID', reason: 'invalid', requestId: 2n ** 64n + 7n },
+      { code: 'SKEIN_REQUEST_ID', reason: 'invalid', requestId: -1n },
     ]);
-    const owner = responses.filter(({ error }) => error === '');
-    expect(collectResult(owner)).toEqual(runAlone(makeRequest(7n, [1, 2, 3], 60)));
   });
 
   it('is free again within the call that brings its final response', async () => {
@@ -99,7 +99,7 @@ describe('the id of a request', () => {
       await good;
       expect(client.errors).toHaveLength(1);
       expect(client.errors[0]).toMatch(
-        /^The callback getInferenceRequests failed: requestId is .+; it must be a bigint from 0 to 18446744073709551615\.$/,
+        /^requestId is .+; it must be a bigint from 0 to 18446744073709551615\.$/,
       );
       expect([...client.responses.keys()]).toEqual([1n]);
     },

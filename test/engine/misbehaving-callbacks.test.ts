@@ -190,8 +190,8 @@ describe('a callback that misbehaves', () => {
     ]);
     expect(collectResult(client.responses.get(4n)!).tokens).toHaveLength(5);
     expect(errors).toEqual([
-      expect.stringMatching(/^The callback getInferenceRequests failed: requestId is undefined; /),
-      expect.stringMatching(/^The callback getInferenceRequests failed: requestId is undefined; /),
+      expect.stringMatching(/^requestId is undefined; /),
+      expect.stringMatching(/^requestId is undefined; /),
     ]);
   });
 

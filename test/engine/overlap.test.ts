@@ -173,9 +173,7 @@ describe('a request in flight', () => {
     const harness = started(requestsOf(2, 3));
     harness.waiting.push(makeRequest(0n, [9], 3));
     harness.loop.iterate();
-    expect(harness.responses[0]).toMatchObject({ requestId: 0n, final: true });
-    expect(harness.responses[0]!.error).toContain('is being processed');
-    harness.responses.shift();
+    expect(harness.errors).toMatchObject([{ reason: 'duplicate', requestId: 0n }]);
     harness.runToEnd();
     expectSameAsAlone(harness, requestsOf(2, 3));
   });

@@ -3,7 +3,13 @@ import { existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import { GptManager, type GptManagerOptions, type InferenceRequest, WorkerStuckError } from 'skein';
+import {
+  GptManager,
+  type GptManagerOptions,
+  type InferenceRequest,
+  RequestIdError,
+  WorkerStuckError,
+} from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import {
@@ -292,20 +298,19 @@ describe('a worker that is stuck in a native call', () => {
 describe.each(KINDS)('callbacks in a module that end their worker, a %s,', (name, kind) => {
   it('are told in their next life of the end of all that they had, once each', async () => {
     process.env.SKEIN_TEST_SEEN = join(folder, `lives-${name}`);
-    const errors: string[] = [];
+    const errors: Error[] = [];
     const manager = new GptManager({
       ...fakeEngine('', { ...kind, workerRestart: QUICK, idlePollIntervalMs: 1 }),
       callbackModule: pathToFileURL(supportModule('mortal-callbacks.mjs')),
-      onError: (error) => errors.push(error.message),
+      onError: (error) => void errors.push(error),
     });
     const seen = () => readFileSync(process.env.SKEIN_TEST_SEEN!, 'utf8').trim().split('\n');
-    await expect.poll(() => existsSync(process.env.SKEIN_TEST_SEEN!) && seen().length).toBe(8);
+    await expect.poll(() => existsSync(process.env.SKEIN_TEST_SEEN!) && seen().length).toBe(7);
     await manager.shutdown();
     const what = name === 'process' ? 'process' : 'worker thread';
     const failed = `The engine failed: The engine's ${what} ended unexpectedly with exit code 4.`;
     expect(seen()).toEqual([
       'life',
-      '1 2 A request with the id 2 is being processed; this one is refused and that one goes on.',
       '1 1 ended',
       'life',
       `2 2 ${failed}`,
@@ -313,7 +318,13 @@ describe.each(KINDS)('callbacks in a module that end their worker, a %s,', (name
       '2 2 ended',
       '2 4 ended',
     ]);
-    expect(errors).toEqual([expect.stringMatching(/exit code 4/)]);
+    expect(errors).toMatchObject([
+      { reason: 'duplicate', requestId: 2n },
+      { reason: 'duplicate', requestId: 2n },
+      { reason: 'invalid', requestId: 2n ** 64n + 2n },
+      { message: expect.stringMatching(/exit code 4/) },
+    ]);
+    expect(errors.map((error) => error instanceof RequestIdError)).toEqual([true, true, true, false]);
     expect([manager.state, manager.restarts]).toEqual(['stopped', 1]);
   });
 });

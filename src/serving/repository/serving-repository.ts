@@ -116,7 +116,16 @@ export class ServingRepository implements ModelRepository {
     await this.#look();
     if (!this.#entries.has(name)) this.#noteUpload(name, parameters);
     this.#dependents.name(name);
-    return this.#load(name, parameters);
+    return this.#load(name, { ...parameters, ...this.#valuesOf(name, parameters) });
+  }
+
+  /**
+   * A client's load of a model without parameters asks for the model without parameters, whatever others have loaded it with. One of
+   * an endpoint (M-0) names its parameters: they stay.
+   */
+  #valuesOf(name: string, { values, share }: LoadParameters): Pick<LoadParameters, 'values'> {
+    const isEndpoint = this.#endpoints.modelOf(name) !== name;
+    return values === undefined && share === undefined && !isEndpoint ? { values: {} } : {};
   }
 
   async unload(name: string, { unloadDependents = false } = {}): Promise<void> {
@@ -305,7 +314,8 @@ export class ServingRepository implements ModelRepository {
   }
 
   #endpointFor(name: string, values: LoadParameters['values'], share: boolean | undefined): string {
-    if (values === undefined && share === undefined) {
+    const isEndpoint = this.#endpoints.modelOf(name) !== name;
+    if (values === undefined && (share === undefined || isEndpoint)) {
       this.#endpoints.keep(name);
       return name;
     }

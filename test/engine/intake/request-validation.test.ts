@@ -3,7 +3,7 @@ import { retentionInputs } from '../../../callbacks/retention-inputs.js';
 import { DEFAULT_SAMPLING_PARAMS } from '../../../callbacks/sampling-params.js';
 import { encodeWordList } from '../../../callbacks/stop-words.js';
 import type { Tensor } from '../../../callbacks/types.js';
-import { validateRequest, whyIdIsInvalid } from '../../../engine/intake/request-validation.js';
+import { validateRequest } from '../../../engine/intake/request-validation.js';
 import { bool, f32, i32, makeRequest, u64 } from '../../../tools/support/loop-harness.js';
 
 const SIZES = { vocabSize: 100, hiddenSize: 4, maxSeqLen: 1000, attendsToAll: true };
@@ -169,13 +169,5 @@ describe('validateRequest', () => {
     expect(() => validate({}, 1.5)).toThrow(/priority is 1.5/);
     const broken = { requestId: 1n, inputs: undefined as unknown as Record<string, Tensor> };
     expect(() => validateRequest(broken, LIMITS, () => 0n)).toThrow(/inputs is missing/);
-  });
-});
-
-describe('whyIdIsInvalid', () => {
-  it('takes all of u64 and nothing else', () => {
-    expect(whyIdIsInvalid(0n)).toBeNull();
-    expect(whyIdIsInvalid(2n ** 64n - 1n)).toBeNull();
-    for (const id of [-1n, 2n ** 64n, 5, '5', undefined]) expect(whyIdIsInvalid(id)).toMatch(/requestId is/);
   });
 });

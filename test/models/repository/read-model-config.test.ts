@@ -145,13 +145,31 @@ describe('a configuration', () => {
     ['yaml', 'a: &a [1]\nb: *a', 'c: '],
     [
       'yaml',
-      'dynamic_batching: {max_queue_delay_microseconds: 18446744073709551615}',
-      'a whole number from 0 to',
+      'dynamic_batching: {max_queue_delay_microseconds: "18446744073709551616"}',
+      'is "18446744073709551616"; a whole number from 0 to 18446744073709551615 is expected',
+    ],
+    ['yaml', 'dynamic_batching: {max_queue_delay_microseconds: 2e19}', 'from 0 to 18446744073709551615'],
+    ['yaml', 'dynamic_batching: {max_queue_delay_microseconds: -1}', 'from 0 to 18446744073709551615'],
+    [
+      'yaml',
+      'input: [{dims: [9007199254740993]}]',
+      'is 9007199254740992; a whole number from -9007199254740991',
     ],
   ] as const)('of %s that is wrong is refused with the place: %s', (format, text, expected) => {
     const call = () => parseModelConfig(text, 'c', format);
     expect(call).toThrow(ModelConfigError);
     expect(call).toThrow(new RegExp(expected));
+  });
+
+  it.each([
+    ['pbtxt', 'dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }'],
+    ['yaml', 'dynamic_batching: {max_queue_delay_microseconds: 18446744073709551615}'],
+    ['yaml', '{"dynamic_batching": {"max_queue_delay_microseconds": "18446744073709551615"}}'],
+  ] as const)('of %s takes delays of up to 2^64 - 1: %s', (format, text) => {
+    const delay = parseModelConfig(text, 'c', format).fields.dynamic_batching!.max_queue_delay_microseconds;
+    expect(delay).toBe(2 ** 64 - 2 ** 11);
+    // What is answered is a uint64 again.
+    expect(BigInt(JSON.stringify(delay))).toBeLessThan(2n ** 64n);
   });
 
   it('of a request is short', () => {

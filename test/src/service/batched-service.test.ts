@@ -146,6 +146,19 @@ describe('what goes wrong', () => {
     expect(await service.doOne('ccc')).toBe(3);
   });
 
+  it.each([false, true])('keeps class and code of what the worker throws; isolated: %s', async (isolate) => {
+    const service = await open({ maxBatchSize: 1, isolate });
+    const thrown = (word: string) => service.doOne(word).catch((error: unknown) => error);
+    const [range, limit, coded, own] = await Promise.all(['throw', 'limit', 'coded', 'own'].map(thrown));
+    expect(range).toBeInstanceOf(RangeError);
+    expect(limit).toBeInstanceOf(QueueFullError);
+    expect(limit).toMatchObject({ code: 'SKEIN_QUEUE_FULL', maxQueueSize: 7, retryAfterMs: 250 });
+    expect(coded).toBeInstanceOf(TypeError);
+    expect(coded).toMatchObject({ code: 'E_WORD', message: 'No word.' });
+    expect(own).toMatchObject({ name: 'WordError', code: 'E_OWN', message: 'Not mine.' });
+    expect((own as Error).stack).toContain('word-lengths.mjs');
+  });
+
   it.each(['preprocess', 'postprocess'] as const)(
     'in %s rejects the callers of its batch alone',
     async (stage) => {

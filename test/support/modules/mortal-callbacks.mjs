@@ -1,5 +1,6 @@
 // Callbacks inside the worker that end it once. All lives write to one file what they were told; the requests of the
-// first life are 1, 2 and 3, of which 1 has ended when it ends itself, and those of the second 2 and 4.
+// first life are 1, 2 and 3, of which 1 has ended when it ends itself, and those of the second 2 and 4. The first life also
+// brings 2 twice more, once in a form that cannot be read, and an id of 65 bits.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
 const file = process.env.SKEIN_TEST_SEEN;
@@ -18,6 +19,16 @@ const waiting = (life === 1 ? [1n, 2n, 3n, 2n] : [2n, 4n]).map((requestId) => ({
     streaming: { shape: [1], data: Uint8Array.of(1) },
   },
 }));
+
+if (life === 1) {
+  const unreadable = {
+    requestId: 2n,
+    get inputs() {
+      throw new Error('no inputs');
+    },
+  };
+  waiting.push(unreadable, { ...waiting[0], requestId: 2n ** 64n + 2n });
+}
 
 export function getInferenceRequests(max) {
   return waiting.splice(0, max);

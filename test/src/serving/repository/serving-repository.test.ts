@@ -397,6 +397,21 @@ describe('endpoints', () => {
     expect(await repository.load('m')).toBe('m');
   });
 
+  it('is one of its own for a load without parameters, where the first load had some', async () => {
+    const folder = folderWith('m');
+    const { repository } = open(folder);
+    expect(await repository.load('m', { values: { a: 1 } })).toBe('m');
+    expect(await repository.load('m')).toBe('m-0');
+    expect(await repository.load('m')).toBe('m-0');
+    expect(await repository.load('m', { values: {} })).toBe('m-0');
+    expect(await repository.load('m', { values: { a: 1 } })).toBe('m');
+    expect(folder.started).toBe(2);
+    // An endpoint that is named keeps its parameters, and gets the instance that shares nothing.
+    expect(await repository.load('m-0')).toBe('m-0');
+    expect(await repository.load('m-0', { share: false })).toBe('m-0');
+    expect(folder.addedInstances.at(-1)).toBe(1);
+  });
+
   it('is the model itself for its first load, with whatever values', async () => {
     const { repository } = open(folderWith('m'));
     expect(await repository.load('m', { values: { a: 1 } })).toBe('m');
