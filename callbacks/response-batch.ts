@@ -112,7 +112,7 @@ export interface ReturnedTensors {
   vocabSize: number;
   /** Values of the prompt, with the request's first response; null: none were asked for, or it is a later response. */
   context: ContextReturn | null;
-  /** Logits of the tokens in this response, [rows x vocabSize] in one or more arrays; null: not asked for. */
+  /** Logits of the tokens in this response, [rows x vocabSize] in one or more arrays, those of beams one beam after the other; null: not asked for. */
   generationLogits: Float32Array[] | null;
 }
 

@@ -84,6 +84,7 @@ export function sendTo<T>(
  *   output_log_probs   [1, b, m] with 0 behind the end of a beam
  *   cum_log_probs      [1, b] that of the end_id which ended a beam included: what beams are compared by
  *   top_token_ids, top_log_probs  [1, b, m, k] with -1 and 0 behind the end of a beam
+ *   generation_logits  [1, b, m, vocab] with 0 behind the end of a beam
  *
  * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
  * final one. With streaming every response has the logits of its own tokens, so that all of them together have each row
@@ -207,7 +208,7 @@ export class ResponseReader {
   #beamOutputs(returned: ReturnedTensors | undefined): NamedTensor[] {
     const beams = { first: this.#index, width: this.#nextIndex - this.#index, topStart: this.#topStart };
     const outputs = beamOutputs(this.#batch, beams, this.#maxSeqLen);
-    outputs.push(contextLogits(returned), generationLogits(undefined));
+    outputs.push(contextLogits(returned), generationLogits(returned, beams.width));
     return outputs;
   }
 
@@ -267,7 +268,7 @@ function coreOutputs(
     { name: 'output_ids', shape: [1, 1, outputIds.length], data: outputIds },
     { name: 'sequence_length', shape: [1, 1], data: Int32Array.of(batch.sequenceLengths[i]!) },
     contextLogits(returned),
-    generationLogits(returned),
+    generationLogits(returned, 1),
     { name: 'finish_reasons', shape: [1, 1], data: Int32Array.of(batch.finishReasons[i]!) },
   ];
 }
@@ -280,13 +281,13 @@ function contextLogits(returned: ReturnedTensors | undefined): NamedTensor {
   return { name, shape: [1, data.length / vocabSize, vocabSize], data };
 }
 
-function generationLogits(returned: ReturnedTensors | undefined): NamedTensor {
+function generationLogits(returned: ReturnedTensors | undefined, width: number): NamedTensor {
   const name = 'generation_logits';
   const rows = returned?.generationLogits ?? null;
   if (rows === null) return { name, shape: [1, 1, 1, 1], data: new Float32Array(1) };
   const data = joinRows(rows);
   const { vocabSize } = returned!;
-  return { name, shape: [1, 1, data.length / vocabSize, vocabSize], data };
+  return { name, shape: [1, width, data.length / vocabSize / width, vocabSize], data };
 }
 
 /** Joins arrays: a single one is returned as it is, several are copied into a new one. */

@@ -97,16 +97,24 @@ const PER_BEAM = new Set([
   'cum_log_probs',
   'top_token_ids',
   'top_log_probs',
+  'generation_logits',
 ]);
+
+/** Those of them that have values for each token. */
+const PER_TOKEN = /^(output_log_probs|top_token_ids|top_log_probs|generation_logits)$/;
 
 /** The response as a request with this beam alone would get it; tokens behind the beam's end are left out. */
 function tensorsOfBeam(outputs: readonly NamedTensor[], beam: number): NamedTensor[] {
   const byName = new Map(outputs.map((output) => [output.name, output]));
-  const own = outputs.map((output) => (PER_BEAM.has(output.name) ? partOf(output, beam) : output));
-  if (byName.has('output_log_probs')) {
-    const numGenerated = generatedOf(byName, beam);
+  // generation_logits that were not asked for are a dummy, of no beam.
+  const isOfBeams = ({ name, shape }: NamedTensor) => PER_BEAM.has(name) && shape[1]! > 1;
+  const own = outputs.map((output) => (isOfBeams(output) ? partOf(output, beam) : output));
+  const ofTokens = outputs.filter((output) => PER_TOKEN.test(output.name) && isOfBeams(output));
+  if (ofTokens.length > 0) {
+    const numGenerated = generatedOf(byName, ofTokens[0]!.shape[2]!, beam);
+    const names = new Set(ofTokens.map(({ name }) => name));
     for (const tensor of own) {
-      if (!/^(output_log_probs|top_token_ids|top_log_probs)$/.test(tensor.name)) continue;
+      if (!names.has(tensor.name)) continue;
       const width = tensor.shape[3] ?? 1;
       tensor.shape = [1, 1, numGenerated, ...tensor.shape.slice(3)];
       tensor.data = tensor.data.slice(0, numGenerated * width);
@@ -115,10 +123,9 @@ function tensorsOfBeam(outputs: readonly NamedTensor[], beam: number): NamedTens
   return [...own, { name: 'beam', shape: [1], data: Int32Array.of(beam) }];
 }
 
-/** Number of tokens that a beam generated: the longest beam has as many log-probs as there are. */
-function generatedOf(outputs: ReadonlyMap<string, NamedTensor>, beam: number): number {
+/** Number of tokens that a beam generated. @param most that of the longest beam, which its values tell */
+function generatedOf(outputs: ReadonlyMap<string, NamedTensor>, most: number, beam: number): number {
   const lengths = outputs.get('sequence_length')!.data as Int32Array;
-  const most = outputs.get('output_log_probs')!.shape[2]!;
   const longest = Math.max(...lengths);
   return most - (longest - lengths[beam]!);
 }

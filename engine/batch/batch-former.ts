@@ -168,7 +168,8 @@ export class BatchFormer extends PackedArrays {
   #addDraw(request: LlmRequest, sequence: GeneratedSequence, ahead = 0): void {
     const { returned } = request;
     if (returned !== null && request.drawsNewToken(sequence)) {
-      returned.askForGeneration(this.returnedRows, this.numLogitRows);
+      if (request.beams === null) returned.askForGeneration(this.returnedRows, this.numLogitRows);
+      else returned.askForBeam(this.returnedRows, this.numLogitRows, sequence);
     }
     this.logitRows[this.numLogitRows++] = this.numTokens - 1 - request.draftLength + ahead;
     this.sampling.add(request, sequence, ahead);

@@ -117,7 +117,7 @@ export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
     other: 'streaming',
     why: 'which sequences are the best is known at their end only; ask without streaming',
   },
-  ...(['beam_width', 'num_return_sequences', 'best_of'] as const).map((other) => ({
+  ...(['num_return_sequences', 'best_of'] as const).map((other) => ({
     field: 'return_generation_logits',
     other,
     why: 'the logits of several sequences are not returned; ask for one sequence',

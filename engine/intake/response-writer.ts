@@ -146,7 +146,7 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     this.#addTokens(index, sequence, isWhole ? 0 : request.originalPromptLength + from);
     if (request.reportsLogProbs) this.#addLogProbs(index, sequence, { from, to, width: spec.topLogProbs });
     if (request.returned !== null && place <= 0) {
-      this.#addReturned(index, request.returned, !request.isAnswered);
+      this.#addReturned(index, request, request.returned);
     }
     sequence.numSent = to;
     sequence.isEndSent = isEnd;
@@ -176,12 +176,14 @@ export class ResponseWriter extends columnHolder(RESPONSE_TABLE) implements Resp
     this.reuseAndPauses.set([reusedBlocks, missedBlocks, numPauses], 3 * index);
   }
 
-  #addReturned(index: number, returned: ReturnedLogits, isFirst: boolean): void {
+  #addReturned(index: number, request: LlmRequest, returned: ReturnedLogits): void {
+    const generation = () =>
+      request.beams === null ? returned.takeGeneration() : [returned.ofBeams(request.sequences)];
     this.returned.push({
       index,
       vocabSize: returned.vocabSize,
-      context: isFirst ? returned.takeContext() : null,
-      generationLogits: returned.returnsGenerationLogits ? returned.takeGeneration() : null,
+      context: request.isAnswered ? null : returned.takeContext(),
+      generationLogits: returned.returnsGenerationLogits ? generation() : null,
     });
   }
 

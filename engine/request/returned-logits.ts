@@ -3,6 +3,7 @@ import { counted } from '../../base/sentences.js';
 import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-batch.js';
 import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
+import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import type { RequestSpec } from './request-spec.js';
 
 /** Options of a request that concern its rows of logits. */
@@ -17,8 +18,11 @@ export type ReturnOptions = Pick<
   | 'topContextLogProbs'
   | 'topLogProbs'
   | 'numSequences'
+  | 'beams'
 >;
 
+/** See heldRows. */
+const ROWS_PER_BEAM_TOKEN = 3;
 /** Rows of generation logits for which memory is taken at once, if they leave with the final response. */
 const ROWS_PER_PAGE = 16;
 const BYTES_PER_LOGIT = Float32Array.BYTES_PER_ELEMENT;
@@ -32,9 +36,14 @@ export function returnsRows(options: ReturnOptions): boolean {
   return options.returnContextLogits || options.returnGenerationLogits || options.returnContextLogProbs;
 }
 
-/** Most rows of logits that a request holds at once: generated rows that are streamed leave one by one. */
+/**
+ * Most rows of logits that a request holds at once: generated rows that are streamed leave one by one. Beams keep theirs until the
+ * end: those of the beams that go on, as many of ended ones, and the copies in a response.
+ */
 export function heldRows(options: ReturnOptions): { context: number; generation: number } {
-  const generation = options.streaming ? 1 : options.maxNewTokens;
+  const { beams, streaming, maxNewTokens } = options;
+  const ofOne = streaming ? 1 : maxNewTokens;
+  const generation = beams === null ? ofOne : ROWS_PER_BEAM_TOKEN * beams.width * maxNewTokens;
   return {
     context: options.returnContextLogits ? options.promptTokens.length : 0,
     generation: options.returnGenerationLogits ? generation : 0,
@@ -117,6 +126,25 @@ export class ReturnedLogits {
     this.#pages[page] ??= new Float32Array(perPage * vocabSize);
     const logits = this.#pages[page].subarray(place * vocabSize, (place + 1) * vocabSize);
     rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
+  }
+
+  /** Asks for the logits from which a beam's next token is chosen: the beams of one row share it. */
+  askForBeam(rows: ReturnedRows[], logitRow: number, beam: GeneratedSequence): void {
+    if (!this.#options.returnGenerationLogits) return;
+    const logits = new Float32Array(this.vocabSize);
+    beam.chooseFrom(logits);
+    rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
+  }
+
+  /** The logits of beams that are answered together, [beams x most tokens x vocabSize], with 0 behind the end of a beam. */
+  ofBeams(beams: readonly GeneratedSequence[]): Float32Array {
+    const { vocabSize } = this;
+    const longest = Math.max(...beams.map(({ logitRows }) => logitRows.length));
+    const all = new Float32Array(beams.length * longest * vocabSize);
+    for (const [beam, { logitRows }] of beams.entries()) {
+      for (const [place, row] of logitRows.entries()) all.set(row, (beam * longest + place) * vocabSize);
+    }
+    return all;
   }
 
   /** Keeps the logits of the token that was drawn, which is now part of the output. */

@@ -41,6 +41,10 @@ export class GeneratedSequence {
   #logProbs: Float32Array;
   #topTokens: Int32Array;
   #topLogProbs: Float32Array;
+  /** With beams that return logits: the row that each generated token was chosen from. Copies share rows. */
+  #logitRows: Float32Array[] = [];
+  /** The row that the next token is chosen from; null: it is not kept. */
+  #nextLogits: Float32Array | null = null;
 
   constructor(spec: RequestSpec, index: number) {
     this.index = index;
@@ -102,6 +106,16 @@ export class GeneratedSequence {
     return this.#topLogProbs;
   }
 
+  /** The rows of logits that its tokens were chosen from; empty if they were not kept. */
+  get logitRows(): readonly Float32Array[] {
+    return this.#logitRows;
+  }
+
+  /** Keeps these logits with the token that is chosen from them, in this sequence and in its copies. */
+  chooseFrom(logits: Float32Array): void {
+    this.#nextLogits = logits;
+  }
+
   /**
    * Takes the token drawn in `row` of the output for place `place` and evaluates the stop conditions; `isLast`: no token
    * may follow it. A token that is known, from before a pause or from elsewhere, keeps its first value and log-prob and is
@@ -145,6 +159,8 @@ export class GeneratedSequence {
     copy.#logProbs = this.#logProbs.slice();
     copy.#topTokens = this.#topTokens.slice();
     copy.#topLogProbs = this.#topLogProbs.slice();
+    copy.#logitRows = [...this.#logitRows];
+    copy.#nextLogits = this.#nextLogits;
     copy.cumLogProb = this.cumLogProb;
     return copy;
   }
@@ -152,6 +168,8 @@ export class GeneratedSequence {
   /** Appends a token listed in `row` of the output, without checking stop conditions. */
   extend(token: number, logProb: number, output: SamplingOutput, row: number): void {
     this.#push(token, logProb, output, row);
+    if (this.#nextLogits !== null) this.#logitRows.push(this.#nextLogits);
+    this.#nextLogits = null;
   }
 
   /** True if the sequence would end with a stop word if this token came next. */

@@ -111,7 +111,7 @@ function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   const exact = exactOf(value);
   const greatest = type === 'uint64' && typeof value === 'number' ? 2n ** 64n : most;
   if (exact !== null && exact >= least && exact <= greatest) return Math.min(Number(exact), MOST_UINT64);
-  const range = exact === null ? '' : ` from ${least} to ${most}`;
+  const range = typeof value === 'number' || exact !== null ? ` from ${least} to ${most}` : '';
   throw problem(path, `is ${shown(value)}; a whole number${range} is expected`);
 }
 

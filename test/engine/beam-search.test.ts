@@ -65,6 +65,13 @@ function ask(requestId: bigint, promptLength: number, maxNew: number, inputs: Re
   return makeRequest(requestId, prompt(promptLength, Number(requestId)), maxNew, inputs);
 }
 
+/** The logits from which a request with this prompt draws its first token. */
+function logitsAfter(tokens: readonly number[]): number[] {
+  const inputs = { return_generation_logits: bool(true), streaming: bool(false) };
+  const { responses } = new LoopHarness().run(makeRequest(9n, [...tokens], 1, inputs));
+  return Array.from(tensorOf(responses.at(-1)!.outputs, 'generation_logits')!.data, Number);
+}
+
 describe('beam search', () => {
   it('answers with all beams, best first, and their log-probs', () => {
     const request = ask(1n, 20, 10, beams(4));
@@ -304,10 +311,46 @@ describe('what beam search is not asked', () => {
     [{ runtime_top_k: i32(5) }, /runtime_top_k is refused beside beam_width: .*; leave it out or make it 1/],
     [{ runtime_top_p: f32(0.5) }, /runtime_top_p is refused/],
     [{ runtime_min_p: f32(0.5) }, /runtime_min_p is refused/],
-    [{ return_generation_logits: bool(true) }, /return_generation_logits is refused/],
   ])('%o', (inputs, message) => {
     const harness = new LoopHarness({ maxBeamWidth: 4 }).run(makeRequest(1n, prompt(9), 5, beams(4, inputs)));
     expect(harness.resultOf(1n).error).toMatch(message);
+  });
+
+  it('takes generation logits: each row is that from which the token of its beam was chosen', () => {
+    for (const streaming of [false, true]) {
+      const inputs = { return_generation_logits: bool(true), streaming: bool(streaming), end_id: i32(17) };
+      const request = ask(1n, 9, 12, beams(4, inputs));
+      const harness = run([request]);
+      const { outputs } = harness.responses.at(-1)!;
+      const { shape, data } = tensorOf(outputs, 'generation_logits')!;
+      const longest = tensorOf(outputs, 'output_log_probs')!.shape[2]!;
+      expect(shape).toEqual([1, 4, longest, 100]);
+      const found = beamsOf(harness, 1n);
+      expect(found.map(({ tokens }) => tokens)).toEqual(
+        beamsOf(run([ask(1n, 9, 12, beams(4, { end_id: i32(17) }))]), 1n).map(({ tokens }) => tokens),
+      );
+      for (const [beam, { prompt: given, tokens }] of found.entries()) {
+        for (let place = 0; place < longest; place++) {
+          const start = 100 * (beam * longest + place);
+          const row = Array.from(data.subarray(start, start + 100), Number);
+          if (place >= tokens.length) expect(new Set(row)).toEqual(new Set([0]));
+          else expect(row).toEqual(logitsAfter([...given, ...tokens.slice(0, place)]));
+        }
+      }
+    }
+  });
+
+  it('counts the rows that its beams hold', () => {
+    const inputs = beams(4, { return_generation_logits: bool(true) });
+    const row = 4 * 100;
+    const take = (rows: number) =>
+      new LoopHarness({ maxBeamWidth: 4, maxReturnedLogitsBytes: rows * row })
+        .run(makeRequest(1n, prompt(9), 5, inputs))
+        .resultOf(1n).error;
+    expect(take(3 * 4 * 5)).toBe('');
+    expect(take(3 * 4 * 5 - 1)).toMatch(
+      /^return_generation_logits of 60 tokens held at once are 24000 bytes; /,
+    );
   });
 
   it('takes what changes nothing', () => {

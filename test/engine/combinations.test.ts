@@ -191,7 +191,9 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   return_generation_logits: {
     inputs: () => ({ return_generation_logits: bool(true) }),
     shows: ({ whole, sequences }, { vocabSize }) =>
-      expect(whole.generationLogits).toHaveLength(sequences[0]!.tokens.length * vocabSize),
+      expect(whole.generationLogits).toHaveLength(
+        sequences.length * Math.max(...sequences.map(({ tokens }) => tokens.length)) * vocabSize,
+      ),
     changesNothing: true,
   },
   top_log_probs: {
@@ -233,7 +235,7 @@ const REFUSED: readonly (readonly [string[], string[]])[] = [
   [['mirostat'], ['known_output_ids']],
   [['penalty_last_n'], ['no_repeat_ngram_size']],
   [['num_return_sequences', 'best_of', 'guided_decoding_guide_type'], ['beam_width']],
-  [['return_generation_logits'], SEVERAL],
+  [['return_generation_logits'], ['num_return_sequences', 'best_of']],
   [['best_of'], ['streaming']],
   [['known_output_ids'], ['beam_width', 'best_of']],
   [
