@@ -1,5 +1,6 @@
 // Cost of the dearest requests, beside a client that streams: npm run costs -- [PATTERN] [--random 200] [--seed 1]
-// [--guides 10] [--write]. PATTERN is that of a route and field, or of a store: 'stored' measures what takes from stores.
+// [--guides 10] [--write]. PATTERN is that of a route and field, of a store or of what is expensive once: 'stored' measures what takes
+// from stores, 'for the first time' what a server does for the first time.
 // --guides: measures clients with hostile guides beside it, for so many seconds each.
 // With --write the tables go into SECURITY.md. SKEIN_TEST_MODEL names SmolLM2-135M-Instruct; without it the demo model is
 // measured.
@@ -11,8 +12,9 @@ import { writeSection } from '../document-section.js';
 import { Random } from '../soak/random.js';
 import { megabytes, ms } from './bounds.js';
 import { dearStores } from './dear-stores.js';
+import { firstTable, measureFirstTimes } from './first-times.js';
 import { type GuideCost, guideTable, HOSTILE_GUIDES, PEACEFUL_GUIDE } from './hostile-guides.js';
-import type { Cost, DearRequest } from './measure.js';
+import type { Cost, DearRequest, MeasuredCost } from './measure.js';
 import { CostSession, DEMO_MODEL, smollm2 } from './session.js';
 import { costTable } from './table.js';
 
@@ -27,25 +29,21 @@ const { values, positionals } = parseArgs({
 });
 const pattern = new RegExp(positionals[0] ?? '');
 const real = process.env.SKEIN_TEST_MODEL;
+/** Pattern of what is expensive only once. */
+const FIRST_TIMES = 'for the first time';
 const folder = mkdtempSync(join(tmpdir(), 'skein-costs-'));
 const cache = process.env.SKEIN_COSTS_CACHE ?? folder;
 const session = await CostSession.open(real === undefined ? DEMO_MODEL : smollm2(real), cache, process.env);
 const costs: Cost[] = [];
 /** Those of requests that take from a full store. */
 const ofStores: Cost[] = [];
+/** Those of requests that are expensive only once. */
+const firsts: Cost[] = [];
 const guides: GuideCost[] = [];
 let numExceeded = 0;
 try {
   for await (const request of wanted()) {
-    const { cost, exceeded } = await session.measure(request);
-    (request.takenBytes === undefined ? costs : ofStores).push(cost);
-    if (exceeded.length > 0) numExceeded++;
-    const { name, status, admissionMs, holdMs, iterationMs, memoryBytes, bodyBytes, answer } = cost;
-    const figures = [admissionMs, holdMs, iterationMs].map((value) => ms(value).padStart(8)).join('');
-    console.log(
-      `${status}${figures}${megabytes(memoryBytes).padStart(9)} of ${megabytes(bodyBytes).padStart(7)}  ${name}`,
-    );
-    for (const line of [...exceeded, ...(answer === '' ? [] : [answer])]) console.log(`      ${line}`);
+    note(await session.measure(request), request.takenBytes === undefined ? costs : ofStores);
   }
   // The first guide of all starts the thread that follows guides.
   if (Number(values.guides) > 0) await session.beside(PEACEFUL_GUIDE, 1);
@@ -56,15 +54,33 @@ try {
   await session.close();
   rmSync(folder, { recursive: true, force: true });
 }
-const tables = Object.entries({ 'request-costs': costs, 'store-costs': ofStores }).filter(
-  ([, { length }]) => length > 0,
-);
-for (const [, of] of tables) console.log(`\n${costTable(of)}`);
-console.log(`\n${numExceeded} of ${costs.length + ofStores.length} requests cost more than they may.`);
-if (guides.length > 0) console.log(`\n${guideTable(guides)}`);
-if (values.write) {
-  for (const [section, of] of tables) writeSection('SECURITY.md', section, costTable(of));
-  if (guides.length > 0) writeSection('SECURITY.md', 'hostile-guides', guideTable(guides));
+if (pattern.test(FIRST_TIMES)) {
+  // Adapters of a larger model would take gigabytes.
+  for (const measured of await measureFirstTimes(DEMO_MODEL, process.env)) note(measured, firsts);
+}
+const tables = [
+  { section: 'request-costs', of: costs, table: costTable },
+  { section: 'store-costs', of: ofStores, table: costTable },
+  { section: 'first-costs', of: firsts, table: firstTable },
+].flatMap(({ section, of, table }) => (of.length === 0 ? [] : [{ section, text: table(of) }]));
+if (guides.length > 0) tables.push({ section: 'hostile-guides', text: guideTable(guides) });
+const numMeasured = costs.length + ofStores.length + firsts.length;
+console.log(`\n${numExceeded} of ${numMeasured} requests cost more than they may.`);
+for (const { section, text } of tables) {
+  console.log(`\n${text}`);
+  if (values.write) writeSection('SECURITY.md', section, text);
+}
+
+/** Keeps a cost for its table, and prints it. */
+function note({ cost, exceeded }: MeasuredCost, of: Cost[]): void {
+  of.push(cost);
+  if (exceeded.length > 0) numExceeded++;
+  const { name, status, admissionMs, holdMs, iterationMs, memoryBytes, bodyBytes, answer } = cost;
+  const figures = [admissionMs, holdMs, iterationMs].map((value) => ms(value).padStart(8)).join('');
+  console.log(
+    `${status}${figures}${megabytes(memoryBytes).padStart(9)} of ${megabytes(bodyBytes).padStart(7)}  ${name}`,
+  );
+  for (const line of [...exceeded, ...(answer === '' ? [] : [answer])]) console.log(`      ${line}`);
 }
 
 async function* wanted(): AsyncGenerator<DearRequest> {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { send } from './asked.js';
+import { calibrated, exceeded } from './bounds.js';
 import type { MeteredServer } from './metered-server.js';
 
 /** A request to be measured. */
@@ -13,6 +14,10 @@ export interface DearRequest {
   takenBytes?: number;
   /** It has several sequences over a prompt as long as the context: each of its iterations attends to all of them. */
   isLong: boolean;
+  /** Bodies of requests to the same path in the same moment. Default: none. */
+  beside?: readonly Buffer[];
+  /** True where its memory has a bound of its own, and is not measured. Default: false. */
+  hasOwnMemory?: boolean;
 }
 
 /** Cost of a request. Processor time in milliseconds, memory in bytes. */
@@ -45,12 +50,26 @@ export interface Baseline {
   longFullMs: number;
 }
 
+/** Before anything was measured. */
+export const NO_BASELINE: Baseline = { tokenMs: 0, fullMs: 0, longFullMs: 0 };
+
+/** A cost, and the bounds that it exceeds in words. */
+export interface MeasuredCost {
+  cost: Cost;
+  exceeded: string[];
+}
+
 /** Longest time for which the answer of a request is read before its client leaves. */
 const MOST_READ_MS = 4000;
 /** Number of iterations within which the work behind a request that left is done. */
 const ITERATIONS_AFTER = 8;
 /** Number of iterations over which the cost of a neighbour's token is measured. */
 const BASELINE_ITERATIONS = 100;
+/**
+ * A request that is dearer than it may be is measured again, later and later: what the machine and the garbage collector add
+ * goes away, also where the machine is slow for some seconds.
+ */
+const FIRST_PAUSE_MS = 50;
 
 /** Cost of a token of the neighbour to the main thread, with nobody beside it. */
 export async function tokenMsOf(server: MeteredServer): Promise<number> {
@@ -62,32 +81,54 @@ export async function tokenMsOf(server: MeteredServer): Promise<number> {
 /** Sends a request and notes what it costs until it has left. */
 export async function costOf(
   server: MeteredServer,
-  { name, path, body, takenBytes = 0, isLong }: DearRequest,
+  { name, path, body, takenBytes = 0, isLong, beside = [], hasOwnMemory = false }: DearRequest,
   { tokenMs, fullMs, longFullMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
   const { iterations: before } = await server.noted(true);
   const mainBefore = server.mainMs();
-  const { status, ended, leave } = await send(server.url, path, body);
+  const exchanges = await Promise.all([body, ...beside].map((one) => send(server.url, path, one)));
   const mainMs = server.mainMs() - mainBefore;
   const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
-  const late = setTimeout(leave, MOST_READ_MS);
-  const beginning = await ended;
+  const late = setTimeout(() => {
+    for (const { leave } of exchanges) leave();
+  }, MOST_READ_MS);
+  const beginnings = await Promise.all(exchanges.map(({ ended }) => ended));
   clearTimeout(late);
   await pass(server, ITERATIONS_AFTER);
   const { holdNs, iterationNs } = await server.noted();
+  const status = Math.max(...exchanges.map((exchange) => exchange.status));
+  const refused = exchanges.findIndex((exchange) => exchange.status !== 200);
   return {
     name,
     bodyBytes: (body?.length ?? 0) + takenBytes,
     status,
-    answer: status === 200 ? '' : beginning.slice(0, 300),
+    answer: refused < 0 ? '' : beginnings[refused]!.slice(0, 300),
     admissionMs: Math.max(0, admissionMs),
     holdMs: holdNs / 1e6,
     iterationMs: iterationNs / 1e6,
     fullMs: isLong ? longFullMs : fullMs,
-    memoryBytes: Math.max(0, server.peakBytes() - bytesBefore),
+    memoryBytes: hasOwnMemory ? 0 : Math.max(0, server.peakBytes() - bytesBefore),
   };
+}
+
+/** Least cost of a request, and the bounds that it exceeds. @param repetitions the request, as often as it may be measured */
+export async function leastCost(
+  server: MeteredServer,
+  repetitions: readonly DearRequest[],
+  baseline: Baseline,
+): Promise<MeasuredCost> {
+  const costs: Cost[] = [];
+  let slowness = 1;
+  for (;;) {
+    costs.push(await costOf(server, repetitions[costs.length]!, baseline));
+    const cost = leastOf(costs);
+    if (exceeded(cost, slowness).length > 0) slowness = Math.max(slowness, calibrated());
+    const found = exceeded(cost, slowness);
+    if (found.length === 0 || costs.length === repetitions.length) return { cost, exceeded: found };
+    await sleep(FIRST_PAUSE_MS * 2 ** (costs.length - 1));
+  }
 }
 
 /** Waits for so many iterations: the neighbour always has some. */

@@ -47,7 +47,8 @@ if (isMainThread && process.send !== undefined) {
 } else if (workerData?.doorbell !== undefined && workerData.enginePath !== undefined) {
   const cells = new Float64Array(getEnvironmentData(NAME));
   const clock = threadClock();
-  let before = clock();
+  // Before its first iteration a thread loads its model, and there is no token to wait for.
+  let before = Number.POSITIVE_INFINITY;
   const { postMessage } = MessagePort.prototype;
   MessagePort.prototype.postMessage = function (message, ...rest) {
     postMessage.call(this, message, ...rest);

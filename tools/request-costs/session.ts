@@ -1,13 +1,21 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Neighbour, send } from './asked.js';
-import { calibrated, exceeded } from './bounds.js';
 import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
 import { DearRequests } from './dear-requests.js';
 import type { DearStore } from './dear-stores.js';
 import { describedFields, describedItems } from './described-fields.js';
 import type { GuideCost, HostileGuide } from './hostile-guides.js';
-import { type Baseline, type Cost, costOf, type DearRequest, leastOf, tokenMsOf } from './measure.js';
+import {
+  type Baseline,
+  type Cost,
+  costOf,
+  type DearRequest,
+  leastCost,
+  leastOf,
+  type MeasuredCost,
+  NO_BASELINE,
+  tokenMsOf,
+} from './measure.js';
 import { MeteredServer } from './metered-server.js';
 
 /** A model to measure with, as --model has it, and its sizes. */
@@ -26,12 +34,8 @@ export const smollm2 = (path: string): MeasuredModel => ({
   sizes: { vocabSize: 49_152, maxSeqLen: 8192 },
 });
 
-/**
- * A request that is dearer than it may be is measured again, later and later: what the machine and the garbage collector add
- * goes away, also where the machine is slow for some seconds.
- */
+/** How often a request is measured at most. */
 const MOST_TIMES = 6;
-const FIRST_PAUSE_MS = 50;
 /** Requests after which code is compiled and memory that is used again and again is there. */
 const WARMING_UP = 6;
 
@@ -91,30 +95,20 @@ export class CostSession {
     const fields = await describedFields(server.url);
     const neighbour = new Neighbour(server.url, 'chat', sizes.maxSeqLen);
     const requests = new DearRequests(sizes, modelOf, fields);
-    const nothing = { tokenMs: 0, fullMs: 0, longFullMs: 0 };
     const crowds: Cost[] = [];
     for (let i = 0; i < WARMING_UP; i++) {
-      for (const path of Object.keys(DEAR_ROUTES)) await costOf(server, requests.plain(path), nothing);
-      crowds.push(await costOf(server, requests.crowd(i), nothing));
+      for (const path of Object.keys(DEAR_ROUTES)) await costOf(server, requests.plain(path), NO_BASELINE);
+      crowds.push(await costOf(server, requests.crowd(i), NO_BASELINE));
     }
     const fullMs = leastOf(crowds.slice(-3)).iterationMs;
-    const longFullMs = (await costOf(server, requests.longCrowd(), nothing)).iterationMs;
+    const longFullMs = (await costOf(server, requests.longCrowd(), NO_BASELINE)).iterationMs;
     const baseline = { tokenMs: await tokenMsOf(server), fullMs, longFullMs };
     return new CostSession(server, neighbour, baseline, requests, fields, await describedItems(server.url));
   }
 
   /** Least cost of the request over its repetitions, and the bounds that it exceeds. */
-  async measure(request: DearRequest): Promise<{ cost: Cost; exceeded: string[] }> {
-    const costs: Cost[] = [];
-    let slowness = 1;
-    for (;;) {
-      costs.push(await costOf(this.#server, request, this.#baseline));
-      const cost = leastOf(costs);
-      if (exceeded(cost, slowness).length > 0) slowness = Math.max(slowness, calibrated());
-      const found = exceeded(cost, slowness);
-      if (found.length === 0 || costs.length === MOST_TIMES) return { cost, exceeded: found };
-      await sleep(FIRST_PAUSE_MS * 2 ** (costs.length - 1));
-    }
+  measure(request: DearRequest): Promise<MeasuredCost> {
+    return leastCost(this.#server, Array<DearRequest>(MOST_TIMES).fill(request), this.#baseline);
   }
 
   /** Fills the server's store. @returns the most expensive requests that take from it */

@@ -1,0 +1,122 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The rank that --max-lora-rank takes at most by default. */
+const RANK = 64;
+/** Texts of a vocabulary as large as that of SmolLM2. */
+const VOCAB_SIZE = 49_152;
+
+/** What is read of a model's config.json. */
+interface Sizes {
+  hidden_size: number;
+  intermediate_size: number;
+  num_hidden_layers: number;
+  num_attention_heads: number;
+  num_key_value_heads: number;
+  head_dim: number;
+  vocab_size: number;
+}
+
+/** A tensor in float32 whose elements all have one value. */
+interface FlatTensor {
+  name: string;
+  shape: readonly number[];
+  value: number;
+}
+
+/**
+ * A tiny model with a large tokenizer, which goes on from that of another model. Each number is another one, so that an engine is built
+ * for it.
+ */
+export function writeLateModel(model: string, folder: string, number: number): void {
+  mkdirSync(folder, { recursive: true });
+  for (const name of ['tokenizer_config.json', 'generation_config.json'])
+    cpSync(join(model, name), join(folder, name));
+  const heads = { num_attention_heads: 1, num_key_value_heads: 1, head_dim: 32 };
+  const sizes = { ...heads, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1 };
+  const config: Sizes = { ...readJson(join(model, 'config.json')), ...sizes, vocab_size: VOCAB_SIZE };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  const tokenizer = readJson(join(model, 'tokenizer.json'));
+  addTexts(tokenizer.model, number);
+  writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
+  const { hidden_size: hidden } = config;
+  const norms = ['layers.0.input_layernorm', 'layers.0.post_attention_layernorm', 'norm'];
+  writeTensors(join(folder, 'model.safetensors'), [
+    { name: 'model.embed_tokens.weight', shape: [VOCAB_SIZE, hidden], value: 0 },
+    ...norms.map((name) => ({ name: `model.${name}.weight`, shape: [hidden], value: 1 })),
+    ...Object.entries(matricesOf(config)).map(([name, [from, to]]) => {
+      return { name: `model.layers.0.${name}.weight`, shape: [to, from], value: 0 };
+    }),
+  ]);
+}
+
+/** An adapter of a model's every matrix, of the highest rank. Each number is another one. */
+export function writeLargeAdapter(model: string, folder: string, number: number): void {
+  mkdirSync(folder, { recursive: true });
+  const config: Sizes = readJson(join(model, 'config.json'));
+  const matrices = Object.entries(matricesOf(config));
+  const modules = matrices.map(([name]) => name.split('.')[1]);
+  const ofAdapter = { peft_type: 'LORA', r: RANK, lora_alpha: RANK, target_modules: modules };
+  writeFileSync(join(folder, 'adapter_config.json'), JSON.stringify(ofAdapter));
+  const layers = Array.from({ length: config.num_hidden_layers }, (_, layer) => layer);
+  const tensors = layers.flatMap((layer) =>
+    matrices.flatMap(([matrix, [from, to]]): FlatTensor[] => {
+      const name = `base_model.model.model.layers.${layer}.${matrix}`;
+      return [
+        { name: `${name}.lora_A.weight`, shape: [RANK, from], value: number / 1000 },
+        { name: `${name}.lora_B.weight`, shape: [to, RANK], value: 0 },
+      ];
+    }),
+  );
+  writeTensors(join(folder, 'adapter_model.safetensors'), tensors);
+}
+
+/** Merges pairs of a BPE's texts until its vocabulary is large. @param number the pairs begin with this text */
+function addTexts(bpe: { vocab: Record<string, number>; merges: [string, string][] }, number: number): void {
+  const texts = Object.keys(bpe.vocab);
+  let size = texts.length;
+  for (let i = number; size < VOCAB_SIZE; i++) {
+    for (const right of texts) {
+      const left = texts[i % texts.length]!;
+      if (size === VOCAB_SIZE || left + right in bpe.vocab) continue;
+      bpe.vocab[left + right] = size++;
+      bpe.merges.push([left, right]);
+    }
+  }
+}
+
+/** Inputs and outputs of a layer's matrices by name. */
+function matricesOf({ hidden_size: hidden, intermediate_size: inner, ...heads }: Sizes) {
+  const queries = heads.num_attention_heads * heads.head_dim;
+  const keys = heads.num_key_value_heads * heads.head_dim;
+  return {
+    'self_attn.q_proj': [hidden, queries],
+    'self_attn.k_proj': [hidden, keys],
+    'self_attn.v_proj': [hidden, keys],
+    'self_attn.o_proj': [queries, hidden],
+    'mlp.gate_proj': [hidden, inner],
+    'mlp.up_proj': [hidden, inner],
+    'mlp.down_proj': [inner, hidden],
+  } as const;
+}
+
+/** Writes a safetensors file. */
+function writeTensors(file: string, tensors: readonly FlatTensor[]): void {
+  const header: Record<string, object> = {};
+  const parts: Buffer[] = [];
+  let offset = 0;
+  for (const { name, shape, value } of tensors) {
+    const numElements = shape.reduce((product, size) => product * size, 1);
+    const data = Buffer.from(new Float32Array(numElements).fill(value).buffer);
+    header[name] = { dtype: 'F32', shape, data_offsets: [offset, offset + data.length] };
+    offset += data.length;
+    parts.push(data);
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(file, Buffer.concat([length, text, ...parts]));
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the demo model's own files
+const readJson = (file: string): any => JSON.parse(readFileSync(file, 'utf8'));
