@@ -21,6 +21,7 @@ export const TOGETHER = [
 
 /** Tests of what npm does not install: real models, clients of Python, browsers, TensorFlow. They run with `npm run test:all`. */
 export const OUTSIDE = [
+  'test/src/clients/histories/*.test.ts',
   'test/bitwise/{encoders,smollm2,smollm2-drafts,smollm2-known-outputs,smollm2-ranks}.test.ts',
   'test/conformance/{encoders,smollm2}.test.ts',
   'test/engine/guided/written/pydantic.test.ts',

@@ -24,7 +24,7 @@ export function* roleForms(given: readonly ChatMessage[]): Generator<readonly Ch
 }
 
 /** Folds all texts of the system, in order, into one message at the beginning. */
-export function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const ofSystem = messages.filter(isSystem);
   const isInOrder = ofSystem.length === 0 || (ofSystem.length === 1 && messages[0] === ofSystem[0]);
   if (isInOrder) return messages;
@@ -32,7 +32,7 @@ export function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessa
 }
 
 /** Puts all texts of the system, in order, before the first user text. */
-export function systemAsUser(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function systemAsUser(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const ofSystem = messages.filter(isSystem);
   if (ofSystem.length === 0) return messages;
   const others = messages.filter((message) => !isSystem(message));
@@ -42,7 +42,7 @@ export function systemAsUser(messages: readonly ChatMessage[]): readonly ChatMes
 }
 
 /** Joins messages of one role that follow each other. Results of tools stay apart: each answers its own call. */
-export function joinNeighbours(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function joinNeighbours(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const runs: ChatMessage[][] = [];
   for (const message of messages) {
     const last = runs.at(-1);

@@ -4,7 +4,7 @@ import type { PromptTokens } from '../text-model.js';
 import { callsOf, nativeMessages, plainMessages, templateTool } from '../tools/tool-messages.js';
 import type { FunctionTool } from '../tools/types.js';
 import { callForms } from './call-forms.js';
-import { foldSystem, joinNeighbours, roleForms, systemAsUser } from './role-forms.js';
+import { roleForms } from './role-forms.js';
 import { simpleTool } from './simple-schema.js';
 
 /** A conversation to render. */
@@ -41,10 +41,16 @@ const MAX_MS = 2000;
 const SIMPLER = "The chat template refused the functions' schemas; it was given simpler ones.";
 const AS_TEXT = 'The chat template refused the functions; a text in the conversation describes them instead.';
 
+/** A form that is refused, and why. */
+interface Refused {
+  form: Form;
+  reason: string;
+}
+
 /**
  * Renders a conversation as it is given. If the template refuses it, other forms of the same conversation are tried, the
  * nearest first: another order of roles, other forms of calls, simpler schemas of functions, and last functions, calls
- * and results as text. There are at most 10 tries. A form is kept where the template takes it, or refuses it for another
+ * and results as text. There are at most 20 tries. A form is kept where the template takes it, or refuses it for another
  * reason.
  * @throws the first refusal where the template takes no form; as `render`.
  */
@@ -56,21 +62,41 @@ export async function findPrompt(
   const given = asGiven(ask);
   const first = await attempt(given, render);
   if (!(first instanceof ChatTemplateError)) return first;
-  let form = given;
-  let reason = first.message;
-  for (const formsOf of ladder(ask, first)) {
-    let [kept, keptReason] = [form, reason];
-    for (const other of formsOf(form)) {
-      if (performance.now() > until) throw first;
-      // Between two tries this thread does other work.
-      await setImmediate();
-      const outcome = await attempt(other, render);
-      if (!(outcome instanceof ChatTemplateError)) return outcome;
-      if (outcome.message !== reason) [kept, keptReason] = [other, outcome.message];
+  const tryOther = async (form: Form) => {
+    if (performance.now() > until) throw first;
+    // Between two tries this thread does other work.
+    await setImmediate();
+    return attempt(form, render);
+  };
+  for (const kinds of ladders(ask, first)) {
+    let nearest: Refused = { form: given, reason: first.message };
+    for (const formsOf of kinds) {
+      const found = await nearer(nearest, formsOf, tryOther);
+      if (!('form' in found)) return found;
+      nearest = found;
     }
-    [form, reason] = [kept, keptReason];
+  }
+  for (const form of asText(ask)) {
+    const outcome = await tryOther(form);
+    if (!(outcome instanceof ChatTemplateError)) return outcome;
   }
   throw first;
+}
+
+/** The prompt of the first form that is taken, else the one that came nearest. */
+async function nearer(
+  from: Refused,
+  formsOf: FormsOf,
+  tryForm: (form: Form) => Promise<FoundPrompt | ChatTemplateError>,
+): Promise<FoundPrompt | Refused> {
+  let nearest = from;
+  for (const form of formsOf(from.form)) {
+    const outcome = await tryForm(form);
+    if (!(outcome instanceof ChatTemplateError)) return outcome;
+    const { message: reason } = outcome;
+    if (reason !== from.reason && reason !== nearest.reason) nearest = { form, reason };
+  }
+  return nearest;
 }
 
 async function attempt(
@@ -94,36 +120,37 @@ function asGiven({ messages, tools, usesTemplate }: PromptAsk): Form {
 
 type FormsOf = (form: Form) => Iterable<Form>;
 
-/** Kinds of other forms, in the order in which they are tried. */
-function ladder(ask: PromptAsk, { refusal }: ChatTemplateError): FormsOf[] {
+/**
+ * Kinds of other forms, in the orders in which they are tried. A template tells of one fault at a time, and not always of
+ * the roles first, so the kinds come in two orders.
+ */
+function ladders(ask: PromptAsk, { refusal }: ChatTemplateError): FormsOf[][] {
   const roles: FormsOf = (form) => withMessages(form, roleForms(form.messages));
-  if (!ask.usesTemplate) return [roles];
+  if (!ask.usesTemplate) return [[roles]];
   const calls: FormsOf = (form) => withMessages(form, callForms(form.messages));
   const schemas: FormsOf = (form) => {
     if (form.tools === undefined) return [];
     return [{ ...form, tools: ask.tools.map(simpleTool).map(templateTool), warnings: [SIMPLER] }];
   };
-  const kinds = [roles, calls, schemas];
-  // Rules are about roles; operations fail on schemas.
-  return [...(refusal === 'rule' ? kinds : kinds.reverse()), () => asText(ask)];
+  const pairs = [
+    [roles, calls],
+    [calls, roles],
+  ];
+  // Rules are about roles and calls; operations fail on schemas.
+  return pairs.map((pair) => (refusal === 'rule' ? [...pair, schemas] : [schemas, ...pair]));
 }
 
 function* withMessages(form: Form, all: Iterable<readonly ChatMessage[]>): Generator<Form> {
   for (const messages of all) yield { ...form, messages };
 }
 
-/** The conversation without functions, calls and results but as text, in the orders of roles that most templates take. */
-function* asText({ messages, tools }: PromptAsk): Generator<Form> {
+/** The conversation without functions, calls and results but as text, in the orders of roles too. */
+function* asText({ messages, tools, usesTemplate }: PromptAsk): Generator<Form> {
   const hasCalls = messages.some((message) => message.role === 'tool' || callsOf(message).length > 0);
-  if (tools.length === 0 && !hasCalls) return;
+  if (!usesTemplate || (tools.length === 0 && !hasCalls)) return;
   const plain = plainMessages(messages, tools);
-  for (const inOrder of [foldSystem, systemAsUser]) {
-    const ordered = joinNeighbours(inOrder(plain));
-    yield {
-      messages: ordered,
-      tools: undefined,
-      usesTemplate: false,
-      warnings: tools.length > 0 ? [AS_TEXT] : [],
-    };
+  const warnings = tools.length > 0 ? [AS_TEXT] : [];
+  for (const ordered of [plain, ...roleForms(plain)]) {
+    yield { messages: ordered, tools: undefined, usesTemplate: false, warnings };
   }
 }

@@ -25,12 +25,14 @@ const BILLING = 'x-anthropic-billing-header:';
  */
 export function conversationOf({ system, messages }: CountTokensRequest): Conversation {
   const result: ChatMessage[] = [];
-  const instructions = system === undefined ? '' : systemText(system);
+  const instructions = system === undefined ? '' : systemContent(system);
   if (instructions !== '') result.push({ role: 'system', content: instructions });
   for (const turn of turnsOf(messages)) {
-    if (turn.role === 'user') result.push(...userMessages(turn.blocks));
+    // Parts of several messages are lines of their own for every template.
+    const written = turn.isJoined ? textOf : contentOf;
+    if (turn.role === 'user') result.push(...userMessages(turn.blocks, written));
     else if (turn.role === 'assistant') result.push(assistantMessage(turn.blocks));
-    else result.push({ role: 'system', content: textOf(turn.blocks) });
+    else result.push({ role: 'system', content: written(turn.blocks) });
   }
   const last = result.at(-1);
   if (last?.role !== 'assistant') return { messages: result, continuesLast: false };
@@ -48,35 +50,44 @@ function withoutResults(index: number): ApiError {
   return new ApiError(400, message, { param });
 }
 
-type Turn =
+type Turn = (
   | { role: 'user'; blocks: UserBlock[] }
   | { role: 'assistant'; blocks: AssistantBlock[] }
-  | { role: 'system'; blocks: ReadableBlock[] };
+  | { role: 'system'; blocks: ReadableBlock[] }
+) & {
+  /** True where it is several messages. */
+  isJoined: boolean;
+};
 
 function turnsOf(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = [];
   for (const { role, content } of messages) {
     const blocks = typeof content === 'string' ? [textBlock(content)] : content;
     const last = turns.at(-1);
-    if (last?.role === role) (last.blocks as unknown[]).push(...blocks);
-    else turns.push({ role, blocks: [...blocks] } as Turn);
+    if (last?.role === role) {
+      (last.blocks as unknown[]).push(...blocks);
+      last.isJoined = true;
+    } else turns.push({ role, blocks: [...blocks], isJoined: false } as Turn);
   }
   return turns;
 }
 
 const textBlock = (text: string) => ({ type: 'text' as const, text });
 
-function systemText(system: NonNullable<CountTokensRequest['system']>): string {
+function systemContent(system: NonNullable<CountTokensRequest['system']>): Content {
   if (typeof system === 'string') return system;
-  return textOf(system.filter(({ text }) => !text.startsWith(BILLING)));
+  return contentOf(system.filter(({ text }) => !text.startsWith(BILLING)));
 }
 
 /** Messages of the user's blocks, in their order: text in a row is one, each result of a call is one. */
-function userMessages(blocks: readonly UserBlock[]): ChatMessage[] {
+function userMessages(
+  blocks: readonly UserBlock[],
+  written: (said: readonly ReadableBlock[]) => Content,
+): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let said: ReadableBlock[] = [];
   const flush = () => {
-    if (said.length > 0) messages.push({ role: 'user', content: textOf(said) });
+    if (said.length > 0) messages.push({ role: 'user', content: written(said) });
     said = [];
   };
   for (const block of blocks) {
@@ -111,6 +122,17 @@ function assistantMessage(blocks: readonly AssistantBlock[]): ChatMessage {
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
+}
+
+type Content = NonNullable<ChatMessage['content']>;
+
+/**
+ * A text, or several as parts: templates that read parts write them in their own way. Documents keep lines of their own,
+ * which few templates would give them.
+ */
+function contentOf(blocks: readonly ReadableBlock[]): Content {
+  if (blocks.length < 2 || blocks.some(({ type }) => type !== 'text')) return textOf(blocks);
+  return blocks.map((block) => ({ type: 'text', text: blockText(block) }));
 }
 
 /** The text of blocks, each on lines of its own. */

@@ -5,8 +5,12 @@ import type { PromptTokens, TextCodec } from '../../../src/generation/text-model
 import { BOS_TOKEN, bytesOf, templatedCodec } from './toy-codec.js';
 
 /** The toy's tokenizer with a chat template that is rendered: one token per byte, `<bos>` and `<eos>` as they are written. */
-export function renderedCodec(source: string): TextCodec & { renders: () => number } {
-  const template = new ChatTemplate(source, { bosToken: '<bos>', eosToken: '<eos>', controlTokenTexts: [] });
+export function renderedCodec(
+  source: string,
+  now: () => Date = () => new Date(),
+): TextCodec & { renders: () => number } {
+  const tokens = { bosToken: '<bos>', eosToken: '<eos>', controlTokenTexts: [] };
+  const template = new ChatTemplate(source, tokens, { now });
   let count = 0;
   return {
     ...templatedCodec(source),

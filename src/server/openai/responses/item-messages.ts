@@ -61,9 +61,9 @@ export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
       case 'compaction_trigger':
         break;
       default: {
-        const content = textOf(item.content);
-        if (item.role === 'assistant') assistant({ content });
-        else messages.push({ role: item.role === 'developer' ? 'system' : item.role, content });
+        const { role, content } = item;
+        if (role === 'assistant') assistant({ content: textOf(content) });
+        else messages.push({ role: role === 'developer' ? 'system' : role, content: partsOf(content) });
       }
     }
   }
@@ -120,6 +120,15 @@ function compactedMessages(content: string): ChatMessage[] {
 type Content = MessageItem['content'] | Extract<OutputItem, { type: 'message' }>['content'];
 
 export function textOf(content: Content): string {
-  if (typeof content === 'string') return content;
-  return content.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('\n');
+  return typeof content === 'string' ? content : content.map(partText).join('\n');
+}
+
+/** A text, or several as parts: templates that read parts write them in their own way. */
+function partsOf(content: Content): NonNullable<ChatMessage['content']> {
+  if (typeof content === 'string' || content.length < 2) return textOf(content);
+  return content.map((part) => ({ type: 'text', text: partText(part) }));
+}
+
+function partText(part: Exclude<Content, string>[number]): string {
+  return part.type === 'refusal' ? part.refusal : part.text;
 }

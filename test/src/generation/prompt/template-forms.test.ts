@@ -32,6 +32,14 @@ const TEMPLATES = {
 {%- elif message.tool_calls is defined %}[TOOL_CALLS]{% for call in message.tool_calls %}{% if call.id | length != 9 %}{{ raise_exception('Tool call IDs should have length 9!') }}{% endif %}{{ call.id }}={{ call.function.arguments | tojson }},{% endfor %};
 {%- else %}A:{{ message.content }};{% endif %}
 {%- endfor %}`,
+  /** Names a wrong id before a text of the system that is too late. */
+  late: `{%- for message in messages %}
+{%- if message.role == 'user' %}{% if tools %}[AVAILABLE_TOOLS]{% endif %}U:{{ message.content }};
+{%- elif message.role == 'tool' %}T{{ message.tool_call_id }}:{{ message.content }};
+{%- elif message.tool_calls is defined %}{% if message.tool_calls[0].id | length != 9 %}{{ raise_exception('Tool call IDs should have length 9!') }}{% endif %}C{{ message.tool_calls[0].id }};
+{%- elif message.role == 'system' and not loop.first %}{{ raise_exception('System message must be at the beginning.') }}
+{%- else %}{{ message.role[0] | upper }}:{{ message.content }};{% endif %}
+{%- endfor %}{# [TOOL_CALLS] #}`,
   /** Takes one call in a message. */
   single: `{{ bos_token }}<|start_header_id|>{% if tools %}{% for tool in tools %}{{ {"name": tool.function.name, "parameters": tool.function.parameters} | tojson }}{% endfor %}{% endif %}
 {%- for message in messages %}
@@ -122,6 +130,20 @@ describe('a conversation that a template refuses', () => {
     );
   });
 
+  it('of two rules, one of which is told at a time, keeps its functions', async () => {
+    const tools = [tool({ a: {} })];
+    const messages = [...said('Ssys Uhi'), calling('long_id'), result('long_id'), ...said('Slater')];
+    const late = await rendered('late', messages, { tools });
+    expect(late.text).toMatch(/^S:sys\n\nlater;\[AVAILABLE_TOOLS\].*U:hi;C\w{9};T\w{9}:r-long_id;$/);
+    expect(late.warnings).toEqual([]);
+  });
+
+  it('keeps the nearest of the forms that are refused for another reason', async () => {
+    const messages = [...said('Ssys Uhi Slater Uon'), calling('long_id'), result('long_id')];
+    const { text } = await rendered('ids', messages, { tools: [tool({ a: {} })] });
+    expect(text).toMatch(/^S:sys\n\nlater;\[AVAILABLE_TOOLS\].*U:hi\n\non;/s);
+  });
+
   it('is refused with the first reason where no form is taken', async () => {
     const error = await rendered('turns', said('Ahi Ssys Uho')).catch((thrown: Error) => thrown);
     expect((error as Error).message).toContain('Conversation roles must alternate');
@@ -192,7 +214,7 @@ describe('functions that a template refuses', () => {
   });
 });
 
-it('a template is tried ten times at most, and never for its limits', async () => {
+it('a template is tried twenty times at most, and never for its limits', async () => {
   const conversation = [
     ...said('Ssys Uhi Uho Slater'),
     calling('a', 'b'),
@@ -204,7 +226,7 @@ it('a template is tried ten times at most, and never for its limits', async () =
   const model = { ...toyModel(undefined as never), codec };
   const ask = { messages: conversation, tools: [tool({ a: {} })] };
   await expect(planChat(model, ask)).rejects.toThrow('9');
-  expect(codec.renders()).toBe(10);
+  expect(codec.renders()).toBeLessThanOrEqual(20);
   const endless = renderedCodec(
     '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}{{ tools }}',
   );

@@ -13,9 +13,11 @@ async function rendered(fields: object) {
 
 describe('the conversation of a request', () => {
   it('begins with what the system says, as text or blocks', async () => {
-    const system = { role: 'system', content: 'Be kind.\nBe brief.' };
-    expect((await rendered({ system: 'Be kind.\nBe brief.' }))[0]).toEqual(system);
-    expect((await rendered({ system: [text('Be kind.'), text('Be brief.')] }))[0]).toEqual(system);
+    const system = (content: unknown) => ({ role: 'system', content });
+    const blocks = [text('Be kind.'), text('Be brief.')];
+    expect((await rendered({ system: 'Be kind.' }))[0]).toEqual(system('Be kind.'));
+    expect((await rendered({ system: blocks.slice(0, 1) }))[0]).toEqual(system('Be kind.'));
+    expect((await rendered({ system: blocks }))[0]).toEqual(system(blocks));
   });
 
   it('leaves out what a coding assistant says of itself alone', async () => {
@@ -28,8 +30,9 @@ describe('the conversation of a request', () => {
   });
 
   it('has the messages of one role in a row as one', async () => {
-    const messages = [user('a'), user([text('b'), text('c')]), assistant('d'), assistant('e'), user('f')];
-    expect(await rendered({ messages })).toEqual([user('a\nb\nc'), assistant('d\ne'), user('f')]);
+    const parts = user([text('f'), text('g')]);
+    const messages = [user('a'), user([text('b'), text('c')]), assistant('d'), assistant('e'), parts];
+    expect(await rendered({ messages })).toEqual([user('a\nb\nc'), assistant('d\ne'), parts]);
   });
 
   it('may have messages of the system in its middle', async () => {

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { parseWritten } from '../../../../base/written-json.js';
+import type { ChatMessage } from '../../../../models/chat-template.js';
+import { plainMessages } from '../../../../src/generation/tools/tool-messages.js';
+import type { FunctionTool } from '../../../../src/generation/tools/types.js';
+
+/** A conversation as a template may want it; what docs/architecture/chats.md says of it, written once more for the judge. */
+export interface Form {
+  /** Orders of roles, forms of calls. */
+  name: string;
+  messages: readonly ChatMessage[];
+  /** undefined: a text describes them. */
+  tools: readonly object[] | undefined;
+}
+
+/** A conversation in transformers' words. */
+export interface Conversation {
+  messages: readonly ChatMessage[];
+  tools: readonly { type: 'function'; function: FunctionTool }[];
+}
+
+interface Call {
+  id: string;
+  function: { name: string; arguments: string };
+}
+
+const callsOf = (message: ChatMessage) => (message.tool_calls ?? []) as readonly Call[];
+const isSystem = ({ role }: ChatMessage) => role === 'system';
+
+/** The forms of a conversation, the nearest first. @param knowsTools true where the template has a place for functions */
+export function* formsOf({ messages, tools }: Conversation, knowsTools: boolean): Generator<Form> {
+  const hasCalls = messages.some((message) => callsOf(message).length > 0);
+  for (const [order, ordered] of knowsTools || (tools.length === 0 && !hasCalls) ? orders(messages) : []) {
+    const told = tools.length === 0 ? undefined : tools;
+    yield { name: order, messages: ordered, tools: told };
+    if (!hasCalls) continue;
+    yield { name: `${order}, short ids`, messages: withShortIds(ordered), tools: told };
+    yield { name: `${order}, single calls`, messages: withSingleCalls(withShortIds(ordered)), tools: told };
+  }
+  if (tools.length === 0 && !hasCalls) return;
+  const plain = plainMessages(
+    messages,
+    tools.map((tool) => tool.function),
+  );
+  for (const [order, ordered] of orders(plain))
+    yield { name: `${order}, as text`, messages: ordered, tools: undefined };
+}
+
+type Order = [name: string, messages: readonly ChatMessage[]];
+
+function orders(messages: readonly ChatMessage[]): Order[] {
+  const system = messages.filter(isSystem);
+  const others = messages.filter((message) => !isSystem(message));
+  const first = system.length === 0 ? messages : [joined(system), ...others];
+  const at = others.findIndex(({ role }) => role === 'user');
+  const user = system.length === 0 ? messages : others.with(at, joined([...system, others[at]!], 'user'));
+  return [
+    ['as given', messages],
+    ['system first', first],
+    ['system first, turns', inTurns(first)],
+    ['system as user', user],
+    ['system as user, turns', inTurns(user)],
+  ];
+}
+
+function inTurns(messages: readonly ChatMessage[]): ChatMessage[] {
+  const turns: ChatMessage[] = [];
+  for (const message of messages) {
+    const last = turns.at(-1);
+    if (last?.role === message.role && message.role !== 'tool')
+      turns[turns.length - 1] = { ...message, ...joined([last, message]) };
+    else turns.push(message);
+  }
+  return turns;
+}
+
+function joined(messages: readonly ChatMessage[], role = messages[0]!.role): ChatMessage {
+  if (messages.length === 1) return messages[0]!;
+  const texts = messages.map(textOf).filter((text) => text !== '');
+  return { ...messages[0]!, role, content: texts.join('\n\n') };
+}
+
+export const textOf = ({ content }: ChatMessage): string =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text).join('\n');
+
+/** Ids that Mistral's templates take: hashes in place of others. */
+function withShortIds(messages: readonly ChatMessage[]): ChatMessage[] {
+  const short = (id: string) =>
+    /^\w{9}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);
+  return messages.map((message) => {
+    if (message.role === 'tool') return { ...message, tool_call_id: short(message.tool_call_id as string) };
+    const calls = callsOf(message);
+    if (calls.length === 0) return message;
+    return { ...message, tool_calls: calls.map((call) => ({ ...call, id: short(call.id) })) };
+  });
+}
+
+/** One call in a message, each with its result. */
+function withSingleCalls(messages: readonly ChatMessage[]): ChatMessage[] {
+  return messages.flatMap((message, index) => {
+    const calls = callsOf(message);
+    if (calls.length === 0) return message.role === 'tool' ? [] : [message];
+    const results = messages.slice(index + 1);
+    const { reasoning_content: _, ...rest } = message;
+    return calls.flatMap((call, i) => [
+      i === 0 ? { ...message, tool_calls: [call] } : { ...rest, content: null, tool_calls: [call] },
+      ...results.filter(({ tool_call_id: id }) => id === call.id),
+    ]);
+  });
+}
+
+/** Messages as transformers' users give them: arguments as objects, and texts where the template reads no parts. */
+export function asValues(messages: readonly ChatMessage[], readsParts: boolean): ChatMessage[] {
+  return messages.map((message) => {
+    const calls = callsOf(message).map(({ function: { arguments: args, ...callee }, ...call }) => ({
+      ...call,
+      function: { ...callee, arguments: parseWritten(args) },
+    }));
+    const content = readsParts ? (message.content ?? '') : textOf(message);
+    return { ...message, content, ...(calls.length > 0 && { tool_calls: calls }) };
+  });
+}

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseWritten, writtenJson } from '../../../../base/written-json.js';
+import { type Judged, judged } from '../../../models/jinja/judge.js';
+import { NOW } from '../../../models/jinja/render.js';
+import { templatesFolder } from '../../../support/published-templates.js';
+import { promptText, renderedCodec } from '../../support/rendered-codec.js';
+import { testPython } from '../../support/test-python.js';
+import { say, type ToyServer, toyServer } from '../../support/toy-server.js';
+import { asValues, type Conversation, type Form, formsOf } from './forms.js';
+
+/** What a client sent, and the conversation that it is in transformers' words. */
+interface History {
+  name: string;
+  path: string;
+  body: Record<string, unknown> & { tools?: Conversation['tools'] };
+  expected: Partial<Conversation> & {
+    messages: Conversation['messages'];
+    /** Variables of the template that the request asks for. */
+    variables?: object;
+  };
+}
+
+interface Reading {
+  /** Contents as lists of parts. Default: as text. */
+  parts?: boolean;
+  /** False where functions, calls and results can only be text. Default true. */
+  tools?: boolean;
+}
+
+/** Published templates, and how each reads a conversation. */
+const TEMPLATES: Readonly<Record<string, Reading>> = {
+  'llama-cpp--Qwen-Qwen3-0.6B': {},
+  'llama-cpp--Qwen3-Coder': {},
+  'llama-cpp--Qwen3.5-4B': { parts: true },
+  'trl--gemma3': { parts: true, tools: false },
+  'llama-cpp--google-gemma-2-2b-it': { tools: false },
+  'llama-cpp--meta-llama-Llama-3.1-8B-Instruct': {},
+  'llama-cpp--meta-llama-Llama-3.2-3B-Instruct': {},
+  'llama-cpp--meta-llama-Llama-3.3-70B-Instruct': {},
+  'llama-cpp--mistralai-Mistral-Nemo-Instruct-2407': {},
+  'llama-cpp--Mistral-Small-3.2-24B-Instruct-2506': { parts: true },
+  'llama-cpp--mistralai-Ministral-3-14B-Reasoning-2512': { parts: true },
+  'unsloth--phi4_template': { tools: false },
+  'llama-cpp--deepseek-ai-DeepSeek-R1-Distill-Qwen-32B': { tools: false },
+  'llama-cpp--llama-cpp-deepseek-r1': {},
+  'llama-cpp--openai-gpt-oss-120b': { tools: false },
+  'llama-cpp--GLM-4.6': { parts: true },
+  'llama-cpp--GLM-4.7-Flash': { parts: true },
+};
+
+const folder = new URL('../../../fixtures/histories/', import.meta.url);
+const HISTORIES = readdirSync(folder).map((file): History => {
+  const history = parseWritten(readFileSync(new URL(file, folder), 'utf8')) as Omit<History, 'name'>;
+  return { ...history, name: file.replace('.json', '') };
+});
+const COMMON = { documents: null, bos_token: '<bos>', eos_token: '<eos>', add_generation_prompt: true };
+
+interface Wanted {
+  form: string;
+  text: string;
+}
+
+/** What Python makes of the first form that a template takes, for each history. */
+function wantedOf(source: string, { parts = false, tools: knowsTools = true }: Reading): Wanted[] {
+  const asked = HISTORIES.map(({ body, expected: { messages, tools = body.tools ?? [], variables } }) => {
+    const forms = [...formsOf({ messages, tools }, knowsTools)];
+    return forms.map((form): [Form, string] => {
+      const values = { messages: asValues(form.messages, parts), tools: form.tools ?? null, ...variables };
+      return [form, writtenJson(values)];
+    });
+  });
+  const conversations = [...new Set(asked.flat().map(([, json]) => json))];
+  const job = `{"templates": ${JSON.stringify([source])}, "conversations": [${conversations.join()}], "variables": ${JSON.stringify(COMMON)}}`;
+  const [results] = judged(job) as [Judged[]];
+  const made = new Map(conversations.map((json, i) => [json, results[i]!]));
+  return asked.map((forms) => {
+    for (const [{ name }, json] of forms) {
+      const result = made.get(json)!;
+      if ('text' in result) return { form: name, text: result.text };
+    }
+    throw new Error('Python takes no form of the conversation.');
+  });
+}
+
+/** The prompt that is computed, and whether the client is told that functions came as text. */
+async function computed(toy: ToyServer, { path, body }: History) {
+  const response = await toy.post(path, writtenJson(body));
+  expect(response.status, await response.text()).toBe(200);
+  const { promptTokens } = toy.engine.requests.at(-1)!;
+  const isToldAsText =
+    response.headers.get('x-skein-warning')?.includes('a text in the conversation') ?? false;
+  return { tokens: [...promptTokens], isToldAsText };
+}
+
+describe.skipIf(testPython === null || templatesFolder === null)('prompts of agents', () => {
+  it.each(Object.entries(TEMPLATES))('are those of Python: %s', async (template, reading) => {
+    const source = readFileSync(join(templatesFolder!, `${template}.jinja`), 'utf8');
+    const wanted = wantedOf(source, reading);
+    const codec = renderedCodec(source, () => NOW);
+    const toy = toyServer(() => say('x'), { model: { codec, maxInputLen: 100_000, maxSeqLen: 120_000 } });
+    for (const [i, history] of HISTORIES.entries()) {
+      const { form, text } = wanted[i]!;
+      const { tokens, isToldAsText } = await computed(toy, history);
+      expect(promptText(tokens), `${history.name}, ${form}`).toBe(text);
+      expect(isToldAsText, history.name).toBe(reading.tools !== false && form.endsWith('as text'));
+      if (history.path !== '/v1/chat/completions') continue;
+      const { stream: _, ...body } = history.body;
+      const asked = writtenJson(body);
+      const rendered = await toy.post('/v1/chat/completions/render', asked);
+      expect(await rendered.json()).toMatchObject({ token_ids: tokens });
+      expect(await (await toy.post('/apply-template', asked)).json()).toEqual({ prompt: text });
+    }
+  });
+});
