@@ -133,21 +133,19 @@ async function anthropic(baseURL) {
 async function langchain(baseURL) {
   const weather = langchainTool(() => '', { name: 'get_weather', description: described, schema: place });
   const model = new ChatOpenAI({ model: 'toy', apiKey: 'none', configuration: { baseURL }, maxRetries: 0 });
-  await model
-    .bindTools([weather])
-    .invoke([
-      new SystemMessage('Be brief.'),
-      new HumanMessage('Weather in Oslo?'),
-      new AIMessage({
-        content: '',
-        tool_calls: [{ id: 'call_a1', name: 'get_weather', args: { place: 'Oslo', days: 2 } }],
-      }),
-      new ToolMessage({ tool_call_id: 'call_a1', name: 'get_weather', content: '4 degrees' }),
-      new AIMessage('4 degrees.'),
-      new SystemMessage('The user has left; a colleague goes on.'),
-      new HumanMessage('Thank you.'),
-      new HumanMessage('And in Rome?'),
-    ]);
+  await model.bindTools([weather]).invoke([
+    new SystemMessage('Be brief.'),
+    new HumanMessage('Weather in Oslo?'),
+    new AIMessage({
+      content: '',
+      tool_calls: [{ id: 'call_a1', name: 'get_weather', args: { place: 'Oslo', days: 2 } }],
+    }),
+    new ToolMessage({ tool_call_id: 'call_a1', name: 'get_weather', content: '4 degrees' }),
+    new AIMessage('4 degrees.'),
+    new SystemMessage('The user has left; a colleague goes on.'),
+    new HumanMessage('Thank you.'),
+    new HumanMessage('And in Rome?'),
+  ]);
 }
 
 async function aiSdk(baseURL) {
