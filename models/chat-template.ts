@@ -8,6 +8,7 @@ import { JinjaError } from './jinja/errors.js';
 import { globalsOf } from './jinja/globals.js';
 import { type Allowance, Rendering, StepsError } from './jinja/rendering.js';
 import { Template } from './jinja/template.js';
+import type { Dict } from './jinja/values/dict.js';
 import { fromJson } from './jinja/values/from-json.js';
 import type { Value } from './jinja/values/value.js';
 import { textUnits } from './json-units.js';
@@ -38,20 +39,29 @@ export interface RenderOptions {
   begunReasoning?: BegunReasoning;
   /** Functions: a list, or one as JSON, which is remembered. */
   tools?: readonly unknown[] | string | null;
-  /** Further variables of the template. They are treated as the user's text. */
-  templateKwargs?: Record<string, unknown>;
+  /** Further variables of the template, or an object of them as JSON. They are treated as the user's text. */
+  templateKwargs?: Readonly<Record<string, unknown>> | string;
   /** Replacements for the model's own tokens; trusted text. */
   bosToken?: string | null;
   eosToken?: string | null;
 }
 
 /**
- * Options for another thread. As JSON, functions cross over in a tenth of the time, with their numbers as they were written, and the
- * thread knows those that it had before.
+ * Options for another thread. As JSON, functions cross over in a tenth of the time, and the thread knows those that it had before; numbers
+ * of functions and variables cross as they were written.
  */
-export function withToolsAsJson(render: RenderOptions): RenderOptions {
-  return Array.isArray(render.tools) ? { ...render, tools: writtenJson(render.tools) } : render;
+export function forAnotherThread({ tools, templateKwargs: kwargs, ...render }: RenderOptions): RenderOptions {
+  return {
+    ...render,
+    ...(tools !== undefined && { tools: Array.isArray(tools) ? writtenJson(tools) : tools }),
+    ...(kwargs !== undefined && { templateKwargs: writtenJson(kwargs) }),
+  };
 }
+
+type Variables = Readonly<Record<string, unknown>>;
+
+const variablesIn = (kwargs: RenderOptions['templateKwargs'] = {}): Variables =>
+  typeof kwargs === 'string' ? (parseWritten(kwargs) as Variables) : kwargs;
 
 /** Reasoning that the model goes on with. */
 export interface BegunReasoning {
@@ -180,13 +190,14 @@ export class ChatTemplate {
           'the other goes on with the last.',
       );
     }
-    for (const name of Object.keys(options.templateKwargs ?? {})) {
+    const kwargs = variablesIn(options.templateKwargs);
+    for (const name of Object.keys(kwargs)) {
       if (RESERVED.has(name)) throw new ChatTemplateError(`chat_template_kwargs cannot set ${name}.`);
     }
     let first: unknown;
     for (const form of this.#formsOf(messages)) {
       try {
-        return this.#renderMessages(form, options, allowance);
+        return this.#renderMessages(form, { ...options, templateKwargs: kwargs }, allowance);
       } catch (error) {
         first ??= error;
         if (!isTypeError(error)) throw error;
@@ -216,7 +227,7 @@ export class ChatTemplate {
       {
         messages,
         tools,
-        kwargs: options.templateKwargs ?? {},
+        kwargs: variablesIn(options.templateKwargs),
         begun: options.begunReasoning?.text ?? '',
       },
       known,
@@ -274,9 +285,11 @@ export class ChatTemplate {
   }
 
   /** Variables of a rendering; those of the request cannot be functions. */
-  #variables(kwargs: Record<string, unknown>, own: Record<string, unknown>): Map<string, Value> {
+  #variables(kwargs: Variables, own: Variables): Map<string, Value> {
     const variables = new Map<string, Value>([['documents', null]]);
-    for (const [name, value] of Object.entries(kwargs)) variables.set(name, fromJson(value));
+    // Read as one object, which knows how its numbers were written.
+    const given = fromJson(kwargs) as Dict;
+    for (const name of Object.keys(kwargs)) variables.set(name, given.getText(name) ?? null);
     for (const [name, value] of this.#globals) variables.set(name, value);
     for (const [name, value] of Object.entries(own)) variables.set(name, fromJson(value));
     return variables;

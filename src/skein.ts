@@ -9,7 +9,7 @@ import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from './gen
 import { type ChatPlan, stopParser } from './generation/chat-plan.js';
 import { type DryBreaker, dryBreakerTokens } from './generation/dry-breakers.js';
 import { InvalidRequestError } from './generation/errors.js';
-import { checkGuideEnds, type GuidedOptions, guideOf } from './generation/guided.js';
+import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './generation/guided.js';
 import { withDefaults } from './generation/sampling-defaults.js';
 import {
   generateText,
@@ -117,7 +117,8 @@ export interface GenerateOptions extends SamplingOptions {
   parallelToolCalls?: boolean | undefined;
   /**
    * Tells the model's reasoning apart from its answer, in `reasoning` of the piece or the completion; false asks the model not to reason, as
-   * far as its chat template knows how. Only with messages. Default: with tools as true, else reasoning is part of the text.
+   * far as its chat template knows how. Only with messages. Default: with tools or a guide, whose form is the text's, as true, else reasoning
+   * is part of the text.
    */
   reasoning?: boolean | ReasoningOptions | undefined;
   /** Milliseconds, waiting included, after which the answer ends with what it has and the finish reason 'timeout'. */
@@ -142,7 +143,7 @@ export interface Completion {
   reasoning?: string;
   /** Calls of functions; absent: there are none. */
   toolCalls?: readonly ToolCall[];
-  /** What was changed about the functions, so that the model's chat template took them; absent: nothing. */
+  /** What was changed about the functions, so that the model's chat template took them, and what of a schema is not followed; absent: nothing. */
   warnings?: readonly string[];
   /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
   cumLogProb?: number;
@@ -157,6 +158,9 @@ export interface SeveralOptions extends GenerateOptions {
   /** Beam search instead of drawing; needs ModelOptions.maxBeamWidth. */
   beams?: TokenBeams | undefined;
 }
+
+/** How an answer is read. */
+type AnswerPlan = Pick<ChatPlan, 'createParser' | 'callIds' | 'warnings'>;
 
 /** Most tokens of an answer whose request names no limit. */
 export const DEFAULT_MAX_TOKENS = 1024;
@@ -369,17 +373,22 @@ export class Skein {
   }
 
   /** The engine's request, and how its answer is read; null: as it is. */
-  async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: ChatPlan | null }> {
+  async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
     checkOnePrompt(options);
     const { model } = this.#loaded;
     const { messages } = options;
-    if (!hasParts(options)) {
-      if (messages === undefined)
-        return { request: await this.#request(options, await this.#promptTokens(options)), plan: null };
+    if (!hasParts(options, model.codec)) {
+      if (messages === undefined) {
+        const warnings: string[] = [];
+        const warn = (leftOut: readonly string[]) => warnings.push(leftOutWarning(leftOut));
+        const request = await this.#request(options, await this.#promptTokens(options), warn);
+        const plan = { createParser: null, callIds: 'openai', warnings } as const;
+        return { request, plan: warnings.length > 0 ? plan : null };
+      }
       const { promptTokens, reasoning } = await chatPrompt(model, messages, options);
       const request = await this.#request(options, promptTokens);
       // Reasoning is part of the text, and no part of the answer that a stop string ends.
-      request.createParser = stopParser(model.codec, reasoning);
+      request.createParser = stopParser(reasoning);
       return { request, plan: null };
     }
     const { plan, fields } = await planOptions(model, options);
@@ -391,7 +400,11 @@ export class Skein {
     };
   }
 
-  async #request(options: GenerateOptions, promptTokens: PromptTokens): Promise<TextRequest> {
+  async #request(
+    options: GenerateOptions,
+    promptTokens: PromptTokens,
+    warn?: (leftOut: readonly string[]) => void,
+  ): Promise<TextRequest> {
     const { model } = this.#loaded;
     const {
       prompt,
@@ -412,7 +425,7 @@ export class Skein {
       promptTokens,
       promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
       maxTokens: maxTokens ?? Math.min(room, model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS),
-      ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec) }),
+      ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec, warn) }),
       stop: typeof stop === 'string' ? [stop] : stop,
       badWords: badWords && (await badWordTokens(model.codec, badWords)),
       ...(options.dryMultiplier
@@ -436,7 +449,7 @@ function checkOnePrompt({ prompt, messages, promptTokens }: GenerateOptions): vo
 async function whole(
   generated: AsyncIterable<TextPiece>,
   promptTokens: number,
-  plan: ChatPlan | null,
+  plan: AnswerPlan | null,
   signal: AbortSignal | undefined,
 ): Promise<Completion> {
   const texts: string[] = [];

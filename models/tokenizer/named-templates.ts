@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { option, says } from '../../base/named-text.js';
 import { ChatTemplateError } from '../chat-message.js';
 
 /** Chat templates of a model by their names. */
@@ -15,6 +16,8 @@ export interface ModelTemplates {
 /** Name of the usual template, and of the one for conversations with functions. */
 const DEFAULT = 'default';
 const TOOL_USE = 'tool_use';
+/** The option that chooses one, which a program and the command line call by names of their own. */
+const OPTION = option('chatTemplate');
 /** Folder of templates beside chat_template.jinja, a file NAME.jinja each. */
 export const ADDITIONAL_FOLDER = 'additional_chat_templates';
 
@@ -90,7 +93,7 @@ export function chooseTemplates(templates: ModelTemplates, choice?: string): Cho
   const names = Object.keys(namedTemplates);
   if (chatTemplate === null && names.length > 0 && !Object.hasOwn(namedTemplates, TOOL_USE)) {
     throw new ChatTemplateError(
-      `The model has several chat templates and none is called default: choose one with --chat-template (${names.join(', ')}).`,
+      says`The model has several chat templates and none is called default: choose one with ${OPTION} (${names.join(', ')}).`,
     );
   }
   const ofTools = Object.hasOwn(namedTemplates, TOOL_USE) ? namedTemplates[TOOL_USE]! : null;
@@ -107,7 +110,7 @@ function templateCalled({ chatTemplate, namedTemplates = {} }: ModelTemplates, c
     const known =
       names.length === 0 ? 'The model has none of its own.' : `The model has ${names.join(', ')}.`;
     throw new ChatTemplateError(
-      `--chat-template ${JSON.stringify(choice)} is neither a file that can be read nor a template of the model. ${known}`,
+      says`${OPTION} ${JSON.stringify(choice)} is neither a file that can be read nor a template of the model. ${known}`,
       { cause: error },
     );
   }

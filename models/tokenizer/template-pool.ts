@@ -1,8 +1,8 @@
 import {
   type ChatMessage,
   ChatTemplateError,
+  forAnotherThread,
   type RenderOptions,
-  withToolsAsJson,
 } from '../chat-template.js';
 import {
   HelperBusyError,
@@ -55,7 +55,7 @@ export class TemplatePool {
    */
   async render(job: TemplateJob, signal?: AbortSignal): Promise<TextSegment[]> {
     try {
-      return await this.#helpers.run({ ...job, render: withToolsAsJson(job.render) }, signal);
+      return await this.#helpers.run({ ...job, render: forAnotherThread(job.render) }, signal);
     } catch (error) {
       throw inTemplatesWords(error);
     }

@@ -3,8 +3,8 @@ import {
   type ChatMessage,
   type ChatTemplate,
   ChatTemplateError,
+  forAnotherThread,
   type RenderOptions,
-  withToolsAsJson,
 } from '../chat-template.js';
 import {
   HelperBusyError,
@@ -198,7 +198,7 @@ export class TokenizerPool {
         return this.encodeRendered(rendered.segments, options);
       }
     }
-    return this.#runOne({ messages, render: withToolsAsJson(render), maxUnits, addSpecialTokens }, signal);
+    return this.#runOne({ messages, render: forAnotherThread(render), maxUnits, addSpecialTokens }, signal);
   }
 
   /**

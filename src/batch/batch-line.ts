@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
+import { parseWritten } from '../../base/written-json.js';
 import type { FileLine } from './split-lines.js';
 
 /** A request of a batch. */
@@ -36,6 +37,9 @@ export interface LineRules {
   urls?: readonly string[];
 }
 
+/** Characters of a line whose numbers are kept as they were written, which templates show; more would take long. */
+const MAX_WRITTEN = 2 ** 20;
+
 const FIELDS = ['custom_id', 'method', 'url', 'body'];
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
@@ -58,7 +62,7 @@ export function parseBatchLine(line: FileLine, rules: LineRules): BatchRequest |
   if (text.trim() === '') return null;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = text.length <= MAX_WRITTEN ? parseWritten(text) : JSON.parse(text);
   } catch (error) {
     return bad(`is not JSON: ${messageOf(error)}.`);
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { writtenJson } from '../../base/written-json.js';
 import { type Answered, BatchFileError } from './batch-files.js';
 import { type BadLine, type BatchRequest, type LineRules, parseBatchLine } from './batch-line.js';
 import { type BatchUsage, NO_USAGE, plus, usageInText } from './batch-usage.js';
@@ -119,7 +120,7 @@ async function answerOf(
   { answer, pause }: BatchOptions,
   signal: AbortSignal,
 ): Promise<Response> {
-  const text = JSON.stringify(body);
+  const text = writtenJson(body);
   for (;;) {
     const response = await answer(
       new Request(`http://localhost${url}`, {
@@ -141,9 +142,11 @@ async function answerOf(
 function answerLine(customId: string, { status, headers }: Response, body: string): string {
   const id = JSON.stringify(`batch_req_${randomUUID()}`);
   const requestId = JSON.stringify(headers.get('x-request-id') ?? '');
+  const warning = headers.get('x-skein-warning');
+  const warnings = warning === null ? '' : `"warnings":[${JSON.stringify(warning)}],`;
   return (
     `{"id":${id},"custom_id":${JSON.stringify(customId)},"response":{"status_code":${status},` +
-    `"request_id":${requestId},"body":${body}},"error":null}`
+    `"request_id":${requestId},${warnings}"body":${body}},"error":null}`
   );
 }
 

@@ -4,11 +4,12 @@ import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
 import { InvalidRequestError } from './errors.js';
-import { type GuidedOptions, guideOf } from './guided.js';
+import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
 import { type ChatPrompt, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
-import type { TextModel } from './text-model.js';
+import { THINK_END } from './reasoning/reasoning-parser.js';
+import type { TextCodec, TextModel } from './text-model.js';
 import type { FunctionTool, ToolChoice } from './tools/types.js';
 
 /** How an answer's reasoning is treated. */
@@ -27,6 +28,7 @@ export interface ChatOptions {
   parallelToolCalls?: boolean | undefined;
   reasoning?: boolean | ReasoningOptions | undefined;
   guided?: GuidedOptions | undefined;
+  stop?: string | readonly string[] | undefined;
   ignoreEos?: boolean | undefined;
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
@@ -38,9 +40,17 @@ type ConversationOptions = Pick<
   'addGenerationPrompt' | 'continueFinalMessage' | 'templateVariables'
 >;
 
-/** True where an answer has parts to be told apart. */
-export function hasParts({ tools, toolChoice, reasoning }: ChatOptions): boolean {
-  return tools !== undefined || toolChoice !== undefined || reasoning !== undefined;
+/**
+ * True where an answer has parts to be told apart: calls, or reasoning, for which neither a guide nor, where its marks do
+ * not show in the text, a stop string is meant.
+ */
+export function hasParts(
+  { messages, tools, toolChoice, reasoning, guided, stop }: ChatOptions,
+  { specialTexts = [] }: Pick<TextCodec, 'specialTexts'>,
+): boolean {
+  if (tools !== undefined || toolChoice !== undefined || reasoning !== undefined) return true;
+  if (messages === undefined) return false;
+  return guided !== undefined || (stop !== undefined && specialTexts.includes(THINK_END));
 }
 
 /** What a chat's plan adds to its request. */
@@ -61,18 +71,22 @@ export async function planOptions(
     );
   }
   const { effort, maxTokens }: ReasoningOptions = typeof reasoning === 'object' ? reasoning : {};
-  const plan = await inOptionNames(async () =>
+  if (guided !== undefined) checkGuideEnds(rest.ignoreEos ?? false, 'guided');
+  const leftOut: string[] = [];
+  const warn = (what: readonly string[]) => leftOut.push(leftOutWarning(what));
+  const planned = await inOptionNames(async () =>
     planChat(model, {
       ...(await conversationOf(messages, rest)),
       tools,
       toolChoice: choiceOf(options),
       parallelToolCalls: rest.parallelToolCalls,
-      guide: guided === undefined ? undefined : await guideOf(guided, 'guided', model.codec),
+      guide: guided === undefined ? undefined : await guideOf(guided, 'guided', model.codec, warn),
       ignoreEos: rest.ignoreEos,
       reasoningEffort: effort,
       ...(reasoning === undefined ? {} : { thinks: reasoning !== false }),
     }),
   );
+  const plan = { ...planned, warnings: [...planned.warnings, ...leftOut] };
   const budget = maxTokens === undefined ? undefined : { tokens: maxTokens, param: 'reasoning.maxTokens' };
   const { promptTokens, guide, shownTokens, createParser } = plan;
   const limit = await reasoningBudget(model.codec, plan.reasoning, budget);

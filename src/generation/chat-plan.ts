@@ -111,14 +111,11 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
 }
 
 /**
- * Makes the parser that keeps stop strings out of the reasoning of a chat whose answers are not taken apart; null: there is no reasoning, or
- * its markers are special tokens, which such an answer does not show.
+ * Makes the parser that keeps stop strings out of the reasoning of a chat whose answers are not taken apart, and show the marks of reasoning;
+ * null: there is no reasoning.
  */
-export function stopParser(
-  { specialTexts = [] }: Pick<TextModel['codec'], 'specialTexts'>,
-  reasoning: ReasoningStart | null,
-): ChatPlan['createParser'] {
-  if (reasoning === null || specialTexts.includes(THINK_END)) return null;
+export function stopParser(reasoning: ReasoningStart | null): ChatPlan['createParser'] {
+  if (reasoning === null) return null;
   return () => new ReasoningParser(reasoning, new PlainParser());
 }
 

@@ -82,6 +82,10 @@ export async function guideOf(
   return guide;
 }
 
+/** What a client is told of a lenient schema that loses something. */
+export const leftOutWarning = (leftOut: readonly string[]) =>
+  `The schema of the answer is not followed ${leftOut.join('; ')}.`;
+
 /** A format as a guide. */
 export function tagGuide(format: TagFormat): Guide {
   return { type: 'structural_tag', guide: asText({ type: 'structural_tag', format }) };

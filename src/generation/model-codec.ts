@@ -84,7 +84,7 @@ export class ModelCodec implements TextCodec {
     const { begunReasoning: text } = options;
     if (text !== undefined) render.begunReasoning = { begin: THINK_BEGIN, end: THINK_END, text };
     if (options.tools !== undefined) render.tools = options.tools;
-    if (options.variables !== undefined) render.templateKwargs = { ...options.variables };
+    if (options.variables !== undefined) render.templateKwargs = options.variables;
     // The template writes its own BOS, so the tokenizer must not add a second one.
     const { addSpecialTokens = false, signal, maxTokens = Number.POSITIVE_INFINITY } = options;
     const { unitsPerToken } = this;

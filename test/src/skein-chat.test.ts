@@ -1,3 +1,5 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ChatPiece, type FunctionTool, InvalidRequestError, Skein, Tokenizer } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,7 +16,7 @@ const weather: FunctionTool = {
     additionalProperties: false,
   },
 };
-const messages = [{ role: 'user', content: 'How is the weather in Oslo?' }];
+const messages = [{ role: 'user', content: 'How is the weather in Oslo?' }] as const;
 const chat = { messages, tools: [weather], seed: 1, maxTokens: 100 } as const;
 
 let skein: Skein;
@@ -51,6 +53,55 @@ describe('an embedded model', () => {
     }
     await expect(ended.complete({ prompt: 'a' })).rejects.toThrow('closed');
   });
+});
+
+describe('a model that reasons', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'skein-template-'));
+  const chatTemplate = join(folder, 'thinks.jinja');
+  let thinking: Skein;
+  beforeAll(async () => {
+    const source =
+      "{% for m in messages %}{{ m.role + ': ' + m.content }}{% endfor %}<think>\n{# </think> #}";
+    writeFileSync(chatTemplate, source);
+    const model = join(repository, 'models/demo/gosling');
+    thinking = await Skein.load({ model, cacheDir: testCacheDir, threads: 1, chatTemplate });
+  });
+  afterAll(async () => {
+    rmSync(folder, { recursive: true });
+    await thinking?.close();
+  });
+
+  it('reasons before an answer of the form that is asked for, whether or not reasoning is asked for', async () => {
+    const asked = { messages, guided: { choice: ['yes', 'no'] }, maxTokens: 12, seed: 1 };
+    for (const more of [{}, { reasoning: true }]) {
+      const { text, reasoning } = await thinking.complete({ ...asked, ...more });
+      expect(text).toBe('');
+      expect(reasoning).not.toMatch(/^(?:yes|no|)$/);
+    }
+    await expect(thinking.complete({ ...asked, ignoreEos: true })).rejects.toThrow('guided');
+  });
+
+  it('has a text of that form where its template does not let it reason', async () => {
+    const answer = await skein.complete({ messages, guided: { choice: ['yes', 'no'] }, maxTokens: 12 });
+    expect(['yes', 'no']).toContain(answer.text);
+    expect(answer.reasoning).toBeUndefined();
+  });
+
+  it('tells what of a schema it does not follow', async () => {
+    const json = { type: 'array', uniqueItems: true, items: { type: 'string', format: 'phone' } };
+    const guided = { json, isLenient: true };
+    const [said] = messages;
+    for (const given of [{ messages }, { prompt: said.content }]) {
+      const { warnings } = await skein.complete({ ...given, guided, maxTokens: 4 });
+      expect(warnings).toEqual([expect.stringContaining('is not followed')]);
+    }
+  });
+});
+
+it('Skein.load names its own option where a chat template is not found', async () => {
+  const model = join(repository, 'models/demo/gosling');
+  const load = Skein.load({ model, cacheDir: testCacheDir, threads: 1, chatTemplate: 'none' });
+  await expect(load).rejects.toThrow(/^chatTemplate "none" is neither a file/);
 });
 
 describe('Tokenizer', () => {

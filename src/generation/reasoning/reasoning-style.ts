@@ -1,3 +1,4 @@
+import { carryForm } from '../../../base/written-json.js';
 import type { PromptTokens, TextCodec } from '../text-model.js';
 import { mentions } from '../tools/detect-format.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
@@ -56,6 +57,16 @@ export interface ReasoningWishes {
  * effort is a wish that a model without a word for it may leave open.
  */
 export function templateVariables(
+  source: string | null | undefined,
+  wishes: ReasoningWishes,
+  refuse: (param: string, reason: string) => never,
+): Record<string, unknown> {
+  const result = withWishes(source, wishes, refuse);
+  if (wishes.variables !== undefined) carryForm(wishes.variables, result);
+  return result;
+}
+
+function withWishes(
   source: string | null | undefined,
   { effort, thinks, variables }: ReasoningWishes,
   refuse: (param: string, reason: string) => never,

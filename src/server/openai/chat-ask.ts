@@ -1,3 +1,4 @@
+import { carryForm } from '../../../base/written-json.js';
 import type { ChatAsk } from '../../generation/chat-plan.js';
 import { checkFinalMessage, templateMessage } from '../../generation/messages.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
@@ -96,7 +97,11 @@ function templateVariablesOf(
       },
     );
   }
-  if (given?.documents === undefined) return { ...given, documents };
+  if (given?.documents === undefined) {
+    const variables = { ...given, documents };
+    if (given !== undefined) carryForm(given, variables);
+    return variables;
+  }
   throw new ApiError(400, "'documents' and 'chat_template_kwargs.documents' exclude each other.", {
     param: 'documents',
   });

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Guide } from '../../../callbacks/guide.js';
-import { checkGuideEnds, type GuidedOptions, guideOf } from '../../generation/guided.js';
+import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from '../../generation/guided.js';
 import type { TextCodec } from '../../generation/text-model.js';
 import { about, ignored } from '../../schemas/fields.js';
 import type { Warn } from '../warnings.js';
@@ -152,7 +152,7 @@ export async function guideOfRequest(
   const [param, guided] = first;
   checkGuideEnds(request.ignore_eos ?? false, param);
   return guideOf({ ...guided, whitespacePattern: spaceOf(request) }, param, codec, (leftOut) =>
-    warn(`The schema of the answer is not followed ${leftOut.join('; ')}.`),
+    warn(leftOutWarning(leftOut)),
   );
 }
 

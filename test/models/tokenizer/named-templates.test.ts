@@ -67,11 +67,11 @@ describe('the chosen templates', () => {
 
   it('cannot be others', () => {
     expect(() => chooseTemplates(templates, 'rag')).toThrow(
-      '--chat-template "rag" is neither a file that can be read nor a template of the model. The model has default, tool_use.',
+      'chatTemplate "rag" is neither a file that can be read nor a template of the model. The model has default, tool_use.',
     );
     expect(() => chooseTemplates({ chatTemplate: null }, 'rag')).toThrow(/The model has none of its own/);
     const several = { chatTemplate: null, namedTemplates: { rag: 'r', code: 'c' } };
-    expect(() => chooseTemplates(several)).toThrow(/none is called default: .*--chat-template \(rag, code\)/);
+    expect(() => chooseTemplates(several)).toThrow(/none is called default: .*chatTemplate \(rag, code\)/);
   });
 
   it('are read from a folder', async () => {

@@ -18,7 +18,12 @@ const fresh = (name: string) => join(folder, `${++files}-${name}`);
 
 interface Line {
   custom_id: string | null;
-  response: { status_code: number; request_id: string; body: Record<string, unknown> } | null;
+  response: {
+    status_code: number;
+    request_id: string;
+    warnings?: string[];
+    body: Record<string, unknown>;
+  } | null;
   error: { code: string; message: string; line: number } | null;
 }
 
@@ -47,6 +52,17 @@ const batch = (from: string, to: string, ...flags: string[]) =>
   runCli(['batch', from, to, '--model', model, '--cache-dir', testCacheDir, '--threads', '1', ...flags]);
 
 describe('skein batch', () => {
+  it('tells in a line what of its request was changed', async () => {
+    const to = fresh('out.jsonl');
+    const schema = { type: 'array', uniqueItems: true, items: { type: 'string', format: 'phone' } };
+    const format = { type: 'json_schema', json_schema: { name: 'n', schema } };
+    const result = await batch(input(ask('warned', { response_format: format }), ask('plain')), to);
+    expect(result.code, result.stderr).toBe(0);
+    const warnings = new Map(linesOf(to).map((line) => [line.custom_id, line.response!.warnings]));
+    expect(warnings.get('warned')).toEqual([expect.stringContaining('is not followed')]);
+    expect(warnings.get('plain')).toBeUndefined();
+  });
+
   it('answers each line as the server would, chat and completions, and says so', async () => {
     const to = fresh('out.jsonl');
     const chat = ask(

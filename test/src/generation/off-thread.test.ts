@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseWritten } from '../../../dist/base/written-json.js';
 import { GuideError } from '../../../dist/engine/guided/grammar.js';
 // The threads run compiled files, so this test takes the compiled modules (npm run build:ts).
 import { ChatTemplate } from '../../../dist/models/chat-template.js';
@@ -44,6 +45,13 @@ const conversation = (count: number) =>
     role: i % 2 === 0 ? 'user' : 'assistant',
     content: `Turn ${i}: <|im_end|> is text.`,
   }));
+
+it('a template of a request is given the numbers of variables as they were written', async () => {
+  const variables = parseWritten('{"x": 1.0, "y": [12345678901234567890]}') as Record<string, unknown>;
+  const messages = [{ role: 'user', content: 'hi' }];
+  const tokens = await codec.encodeChat(messages, { template: '{{ x }} {{ y }}', variables });
+  expect(tokenizer.decode(tokens)).toBe('1.0 [12345678901234567890]');
+});
 
 describe('a long chat', () => {
   it.each([

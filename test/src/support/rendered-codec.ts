@@ -23,7 +23,7 @@ export function renderedCodec(
         continueFinalMessage,
         ...(text !== undefined && { begunReasoning: { begin: THINK_BEGIN, end: THINK_END, text } }),
         ...(options.tools && { tools: options.tools }),
-        templateKwargs: { ...options.variables },
+        templateKwargs: options.variables ?? {},
       });
       const tokens = bytesOf(segments.map((segment: TextSegment) => segment.text).join(''));
       return options.addSpecialTokens ? [BOS_TOKEN, ...tokens] : tokens;
