@@ -4,6 +4,7 @@ import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { BatchRow, InstanceRequest } from './backend.js';
 import { BackendError } from './backend-error.js';
 import { gatherRows, splitRows } from './gather.js';
+import { reshaped } from './reshaped.js';
 import { byStateSizes, rowOf } from './sequences/batch-rows.js';
 import type { ControlInputs } from './sequences/control-inputs.js';
 import { controlsOf } from './sequences/sequence-runner.js';
@@ -40,6 +41,10 @@ export class RowRunner {
     const states = config.sequence_batching?.state ?? [];
     this.#stateInputs = new Set(states.map((state) => state.input_name));
     this.#stateOutputs = states.map((state) => state.output_name);
+  }
+
+  get #isBatched(): boolean {
+    return this.#config.max_batch_size > 0;
   }
 
   /**
@@ -82,7 +87,7 @@ export class RowRunner {
     const own = this.#config.input.flatMap(({ name, reshape }) => {
       const whole = inputOf(rows, name);
       if (whole === null) return [];
-      return [reshape === undefined ? whole : this.#reshaped(whole, reshape.shape)];
+      return [reshape === undefined ? whole : reshaped(whole, reshape.shape, this.#isBatched)];
     });
     const controls = (this.#controls?.names ?? []).map((name) => {
       const whole = inputOf(rows, name)!;
@@ -119,16 +124,8 @@ export class RowRunner {
 
   #rowsOf(tensor: InferTensor, sizes: readonly number[]): readonly InferTensor[] {
     const output = this.#config.output.find(({ name }) => name === tensor.name);
-    const shown = output?.reshape === undefined ? tensor : this.#reshaped(tensor, output.dims);
-    return this.#config.max_batch_size > 0 ? splitRows(shown, sizes) : [shown];
-  }
-
-  #reshaped(tensor: InferTensor, dims: readonly number[]): InferTensor {
-    const rows = this.#config.max_batch_size > 0 ? tensor.shape.slice(0, 1) : [];
-    const known = [...rows, ...dims];
-    const elements = elementsIn(tensor.shape);
-    const others = elementsIn(known.filter((size) => size !== -1));
-    return { ...tensor, shape: known.map((size) => (size === -1 ? elements / others : size)) };
+    const shown = output?.reshape === undefined ? tensor : reshaped(tensor, output.dims, this.#isBatched);
+    return this.#isBatched ? splitRows(shown, sizes) : [shown];
   }
 }
 

@@ -70,6 +70,9 @@ function checkTensors(
     checkDims(dims, [kind, i, 'dims'], refuse);
     if (tensor.is_shape_tensor)
       refuse([kind, i, 'is_shape_tensor'], 'is true; no backend here has shape tensors.');
+    const format = 'format' in tensor ? tensor.format : undefined;
+    if (format !== undefined && format !== 'FORMAT_NONE' && dims.length !== 3)
+      refuse([kind, i, 'format'], `is ${format}, which has 3 dims; it has ${dims.length}.`);
     if (reshape !== undefined) checkReshape(dims, reshape.shape, [kind, i, 'reshape', 'shape'], refuse);
     if ('label_filename' in tensor && tensor.label_filename !== '') {
       checkFilename(tensor.label_filename, [kind, i, 'label_filename'], refuse);

@@ -1,7 +1,7 @@
 /**
  * A model's configuration, complete: fields as Triton's `ModelConfig` message names them, and as GET
- * /v2/models/M/config answers them. Fields that mean nothing here (`optimization`, ...) are read, kept and answered,
- * and nothing else. 64-bit numbers are JavaScript numbers: sizes stay below 2^53, which the reader checks; delays go up to
+ * /v2/models/M/config answers them. Fields that nothing reads here are refused
+ * (refused-fields.ts). 64-bit numbers are JavaScript numbers: sizes stay below 2^53, which the reader checks; delays go up to
  * 2^64 - 1, as the nearest double.
  * Source: https://github.com/triton-inference-server/common, protobuf/model_config.proto.
  */
@@ -36,6 +36,8 @@ export type DataType =
 export interface ModelInput {
   name: string;
   data_type: DataType;
+  /** Of pictures, which have three dimensions; it changes nothing else, and tells clients what is expected. */
+  format?: 'FORMAT_NONE' | 'FORMAT_NHWC' | 'FORMAT_NCHW';
   /** Without the batch dimension; -1: any size. */
   dims: number[];
   /** The shape that the backend is given in the place of `dims`. */

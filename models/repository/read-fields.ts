@@ -3,6 +3,7 @@ import { closestName } from '../../base/did-you-mean.js';
 import { shown } from '../../base/option-values.js';
 import { meantDataType } from './meant-data-type.js';
 import { ModelConfigError } from './model-config-error.js';
+import { whyFieldIsRefused } from './refused-fields.js';
 import type { FieldPath } from './written-config.js';
 
 /** Elements of one list or map: a model has few inputs, and a step for each model of an ensemble. */
@@ -33,6 +34,8 @@ export function readMessage(type: protobuf.Type, value: unknown, path: FieldPath
       chosen.set(partOf.name, name);
     }
     read[name] = readField(field.resolve(), given, [...path, name]);
+    const refused = whyFieldIsRefused(type, name, read[name]);
+    if (refused !== null) throw problem([...path, name], refused);
   }
   return read;
 }

@@ -2,17 +2,20 @@ import { pathToFileURL } from 'node:url';
 import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferSequence, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
-import type { ModelConfig } from '../../../models/repository/model-config.js';
+import type { ModelConfig, ModelOutput } from '../../../models/repository/model-config.js';
 import type { BatchRow, Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
 import { BackendError } from '../backend-error.js';
+import { whyNotTensor } from '../check-outputs.js';
 import { ModelCode } from '../model-code.js';
 import { modelFile } from '../model-file.js';
+import { reshaped } from '../reshaped.js';
 import { controlsOf } from '../sequences/sequence-runner.js';
 import { isOwn, propertyOf, thrownText } from '../thrown.js';
 import type {
   ModelModule,
   ModuleCall,
   ModuleCallResult,
+  ModuleOutput,
   ModuleRequest,
   ModuleResponse,
   ModuleResult,
@@ -162,7 +165,9 @@ class ModuleInstance implements Instance {
     const given = rows ?? requests.map((request) => ({ request, inputs: request.inputs }));
     const numbers = new Map(requests.map((request, i) => [request, i]));
     const asked = given.map(({ request, inputs }) =>
-      request === null ? emptyRequest(inputs) : this.#requestOf(request, numbers.get(request)!),
+      request === null
+        ? emptyRequest(this.#ownInputs(inputs))
+        : this.#requestOf(request, numbers.get(request)!),
     );
     const results = await this.#module.execute(asked);
     if (results === undefined) return; // it has given its answers through `send`
@@ -206,7 +211,7 @@ class ModuleInstance implements Instance {
         end: sequence.end,
         slot: sequence.slot,
       },
-      inputs: Object.fromEntries(inputs.map((input) => [input.name, moduleInput(input)])),
+      inputs: Object.fromEntries(this.#ownInputs(inputs).map((input) => [input.name, moduleInput(input)])),
       outputs,
       parameters,
       batchSize,
@@ -222,6 +227,16 @@ class ModuleInstance implements Instance {
     };
     numberInBatch.set(own, number);
     return own;
+  }
+
+  /** The inputs in the shapes that the configuration's `reshape` has for the model. */
+  #ownInputs(inputs: readonly InferTensor[]): readonly InferTensor[] {
+    const { input, max_batch_size: maxBatchSize } = this.#config;
+    if (input.every(({ reshape }) => reshape === undefined)) return inputs;
+    return inputs.map((tensor) => {
+      const reshape = input.find(({ name }) => name === tensor.name)?.reshape;
+      return reshape === undefined ? tensor : reshaped(tensor, reshape.shape, maxBatchSize > 0);
+    });
   }
 
   #answer(request: InstanceRequest, result: ModuleResult): void {
@@ -258,10 +273,28 @@ class ModuleInstance implements Instance {
       .filter(({ name, state }) => state !== undefined || wanted === null || wanted.includes(name))
       .map(({ name, output, known }) => {
         if (known === undefined) throw new Error(`'${name}' is no output of the model`);
-        const rows = this.#config.max_batch_size > 0 ? [batchSize] : [];
-        const shapeOfNone = (elements: number) => filled([...rows, ...known.dims], elements);
-        return tensorOf(name, datatypeOf(known.data_type), output ?? { data: null }, shapeOfNone);
+        return this.#outputOf(name, output, known, batchSize);
       });
+  }
+
+  /** An output of the module's code, in the shape that clients see. @throws an Error where it is not of `reshape`'s shape */
+  #outputOf(
+    name: string,
+    output: ModuleOutput,
+    known: Pick<ModelOutput, 'data_type' | 'dims' | 'reshape'>,
+    batchSize: number,
+  ): InferTensor {
+    const { max_batch_size: maxBatchSize, model_transaction_policy: policy } = this.#config;
+    const { data_type, dims, reshape } = known;
+    const own = reshape?.shape ?? dims;
+    const isBatched = maxBatchSize > 0;
+    const shapeOfNone = (elements: number) => filled([...(isBatched ? [batchSize] : []), ...own], elements);
+    const tensor = tensorOf(name, datatypeOf(data_type), output ?? { data: null }, shapeOfNone);
+    if (reshape === undefined) return tensor;
+    const rows = isBatched ? [policy.decoupled ? -1 : batchSize] : [];
+    const wrong = whyNotTensor(tensor, datatypeOf(data_type), [...rows, ...own]);
+    if (wrong !== null) throw new Error(wrong);
+    return reshaped(tensor, dims, isBatched);
   }
 }
 

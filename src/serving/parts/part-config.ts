@@ -76,6 +76,7 @@ export function partConfig(
       'is not taken: a part has no instances and no queue of its own, and the engine forms the batches.',
     );
   }
+  refuseReshape(written, 'is not taken: a part has the shapes of its model.');
   const { max_batch_size: most = 1 } = written.fields;
   if (most !== 1)
     throw fieldError(
@@ -87,4 +88,12 @@ export function partConfig(
   const config = completeConfig(written, { ...facts, told: { ...told, max_batch_size: 1 } });
   checkConfig(config, written);
   return config;
+}
+
+/** @param why the rest of a sentence that begins with the field @throws ModelConfigError for a reshape, of whichever tensor */
+export function refuseReshape(written: WrittenConfig, why: string): void {
+  for (const kind of ['input', 'output'] as const) {
+    const index = written.fields[kind]?.findIndex(({ reshape }) => reshape !== undefined) ?? -1;
+    if (index >= 0) throw fieldError(written, [kind, index, 'reshape'], why);
+  }
 }

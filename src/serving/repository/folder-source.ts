@@ -28,7 +28,7 @@ import {
   plannedEnsemble,
 } from '../ensembles/load-ensemble.js';
 import { type PlannedPart, plannedPart } from '../parts/load-part.js';
-import { partOf } from '../parts/part-config.js';
+import { partOf, refuseReshape } from '../parts/part-config.js';
 import { PartModel } from '../parts/part-model.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
@@ -272,6 +272,7 @@ function refuseOfTexts(written: WrittenConfig | null): void {
     const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
     throw fieldError(written, ['response_cache'], why);
   }
+  refuseReshape(written, 'is of models that take tensors; this one takes texts.');
   if (samples.length > 0) {
     throw fieldError(written, ['model_warmup'], 'is of models that take tensors; this one takes texts.');
   }

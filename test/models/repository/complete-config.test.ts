@@ -124,6 +124,10 @@ describe('a configuration that is completed', () => {
     ['input: []', 'input is missing'],
     ['input: [{name: "", data_type: TYPE_INT32, dims: [1]}]', 'input[0].name is missing'],
     ['input: [{name: a, dims: [1]}]', 'input[0].data_type is missing'],
+    [
+      'input: [{name: a, data_type: TYPE_INT32, dims: [1], format: FORMAT_NHWC}]',
+      'input[0].format is FORMAT_NHWC, which has 3 dims; it has 1',
+    ],
     ['input: [{name: a, data_type: TYPE_INT32}]', 'input[0].dims is missing'],
     ['input: [{name: a, data_type: TYPE_INT32, dims: [0]}]', 'input[0].dims has 0; sizes from 1'],
     [

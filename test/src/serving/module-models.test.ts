@@ -98,6 +98,21 @@ beforeAll(async () => {
       return [{ outputs: { Y: { data: [sum, outputs.Y.data[0], first.outputs.Y.data[0], first.responses.length], shape: [4] } } }];
     }`,
   );
+  for (const [name, maxBatchSize] of [
+    ['reshaper', 0],
+    ['reshaper-rows', 4],
+  ] as const) {
+    const first = maxBatchSize > 0 ? 'X.shape[0], ' : '';
+    models.write(
+      name,
+      `input: [{name: X, data_type: TYPE_INT32, dims: [2, -1], reshape: {shape: [-1, 2]}}]
+output: [{name: Y, data_type: TYPE_INT32, dims: [2, -1], reshape: {shape: [-1, 2]}}, {name: S, data_type: TYPE_INT32, dims: [-1]}]
+max_batch_size: ${maxBatchSize}\n`,
+      `export const execute = (requests) => requests.map(({ inputs: { X }, parameters: { wrong } }) => ({ outputs: {
+        Y: wrong ? { data: X.data, shape: [${first}2, 3] } : X,
+        S: { data: ${maxBatchSize > 0 ? 'Array(X.shape[0]).fill(X.shape).flat()' : 'X.shape'}, shape: [${first}X.shape.length] } } }));`,
+    );
+  }
   models.write(
     'endless',
     `${IO}max_batch_size: 0\nmodel_transaction_policy: {decoupled: true}\n`,
@@ -267,6 +282,20 @@ beforeAll(async () => {
 afterAll(() => models.close());
 
 describe('a model in JavaScript', () => {
+  it.each([
+    ['reshaper', [2, 3], [3, 2]],
+    ['reshaper-rows', [1, 2, 3], [1, 3, 2]],
+  ] as const)('has the shapes of reshape, and its clients those of dims: %s', async (model, dims, own) => {
+    const x = { ...int32('X', [[1, 2, 3, 4, 5, 6]]), shape: [...dims] };
+    const [answer] = await models.infer(model, [x]);
+    const [y, shape] = answer!.outputs;
+    expect([y!.shape, numbersOf(y!)]).toEqual([[...dims], [1, 2, 3, 4, 5, 6]]);
+    expect(numbersOf(shape!)).toEqual([...own]);
+    await expect(models.infer(model, [x], { parameters: { wrong: true } })).rejects.toThrow(
+      /gave a wrong answer: output 'Y' has the shape \[(1,)?2,3\]; \[(1,)?-1,2\] is expected/,
+    );
+  });
+
   it('is handed the parameters of requests', () => {
     expect(models.repository.find('echo', '').ignoresParameters).toBe(false);
   });
