@@ -1,4 +1,5 @@
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
+import type { TextCodec } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ModelFacts } from '../../serving/model-facts.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
@@ -19,9 +20,14 @@ export interface Shown {
 export function shownOfServed(model: ServedModel): Shown {
   const facts = factsOfServed(model);
   const task = model.kind === 'generator' ? 'generate' : model.head.kind === 'embedding' ? 'embed' : 'score';
-  const template = model.kind === 'generator' ? (model.codec.templateSource ?? null) : null;
+  const template = model.kind === 'generator' ? templateOf(model.codec) : null;
   const { id: name, maxSeqLen, created } = model;
   return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
+}
+
+/** There is one place for a template: without a usual one it has that of conversations with functions. */
+function templateOf({ templateSource, toolTemplateSource }: TextCodec): string | null {
+  return templateSource ?? toolTemplateSource ?? null;
 }
 
 /** The same of a model of the folder, whose headers are read. @throws ModelLoadError where its files are wrong */

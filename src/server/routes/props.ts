@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { samplingFields } from '../../generation/sampling-defaults.js';
-import type { PromptTokens } from '../../generation/text-model.js';
+import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
 import { optional } from '../../schemas/fields.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../openai/errors.js';
@@ -36,6 +36,7 @@ export const propsRoute = defineRoute({
       // Where it lies is nobody's business; its name is shown by clients.
       model_path: fileName ?? name,
       chat_template: codec.templateSource ?? '',
+      ...(hasOwnToolTemplate(codec) && { chat_template_tool_use: codec.toolTemplateSource }),
       bos_token: textOf((await codec.encodeText('')).slice(0, 1)),
       eos_token: textOf(endTokens.slice(0, 1)),
       modalities: { vision: false, audio: false },
@@ -44,6 +45,11 @@ export const propsRoute = defineRoute({
     });
   },
 });
+
+/** True where conversations with functions have a template of their own. */
+function hasOwnToolTemplate({ templateSource, toolTemplateSource = null }: TextCodec): boolean {
+  return toolTemplateSource !== null && toolTemplateSource !== templateSource;
+}
 
 /** What holds for a request that says nothing, by the names of llama.cpp. */
 function paramsOf({ defaultMaxTokens, sampling = {} }: ServedGenerator): Record<string, number> {

@@ -59,6 +59,10 @@ export function propsResponses(): Responses {
     is_sleeping: z.boolean(),
     model_alias: about(z.string(), 'The name of the model.'),
     chat_template: about(z.string(), "Source of the chat template; '' where there is none."),
+    chat_template_tool_use: about(
+      z.string().optional(),
+      'Source of the template for conversations with functions, where it is another.',
+    ),
     modalities: z.object({ vision: z.boolean(), audio: z.boolean() }),
     build_info: about(z.string(), 'The version of the server.'),
   });

@@ -38,6 +38,19 @@ describe("routes of llama.cpp's server and vLLM", () => {
     expect([change.status, await change.json()]).toMatchObject([400, { error: { code: 'not_supported' } }]);
   });
 
+  it('/props and show tell the template of conversations with functions, where it is another', async () => {
+    const codec = { ...templatedCodec('plain'), toolTemplateSource: 'tools' };
+    const toy = toyServer(() => say('x'), { model: { codec } });
+    const props = await json(await toy.get('/props'));
+    expect(props).toMatchObject({ chat_template: 'plain', chat_template_tool_use: 'tools' });
+    const alone = toyServer(() => say('x'), {
+      model: { codec: { ...codec, templateSource: null } },
+    });
+    expect(await json(await alone.post('/api/show', { model: 'toy' }))).toMatchObject({ template: 'tools' });
+    const same = toyServer(() => say('x'), { model: { codec: { ...codec, toolTemplateSource: 'plain' } } });
+    expect(await json(await same.get('/props'))).not.toHaveProperty('chat_template_tool_use');
+  });
+
   it('/apply-template shows the prompt of a conversation', async () => {
     const template =
       '{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}{{ tools and "tools" }}';
