@@ -29,7 +29,8 @@ import { inPlainNames } from './options/flag-names.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
-import type { FetchOptions, ProgramApi } from './server/program-api.js';
+import type { ProgramApi } from './server/program-api.js';
+import type { FetchInput, FetchOptions } from './server/program-request.js';
 import { AdapterError } from './serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from './serving/adapters/adapter-info.js';
 import { checkAdapterName } from './serving/adapters/adapter-name.js';
@@ -328,15 +329,17 @@ export class Skein {
   /**
    * Answers a request to the HTTP API of `skein serve`: OpenAI's routes, Anthropic's and Ollama's, with its errors, limits and streams. The
    * program has the sockets, and decides who may ask. The model's name is `info.name`. May be handed on alone: it needs no `this`.
+   * Takes what the global fetch takes, so clients can have it in its place: no socket is opened, and of an address only its path counts.
    *
+   *   new OpenAI({ apiKey: 'none', baseURL: 'http://localhost/v1', fetch: skein.fetch });
    *   hono.mount('/llm', skein.fetch);
    *   export const POST = (request: Request) => skein.fetch(request, { basePath: '/llm' });    // Next.js: app/llm/[...path]/route.ts
    */
-  readonly fetch = async (request: Request, options: FetchOptions = {}): Promise<Response> => {
+  readonly fetch = async (input: FetchInput, options: FetchOptions = {}): Promise<Response> => {
     this.#api ??= import('./server/program-api.js').then(
       ({ ProgramApi }) => new ProgramApi(this.#loaded, this.#options),
     );
-    return (await this.#api).fetch(request, options);
+    return (await this.#api).fetch(input, options);
   };
 
   /**

@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import { InvalidRequestError } from '../generation/errors.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -13,17 +12,12 @@ import { FileStore } from './files/file-store.js';
 import { MemoryLedger } from './held-memory.js';
 import { heldMemoryLimitBeside } from './held-memory-limit.js';
 import { NO_METRICS } from './metrics/metrics.js';
+import { type FetchInput, type FetchOptions, isRequest, requestOf } from './program-request.js';
 import { DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { dashboardFileRoute, dashboardRoute } from './routes/dashboard.js';
 import { docsFileRoute, docsRoute } from './routes/documentation.js';
 import type { ServerLog } from './server-log.js';
 import { ServerState } from './server-state.js';
-
-/** Where the API is mounted. */
-export interface FetchOptions {
-  /** Path in front of the routes, such as /llm: /llm/v1/models is then /v1/models. Default: none. */
-  basePath?: string | undefined;
-}
 
 const DEFAULT_MAX_QUEUED = 256;
 /** Requests of batches at once: the others are for clients that wait. */
@@ -71,39 +65,20 @@ export class ProgramApi {
     this.#batches.start();
   }
 
-  /** Answers a request: a route of the API behind `basePath`. */
-  async fetch(request: Request, options: FetchOptions): Promise<Response> {
-    const { basePath = '' } = checkFetch(request, options);
-    return this.#app.fetch(basePath === '' ? request : below(request, basePath));
+  /**
+   * Answers a request, as `fetch` takes it, by a route of the API. Where it is given as an address, an aborted signal rejects with its
+   * reason, as clients expect; servers that mount the API get an answer to each Request.
+   */
+  async fetch(input: FetchInput, options: FetchOptions): Promise<Response> {
+    const request = requestOf(input, options);
+    const answer = await this.#app.fetch(request);
+    if (!isRequest(input)) request.signal.throwIfAborted();
+    return answer;
   }
 
   close(): Promise<void> {
     return this.#batches.close();
   }
-}
-
-/** @returns the options @throws InvalidRequestError naming the argument that is wrong */
-function checkFetch(request: unknown, options: unknown): FetchOptions {
-  const { url, headers } = (request ?? {}) as Partial<Request>;
-  if (typeof url !== 'string' || headers === undefined) {
-    throw new InvalidRequestError('skein.fetch takes a Request, such as new Request(url, init).', 'request');
-  }
-  // Frameworks that mount it hand over values of their own as well.
-  const { basePath } = (options ?? {}) as FetchOptions;
-  if (basePath === undefined || typeof basePath === 'string') return { basePath };
-  throw new InvalidRequestError(
-    `basePath is a ${typeof basePath}; a path, such as /llm, is expected.`,
-    'basePath',
-  );
-}
-
-/** The request as if the path in front of the routes were not there; one with another path stays, and finds no route. */
-function below(request: Request, basePath: string): Request {
-  const url = new URL(request.url);
-  const base = `/${basePath.replace(/^\/+|\/+$/g, '')}`;
-  if (url.pathname !== base && !url.pathname.startsWith(`${base}/`)) return request;
-  url.pathname = url.pathname.slice(base.length) || '/';
-  return new Request(url, request);
 }
 
 /** The program sees what goes wrong in the answers; a failure of the server's own becomes a warning of the process. */

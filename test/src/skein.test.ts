@@ -363,10 +363,27 @@ describe('skein.fetch', () => {
     ).toBe(404);
   });
 
+  it('takes an address in place of a request, whatever its host', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2 });
+    for (const address of ['/v1/completions', url, new URL('https://elsewhere.example/llm/v1/completions')]) {
+      const answer = await skein.fetch(address, { method: 'POST', headers, body, basePath: '/llm' });
+      expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
+    }
+  });
+
+  it('rejects with the reason of a signal, given beside an address', async () => {
+    const reason = new Error('not needed any more');
+    const asked = skein.fetch('/v1/models', { signal: AbortSignal.abort(reason) });
+    await expect(asked).rejects.toBe(reason);
+    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once' });
+    expect((await skein.fetch(post({ body }), { signal: AbortSignal.abort(reason) })).status).toBe(499);
+  });
+
   it.each([
-    ['http://program/v1/models', {}, 'skein.fetch takes a Request, such as new Request(url, init).'],
-    [new URL(url), {}, 'skein.fetch takes a Request'],
-    [undefined, {}, 'skein.fetch takes a Request'],
+    ['http://[', {}, 'skein.fetch takes what fetch takes: a Request, or an address such as /v1/models.'],
+    [5, {}, 'skein.fetch takes what fetch takes'],
+    [undefined, {}, 'skein.fetch takes what fetch takes'],
     [new Request(url), { basePath: 5 }, 'basePath is a number; a path, such as /llm, is expected.'],
   ])('says which argument is wrong: %s, %o', async (request, given, words) => {
     const error = await skein.fetch(request as never, given as never).catch((reason: unknown) => reason);
