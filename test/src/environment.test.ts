@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { unknownVariables } from '../../src/environment.js';
 import { OPTION_NAMES, variableName } from '../../src/options/table.js';
-import { FLOORS } from '../support/floors.js';
+import { FLOORS } from '../../tools/support/floors.js';
 import { runCli } from './support/skein-process.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { FLOORS } from '../../test/support/floors.js';
+import { FLOORS } from '../support/floors.js';
 import { MutantRunner } from './mutant-runner.js';
 import { described, type Mutant, mutantsOf, type Result, survivedByFile, unnoticed } from './mutants.js';
 import { mutated } from './mutations.js';

@@ -18,6 +18,7 @@ type Peer = Record<string, unknown> & {
   receive(): Promise<Buffer[]>;
   close(): void;
   lastEndpoint: string;
+  receiveTimeout: number;
 };
 const zmq = createRequire(import.meta.url)('zeromq') as ZeroMq & {
   Subscriber: new (options?: object) => Peer;
@@ -53,20 +54,21 @@ async function publisher(options: Partial<KvEventPublisherOptions> = {}): Promis
   return kept(await KvEventPublisher.open(zmq, { ...defaults, ...options }));
 }
 
-/** A reader that is known to be connected: it has got something. */
+/** A reader that is known to be connected, and has read all that was published. */
 async function reader(from: KvEventPublisher, curve: CurveOptions = {}): Promise<Peer> {
   const socket = kept(new zmq.Subscriber({ ...curve, receiveTimeout: 50 }));
   socket.connect(from.address);
   socket.subscribe('kv');
-  for (;;) {
-    from.publish([{ type: 'AllBlocksCleared' }]);
-    const found = await socket.receive().catch(() => null);
-    if (found !== null) break;
-  }
-  while ((await socket.receive().catch(() => null)) !== null);
+  do from.publish([{ type: 'AllBlocksCleared' }]);
+  while ((await socket.receive().catch(() => null)) === null);
+  socket.receiveTimeout = -1;
+  from.publish(removed(MARK));
+  while (!JSON.stringify(decode((await socket.receive())[2]!)).includes(`[${MARK}]`));
   return socket;
 }
 
+/** Number of a block that no test publishes. */
+const MARK = 987_654_321;
 const removed = (hash: number) => [{ type: 'BlockRemoved', block_hashes: [hash], medium: 'GPU' }];
 const numberOf = (frame: Buffer) => Number(frame.readBigInt64BE());
 
