@@ -6,14 +6,15 @@ import type { JsonValue } from '../../engine/guided/sources/schema-keywords.js';
 import { leastJsonLength } from '../../models/json-units.js';
 import { InvalidRequestError } from './errors.js';
 import { checkGuideHere } from './guide-checks.js';
+import { asJsonSchema, type StandardSchema } from './standard-schema.js';
 import type { TextCodec } from './text-model.js';
 import { guideAsFormat } from './tools/guide-format.js';
 import type { TagFormat } from './tools/tag-format.js';
 
 /** Form that an answer must have: one of these fields. */
 export interface GuidedOptions {
-  /** JSON. true: any JSON object; else a JSON schema, as an object or as text. */
-  json?: boolean | object | string | undefined;
+  /** JSON. true: any JSON object; else a JSON schema, as an object or as text, or a Standard Schema such as zod's. */
+  json?: boolean | object | string | StandardSchema | undefined;
   /** With a schema as an object: leaves out what JSON Schema lets a reader ignore (see lenientSchema), and what cannot be followed. */
   isLenient?: boolean | undefined;
   /** With json: regular expression of the white space between its tokens. Default: a space at most, or a line break and an indent. */
@@ -37,11 +38,13 @@ type GuideCodec = Pick<TextCodec, 'checkGuide'>;
  * loses, where it loses anything.  * @throws InvalidRequestError.
  */
 export async function guideOf(
-  { isLenient = false, whitespacePattern, ...guided }: GuidedOptions,
+  { isLenient = false, whitespacePattern, json: schema, ...others }: GuidedOptions,
   param: string,
   codec: GuideCodec,
   onLeftOut: (leftOut: readonly string[]) => void = () => {},
 ): Promise<Guide> {
+  const json = asJsonSchema(schema, param);
+  const guided = { json, ...others };
   const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
   if (wrong !== undefined) {
     throw new InvalidRequestError(
@@ -66,7 +69,6 @@ export async function guideOf(
     );
   }
   checkLength(given[0]![1], param);
-  const { json } = guided;
   if (whitespacePattern !== undefined && (json === undefined || json === false)) {
     throw new InvalidRequestError(
       says`${field(param)} has a pattern of white space, which is of JSON; its form is ${given[0]![0]}.`,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ChatPiece, type FunctionTool, InvalidRequestError, Skein, Tokenizer } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as z from 'zod';
 import { repository } from '../support/documents.js';
 import { testCacheDir } from './support/skein-process.js';
 
@@ -39,6 +40,13 @@ describe('an embedded model', () => {
       kvCacheTokens: 1024,
     });
     expect(small.info.kvTokens).toBe(1024);
+  });
+
+  it('answers in the form of a schema of zod, which parses the answer', async () => {
+    const schema = z.object({ place: z.enum(['Rome', 'Oslo']), days: z.number().int().min(1).max(9) });
+    const { text, toolCalls } = await skein.complete({ messages, guided: { json: schema }, maxTokens: 200 });
+    expect(schema.parse(JSON.parse(text))).toBeDefined();
+    expect(toolCalls).toBeUndefined();
   });
 
   it('ends with the block of `await using`', async () => {
