@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { allDocuments, proseOf, readDocument, relativeLinks, repository } from './support/documents.js';
 import { FLOORS } from '../tools/support/floors.js';
+import { allDocuments, proseOf, readDocument, relativeLinks, repository } from './support/documents.js';
 
 const pages = allDocuments('docs/architecture');
 const wordsOf = (text: string) => Array.from(text.matchAll(/`([^`\n]+)`/g), (match) => match[1]!);

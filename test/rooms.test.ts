@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readDocument, repository } from './support/documents.js';
 import { FLOORS, STRANGERS } from '../tools/support/floors.js';
+import { readDocument, repository } from './support/documents.js';
 
 interface Arrow {
   from: string;

@@ -5,13 +5,13 @@ interface Waiting {
 
 /** A bounded number of places, given out in the order in which they were asked for. */
 export class Slots {
-  readonly #perKey: number;
+  readonly #perKey: () => number;
   #free: number;
   readonly #waiting = new Set<Waiting>();
   readonly #taken = new Map<string, number>();
 
-  /** @param perKey most places of one key: others pass it by where it has them */
-  constructor(count: number, perKey = Number.POSITIVE_INFINITY) {
+  /** @param perKey returns the most places of one key: others pass it by where it has them */
+  constructor(count: number, perKey = () => Number.POSITIVE_INFINITY) {
     this.#free = count;
     this.#perKey = perKey;
   }
@@ -31,7 +31,7 @@ export class Slots {
   }
 
   #mayHave(key: string): boolean {
-    return (this.#taken.get(key) ?? 0) < this.#perKey;
+    return (this.#taken.get(key) ?? 0) < this.#perKey();
   }
 
   #count(key: string, places: 1 | -1): void {

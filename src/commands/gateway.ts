@@ -13,6 +13,7 @@ import { checkAddress } from '../server/listen-address.js';
 import { tellTerminal } from '../server/log-output.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
+import { onHangUp } from './hang-up.js';
 import { versionOf } from './model-repository.js';
 import { type OpenServer, openServer } from './open-server.js';
 import { checkLogFile, drained, end, filesFolder, untilSignal } from './server-life.js';
@@ -62,9 +63,9 @@ async function serveQueue(
   opened: OpenServer,
   atGateway: QueueGateway,
 ): Promise<void> {
-  const { server, grpc, repository, batches, reopenLog, flushTraces } = opened;
+  const { server, grpc, repository, batches, reload, flushTraces } = opened;
   const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
-  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
+  onHangUp(reload);
   batches.start();
   const signalled = untilSignal();
   process.stdout.write(

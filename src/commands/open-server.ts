@@ -34,6 +34,7 @@ import { SharedRegions } from '../serving/shared-memory/shared-regions.js';
 import { type Around, modelRepository } from './model-repository.js';
 import { onDemand } from './on-demand.js';
 import { openTracing } from './open-tracing.js';
+import { reload } from './reload.js';
 import { type LoadedEntry, servedModelOf } from './served-model-of.js';
 import type { ServerSecurity } from './server-security.js';
 
@@ -72,8 +73,8 @@ export interface OpenServer {
   life: ModelLife | null;
   /** Batches of clients, to be started when there are models to ask. */
   batches: Batches;
-  /** The log's file was renamed: it is made anew. */
-  reopenLog: () => void;
+  /** Does what SIGHUP asks for: see reload. */
+  reload: () => void;
   /** Sends what was not sent yet of traces. */
   flushTraces: () => Promise<void>;
   /** Resolves where an engine has failed for good. */
@@ -125,9 +126,10 @@ export async function openServer(
           'nearly as many files are open as may be: new connections are refused; raise ulimit -n, or lower --max-connections',
         ),
     });
-    const reopenLog = () => output.reopen();
+    const servers = grpc === null ? [server] : [server, grpc];
+    const again = () => reload({ config, output, log, apiKeys: security.apiKeys, servers });
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, around, life, batches, reopenLog, flushTraces, failed };
+    return { server, grpc, repository, around, life, batches, reload: again, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -243,7 +245,7 @@ function filesAndBatches(config: Config, apiKeys: ApiKeys, log: Log): { files: F
       maxBytes: config.maxFilesBytes,
       maxFiles: config.maxFiles,
     },
-    isShared: apiKeys.count > 1,
+    isShared: () => apiKeys.isShared,
   });
   const batches = new Batches({
     files,
@@ -286,7 +288,7 @@ function memoryLedger(
 ): MemoryLedger {
   const loaded = running.map((model) => model.loaded);
   const limit = maxHeldMemoryBytes ?? heldMemoryLimitBeside(loaded, maxBodyBytes);
-  return new MemoryLedger({ limit, isShared: apiKeys.count > 1 });
+  return new MemoryLedger({ limit, isShared: () => apiKeys.isShared });
 }
 
 /** Resolves with the first error of an engine that failed for good; with several models the error names the model. */

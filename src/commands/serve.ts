@@ -18,6 +18,7 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
+import { onHangUp } from './hang-up.js';
 import { loadConfigured } from './load-configured.js';
 import type { OpenServer, openServer } from './open-server.js';
 import type { LoadedEntry } from './served-model-of.js';
@@ -58,9 +59,9 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const { running, opened, signalled } = await openLoaded(config, security);
-  const { server, grpc, repository, life, batches, reopenLog, flushTraces, failed } = opened;
+  const { server, grpc, repository, life, batches, reload, flushTraces, failed } = opened;
   const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
-  if (config.logFile !== undefined) process.on('SIGHUP', reopenLog);
+  onHangUp(reload);
   const polling = await startFolders(repository, config, servers);
   batches.start();
   performance.mark('skein: listening');

@@ -5,6 +5,7 @@ import { fileProblem } from '../file-problem.js';
 import { parseYaml } from '../parse-yaml.js';
 import { type ApiKey, ApiKeys } from '../server/api-keys.js';
 import { type AllowedHosts, hostnameOf } from '../server/host-check.js';
+import type { Certificate } from '../server/http-socket.js';
 import { isLoopbackAddress } from '../server/loopback.js';
 import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/origin-check.js';
 
@@ -13,11 +14,20 @@ export interface ServerSecurity {
   apiKeys: ApiKeys;
   corsOrigins: AllowedOrigins;
   /** Certificate and key; undefined: plain HTTP. */
-  tls: { cert: Buffer; key: Buffer } | undefined;
+  tls: Certificate | undefined;
 }
 
 /** Reads the files that the options name, before any costly work. @throws UsageError. */
 export function readSecurity(config: Config): ServerSecurity {
+  return {
+    apiKeys: new ApiKeys(readKeys(config)),
+    corsOrigins: corsOriginsOf(config.corsOrigin ?? []),
+    tls: readTls(config),
+  };
+}
+
+/** The keys of --api-key and of the file of --api-key-file. @throws UsageError */
+export function readKeys(config: Config): ApiKey[] {
   const keys: ApiKey[] = (config.apiKey ?? []).map((key, index) => ({
     name: `key-${index + 1}`,
     key,
@@ -30,11 +40,7 @@ export function readSecurity(config: Config): ServerSecurity {
       '--fair-queueing shares the engine among API keys; it needs at least two, from --api-key or --api-key-file.',
     );
   }
-  return {
-    apiKeys: new ApiKeys(keys),
-    corsOrigins: corsOriginsOf(config.corsOrigin ?? []),
-    tls: readTls(config),
-  };
+  return keys;
 }
 
 /**
@@ -158,7 +164,8 @@ function isOrigin(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(:\d+)?$/.test(text);
 }
 
-function readTls({ tlsCert, tlsKey }: Config): ServerSecurity['tls'] {
+/** The certificate and its key, checked; undefined: the options name none. @throws UsageError */
+export function readTls({ tlsCert, tlsKey }: Config): ServerSecurity['tls'] {
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsKey === undefined)
     throw new UsageError('--tls-cert needs --tls-key, the private key of the certificate.');

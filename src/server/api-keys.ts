@@ -27,11 +27,16 @@ export const ANYBODY: Caller = { name: '', weight: 1, isAdmin: true, cacheGroup:
 
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** Valid keys. A single key is an admin's; of several, those that are marked so. */
+/** Valid keys, which may change while a server runs. A single key is an admin's; of several, those that are marked so. */
 export class ApiKeys {
-  readonly #keys: readonly { caller: Caller; digest: Buffer }[];
+  #keys: readonly { caller: Caller; digest: Buffer }[] = [];
 
   constructor(keys: readonly ApiKey[]) {
+    this.replace(keys);
+  }
+
+  /** From now on these keys are valid. Requests of a key that is gone go on. */
+  replace(keys: readonly ApiKey[]): void {
     const isAlone = keys.length === 1;
     this.#keys = keys.map(({ name, weight, key, admin: isAdmin = isAlone, group }) => ({
       // The prefix keeps a group apart from a key of the same name.
@@ -42,6 +47,11 @@ export class ApiKeys {
 
   get count(): number {
     return this.#keys.length;
+  }
+
+  /** True where several keys share the limits: then one has a part of them at most. */
+  get isShared(): boolean {
+    return this.count > 1;
   }
 
   get hasAdmin(): boolean {

@@ -6,10 +6,10 @@ export interface MemoryLedgerOptions {
   /** Most bytes held for all clients together. Default: no limit; bytes are only counted. */
   limit?: number | undefined;
   /**
-   * True where several API keys share the limit: then no key holds more than half of it with several requests. Default
-   * false.
+   * Returns true where several API keys share the limit: then no key holds more than half of it with several requests.
+   * Default: never.
    */
-  isShared?: boolean | undefined;
+  isShared?: (() => boolean) | undefined;
 }
 
 /** Share of the limit above which a request is large: large ones leave the last eighth to smaller ones. */
@@ -30,13 +30,13 @@ const KEY_SHARE = 1 / 2;
  */
 export class MemoryLedger {
   readonly limit: number;
-  readonly #isShared: boolean;
+  readonly #isShared: () => boolean;
   readonly #byHolding: Record<Holding, number> = { request: 0, stored: 0 };
   /** Bytes held by requests, by the name of their key. */
   readonly #byKey = new Map<string, number>();
   #held = 0;
 
-  constructor({ limit = Number.POSITIVE_INFINITY, isShared = false }: MemoryLedgerOptions = {}) {
+  constructor({ limit = Number.POSITIVE_INFINITY, isShared = () => false }: MemoryLedgerOptions = {}) {
     this.limit = limit;
     this.#isShared = isShared;
   }
@@ -74,7 +74,7 @@ export class MemoryLedger {
     const isLarge = Math.max(bytes, expected) > most * SMALL_SHARE;
     if (ofOthers > 0 && isLarge && total > most * LARGE_ONES_SHARE) return false;
     const ofKey = (this.#byKey.get(key) ?? 0) - own;
-    return !this.#isShared || ofKey === 0 || ofKey + bytes <= most * KEY_SHARE;
+    return !this.#isShared() || ofKey === 0 || ofKey + bytes <= most * KEY_SHARE;
   }
 
   /** Counts a change in the size of a hold. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { createApp } from './app.js';
-import { type AnswerHttp, HttpSocket, type HttpSocketOptions } from './http-socket.js';
+import { type AnswerHttp, type Certificate, HttpSocket, type HttpSocketOptions } from './http-socket.js';
 import type { InferLane } from './kserve/infer-lane.js';
 import { answerAfterBody } from './late-body.js';
 import { PacedBegins } from './paced-begins.js';
@@ -81,6 +81,11 @@ export class HttpServer {
     running.#socket.answerWith(answer);
     running.#socket.onFewFiles = options.onFewFiles;
     return running;
+  }
+
+  /** See HttpSocket.certify. */
+  certify(tls: Certificate): void {
+    this.#socket!.certify(tls);
   }
 
   get port(): number {

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { ConnectionLimit } from './connection-limit.js';
 import { listenError } from './listen-address.js';
@@ -31,12 +31,18 @@ const OPTIONS = {
   requireHostHeader: false,
 };
 
+/** A certificate chain and its private key in PEM. */
+export interface Certificate {
+  cert: Buffer;
+  key: Buffer;
+}
+
 export interface HttpSocketOptions {
   host: string;
   /** Port to listen on; 0 takes a free one. */
   port: number;
-  /** Certificate chain and private key in PEM, for HTTPS. */
-  tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** For HTTPS. */
+  tls?: Certificate | undefined;
   /** Most open connections; default 10,000. */
   maxConnections?: number | undefined;
 }
@@ -94,6 +100,11 @@ export class HttpSocket {
   /** From now on requests are answered so. */
   answerWith(answer: AnswerHttp): void {
     this.#answer = answer;
+  }
+
+  /** Connections that are made from now on get this certificate; without TLS there is none. */
+  certify(tls: Certificate): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
   }
 
   /** Why a request is refused before anything answers it; null: it is not. */

@@ -16,14 +16,14 @@ const LIFE_S = 30 * 86_400;
 /** Batches by id, each in a record of its own: batches/batch_5f1c.json. */
 export class BatchStore {
   readonly #storage: StorageFolder;
-  readonly #isShared: boolean;
+  readonly #isShared: () => boolean;
   /** Batches in the order of their creation. */
   readonly #batches = new Map<string, Batch>();
   /** The latest write of each batch's record. */
   readonly #writes = new Map<string, Promise<void>>();
 
-  /** @param isShared true where there are several API keys: then none has more than half of the batches */
-  constructor(storage: StorageFolder, isShared: boolean) {
+  /** @param isShared returns true where there are several API keys: then none has more than half of the batches */
+  constructor(storage: StorageFolder, isShared: () => boolean) {
     this.#storage = storage;
     this.#isShared = isShared;
   }
@@ -70,7 +70,7 @@ export class BatchStore {
     this.#sweep();
     const live = this.all().filter((one) => !hasEnded(one));
     const own = live.filter(({ owner }) => owner === batch.owner).length;
-    const most = this.#isShared ? MAX_BATCHES / 2 : MAX_BATCHES;
+    const most = this.#isShared() ? MAX_BATCHES / 2 : MAX_BATCHES;
     if (live.length >= MAX_BATCHES || own >= most) {
       throw new ApiError(429, `There are ${own} of your batches that have not ended; wait for one of them.`, {
         type: 'rate_limit_error',

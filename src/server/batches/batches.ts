@@ -58,8 +58,7 @@ export class Batches {
 
   constructor(options: BatchesOptions) {
     const { files, log, maxRequests, maxLineBytes, apiKeys } = options;
-    // Several keys share the limits.
-    const isShared = apiKeys.count > 1;
+    const isShared = () => apiKeys.isShared;
     this.#options = options;
     this.#store = new BatchStore(files.storage, isShared);
     let begin = () => {};
@@ -73,7 +72,7 @@ export class Batches {
       store: this.#store,
       slots: {
         readings: new Slots(1),
-        batches: new Slots(MAX_RUNNING, isShared ? MAX_RUNNING_PER_KEY : MAX_RUNNING),
+        batches: new Slots(MAX_RUNNING, () => (isShared() ? MAX_RUNNING_PER_KEY : MAX_RUNNING)),
         requests: new Slots(maxRequests),
       },
       rulesOf: ({ endpoint }) => ({ maxLineBytes, maxIdLength: MAX_ID_LENGTH, urls: [endpoint] }),

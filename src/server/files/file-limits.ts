@@ -28,11 +28,11 @@ interface Holding {
  */
 export class FileAccount {
   readonly limits: FileLimits;
-  readonly #isShared: boolean;
+  readonly #isShared: () => boolean;
   readonly #holdings = new Map<string, Holding>();
   #all: Holding = { files: 0, bytes: 0 };
 
-  constructor(limits: FileLimits, isShared: boolean) {
+  constructor(limits: FileLimits, isShared: () => boolean) {
     this.limits = limits;
     this.#isShared = isShared;
   }
@@ -54,9 +54,9 @@ export class FileAccount {
   /** What is in the way of further files and bytes of a key; null: there is room. */
   lack(owner: string, { files, bytes }: Holding): string | null {
     const { maxBytes, maxFiles } = this.limits;
-    const share = this.#isShared ? KEY_SHARE : 1;
+    const share = this.#isShared() ? KEY_SHARE : 1;
     const own = this.#of(owner);
-    const ofKey = this.#isShared ? ', of which one API key has half at most' : '';
+    const ofKey = this.#isShared() ? ', of which one API key has half at most' : '';
     if (this.#all.files + files > maxFiles || own.files + files > Math.max(1, share * maxFiles))
       return `all files together are ${maxFiles} at most (--max-files)${ofKey}`;
     if (this.#all.bytes + bytes > maxBytes || own.bytes + bytes > share * maxBytes)

@@ -15,8 +15,8 @@ export interface FileStoreOptions {
   /** Folder whose content outlives the server; null: a temporary one. */
   folder: string | null;
   limits: FileLimits;
-  /** True where several API keys share the limits. */
-  isShared: boolean;
+  /** Returns true where several API keys share the limits. */
+  isShared: () => boolean;
 }
 
 /** What a client tells of a file. */
@@ -47,7 +47,7 @@ export class FileStore {
   constructor({
     folder = null,
     limits = DEFAULT_FILE_LIMITS,
-    isShared = false,
+    isShared = () => false,
   }: Partial<FileStoreOptions> = {}) {
     this.storage = new StorageFolder(folder);
     this.account = new FileAccount(limits, isShared);

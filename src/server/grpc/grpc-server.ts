@@ -5,6 +5,7 @@ import { ANYBODY } from '../api-keys.js';
 import { callerOf } from '../auth.js';
 import type { MemoryLedger } from '../held-memory.js';
 import { type AllowedHosts, hostCheck } from '../host-check.js';
+import type { Certificate } from '../http-socket.js';
 import { REQUEST_BYTES, STREAM_BYTES } from '../memory-estimates.js';
 import type { Metrics } from '../metrics/metrics.js';
 import { shuttingDown } from '../openai/errors.js';
@@ -50,7 +51,7 @@ export interface GrpcServerOptions {
   host: string;
   /** Port to listen on; 0 takes a free one. */
   port: number;
-  tls?: { cert: Buffer; key: Buffer } | undefined;
+  tls?: Certificate | undefined;
   maxConnections: number;
   /** Calls that one connection may have at once; all together have twice as many. */
   maxStreams: number;
@@ -98,6 +99,11 @@ export class GrpcServer {
       onStream: (stream, headers, isSurplus) => void server.#take(stream, headers, isSurplus),
     });
     return server;
+  }
+
+  /** See GrpcListener.certify. */
+  certify(tls: Certificate): void {
+    this.#listener!.certify(tls);
   }
 
   get port(): number {

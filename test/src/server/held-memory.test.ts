@@ -51,7 +51,7 @@ describe('the ledger of held memory', () => {
   });
 
   it('gives one of several keys half of it, or a single request', () => {
-    const ledger = new MemoryLedger({ limit: LIMIT, isShared: true });
+    const ledger = new MemoryLedger({ limit: LIMIT, isShared: () => true });
     const one = held(ledger, 3000, { key: 'alice' });
     expect(ledger.open('request', 'alice').resize(201)).toBe(false);
     held(ledger, 200, { key: 'alice' });
@@ -74,7 +74,7 @@ describe('the ledger of held memory', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), fc.boolean(), (steps, isShared) => {
-        const ledger = new MemoryLedger({ limit: LIMIT, isShared });
+        const ledger = new MemoryLedger({ limit: LIMIT, isShared: () => isShared });
         const open = new Map<number, MemoryHold>();
         const all: MemoryHold[] = [];
         for (const { hold: place, bytes, key, holding, does } of steps) {

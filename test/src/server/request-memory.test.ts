@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 async function serving(limit: number, options: ToyOptions = {}) {
-  const ledger = new MemoryLedger({ limit, isShared: (options.apiKeys?.count ?? 0) > 1 });
+  const ledger = new MemoryLedger({ limit, isShared: () => options.apiKeys?.isShared === true });
   const toy = toyServer(() => say('Paris'), { ledger, ...options });
   const server = await HttpServer.listen({ app: toy.app, state: toy.state, host: '127.0.0.1', port: 0 });
   servers.push(server);

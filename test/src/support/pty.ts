@@ -14,6 +14,8 @@ export interface Terminal {
   type(text: string): void;
   resize(rows: number, columns: number): void;
   kill(signal: number): void;
+  /** Closes the terminal under what runs in it. */
+  close(): void;
   ended: Promise<number | null>;
 }
 
@@ -72,6 +74,7 @@ export function runInTerminal(
     type: (text) => order({ write: text }),
     resize: (rows, columns) => order({ resize: [rows, columns] }),
     kill: (signal) => order({ signal }),
+    close: () => void child.kill('SIGKILL'),
     ended,
   };
 }

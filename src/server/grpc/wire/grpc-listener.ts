@@ -8,6 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { Certificate } from '../../http-socket.js';
 import { listenError } from '../../listen-address.js';
 import { guardSession } from './guard-session.js';
 import { endSession, firstStreams, KnownSessions } from './known-sessions.js';
@@ -16,8 +17,8 @@ export interface ListenerOptions {
   host: string;
   /** Port to listen on; 0 takes a free one. */
   port: number;
-  /** Certificate chain and private key in PEM; undefined: HTTP/2 without TLS. */
-  tls?: { cert: Buffer; key: Buffer } | undefined;
+  /** undefined: HTTP/2 without TLS. */
+  tls?: Certificate | undefined;
   /** Connections that may be open at once. */
   maxConnections: number;
   /** Calls that one of them may have at once, once one was let in; its client waits with more. */
@@ -85,6 +86,11 @@ export class GrpcListener {
       server.listen(port, host, resolve);
     });
     return listener;
+  }
+
+  /** Connections that are made from now on get this certificate; without TLS there is none. */
+  certify(tls: Certificate): void {
+    if ('setSecureContext' in this.#server) this.#server.setSecureContext(tls);
   }
 
   /** A call of the connection was let in: it may have all of its calls at once. */

@@ -29,7 +29,7 @@ export interface StoringOptions extends ToyOptions {
 export function storingServer(script: Script = () => say('ok'), options: StoringOptions = {}): StoringServer {
   const { folder = null, limits = LIMITS, keys = [], maxRequests = 2, isStarted = true, ...ofToy } = options;
   const apiKeys = new ApiKeys(keys);
-  const files = new FileStore({ folder, limits, isShared: apiKeys.count > 1 });
+  const files = new FileStore({ folder, limits, isShared: () => apiKeys.isShared });
   const batches = new Batches({ files, log, apiKeys, maxRequests, maxLineBytes: 20_000 });
   const toy = toyServer(script, { ...ofToy, apiKeys, files, batches });
   if (isStarted) batches.start();

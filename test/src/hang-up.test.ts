@@ -1,0 +1,90 @@
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { runInTerminal } from './support/pty.js';
+import { type SkeinProcess, startServer } from './support/skein-process.js';
+import { certificateFixture } from './support/tls.js';
+
+const folder = temporaryFolder('skein-hang-up');
+const keys = join(folder, 'keys.json');
+const certificate = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+const model = ['--model', 'models/demo/gosling', '--threads', '1', '--kv-cache-tokens', '1024'];
+let server: SkeinProcess;
+
+const writeKeys = (...names: string[]) =>
+  writeFileSync(keys, JSON.stringify(names.map((name) => ({ name, key: `sk-${name}` }))));
+
+function useCertificate(name: 'localhost' | 'other'): void {
+  const { cert, key } = certificateFixture(name);
+  copyFileSync(cert, certificate.cert);
+  copyFileSync(key, certificate.key);
+}
+
+/** Asks for the models over a connection of its own. */
+function ask(name: string): Promise<{ status: number; fingerprint: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer sk-${name}` };
+    request(`${server.url}/v1/models`, { headers, agent: false, rejectUnauthorized: false }, (answer) => {
+      const { fingerprint256 } = (answer.socket as TLSSocket).getPeerCertificate();
+      answer.resume().on('end', () => resolve({ status: answer.statusCode!, fingerprint: fingerprint256 }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+const statusOf = async (name: string) => (await ask(name)).status;
+
+/** Sends SIGHUP and waits for the log's word about each of the files. */
+async function hangUp(...words: string[]): Promise<void> {
+  const before = server.output().stderr.length;
+  server.child.kill('SIGHUP');
+  for (const word of words) await expect.poll(() => server.output().stderr.slice(before)).toContain(word);
+}
+
+beforeAll(async () => {
+  writeKeys('alice', 'bob');
+  useCertificate('localhost');
+  const tls = ['--tls-cert', certificate.cert, '--tls-key', certificate.key];
+  server = await startServer([...model, ...tls, '--api-key-file', keys, '--log-level', 'info']);
+});
+afterAll(() => server?.stop());
+
+describe('SIGHUP', () => {
+  it('has a server without a log file read its keys again, and go on', async () => {
+    expect([await statusOf('alice'), await statusOf('carol')]).toEqual([200, 401]);
+    writeKeys('bob', 'carol');
+    await hangUp('API keys read again', 'certificate read again');
+    expect([await statusOf('alice'), await statusOf('bob'), await statusOf('carol')]).toEqual([
+      401, 200, 200,
+    ]);
+  });
+
+  it('changes the certificate of new connections', async () => {
+    const { fingerprint } = await ask('bob');
+    useCertificate('other');
+    await hangUp('certificate read again');
+    const found = await ask('bob');
+    expect(found.status).toBe(200);
+    expect(found.fingerprint).not.toBe(fingerprint);
+  });
+
+  it('keeps what was in force where a file is wrong, and says why', async () => {
+    const { fingerprint } = await ask('bob');
+    writeFileSync(keys, '[{"name": "dave"}]');
+    writeFileSync(certificate.cert, 'no certificate');
+    await hangUp('key must be a text that is not empty', 'is no certificate in PEM');
+    expect(await ask('bob')).toEqual({ status: 200, fingerprint });
+    expect(await statusOf('dave')).toBe(401);
+  });
+});
+
+it('a server whose terminal is closed ends', async () => {
+  const terminal = runInTerminal(['serve', ...model, '--port', '0']);
+  const [, url] = /(http:\/\/\S+?)\/v1/.exec(await terminal.waitFor(/http:\/\/\S+\/v1/))!;
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+  terminal.close();
+  await expect.poll(() => fetch(`${url}/health`).then(String, () => 'ended')).toBe('ended');
+});
