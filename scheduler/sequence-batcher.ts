@@ -138,6 +138,11 @@ export class SequenceBatcher<R extends SequenceRequest> {
     return start ? this.#freeInstance() : null;
   }
 
+  /** Number of sequences under way, those that wait for a slot among them. */
+  get size(): number {
+    return this.#lines.size;
+  }
+
   /** A sequence of this key is under way. */
   has(key: SequenceKey): boolean {
     return this.#lines.has(key);

@@ -24,12 +24,14 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { OwnParameters } from '../../../models/repository/model-parameters.js';
 import { type FitTensor, fitOf } from '../../../scheduler/batch-fit.js';
 import { ReplyOrder } from '../../../scheduler/reply-order.js';
+import type { SequenceKey } from '../../../scheduler/sequences/sequence-line.js';
 import type { OnCall } from '../answer-call.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
+import type { SequencePlace } from '../sequence-place.js';
 import { BatchTrace } from './batch-trace.js';
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
@@ -96,6 +98,10 @@ export class BatchedModel implements InferModel {
   readonly #given = new WeakMap<Batch, GivenBatch>();
   /** null: the model has no sequences. */
   readonly #sequences: SequenceFormer | null;
+  /** What this one has taken the place of, while sequences are under way there; null: nothing. */
+  #before: SequencePlace | null = null;
+  /** Sequences of the version before that have begun anew in this one. */
+  readonly #restarted = new Set<SequenceKey>();
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
   readonly #called: CalledParts;
@@ -202,10 +208,47 @@ export class BatchedModel implements InferModel {
   }
 
   close(options?: CloseOptions): Promise<void> {
+    this.#sequences?.giveUp();
     return this.#host.close(options);
   }
 
+  /** See SequencePlace: of a model with sequences. */
+  goOnFrom(before: SequencePlace): void {
+    this.#before = before;
+    void before.whenOver().then(() => {
+      this.#before = null;
+      this.#restarted.clear();
+    });
+  }
+
+  whenOver(): Promise<void> {
+    return this.#sequences?.whenOver() ?? Promise.resolve();
+  }
+
+  holds(request: InferRequest): boolean {
+    const key = keyOf(request);
+    if (key === null) return false;
+    return this.#sequences?.has(key) === true || this.#isOfBefore(request, key);
+  }
+
+  /** The sequence of the request is under way in the version before, and has not begun anew in this one. */
+  #isOfBefore(request: InferRequest, key: SequenceKey): boolean {
+    return this.#before !== null && !this.#restarted.has(key) && this.#before.holds(request);
+  }
+
+  /** Whether a request is answered by the version before, which has its sequence. One that begins a sequence is not. */
+  #goesBefore(request: InferRequest): boolean {
+    const key = this.#before === null ? null : keyOf(request);
+    if (key === null || !this.#isOfBefore(request, key)) return false;
+    if (request.sequence!.start) this.#restarted.add(key);
+    return !request.sequence!.start;
+  }
+
   infer(request: InferRequest, on: InferListener): void {
+    if (this.#goesBefore(request)) {
+      this.#before!.infer(request, on);
+      return;
+    }
     const fitting = checkedRequest(this.config, request);
     const checked = { ...fitting, sequence: this.#sequenceOf(request, fitting.batchSize) };
     const { caller } = request;
@@ -428,6 +471,11 @@ export class BatchedModel implements InferModel {
 function tooManyHeld(name: string): InferError {
   const what = 'its answers would take too much memory while they wait for those of earlier requests';
   return new InferError(`the model '${name}' preserves the order of its requests: ${what}`, 'internal');
+}
+
+/** The key of a request's sequence; null: it has none. */
+function keyOf({ sequence, owner }: InferRequest): SequenceKey | null {
+  return sequence === null ? null : keyedSequence(sequence, owner).key;
 }
 
 function rowsOf(batch: Batch): number {

@@ -43,6 +43,7 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
   readonly #batcher: SequenceBatcher<SequenceEntry>;
   readonly #onEnded: (instance: number, sequences: readonly number[]) => void;
   readonly #batches = new WeakMap<Batch, SequenceBatch<SequenceEntry>>();
+  #onOver: (() => void)[] = [];
   /** The latest id that was made for a request without one. */
   #ownId = 0n;
 
@@ -57,6 +58,28 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
       sequenceBatcher({ ...config, sequence_batching: config.sequence_batching! }, instances),
     );
     this.#onEnded = onEnded;
+  }
+
+  /** A sequence of this key is under way. */
+  has(key: SequenceKey): boolean {
+    return this.#batcher.has(key);
+  }
+
+  /** Resolves as soon as no sequence is under way, or after `giveUp`. */
+  whenOver(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onOver.push(resolve);
+      this.#noteOver();
+    });
+  }
+
+  /** Nobody is to wait for the sequences any more. */
+  giveUp(): void {
+    for (const resolve of this.#onOver.splice(0)) resolve();
+  }
+
+  #noteOver(): void {
+    if (this.#onOver.length > 0 && this.#batcher.size === 0) this.giveUp();
   }
 
   get counts(): SequenceCounts {
@@ -82,6 +105,7 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
 
   remove(entry: BatchedEntry, nowUs: number): void {
     this.#batcher.remove(entry as SequenceEntry, nowUs);
+    this.#noteOver();
   }
 
   /** The model has put requests of a batch back, which is told before the batch is settled. */
@@ -92,6 +116,7 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
   form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<BatchedEntry, Batch> {
     const { batch, refused, ended, wakeAtUs } = this.#batcher.next(nowUs, free, isDraining);
     for (const { instance, sequence } of ended) this.#onEnded(instance, [sequence]);
+    this.#noteOver();
     const refusals = refused.map(({ request, reason }) => ({
       entry: request,
       error: this.#unrun(request, reason),
@@ -118,10 +143,12 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
   settle(batch: Batch, nowUs: number): void {
     const isLast = this.#config.sequence_batching!.iterative_sequence;
     this.#batcher.settle(this.#batches.get(batch)!, nowUs, { isLast });
+    this.#noteOver();
   }
 
   noteInstance(instance: number, isRunning: boolean, nowUs: number): void {
     this.#batcher.noteInstance(instance, isRunning, nowUs);
+    this.#noteOver();
   }
 
   #refused({ sequence: { id } }: SequenceEntry, refusal: SequenceRefusal): InferError {

@@ -232,7 +232,8 @@ export class FolderSource implements ModelSource {
       throw error;
     }
     const { readsParameters } = backend;
-    return this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() });
+    const served = this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() });
+    return whole.sequence_batching === undefined ? served : { ...served, sequences: batched };
   }
 
   /** The model, behind the response cache where it wants that. */

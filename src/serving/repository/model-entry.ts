@@ -40,6 +40,8 @@ export class ModelEntry {
   #live: readonly ServedVersion[] = [];
   /** Versions that no request finds any more, and that still answer. */
   readonly #leaving = new Set<ServedVersion>();
+  /** Those of them whose sequences go on, oldest first. */
+  #retiring: ServedVersion[] = [];
   #identity: string | null = null;
   /** As it was asked to be loaded last; null: it was not. */
   #asked: AskedLoad | null = null;
@@ -237,7 +239,20 @@ export class ModelEntry {
       this.#rows.set(version.model.version, { state: 'READY', reason: '' });
       this.#listener.added(version);
     }
-    for (const version of old) this.#close(version).catch(() => {}); // its own listeners hear why it failed
+    // Their own listeners report why closing one failed.
+    for (const version of old) this.#retire(version, goesOn(version, started)).catch(() => {});
+  }
+
+  /** @param isNeeded requests of its sequences still come to it, by the version that took its place */
+  async #retire(version: ServedVersion, isNeeded: boolean): Promise<void> {
+    if (isNeeded) {
+      this.#leaving.add(version);
+      this.#retiring.push(version);
+      if (this.#retiring.length > MOST_RETIRING) this.#close(this.#retiring[0]!).catch(() => {});
+      await version.sequences!.whenOver();
+      this.#retiring = this.#retiring.filter((one) => one !== version);
+    }
+    await this.#close(version);
   }
 
   async #close(version: ServedVersion, options?: CloseOptions): Promise<void> {
@@ -253,6 +268,17 @@ export class ModelEntry {
     this.#live = [];
     for (const version of versions) this.#listener.removed(version);
   }
+}
+
+/** Versions that wait for the end of their sequences: where a load brings one more, the oldest is closed, and its sequences end. */
+const MOST_RETIRING = 4;
+
+/** Lets sequences of a version go on in the one that takes its place. False: there is none, or one of the two has no sequences. */
+function goesOn(old: ServedVersion, started: readonly ServedVersion[]): boolean {
+  const next = started.find(({ model }) => model.version === old.model.version);
+  if (old.sequences === undefined || next?.sequences === undefined) return false;
+  next.sequences.goOnFrom(old.sequences);
+  return true;
 }
 
 /** Ends versions that no request has found. */

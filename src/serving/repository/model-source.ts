@@ -1,6 +1,7 @@
 import type { CloseOptions } from '../../../host/in-process-host.js';
 import type { InferModel } from '../infer-model.js';
 import type { LoadParameters } from '../model-repository.js';
+import type { SequencePlace } from '../sequence-place.js';
 import type { ServedModel } from '../served-model.js';
 
 /** A version of a model that runs. */
@@ -8,6 +9,8 @@ export interface ServedVersion {
   readonly model: InferModel;
   /** The same model as the routes of texts and encoders know it; null: it takes tensors alone. */
   readonly served: ServedModel | null;
+  /** Absent: it has no sequences. */
+  readonly sequences?: SequencePlace | undefined;
   /** Takes no more requests, lets those that were taken end, and frees the model. */
   close(options?: CloseOptions): Promise<void>;
   /** It is in a native call that does not return: the process cannot end but by being killed. */

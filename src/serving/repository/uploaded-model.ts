@@ -74,12 +74,12 @@ async function planned(make: () => LoadPlan, root: string): Promise<LoadPlan> {
   };
   const start = async (version: string): Promise<ServedVersion> => {
     try {
-      const { model, served, isStuck, close } = await plan.start(version);
+      const { model, served, sequences, isStuck, close } = await plan.start(version);
       const closeAll = async (options?: CloseOptions) => {
         await close(options);
         await leave(version);
       };
-      return { model, served, isStuck, close: closeAll };
+      return { model, served, sequences, isStuck, close: closeAll };
     } catch (error) {
       await leave(version);
       throw withoutFolder(error, root);

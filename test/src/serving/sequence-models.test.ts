@@ -84,6 +84,7 @@ beforeAll(async () => {
       outputs: { Y: { data: [CORRID.texts[0] === id ? CORRID.texts[0].length : -1] } } }));`,
   );
   models.write('summing', BATCHED + sequences(`${PATIENT}, ${stateOf('')}`), SUMMING);
+  models.write('reloaded', BATCHED + sequences(`${PATIENT}, ${stateOf('')}`), SUMMING);
   models.write('hundred', BATCHED + sequences(`${PATIENT}, ${stateOf(FROM_FILE)}`), SUMMING);
   mkdirSync(join(models.folder, 'hundred/initial_state'));
   writeFileSync(join(models.folder, 'hundred/initial_state/hundred'), Int32Array.of(100));
@@ -671,5 +672,52 @@ describe('an unload', () => {
     expect(await wrong('control_input: [{name: X, control: [{}]}]')).toMatch(
       /is 'X', the name of input\[0\] too/,
     );
+  });
+});
+
+describe('a load that changes a model', () => {
+  const next = async (id: bigint, value: number, flags: { start?: boolean; end?: boolean } = {}) => {
+    const sequence = { id, start: false, end: false, ...flags };
+    const [answer] = await models.infer('reloaded', [int32('X', [[value]])], { sequence });
+    return numbersOf(answer!.outputs[0]!)[0];
+  };
+  const instances = () => models.repository.find('reloaded', '').activity!().instances.length;
+
+  it('lets sequences go on where their state is, through one load after the other', async () => {
+    expect(await next(1n, 5, { start: true })).toBe(5);
+    await models.repository.load('reloaded', { share: false });
+    expect(instances()).toBe(2);
+    expect(await next(2n, 100, { start: true })).toBe(100);
+    await models.repository.load('reloaded', { share: false });
+    expect(instances()).toBe(3);
+    expect([await next(1n, 6), await next(2n, 1)]).toEqual([11, 101]);
+    expect(await next(1n, 7, { end: true })).toBe(18);
+    // Its sequence is over, in whichever version.
+    await expect(next(1n, 8)).rejects.toThrow(/must specify the START flag/);
+    expect(await next(2n, 1)).toBe(102);
+  });
+
+  it('begins a sequence anew in the new instances, and never goes back to the former state', async () => {
+    expect(await next(3n, 5, { start: true })).toBe(5);
+    await models.repository.load('reloaded', { share: false });
+    expect(await next(3n, 1, { start: true })).toBe(1);
+    expect(await next(3n, 1, { end: true })).toBe(2);
+    await expect(next(3n, 1)).rejects.toThrow(/must specify the START flag/);
+  });
+
+  it('ends the sequences of the oldest versions where five loads have left some', async () => {
+    for (let id = 10n; id < 16n; id++) {
+      expect(await next(id, Number(id), { start: true })).toBe(Number(id));
+      await models.repository.load('reloaded', { share: false });
+    }
+    await expect(next(10n, 1)).rejects.toThrow();
+    expect(await next(15n, 1)).toBe(16);
+  });
+
+  it('ends with the model, whose former instances are closed too', async () => {
+    await models.repository.unload('reloaded');
+    await models.repository.load('reloaded');
+    expect(instances()).toBe(1);
+    await expect(next(15n, 1)).rejects.toThrow(/must specify the START flag/);
   });
 });
