@@ -507,6 +507,7 @@ const ollamaText: Readonly<Record<string, DearField>> = {
   think: harmless('false'),
   stream: harmless('true'),
   keep_alive: harmless('"5m"'),
+  shift: harmless('false'),
   logprobs: harmless('true'),
   top_logprobs: one({ logprobs: 'true', top_logprobs: '20' }),
 };
@@ -521,6 +522,14 @@ const ollamaChat: Readonly<Record<string, DearField>> = {
     ),
   ],
   tools: () => chatTools,
+  // Messages are left out until the rest fits: of many short ones, and of a few long ones.
+  truncate: () => [
+    { messages: list(4000, () => '{"role":"user","content":"Once upon"}'), truncate: 'true' },
+    {
+      messages: list(60, () => `{"role":"user","content":${text('word ', LONGEST / 80)}}`),
+      truncate: 'true',
+    },
+  ],
 };
 const ollamaGenerate: Readonly<Record<string, DearField>> = {
   ...ollamaText,
@@ -531,6 +540,7 @@ const ollamaGenerate: Readonly<Record<string, DearField>> = {
   context: ({ maxSeqLen }) => [wholeTokens(maxSeqLen / 2), list(490_000, () => '7')],
   raw: harmless('true'),
   images: harmless('[]'),
+  truncate: harmless('true'),
 };
 const ollamaEmbed: Readonly<Record<string, DearField>> = {
   model: harmless('"tiny-bert-mean"'),
