@@ -56,7 +56,10 @@ describe('skein batch', () => {
     const to = fresh('out.jsonl');
     const schema = { type: 'array', uniqueItems: true, items: { type: 'string', format: 'phone' } };
     const format = { type: 'json_schema', json_schema: { name: 'n', schema } };
-    const result = await batch(input(ask('warned', { response_format: format }), ask('plain')), to);
+    const result = await batch(
+      input(ask('warned', { response_format: format, ignore_eos: false }), ask('plain')),
+      to,
+    );
     expect(result.code, result.stderr).toBe(0);
     const warnings = new Map(linesOf(to).map((line) => [line.custom_id, line.response!.warnings]));
     expect(warnings.get('warned')).toEqual([expect.stringContaining('is not followed')]);
