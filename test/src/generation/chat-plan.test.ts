@@ -2,6 +2,7 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import type { GrammarMatcher } from '../../../engine/guided/grammar-matcher.js';
 import { specialBytes } from '../../../engine/guided/special-bytes.js';
+import { hasParts } from '../../../src/generation/chat-options.js';
 import { type ChatAsk, type ChatPlan, planChat, stopParser } from '../../../src/generation/chat-plan.js';
 import { toldPrompt } from '../../../src/generation/prompt/chat-prompt.js';
 import { reasoningStart, reasoningStyle } from '../../../src/generation/reasoning/reasoning-style.js';
@@ -100,6 +101,16 @@ describe('the parser for stop strings of a chat that is not taken apart', () => 
   it('knows the reasoning by the template, also where the prompt has opened it', () => {
     expect(read('<think>a</think>b', '{{ messages }}</think>')).toEqual(parts);
     expect(read('a</think>b', '{{ messages }}</think>', [...Buffer.from('<think>\n')])).toEqual(parts);
+  });
+
+  it('is not asked for where marks of reasoning do not show, or a guide is for the answer alone', () => {
+    const messages = [{ role: 'user', content: 'hi' }];
+    const special = { specialTexts: ['</think>'] };
+    expect(hasParts({ messages, stop: 'x' }, special)).toBe(true);
+    expect(hasParts({ messages, stop: 'x' }, {})).toBe(false);
+    expect(hasParts({ messages }, special)).toBe(false);
+    expect(hasParts({ messages, guided: { json: true } }, {})).toBe(true);
+    expect(hasParts({ guided: { json: true }, stop: 'x' }, special)).toBe(false);
   });
 
   it('is none where there is no reasoning', () => {
