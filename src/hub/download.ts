@@ -1,4 +1,4 @@
-import { createWriteStream, renameSync, rmSync, statSync } from 'node:fs';
+import { createWriteStream, renameSync, rmSync, statSync, type WriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
@@ -125,14 +125,25 @@ async function fetchRest(
         yield chunk;
       }
     };
-    await pipeline(Readable.fromWeb(body), count, createWriteStream(part, { flags: isRest ? 'a' : 'w' }), {
-      signal: signals,
-    });
+    const file = createWriteStream(part, { flags: isRest ? 'a' : 'w' });
+    try {
+      await pipeline(Readable.fromWeb(body), count, file, { signal: signals });
+    } finally {
+      await closed(file);
+    }
   } catch (error) {
     throw problemOf(error, { name, part, isStalled: stalled.signal.aborted });
   } finally {
     clearTimeout(watch);
   }
+}
+
+/**
+ * Waits until a file is closed. A pipeline that fails does not: a write may still be under way, and the next attempt would
+ * measure the file without its bytes.
+ */
+async function closed(file: WriteStream): Promise<void> {
+  if (!file.closed) await new Promise((resolve) => file.once('close', resolve));
 }
 
 function bodyOf({ status, headers, body }: Response, name: string): ReadableStream {
