@@ -12,6 +12,7 @@ import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';
 import { openRanks } from './rank-groups.js';
+import { isShort } from './scale.js';
 import { testTensorFlow } from './test-tensorflow.js';
 
 /** An executor as tests open it. */
@@ -97,8 +98,8 @@ export const RANKS: TestExecutor = {
 /** The two ways in which checks, what is handed out and sampling are written. */
 export const WAYS: readonly TestExecutor[] = [NATIVE, PLAIN];
 
-/** The two samplers. */
-export const SAMPLERS: readonly TestExecutor[] = [NATIVE, IDLE];
+/** The two samplers; a short run is one of native code. */
+export const SAMPLERS: readonly TestExecutor[] = isShort ? [NATIVE] : [NATIVE, IDLE];
 
 /** All that run networks: what each of them must do alike is in test/conformance. */
 export const EXECUTORS: readonly TestExecutor[] = [NATIVE, RANKS, PLAIN, WASM, TENSORFLOW];

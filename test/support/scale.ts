@@ -1,4 +1,4 @@
-/** True where a processor is emulated, which takes a hundred times as long: tests take fewer shapes and texts then. */
+/** True where native code runs on an emulated processor or under a sanitizer, and takes ten to a hundred times as long: tests take fewer shapes and texts then. */
 export const isShort = process.env.SKEIN_TEST_SCALE === 'short';
 
 const factor = Number(process.env.SKEIN_TEST_DRAWS ?? 1);

@@ -16,17 +16,25 @@ function libraryOf(name: string): string {
   );
 }
 
+export interface AddressOptions {
+  /** Factor for the number of malformed inputs and changed files. */
+  fuzzFactor: number;
+  /** Fewer shapes, texts and draws: test/support/scale.ts. */
+  isShort: boolean;
+}
+
 /** Runs Node.js with the sanitized addon; what AddressSanitizer says goes to files, since tests run in processes of their own. */
 class SanitizedNode {
   readonly reports = mkdtempSync(join(tmpdir(), 'skein-sanitize-'));
   readonly #env: NodeJS.ProcessEnv;
 
-  constructor(addon: string, fuzzFactor: number) {
+  constructor(addon: string, { fuzzFactor, isShort }: AddressOptions) {
     const log = `log_path=${join(this.reports, 'report')}`;
     this.#env = {
       ...process.env,
       SKEIN_PREBUILD: addon,
       SKEIN_FUZZ_FACTOR: String(fuzzFactor),
+      ...(isShort ? { SKEIN_TEST_SCALE: 'short' } : {}),
       // Node.js itself knows nothing of the sanitizer, which has to be there before it.
       LD_PRELOAD: [libraryOf('libasan.so'), libraryOf('libstdc++.so')].join(' '),
       // Memory that Node.js keeps to its end would be reported as leaks; the driver looks for those. V8 handles faults of its
@@ -81,8 +89,8 @@ function findPlanted(node: SanitizedNode): number {
 }
 
 /** Runs tests with the sanitized addon. @throws where one fails, or a sanitizer reports anything. */
-export function runAddressTests(addon: string, tests: readonly string[], fuzzFactor: number): Figures {
-  const node = new SanitizedNode(addon, fuzzFactor);
+export function runAddressTests(addon: string, tests: readonly string[], options: AddressOptions): Figures {
+  const node = new SanitizedNode(addon, options);
   const results = `${node.reports}.json`;
   try {
     console.log(`sanitize: ${findPlanted(node)} planted faults were found; running ${tests.join(' ')}`);

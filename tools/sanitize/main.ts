@@ -15,7 +15,8 @@ import { type Figures, figuresTable } from './figures.js';
 const HELP = `Runs the native code under GCC's sanitizers.
 
   --only address|thread   one of them (default: both)
-  --short                 without the tests that repeat the same code over all lengths and crowds, which take the longest
+  --short                 without the tests that repeat the same code over all lengths and crowds, which take the longest,
+                          and with fewer shapes in the others
   --long                  ten times the inputs and files, the threads for five minutes and for leaks too, more tests
   --tests PATH            the tests of these files instead (may be given more than once)
   --seed N                of the threads' schedules (default: the time of day, which is printed)
@@ -48,7 +49,7 @@ const MORE_TESTS = ['test/conformance', 'test/bitwise', 'test/models/checkpoints
 async function address(): Promise<Figures> {
   const addon = await compileAddon();
   const tests = flags.tests ?? (flags.short ? shortTests() : [...TESTS, ...(flags.long ? MORE_TESTS : [])]);
-  return runAddressTests(addon, tests, flags.long ? 10 : 1);
+  return runAddressTests(addon, tests, { fuzzFactor: flags.long ? 10 : 1, isShort: flags.short });
 }
 
 function shortTests(): string[] {

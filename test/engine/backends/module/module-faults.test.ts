@@ -10,7 +10,7 @@ const ECHO =
   'export const execute = (requests) => requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));';
 /** Characters of an error that a client may get: a message and its sentence. */
 const MOST = 6000;
-const LONG = 10_000_000;
+const LONG = 1_000_000;
 
 const FAULTS = `
 import { fail } from './lib/deep folder/fails.mjs';
