@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { type BatcherConfig, DynamicBatcher } from '../../scheduler/dynamic-batcher.js';
 import type { QueuePolicy } from '../../scheduler/queue-policy.js';
 import { type NamedRequest, queued } from '../support/queued-requests.js';
+import { draws } from '../support/scale.js';
 import { SlowBatcher } from './oracle/slow-batcher.js';
 
-const RUNS = 4000;
+const RUNS = draws(1000);
 
 const policy: fc.Arbitrary<QueuePolicy> = fc.record({
   timeoutAction: fc.constantFrom('REJECT', 'DELAY'),
