@@ -143,7 +143,7 @@ async function fetchRest(
  * measure the file without its bytes.
  */
 async function closed(file: WriteStream): Promise<void> {
-  if (!file.closed) await new Promise((resolve) => file.once('close', resolve));
+  if (!file.closed) await new Promise<void>((resolve) => file.once('close', resolve));
 }
 
 function bodyOf({ status, headers, body }: Response, name: string): ReadableStream {
