@@ -1,6 +1,7 @@
 import { closestName } from '../base/did-you-mean.js';
 import { FORMER_VARIABLES } from './options/old-names.js';
 import { OPTION_NAMES, variableName } from './options/table.js';
+import { UsageError } from './usage-error.js';
 
 /** Variables that belong to no option; docs/options.md, or the test or tool that reads one, explains it. */
 const OTHER_VARIABLES = [
@@ -17,8 +18,8 @@ const OTHER_VARIABLES = [
 const OTHERS = /^SKEIN_(TEST_|COSTS_|FUZZ_|DOCS_|HELD_|TENSORFLOW_|SERVICE_|PORT_\d)/;
 
 /**
- * One line for each variable that begins with SKEIN_ and that nothing reads. An environment is shared with other
- * programs, so none of them is an error.
+ * Returns a line for each variable that begins with SKEIN_ and that nothing reads: an environment is shared with other programs.
+ * @throws UsageError where the name is near to one that is read, as a mistyped flag is refused
  */
 export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = [...OPTION_NAMES.map(variableName), ...OTHER_VARIABLES];
@@ -33,9 +34,10 @@ export function unknownVariables(environment: Readonly<Record<string, string | u
           name.slice('SKEIN_'.length),
           known.map((one) => one.slice('SKEIN_'.length)),
         );
-        const hint = meant === null ? '' : ` Did you mean SKEIN_${meant}?`;
         // A name may hold any characters that the system allows.
-        return `The variable ${JSON.stringify(name.slice(0, 80)).slice(1, -1)} is of no option and has no effect.${hint}`;
+        const sentence = `The variable ${JSON.stringify(name.slice(0, 80)).slice(1, -1)} is of no option and has no effect.`;
+        if (meant !== null) throw new UsageError(`${sentence} Did you mean SKEIN_${meant}?`);
+        return sentence;
       })
   );
 }
