@@ -51,6 +51,10 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * sum;
 }
 
+/** Numbers of rows around the borders of tiles and blocks. */
+const LONG_COUNTS = [31, 48, 65, 96, 127, 128];
+const SHORT_COUNTS = [1, 3, 4, 7, 17, 65, 128];
+
 interface Problem {
   rows: number;
   n: number;
@@ -136,7 +140,7 @@ describe.each(productTables)('GEMM, %s', (table) => {
       { bias: false },
     ] as const;
     for (const [n, k] of SIZES)
-      for (const rows of [1, 2, 3, 4, tileRows + 1])
+      for (const rows of isShort ? [1, tileRows + 1] : [1, 2, 3, 4, tileRows + 1])
         for (const [i, extra] of extras.entries()) {
           const activation = (rows + i + n) % 6;
           const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
@@ -168,7 +172,7 @@ describe.each(productTables)('GEMM, %s', (table) => {
   });
 
   it.each(dtypes)('gives a row the same bits in every number of rows, %s', (dtype) => {
-    const counts = [...Array(24).keys()].map((m) => m + 1).concat([31, 48, 65, 96, 127, 128]);
+    const counts = isShort ? SHORT_COUNTS : [...Array(24).keys()].map((m) => m + 1).concat(LONG_COUNTS);
     for (const gated of [false, true]) {
       const problem = { rows: 128, n: 75, k: 23, dtype, activation: 1, gated } as const;
       const most = problemOf(table, gated ? problem : { ...problem, residual: 'output' });
@@ -204,7 +208,7 @@ describe.each(productTables)('GEMM, %s', (table) => {
     (dtype) => {
       const n = 6 * panelWidth + 11;
       for (const gated of [false, true])
-        for (const rows of [1, 2, 3, 5]) {
+        for (const rows of isShort ? [1, 3] : [1, 2, 3, 5]) {
           const problem = problemOf(table, { rows, n, k: 19, dtype, gated });
           const whole = problem.run();
           const untouched = problem.run(0, 0);
