@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, MiddlewareHandler } from 'hono';
+import { bodyCoding, plainBody } from './inflate-body.js';
 import { ApiError } from './openai/errors.js';
 import { readBody } from './read-body.js';
 import type { AppEnv } from './routes/route.js';
@@ -18,7 +19,7 @@ export interface BodyLimitOptions {
  * Reads the body, and refuses one that is too long or that there is no memory for: by its declared length before it is
  * read, else as it grows. Node holds senders to the length that they declare. A sender that stops in the middle is
  * refused too. Hono's own limit wraps a body without a length in a second request, which Hono's server for Node does
- * not accept.
+ * not accept. What comes compressed is inflated, within the same limits: the routes read it as if it had been sent so.
  */
 export function bodyLimit({
   maxSize,
@@ -31,11 +32,13 @@ export function bodyLimit({
     const declared = c.req.header('content-length');
     if (declared !== undefined && Number(declared) > maxSize) return onError(c);
     if (declared === '0' || c.req.method === 'GET' || c.req.method === 'HEAD') return next();
+    const coding = bodyCoding(c.req.header('content-encoding'));
     const reading = readBody(c, declared === undefined ? null : Number(declared), maxSize);
     const bytes = await unlessStalled(reading, c.env?.incoming, stallLimitMs);
     if (bytes === null) return onError(c);
+    const plain = await plainBody(new Uint8Array(bytes), coding, maxSize, c.get('memory'));
     // The cache holds promises, whatever its type says.
-    c.req.bodyCache.arrayBuffer = Promise.resolve(bytes) as never;
+    c.req.bodyCache.arrayBuffer = Promise.resolve(plain.buffer) as never;
     return next();
   };
 }

@@ -96,19 +96,10 @@ async function bodyText(c: Context, memory: RequestMemory): Promise<BodyText> {
 /**
  * The text of a body that is to be JSON, and that can be parsed without a stall.
  * @param memory holds the memory that the body will take, before it is parsed.
- * @throws ApiError 400, 415 where it is not UTF-8 or too large; 413, 429 where there is no memory for it.
+ * @throws ApiError 400 where it is not UTF-8 or too large; 413, 429 where there is no memory for it.
  */
 export async function readJsonText(c: Context, memory: RequestMemory): Promise<string> {
-  return (await readBody(c, memory)).text;
-}
-
-async function readBody(c: Context, memory: RequestMemory): Promise<BodyText> {
-  const encoding = c.req.header('content-encoding') ?? 'identity';
-  if (encoding !== 'identity') {
-    const message = `The Content-Encoding '${encoding}' is not supported; send the body as it is.`;
-    throw new ApiError(415, message, { code: 'unsupported_encoding' });
-  }
-  return bodyText(c, memory);
+  return (await bodyText(c, memory)).text;
 }
 
 /**
@@ -116,7 +107,7 @@ async function readBody(c: Context, memory: RequestMemory): Promise<BodyText> {
  * JSON.
  */
 export async function readJson(c: Context, memory: RequestMemory, mayBeEmpty = false): Promise<unknown> {
-  const { text, hasForms } = await readBody(c, memory);
+  const { text, hasForms } = await bodyText(c, memory);
   if (text === '' && mayBeEmpty) return {};
   try {
     return hasForms ? parseWritten(text) : JSON.parse(text);

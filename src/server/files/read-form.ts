@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream } from '@fastify/busboy';
 import { messageOf } from '../../../base/error-text.js';
+import { bodyCoding, inflated } from '../inflate-body.js';
 import { ApiError } from '../openai/errors.js';
 
 /** The body of a request as it comes. */
@@ -37,11 +38,8 @@ const FIELD_NAME = /^([^[\]]+)(?:\[([^[\]]+)\])?$/;
  * @throws ApiError 400, 415; what `onFile` throws.
  */
 export async function readForm(source: FormSource, onFile: ReadFile): Promise<Record<string, unknown>> {
-  const { contentType = '', contentEncoding = 'identity' } = source;
-  if (contentEncoding !== 'identity') {
-    const message = `The Content-Encoding '${contentEncoding}' is not supported; send the body as it is.`;
-    throw new ApiError(415, message, { code: 'unsupported_encoding' });
-  }
+  const { contentType = '', contentEncoding } = source;
+  const coding = bodyCoding(contentEncoding);
   if (!/^multipart\/form-data\s*;/i.test(contentType)) throw noForm(`it is '${contentType.slice(0, 100)}'`);
   // The bundle of the command line has the default alone.
   const { Busboy } = (await import('@fastify/busboy')).default;
@@ -49,6 +47,7 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   const fields: Record<string, unknown> = {};
   let reading: Promise<void> | null = null;
   let file: BusboyFileStream | null = null;
+  const around = { bytes: 0 };
   const fail = (error: unknown) => void form.destroy(error as Error);
   form.on('file', (name, stream, filename) => {
     if (name !== 'file')
@@ -58,7 +57,7 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
     file = stream;
     // The parser tells errors of its own without an end of the stream.
     stream.on('error', (error) => stream.destroy(error));
-    reading = onFile(nameOf(filename), chunksOf(stream));
+    reading = onFile(nameOf(filename), chunksOf(stream, around));
     reading.catch(fail);
   });
   form.on('field', (name, value, _, isCut) => {
@@ -69,7 +68,8 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
   form.on('partsLimit', () => fail(tooManyParts()));
   form.on('fieldsLimit', () => fail(tooManyParts()));
   try {
-    await pipeline(Readable.from(sliced(source.chunks), { objectMode: false }), form);
+    const chunks = coding === null ? source.chunks : inflated(source.chunks, coding);
+    await pipeline(Readable.from(sliced(chunks, around), { objectMode: false }), form);
   } catch (error) {
     form.destroy();
     (file as BusboyFileStream | null)?.destroy(error as Error);
@@ -86,14 +86,30 @@ export async function readForm(source: FormSource, onFile: ReadFile): Promise<Re
 /** Bytes that are parsed in one turn: of small parts, each of which costs as much as many bytes. */
 const SLICE = 16 * 1024;
 
-async function* sliced(chunks: FormSource['chunks']): AsyncGenerator<Uint8Array> {
+/** Most bytes of a form around its file, with what is read ahead: a compressed body costs its sender little. */
+const MAX_AROUND = 2 ** 20;
+
+/** Bytes of a form that have come, less those of its file that were read. */
+interface Around {
+  bytes: number;
+}
+
+async function* sliced(chunks: FormSource['chunks'], around: Around): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
-    for (let start = 0; start < chunk.length; start += SLICE) yield chunk.subarray(start, start + SLICE);
+    for (let start = 0; start < chunk.length; start += SLICE) {
+      const slice = chunk.subarray(start, start + SLICE);
+      around.bytes += slice.length;
+      if (around.bytes > MAX_AROUND) throw badForm(`it has more than ${MAX_AROUND} bytes beside its file`);
+      yield slice;
+    }
   }
 }
 
-async function* chunksOf(stream: BusboyFileStream): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
+async function* chunksOf(stream: BusboyFileStream, around: Around): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    around.bytes -= chunk.length;
+    yield chunk;
+  }
 }
 
 function begun<T>(begin: () => T): T {

@@ -7,6 +7,7 @@ import { callerOf } from '../auth.js';
 import { unlessStalled } from '../body-limit.js';
 import { heldWhile } from '../hold-memory.js';
 import { hostCheck } from '../host-check.js';
+import { bodyCoding, plainBody } from '../inflate-body.js';
 import { REQUEST_BYTES, textMemory } from '../memory-estimates.js';
 import { observeExchange } from '../observe-http.js';
 import { shuttingDown } from '../openai/errors.js';
@@ -165,19 +166,18 @@ export class InferLane {
     if (state.isDraining) throw shuttingDown(state.drainEndsInMs);
     const memory = new RequestMemory(ledger.open('request', name), ledger.limit);
     await heldWhile(memory, outgoing, async () => {
+      const coding = bodyCoding(headers['content-encoding']);
       memory.expectBody(REQUEST_BYTES + textMemory(declared));
       const isLong = declared > SMALL_BODY;
       const reading = isLong ? longBody(incoming, declared, this.#room, memory) : shortBody(lane, memory);
       const body = await unlessStalled(reading, incoming, stallLimitMs);
       const answer = await answerInfer(platform.repository.find(model, version), {
-        body,
-        contentEncoding: headers['content-encoding'],
+        body: await plainBody(body, coding, maxBodyBytes, memory),
         jsonLength: textOf(headers['inference-header-content-length']),
         signal: leavingSignal(socket),
         owner: name,
         memory,
         terms: inferTerms({ caller, requestId, timeLimitMs, memory, tally: lane.tally }),
-        maxBodyBytes,
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,
       });

@@ -6,7 +6,6 @@ import { malformed } from '../../serving/protocol/malformed.js';
 import { refuseAdapter } from '../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
-import { inflatedBody } from '../inflate-body.js';
 import { bodyMemory, REQUEST_BYTES } from '../memory-estimates.js';
 import type { RequestMemory } from '../request-memory.js';
 import { type InferBody, inferBody } from './infer-answer.js';
@@ -17,9 +16,8 @@ import { readRequestJson } from './request-json.js';
 
 /** A request for tensors as it came. */
 export interface SentInfer {
-  /** The body as it was sent, compressed or not. */
+  /** The body, inflated where it came compressed. */
   body: Uint8Array;
-  contentEncoding: string | undefined;
   /** The header Inference-Header-Content-Length. */
   jsonLength: string | undefined;
   /** Aborted when the client leaves. */
@@ -28,8 +26,6 @@ export interface SentInfer {
   owner: string;
   memory: RequestMemory;
   terms: InferTerms;
-  /** Bytes of the longest body, inflated. */
-  maxBodyBytes: number;
   /** Shared memory that this client may name. */
   regions: RegionAccess;
   /** The span of the HTTP request; undefined: it is not traced. */
@@ -56,15 +52,8 @@ export async function answerInfer(model: InferModel, sent: SentInfer): Promise<I
 
 async function readRequest(
   { config }: InferModel,
-  { body, contentEncoding, jsonLength, signal, memory, maxBodyBytes, regions }: SentInfer,
+  { body: bytes, jsonLength, signal, memory, regions }: SentInfer,
 ): Promise<ReadInfer> {
-  const bytes =
-    contentEncoding === undefined
-      ? body
-      : await inflatedBody(body, contentEncoding, {
-          maxBytes: maxBodyBytes,
-          hold: (inflated) => memory.holdBody(REQUEST_BYTES + body.length + inflated),
-        });
   const length = lengthOfJson(jsonLength, bytes.length);
   if (length === 0) return readRawInput(config, bytes, signal);
   const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length), signal);

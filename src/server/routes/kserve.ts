@@ -198,13 +198,11 @@ export const KSERVE_ROUTES: readonly Route[] = [
     const known = { caller: c.get('caller'), requestId: c.get('requestId'), timeLimitMs: requestTimeoutMs };
     const answer = await answerInfer(modelOf(c, platform), {
       body: new Uint8Array(await c.req.arrayBuffer()),
-      contentEncoding: c.req.header('content-encoding'),
       jsonLength: c.req.header('inference-header-content-length'),
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       owner: c.get('caller').name,
       memory,
       terms: inferTerms({ ...known, memory, tally: c.get('tally') }),
-      maxBodyBytes,
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
       trace: c.get('trace'),
     });

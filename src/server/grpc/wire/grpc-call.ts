@@ -1,6 +1,6 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
-import type { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { inflatedBody } from '../../inflate-body.js';
+import { ApiError } from '../../openai/errors.js';
 import type { RequestMemory } from '../../request-memory.js';
 import { MessageReader, type RawMessage } from './message-reader.js';
 import { MessageWriter } from './message-writer.js';
@@ -317,7 +317,7 @@ export class GrpcCall {
       return await inflatedBody(bytes, coding, { maxBytes, hold });
     } catch (error) {
       // It is not in the coding that it is said to be in.
-      if ((error as InferError).kind !== 'invalid') throw error;
+      if (!(error instanceof ApiError) || error.status !== 400) throw error;
       throw new GrpcError('INTERNAL', `a message could not be decompressed: it is said to be ${coding}`);
     }
   }

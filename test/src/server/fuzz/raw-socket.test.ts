@@ -246,8 +246,11 @@ describe('requests that are only unusual', () => {
       const request = post(`${length(body)}\r\n${close}`, body).replace('application/json', type);
       expect(statuses(await exchange(request))).toEqual([200]);
     }
-    const text = await exchange(post(`${length(body)}\r\nContent-Encoding: gzip\r\n${close}`, body));
+    const text = await exchange(post(`${length(body)}\r\nContent-Encoding: compress\r\n${close}`, body));
     expect(statuses(text)).toEqual([415]);
     expect(text).toContain('Content-Encoding');
+    const plain = post(`${length(body)}\r\nContent-Encoding: gzip\r\n${close}`, body);
+    const notGzip = await exchange(plain, false);
+    expect(statuses(notGzip)).toEqual([400]);
   });
 });

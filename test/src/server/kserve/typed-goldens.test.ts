@@ -61,6 +61,7 @@ const DIFFERENCES: Readonly<Record<number, string>> = {
   121: 'an input that is no object is refused as such',
   122: 'an input that is no object is refused as such',
   123: 'an input that is no object is refused as such',
+  130: 'a body in br is read; this one is in no coding',
   132: 'a body that is cut off is refused as such',
 };
 
