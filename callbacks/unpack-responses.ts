@@ -81,10 +81,10 @@ export function sendTo<T>(
  *   output_ids         [1, b, maxSeqLen] prompt, output, then pad_id
  *   sequence_length    [1, b]
  *   finish_reasons     [1, b]
- *   output_log_probs   [1, b, m] with 0 behind the end of a beam
+ *   output_log_probs   [1, b, m] with 0 after the end of a beam
  *   cum_log_probs      [1, b] that of the end_id which ended a beam included: what beams are compared by
  *   top_token_ids, top_log_probs  [1, b, m, k] with -1 and 0 behind the end of a beam
- *   generation_logits  [1, b, m, vocab] with 0 behind the end of a beam
+ *   generation_logits  [1, b, m, vocab] with 0 after the end of a beam
  *
  * Logits are raw: before penalties, bans and temperature. The first response of a request that does not stream is its
  * final one. With streaming every response has the logits of its own tokens, so that all of them together have each row

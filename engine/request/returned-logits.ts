@@ -136,7 +136,7 @@ export class ReturnedLogits {
     rows.push({ of: 'logitRows', first: logitRow, count: 1, logits, logProbs: null });
   }
 
-  /** The logits of beams that are answered together, [beams x most tokens x vocabSize], with 0 behind the end of a beam. */
+  /** The logits of beams that are answered together, [beams x most tokens x vocabSize], with 0 after the end of a beam. */
   ofBeams(beams: readonly GeneratedSequence[]): Float32Array {
     const { vocabSize } = this;
     const longest = Math.max(...beams.map(({ logitRows }) => logitRows.length));

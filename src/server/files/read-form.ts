@@ -99,7 +99,7 @@ async function* sliced(chunks: FormSource['chunks'], around: Around): AsyncGener
     for (let start = 0; start < chunk.length; start += SLICE) {
       const slice = chunk.subarray(start, start + SLICE);
       around.bytes += slice.length;
-      if (around.bytes > MAX_AROUND) throw badForm(`it has more than ${MAX_AROUND} bytes beside its file`);
+      if (around.bytes > MAX_AROUND) throw badForm(`it has more than ${MAX_AROUND} bytes besides its file`);
       yield slice;
     }
   }

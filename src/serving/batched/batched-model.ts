@@ -100,7 +100,7 @@ export class BatchedModel implements InferModel {
   readonly #sequences: SequenceFormer | null;
   /** What this one has taken the place of, while sequences are under way there; null: nothing. */
   #before: SequencePlace | null = null;
-  /** Sequences of the version before that have begun anew in this one. */
+  /** Sequences of the version before that have begun again in this one. */
   readonly #restarted = new Set<SequenceKey>();
   /** Where the model preserves the order of its requests; null: answers go as they come. */
   readonly #order: ReplyOrder<BatchedEntry, () => void> | null;
@@ -231,7 +231,7 @@ export class BatchedModel implements InferModel {
     return this.#sequences?.has(key) === true || this.#isOfBefore(request, key);
   }
 
-  /** The sequence of the request is under way in the version before, and has not begun anew in this one. */
+  /** The sequence of the request is under way in the version before, and has not begun again in this one. */
   #isOfBefore(request: InferRequest, key: SequenceKey): boolean {
     return this.#before !== null && !this.#restarted.has(key) && this.#before.holds(request);
   }

@@ -73,7 +73,7 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
     });
   }
 
-  /** Nobody is to wait for the sequences any more. */
+  /** The sequences are not waited for any more. */
   giveUp(): void {
     for (const resolve of this.#onOver.splice(0)) resolve();
   }

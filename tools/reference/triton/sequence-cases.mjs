@@ -91,7 +91,7 @@ export const SERIES = {
     ],
   },
   idle: {
-    batching: `max_sequence_idle_microseconds: 1000000 direct { } ${controls()}`,
+    batching: `max_sequence_idle_microseconds: 3000000 direct { } ${controls()}`,
     rows: 1,
     steps: [...done('1+'), ask('2+'), { waiting: 1 }, ask('2-'), { settle: true }, ...done('1')],
   },
