@@ -41,9 +41,9 @@ export const SERIES = {
     requests: ones(1, 2, 3, 4),
   },
   expired: {
-    batching: 'dynamic_batching { default_queue_policy { default_timeout_microseconds: 50000 } }',
+    batching: 'dynamic_batching { default_queue_policy { default_timeout_microseconds: 2000000 } }',
     requests: ones(1, 2),
-    waitMs: 200,
+    waitMs: 3000,
   },
   failing: { batching: 'dynamic_batching { }', requests: ones(1, -2, 3) },
 };
