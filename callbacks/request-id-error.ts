@@ -27,6 +27,16 @@ export class RequestIdError extends SkeinError {
   }
 }
 
+/** Why a request is refused for its id, beside those in progress; null: it is not. */
+export function refusedId(
+  requestId: unknown,
+  inProgress: { has(requestId: bigint): boolean },
+): RequestIdError | null {
+  return inProgress.has(requestId as bigint)
+    ? RequestIdError.duplicate(requestId as bigint)
+    : invalidIdError(requestId);
+}
+
 /** Error for an id that is no 64-bit unsigned number; null for a valid id. */
 export function invalidIdError(requestId: unknown): RequestIdError | null {
   if (isRequestId(requestId)) return null;

@@ -3,7 +3,7 @@ import { CallbackError, callGuarded, promiseOf, tellGuarded } from '../base/guar
 import { compact, idsIn, PENDING_PER_SEQUENCE, requestsIn } from '../callbacks/given-values.js';
 import type { FunctionCallbacks, IterationStats } from '../callbacks/gpt-manager-options.js';
 import { failure, notAskedFor, type RequestFailure, shuttingDown } from '../callbacks/request-failure.js';
-import { invalidIdError, RequestIdError } from '../callbacks/request-id-error.js';
+import { refusedId } from '../callbacks/request-id-error.js';
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import { failedResponse, type Response, ResponseReader, sendTo } from '../callbacks/unpack-responses.js';
@@ -301,9 +301,7 @@ export class HostBridge {
 
   #takeOne(given: unknown, taken: InferenceRequest[], max: number): void {
     const { requestId } = (given ?? {}) as Partial<InferenceRequest>;
-    const wrongId = this.#inFlight.has(requestId!)
-      ? RequestIdError.duplicate(requestId!)
-      : invalidIdError(requestId);
+    const wrongId = refusedId(requestId, this.#inFlight);
     if (wrongId !== null) {
       this.#options.onError(wrongId);
       return;

@@ -124,7 +124,7 @@ export type { InferAnswer, InferCall, InferInput } from './inference/infer-call.
 export { ModelServer, type ModelServerOptions } from './model-server.js';
 export { openAdapter } from './open-adapter.js';
 export type { LoadAdapterOptions } from './options/adapter-options.js';
-export type { FetchOptions } from './server/program-request.js';
+export type { FetchInput, FetchOptions } from './server/program-request.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';

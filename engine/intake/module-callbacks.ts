@@ -3,7 +3,7 @@ import { CallbackError, type CallbackName, callGuarded, promiseOf } from '../../
 import { idsIn, isRequestId, PENDING_PER_SEQUENCE, requestsIn } from '../../callbacks/given-values.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import { failure, type RequestFailure, shuttingDown } from '../../callbacks/request-failure.js';
-import { invalidIdError, RequestIdError } from '../../callbacks/request-id-error.js';
+import { RequestIdError } from '../../callbacks/request-id-error.js';
 import type { CallbackModule, InferenceRequest } from '../../callbacks/types.js';
 import { failedResponse, type Response, sendTo, unpackResponses } from '../../callbacks/unpack-responses.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
@@ -155,7 +155,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
 
   #refuse(requests: readonly InferenceRequest[]): void {
     for (const { requestId } of requests) {
-      if (invalidIdError(requestId) !== null || requestId === this.#limits.terminateReqId) continue;
+      if (!isRequestId(requestId) || requestId === this.#limits.terminateReqId) continue;
       this.#fail(requestId, shuttingDown());
     }
   }
@@ -182,7 +182,7 @@ export class ModuleLoopCallbacks implements LoopCallbacks {
     try {
       requests.push({ ...request, requestId, inputs: request.inputs });
     } catch (error) {
-      if (invalidIdError(requestId) !== null) throw error;
+      if (!isRequestId(requestId)) throw error;
       requests.push(unreadableRequest(requestId, error));
     }
   }

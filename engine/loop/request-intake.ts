@@ -6,7 +6,7 @@ import {
   type RequestFailure,
   shuttingDown,
 } from '../../callbacks/request-failure.js';
-import { invalidIdError, RequestIdError } from '../../callbacks/request-id-error.js';
+import { refusedId } from '../../callbacks/request-id-error.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
 import { AdapterArrivals } from '../intake/adapter-arrivals.js';
@@ -85,7 +85,8 @@ export class RequestIntake {
         this.drain();
         continue;
       }
-      const wrongId = this.#whyIdIsRefused(request);
+      // A response with a wrong id would end the request that has it, or belong to none.
+      const wrongId = refusedId(request.requestId, this.#parts.active);
       if (wrongId !== null) {
         this.#parts.world.callbacks.reportError(wrongId);
         continue;
@@ -94,12 +95,6 @@ export class RequestIntake {
       if (refusal !== null) this.#refuse(request, refusal);
       else this.#admit(request, counts);
     }
-  }
-
-  /** A wrong id is reported as an error: a response with it would end the request that has it, or belong to none. */
-  #whyIdIsRefused({ requestId }: InferenceRequest): RequestIdError | null {
-    if (this.#parts.active.has(requestId)) return RequestIdError.duplicate(requestId);
-    return invalidIdError(requestId);
   }
 
   #whyThereIsNoPlace(index: number, max: number): RequestFailure | null {

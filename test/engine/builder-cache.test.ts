@@ -6,10 +6,11 @@ import { EngineError, openEngine } from '../../engine/building/engine.js';
 import { cachedEngine, defaultCacheDirectory, pruneCache } from '../../engine/building/engine-cache.js';
 import { weightBytesOf } from '../../engine/building/engine-directory.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 import { BuildProcess } from '../support/build-process.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
-import { safetensorsBytes, tinyTensors, writeTinyModel } from '../support/tiny-checkpoint.js';
+import { tinyTensors, writeTinyModel } from '../support/tiny-checkpoint.js';
 
 const root = temporaryFolder('skein-cache');
 let count = 0;

@@ -8,16 +8,11 @@ import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { ggufBytes } from '../../tools/support/gguf-writer.js';
 import { fuzzRuns } from '../../tools/support/mutate.js';
 import { Random } from '../../tools/support/random.js';
+import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { executorOptions } from '../support/native-options.js';
-import {
-  ggufTensors,
-  safetensorsBytes,
-  TINY_GGUF_METADATA,
-  tinyTensors,
-  writeTinyModel,
-} from '../support/tiny-checkpoint.js';
+import { ggufTensors, TINY_GGUF_METADATA, tinyTensors, writeTinyModel } from '../support/tiny-checkpoint.js';
 
 const root = temporaryFolder('skein-hostile');
 

@@ -10,6 +10,7 @@ import { MODULE_IDS, type ModuleId } from '../../models/adapters/module-ids.js';
 import { readSafetensors } from '../../models/checkpoints/safetensors.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { Random } from '../../tools/support/random.js';
+import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
   INSTRUCTION_SETS,
@@ -19,7 +20,6 @@ import {
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
 import { randomAdapter } from '../support/random-adapter.js';
-import { safetensorsBytes } from '../support/tiny-checkpoint.js';
 import { greatestDifference } from './compare-logits.js';
 
 /**

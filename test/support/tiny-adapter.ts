@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { TestTensor } from '../../tools/support/gguf-writer.js';
-import { safetensorsBytes, TINY_MODEL_CONFIG } from './tiny-checkpoint.js';
+import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
+import { TINY_MODEL_CONFIG } from './tiny-checkpoint.js';
 
 /** The base of the tiny adapters. */
 export const TINY_BASE = TINY_MODEL_CONFIG as ModelConfig;

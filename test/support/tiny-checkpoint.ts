@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
 import { writeGguf } from '../../tools/support/gguf-writer.js';
+import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 
 /** A Llama of a few hundred weights: 2 layers, 2 heads over 1 KV head of 4 dimensions, tied output. */
 export const TINY_CONFIG = {
@@ -61,28 +62,6 @@ export function tinyTensors(): TestTensor[] {
     shape,
     data: new Uint8Array(tinyValues(name).buffer),
   }));
-}
-
-export function safetensorsBytes(
-  tensors: readonly TestTensor[],
-  change: (header: Record<string, unknown>) => void = () => {},
-): Buffer {
-  let offset = 0;
-  const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
-  for (const { name, shape, type = 'F32', data } of tensors) {
-    header[name] = { dtype: type, shape, data_offsets: [offset, offset + data.length] };
-    offset += data.length;
-  }
-  change(header);
-  return safetensorsOf(JSON.stringify(header), Buffer.concat(tensors.map(({ data }) => data)));
-}
-
-/** A file of this header text, whatever it says. */
-export function safetensorsOf(header: string, data: Uint8Array): Buffer {
-  const text = Buffer.from(header);
-  const prefix = Buffer.alloc(8);
-  prefix.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([prefix, text, data]);
 }
 
 /** A folder with config.json, tokenizer.json and model.safetensors. */

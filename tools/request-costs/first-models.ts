@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { safetensorsBytes } from '../support/safetensors-writer.js';
 
 /** The rank that --max-lora-rank takes at most by default. */
 const RANK = 64;
@@ -100,22 +101,12 @@ function matricesOf({ hidden_size: hidden, intermediate_size: inner, ...heads }:
   } as const;
 }
 
-/** Writes a safetensors file. */
 function writeTensors(file: string, tensors: readonly FlatTensor[]): void {
-  const header: Record<string, object> = {};
-  const parts: Buffer[] = [];
-  let offset = 0;
-  for (const { name, shape, value } of tensors) {
+  const written = tensors.map(({ name, shape, value }) => {
     const numElements = shape.reduce((product, size) => product * size, 1);
-    const data = Buffer.from(new Float32Array(numElements).fill(value).buffer);
-    header[name] = { dtype: 'F32', shape, data_offsets: [offset, offset + data.length] };
-    offset += data.length;
-    parts.push(data);
-  }
-  const text = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  writeFileSync(file, Buffer.concat([length, text, ...parts]));
+    return { name, shape, data: new Uint8Array(new Float32Array(numElements).fill(value).buffer) };
+  });
+  writeFileSync(file, safetensorsBytes(written));
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the demo model's own files

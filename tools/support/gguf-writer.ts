@@ -44,7 +44,7 @@ export type TypedValue =
 export interface TestTensor {
   name: string;
   /** Outermost first, as PyTorch has it. */
-  shape: number[];
+  shape: readonly number[];
   type?: string;
   data: Uint8Array;
 }

@@ -47,7 +47,7 @@ interface Probe {
   name: string;
   width: number;
   outputWidth: number;
-  rule: Pick<RowRule, 'multiple' | 'least' | 'coarse' | 'coarseFrom' | 'most'>;
+  rule: RowRule;
   write(ops: Ops, rows: Output, matrix: Output): Output;
   matrix?: { rows: number; columns: number };
 }
@@ -79,12 +79,12 @@ function product(rows: number, columns: number): Probe {
 
 /** A product of attention: the rows that share keys by the keys of a unit. */
 function scores(headDim: number): Probe {
-  const { attentionRows } = ruleOf(headDim, null, headDim);
-  const rule = { multiple: attentionRows, least: 1, coarse: 1, coarseFrom: Infinity, most: MOST_SHARING };
+  const { attentionRows: multiple, ...others } = ruleOf(headDim, null, headDim);
+  const filling = { multiple, least: 1, coarse: 1, coarseFrom: Infinity, most: MOST_SHARING };
   return {
     ...product(headDim, UNIT_PLACES),
     name: `Scores of heads, ${headDim} wide`,
-    rule,
+    rule: { ...others, attentionRows: multiple, ...filling },
     // Two products: one alone has the kernels of a product without a batch.
     write: (ops, x, w) => {
       const twice = (one: Output) => ops.concat([ops.expand(one, 0), ops.expand(one, 0)], 0);

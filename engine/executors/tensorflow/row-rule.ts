@@ -95,6 +95,7 @@ const anyRows = (multiple: number, least: number) => ({
   coarseFrom: Infinity,
 });
 
+/** Least rows of a step: threads part the columns of few rows otherwise than those of many. */
 function avx2Least(multiple: number, threads: number): number {
   if (threads === 1) return multiple;
   return upTo(threads <= AVX2_THREADS ? 2 * AVX2_ROWS : AVX2_ALONE, multiple);
@@ -106,10 +107,7 @@ function avx2Most(coarse: number, threads: number): number {
 }
 
 /** Number of rows in a product of `rows`, filled up by the rule. */
-export function filledRows(
-  rows: number,
-  { multiple, least, coarse, coarseFrom }: Pick<RowRule, 'multiple' | 'least' | 'coarse' | 'coarseFrom'>,
-): number {
+export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }: RowRule): number {
   return Math.max(least, upTo(rows, rows > coarseFrom ? coarse : multiple));
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
 import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js';
+import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { readsChangedBytes, refusesOrReads } from '../../support/hostile-adapter.js';
 import {
@@ -12,7 +13,6 @@ import {
   tinyAdapterTensors,
   writeTinyAdapter,
 } from '../../support/tiny-adapter.js';
-import { safetensorsBytes } from '../../support/tiny-checkpoint.js';
 
 const folder = writeTinyAdapter(temporaryFolder('skein-adapter-fuzz'));
 const weights = join(folder, 'adapter_model.safetensors');

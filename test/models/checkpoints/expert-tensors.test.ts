@@ -5,9 +5,9 @@ import type { Checkpoint } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import type { TestTensor } from '../../../tools/support/gguf-writer.js';
+import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { freshFolders } from '../../support/fresh-folders.js';
-import { safetensorsBytes } from '../../support/tiny-checkpoint.js';
 
 const fresh = freshFolders('skein-experts');
 

@@ -7,11 +7,10 @@ import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import { GgufWriter, ggufBytes, type TypedValue } from '../../../tools/support/gguf-writer.js';
+import { safetensorsBytes, safetensorsOf } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import {
   ggufTensors,
-  safetensorsBytes,
-  safetensorsOf,
   TINY_CONFIG,
   TINY_GGUF_METADATA,
   tinyTensors,

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
 import { freshFolders } from '../../support/fresh-folders.js';
 import {
-  safetensorsBytes,
   TINY_MODEL_CONFIG,
   TINY_SHAPES,
   TINY_TOKENIZER,

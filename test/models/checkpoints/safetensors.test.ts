@@ -7,8 +7,8 @@ import { outermostKeys } from '../../../models/checkpoints/json-keys.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import { readSafetensorsDirectory } from '../../../models/checkpoints/safetensors-directory.js';
 import type { TestTensor } from '../../../tools/support/gguf-writer.js';
+import { safetensorsBytes, safetensorsOf } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { safetensorsBytes, safetensorsOf } from '../../support/tiny-checkpoint.js';
 
 const root = temporaryFolder('skein-safetensors');
 let count = 0;

@@ -697,7 +697,7 @@ describe('a load that changes a model', () => {
     expect(await next(2n, 1)).toBe(102);
   });
 
-  it('begins a sequence anew in the new instances, and never goes back to the former state', async () => {
+  it('begins a sequence again in the new instances, and never goes back to the former state', async () => {
     expect(await next(3n, 5, { start: true })).toBe(5);
     await models.repository.load('reloaded', { share: false });
     expect(await next(3n, 1, { start: true })).toBe(1);

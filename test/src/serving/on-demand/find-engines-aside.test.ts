@@ -28,7 +28,7 @@ it('has the errors of the files, with their names and codes', async () => {
 
 it('is given up with the reason of its signal, and leaves no half of an engine behind', async () => {
   const cacheDir = makeFolder();
-  const reason = new Error('nobody waits');
+  const reason = new Error('the client has left');
   await expect(findEnginesAside({ model, cacheDir, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
   const abort = new AbortController();
   const finding = findEnginesAside({ model, cacheDir, signal: abort.signal });
