@@ -200,7 +200,7 @@ describe('routes', () => {
       const refused = await post('/v1/files', new Uint8Array(bomb), coding, multipart);
       expect([refused.status, await refused.text()]).toEqual([
         400,
-        expect.stringContaining('beside its file'),
+        expect.stringContaining('besides its file'),
       ]);
     }
   });
