@@ -18,10 +18,16 @@ export function send(
   path: string,
   body: string | Buffer | null,
   onBytes: OnBytes = () => {},
+  contentEncoding?: string,
 ): Promise<Exchange> {
   return new Promise((resolve, reject) => {
-    const headers =
-      body === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+    const headers = {
+      ...(body !== null && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      }),
+      ...(contentEncoding !== undefined && { 'content-encoding': contentEncoding }),
+    };
     const method = body === null ? 'GET' : 'POST';
     const sent = request(new URL(path, url), { method, headers, agent: false }, (response) => {
       let beginning = '';

@@ -10,8 +10,10 @@ export interface DearRequest {
   path: string;
   /** null: it is a GET. */
   body: Buffer | null;
-  /** Bytes that it takes out of what is stored, which count like those of a body. Default 0. */
+  /** Bytes that it takes out of what is stored, or becomes when it is inflated, which count like those of a body. Default 0. */
   takenBytes?: number;
+  /** The coding that the body is in. Default: none. */
+  contentEncoding?: string;
   /** It has several sequences over a prompt as long as the context: each of its iterations attends to all of them. */
   isLong: boolean;
   /** Bodies of requests to the same path in the same moment. Default: none. */
@@ -81,14 +83,25 @@ export async function tokenMsOf(server: MeteredServer): Promise<number> {
 /** Sends a request and notes what it costs until it has left. */
 export async function costOf(
   server: MeteredServer,
-  { name, path, body, takenBytes = 0, isLong, beside = [], hasOwnMemory = false }: DearRequest,
+  {
+    name,
+    path,
+    body,
+    takenBytes = 0,
+    isLong,
+    contentEncoding,
+    beside = [],
+    hasOwnMemory = false,
+  }: DearRequest,
   { tokenMs, fullMs, longFullMs }: Baseline,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
   const { iterations: before } = await server.noted(true);
   const mainBefore = server.mainMs();
-  const exchanges = await Promise.all([body, ...beside].map((one) => send(server.url, path, one)));
+  const exchanges = await Promise.all(
+    [body, ...beside].map((one) => send(server.url, path, one, undefined, contentEncoding)),
+  );
   const mainMs = server.mainMs() - mainBefore;
   const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
   const late = setTimeout(() => {

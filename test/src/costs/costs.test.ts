@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dearBodies } from '../../../tools/request-costs/dear-bodies.js';
 import { DEAR_ROUTES } from '../../../tools/request-costs/dear-fields.js';
 import { DEAR_ITEMS, PASSING_ITEMS } from '../../../tools/request-costs/dear-items.js';
 import { type DearStore, dearStores } from '../../../tools/request-costs/dear-stores.js';
@@ -65,6 +66,19 @@ it(`keeps within its bounds whatever a request takes from a full store (seed ${S
     }
   }
   expect(tooDear).toEqual([]);
+});
+
+it('bounds what a compressed body becomes', async () => {
+  const tooDear: string[] = [];
+  const statuses: number[] = [];
+  for (const request of dearBodies('/v1/chat/completions')) {
+    const { cost, exceeded } = await session.measure(request);
+    tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
+    statuses.push(cost.status);
+  }
+  expect(tooDear).toEqual([]);
+  // An object without fields, one that is too long, and no text at all.
+  expect(statuses).toEqual([400, 413, 400, 413, 400, 413, 400]);
 });
 
 it('leaves out fields that nobody knows at little cost, and refuses more than a body may have', async () => {
