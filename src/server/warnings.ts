@@ -15,11 +15,15 @@ export function warnOfAll(texts: readonly string[], warn: Warn): void {
   for (const text of texts) warn(text);
 }
 
-/** Tells that tools of these types were left out, where there are any. */
-export function warnOfTypes(types: readonly (string | undefined)[], warn: Warn): void {
+/** Tells that parts of a request of these types were left out, where there are any. */
+export function warnOfTypes(
+  parts: 'Tools' | 'Items' | 'Blocks',
+  types: readonly (string | undefined)[],
+  warn: Warn,
+): void {
   if (types.length === 0) return;
   const names = [...new Set(types)].map((type) => `'${type}'`);
-  warn(`Tools of the types ${names.join(', ')} are not known here and were left out.`);
+  warn(`${parts} of the types ${names.join(', ')} are not known here and were left out.`);
 }
 
 /** Notes a warning for the header of the answer. */

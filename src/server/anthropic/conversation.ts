@@ -1,7 +1,14 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
 import { ApiError } from '../openai/errors.js';
-import type { AssistantBlock, Message, ReadableBlock, UserBlock } from './schemas/blocks.js';
+import { type Warn, warnOfTypes } from '../warnings.js';
+import {
+  type AssistantBlock,
+  isTold,
+  type Message,
+  type ReadableBlock,
+  type UserBlock,
+} from './schemas/blocks.js';
 import type { CountTokensRequest } from './schemas/messages.js';
 
 /** Messages for a chat template. */
@@ -21,13 +28,17 @@ const BILLING = 'x-anthropic-billing-header:';
  *   assistant  thinking, text, tool_use a, tool_use b      assistant  reasoning_content, content, tool_calls a, b
  *   user       tool_result a, tool_result b, text    ->    tool a  tool b  user
  *
- * @throws ApiError where the last message cannot be gone on with.
+ * Blocks of tools that are not known here are left out with a warning.
+ * @throws ApiError where nothing is left, or the last message cannot be gone on with.
  */
-export function conversationOf({ system, messages }: CountTokensRequest): Conversation {
+export function conversationOf({ system, messages }: CountTokensRequest, warn: Warn): Conversation {
   const result: ChatMessage[] = [];
   const instructions = system === undefined ? '' : systemContent(system);
   if (instructions !== '') result.push({ role: 'system', content: instructions });
-  for (const turn of turnsOf(messages)) {
+  warnOfTypes('Blocks', hostedTypes(messages), warn);
+  const turns = turnsOf(messages);
+  if (turns.length === 0) throw nothingLeft();
+  for (const turn of turns) {
     // Parts of several messages are lines of their own for every template.
     const written = turn.isJoined ? textOf : contentOf;
     if (turn.role === 'user') result.push(...userMessages(turn.blocks, written));
@@ -42,6 +53,12 @@ export function conversationOf({ system, messages }: CountTokensRequest): Conver
     return { messages: result.slice(0, -1), continuesLast: false };
   }
   return { messages: result, continuesLast: true };
+}
+
+function nothingLeft(): ApiError {
+  const message =
+    "'messages' has nothing that the model reads: only blocks of tools that are not known here.";
+  return new ApiError(400, message, { param: 'messages' });
 }
 
 function withoutResults(index: number): ApiError {
@@ -62,7 +79,8 @@ type Turn = (
 function turnsOf(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = [];
   for (const { role, content } of messages) {
-    const blocks = typeof content === 'string' ? [textBlock(content)] : content;
+    const blocks = typeof content === 'string' ? [textBlock(content)] : content.filter(isTold);
+    if (blocks.length === 0 && content.length > 0) continue;
     const last = turns.at(-1);
     if (last?.role === role) {
       (last.blocks as unknown[]).push(...blocks);
@@ -70,6 +88,12 @@ function turnsOf(messages: readonly Message[]): Turn[] {
     } else turns.push({ role, blocks: [...blocks], isJoined: false } as Turn);
   }
   return turns;
+}
+
+function hostedTypes(messages: readonly Message[]): string[] {
+  return messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((block) => (isTold(block) ? [] : [block.type])),
+  );
 }
 
 const textBlock = (text: string) => ({ type: 'text' as const, text });

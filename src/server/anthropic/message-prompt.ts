@@ -6,7 +6,7 @@ import { chosenTools } from './tool-fields.js';
 
 /** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat. */
 export function askedChat(request: CountTokensRequest, warn: Warn): ChatAsk {
-  const { messages, continuesLast } = conversationOf(request);
+  const { messages, continuesLast } = conversationOf(request, warn);
   return {
     ...chosenTools(request, warn),
     messages,

@@ -13,6 +13,7 @@ export function chosenTools(
 ): ToolRequest {
   const kept = tools.filter(isClientTool);
   warnOfTypes(
+    'Tools',
     tools.filter((tool) => !isClientTool(tool)).map(({ type }) => type),
     warn,
   );

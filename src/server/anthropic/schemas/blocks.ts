@@ -102,14 +102,41 @@ const redactedThinking = z.object({
   data: ignored('Accepted; it is not part of the prompt.'),
 });
 
-const userBlock = z.discriminatedUnion('type', [...readable, toolResult], {
-  error:
-    'expected a block of type text, document, search_result or tool_result (no other kind of block is supported)',
+/** Types of blocks of tools that are not known here: calls of them, and their results. */
+const HOSTED_TYPES = [
+  'server_tool_use',
+  'web_search_tool_result',
+  'web_fetch_tool_result',
+  'code_execution_tool_result',
+  'bash_code_execution_tool_result',
+  'text_editor_code_execution_tool_result',
+  'tool_search_tool_result',
+  'advisor_tool_result',
+  'mcp_tool_use',
+  'mcp_tool_result',
+  'mcp_tool_listing',
+  'container_upload',
+] as const;
+
+const hosted = z.object({
+  type: about(
+    z.enum(HOSTED_TYPES),
+    "A block of a tool that Anthropic's servers know. It is not part of the prompt; the header X-Skein-Warning says so.",
+  ),
 });
-const assistantBlock = z.discriminatedUnion('type', [textBlock, thinking, redactedThinking, toolUse], {
+
+const userBlock = z.discriminatedUnion('type', [...readable, toolResult, hosted], {
   error:
-    'expected a block of type text, thinking, redacted_thinking or tool_use (no other kind of block is supported)',
+    'expected a block of type text, document, search_result or tool_result, or that of a hosted tool (no other kind of block is supported)',
 });
+const assistantBlock = z.discriminatedUnion(
+  'type',
+  [textBlock, thinking, redactedThinking, toolUse, hosted],
+  {
+    error:
+      'expected a block of type text, thinking, redacted_thinking or tool_use, or that of a hosted tool (no other kind of block is supported)',
+  },
+);
 
 const either = <T extends z.ZodType>(block: T) =>
   z.union([z.string(), z.array(block)], { error: 'expected a string or a list of blocks' });
@@ -127,7 +154,13 @@ export const message = component(
   "A message of the conversation, in Anthropic's form.",
 );
 
+/** False for a block of a tool that is not known here: it is not part of the prompt. */
+export function isTold<Block extends { type: string }>(block: Block): block is Exclude<Block, HostedBlock> {
+  return !(HOSTED_TYPES as readonly string[]).includes(block.type);
+}
+
+type HostedBlock = z.output<typeof hosted>;
 export type Message = z.output<typeof message>;
-export type UserBlock = z.output<typeof userBlock>;
-export type AssistantBlock = z.output<typeof assistantBlock>;
+export type UserBlock = Exclude<z.output<typeof userBlock>, HostedBlock>;
+export type AssistantBlock = Exclude<z.output<typeof assistantBlock>, HostedBlock>;
 export type ReadableBlock = z.output<typeof readableBlock>;

@@ -14,7 +14,6 @@ import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens, retainedItems } from './retained-items.js';
 import { SummaryReader, summaryPass } from './summary-pass.js';
-import { warnOfOthers } from './tool-set.js';
 
 /**
  * Answers POST /v1/responses/compact: the items that stand for a conversation from now on. They are the messages that
@@ -26,10 +25,9 @@ export function compactResponse(
   exchange: Exchange,
 ): Promise<Response> {
   const { registry, caller, requestId } = exchange.terms;
-  warnOfOthers(request.tools, exchange.warn);
   const model = findGenerator(context, request.model);
   const maxRetained = maxRetainedTokens(model);
-  const conversation = conversationOf(request, ownStore(context, exchange.terms), maxRetained);
+  const conversation = conversationOf(request, ownStore(context, exchange.terms), maxRetained, exchange.warn);
   const { items, stateOf } = summaryOnly(conversation.items);
   if (items.length === 0) {
     const message = "There is nothing to compact: 'input' or 'previous_response_id' is needed.";

@@ -1,5 +1,7 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
+import { type Warn, warnOfTypes } from '../../warnings.js';
 import { ApiError } from '../errors.js';
+import { isHosted } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { messagesOf } from './item-messages.js';
 import type { OwnStore } from './own-store.js';
@@ -8,7 +10,7 @@ import type { KeptItem, StoredItem, StoredResponse } from './response-store.js';
 import { retainedItems } from './retained-items.js';
 import { storedInput } from './stored-items.js';
 import { itemSize, lastWhole, turnOf } from './stored-size.js';
-import { ToolSet, type ToolSource } from './tool-set.js';
+import { ToolSet, type ToolSource, warnOfOthers } from './tool-set.js';
 
 /** Conversation that a response answers. */
 export interface Conversation {
@@ -36,13 +38,15 @@ type AskedConversation = {
 };
 
 /**
- * The conversation that a request continues, followed by its own items.
+ * The conversation that a request continues, followed by its own items. Warns of tools and items that only OpenAI's
+ * servers know, of which the model is not told.
  * @param maxRetained most tokens of messages that stay where the server keeps a compacted conversation. @throws ApiError.
  */
 export function conversationOf(
   request: AskedConversation,
   store: OwnStore,
   maxRetained: number,
+  warn: Warn,
 ): Conversation {
   const { previous_response_id: previousId, conversation, instructions, tools = [] } = request;
   if (previousId !== undefined && conversation !== undefined) {
@@ -62,8 +66,14 @@ export function conversationOf(
     const param = `input[${trigger}]`;
     throw new ApiError(400, `'${param}' is a compaction_trigger, which has to be the last item.`, { param });
   }
+  warnOfOthers(tools, warn);
   const { told } = stored ?? previous ?? { told: [] };
   const items = withoutReplaced([...currentItems(told, maxRetained), ...input]);
+  warnOfTypes(
+    'Items',
+    items.filter(isHosted).map(({ type }) => type),
+    warn,
+  );
   return {
     instructions,
     items,

@@ -18,7 +18,6 @@ import { responseJson } from './response-json.js';
 import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens } from './retained-items.js';
-import { warnOfOthers } from './tool-set.js';
 
 /** Answers POST /v1/responses, whose body its schema has validated. */
 export async function createResponse(
@@ -30,8 +29,7 @@ export async function createResponse(
   const model = findGenerator(context, request.model);
   const { registry, caller, requestId } = exchange.terms;
   const own = ownStore(context, exchange.terms);
-  warnOfOthers(request.tools, exchange.warn);
-  const conversation = conversationOf(request, own, maxRetainedTokens(model));
+  const conversation = conversationOf(request, own, maxRetainedTokens(model), exchange.warn);
   const turn =
     conversation.id === undefined ? null : own.conversations.beginTurn(conversation.id, conversation.input);
   const { warn } = exchange;
@@ -102,9 +100,8 @@ export function countInputTokens(
   request: InputTokensRequest,
   { terms, warn }: Exchange,
 ): Promise<Response> {
-  warnOfOthers(request.tools, warn);
   const model = findGenerator(context, request.model);
-  const conversation = conversationOf(request, ownStore(context, terms), maxRetainedTokens(model));
+  const conversation = conversationOf(request, ownStore(context, terms), maxRetainedTokens(model), warn);
   return inResponseWords(conversation.tools, async () => {
     const messages = chatOf(conversation, conversation.items);
     const ask = askOf(request, conversation.tools);

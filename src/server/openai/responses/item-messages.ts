@@ -1,6 +1,6 @@
 import { writtenJson } from '../../../../base/written-json.js';
 import type { ChatMessage } from '../../../../models/chat-template.js';
-import type { MessageItem } from '../schemas/response-items.js';
+import { isHosted, type MessageItem } from '../schemas/response-items.js';
 import { type KeptMessage, openedState } from './compaction-state.js';
 import { argumentsOf } from './custom-tools.js';
 import type { OutputItem } from './response-object.js';
@@ -28,6 +28,7 @@ export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
     reasoning = '';
   };
   for (const item of items) {
+    if (isHosted(item)) continue;
     switch (item.type) {
       case 'reasoning':
         reasoning += reasoningOf(item);

@@ -96,7 +96,7 @@ export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
 /** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
 export function newId(
-  prefix: 'resp' | 'msg' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct',
+  prefix: 'resp' | 'msg' | 'item' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct',
 ): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.js';
-import type { InputItem, MessageItem } from '../schemas/response-items.js';
+import { type InputItem, isHosted, type MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import type { OwnStore } from './own-store.js';
 import { newId } from './response-object.js';
@@ -54,6 +54,7 @@ function messageOf(role: MessageItem['role'], content: MessageItem['content']): 
 
 /** An item with an id, and with a message's content in parts, as lists of items return it. */
 function storedItem(item: InputItem, place: string): StoredItem {
+  if (isHosted(item)) return { ...item, id: item.id ?? freshId(item) };
   switch (item.type) {
     case 'compaction': {
       const stored = { ...item, id: item.id ?? freshId(item) };
@@ -108,6 +109,6 @@ const PREFIXES = {
   compaction_trigger: 'ct',
 } as const;
 
-function freshId({ type }: { type?: string | undefined }): string {
-  return newId(PREFIXES[type as keyof typeof PREFIXES] ?? 'msg');
+function freshId(item: { type?: string | undefined }): string {
+  return newId(isHosted(item) ? 'item' : (PREFIXES[item.type as keyof typeof PREFIXES] ?? 'msg'));
 }

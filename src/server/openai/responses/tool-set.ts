@@ -41,6 +41,7 @@ export function keptTools(tools: readonly ResponseTool[] = []): KeptTool[] {
 /** Tells of tools that are left out, since only OpenAI's own servers know their types. */
 export function warnOfOthers(tools: readonly ResponseTool[] = [], warn: Warn): void {
   warnOfTypes(
+    'Tools',
     tools.filter((tool) => !isKept(tool)).map(({ type }) => type),
     warn,
   );

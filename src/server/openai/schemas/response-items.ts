@@ -128,6 +128,36 @@ const itemReference = z.object({
   id: about(z.string(), 'An item of the output of a stored response.'),
 });
 
+/** Types of items of tools that are not known here: calls of them, and their results. */
+const HOSTED_TYPES = [
+  'web_search_call',
+  'file_search_call',
+  'computer_call',
+  'computer_call_output',
+  'code_interpreter_call',
+  'image_generation_call',
+  'local_shell_call',
+  'local_shell_call_output',
+  'shell_call',
+  'shell_call_output',
+  'apply_patch_call',
+  'apply_patch_call_output',
+  'mcp_list_tools',
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'mcp_call',
+  'program',
+  'program_output',
+] as const;
+
+const hostedItem = z.looseObject({
+  type: about(
+    z.enum(HOSTED_TYPES),
+    "An item of a tool that OpenAI's servers know. It is stored, and is not part of the prompt; the header X-Skein-Warning says so.",
+  ),
+  id: id(),
+});
+
 /** Items by type. A message may lack its type. */
 const typed = z.discriminatedUnion(
   'type',
@@ -144,10 +174,11 @@ const typed = z.discriminatedUnion(
     compaction,
     compactionTrigger,
     itemReference,
+    hostedItem,
   ],
   {
     error:
-      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, tool_search_call, tool_search_output, additional_tools, compaction, compaction_trigger or item_reference (no other is supported)',
+      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, tool_search_call, tool_search_output, additional_tools, compaction, compaction_trigger, item_reference, or that of a hosted tool (no other is supported)',
   },
 );
 
@@ -164,5 +195,11 @@ export const responseInput = about(z.union([z.string(), z.array(inputItem).min(1
   examples: ['Hello!'],
 });
 
+/** True for an item of a tool that is not known here: it is not part of the prompt. */
+export function isHosted(item: { type?: string | undefined }): item is HostedItem {
+  return (HOSTED_TYPES as readonly unknown[]).includes(item.type);
+}
+
+type HostedItem = z.output<typeof hostedItem>;
 export type InputItem = z.output<typeof inputItem>;
 export type MessageItem = z.output<typeof messageItem>;

@@ -40,6 +40,28 @@ describe('the conversation of a request', () => {
     expect(await rendered({ messages })).toEqual(messages);
   });
 
+  it('has no blocks of tools that are not known', async () => {
+    const used = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'Ur' } };
+    const found = { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] };
+    const upload = { type: 'container_upload', file_id: 'file_1' };
+    const messages = [
+      user([upload, text('Where?')]),
+      assistant([used, found]),
+      assistant([text('Let me look.'), used, found, text('In Iraq.')]),
+      user('Since when?'),
+    ];
+    const toy = server('x');
+    const response = await toy.post('/v1/messages', { model: 'toy', max_tokens: 9, messages });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-skein-warning')).toBe(
+      "Blocks of the types 'container_upload', 'server_tool_use', 'web_search_tool_result' are not known here and were left out.",
+    );
+    const told = [user('Where?'), assistant('Let me look.\nIn Iraq.'), user('Since when?')];
+    expect(toy.rendered[0]!.messages).toEqual(told);
+    const typo = assistant([{ type: 'server_tool_us' }]);
+    expect(await refusal(server('x'), { messages: [user('a'), typo] })).toMatchObject({ status: 400 });
+  });
+
   it('has calls, and their results in messages of their own', async () => {
     const messages = [
       user('Weather?'),
@@ -101,7 +123,8 @@ describe('what cannot be read is refused by its place', () => {
       'messages[0].content[0].content[0]',
     ],
     ['a PDF', [user([pdf])], 'messages[0].content[0].source.type'],
-    ['a block of another kind', [user([{ type: 'container_upload' }])], 'messages[0].content[0].type'],
+    ['a block of another kind', [user([{ type: 'container' }])], 'messages[0].content[0].type'],
+    ['nothing but blocks of tools that are not known', [user([{ type: 'container_upload' }])], 'messages'],
     [
       'citations',
       [user([{ ...pdf, source: { type: 'text', data: 'x' }, citations: { enabled: true } }])],

@@ -89,7 +89,7 @@ describe('conversations', () => {
       expect([400, 404], query).toContain((await ask(toy, 'GET', `/${id}/items${query}`)).status);
     for (const [items, param] of [
       [[], 'items'],
-      [[{ type: 'web_search_call' }], 'items[0].type'],
+      [[{ type: 'web_search' }], 'items[0].type'],
       [[{ type: 'item_reference', id: 'msg_none' }], 'items[0].id'],
     ] as const)
       expect((await ask(toy, 'POST', `/${id}/items`, { items })).error.param).toBe(param);

@@ -306,7 +306,7 @@ describe('a response that cannot be', () => {
     ['an unknown role', { input: [{ role: 'boss', content: 'x' }] }, 'input[0].role', "one of 'user'"],
     [
       'an unknown item',
-      { input: [{ type: 'web_search_call', id: 'x' }] },
+      { input: [{ type: 'web_search', id: 'x' }] },
       'input[0].type',
       'expected an item of type',
     ],

@@ -458,6 +458,39 @@ describe('tools of types that are not known', () => {
   });
 });
 
+describe('items of tools that are not known', () => {
+  const found = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } };
+  const listed = { type: 'mcp_list_tools', server_label: 'crm', tools: [] };
+  const said = { type: 'message', role: 'assistant', content: 'Paris' };
+  const warning =
+    "Items of the types 'mcp_list_tools', 'web_search_call' are not known here and were left out.";
+
+  it('are stored as they came, and are not part of the prompt', async () => {
+    const toy = server('Hi');
+    const items = [{ role: 'user', content: 'Where?' }, listed, found, said];
+    const response = await toy.post(PATH, { input: [...items, { role: 'user', content: input }] });
+    expect(response.headers.get('x-skein-warning')).toBe(warning);
+    const { id } = (await response.json()) as Any;
+    const prompt = promptText(toy);
+    const kept = (await (await toy.get(`${PATH}/${id}/input_items?order=asc`)).json()) as Any;
+    expect(kept.data.slice(1, 3)).toEqual([{ ...listed, id: expect.stringMatching(/^item_/) }, found]);
+    await create(toy, { input: [items[0], said, { role: 'user', content: input }] });
+    expect(promptText(toy)).toBe(prompt);
+    const next = await toy.post(PATH, { previous_response_id: id, input: 'And now?' });
+    expect(next.headers.get('x-skein-warning')).toBe(warning);
+    const conversation = await toy.post('/v1/conversations', { items });
+    const { id: conversationId } = (await conversation.json()) as Any;
+    await create(toy, { conversation: conversationId, input });
+    expect(promptText(toy)).toBe(prompt);
+  });
+
+  it('are refused where their type is no tool of OpenAI', async () => {
+    const error = await refusal(server('x'), { input: [{ type: 'web_serach_call' }] });
+    expect(error).toMatchObject({ status: 400, param: 'input[0].type' });
+    expect(error.message).toContain('or that of a hosted tool');
+  });
+});
+
 describe('tokens of a response are counted', () => {
   it('as its prompt has them', async () => {
     const toy = server('Hi');
