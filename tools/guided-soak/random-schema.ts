@@ -13,6 +13,8 @@ const PATTERNS = [
   '\\p{Lu}',
   '^"\\\\$',
 ];
+/** Patterns that texts of most formats fulfil. */
+const PATTERNS_IN_FORMATS = ['[0-9]', '^[^x]', '[^a-c]$', '^.{3,}$'];
 const FORMATS = ['date', 'time', 'date-time', 'uuid', 'ipv4', 'ipv6', 'email', 'hostname', 'uri', 'duration'];
 const TEXTS = ['', 'red', 'a"b\\c', 'line\nbreak', 'ü', '😀', '\u2028', 'null', '0'];
 
@@ -51,18 +53,19 @@ function valueSchema(random: Random, depth: number): Json {
 }
 
 function text(random: Random): Json {
-  switch (random.integer(0, 3)) {
-    case 0:
-      return { type: 'string', pattern: pick(random, PATTERNS) };
-    case 1:
-      return { type: 'string', format: pick(random, FORMATS) };
-    case 2: {
-      const minLength = random.integer(0, 4);
-      return { type: 'string', minLength, maxLength: minLength + random.integer(0, 6) };
-    }
-    default:
-      return { type: 'string' };
+  const schema: { [key: string]: Json } = { type: 'string' };
+  const keyword = random.pick(['pattern', 'format', 'lengths', 'several', 'none']);
+  const isOneOf = (name: string, chance: number) =>
+    keyword === name || (keyword === 'several' && random.chance(chance));
+  if (isOneOf('format', 0.4)) schema.format = pick(random, FORMATS);
+  const patterns = schema.format === undefined ? PATTERNS : PATTERNS_IN_FORMATS;
+  if (isOneOf('pattern', 0.8)) schema.pattern = pick(random, patterns);
+  if (isOneOf('lengths', 0.7)) {
+    schema.minLength = random.integer(0, 4);
+    schema.maxLength = schema.minLength + random.integer(0, keyword === 'several' ? 36 : 6);
   }
+  if (keyword === 'several' && random.chance(0.3)) schema.allOf = [{ pattern: pick(random, patterns) }];
+  return schema;
 }
 
 function integer(random: Random): Json {
@@ -77,6 +80,8 @@ function integer(random: Random): Json {
 }
 
 function number(random: Random): Json {
+  if (random.chance(0.2))
+    return { type: 'number', minimum: 0, multipleOf: pick(random, [0.01, 0.25, 0.5, 5]) };
   const schema: { [key: string]: Json } = { type: 'number' };
   const low = random.integer(-300, 300) / pick(random, [1, 4, 10, 1000]);
   if (random.chance(0.5)) schema[random.chance(0.5) ? 'minimum' : 'exclusiveMinimum'] = low;
@@ -122,6 +127,9 @@ function object(random: Random, depth: number): Json {
   if (additional === 0) schema.additionalProperties = false;
   if (additional === 1) schema.additionalProperties = valueSchema(random, 0);
   if (additional === 2) schema.additionalProperties = true;
+  if (additional > 0 && random.chance(0.2)) {
+    schema.propertyNames = pick(random, [{ type: 'string' }, { minLength: 1 }, { maxLength: 9 }]);
+  }
   return schema;
 }
 

@@ -1,8 +1,8 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Skein } from 'skein';
-import { STRING_FORMATS } from '../../engine/guided/sources/string-formats.js';
 import { Random } from '../soak/random.js';
 import { type Json, randomSchema } from './random-schema.js';
+import { NO_TEXT, newValidator } from './validator.js';
 
 export interface GuidedSoakOptions {
   skein: Skein;
@@ -29,10 +29,7 @@ export interface GuidedSoakResult {
  */
 export async function runGuidedSoak(options: GuidedSoakOptions): Promise<GuidedSoakResult> {
   const result: GuidedSoakResult = { complete: 0, cut: 0, refused: 0, failures: [] };
-  const ajv = new Ajv2020({ strict: false });
-  for (const [name, pattern] of Object.entries(STRING_FORMATS)) {
-    ajv.addFormat(name, new RegExp(`^(${pattern})$`));
-  }
+  const ajv = newValidator();
   let next = 0;
   const work = async (): Promise<void> => {
     while (next < options.count) {
@@ -50,7 +47,7 @@ export async function runGuidedSoak(options: GuidedSoakOptions): Promise<GuidedS
           }
         },
         (error: Error) => {
-          if (error.message.includes('No text matches')) result.refused++;
+          if (NO_TEXT.test(error.message)) result.refused++;
           else result.failures.push(describe(number, schema, error.message));
         },
       );

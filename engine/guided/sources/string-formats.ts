@@ -6,7 +6,8 @@ const DATE = [
 const TIME = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])';
 const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const SHORT_LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,14}[A-Za-z0-9])?';
-const HOST = `${LABEL}(\\.${LABEL}){0,3}`;
+/** Of at most 253 characters. */
+const HOST = `${LABEL}(\\.${LABEL}){0,2}(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,59}[A-Za-z0-9])?)?`;
 const BYTE = '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${BYTE}(\\.${BYTE}){3}`;
 const GROUP = '[0-9A-Fa-f]{1,4}';

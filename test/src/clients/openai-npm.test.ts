@@ -1,11 +1,32 @@
 import OpenAI from 'openai';
-import { zodResponseFormat } from 'openai/helpers/zod';
+import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { EVERYDAY_ZOD } from '../../engine/guided/written/zod-schemas.js';
 import { expectIdle, metric } from '../support/metrics.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 
 const messages = [{ role: 'user' as const, content: 'What is your name?' }];
+
+/** A format and a tool by the client's helpers. They refuse what OpenAI's servers would: that is written without them. */
+function askedFor(parameters: z.ZodObject) {
+  try {
+    return {
+      response_format: zodResponseFormat(parameters, 'it'),
+      tool: zodFunction({ name: 'act', parameters }),
+    };
+  } catch {
+    const schema = z.toJSONSchema(parameters, { io: 'input' }) as Record<string, unknown>;
+    const strict = true;
+    return {
+      response_format: { type: 'json_schema', json_schema: { name: 'it', strict, schema } } as const,
+      tool: { type: 'function', function: { name: 'act', strict, parameters: schema } } as const,
+    };
+  }
+}
+
+const argumentsOf = (call: OpenAI.ChatCompletionMessageToolCall) =>
+  call.type === 'function' ? call.function.arguments : '';
 
 describe('the openai package from npm against skein serve', () => {
   let server: SkeinProcess;
@@ -68,6 +89,32 @@ describe('the openai package from npm against skein serve', () => {
     expect(person.parse(whole.choices[0]!.message.parsed)).toEqual(whole.choices[0]!.message.parsed);
     const streamed = await client.chat.completions.stream(request).finalChatCompletion();
     expect(streamed.choices[0]!.message.parsed).toEqual(whole.choices[0]!.message.parsed);
+  });
+
+  it('follows schemas as people write them with Zod, in answers and in calls', async () => {
+    const ask = { model, messages, max_tokens: 64, seed: 1 };
+    const faults: string[] = [];
+    let numWhole = 0;
+    const check = async (name: string, [schema]: readonly [z.ZodType, ...unknown[]]): Promise<void> => {
+      const parameters = z.object({ it: schema });
+      const { response_format, tool } = askedFor(parameters);
+      const answer = await client.chat.completions.create({ ...ask, response_format });
+      const call = await client.chat.completions.create({ ...ask, tools: [tool], tool_choice: 'required' });
+      const texts = [
+        [answer.choices[0]!.finish_reason, answer.choices[0]!.message.content],
+        [call.choices[0]!.finish_reason, call.choices[0]!.message.tool_calls?.map(argumentsOf).join()],
+      ] as const;
+      for (const [finish, text] of texts) {
+        if (finish === 'length') continue;
+        numWhole++;
+        const read = parameters.safeParse(JSON.parse(text!));
+        if (!read.success) faults.push(`${name}: ${text}: ${read.error.message}`);
+      }
+    };
+    const schemas = Object.entries(EVERYDAY_ZOD);
+    await Promise.all(schemas.map(([name, schema]) => check(name, schema)));
+    expect(faults).toEqual([]);
+    expect(numWhole).toBeGreaterThan(10);
   });
 
   it('tells what it was asked for, streamed and whole, and says the same both ways', async () => {

@@ -4,8 +4,8 @@ import type { WrittenSchema } from './judge.js';
 const tree: z.ZodType = z.object({ name: z.string(), children: z.lazy(() => z.array(tree)) });
 const UUID = '123e4567-e89b-42d3-a456-426614174000';
 
-/** Schemas as people write them with Zod 4, each with a value. */
-const EVERYDAY: Record<string, [z.ZodType, ...unknown[]]> = {
+/** Schemas as people write them with Zod 4, each with values that it takes. */
+export const EVERYDAY_ZOD: Readonly<Record<string, [z.ZodType, ...unknown[]]>> = {
   email: [z.email(), 'ada.lovelace@example.co.uk'],
   'email of 64': [z.email().max(64), 'ada@example.com'],
   'email of 254': [z.email().max(254), 'ada@example.com'],
@@ -103,7 +103,7 @@ const EVERYDAY: Record<string, [z.ZodType, ...unknown[]]> = {
   'never as a property': [z.object({ a: z.string(), b: z.never().optional() }), { a: 'x' }],
 };
 
-export const ZOD_SCHEMAS: readonly WrittenSchema[] = Object.entries(EVERYDAY).map(
+export const ZOD_SCHEMAS: readonly WrittenSchema[] = Object.entries(EVERYDAY_ZOD).map(
   ([name, [schema, ...values]]) => ({
     name: `zod: ${name}`,
     schema: z.toJSONSchema(schema, { io: 'input' }),
