@@ -52,25 +52,47 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
  * @throws BackendError for a tensor that has not as many rows
  */
 export function splitRows(tensor: InferTensor, sizes: readonly number[]): InferTensor[] {
-  const { name, datatype, shape, data } = tensor;
+  const { name, shape } = tensor;
   const rows = sizes.reduce((sum, size) => sum + size, 0);
   if (shape[0] !== rows) {
     throw new BackendError(`Output '${name}' has the shape [${shape}]; the batch has ${rows} rows.`);
   }
   if (sizes.length === 1) return [tensor];
   const inner = shape.slice(1);
-  const elementsPerRow = elementsIn(inner);
+  return cut(
+    tensor,
+    sizes.map((size) => [size, ...inner]),
+  );
+}
+
+/**
+ * The elements of a tensor as tensors of these shapes, one after the other. Nothing is copied.
+ * @throws BackendError for a tensor that has not as many elements
+ */
+export function splitElements(tensor: InferTensor, shapes: readonly (readonly number[])[]): InferTensor[] {
+  const expected = shapes.reduce((sum, shape) => sum + elementsIn(shape), 0);
+  if (elementsIn(tensor.shape) !== expected) {
+    const found = `the shape [${tensor.shape}]`;
+    throw new BackendError(
+      `Output '${tensor.name}' has ${found}; the requests of the batch take ${expected} elements of it.`,
+    );
+  }
+  return cut(tensor, shapes);
+}
+
+function cut(tensor: InferTensor, shapes: readonly (readonly number[])[]): InferTensor[] {
+  const { name, datatype, data } = tensor;
   const elementBytes = BYTES_PER_ELEMENT[datatype];
   let offset = 0;
-  return sizes.map((size) => {
+  return shapes.map((shape) => {
     const begin = offset;
-    if (elementBytes === null) offset = afterTexts(tensor, begin, size * elementsPerRow);
-    else offset += size * elementsPerRow * elementBytes;
-    return { name, datatype, shape: [size, ...inner], data: data.subarray(begin, offset) };
+    if (elementBytes === null) offset = afterTexts(tensor, begin, elementsIn(shape));
+    else offset += elementsIn(shape) * elementBytes;
+    return { name, datatype, shape: [...shape], data: data.subarray(begin, offset) };
   });
 }
 
-/** Where so many elements of BYTES data end. */
+/** End offset of `count` elements of BYTES data. */
 function afterTexts({ name, data }: InferTensor, begin: number, count: number): number {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   let offset = begin;

@@ -4,7 +4,9 @@ import type { ModelConfig } from '../../models/repository/model-config.js';
 import type { BatchRow, InstanceRequest } from './backend.js';
 import { BackendError } from './backend-error.js';
 import { gatherRows, splitRows } from './gather.js';
-import { reshaped } from './reshaped.js';
+import { BatchInputs, type DescribedRow } from './ragged/batch-inputs.js';
+import { ScatteredOutputs } from './ragged/scattered-outputs.js';
+import { modelInputs, reshaped } from './reshaped.js';
 import { byStateSizes, rowOf } from './sequences/batch-rows.js';
 import type { ControlInputs } from './sequences/control-inputs.js';
 import { controlsOf } from './sequences/sequence-runner.js';
@@ -22,6 +24,7 @@ type RunTensors = (
  *   a: INPUT0 [2, 16]  --+                                       +--> a: OUTPUT0 [2, 16]
  *   b: INPUT0 [1, 16]  --+--> INPUT0 [3, 16] --run--> OUTPUT0 [3, 16] +--> b: OUTPUT0 [1, 16]
  *
+ * A ragged input is a list of the elements of all requests, [32] and [16] as [48], described by batch inputs; an output may be scattered by its shapes.
  * Where that fails, each request is run alone, so that those which can be answered are; sequences, whose rows have places, fail together.
  */
 export class RowRunner {
@@ -29,6 +32,8 @@ export class RowRunner {
   readonly #run: RunTensors;
   /** Inputs of the model that are a number for each row and no list of numbers. */
   readonly #flat: ReadonlySet<string>;
+  readonly #batchInputs: BatchInputs;
+  readonly #scattered: ScatteredOutputs;
   readonly #controls: ControlInputs | null;
   readonly #stateInputs: ReadonlySet<string>;
   readonly #stateOutputs: readonly string[];
@@ -37,6 +42,8 @@ export class RowRunner {
     this.#config = config;
     this.#run = run;
     this.#flat = flat;
+    this.#batchInputs = new BatchInputs(config);
+    this.#scattered = new ScatteredOutputs(config);
     this.#controls = controlsOf(config);
     const states = config.sequence_batching?.state ?? [];
     this.#stateInputs = new Set(states.map((state) => state.input_name));
@@ -84,16 +91,23 @@ export class RowRunner {
 
   /** The inputs of rows, in the shapes that the model itself has. An optional one that nobody gave is left out. */
   #inputs(rows: readonly BatchRow[]): InferTensor[] {
-    const own = this.#config.input.flatMap(({ name, reshape }) => {
-      const whole = inputOf(rows, name);
+    const own = this.#config.input.flatMap(({ name, reshape, allow_ragged_batch: isRagged }) => {
+      const whole = isRagged ? listOf(rows, name) : inputOf(rows, name);
       if (whole === null) return [];
-      return [reshape === undefined ? whole : reshaped(whole, reshape.shape, this.#isBatched)];
+      return [reshape === undefined || isRagged ? whole : reshaped(whole, reshape.shape, this.#isBatched)];
     });
+    const described = this.#batchInputs.of(rows.map((row) => this.#described(row)));
+    const made = this.#batchInputs.names.map((_, i) => gatherRows(described.map((inputs) => inputs[i]!)));
     const controls = (this.#controls?.names ?? []).map((name) => {
       const whole = inputOf(rows, name)!;
       return this.#flat.has(name) ? { ...whole, shape: [elementsIn(whole.shape)] } : whole;
     });
-    return [...own, ...controls, ...Array.from(this.#stateInputs, (name) => inputOf(rows, name)!)];
+    return [...own, ...made, ...controls, ...Array.from(this.#stateInputs, (name) => inputOf(rows, name)!)];
+  }
+
+  /** A row in the shapes that the model itself has. */
+  #described({ inputs, batchSize }: BatchRow): DescribedRow {
+    return { inputs: modelInputs(this.#config, inputs), batchSize };
   }
 
   /** Outputs that some request wants, in the configuration's order, and states: no other is computed. */
@@ -110,8 +124,7 @@ export class RowRunner {
 
   /** Sends each request its rows of the outputs that it wants, in the shapes that the configuration shows to clients. */
   #send(rows: readonly BatchRow[], outputs: readonly InferTensor[]): void {
-    const sizes = rows.map(({ batchSize }) => batchSize);
-    const parts = outputs.map((output) => this.#rowsOf(output, sizes));
+    const parts = outputs.map((output) => this.#rowsOf(output, rows));
     for (const [i, { request }] of rows.entries()) {
       if (request === null) continue;
       const own = parts.map((part) => part[i]!);
@@ -122,7 +135,13 @@ export class RowRunner {
     }
   }
 
-  #rowsOf(tensor: InferTensor, sizes: readonly number[]): readonly InferTensor[] {
+  #rowsOf(tensor: InferTensor, rows: readonly BatchRow[]): readonly InferTensor[] {
+    if (this.#scattered.has(tensor.name))
+      return this.#scattered.split(
+        tensor,
+        rows.map((row) => this.#described(row)),
+      );
+    const sizes = rows.map(({ batchSize }) => batchSize);
     const output = this.#config.output.find(({ name }) => name === tensor.name);
     const shown = output?.reshape === undefined ? tensor : reshaped(tensor, output.dims, this.#isBatched);
     return this.#isBatched ? splitRows(shown, sizes) : [shown];
@@ -131,10 +150,20 @@ export class RowRunner {
 
 /** An input of all rows as one tensor; null: no row has it. @throws BackendError where some have it and others do not */
 function inputOf(rows: readonly BatchRow[], name: string): InferTensor | null {
+  const given = partsOf(rows, name);
+  return given.length === 0 ? null : gatherRows(given);
+}
+
+/** The elements of an input of all rows as one list; null: no row has it. @throws BackendError where some have it and others do not */
+function listOf(rows: readonly BatchRow[], name: string): InferTensor | null {
+  const given = partsOf(rows, name).map((part) => ({ ...part, shape: [elementsIn(part.shape)] }));
+  return given.length === 0 ? null : gatherRows(given);
+}
+
+function partsOf(rows: readonly BatchRow[], name: string): InferTensor[] {
   const parts = rows.map(({ inputs }) => inputs.find((input) => input.name === name));
   const given = parts.filter((part) => part !== undefined);
-  if (given.length === 0) return null;
-  if (given.length < parts.length)
+  if (given.length > 0 && given.length < parts.length)
     throw new BackendError(`Input '${name}' is not in every request of the batch.`);
-  return gatherRows(given);
+  return given;
 }

@@ -1,3 +1,4 @@
+import { checkBatchTensors } from './check-batch-tensors.js';
 import { checkCache } from './check-cache.js';
 import { checkEnsemble } from './check-ensemble.js';
 import { checkSequenceBatching } from './check-sequence-batching.js';
@@ -26,6 +27,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkTensors(config.input, 'input', refuse);
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
+  checkBatchTensors(config, refuse);
   checkEnsemble(config, (path, sentence) => {
     throw sentenceError(written, path, sentence);
   });

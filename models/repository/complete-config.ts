@@ -1,6 +1,9 @@
+import { withoutBatchTensors } from './batch-tensors.js';
 import { ENSEMBLE_PLATFORM } from './check-ensemble.js';
 import { sequencesWithAll } from './complete-sequence-batching.js';
 import type {
+  BatchInput,
+  BatchOutput,
   DynamicBatching,
   EnsembleScheduling,
   InstanceGroup,
@@ -50,10 +53,11 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
   }
   const maxBatchSize = fields.max_batch_size ?? facts.told.max_batch_size ?? 0;
   const sequences = fields.sequence_batching && sequencesWithAll(fields.sequence_batching, maxBatchSize);
-  const told = sequences === undefined ? facts.told : withoutSequenceTensors(facts.told, sequences, config);
+  const clients = withoutBatchTensors(facts.told, maxBatchSize, config);
+  const told = sequences === undefined ? clients : withoutSequenceTensors(clients, sequences, config);
   checkAgainst(config, 'input', told.input);
   // A state may be listed, and is returned then.
-  checkAgainst(config, 'output', facts.told.output);
+  checkAgainst(config, 'output', clients.output);
   const isScheduled = fields.sequence_batching !== undefined || fields.ensemble_scheduling !== undefined;
   // A model that takes batches, by what its files say, and of whose batches nothing is written, is batched.
   const byItself = fields.max_batch_size === undefined && maxBatchSize > 1 && !isScheduled ? {} : undefined;
@@ -69,8 +73,8 @@ export function completeConfig(written: WrittenConfig | null, facts: ConfigFacts
     max_batch_size: maxBatchSize,
     input: (fields.input ?? told.input ?? []).map(withReshape).map(inputWithAll),
     output: (fields.output ?? told.output ?? []).map(withReshape).map(outputWithAll),
-    batch_input: fields.batch_input ?? [],
-    batch_output: fields.batch_output ?? [],
+    batch_input: (fields.batch_input ?? []).map(batchInputWithAll),
+    batch_output: (fields.batch_output ?? []).map(batchOutputWithAll),
     instance_group: isEnsemble ? (fields.instance_group ?? []) : groupsWithAll(fields.instance_group, name),
     default_model_filename: fields.default_model_filename || facts.defaultFilename,
     cc_model_filenames: fields.cc_model_filenames ?? {},
@@ -120,6 +124,20 @@ function outputWithAll(output: Partial<ModelOutput>): ModelOutput {
     is_shape_tensor: false,
     ...output,
   };
+}
+
+function batchInputWithAll(input: Partial<BatchInput>): BatchInput {
+  return {
+    kind: 'BATCH_ELEMENT_COUNT',
+    target_name: [],
+    data_type: 'TYPE_INVALID' as BatchInput['data_type'],
+    source_input: [],
+    ...input,
+  };
+}
+
+function batchOutputWithAll(output: Partial<BatchOutput>): BatchOutput {
+  return { target_name: [], kind: 'BATCH_SCATTER_WITH_INPUT_SHAPE', source_input: [], ...output };
 }
 
 function groupsWithAll(groups: readonly Partial<InstanceGroup>[] | undefined, name: string): InstanceGroup[] {

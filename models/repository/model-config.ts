@@ -15,6 +15,9 @@ export interface ModelConfig {
   max_batch_size: number;
   input: ModelInput[];
   output: ModelOutput[];
+  /** Inputs that the server makes of those of a batch; none: absent or empty. */
+  batch_input?: BatchInput[];
+  batch_output?: BatchOutput[];
   instance_group: InstanceGroup[];
   default_model_filename: string;
   /** Each with a `string_value`, as Triton has them. */
@@ -43,7 +46,7 @@ export interface ModelInput {
   /** The shape that the backend is given in the place of `dims`. */
   reshape?: { shape: number[] };
   is_shape_tensor: boolean;
-  /** Requests whose sizes of this input differ go into one batch. */
+  /** Requests whose sizes of this input differ go into one batch; a model that takes one tensor of the batch gets a list of all elements. */
   allow_ragged_batch: boolean;
   optional: boolean;
 }
@@ -56,6 +59,33 @@ export interface ModelOutput {
   /** A file of the model's folder with a label a line, for classification; '': none. */
   label_filename: string;
   is_shape_tensor: boolean;
+}
+
+/** What a batch input says of its source; see batch-inputs.ts. */
+export type BatchInputKind =
+  | 'BATCH_ELEMENT_COUNT'
+  | 'BATCH_ACCUMULATED_ELEMENT_COUNT'
+  | 'BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO'
+  | 'BATCH_MAX_ELEMENT_COUNT_AS_SHAPE'
+  | 'BATCH_ITEM_SHAPE'
+  | 'BATCH_ITEM_SHAPE_FLATTEN';
+
+/** An input of the model that clients do not send: it describes the requests of the batch. */
+export interface BatchInput {
+  kind: BatchInputKind;
+  /** Inputs of the model, which all get the same. */
+  target_name: string[];
+  data_type: 'TYPE_INT32' | 'TYPE_FP32';
+  /** One of the inputs that clients send. */
+  source_input: string[];
+}
+
+/** How outputs of a batch are split: a size of -1 of an output is the size that the request's source input has there. */
+export interface BatchOutput {
+  target_name: string[];
+  kind: 'BATCH_SCATTER_WITH_INPUT_SHAPE';
+  /** One of the inputs that clients send. */
+  source_input: string[];
 }
 
 export type VersionPolicy =

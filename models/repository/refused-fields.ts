@@ -4,7 +4,6 @@ import type protobuf from 'protobufjs';
 type Reasons = Readonly<Record<string, string>>;
 
 const ON_PROCESSOR = 'backends run on the processor here';
-const RAGGED = 'no backend here takes a ragged batch as one tensor, so there is nothing to describe';
 const NO_OPTIMIZER = 'a backend here runs a model as its file has it';
 
 /**
@@ -37,8 +36,6 @@ export const REFUSED_FIELDS: Readonly<Record<string, Reasons>> = {
   },
   ModelConfig: {
     runtime: 'is given: a backend has one runtime here; leave it out',
-    batch_input: `is given: ${RAGGED}`,
-    batch_output: `is given: ${RAGGED}`,
     cc_model_filenames: `is given: ${ON_PROCESSOR}, and default_model_filename names the model's file`,
     metric_tags: 'is given: metrics have the labels model and version',
     model_operations: 'is given: libraries of operations cannot be loaded',

@@ -8,7 +8,10 @@ import { BackendError } from '../backend-error.js';
 import { whyNotTensor } from '../check-outputs.js';
 import { ModelCode } from '../model-code.js';
 import { modelFile } from '../model-file.js';
-import { reshaped } from '../reshaped.js';
+import { BatchInputs } from '../ragged/batch-inputs.js';
+import { ScatteredOutputs } from '../ragged/scattered-outputs.js';
+import { modelInputs, reshaped } from '../reshaped.js';
+import { rowOf } from '../sequences/batch-rows.js';
 import { controlsOf } from '../sequences/sequence-runner.js';
 import { isOwn, propertyOf, thrownText } from '../thrown.js';
 import type {
@@ -141,6 +144,8 @@ class ModuleInstance implements Instance {
   readonly #code: ModelCode;
   readonly #services: InstanceServices;
   readonly #seesRows: boolean;
+  readonly #batchInputs: BatchInputs;
+  readonly #scattered: ScatteredOutputs;
 
   constructor(module: ModelModule, config: ModelConfig, code: ModelCode, services: InstanceServices) {
     this.#module = module;
@@ -148,6 +153,8 @@ class ModuleInstance implements Instance {
     this.#code = code;
     this.#services = services;
     this.#seesRows = controlsOf(config)?.hasReady === true;
+    this.#batchInputs = new BatchInputs(config);
+    this.#scattered = new ScatteredOutputs(config);
   }
 
   async execute(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
@@ -162,13 +169,16 @@ class ModuleInstance implements Instance {
   }
 
   async #run(requests: readonly InstanceRequest[], rows?: readonly BatchRow[]): Promise<void> {
-    const given = rows ?? requests.map((request) => ({ request, inputs: request.inputs }));
+    const given = (rows ?? requests.map(rowOf)).map((row) => ({
+      ...row,
+      inputs: modelInputs(this.#config, row.inputs),
+    }));
+    const made = this.#batchInputs.of(given);
     const numbers = new Map(requests.map((request, i) => [request, i]));
-    const asked = given.map(({ request, inputs }) =>
-      request === null
-        ? emptyRequest(this.#ownInputs(inputs))
-        : this.#requestOf(request, numbers.get(request)!),
-    );
+    const asked = given.map(({ request, inputs }, i) => {
+      const all = [...inputs, ...made[i]!];
+      return request === null ? emptyRequest(all) : this.#requestOf(request, all, numbers.get(request)!);
+    });
     const results = await this.#module.execute(asked);
     if (results === undefined) return; // it has given its answers through `send`
     const places = given.map(({ request }) => request);
@@ -200,8 +210,9 @@ class ModuleInstance implements Instance {
     await called(this.#code, this.#services, 'finalize', () => this.#module.finalize?.());
   }
 
-  #requestOf(request: InstanceRequest, number: number): ModuleRequest {
-    const { id, sequence, inputs, outputs, parameters, batchSize, traceparent } = request;
+  /** @param inputs of the request, and those that describe its batch */
+  #requestOf(request: InstanceRequest, inputs: readonly InferTensor[], number: number): ModuleRequest {
+    const { id, sequence, outputs, parameters, batchSize, traceparent } = request;
     const own: ModuleRequest = {
       id,
       sequence: sequence && {
@@ -211,7 +222,7 @@ class ModuleInstance implements Instance {
         end: sequence.end,
         slot: sequence.slot,
       },
-      inputs: Object.fromEntries(this.#ownInputs(inputs).map((input) => [input.name, moduleInput(input)])),
+      inputs: Object.fromEntries(inputs.map((input) => [input.name, moduleInput(input)])),
       outputs,
       parameters,
       batchSize,
@@ -227,16 +238,6 @@ class ModuleInstance implements Instance {
     };
     numberInBatch.set(own, number);
     return own;
-  }
-
-  /** The inputs in the shapes that the configuration's `reshape` has for the model. */
-  #ownInputs(inputs: readonly InferTensor[]): readonly InferTensor[] {
-    const { input, max_batch_size: maxBatchSize } = this.#config;
-    if (input.every(({ reshape }) => reshape === undefined)) return inputs;
-    return inputs.map((tensor) => {
-      const reshape = input.find(({ name }) => name === tensor.name)?.reshape;
-      return reshape === undefined ? tensor : reshaped(tensor, reshape.shape, maxBatchSize > 0);
-    });
   }
 
   #answer(request: InstanceRequest, result: ModuleResult): void {
@@ -261,7 +262,8 @@ class ModuleInstance implements Instance {
     request.send(tensors, response.parameters);
   }
 
-  #tensorsOf({ batchSize, outputs: wanted }: InstanceRequest, response: ModuleResponse): InferTensor[] {
+  #tensorsOf(request: InstanceRequest, response: ModuleResponse): InferTensor[] {
+    const { outputs: wanted } = request;
     const outputs: unknown = response?.outputs;
     if (typeof outputs !== 'object' || outputs === null) throw new Error('a response has no outputs');
     const states = this.#config.sequence_batching?.state ?? [];
@@ -273,7 +275,7 @@ class ModuleInstance implements Instance {
       .filter(({ name, state }) => state !== undefined || wanted === null || wanted.includes(name))
       .map(({ name, output, known }) => {
         if (known === undefined) throw new Error(`'${name}' is no output of the model`);
-        return this.#outputOf(name, output, known, batchSize);
+        return this.#outputOf(name, output, known, request);
       });
   }
 
@@ -282,13 +284,16 @@ class ModuleInstance implements Instance {
     name: string,
     output: ModuleOutput,
     known: Pick<ModelOutput, 'data_type' | 'dims' | 'reshape'>,
-    batchSize: number,
+    { batchSize, inputs }: InstanceRequest,
   ): InferTensor {
     const { max_batch_size: maxBatchSize, model_transaction_policy: policy } = this.#config;
     const { data_type, dims, reshape } = known;
     const own = reshape?.shape ?? dims;
     const isBatched = maxBatchSize > 0;
-    const shapeOfNone = (elements: number) => filled([...(isBatched ? [batchSize] : []), ...own], elements);
+    const shapeOfNone = (elements: number) =>
+      this.#scattered.has(name)
+        ? this.#scattered.shapeOf(name, { inputs: modelInputs(this.#config, inputs) })
+        : filled([...(isBatched ? [batchSize] : []), ...own], elements);
     const tensor = tensorOf(name, datatypeOf(data_type), output ?? { data: null }, shapeOfNone);
     if (reshape === undefined) return tensor;
     const rows = isBatched ? [policy.decoupled ? -1 : batchSize] : [];

@@ -1,4 +1,5 @@
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
+import { listTensors } from '../../../models/repository/batch-tensors.js';
 import type {
   DataType,
   ModelConfig,
@@ -103,13 +104,15 @@ export function toldByOnnx({ inputs, outputs }: OnnxValues, config: Partial<Mode
   const served = outputs.filter(isServed);
   const isBatched = [...inputs, ...served].every(({ shape }) => isFree(shape?.[0]));
   const maxBatchSize = written ?? (isBatched ? DEFAULT_BATCH_SIZE : 0);
+  const lists = listTensors(config);
   const factsOf = (kind: Kind, value: OnnxValue) => {
     if (value.datatype === null) {
       const way = kind === 'output' ? '; a configuration that lists the other outputs serves these' : '';
       throw new BackendError(wrongType(kind, value) + way);
     }
     const authors = config[kind]?.find(({ name }) => name === value.name);
-    const dims = shownDims(kind, value, maxBatchSize, authors);
+    const shape = value.shape ?? (lists.has(value.name) ? [-1] : null);
+    const dims = shownDims(kind, { ...value, shape }, maxBatchSize, authors);
     return { name: value.name, data_type: dataTypeOf(value.datatype), ...dims, is_shape_tensor: false };
   };
   return {

@@ -1,3 +1,4 @@
+import { listTensors } from '../../../models/repository/batch-tensors.js';
 import type { DataType, ModelConfig } from '../../../models/repository/model-config.js';
 import type { ToldConfig } from '../backend.js';
 import { BackendError } from '../backend-error.js';
@@ -5,7 +6,9 @@ import { canBeBatched, type DescribedTensor, toldByTensors } from '../told-confi
 import type { SavedSignature, SavedTensor } from './saved-model-file.js';
 import { INPUT_TYPES, inputType, nameOfType, OUTPUT_TYPES, outputType } from './tensorflow-types.js';
 
-type Written = Partial<Pick<ModelConfig, 'input' | 'output' | 'max_batch_size'>>;
+type Written = Partial<
+  Pick<ModelConfig, 'input' | 'output' | 'max_batch_size' | 'batch_input' | 'batch_output'>
+>;
 
 /**
  * A configuration for what a signature says. Sizes of a tensor whose number of dimensions is open are those that the author wrote.
@@ -48,6 +51,7 @@ function described(tensor: SavedTensor, kind: 'input' | 'output', config: Writte
 
 /** The whole shape of a tensor that may have any, as the configuration has it. */
 function shapeOfAuthor({ name }: SavedTensor, kind: 'input' | 'output', config: Written): number[] {
+  if (listTensors(config).has(name)) return [-1];
   const dims = dimsOf(config[kind], name);
   if (dims === null) {
     throw new BackendError(

@@ -56,6 +56,8 @@ const REFUSED = [
   'sequence_batching',
   'instance_group',
   'model_warmup',
+  'batch_input',
+  'batch_output',
   'response_cache',
 ] as const;
 

@@ -273,9 +273,11 @@ function refuseOfTexts(written: WrittenConfig | null): void {
     const why = 'is of models whose answers follow from their inputs; this one generates or encodes texts.';
     throw fieldError(written, ['response_cache'], why);
   }
-  refuseReshape(written, 'is of models that take tensors; this one takes texts.');
-  if (samples.length > 0) {
-    throw fieldError(written, ['model_warmup'], 'is of models that take tensors; this one takes texts.');
+  const ofTensors = 'is of models that take tensors; this one takes texts.';
+  refuseReshape(written, ofTensors);
+  if (samples.length > 0) throw fieldError(written, ['model_warmup'], ofTensors);
+  for (const field of ['batch_input', 'batch_output'] as const) {
+    if ((written.fields[field] ?? []).length > 0) throw fieldError(written, [field], ofTensors);
   }
 }
 
