@@ -12,8 +12,8 @@ import { planNetwork } from '../../models/architectures/index.js';
 import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/bpe-tables.js';
 import { configuredList } from '../../models/tokenizer/named-templates.js';
+import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/tables-file.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
@@ -156,7 +156,7 @@ function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
   const text = JSON.stringify(tokenizer.tokenizerJson);
   writeFileSync(join(directory, 'tokenizer.json'), text);
   const tables = makeTablesFile(text);
-  if (tables !== null) writeFileSync(join(directory, TABLES_FILE_NAME), JSON.stringify(tables));
+  if (tables !== null) writeFileSync(join(directory, TABLES_FILE_NAME), tables);
   // Several templates stand in the configuration: one in a file of its own would replace them all.
   const named = configuredList(tokenizer);
   const config = { ...tokenizer.tokenizerConfig, ...(named && { chat_template: named }) };

@@ -11,7 +11,7 @@ import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../execu
  *                          rows of quantised tensors are whole blocks of 32 or 256 (weight-blocks.ts)
  *                          (engine/executors/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
- *   tokenizer-tables.json  vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
+ *   tokenizer-tables.bin   vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
  *
  * In an engine of the cache matrices of a GGUF may stay in that file (source-tensors.ts): engine.json then says where, and weights.bin
@@ -100,9 +100,9 @@ export const ENGINE_FORMAT_VERSION = 2;
 /** The same of an engine whose matrices lie in the model's file, which older readers do not know. */
 export const SOURCE_FORMAT_VERSION = 3;
 /**
- * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights. Engines of the cache
- * are then built anew, by a name of their own; engines that a user has built stay what they are.
+ * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
+ * tables. Engines of the cache are then built anew, by a name of their own; engines that a user has built stay what they are.
  */
-export const BUILD_RULES_VERSION = 2;
+export const BUILD_RULES_VERSION = 3;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;

@@ -35,13 +35,13 @@ const GROWTH: Readonly<Record<string, number>> = {
  * Why this tokenizer is not known to take time in proportion to a text's length; null where it is. Judged by
  * tokenizer.json alone, never by trying: a pattern that takes for ever does so on one text in millions.
  *
- * @param vocabulary the model's entries
+ * @param longest UTF-16 units of the longest entry of the vocabulary
  */
-export function whyUnproven(json: TokenizerJson, vocabulary: readonly (string | undefined)[]): string | null {
+export function whyUnproven(json: TokenizerJson, longest: number): string | null {
   return (
     unprovenComponents(json.normalizer, 'normalizer') ??
     unprovenComponents(json.pre_tokenizer, 'pre_tokenizer') ??
-    unprovenModel(json.model, vocabulary) ??
+    unprovenModel(json.model, longest) ??
     unprovenAdded(json.added_tokens)
   );
 }
@@ -85,11 +85,9 @@ function unprovenPattern(part: ComponentJson): string | null {
   return `the pattern ${JSON.stringify(pattern.Regex.slice(0, 60))} of its ${part.type} may take long`;
 }
 
-function unprovenModel(model: ModelJson, vocabulary: readonly (string | undefined)[]): string | null {
+function unprovenModel(model: ModelJson, longest: number): string | null {
   const isUnigram = model.type === 'Unigram' || Array.isArray(model.vocab);
   const most = isUnigram ? MAX_UNIGRAM_ENTRY : MAX_ENTRY;
-  let longest = 0;
-  for (const entry of vocabulary) if (entry !== undefined && entry.length > longest) longest = entry.length;
   if (longest > most) return `model.vocab has an entry of ${longest} characters`;
   const word = model.max_input_chars_per_word;
   return typeof word === 'number' && word > MAX_WORD ? `model.max_input_chars_per_word is ${word}` : null;

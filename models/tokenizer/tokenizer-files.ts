@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../base/error-text.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
-import { type BpeTables, parseTablesFile, TABLES_FILE_NAME } from './bpe-tables.js';
 import { additionalFolder, modelTemplates, type NamedTemplates } from './named-templates.js';
+import { readTablesFile, TABLES_FILE_NAME } from './tables-file.js';
+import type { TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
 /**
@@ -14,22 +15,14 @@ import { TokenizerError } from './tokenizer-json.js';
  *
  * @throws TokenizerError that names the file that is missing or is not JSON.
  */
-export async function readTokenizerFiles(
-  directory: string,
-): Promise<TokenizerFiles & { tables?: BpeTables | undefined }> {
-  const file = join(directory, 'tokenizer.json');
-  const [tokenizer, tablesText, config, template, processor, additional] = await Promise.all([
-    readIfThere(file),
-    readIfThere(join(directory, TABLES_FILE_NAME)),
+export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles & TokenizerSourceFiles> {
+  const [tokenizer, config, template, processor, additional] = await Promise.all([
+    readTokenizer(directory),
     readJson(join(directory, 'tokenizer_config.json')),
     readIfThere(join(directory, 'chat_template.jinja')),
     readJson(join(directory, 'chat_template.json')),
     readAdditional(additionalFolder(directory)),
   ]);
-  if (tokenizer === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
-  // Parsing takes some hundredths of a second: others get their turn before it.
-  await nextTurn();
-  const tables = tablesText === undefined ? null : parseTablesFile(tablesText.toString(), tokenizer);
   const tokenizerConfig = (config ?? {}) as Record<string, unknown>;
   const templates = modelTemplates({
     file: template?.toString(),
@@ -38,11 +31,25 @@ export async function readTokenizerFiles(
     ofProcessor: (processor as { chat_template?: unknown } | undefined)?.chat_template,
   });
   return {
-    tokenizerJson: tables === null ? parseJson(file, tokenizer) : tables.tokenizerJson,
-    tables: tables?.tables,
+    ...tokenizer,
     tokenizerConfig,
     ...(templates ?? { chatTemplate: null }),
   };
+}
+
+/** tokenizer.json, or the tables that were made from it. */
+async function readTokenizer(
+  directory: string,
+): Promise<Pick<TokenizerSourceFiles, 'tokenizerJson' | 'tables'>> {
+  const file = join(directory, 'tokenizer.json');
+  const contents = await readIfThere(join(directory, TABLES_FILE_NAME));
+  if (contents !== undefined && existsSync(file)) {
+    const made = await readTablesFile(contents, file);
+    if (made !== null) return made;
+  }
+  const tokenizerJson = await readJson(file);
+  if (tokenizerJson === undefined) throw new TokenizerError(`${directory} has no tokenizer.json.`);
+  return { tokenizerJson };
 }
 
 /** Files NAME.jinja of a folder, by their names. */

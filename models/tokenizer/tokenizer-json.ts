@@ -73,6 +73,13 @@ function refuseIn(file: string): Refuse {
   };
 }
 
+/** True where @huggingface/tokenizers takes a model for a BPE. */
+export function isBpe(model: ModelJson): boolean {
+  if (model.type === 'BPE') return true;
+  if (model.type === 'WordPiece' || model.type === 'Unigram' || Array.isArray(model.vocab)) return false;
+  return ['continuing_subword_prefix', 'unk_token', 'merges'].every((name) => Object.hasOwn(model, name));
+}
+
 /** The inner components of a Sequence, or the component itself. */
 export function flattenComponents(part: ComponentJson | null): ComponentJson[] {
   if (part === null) return [];

@@ -133,7 +133,9 @@ function checkFields(
   required: readonly string[],
   refuse: Refuse,
 ): void {
-  for (const [name, kind] of Object.entries(fields)) {
+  // Some vocabularies have thousands of added tokens: for these a list of the fields each time would take longest.
+  for (const name in fields) {
+    const kind = fields[name]!;
     const value = values[name] ?? undefined;
     if (value === undefined ? required.includes(name) : !kind.fits(value)) {
       refuse(`${where}.${name}`, kind.name, values[name]);

@@ -1,27 +1,28 @@
-import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { type AddedToken, AddedTokenFinder } from './added-token-finder.js';
-import { BpeEncoding, type LibraryBpe } from './bpe-encoding.js';
-import type { BpeTables } from './bpe-tables.js';
-import { isControlToken } from './control-tokens.js';
+import { BpeEncoding } from './bpe-encoding.js';
+import { BpeTables, type BpeTablesData } from './bpe-tables.js';
+import { controlTexts, isNormalized } from './control-tokens.js';
 import { unprovenComponents, whyUnproven } from './encoding-cost.js';
 import { endOfTurnTokens } from './end-tokens.js';
 import { KnownTexts } from './known-texts.js';
 import { adjustForLibrary } from './library-adjustments.js';
+import { type LibraryParts, libraryParts, libraryVocabulary, type Vocabulary } from './library-parts.js';
 import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
 import { TokenIdList } from './token-id-list.js';
 import {
   checkTokenizerConfig,
+  isBpe,
+  type ModelJson,
   parseTokenizerJson,
   TokenizerError,
   type TokenizerJson,
 } from './tokenizer-json.js';
 import { decodableUtf8Length } from './utf8.js';
-import type { LibraryPreTokenizer } from './word-stream.js';
 
 export interface EncodeOptions {
   /**
@@ -46,26 +47,14 @@ export interface DecodeOptions {
   skipSpecialTokens?: boolean;
 }
 
-/** Parts of @huggingface/tokenizers that are used: its normalizer, pre-tokenizer and model, in this order. */
-interface LibraryParts {
-  normalizer: { normalize(text: string): string } | null;
-  pre_tokenizer: LibraryPreTokenizer | null;
-  model: {
-    _call(words: string[]): string[];
-    vocab: string[];
-    tokens_to_ids: Map<string, number>;
-    unk_token_id?: number | undefined;
-    /** The ranks of BPE's merges, by the JSON of [left, right]. */
-    bpe_ranks?: Map<string, number>;
-  };
-}
-
 /** Files that a tokenizer is made from. With `tables` the JSON has neither vocabulary nor merges. */
 export type TokenizerSourceFiles = Pick<TokenizerFiles, 'tokenizerJson' | 'tokenizerConfig'> & {
-  tables?: BpeTables | undefined;
+  tables?: BpeTablesData | undefined;
 };
 
 const NOTHING = new Uint8Array(0);
+/** Given to the library in the place of a BPE. */
+const NO_MODEL: ModelJson = { type: 'BPE', vocab: {}, merges: [] };
 /** Milliseconds for all added tokens, with a normalizer that is not known to be quick. */
 const NORMALIZE_LIMIT_MS = 5000;
 
@@ -94,6 +83,7 @@ export class Tokenizer {
   readonly unproven: string | null;
 
   readonly #parts: LibraryParts;
+  readonly #vocabulary: Vocabulary;
   /** What encodes the text in the library's place; null where its model is no BPE. */
   readonly #bpe: BpeEncoding | null;
   readonly #known: KnownTexts;
@@ -116,26 +106,22 @@ export class Tokenizer {
     const specials = added.filter((token) => token.special);
     this.specialTokenIds = new Set(specials.map((token) => token.id));
     this.specialTokenTexts = specials.map((token) => token.content);
-    const inNormalized = json.normalizer ? json.added_tokens.filter(isNormalized) : [];
-    const normalizedTexts = new Set(inNormalized.map(({ content }) => content));
-    // Texts found in normalized text cannot be told from a user's there.
-    const isControl = (token: AddedToken) => isControlToken(token) && !normalizedTexts.has(token.content);
-    this.controlTokenTexts = added.filter(isControl).map((token) => token.content);
-    this.#parts = libraryParts(json, config, new Set(this.controlTokenTexts));
-    if (files.tables !== undefined) fillBpe(this.#parts.model, files.tables, json.model.unk_token);
-
+    const controls = controlTexts(json);
+    this.controlTokenTexts = [...controls];
+    const adjusted = adjustForLibrary(json, controls);
+    const tables = isBpe(json.model) ? new BpeTables(files.tables ?? BpeTables.make(adjusted.model)) : null;
+    this.#parts = libraryParts(tables === null ? adjusted : { ...adjusted, model: NO_MODEL }, config);
     const { normalizer, pre_tokenizer: preTokenizer, model } = this.#parts;
-    this.#bpe = isBpe(model) ? new BpeEncoding(model, preTokenizer) : null;
-    for (const token of added) {
-      if (isControl(token)) model.tokens_to_ids.delete(token.content);
-    }
+    this.#vocabulary = tables ?? libraryVocabulary(model);
+    this.#bpe = tables === null ? null : new BpeEncoding(tables, json.model, controls, preTokenizer);
+    for (const text of controls) model.tokens_to_ids.delete(text);
     const normalizedIds = new Set(
       normalizer === null ? [] : json.added_tokens.filter(isNormalized).map((token) => token.id),
     );
     this.#rawTokens = new AddedTokenFinder(
       added
         .filter((token) => !normalizedIds.has(token.id))
-        .map((token) => [token.content, { ...token, special: isControl(token) }]),
+        .map((token) => [token.content, { ...token, special: controls.has(token.content) }]),
     );
     const normalized = boundedNormalizer(json, normalizer);
     this.#normalizedTokens =
@@ -150,12 +136,13 @@ export class Tokenizer {
     // NFC changes nothing across the borders; tokens of normalized text could lie across them.
     const isCut = this.#normalizedTokens === null && (normalizer === null || json.normalizer?.type === 'NFC');
     this.#known = new KnownTexts(() => (isCut ? (this.#bpe?.borders ?? null) : null));
-    this.vocabSize = added.reduce((most, { id }) => Math.max(most, id + 1), model.vocab.length);
-    this.unproven = whyUnproven(json, model.vocab);
+    this.vocabSize = added.reduce((most, { id }) => Math.max(most, id + 1), this.#vocabulary.size);
+    this.unproven = whyUnproven(json, this.#vocabulary.longest);
     this.bosTokenId = this.#configuredId(config, 'bos_token');
     this.eosTokenId = this.#configuredId(config, 'eos_token');
     this.padTokenId = this.#configuredId(config, 'pad_token');
-    this.unkTokenId = this.#configuredId(config, 'unk_token') ?? model.unk_token_id ?? null;
+    const unknownId = this.#bpe === null ? model.unk_token_id : this.#bpe.unknownId;
+    this.unkTokenId = this.#configuredId(config, 'unk_token') ?? unknownId ?? null;
     this.bosToken = configuredText(config, 'bos_token');
     this.eosToken = configuredText(config, 'eos_token');
     const eos = this.eosTokenId === null ? [] : [this.eosTokenId];
@@ -219,7 +206,7 @@ export class Tokenizer {
     if (known !== undefined) return known;
     if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) return NOTHING;
     const added = this.#addedById.get(id);
-    const text = this.#parts.model.vocab[id];
+    const text = this.#vocabulary.textOf(id);
     const bytes =
       added !== undefined
         ? this.#spelling.bytesOfAdded(added.content)
@@ -243,7 +230,7 @@ export class Tokenizer {
 
   /** The token's entry in the vocabulary, as its file spells it (not its decoded text); null for an id outside of it. */
   tokenEntry(id: number): string | null {
-    return this.#addedById.get(id)?.content ?? this.#parts.model.vocab[id] ?? null;
+    return this.#addedById.get(id)?.content ?? this.#vocabulary.textOf(id) ?? null;
   }
 
   /**
@@ -261,15 +248,16 @@ export class Tokenizer {
     const added = [...this.#addedById.values()];
     if (isChanged || added.some(({ stripLeft, stripRight }) => stripLeft || stripRight)) return 0;
     // An entry has a letter for each byte, and each unit of a text has at least one byte.
-    let longest = 1;
-    for (const entry of this.#parts.model.vocab) longest = Math.max(longest, entry?.length ?? 0);
-    return added.reduce((most, { content }) => Math.max(most, content.length), longest);
+    return added.reduce(
+      (most, { content }) => Math.max(most, content.length),
+      Math.max(1, this.#vocabulary.longest),
+    );
   }
 
   /** Id of a token by its entry in the vocabulary (not its decoded text); null where there is none. */
   tokenId(entry: string): number | null {
     for (const token of this.#addedById.values()) if (token.content === entry) return token.id;
-    return this.#parts.model.tokens_to_ids.get(entry) ?? null;
+    return this.#vocabulary.idOf(entry) ?? null;
   }
 
   #configuredId(config: Record<string, unknown>, key: string): number | null {
@@ -318,20 +306,6 @@ export function decodeUtf8(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
-function libraryParts(
-  json: TokenizerJson,
-  config: Record<string, unknown>,
-  specialTexts: ReadonlySet<string>,
-): LibraryParts {
-  try {
-    const library: unknown = new LibraryTokenizer(adjustForLibrary(json, specialTexts), config);
-    return library as LibraryParts;
-  } catch (error) {
-    const reason = messageOf(error);
-    throw new TokenizerError(`tokenizer.json cannot be used: ${asSentence(reason)}`, { cause: error });
-  }
-}
-
 /**
  * Runs a normalizer within a time limit: a start must not wait for ever for an unknown pattern, neither with one added
  * token nor with all of them.
@@ -354,21 +328,6 @@ function boundedNormalizer(
       );
     }
   };
-}
-
-function isBpe(model: LibraryParts['model']): model is LibraryParts['model'] & LibraryBpe {
-  return model.bpe_ranks instanceof Map;
-}
-
-/** Fills a BPE model with vocabulary and merges, as the library's constructor does. */
-function fillBpe(model: LibraryParts['model'], { tokens, merges }: BpeTables, unkToken: unknown): void {
-  const ranks = model.bpe_ranks;
-  if (!(ranks instanceof Map)) throw new TokenizerError('The tokenizer library keeps no ranks of merges.');
-  model.vocab = tokens;
-  for (let id = 0; id < tokens.length; id++) model.tokens_to_ids.set(tokens[id]!, id);
-  // Of equal merges the last one counts, as in the library.
-  for (let rank = 0; rank < merges.length; rank++) ranks.set(merges[rank]!, rank);
-  model.unk_token_id = typeof unkToken === 'string' ? model.tokens_to_ids.get(unkToken) : undefined;
 }
 
 /** Makes a test whether [start, end) of the joined text lies within one segment that may hold special tokens. */
@@ -397,11 +356,6 @@ function addedToken(json: TokenizerJson['added_tokens'][number]): AddedToken {
     stripLeft: json.lstrip ?? false,
     stripRight: json.rstrip ?? false,
   };
-}
-
-/** True for tokens found in normalized text; special tokens are always found in the text as it came. */
-function isNormalized(token: TokenizerJson['added_tokens'][number]): boolean {
-  return !token.special && (token.normalized ?? true);
 }
 
 /** Text of a token in tokenizer_config.json, which gives it as a string, or as an object with `content`. */

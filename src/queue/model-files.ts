@@ -18,7 +18,7 @@ const NAMES = [
   'tokenizer.json',
   'tokenizer_config.json',
   'chat_template.jinja',
-  'tokenizer-tables.json',
+  'tokenizer-tables.bin',
 ];
 /** Of these, what decides how texts become tokens. */
 const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));

@@ -4,9 +4,6 @@ import { safetensorsBytes } from '../support/safetensors-writer.js';
 
 /** The rank that --max-lora-rank takes at most by default. */
 const RANK = 64;
-/** Texts of a vocabulary as large as that of SmolLM2. */
-const VOCAB_SIZE = 49_152;
-
 /** What is read of a model's config.json. */
 interface Sizes {
   hidden_size: number;
@@ -27,23 +24,23 @@ interface FlatTensor {
 
 /**
  * A tiny model with a large tokenizer, which goes on from that of another model. Each number is another one, so that an engine is built
- * for it.
+ * for it. @param numTexts texts of its vocabulary
  */
-export function writeLateModel(model: string, folder: string, number: number): void {
+export function writeLateModel(model: string, folder: string, number: number, numTexts: number): void {
   mkdirSync(folder, { recursive: true });
   for (const name of ['tokenizer_config.json', 'generation_config.json'])
     cpSync(join(model, name), join(folder, name));
   const heads = { num_attention_heads: 1, num_key_value_heads: 1, head_dim: 32 };
   const sizes = { ...heads, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1 };
-  const config: Sizes = { ...readJson(join(model, 'config.json')), ...sizes, vocab_size: VOCAB_SIZE };
+  const config: Sizes = { ...readJson(join(model, 'config.json')), ...sizes, vocab_size: numTexts };
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
   const tokenizer = readJson(join(model, 'tokenizer.json'));
-  addTexts(tokenizer.model, number);
+  addTexts(tokenizer.model, number, numTexts);
   writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
   const { hidden_size: hidden } = config;
   const norms = ['layers.0.input_layernorm', 'layers.0.post_attention_layernorm', 'norm'];
   writeTensors(join(folder, 'model.safetensors'), [
-    { name: 'model.embed_tokens.weight', shape: [VOCAB_SIZE, hidden], value: 0 },
+    { name: 'model.embed_tokens.weight', shape: [numTexts, hidden], value: 0 },
     ...norms.map((name) => ({ name: `model.${name}.weight`, shape: [hidden], value: 1 })),
     ...Object.entries(matricesOf(config)).map(([name, [from, to]]) => {
       return { name: `model.layers.0.${name}.weight`, shape: [to, from], value: 0 };
@@ -72,14 +69,18 @@ export function writeLargeAdapter(model: string, folder: string, number: number)
   writeTensors(join(folder, 'adapter_model.safetensors'), tensors);
 }
 
-/** Merges pairs of a BPE's texts until its vocabulary is large. @param number the pairs begin with this text */
-function addTexts(bpe: { vocab: Record<string, number>; merges: [string, string][] }, number: number): void {
+/** Merges pairs of a BPE's texts until its vocabulary has as many. @param number the pairs begin with this text */
+function addTexts(
+  bpe: { vocab: Record<string, number>; merges: [string, string][] },
+  number: number,
+  numTexts: number,
+): void {
   const texts = Object.keys(bpe.vocab);
   let size = texts.length;
-  for (let i = number; size < VOCAB_SIZE; i++) {
+  for (let i = number; size < numTexts; i++) {
     for (const right of texts) {
       const left = texts[i % texts.length]!;
-      if (size === VOCAB_SIZE || left + right in bpe.vocab) continue;
+      if (size === numTexts || left + right in bpe.vocab) continue;
       bpe.vocab[left + right] = size++;
       bpe.merges.push([left, right]);
     }

@@ -18,6 +18,8 @@ import {
 import { MeteredServer } from './metered-server.js';
 import type { MeasuredModel } from './session.js';
 
+/** Texts of the vocabularies of models on demand: as SmolLM2, and as Gemma. */
+const VOCABULARIES = [49_152, 262_144];
 /** Adapters that are first used in one moment. */
 const TOGETHER = 9;
 /** How often a first time can be repeated: each time with models and adapters of its own. */
@@ -58,7 +60,10 @@ export async function measureFirstTimes(
 function filled(folder: string, model: string): { flags: string[]; requests: DearRequest[][] } {
   const tries = Array.from({ length: TRIES }, (_, index) => index);
   const models = join(folder, 'models');
-  for (const number of tries) writeLateModel(model, join(models, `late-${number}`), number);
+  for (const numTexts of VOCABULARIES) {
+    for (const number of tries)
+      writeLateModel(model, join(models, `late-${numTexts}-${number}`), number, numTexts);
+  }
   const adapters = Array.from({ length: TRIES * TOGETHER }, (_, number) => {
     writeLargeAdapter(model, join(folder, `adapter-${number}`), number);
     return `adapter-${number}`;
@@ -68,7 +73,10 @@ function filled(folder: string, model: string): { flags: string[]; requests: Dea
     flags: ['--models-dir', models, ...loras],
     requests: [
       [{ name: 'GET /openapi.json', path: '/openapi.json', body: null, isLong: false }],
-      tries.map((number) => naming('a model on demand with 49,152 texts', [`late-${number}`])),
+      ...VOCABULARIES.map((numTexts) => {
+        const name = `a model on demand with ${numTexts.toLocaleString('en')} texts`;
+        return tries.map((number) => naming(name, [`late-${numTexts}-${number}`]));
+      }),
       tries.map((number) =>
         naming(`${TOGETHER} adapters`, adapters.slice(number * TOGETHER, (number + 1) * TOGETHER)),
       ),

@@ -89,7 +89,7 @@ describe('buildEngine', () => {
     const { directory } = await buildEngine({ model, outputDirectory: fresh(), precision: 'f32' });
     expect(JSON.parse(readFileSync(join(directory, 'tokenizer.json'), 'utf8'))).toEqual(TINY_TOKENIZER);
     const files = await readTokenizerFiles(directory);
-    expect(files.tables?.tokens).toEqual(['<pad>', '<s>', '</s>', 'a', 'b', 'ab']);
+    expect(files.tables?.sizes).toMatchObject({ numSymbols: 6, numIds: 6, numMerges: 1, longest: 5 });
     expect([...new Tokenizer(files).encode('abba', { addSpecialTokens: false })]).toEqual([5, 4, 3]);
   });
 

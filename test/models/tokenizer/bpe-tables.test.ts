@@ -1,106 +1,65 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makeTablesFile, parseTablesFile, TABLES_FILE_NAME } from '../../../models/tokenizer/bpe-tables.js';
-import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
-import { readTokenizerFiles } from '../../../models/tokenizer/tokenizer-files.js';
-import { temporaryFolder } from '../../support/fresh-folders.js';
-import { byteLevelFiles, SCRIPTS, sentencePieceFiles } from './tiny-tokenizers.js';
+import { BpeTables, bytesOf } from '../../../models/tokenizer/bpe-tables.js';
+import { NONE } from '../../../models/tokenizer/slot-table.js';
+import { Random } from '../../../tools/soak/random.js';
+import { ALPHABETS, randomModel } from './library-tokenizer.js';
 
-const KINDS = { 'a byte-level BPE': byteLevelFiles, 'a SentencePiece BPE': sentencePieceFiles };
-const bits = fc.constantFrom(
-  '<|x|>',
-  '<|end|>',
-  '<|',
-  'x',
-  '|>',
-  'hello',
-  ' ',
-  'he',
-  'll',
-  '<s>',
-  'the',
-  ...SCRIPTS,
-);
+interface Model {
+  vocab: Record<string, number>;
+  merges: [string, string][];
+}
 
-describe.each(Object.entries(KINDS))('the tables of %s', (_, makeFiles) => {
-  const { tokenizerJson, tokenizerConfig } = makeFiles();
-  const text = JSON.stringify(tokenizerJson);
-  const file = makeTablesFile(text)!;
-  const whole = new Tokenizer({ tokenizerJson, tokenizerConfig });
-  const fromTables = new Tokenizer({ ...file, tokenizerConfig });
+const tablesOf = (model: Model) => new BpeTables(BpeTables.make({ type: 'BPE', ...model }));
+const symbolOf = (tables: BpeTables, text: string) => tables.symbolAt(text, 0, text.length);
 
-  it('hold the vocabulary and the merges, and the rest of the file has neither', () => {
-    const { model } = tokenizerJson as { model: { vocab: Record<string, number>; merges: unknown[] } };
-    const { vocab, merges } = model;
-    expect(file.tables.tokens).toEqual(Object.keys(vocab).sort((a, b) => vocab[a]! - vocab[b]!));
-    expect(file.tables.merges.length).toBeLessThanOrEqual(merges.length);
-    expect((file.tokenizerJson as { model: object }).model).toMatchObject({ vocab: {}, merges: [] });
-  });
-
-  it('make the same tokenizer', () => {
-    const named = ({
-      vocabSize,
-      bosTokenId,
-      eosTokenId,
-      padTokenId,
-      unkTokenId,
-      specialTokenIds,
-    }: Tokenizer) => ({
-      ...{ vocabSize, bosTokenId, eosTokenId, padTokenId, unkTokenId },
-      special: [...specialTokenIds],
-    });
-    expect(named(fromTables)).toEqual(named(whole));
-    for (let id = -1; id <= whole.vocabSize; id++) {
-      expect(fromTables.tokenBytes(id)).toEqual(whole.tokenBytes(id));
+describe('tables of a BPE', () => {
+  it('find each text and each merge of random models, and no others', () => {
+    const random = new Random(5);
+    for (let i = 0; i < 40; i++) {
+      const alphabet = random.pick(ALPHABETS);
+      const model = randomModel(random, alphabet) as Model;
+      const tables = tablesOf(model);
+      // Of equal merges the last one counts.
+      const ranks = new Map(model.merges.map((merge, rank) => [JSON.stringify(merge), rank]));
+      const sides = [...new Set([...Object.keys(model.vocab), ...model.merges.flat(), 'no text', ''])];
+      for (const left of sides) {
+        expect(tables.idOf(left)).toBe(model.vocab[left]);
+        for (const right of sides.slice(0, 12)) {
+          const symbols = [symbolOf(tables, left), symbolOf(tables, right)] as const;
+          const rank = symbols.includes(NONE) ? NONE : tables.rankOf(...symbols);
+          expect(rank).toBe(ranks.get(JSON.stringify([left, right])) ?? NONE);
+          if (rank !== NONE) expect(tables.resultOf(rank)).toBe(symbolOf(tables, left + right));
+        }
+      }
     }
-    fc.assert(
-      fc.property(fc.array(bits), fc.boolean(), (parts, allowSpecial) => {
-        const prompt = parts.join('');
-        expect(fromTables.encode(prompt, { allowSpecial })).toEqual(whole.encode(prompt, { allowSpecial }));
-      }),
-    );
-  });
-});
-
-describe('a tables file', () => {
-  const folder = temporaryFolder('skein-tables');
-  const { tokenizerJson } = byteLevelFiles();
-  const text = JSON.stringify(tokenizerJson);
-  const written = JSON.stringify(makeTablesFile(text));
-
-  it('is read in the place of the tokenizer.json that it was made from', async () => {
-    writeFileSync(join(folder, 'tokenizer.json'), text);
-    writeFileSync(join(folder, TABLES_FILE_NAME), written);
-    const { tables } = await readTokenizerFiles(folder);
-    expect(tables).toEqual(makeTablesFile(text)!.tables);
   });
 
-  it('does not count once tokenizer.json is another', async () => {
-    writeFileSync(join(folder, TABLES_FILE_NAME), written);
-    writeFileSync(join(folder, 'tokenizer.json'), `${text} `);
-    const files = await readTokenizerFiles(folder);
-    expect(files.tables).toBeUndefined();
-    expect(files.tokenizerJson).toEqual(tokenizerJson);
+  it('hold a vocabulary with gaps, with two texts for an id, and with halves of characters', () => {
+    const vocab = { a: 0, gap: 9, b: 2, again: 2, '': 3, '\ud83d': 4, '\0': 5, ['long'.repeat(50_000)]: 6 };
+    const tables = tablesOf({ vocab, merges: [] });
+    expect(tables.size).toBe(10);
+    expect(tables.longest).toBe(200_000);
+    for (const [text, id] of Object.entries(vocab)) expect(tables.idOf(text)).toBe(id);
+    expect(Array.from({ length: 6 }, (_, id) => tables.textOf(id))).toEqual([
+      ...['a', undefined, 'again', '', '\ud83d', '\0'],
+    ]);
+    for (const outside of [-1, 1, 8, 10, 0.5, 2 ** 31]) expect(tables.textOf(outside)).toBeUndefined();
   });
 
-  it('does not count where it is cut off or of another version', () => {
-    const source = Buffer.from(text);
-    expect(parseTablesFile(written, source)).not.toBeNull();
-    expect(parseTablesFile(written.slice(0, -1), source)).toBeNull();
-    expect(parseTablesFile(written.replace('"version":1', '"version":0'), source)).toBeNull();
-    expect(parseTablesFile('null', source)).toBeNull();
+  it('can be empty', () => {
+    const tables = tablesOf({ vocab: {}, merges: [] });
+    expect([tables.size, tables.longest, tables.idOf('a'), tables.textOf(0)]).toEqual([
+      0,
+      0,
+      undefined,
+      undefined,
+    ]);
   });
 
-  it('is not made of what it cannot hold', () => {
-    const { model, ...rest } = tokenizerJson as { model: { vocab: Record<string, number> } };
-    const withModel = (changed: object) => makeTablesFile(JSON.stringify({ ...rest, model: changed }));
-    expect(withModel(model)).not.toBeNull();
-    expect(withModel({ ...model, vocab: { ...model.vocab, gap: 999 } })).toBeNull();
-    expect(withModel({ ...model, vocab: { ...model.vocab, twice: 0 } })).toBeNull();
-    expect(withModel({ ...model, type: 'WordPiece' })).toBeNull();
-    expect(withModel({ type: 'Unigram', vocab: [['a', 0]] })).toBeNull();
-    expect(makeTablesFile('{"model": 1}')).toBeNull();
+  it('have the bytes that their sizes say, and are the same every time', () => {
+    const model = randomModel(new Random(2), ALPHABETS[2]!) as Model;
+    const { sizes, bytes } = BpeTables.make({ type: 'BPE', ...model });
+    expect(bytes.length).toBe(bytesOf(sizes));
+    expect(BpeTables.make({ type: 'BPE', ...model })).toEqual({ sizes, bytes });
   });
 });

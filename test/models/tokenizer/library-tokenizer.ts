@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Tokenizer as LibraryTokenizer } from '@huggingface/tokenizers';
-import type { LibraryBpe } from '../../../models/tokenizer/bpe-encoding.js';
+import { BpeTables } from '../../../models/tokenizer/bpe-tables.js';
 import { adjustForLibrary } from '../../../models/tokenizer/library-adjustments.js';
-import { parseTokenizerJson } from '../../../models/tokenizer/tokenizer-json.js';
+import { type ModelJson, parseTokenizerJson } from '../../../models/tokenizer/tokenizer-json.js';
 import type { LibraryPreTokenizer } from '../../../models/tokenizer/word-stream.js';
 import type { Random } from '../../../tools/soak/random.js';
 import { testModelPath } from '../../support/test-model.js';
@@ -13,7 +13,12 @@ import { byteLevelFiles, sentencePieceFiles } from './tiny-tokenizers.js';
 /** The library's parts, which judge what is done in their place. */
 export interface Library {
   pre_tokenizer: LibraryPreTokenizer | null;
-  model: LibraryBpe & { bpe(word: string): string[]; _call(words: string[]): string[] };
+  model: {
+    tokens_to_ids: ReadonlyMap<string, number>;
+    bpe_ranks: ReadonlyMap<string, number>;
+    bpe(word: string): string[];
+    _call(words: string[]): string[];
+  };
 }
 
 export function libraryOf(tokenizerJson: unknown): Library {
@@ -22,6 +27,12 @@ export function libraryOf(tokenizerJson: unknown): Library {
     {},
   );
   return library as Library;
+}
+
+/** The model of a tokenizer.json, and its tables. */
+export function modelOf(tokenizerJson: unknown): { model: ModelJson; tables: BpeTables } {
+  const { model } = parseTokenizerJson(tokenizerJson);
+  return { model, tables: new BpeTables(BpeTables.make(model)) };
 }
 
 /** A tokenizer.json with this model alone. */

@@ -1,35 +1,45 @@
+import type { BpeTables } from './bpe-tables.js';
 import { LeastTree, NO_VALUE } from './least-tree.js';
+import { NONE } from './slot-table.js';
 
-/** Merges of a BPE model, as the library keeps them. */
-export interface Merges {
-  /** Ranks of merges by the JSON of [left, right]; the lowest is applied first. */
-  bpe_ranks: ReadonlyMap<string, number>;
-  /** Suffix of the last symbol of a word. */
-  end_of_word_suffix?: string | null | undefined;
-}
+/** Takes a symbol of a word, from start to end; NONE for a character that is no symbol. */
+export type TakeSymbol = (symbol: number, start: number, end: number) => void;
 
 /**
- * Symbols of a word when nothing in it can be merged any more, in order: each step applies the merge of lowest rank,
- * the leftmost of equal ones. The result is that of the library's `bpe`, which makes objects and texts of some 400
- * bytes for each character and keeps them until the word is done; here it takes five bytes a UTF-16 unit, for words of
- * any length.
+ * Calls `take` with the symbols of a word when nothing in it can be merged any more, in order: each step applies the merge of lowest
+ * rank, the leftmost of equal ones. It takes nine bytes a UTF-16 unit, for words of any length.
  *
- * A symbol is known by where it begins: a bit for each character tells whether one begins there. For each symbol
- * followed by another one, the tree has the rank of the merge of both.
+ * A symbol is known by where it begins: a bit for each character tells whether one begins there. For each symbol followed by another one,
+ * the tree has the rank of the merge of both.
  *
  * @param word not empty
+ * @param suffix of its last symbol
  */
-export function* symbolsOf(word: string, merges: Merges): Generator<string> {
-  const spelled = word + (merges.end_of_word_suffix || '');
+export function eachSymbol(word: string, suffix: string, tables: BpeTables, take: TakeSymbol): void {
+  const spelled = word + suffix;
   const starts = new Starts(spelled.length);
   for (let i = 0; i < word.length; i += characterLength(word, i)) starts.add(i);
-  const ranks = new LeastTree(word.length);
+  const symbols = new Int32Array(word.length);
+  for (let start = 0, end = 0; start < spelled.length; start = end) {
+    end = starts.after(start);
+    symbols[start] = tables.symbolAt(spelled, start, end);
+  }
+  if (starts.after(0) < spelled.length) merge(symbols, starts, spelled.length, tables);
+  for (let start = 0, end = 0; start < spelled.length; start = end) {
+    end = starts.after(start);
+    take(symbols[start]!, start, end);
+  }
+}
+
+/** @param length of the text whose symbols these are, each where it begins */
+function merge(symbols: Int32Array, starts: Starts, length: number, tables: BpeTables): void {
+  const ranks = new LeastTree(symbols.length);
   const rankAt = (left: number, right: number): number => {
-    if (right === spelled.length) return NO_VALUE;
-    const pair = [spelled.slice(left, right), spelled.slice(right, starts.after(right))];
-    return merges.bpe_ranks.get(JSON.stringify(pair)) ?? NO_VALUE;
+    if (right === length || symbols[left] === NONE || symbols[right] === NONE) return NO_VALUE;
+    const rank = tables.rankOf(symbols[left]!, symbols[right]!);
+    return rank === NONE ? NO_VALUE : rank;
   };
-  for (let start = 0; start < spelled.length; ) {
+  for (let start = 0; start < length; ) {
     const next = starts.after(start);
     ranks.setUnbuilt(start, rankAt(start, next));
     start = next;
@@ -37,17 +47,13 @@ export function* symbolsOf(word: string, merges: Merges): Generator<string> {
   ranks.build();
   for (let left = ranks.first(); left !== -1; left = ranks.first()) {
     const right = starts.after(left);
+    symbols[left] = tables.resultOf(tables.rankOf(symbols[left]!, symbols[right]!));
     starts.remove(right);
     ranks.set(right, NO_VALUE);
     ranks.set(left, rankAt(left, starts.after(left)));
     if (left === 0) continue;
     const previous = starts.before(left);
     ranks.set(previous, rankAt(previous, left));
-  }
-  for (let start = 0; start < spelled.length; ) {
-    const end = starts.after(start);
-    yield spelled.slice(start, end);
-    start = end;
   }
 }
 
