@@ -156,6 +156,13 @@ export class DynamicBatcher<R extends QueuedRequest> {
     };
   }
 
+  /** When a batch goes if an instance is free: `nowUs` or earlier where one does now; Infinity: never, unless something comes. */
+  goesAtUs(nowUs: number, isDraining = false): number {
+    this.#expire(nowUs);
+    if ((this.#mayForm() || isDraining) && this.#form(isDraining) !== null) return this.#nowUs;
+    return this.#overdueUs();
+  }
+
   #expire(nowUs: number): void {
     // A clock that runs backwards stands still here: ages and order stay what they are.
     this.#nowUs = Math.max(this.#nowUs, nowUs);

@@ -271,6 +271,13 @@ export class SequenceBatcher<R extends SequenceRequest> {
     };
   }
 
+  /** When the instance has a batch if it is free: `nowUs` or earlier where it does now; Infinity: never, unless something comes or ends. */
+  goesAtUs(nowUs: number, instance: number, isDraining = false): number {
+    this.#expire(nowUs);
+    if (isDraining && this.#backlog.size > 0) this.#endIdle();
+    return this.#instances[instance]!.offered.goesAtUs(this.#nowUs, isDraining);
+  }
+
   #strategy(): InstanceSlots<R> {
     const { strategy } = this.#config;
     return strategy.kind === 'direct' ? new DirectSlots(strategy) : new OldestCandidates(strategy);

@@ -20,6 +20,7 @@ import {
   modelEntry,
 } from './options/model-entries.js';
 import { optionCalled, refusalOf, refusalOfVariables } from './options/old-names.js';
+import { rateLimitResources } from './options/rate-limit-resources.js';
 import {
   flagName,
   OPTION_NAMES,
@@ -149,6 +150,8 @@ function checkRepository({
   modelControlMode,
   loadModel,
   allowModelUpload,
+  rateLimit,
+  rateLimitResource,
 }: OptionsOfAll): void {
   if (loadModel?.includes('*') && loadModel.length > 1) {
     throw new UsageError(
@@ -165,7 +168,18 @@ function checkRepository({
       '--allow-model-upload needs --model-control-mode explicit: only then clients load models.',
     );
   }
+  if (rateLimitResource !== undefined) {
+    if (rateLimit === 'off')
+      throw new UsageError(
+        '--rate-limit-resource needs --rate-limit execution_count: nothing is limited without it.',
+      );
+    rateLimitResources(rateLimitResource);
+  }
   if (modelRepository !== undefined) return;
+  if (rateLimit !== 'off')
+    throw new UsageError(
+      '--rate-limit execution_count needs --model-repository: it limits models of folders.',
+    );
   if (loadModel !== undefined) throw new UsageError('--load-model needs --model-repository.');
   if (modelControlMode === 'poll') {
     throw new UsageError('--model-control-mode poll needs --model-repository: it is what is looked at.');

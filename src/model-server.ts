@@ -208,6 +208,7 @@ function openRepository(
       rows: () => repository.rows(),
     },
     cache: null,
+    limits: null,
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (_, error) => onError(error),
     startText: async (...model) => (await import('./inference/program-models.js')).loadTextFolder(...model),

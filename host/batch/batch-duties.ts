@@ -1,5 +1,6 @@
 import type { BatchFormer } from './batch-former.js';
 import type { BatchInstance } from './batch-instance.js';
+import type { InstanceTurns, RunTurn } from './instance-turns.js';
 
 /** A request from its submission until it has its answer or has failed. The host sets the first two fields. */
 export interface BatchEntry {
@@ -21,6 +22,8 @@ export interface PackedBatch<Command> {
 /** What a batch host does not know of the work that it has done. */
 export interface BatchDuties<Entry, Batch, Info, Message extends { type: string }, Command> {
   readonly former: BatchFormer<Entry, Batch>;
+  /** Turns of the instances; absent: an instance that is free runs a batch as soon as there is one. The host gives each one batch at a time. */
+  turns?(run: RunTurn): InstanceTurns;
   /** All instances run: `ready` resolves with what the first says of itself. Called again with what a new worker says. */
   noteReady(info: Info): void;
   /** Entries of which the batch has something. */

@@ -34,6 +34,11 @@ export interface BatchFormer<Entry, Batch> {
    * @param isDraining nothing will come any more, so nothing is worth waiting for
    */
   form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<Entry, Batch>;
+  /**
+   * When the instance would have a batch if it were free: `nowUs` or earlier where it would now; Infinity: never, unless something comes or ends. Of a
+   * former whose instances have turns.
+   */
+  goesAtUs?(nowUs: number, instance: number, isDraining: boolean): number;
   /** The batch is over: it has its answer, or never will. Of a former whose entries depend on those before them. */
   settle?(batch: Batch, nowUs: number): void;
   /**

@@ -13,6 +13,7 @@ import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { type LifeOptions, ManagerLife } from '../manager-life.js';
 import type { BatchDuties, BatchEntry } from './batch-duties.js';
 import { BatchInstance, type InstanceEvents, type InstanceState } from './batch-instance.js';
+import type { InstanceTurns } from './instance-turns.js';
 import { WakeTimer } from './wake-timer.js';
 
 /** Opens a worker. @param more fields of its data */
@@ -90,6 +91,8 @@ export class BatchHost<
   #returned: Batch[] = [];
   readonly #wereReturned = new WeakSet<Batch>();
   readonly #timer = new WakeTimer(() => this.#post());
+  /** null: an instance that is free may run a batch. */
+  readonly #turns: InstanceTurns | null;
   #isReady = false;
   #isClosed = false;
   /** Its workers were ended in the middle of what they did, because it is closed. */
@@ -104,6 +107,7 @@ export class BatchHost<
     this.#options = options;
     this.#duties = duties;
     this.#life = new ManagerLife(options);
+    this.#turns = duties.turns?.((instance) => this.#runTurn(instance)) ?? null;
     this.#instances = Array.from({ length: options.instances ?? 1 }, (_, index) => this.#open(index));
   }
 
@@ -139,6 +143,11 @@ export class BatchHost<
   /** The process of each instance; null where it is a thread, and while there is none. */
   get pids(): readonly (number | null)[] {
     return this.#instances.map(({ pid }) => pid);
+  }
+
+  /** The number of an instance, by which formers and turns know it. */
+  indexOf(instance: BatchInstance<Batch, Info, Message, Command>): number {
+    return this.#instances.indexOf(instance);
   }
 
   /** Requests that wait or run. */
@@ -198,6 +207,7 @@ export class BatchHost<
     this.#duties.former.remove(entry, this.#timer.nowUs());
     this.settle(entry);
     if (entry.hasStarted) this.#noteGone(entry);
+    else if (this.#turns !== null) this.#schedule(); // an instance may wait for its turn with this entry alone
     entry.fail(error);
   }
 
@@ -320,6 +330,11 @@ export class BatchHost<
   }
 
   #post(): void {
+    if (this.#turns !== null) {
+      this.#wantTurns(this.#turns);
+      this.#turns.go();
+      return;
+    }
     for (;;) {
       const free = this.#free();
       const [freest] = free;
@@ -327,6 +342,37 @@ export class BatchHost<
       if (next !== null) this.#give(next.batch, this.#instances[next.instance]!);
       else if (freest === undefined || this.#instances[freest]!.numPosted > 0 || !this.#recallOne()) return;
     }
+  }
+
+  /** Which instances would run a batch now. What has expired is refused. */
+  #wantTurns(turns: InstanceTurns): void {
+    const nowUs = this.#timer.nowUs();
+    const { former } = this.#duties;
+    const { refused, wakeAtUs } = former.form(nowUs, [], this.#isClosed);
+    for (const { entry, error } of refused) this.fail(entry, error);
+    let nextUs = wakeAtUs ?? Number.POSITIVE_INFINITY;
+    const free = this.#free();
+    for (const index of this.#instances.keys()) {
+      const isFree = free.includes(index);
+      const goesAtUs = isFree ? this.#goesAtUs(index, nowUs) : Number.POSITIVE_INFINITY;
+      turns.want(index, goesAtUs <= nowUs);
+      if (goesAtUs > nowUs) nextUs = Math.min(nextUs, goesAtUs);
+    }
+    this.#timer.set(nextUs === Number.POSITIVE_INFINITY ? null : nextUs);
+  }
+
+  #goesAtUs(instance: number, nowUs: number): number {
+    if (this.#returned.length > 0) return nowUs;
+    return this.#duties.former.goesAtUs!(nowUs, instance, this.#isClosed);
+  }
+
+  /** The instance has its turn: it is given a batch. */
+  #runTurn(index: number): boolean {
+    const instance = this.#instances[index]!;
+    const next = instance.isFree ? this.#nextBatch([index]) : null;
+    const isGiven = next !== null && this.#give(next.batch, instance);
+    this.#wantTurns(this.#turns!);
+    return isGiven;
   }
 
   /** Takes back a batch that waits for an instance though another one is idle. False: there is none. */
@@ -376,16 +422,18 @@ export class BatchHost<
     return batch === null ? null : { batch, instance: instance! };
   }
 
-  #give(batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): void {
+  /** False: the instance does not have it. */
+  #give(batch: Batch, instance: BatchInstance<Batch, Info, Message, Command>): boolean {
     for (const entry of this.#duties.entriesOf(batch)) entry.hasStarted = true;
     try {
       const { command, transfer } = this.#duties.pack(batch, instance.nextSlot);
-      if (instance.post(batch, command, transfer)) return;
+      if (instance.post(batch, command, transfer)) return true;
       if (this.#duties.former.noteInstance === undefined) this.#returned.push(batch);
       else this.#failBatch(batch, this.#duties.lostError(new EngineFailure('Its worker has just ended.')));
     } catch (error) {
       this.#failBatch(batch, error);
     }
+    return false;
   }
 
   /** The batch has no answer, and never will. */
@@ -407,6 +455,7 @@ export class BatchHost<
     try {
       if (oldest !== null && this.#duties.endsBatch(message, oldest)) {
         instance.endOldest();
+        this.#turns?.release(this.indexOf(instance));
         this.#duties.former.settle?.(oldest, this.#timer.nowUs());
         // The worker's next batch first, then what those who wait do with their answers.
         this.#post();
@@ -426,6 +475,8 @@ export class BatchHost<
     this.#returned.push(...again);
     for (const batch of lost) this.#failBatch(batch, this.#duties.lostError(error));
     this.#duties.former.noteInstance?.(instance, false, this.#timer.nowUs());
+    this.#turns?.release(instance);
+    this.#turns?.want(instance, false);
     if (!this.#isReady || this.#isTerminated) return;
     const runs = this.#instances.some(({ isRunning }) => isRunning);
     if (!runs && (this.state === 'running' || this.state === 'restarting'))

@@ -2,7 +2,7 @@ import { checkBatchTensors } from './check-batch-tensors.js';
 import { checkCache } from './check-cache.js';
 import { checkEnsemble } from './check-ensemble.js';
 import { checkSequenceBatching } from './check-sequence-batching.js';
-import type { DynamicBatching, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
+import type { DynamicBatching, InstanceGroup, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
 import { checkWarmups } from './warmup.js';
 import { type FieldPath, fieldError, sentenceError, type WrittenConfig } from './written-config.js';
 
@@ -11,6 +11,10 @@ const MOST_INSTANCES = 64;
 const MOST_LEVELS = 64;
 const MOST_PARAMETER = 64 * 1024;
 const MOST_DIMS = 32;
+/** Resources of a group, of which each turn of the rate limiter looks at all. */
+const MOST_RESOURCES = 64;
+/** Characters of a resource's name, which metrics have as a label. */
+const LONGEST_RESOURCE = 128;
 
 /** Calls for each rule: where it is broken, with the rest of a sentence that begins with the field. */
 type Refuse = (path: FieldPath, rest: string) => never;
@@ -158,10 +162,25 @@ function checkInstances(config: ModelConfig, refuse: Refuse): void {
       );
     }
     checkNumber(group.count, 1, MOST_INSTANCES, ['instance_group', i, 'count'], refuse);
+    checkRateLimiter(group, ['instance_group', i, 'rate_limiter', 'resources'], refuse);
     count += group.count;
   }
   if (count > MOST_INSTANCES) {
     refuse(['instance_group'], `asks for ${count} instances; at most ${MOST_INSTANCES} are taken.`);
+  }
+}
+
+function checkRateLimiter({ rate_limiter: limiter }: InstanceGroup, at: FieldPath, refuse: Refuse): void {
+  const { resources = [] } = limiter ?? {};
+  if (resources.length > MOST_RESOURCES)
+    refuse(at, `names ${resources.length} resources; at most ${MOST_RESOURCES} are taken.`);
+  for (const [i, { name, count }] of resources.entries()) {
+    if (name === '') refuse([...at, i, 'name'], 'is missing.');
+    if (name.length > LONGEST_RESOURCE)
+      refuse([...at, i, 'name'], `has ${name.length} characters; at most ${LONGEST_RESOURCE} are taken.`);
+    if (resources.findIndex((one) => one.name === name) < i)
+      refuse([...at, i, 'name'], `is '${name}', which the group names twice.`);
+    if (count === 0) refuse([...at, i, 'count'], 'is missing; a whole number from 1 is expected.');
   }
 }
 

@@ -10,6 +10,7 @@ import type {
   ModelConfig,
   ModelInput,
   ModelOutput,
+  ModelRateLimiter,
   QueuePolicy,
 } from './model-config.js';
 import { withoutSequenceTensors } from './sequence-tensors.js';
@@ -142,13 +143,20 @@ function batchOutputWithAll(output: Partial<BatchOutput>): BatchOutput {
 
 function groupsWithAll(groups: readonly Partial<InstanceGroup>[] | undefined, name: string): InstanceGroup[] {
   const written = groups === undefined || groups.length === 0 ? [{}] : groups;
-  return written.map((group, i) => ({
+  return written.map(({ rate_limiter: limiter, ...group }, i) => ({
     ...group,
+    ...(limiter && { rate_limiter: limiterWithAll(limiter) }),
     name: group.name || `${name}_${i}`,
     kind: group.kind === undefined || group.kind === 'KIND_AUTO' ? 'KIND_CPU' : group.kind,
     count: group.count || 1,
   }));
 }
+
+function limiterWithAll({ resources = [], priority = 0 }: Partial<ModelRateLimiter>): ModelRateLimiter {
+  return { resources: resources.map((one) => ({ ...RESOURCE, ...one })), priority };
+}
+
+const RESOURCE = { name: '', global: false, count: 0 };
 
 const QUEUE_POLICY: QueuePolicy = {
   timeout_action: 'REJECT',

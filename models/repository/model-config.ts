@@ -98,6 +98,20 @@ export interface InstanceGroup {
   /** GPU kinds are refused by name: backends run on the processor. */
   kind: 'KIND_AUTO' | 'KIND_CPU';
   count: number;
+  /** What an execution of an instance needs, where the server limits rates. Absent: nothing. */
+  rate_limiter?: ModelRateLimiter;
+}
+
+export interface ModelRateLimiter {
+  resources: {
+    name: string;
+    /** One pool for the whole system; false: one for each device, of which there is one here. */
+    global: boolean;
+    /** Copies that an execution keeps. */
+    count: number;
+  }[];
+  /** An instance of priority 2 has half the chances of one of priority 1; 0 is 1. */
+  priority: number;
 }
 
 export interface QueuePolicy {

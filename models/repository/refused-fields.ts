@@ -12,7 +12,6 @@ const NO_OPTIMIZER = 'a backend here runs a model as its file has it';
  */
 export const REFUSED_FIELDS: Readonly<Record<string, Reasons>> = {
   ModelInstanceGroup: {
-    rate_limiter: 'is given: instances have no rate limiter here; count limits those that run at once',
     gpus: `is given: ${ON_PROCESSOR}`,
     secondary_devices: `is given: ${ON_PROCESSOR}`,
     profile: 'is given: profiles are of TensorRT, which does not run here',

@@ -55,11 +55,15 @@ export class DirectSlots<R> implements InstanceSlots<R> {
     return this.#count === 0 ? Number.POSITIVE_INFINITY : this.#findOldest().enqueuedUs + this.#delayUs;
   }
 
-  take(nowUs: number, isDraining: boolean): Taken<R> | null {
+  goesAtUs(nowUs: number, isDraining: boolean): number {
     const { maxBatchSize, minimumUtilization } = this.#options;
-    if (this.#count === 0) return null;
+    if (this.#count === 0) return Number.POSITIVE_INFINITY;
     const isFull = this.#count / maxBatchSize >= minimumUtilization;
-    if (!isFull && !isDraining && nowUs < this.dueUs) return null;
+    return isFull || isDraining ? nowUs : this.dueUs;
+  }
+
+  take(nowUs: number, isDraining: boolean): Taken<R> | null {
+    if (nowUs < this.goesAtUs(nowUs, isDraining)) return null;
     const { fit } = this.#findOldest();
     const requests = this.#offered.filter((one): one is Queued<R> => one?.fit === fit);
     const rows = requests.map(({ line }) => line.slot);

@@ -20,4 +20,6 @@ export interface InstanceSlots<R> {
   take(nowUs: number, isDraining: boolean): Taken<R> | null;
   /** When `take` has something though nothing is offered until then; Infinity: never. */
   readonly dueUs: number;
+  /** When `take` has something if the instance is free: `nowUs` or earlier where it does now; Infinity: never. */
+  goesAtUs(nowUs: number, isDraining: boolean): number;
 }

@@ -50,6 +50,10 @@ export class OldestCandidates<R> implements InstanceSlots<R> {
     return this.#batcher.size === 0 ? Number.POSITIVE_INFINITY : this.#dueUs;
   }
 
+  goesAtUs(nowUs: number, isDraining: boolean): number {
+    return this.#batcher.goesAtUs(nowUs, isDraining);
+  }
+
   take(nowUs: number, isDraining: boolean): Taken<R> | null {
     const { batch, wakeAtUs } = this.#batcher.next(nowUs, { isDraining });
     this.#dueUs = wakeAtUs ?? Number.POSITIVE_INFINITY;

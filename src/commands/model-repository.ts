@@ -4,6 +4,7 @@ import type { ServerLog } from '../server/server-log.js';
 import { answerCall } from '../serving/answer-call.js';
 import type { ResponseCache } from '../serving/cache/response-cache.js';
 import { type LiveModels, namesOf } from '../serving/model-directory.js';
+import type { RateLimits } from '../serving/rate-limits.js';
 import type { FolderServices } from '../serving/repository/folder-source.js';
 import { modelFolders } from '../serving/repository/model-folders.js';
 import type { LoadPlan, ModelSource, ServedVersion } from '../serving/repository/model-source.js';
@@ -32,14 +33,14 @@ const GIVEN = 'command line';
 /**
  * The repository of a server: the models of the command line, which run already, and the folders of --model-repository. Models of texts
  * come and go in `models` too.
- * @param cache keeps answers of models that want it; null: none are kept
+ * @param shared by all models of the folders: what keeps answers of those that want it (null: none are kept), and what limits their rates
  */
 export function modelRepository(
   running: readonly LoadedEntry[],
   config: Config,
   models: LiveModels,
   server: Around,
-  cache: ResponseCache | null = null,
+  { cache = null, limits = null }: { cache?: ResponseCache | null; limits?: RateLimits | null } = {},
 ): ServingRepository {
   const { log } = server;
   const services: FolderServices = {
@@ -51,6 +52,7 @@ export function modelRepository(
     onCall: (call, ...caller) => answerCall(repository.find(call.model, call.version), call, ...caller),
     onError: (name, error) => log.error({ err: error, model: name }, 'model error'),
     cache,
+    limits,
     startText: (name, version, versionDirectory, parameters) => {
       const { model = versionDirectory, ...given } = parameters;
       const entry = modelOfTexts(name, model, given, `parameters of ${name}`);

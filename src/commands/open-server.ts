@@ -2,6 +2,7 @@ import { skeinVersion } from '../../base/package-info.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import type { Config, ConfiguredModel } from '../config.js';
+import { rateLimitResources } from '../options/rate-limit-resources.js';
 import { logActivity } from '../server/activity-log.js';
 import type { ApiKeys } from '../server/api-keys.js';
 import { createApp } from '../server/app.js';
@@ -26,6 +27,7 @@ import { ServerState } from '../server/server-state.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
+import { RateLimits } from '../serving/rate-limits.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -179,7 +181,8 @@ export function serveModels(
     observe: (request) => metrics.observe(request),
   });
   const cache = config.responseCacheBytes > 0 ? new ResponseCache(config.responseCacheBytes) : null;
-  const repository = modelRepository(running, config, models, { describe, log, observe }, cache);
+  const limits = rateLimitsOf(config);
+  const repository = modelRepository(running, config, models, { describe, log, observe }, { cache, limits });
   const loaded = running.map((one) => one.loaded);
   const life = onDemand(config, { models, repository, running: loaded, describe, log, observe });
   logEngines(models, log);
@@ -192,7 +195,7 @@ export function serveModels(
   );
   const ledger = memoryLedger(running, config, security.apiKeys);
   const metrics = config.metrics
-    ? metricsOf(models, ledger, repository, cache, brought.isRouted)
+    ? metricsOf(models, ledger, repository, { cache, limits }, brought.isRouted)
     : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
@@ -272,13 +275,18 @@ function metricsOf(
   models: LiveModels,
   ledger: MemoryLedger,
   repository: ServingRepository,
-  cache: ResponseCache | null,
+  { cache, limits }: { cache: ResponseCache | null; limits: RateLimits | null },
   routing = false,
 ): Metrics {
   const metrics = new ServerMetrics(models, { process: true, routing });
   metrics.watchMemory(ledger);
-  metrics.watchInference(() => repository.loaded(), cache);
+  metrics.watchInference(() => repository.loaded(), { cache, limits });
   return metrics;
+}
+
+/** null: rates are not limited. */
+function rateLimitsOf({ rateLimit, rateLimitResource = [] }: Config): RateLimits | null {
+  return rateLimit === 'off' ? null : new RateLimits(rateLimitResources(rateLimitResource));
 }
 
 function memoryLedger(

@@ -452,6 +452,25 @@ const SERVING_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  rateLimit: ofServer(
+    oneOf('off', 'execution_count'),
+    {
+      group: REPOSITORY,
+      default: 'off',
+      help: 'execution_count: an instance executes when the resources of its rate_limiter are free, those with the fewest executions first. off: rate_limiter is ignored.',
+    },
+    OF_CLIENTS,
+  ),
+  rateLimitResource: ofServer(
+    listOf('NAME:COUNT, or a list of these'),
+    {
+      group: REPOSITORY,
+      metavar: 'NAME:COUNT',
+      help: 'With --rate-limit execution_count: copies of a resource. Repeat for several. By default as many as the instance with the largest need asks for.',
+      defaultText: 'by need',
+    },
+    OF_CLIENTS,
+  ),
   serverId: ofServer(
     NAME,
     {

@@ -338,6 +338,56 @@ describe('models', () => {
       '--ranks-address is of one model, but each of --model-repository would take it; give it to a model in an entry of models in a --config file, or in the parameters of its config.pbtxt.',
     ],
     [
+      'copies of a resource without the rate limiter',
+      () => loadConfig({ flags: { modelRepository: ['/models'], rateLimitResource: ['R:1'] } }),
+      '--rate-limit-resource needs --rate-limit execution_count: nothing is limited without it.',
+    ],
+    [
+      'a resource without a count',
+      () =>
+        loadConfig({
+          flags: { modelRepository: ['/models'], rateLimit: 'execution_count', rateLimitResource: ['R'] },
+        }),
+      '--rate-limit-resource is "R"; NAME:COUNT, or NAME:COUNT:0, is expected.',
+    ],
+    [
+      'a resource of another device',
+      () =>
+        loadConfig({
+          flags: { modelRepository: ['/models'], rateLimit: 'execution_count', rateLimitResource: ['R:1:1'] },
+        }),
+      '--rate-limit-resource is "R:1:1"; models run on the processor, which is device 0.',
+    ],
+    [
+      'a resource twice',
+      () =>
+        loadConfig({
+          flags: {
+            modelRepository: ['/models'],
+            rateLimit: 'execution_count',
+            rateLimitResource: ['R:1', 'R:2:0'],
+          },
+        }),
+      '--rate-limit-resource is "R:2:0"; \'R\' is given already.',
+    ],
+    [
+      'too many copies of a resource',
+      () =>
+        loadConfig({
+          flags: {
+            modelRepository: ['/models'],
+            rateLimit: 'execution_count',
+            rateLimitResource: ['R:4294967296'],
+          },
+        }),
+      'the count may be at most 4294967295.',
+    ],
+    [
+      'a rate limiter without a repository',
+      () => loadConfig({ flags: { model: ['a'], rateLimit: 'execution_count' } }),
+      '--rate-limit execution_count needs --model-repository: it limits models of folders.',
+    ],
+    [
       'a place for ranks that is none',
       () => loadConfig({ flags: { model: ['a'], ranksAddress: 'here:99999' } }),
       '--ranks-address is "here:99999"; it must be a path with a /',

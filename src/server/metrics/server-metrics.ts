@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { ResponseCache } from '../../serving/cache/response-cache.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../serving/model-directory.js';
+import type { RateLimits } from '../../serving/rate-limits.js';
 import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../held-memory.js';
@@ -13,6 +14,7 @@ import { type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import type { HttpExchange, Metrics } from './metrics.js';
 import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
+import { rateLimitFamilies } from './rate-limit-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
 import { sequenceFamilies } from './sequence-metrics.js';
 import { tritonFamilies } from './triton-families.js';
@@ -170,12 +172,16 @@ export class ServerMetrics implements Metrics {
 
   /**
    * Observes models that take tensors, under Triton's names.
-   * @param models those that are loaded now @param cache keeps their answers; null: none are kept
+   * @param models those that are loaded now @param shared what keeps their answers, and what limits their rates; null: nothing does
    */
-  watchInference(models: () => readonly InferModel[], cache: ResponseCache | null = null): void {
+  watchInference(
+    models: () => readonly InferModel[],
+    { cache = null, limits = null }: { cache?: ResponseCache | null; limits?: RateLimits | null } = {},
+  ): void {
     tritonFamilies(this.#registry, models);
     if (cache !== null) cacheFamilies(this.#registry, models, cache);
     sequenceFamilies(this.#registry, models);
+    if (limits !== null) rateLimitFamilies(this.#registry, limits);
   }
 
   readerStalled(): void {

@@ -31,6 +31,10 @@ export class BatchedFormer implements BatchFormer<BatchedEntry, Batch> {
     this.#batcher.remove(entry);
   }
 
+  goesAtUs(nowUs: number, _: number, isDraining: boolean): number {
+    return this.#batcher.goesAtUs(nowUs, isDraining);
+  }
+
   form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<BatchedEntry, Batch> {
     const hasRoom = free.length > 0;
     const { batch, rejected, wakeAtUs } = this.#batcher.next(nowUs, { hasRoom, isDraining });

@@ -16,6 +16,7 @@ import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js
 import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
 import { packBatch, unpackTensor } from '../../../engine/backends/packed-batch.js';
 import { instanceWorkerScript } from '../../../engine/backends/worker-script.js';
+import type { BatchDuties } from '../../../host/batch/batch-duties.js';
 import { BatchHost } from '../../../host/batch/batch-host.js';
 import type { BatchInstance } from '../../../host/batch/batch-instance.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
@@ -31,6 +32,7 @@ import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
+import type { RateLimits } from '../rate-limits.js';
 import type { SequencePlace } from '../sequence-place.js';
 import { BatchTrace } from './batch-trace.js';
 import { BatchedEntry } from './batched-entry.js';
@@ -38,6 +40,7 @@ import { type Batch, BatchedFormer } from './batched-former.js';
 import { CalledParts, callWaits } from './called-parts.js';
 import { checkedSequence } from './check-sequence.js';
 import { LentAnswers } from './lent-answers.js';
+import { ModelTurns } from './model-turns.js';
 import { type KeyedSequence, keyedSequence, SequenceFormer } from './sequence-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
@@ -55,12 +58,15 @@ export interface BatchedModelOptions {
   files: InstanceSetup['files'];
   config: ModelConfig;
   own: OwnParameters;
+  /** What instances of all models share; null: nothing. */
+  limits: RateLimits | null;
   /** Answers what the model's code asks of other models. */
   onCall: OnCall;
   onError: (error: Error) => void;
 }
 
 type Host = BatchHost<BatchedEntry, Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
+type Duties = BatchDuties<BatchedEntry, Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
 type OwnInstance = BatchInstance<Batch, InstanceInfo, InstanceMessage, InstanceCommand>;
 
 /** A batch that an instance has. */
@@ -96,6 +102,8 @@ export class BatchedModel implements InferModel {
   readonly numInstances: number;
   /** What instances have. */
   readonly #given = new WeakMap<Batch, GivenBatch>();
+  /** null: an instance executes as soon as it is free. */
+  #turns: ModelTurns | null = null;
   /** null: the model has no sequences. */
   readonly #sequences: SequenceFormer | null;
   /** What this one has taken the place of, while sequences are under way there; null: nothing. */
@@ -109,7 +117,7 @@ export class BatchedModel implements InferModel {
   readonly #fit: (inputs: readonly FitTensor[]) => string;
 
   constructor(options: BatchedModelOptions) {
-    const { backend, files, config, own, onError } = options;
+    const { backend, files, config, own, limits, onError } = options;
     this.#options = options;
     this.config = config;
     this.version = files.version;
@@ -134,9 +142,10 @@ export class BatchedModel implements InferModel {
         : new SequenceFormer(config, instances.length, (instance, sequences) =>
             this.#host.send(instance, { type: 'ended', sequences }),
           );
-    // A batch of sequences is formed when those before it are done: none is sent ahead of a busy instance.
+    const hasTurns = limits !== null && ModelTurns.areNeeded(config.instance_group);
+    // A batch of sequences is formed when those before it are done, and one that needs a turn when it has it: none is sent ahead of a busy instance.
     const ahead =
-      this.#sequences === null
+      this.#sequences === null && !hasTurns
         ? { batchesAhead: BATCHES_AHEAD, recallAfterMs: RECALL_AFTER_MS }
         : { batchesAhead: 1 };
     const data = (i: number, claims: SharedArrayBuffer | null): InstanceWorkerData => ({
@@ -158,29 +167,41 @@ export class BatchedModel implements InferModel {
         isolate: isProcess,
         onError,
       },
-      {
-        former: this.#sequences ?? new BatchedFormer(config),
-        noteReady: () => {},
-        entriesOf: (batch) => batch,
-        pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
-        noteBegun: (batch) => this.#begin(batch),
-        ...(config.model_transaction_policy.decoupled
-          ? { noteGone: (entry, batch, instance) => this.#cancel(entry, batch, instance) }
-          : {}),
-        drop: (batch) => this.#noteEnd(batch),
-        endsBatch: (message, batch) => {
-          if (message.type !== 'done') return false;
-          this.#given.get(batch)?.trace?.end(message.times);
-          this.#noteEnd(batch);
-          this.#putAgain(batch, message.again);
-          this.#take(message.memory);
-          return true;
-        },
-        deliver: (message, batch, instance) => this.#deliver(message, batch ?? [], instance),
-        lostError: (error) =>
-          new InferError(`the model '${config.name}' failed: ${error.message}`, 'internal'),
-      },
+      this.#duties(isProcess, hasTurns ? limits : null),
     );
+  }
+
+  #duties(isProcess: boolean, limits: RateLimits | null): Duties {
+    const { config } = this;
+    return {
+      former: this.#sequences ?? new BatchedFormer(config),
+      ...(limits === null
+        ? {}
+        : {
+            turns: (run) => {
+              this.#turns = new ModelTurns(limits, config.instance_group, run);
+              return this.#turns;
+            },
+          }),
+      noteReady: () => {},
+      entriesOf: (batch) => batch,
+      pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
+      noteBegun: (batch) => this.#begin(batch),
+      ...(config.model_transaction_policy.decoupled
+        ? { noteGone: (entry, batch, instance) => this.#cancel(entry, batch, instance) }
+        : {}),
+      drop: (batch) => this.#noteEnd(batch),
+      endsBatch: (message, batch) => {
+        if (message.type !== 'done') return false;
+        this.#given.get(batch)?.trace?.end(message.times);
+        this.#noteEnd(batch);
+        this.#putAgain(batch, message.again);
+        this.#take(message.memory);
+        return true;
+      },
+      deliver: (message, batch, instance) => this.#deliver(message, batch ?? [], instance),
+      lostError: (error) => new InferError(`the model '${config.name}' failed: ${error.message}`, 'internal'),
+    };
   }
 
   /** Settles when all instances run. */
@@ -209,7 +230,7 @@ export class BatchedModel implements InferModel {
 
   close(options?: CloseOptions): Promise<void> {
     this.#sequences?.giveUp();
-    return this.#host.close(options);
+    return this.#host.close(options).finally(() => this.#turns?.close());
   }
 
   /** See SequencePlace: of a model with sequences. */
@@ -451,10 +472,13 @@ export class BatchedModel implements InferModel {
       return;
     }
     given.calls ??= new AbortController();
+    const { signal } = given.calls;
     const release = instance.hold();
+    const turnIsBack = this.#turns?.waitForCall(this.#host.indexOf(instance));
     try {
       const trace = given.trace?.parentOf(asked.request);
-      const responses = await this.#options.onCall(asked, given.number, given.calls.signal, trace);
+      const ask = async () => this.#options.onCall(asked, given.number, signal, trace);
+      const responses = await ask().finally(turnIsBack);
       answer(
         responses.map((one) => ({ ...one, outputs: sentTensors(one.outputs) })),
         null,

@@ -113,6 +113,10 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
     this.#batcher.putAgain(entry as SequenceEntry);
   }
 
+  goesAtUs(nowUs: number, instance: number, isDraining: boolean): number {
+    return this.#batcher.goesAtUs(nowUs, instance, isDraining);
+  }
+
   form(nowUs: number, free: readonly number[], isDraining: boolean): Formed<BatchedEntry, Batch> {
     const { batch, refused, ended, wakeAtUs } = this.#batcher.next(nowUs, free, isDraining);
     for (const { instance, sequence } of ended) this.#onEnded(instance, [sequence]);

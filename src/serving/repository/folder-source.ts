@@ -30,6 +30,7 @@ import {
 import { type PlannedPart, plannedPart } from '../parts/load-part.js';
 import { partOf, refuseReshape } from '../parts/part-config.js';
 import { PartModel } from '../parts/part-model.js';
+import type { RateLimits } from '../rate-limits.js';
 import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
@@ -43,6 +44,8 @@ export interface FolderServices {
   onError: (name: string, error: Error) => void;
   /** Answers of models whose configuration wants them kept; null: none are. */
   cache: ResponseCache | null;
+  /** What instances of all models share; null: `rate_limiter` is ignored. */
+  limits: RateLimits | null;
   /** Starts a model of texts: of a version's folder, with the configuration's parameters. */
   startText: (
     name: string,
@@ -217,11 +220,13 @@ export class FolderSource implements ModelSource {
       }
       await checkInitialStates(whole.sequence_batching, model.directory, origin, own.maxStateBytes);
     }
+    this.#checkLimits(whole, origin);
     const batched = new BatchedModel({
       backend,
       files,
       config: whole,
       own,
+      limits: this.#services.limits,
       onCall: this.#services.onCall,
       onError: (error) => this.#services.onError(name, error),
     });
@@ -234,6 +239,21 @@ export class FolderSource implements ModelSource {
     const { readsParameters } = backend;
     const served = this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() });
     return whole.sequence_batching === undefined ? served : { ...served, sequences: batched };
+  }
+
+  /** @throws ModelConfigError for instances that could never run */
+  #checkLimits({ instance_group: groups }: ModelConfig, origin: WrittenConfig): void {
+    const problem = this.#services.limits?.problem(groups) ?? null;
+    if (problem === null) return;
+    const { need, limit, group, resource } = problem;
+    const at = ['instance_group', group, 'rate_limiter', 'resources', resource];
+    if (limit !== null) {
+      const given = `--rate-limit-resource gives ${limit} of '${need.name}'`;
+      throw fieldError(origin, [...at, 'count'], `is ${need.count}; ${given}.`);
+    }
+    const other = need.isGlobal ? 'a resource of the device' : 'global';
+    const why = `is ${need.isGlobal} for '${need.name}', which is ${other} for instances that are loaded or listed before`;
+    throw fieldError(origin, [...at, 'global'], `${why}.`);
   }
 
   /** The model, behind the response cache where it wants that. */

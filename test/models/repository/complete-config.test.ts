@@ -24,6 +24,8 @@ function complete(text: string | null, told: Told = {}): ModelConfig {
   return config;
 }
 
+const limiter = (resources: string) => `instance_group: [{rate_limiter: {resources: [${resources}]}}]`;
+
 describe('a configuration that is completed', () => {
   it('is told by the files where nothing was written, with batches formed by themselves', () => {
     expect(complete(null, TOLD)).toMatchObject({
@@ -112,6 +114,18 @@ describe('a configuration that is completed', () => {
     ['instance_group: [{kind: KIND_GPU}]', 'instance_group[0].kind is KIND_GPU'],
     ['instance_group: [{count: 65}]', 'instance_group[0].count is 65'],
     ['instance_group: [{count: 40}, {count: 40}]', 'instance_group asks for 80 instances'],
+    [limiter('{count: 1}'), 'rate_limiter.resources[0].name is missing'],
+    [limiter('{name: R}'), 'rate_limiter.resources[0].count is missing; a whole number from 1 is expected'],
+    [
+      limiter('{name: R, count: 1}, {name: R, count: 2}'),
+      "resources[1].name is 'R', which the group names twice",
+    ],
+    [limiter('{name: R, count: -1}'), 'count'],
+    [
+      limiter(Array.from({ length: 65 }, (_, i) => `{name: R${i}, count: 1}`).join(', ')),
+      'rate_limiter.resources names 65 resources; at most 64 are taken',
+    ],
+    [limiter(`{name: ${'R'.repeat(129)}, count: 1}`), 'name has 129 characters; at most 128 are taken'],
     ['default_model_filename: ../x', 'default_model_filename is "../x"; the name of a file'],
     ['version_policy: {specific: {}}', 'version_policy.specific.versions names no version'],
     ['version_policy: {latest: {num_versions: 0}}', 'num_versions must be at least 1'],

@@ -1,9 +1,11 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
+import { rateLimitFamilies } from '../../../../src/server/metrics/rate-limit-metrics.js';
 import { sequenceFamilies } from '../../../../src/server/metrics/sequence-metrics.js';
 import { tritonFamilies } from '../../../../src/server/metrics/triton-families.js';
 import type { InferModel, TimeCounts } from '../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../src/serving/inference-counters.js';
+import { RateLimits } from '../../../../src/serving/rate-limits.js';
 import { parseExposition } from '../../../../tools/monitoring/exposition.js';
 
 it('tells what models count under the names of Triton, and forgets models that are gone', async () => {
@@ -50,6 +52,27 @@ it('tells how many sequences a model has that has them', async () => {
   expect(lines).toEqual([
     'skein:sequences{model="m",version="1",state="live"} 4',
     'skein:sequences{model="m",version="1",state="backlog"} 2',
+  ]);
+});
+
+it('tells which resources of the rate limiter are in use', async () => {
+  const limits = new RateLimits(new Map([['R', 5]]));
+  const needs = (name: string, isGlobal: boolean) => [{ name, isGlobal, count: 2 }];
+  const [one, other, third] = [{ onTurn: () => true }, { onTurn: () => true }, { onTurn: () => true }];
+  limits.add(one, { needs: needs('R', false), priority: 1 });
+  limits.add(other, { needs: needs('G', true), priority: 1 });
+  limits.add(third, { needs: needs('G', true), priority: 1 });
+  for (const limited of [other, third]) limits.want(limited, true);
+  limits.go();
+  const registry = new Registry();
+  rateLimitFamilies(registry, limits);
+  const text = await registry.metrics();
+  expect(text.split('\n').filter((line) => line.startsWith('skein:rate'))).toEqual([
+    'skein:rate_limit_resource_copies{resource="R",scope="device",state="total"} 5',
+    'skein:rate_limit_resource_copies{resource="R",scope="device",state="used"} 0',
+    'skein:rate_limit_resource_copies{resource="G",scope="global",state="total"} 2',
+    'skein:rate_limit_resource_copies{resource="G",scope="global",state="used"} 2',
+    'skein:rate_limit_waiting_instances 1',
   ]);
 });
 

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { InferRequest, InferResponse, InferTensor } from '../../../../callbacks/infer/infer-types.js';
+import type { RateLimits } from '../../../../src/serving/rate-limits.js';
 import type { ServingRepository } from '../../../../src/serving/repository/serving-repository.js';
 
 /** As it was compiled: instances run in workers. */
@@ -13,6 +14,7 @@ export class ModuleModels {
   readonly folder = mkdtempSync(join(tmpdir(), 'skein-models-'));
   readonly errors: Error[] = [];
   repository!: ServingRepository;
+  limits: RateLimits | null = null;
 
   /** Writes a model whose configuration is YAML and whose module is `code`. */
   write(name: string, config: string, code: string, version = '1'): void {
@@ -28,7 +30,12 @@ export class ModuleModels {
     writeFileSync(join(this.folder, name, 'config.yaml'), config);
   }
 
-  async open(mode: 'none' | 'explicit' | 'poll' = 'explicit', names: string[] | null = null): Promise<void> {
+  /** @param resources copies of resources by which rates are limited; null: they are not */
+  async open(
+    mode: 'none' | 'explicit' | 'poll' = 'explicit',
+    names: string[] | null = null,
+    resources: Record<string, number> | null = null,
+  ): Promise<void> {
     const { modelRepository } = await compiled<typeof import('../../../../src/commands/model-repository.js')>(
       'commands/model-repository.js',
     );
@@ -44,7 +51,11 @@ export class ModuleModels {
       throw new Error('There are no models of texts here.');
     };
     const server = { describe, log: log as never, observe: describe };
-    this.repository = modelRepository([], config, new LiveModels(), server);
+    const { RateLimits } =
+      await compiled<typeof import('../../../../src/serving/rate-limits.js')>('serving/rate-limits.js');
+    if (resources !== null) this.limits = new RateLimits(new Map(Object.entries(resources)));
+    const { limits } = this;
+    this.repository = modelRepository([], config, new LiveModels(), server, { limits });
     await this.repository.start(names);
   }
 
