@@ -8,6 +8,7 @@ import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-ou
 import { refuseAdapter } from '../../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import type { Caller } from '../../api-keys.js';
+import { bytesOf } from '../../infer-stream/infer-stream.js';
 import { inferTerms } from '../../kserve/infer-terms.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
 import { regionAccess } from '../../platform.js';
@@ -170,8 +171,4 @@ export function headOf(
   { parameters = {} }: InferResponse,
 ): AnswerHead {
   return { model: config.name, version, id, parameters };
-}
-
-export function bytesOf(tensors: readonly InferTensor[]): number {
-  return tensors.reduce((sum, { data }) => sum + data.length, 0);
 }

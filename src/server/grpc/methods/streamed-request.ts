@@ -1,16 +1,18 @@
 import { onAbort } from '../../../../base/on-abort.js';
+import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../../serving/infer-model.js';
+import { bytesOf } from '../../infer-stream/infer-stream.js';
+import type { AnswerForm, StreamedInfer } from '../../infer-stream/streamed-infer.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
-import type { AnswerHead } from '../infer/infer-answer.js';
+import { type AnswerHead, streamResponseParts } from '../infer/infer-answer.js';
 import type { ReadRequest } from '../infer/read-request.js';
 import type { CallMessage } from '../wire/grpc-call.js';
-import { AskedInfer } from './infer-method.js';
+import { AskedInfer, headOf } from './infer-method.js';
 import type { InferenceServices } from './inference-methods.js';
 import type { LetIn } from './method.js';
 
 /** A request of a stream, with all that is held for it until its last answer is out. */
-export class StreamedRequest {
-  /** What is done with its answers, one after the other. */
+export class StreamedRequest implements StreamedInfer<ReadRequest, readonly Uint8Array[]> {
   tail: Promise<void> = Promise.resolve();
   readonly #sent: CallMessage;
   readonly #asked: AskedInfer;
@@ -45,8 +47,21 @@ export class StreamedRequest {
     this.#asked.noteFailure(error);
   }
 
-  get outputs(): AskedInfer['outputs'] {
-    return this.#asked.outputs.bind(this.#asked);
+  async answer(
+    model: InferModel,
+    read: ReadRequest,
+    response: InferResponse,
+    { isFinal, isHeld }: AnswerForm,
+  ): Promise<readonly Uint8Array[]> {
+    const tensors = await this.#asked.outputs(model, read, response);
+    if (!isHeld) this.holdAnswer(bytesOf(tensors));
+    const head = headOf(model, read, response);
+    const parameters = { ...head.parameters, triton_final_response: isFinal };
+    return streamResponseParts({ ...head, parameters }, tensors);
+  }
+
+  emptyFinal(): readonly Uint8Array[] {
+    return streamResponseParts(this.endHead, []);
   }
 
   /** What is told of an error before a model has the request: its id alone. */
@@ -60,20 +75,17 @@ export class StreamedRequest {
     return { model, version, id, parameters: { triton_final_response: true } };
   }
 
-  /** An answer waits to be sent. @throws ApiError where there is no memory for it */
   holdAnswer(bytes: number): void {
     // Beside what is held, which a model may have added to.
     const { memory } = this.#sent;
     memory.holdBody(memory.bytes + bytes);
   }
 
-  /** It is out. */
   freeAnswer(bytes: number): void {
     const { memory } = this.#sent;
     if (!this.#isOver) memory.holdBody(memory.bytes - bytes);
   }
 
-  /** Its model need not go on. */
   cancel(): void {
     this.#cancelled.abort(new DOMException('The client has left.', 'AbortError'));
   }
@@ -82,7 +94,6 @@ export class StreamedRequest {
     return this.#isOver;
   }
 
-  /** Its last answer is out, or nobody reads it. */
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
