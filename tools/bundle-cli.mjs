@@ -90,6 +90,8 @@ async function bundle(entryPoints, options = {}) {
     target: 'node20',
     banner: { js: REQUIRE },
     external: LOADED_BY_NEED,
+    // Else ws asks for an addon that is not in the bundle.
+    define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
     // Names stay: they are read in stacks.
     minifyWhitespace: true,
     minifySyntax: true,

@@ -120,6 +120,7 @@ export async function openServer(
       app,
       lane,
       state,
+      maxMessageBytes: config.maxBodyBytes,
       port: config.port,
       onStall: () => metrics.readerStalled(),
       onFewFiles: (limit) =>

@@ -31,6 +31,8 @@ export interface ConnectionLimitOptions {
 export class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
   readonly #fileLimit = openFileLimit();
+  /** Connections that are counted: one whose offer to upgrade is declined comes again. */
+  readonly #known = new WeakSet<Socket>();
   readonly #surplus = new WeakSet<Socket>();
   #open = 0;
   /** The latest connection has left too few files for others. */
@@ -55,6 +57,8 @@ export class ConnectionLimit {
   }
 
   #note(socket: Socket): void {
+    if (this.#known.has(socket)) return;
+    this.#known.add(socket);
     this.#open++;
     socket.once('close', () => this.#open--);
     if (this.#open <= this.#options.most && !this.#hasFewFiles) return;

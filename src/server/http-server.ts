@@ -6,8 +6,11 @@ import type { InferLane } from './kserve/infer-lane.js';
 import { answerAfterBody } from './late-body.js';
 import { PacedBegins } from './paced-begins.js';
 import { noteAnswer, notHttp, refuse } from './raw-refusals.js';
+import { DEFAULT_MAX_BODY_BYTES } from './read-json.js';
 import { RequestTurns } from './request-turns.js';
 import type { ServerState } from './server-state.js';
+import { upgradeOf } from './websocket/upgrade.js';
+import { WebSockets } from './websocket/web-sockets.js';
 
 export interface HttpServerOptions extends HttpSocketOptions {
   /** Listens already; default: a socket is opened for these options. */
@@ -16,6 +19,8 @@ export interface HttpServerOptions extends HttpSocketOptions {
   /** The short way of some requests; default: all go to the app. */
   lane?: InferLane | undefined;
   state: ServerState;
+  /** Bytes of the longest message on a WebSocket; default: that of a body. */
+  maxMessageBytes?: number | undefined;
   /** Milliseconds that a client may leave data unread before it is cut off. */
   stallLimitMs?: number | undefined;
   /** Called when a client is cut off. */
@@ -31,23 +36,31 @@ export class HttpServer {
   readonly #onStall: (() => void) | undefined;
   /** Set once it listens. */
   #socket: HttpSocket | null = null;
+  readonly #webSockets: WebSockets;
   #active = 0;
   #onIdle: (() => void) | null = null;
 
-  private constructor({ state, stallLimitMs, onStall }: HttpServerOptions) {
+  private constructor(options: HttpServerOptions) {
+    const { state, stallLimitMs, onStall, maxMessageBytes = DEFAULT_MAX_BODY_BYTES } = options;
     this.#state = state;
     this.#stallLimitMs = stallLimitMs;
     this.#onStall = onStall;
+    this.#webSockets = new WebSockets({ maxMessageBytes, beginWork: () => this.#beginWork() });
   }
 
   /** Follows an exchange until its last byte is out, or its client has left. */
   #follow(outgoing: ServerResponse): void {
-    this.#active++;
+    const endWork = this.#beginWork();
     if (this.#stallLimitMs !== undefined) cutWhereStalled(outgoing, this.#stallLimitMs, this.#onStall);
-    outgoing.once('close', () => {
+    outgoing.once('close', endWork);
+  }
+
+  #beginWork(): () => void {
+    this.#active++;
+    return () => {
       this.#active--;
       if (this.#active === 0) this.#onIdle?.();
-    });
+    };
   }
 
   /** Starts to listen. @throws ListenError where the address cannot be listened on. */
@@ -68,7 +81,10 @@ export class HttpServer {
         return;
       }
       answerAfterBody(incoming, outgoing);
-      if (!lane?.take(incoming, outgoing)) void listener(incoming, outgoing);
+      if (lane?.take(incoming, outgoing)) return;
+      const answered = listener(incoming, outgoing);
+      const upgrade = upgradeOf(incoming);
+      if (upgrade !== undefined) void answered.then(() => running.#webSockets.open(upgrade));
     });
     const turns = new RequestTurns((incoming, outgoing) => {
       // One that waits for its turn is under way too.
@@ -117,7 +133,7 @@ export class HttpServer {
 
   /** Cuts the remaining connections. */
   async close(): Promise<void> {
-    await this.#socket!.close();
+    await Promise.all([this.#webSockets.close(), this.#socket!.close()]);
   }
 }
 

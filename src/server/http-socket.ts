@@ -1,10 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { ConnectionLimit } from './connection-limit.js';
 import { listenError } from './listen-address.js';
 import type { ApiError } from './openai/errors.js';
 import { NO_SNIFF, refusalOfHead, refuseWhatIsNoRequest } from './raw-refusals.js';
+import { handBack } from './websocket/hand-back.js';
+import { isForWebSocket, Upgrade } from './websocket/upgrade.js';
 
 /**
  * Milliseconds that an idle connection is kept: longer than common proxies do, so that this side never cuts a
@@ -29,6 +31,8 @@ const OPTIONS = {
   connectionsCheckingInterval: CHECK_MS,
   // Node's refusal would have no body: refusalOfHead makes one.
   requireHostHeader: false,
+  // Of the Node.js that asks: others are handed back.
+  shouldUpgradeCallback: isForWebSocket,
 };
 
 /** A certificate chain and its private key in PEM. */
@@ -84,6 +88,11 @@ export class HttpSocket {
       onFewFiles: (limit) => this.onFewFiles?.(limit),
     });
     refuseWhatIsNoRequest(server);
+    server.on('upgrade', (incoming: IncomingMessage, connection: Socket, head: Buffer) => {
+      if (!isForWebSocket(incoming)) return handBack(server, incoming, connection, head);
+      const upgrade = Upgrade.begin(incoming, connection, head);
+      if (upgrade !== null) take(incoming, upgrade.outgoing);
+    });
   }
 
   /** Starts to listen. @throws ListenError where the address cannot be listened on. */

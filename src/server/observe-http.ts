@@ -5,6 +5,7 @@ import type { Metrics } from './metrics/metrics.js';
 import { handlerNames } from './routes/mount.js';
 import type { AppEnv, Route } from './routes/route.js';
 import type { ServerLog } from './server-log.js';
+import { upgradeOf } from './websocket/upgrade.js';
 
 /** Paths that machines ask every few seconds: their lines would bury the others. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/live', '/metrics']);
@@ -54,8 +55,9 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly R
 
 /** Counts and logs an exchange when its last byte is out, or its client has left. */
 export function observeExchange(metrics: Metrics, log: ServerLog, exchange: ObservedExchange): void {
-  const { startMs, handler, method, path, status, requestId, key, model, tally, incoming, outgoing } =
-    exchange;
+  const { startMs, handler, method, path, requestId, key, model, tally, incoming, outgoing } = exchange;
+  const isUpgraded = upgradeOf(incoming)?.isAccepted === true;
+  const status = isUpgraded ? 101 : exchange.status;
   // A connection that is closed has no address any more.
   const remote = incoming?.socket.remoteAddress ?? '';
   const record = () => {
@@ -73,7 +75,7 @@ export function observeExchange(metrics: Metrics, log: ServerLog, exchange: Obse
       ...tally.fields(),
       durationMs: microseconds(durationMs),
       // false where the client left before the last byte.
-      isWhole: outgoing?.writableFinished ?? true,
+      isWhole: isUpgraded || (outgoing?.writableFinished ?? true),
     };
     if (PROBES.has(handler)) log.debug(fields, 'request');
     else log.info(fields, 'request');

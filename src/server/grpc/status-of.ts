@@ -23,6 +23,7 @@ const OF_HTTP: Readonly<Record<ApiError['status'], StatusName>> = {
   413: 'RESOURCE_EXHAUSTED',
   415: 'UNIMPLEMENTED',
   417: 'UNIMPLEMENTED',
+  426: 'UNIMPLEMENTED',
   429: 'RESOURCE_EXHAUSTED',
   499: 'CANCELLED',
   500: 'INTERNAL',

@@ -166,6 +166,8 @@ interface About {
   answer?: z.ZodType;
   /** The answer is a stream of events. */
   isStream?: true;
+  /** The connection becomes a WebSocket. */
+  isSocket?: true;
 }
 
 const anything = z.looseObject({});
@@ -204,6 +206,14 @@ const ROUTES_TOLD: Readonly<Record<string, About>> = {
     body: inferRequest,
     examples: { 'Three numbers': { value: ONE } },
     answer: inferAnswer,
+  },
+  'get /v2/models/{model}/infer': {
+    summary: 'Opens a WebSocket for requests to a model: the messages are those of POST',
+    isSocket: true,
+  },
+  'get /models/infer': {
+    summary: "Opens a WebSocket for requests to any model: each names it as 'model'",
+    isSocket: true,
   },
   'post /v2/models/{model}/generate': {
     summary: 'Has a model answer fields, with one response',
@@ -278,6 +288,7 @@ const WORDS: Readonly<Record<number, string>> = {
   404: 'There is no such model or version.',
   408: 'The body did not come in time.',
   413: 'The body is too long.',
+  426: 'The request asks for no WebSocket.',
   429: 'Requests hold all the memory there is for them.',
   500: 'The model failed.',
   501: 'This is not supported.',
@@ -299,6 +310,7 @@ export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>):
   const statuses = [
     ...(path === '/v2/health/live' ? [] : [400, 404]),
     ...(isOpen ? [403] : [401, 403]),
+    ...(told.isSocket ? [426, 429, 503] : []),
     ...(method === 'post' ? [408, 413, 429, 500, 501, 503] : asksForModel(path) ? [503] : []),
   ];
   const refusals = statuses.map((status) => [
@@ -325,7 +337,9 @@ export function describeRoute({ method, path }: Pick<Route, 'method' | 'path'>):
       }),
     },
     responses: {
-      200: { description: 'Done.', ...(content && { content }) },
+      ...(told.isSocket
+        ? { 101: { description: 'The connection is a WebSocket now.' } }
+        : { 200: { description: 'Done.', ...(content && { content }) } }),
       ...Object.fromEntries(refusals),
     },
   } as RouteConfig;

@@ -13,12 +13,14 @@ const STATUS: Readonly<Record<InferErrorKind, number>> = {
   internal: 500,
 };
 
-/** Paths whose errors have the form of the Open Inference Protocol: {"error": text}. */
 /** Cohere's route, whose version is its own. */
 export const COHERE_RERANK = '/v2/rerank';
+/** The route of WebSockets for any model, where AMD's Inference Server has it. */
+export const ANY_MODEL_SOCKET = '/models/infer';
 
+/** Paths whose errors have the form of the Open Inference Protocol: {"error": text}. */
 export function isOfProtocol(path: string): boolean {
-  return path === '/v2' || (path.startsWith('/v2/') && path !== COHERE_RERANK);
+  return path === '/v2' || path === ANY_MODEL_SOCKET || (path.startsWith('/v2/') && path !== COHERE_RERANK);
 }
 
 /** The status of an error as the protocol has it. */
@@ -46,11 +48,14 @@ export function protocolError(error: unknown): {
   headers: Record<string, string>;
   body: string;
 } {
-  const status = statusOf(error);
   const apiError = ofModelAlone(error) === null ? toApiError(ownOf(error)) : null;
-  const message = apiError === null || error instanceof InferError ? messageOf(error) : apiError.message;
   const headers = { 'content-type': 'application/json', ...apiError?.headers };
-  return { status, headers, body: JSON.stringify({ error: message }) };
+  return { status: statusOf(error), headers, body: JSON.stringify({ error: wordsOf(error) }) };
+}
+
+/** The sentence of an error. No text of an unexpected one leaves the server. */
+export function wordsOf(error: unknown): string {
+  return error instanceof InferError ? messageOf(error) : toApiError(error).message;
 }
 
 /** Where a server notes what it refuses. */

@@ -12,7 +12,7 @@ import { type InferBody, inferBody } from './infer-answer.js';
 import { bytesOfList, mostBytesOf } from './json-tensors.js';
 import { readRawInput } from './raw-input.js';
 import { type ReadInfer, readInfer } from './read-infer.js';
-import { readRequestJson } from './request-json.js';
+import { type RequestJson, readRequestJson } from './request-json.js';
 
 /** A request for tensors as it came. */
 export interface SentInfer {
@@ -50,22 +50,44 @@ export async function answerInfer(model: InferModel, sent: SentInfer): Promise<I
   }
 }
 
-async function readRequest(
-  { config }: InferModel,
-  { body: bytes, jsonLength, signal, memory, regions }: SentInfer,
-): Promise<ReadInfer> {
-  const length = lengthOfJson(jsonLength, bytes.length);
-  if (length === 0) return readRawInput(config, bytes, signal);
-  const { value, size, parsedBytes, lists } = await readRequestJson(bytes.subarray(0, length), signal);
-  const held = REQUEST_BYTES + bytes.length + bodyMemory(parsedBytes, size);
+async function readRequest({ config }: InferModel, sent: SentInfer): Promise<ReadInfer> {
+  const { body, jsonLength, signal } = sent;
+  const length = lengthOfJson(jsonLength, body.length);
+  if (length === 0) return readRawInput(config, body, signal);
+  return readParsed(config.name, await parseInfer({ ...sent, jsonBytes: length }), sent);
+}
+
+/** A request whose JSON is parsed, and nothing else of it read. */
+export interface ParsedInfer extends Pick<RequestJson, 'value' | 'lists'> {
+  /** Everything behind the JSON. */
+  binary: Uint8Array;
+  /** Bytes of memory that are held for it. */
+  held: number;
+}
+
+/**
+ * Parses the JSON of a request, and holds the memory for the request.
+ * @param sent `jsonBytes`: the length of the JSON at the beginning of the body @throws InferError, ApiError
+ */
+export async function parseInfer({
+  body,
+  jsonBytes,
+  signal,
+  memory,
+}: Pick<SentInfer, 'body' | 'signal' | 'memory'> & { jsonBytes: number }): Promise<ParsedInfer> {
+  const { value, size, parsedBytes, lists } = await readRequestJson(body.subarray(0, jsonBytes), signal);
+  const held = REQUEST_BYTES + body.length + bodyMemory(parsedBytes, size);
   memory.holdBody(held);
-  const read = readInfer(config.name, {
-    body: value,
-    lists,
-    binary: bytes.subarray(length),
-    regions,
-    signal,
-  });
+  return { value, lists, binary: body.subarray(jsonBytes), held };
+}
+
+/** Reads the tensors of a request. @param model its name, for refusals @throws InferError, ApiError */
+export async function readParsed(
+  model: string,
+  { value, lists, binary, held }: ParsedInfer,
+  { signal, memory, regions }: Pick<SentInfer, 'signal' | 'memory' | 'regions'>,
+): Promise<ReadInfer> {
+  const read = readInfer(model, { body: value, lists, binary, regions, signal });
   const heldMore = await readShared(read, (sharedBytes) => memory.holdBody(held + sharedBytes));
   await readLists(read, (listBytes) => memory.holdBody(held + heldMore + listBytes));
   return read;

@@ -1,6 +1,7 @@
 import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { GrpcExchange } from './grpc-metrics.js';
 import { UNCOUNTED } from './model-metrics.js';
+import type { SocketMessage } from './socket-metrics.js';
 
 export interface HttpExchange {
   handler: string;
@@ -19,6 +20,12 @@ export interface Metrics {
   observe(request: ObservedRequest): RequestObserver;
   httpRequest(exchange: HttpExchange): void;
   grpcCall(exchange: GrpcExchange): void;
+  /** A WebSocket was opened. */
+  socketOpened(): void;
+  /** A message of one was received, or sent. */
+  socketMessage(direction: SocketMessage): void;
+  /** One was closed. @param reason one of a few */
+  socketClosed(reason: string): void;
   /** Counts a client that was cut off because it did not read its answer. */
   readerStalled(): void;
   /** Counts a refusal. @param code code of the error; null for one that its parameter describes. */
@@ -33,6 +40,9 @@ export const NO_METRICS: Metrics = {
   observe: () => UNCOUNTED,
   httpRequest: () => {},
   grpcCall: () => {},
+  socketOpened: () => {},
+  socketMessage: () => {},
+  socketClosed: () => {},
   readerStalled: () => {},
   refused: () => {},
 };

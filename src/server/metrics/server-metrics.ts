@@ -17,6 +17,7 @@ import { ModelMetrics, UNCOUNTED } from './model-metrics.js';
 import { rateLimitFamilies } from './rate-limit-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
 import { sequenceFamilies } from './sequence-metrics.js';
+import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
@@ -59,6 +60,8 @@ export class ServerMetrics implements Metrics {
   });
   /** Made with the first call: a server without gRPC has none of them. */
   #grpc: GrpcMetrics | null = null;
+  /** Made with the first socket. */
+  #sockets: SocketMetrics | null = null;
   readonly #refusals = new Counter({
     name: 'skein:requests_refused_total',
     help: 'Requests answered with an error before anything of an answer, by the error code',
@@ -160,6 +163,19 @@ export class ServerMetrics implements Metrics {
   grpcCall(call: GrpcExchange): void {
     this.#grpc ??= new GrpcMetrics(this.#registry);
     this.#grpc.count(call);
+  }
+
+  socketOpened(): void {
+    this.#sockets ??= new SocketMetrics(this.#registry);
+    this.#sockets.opened();
+  }
+
+  socketMessage(direction: SocketMessage): void {
+    this.#sockets?.message(direction);
+  }
+
+  socketClosed(reason: string): void {
+    this.#sockets?.closed(reason);
   }
 
   /** Reports the memory held by this ledger from now on. */

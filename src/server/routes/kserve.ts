@@ -8,7 +8,7 @@ import { malformed } from '../../serving/protocol/malformed.js';
 import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
 import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { requireAdmin } from '../auth.js';
-import { notFound } from '../kserve/errors.js';
+import { ANY_MODEL_SOCKET, notFound } from '../kserve/errors.js';
 import { type AskedGenerate, answerGenerate, streamGenerate } from '../kserve/generate.js';
 import { readGenerateRequest } from '../kserve/generate-request.js';
 import { answerInfer } from '../kserve/infer.js';
@@ -20,6 +20,7 @@ import { inferResponse } from '../kserve/send-answer.js';
 import { changeTraceSettings, tracedModel, traceSettings } from '../kserve/trace-settings.js';
 import { type Platform, regionAccess } from '../platform.js';
 import { readJson, readJsonText } from '../read-json.js';
+import { openSocket } from '../websocket/open-socket.js';
 import { type AppEnv, exchangeOf, type Route, type ServerContext } from './route.js';
 
 type Answer = (
@@ -208,6 +209,10 @@ export const KSERVE_ROUTES: readonly Route[] = [
     });
     return inferResponse(c, answer);
   }),
+  ...modelRoutes('get', '/infer', (c, platform, context) =>
+    openSocket(c, platform, context, { name: nameIn(c), version: versionIn(c) }),
+  ),
+  protocolRoute('get', ANY_MODEL_SOCKET, (c, platform, context) => openSocket(c, platform, context, null)),
   ...['/v2/trace/setting', `${MODEL}/trace/setting`].flatMap((path) => [
     protocolRoute('get', path, (c, platform, { traceDecisions }) =>
       Response.json(traceSettings(traceDecisions, tracedModel(platform.repository, nameIn(c)))),
