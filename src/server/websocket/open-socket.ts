@@ -49,6 +49,7 @@ function checkHandshake(header: (name: string) => string | undefined): void {
 function upgradeRequired(): ApiError {
   const message =
     'This path is for WebSockets (version 13); POST to /v2/models/MODEL/infer takes one request.';
-  const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+  // With `Connection: Upgrade`, too, some clients would take the answer for the handshake.
+  const headers = { upgrade: 'websocket', 'sec-websocket-version': '13' };
   return new ApiError(426, message, { code: 'upgrade_required', headers });
 }
