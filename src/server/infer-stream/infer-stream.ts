@@ -70,8 +70,9 @@ export class InferStream<Read extends StreamedRead, Message, Request extends Str
     this.#underWay++;
     this.#order.begin(request);
     try {
-      if (this.#state.isDraining) throw shuttingDown();
       const model = await request.find();
+      // By now the request's id is known.
+      if (this.#state.isDraining) throw shuttingDown();
       const read = await request.read(model);
       const decoupled = model.config.model_transaction_policy.decoupled || isStreamed(model, read);
       if (decoupled) this.#tell(this.#order.end(request));

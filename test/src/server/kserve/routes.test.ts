@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { isOfProtocol } from '../../../../src/server/kserve/errors.js';
 import { KSERVE_ROUTES } from '../../../../src/server/routes/kserve.js';
 import { ServerState } from '../../../../src/server/server-state.js';
 import { LiveModels } from '../../../../src/serving/model-directory.js';
@@ -242,7 +243,7 @@ describe('the description of the API', () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, path, operation })),
     );
-    const ours = operations.filter(({ path }) => path.startsWith('/v2') && path !== '/v2/rerank');
+    const ours = operations.filter(({ path }) => isOfProtocol(path));
     expect(ours.map(({ name }) => name).sort()).toEqual(
       KSERVE_ROUTES.map(({ method, path }) => `${method} ${path}`).sort(),
     );
@@ -251,15 +252,18 @@ describe('the description of the API', () => {
       expect(operation.security.length > 0).toBe(!path.startsWith('/v2/health/'));
     }
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
-    // A model may still be loaded.
+    // A model may still be loaded, and a socket is refused by a server that is shutting down.
     const withUnavailable = ours.flatMap(({ name, operation }) =>
       name.startsWith('get ') && '503' in operation.responses ? [name] : [],
     );
     expect(withUnavailable.sort()).toEqual([
+      'get /models/infer',
       'get /v2/models/{model}',
       'get /v2/models/{model}/config',
+      'get /v2/models/{model}/infer',
       'get /v2/models/{model}/versions/{version}',
       'get /v2/models/{model}/versions/{version}/config',
+      'get /v2/models/{model}/versions/{version}/infer',
     ]);
     expect(Object.keys(document.paths['/health']!.get!.responses)).toEqual(['200', '403', '404', '503']);
     const { paths } = (await (
