@@ -5,6 +5,11 @@ export function warnOfFallback({ executorFallback }: { executorFallback: string 
   if (executorFallback !== null) warnOnce(executorFallback, 'SKEIN_EXECUTOR_FALLBACK');
 }
 
+/** Warns a program once where the KV cache is shorter than the model's context. */
+export function warnOfContext({ loweredContext }: { loweredContext: string | null }): void {
+  if (loweredContext !== null) warnOnce(loweredContext, 'SKEIN_CONTEXT_LOWERED');
+}
+
 /** Warns a program once of recommendations of a model that are left out. */
 export function warnOfLeftOut({ samplingLeftOut }: { samplingLeftOut: readonly string[] }): void {
   for (const sentence of samplingLeftOut) warnOnce(sentence, 'SKEIN_GENERATION_CONFIG');

@@ -22,7 +22,7 @@ import {
 import type { PromptTokens, TextModel } from './generation/text-model.js';
 import type { FunctionTool } from './generation/tools/types.js';
 import { localAdapter } from './hub/local-model.js';
-import { warnOfFallback, warnOfLeftOut } from './loading-warnings.js';
+import { warnOfContext, warnOfFallback, warnOfLeftOut } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { withEmbeddedCache } from './options/embedded-cache.js';
 import { inPlainNames } from './options/flag-names.js';
@@ -187,7 +187,8 @@ export class Skein {
   /**
    * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
    * process warning says so once; `info.executorFallback` has the same sentence. So it is with settings of sampling that the model
-   * recommends and that no request could have: `info.samplingLeftOut`.
+   * recommends and that no request could have (`info.samplingLeftOut`), and with a context that the KV cache cuts short
+   * (`info.loweredContext`).
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
    * message says in one sentence what is wrong.
    */
@@ -198,6 +199,7 @@ export class Skein {
       throw inPlainNames(error);
     });
     warnOfFallback(loaded.info);
+    warnOfContext(loaded.info);
     warnOfLeftOut(loaded.info);
     return new Skein(loaded, options);
   }

@@ -1,5 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
@@ -127,9 +127,24 @@ export function openEngine(path: string): Engine {
   return { directory, manifest, plan, weightsFile };
 }
 
+/** Why a folder without engine.json is no engine directory. */
+function notAnEngine(file: string): EngineError {
+  const path = dirname(file);
+  if (!isModel(path)) return new EngineError(`${file}: no such file; is this an engine directory?`);
+  return new EngineError(
+    `${path} is a model, not an engine directory; skein build ${path} -o ENGINE makes one, and so does buildEngine.`,
+  );
+}
+
+/** True for a checkpoint, and for a GGUF file or a folder with one. */
+function isModel(path: string): boolean {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return path.endsWith('.gguf');
+  return readdirSync(path).some((name) => name === 'config.json' || name.endsWith('.gguf'));
+}
+
 function readManifest(file: string): EngineManifest {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw new EngineError(`${file}: no such file; is this an engine directory?`);
+  if (size === undefined) throw notAnEngine(file);
   if (size > MAX_MANIFEST_BYTES)
     throw new EngineError(`${file}: is ${size} bytes long, too long for an engine.json.`);
   let manifest: Partial<EngineManifest> | null;

@@ -62,7 +62,9 @@ export function loadConfigured(
       const fallbacks = loaded.flatMap(({ info: { executorFallback } }) => executorFallback ?? []);
       for (const line of new Set(fallbacks)) process.stderr.write(`skein: ${line}\n`);
       for (const { info } of loaded) {
-        for (const line of 'samplingLeftOut' in info ? info.samplingLeftOut : [])
+        for (const line of 'samplingLeftOut' in info
+          ? [info.loweredContext ?? [], info.samplingLeftOut].flat()
+          : [])
           process.stderr.write(`skein: ${several ? `${info.name}: ` : ''}${line}\n`);
       }
       return loaded;

@@ -6,6 +6,7 @@ import { HubError } from './hub-error.js';
 import { type PullProgress, pull } from './pull.js';
 import { parseRepository, type Repository } from './repository.js';
 import { type HubSettings, hubSettings } from './settings.js';
+import { unknownName } from './short-names.js';
 
 export const DEFAULT_REVISION = 'main';
 
@@ -20,7 +21,7 @@ export interface LocalModelOptions {
 /**
  * Local path of a model named by a path or as ORG/NAME[:QUANT]. An existing path is returned as it is. A repository
  * that is complete in the cache is taken without asking the hub: a start needs no network, and `skein pull` looks for
- * updates. @throws HubError.
+ * updates. @throws HubError, also for a short name such as `llama3`, with names to take in its place.
  */
 export function localModel(model: string, options: LocalModelOptions = {}): Promise<string> {
   return local(model, A_MODEL, options);
@@ -34,8 +35,12 @@ export function localAdapter(adapter: string, options: LocalModelOptions = {}): 
 async function local(name: string, wanted: Wanted, options: LocalModelOptions): Promise<string> {
   if (existsSync(name)) return name;
   const repository = parseRepository(name);
-  if (repository === null) return name;
   const { revision = DEFAULT_REVISION, settings = hubSettings(), ...rest } = options;
+  if (repository === null) {
+    const sentence = wanted === A_MODEL ? unknownName(name, settings.cacheFolder) : null;
+    if (sentence !== null) throw new HubError(sentence);
+    return name;
+  }
   const cached = cachedPath(repository, revision, wanted, settings);
   if (cached !== null) return cached;
   try {

@@ -116,7 +116,10 @@ async function ended(
 
 function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): ModelInfo {
   const { maxInputLen, maxSeqLen, tokensPerBlock } = engine;
-  const told = info as unknown as Omit<ModelInfo, 'enginePath' | 'executorFallback'>;
+  const told = info as unknown as Omit<
+    ModelInfo,
+    'enginePath' | 'executorFallback' | 'loweredContext' | 'samplingLeftOut'
+  >;
   return {
     ...told,
     enginePath,
@@ -124,6 +127,7 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
     maxInputLen,
     maxSeqLen,
     tokensPerBlock,
+    loweredContext: null,
     sampling: knownDefaults(sampling),
     samplingLeftOut: [],
   };

@@ -16,7 +16,14 @@ export function modelCard(
   { facts: files }: ModelFiles,
   maxBeamWidth: number,
 ): ModelCard {
-  const { enginePath: _, executorFallback: __, samplingLeftOut: ___, sampling, ...told } = info;
+  const {
+    enginePath: _,
+    executorFallback: __,
+    loweredContext: ___,
+    samplingLeftOut: ____,
+    sampling,
+    ...told
+  } = info;
   const limits = {
     vocabSize: engine.vocabSize,
     endTokenIds: [...model.endTokens],

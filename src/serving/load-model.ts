@@ -34,6 +34,7 @@ import type { LoadedBase } from './adapters/start-adapters.js';
 import type { KvEvents } from './kv-events/kv-events.js';
 import { LatestStats } from './latest-stats.js';
 import { leadingRank } from './leading-rank.js';
+import { loweredContext, loweredContextNote } from './lowered-context.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 
@@ -329,12 +330,11 @@ function fitTogether(engine: EngineInfo, count: number, promptLength: number, ma
 }
 
 /** Makes the properties of a model of what its engine says at present. */
-function infoReader(
-  { model, generationConfig = 'auto' }: ModelOptions,
-  engine: Engine,
-): (loaded: EngineInfo) => ModelInfo {
+function infoReader(options: ModelOptions, engine: Engine): (loaded: EngineInfo) => ModelInfo {
+  const { model, generationConfig = 'auto' } = options;
   const sampling = checkedSampling(generationConfig === 'none' ? {} : (engine.manifest.sampling ?? {}));
-  return (loaded) => modelInfo(model, engine, loaded, sampling);
+  const note = loweredContextNote(options, engine);
+  return (loaded) => modelInfo(model, engine, loaded, sampling, note);
 }
 
 function modelInfo(
@@ -342,6 +342,7 @@ function modelInfo(
   engine: Engine,
   loaded: EngineInfo,
   { defaults: sampling, leftOut: samplingLeftOut }: CheckedSampling,
+  contextNote: string | null,
 ): ModelInfo {
   const kvTokens = loaded.numBlocks * loaded.tokensPerBlock;
   // A sequence that the whole cache cannot hold would be refused later, with less of an explanation. With a window any
@@ -357,6 +358,7 @@ function modelInfo(
     secondaryBlocks: secondaryBlocks(loaded),
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
     maxSeqLen,
+    loweredContext: contextNote,
     sampling,
     samplingLeftOut,
   };
@@ -408,6 +410,8 @@ function hostOptions(
     };
   }
   if (memory !== undefined) optionalParams.availableMemory = memory;
+  const contextTokens = loweredContext(options, engine);
+  if (contextTokens !== null) optionalParams.maxSeqLen = contextTokens;
   if (draft !== null) optionalParams.draftEnginePath = draft.directory;
   const ranks = leadingRank(options);
   return {

@@ -26,7 +26,9 @@ describe.each([false, true])('what an engine throws as it starts, with isolate: 
   });
 
   it('is an EngineFailure where it is of no class', async () => {
-    const error = await failed(Skein.load({ model: engine, isolate, kvCacheTokens: 5 }));
+    const error = await failed(
+      Skein.load({ model: engine, isolate, kvCacheTokens: 5, maxContextTokens: 100 }),
+    );
     expect(error).toBeInstanceOf(EngineFailure);
     expect(error).toBeInstanceOf(SkeinError);
     expect(error).toMatchObject({ code: 'SKEIN_ENGINE_FAILED', cause: expect.any(Error) });

@@ -308,7 +308,11 @@ describe('openEngine', () => {
     expect(() => openEngine(directory)).toThrow(/cannot be read/);
     writeFileSync(join(directory, 'engine.json'), 'null');
     expect(() => openEngine(directory)).toThrow(EngineError);
-    expect(() => openEngine(model)).toThrow(/is this an engine directory/);
+    const isModel = `${model} is a model, not an engine directory; skein build ${model} -o ENGINE makes one`;
+    expect(() => openEngine(model)).toThrow(isModel);
+    expect(() => openEngine(`${model}/none.gguf`)).toThrow('none.gguf is a model, not an engine directory');
+    rmSync(join(directory, 'engine.json'));
+    expect(() => openEngine(directory)).toThrow(/is this an engine directory/);
     const tokenless = await changed(() => {});
     rmSync(join(tokenless, 'tokenizer.json'));
     expect(() => openEngine(tokenless)).toThrow(/tokenizer\.json is missing/);
