@@ -3,6 +3,9 @@ import type { ModelOptions } from './load-model.js';
 
 type ContextOptions = Pick<ModelOptions, 'kvCacheTokens' | 'maxContextTokens' | 'attentionWindowTokens'>;
 
+/** A token of the prompt and one of the answer. */
+const MIN_CONTEXT = 2;
+
 /**
  * Tokens of the context where the KV cache was given fewer than the model's context has; null: it was not, or a length of the
  * context was asked for too. With an attention window a sequence of any length fits.
@@ -14,7 +17,7 @@ export function loweredContext(
   const { kvCacheTokens, maxContextTokens, attentionWindowTokens } = options;
   if (kvCacheTokens === undefined || maxContextTokens !== undefined) return null;
   if (attentionWindowTokens !== undefined || manifest.config.slidingWindow !== null) return null;
-  return kvCacheTokens < manifest.maxSeqLen ? kvCacheTokens : null;
+  return kvCacheTokens >= MIN_CONTEXT && kvCacheTokens < manifest.maxSeqLen ? kvCacheTokens : null;
 }
 
 /** The word about it at the start. */

@@ -123,7 +123,7 @@ const FAILURE: Case[] = [
   ],
   [
     'a cache that holds no sequence',
-    [...serve, '--kv-cache-tokens', '32'],
+    [...serve, '--kv-cache-tokens', '32', '--max-context-tokens', '100'],
     /Raise --kv-cache-tokens or lower --max-context-tokens/,
   ],
   ['an address of another machine', [...serve, '--host', '192.0.2.1'], /Cannot listen on 192\.0\.2\.1/],

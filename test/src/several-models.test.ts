@@ -124,8 +124,17 @@ describe('several models in one server', () => {
     ],
     [
       'one whose longest sequence does not fit into its cache',
-      ['--model', `a=${path}`, '--model', `b=${path}`, '--kv-cache-tokens', '8'],
-      /^skein: The model a cannot be loaded: One sequence of --max-context-tokens/,
+      [
+        '--model',
+        `a=${path}`,
+        '--model',
+        `b=${path}`,
+        '--kv-cache-tokens',
+        '8',
+        '--max-context-tokens',
+        '99',
+      ],
+      /^skein: The model a cannot be loaded: One sequence of --max-context-tokens = 99/,
     ],
   ])('are refused at the start for %s, by name', async (_, flags, message) => {
     const { code, stderr } = await runCli(['serve', '--port', '0', '--cache-dir', testCacheDir, ...flags]);
