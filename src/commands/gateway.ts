@@ -13,7 +13,7 @@ import { checkAddress } from '../server/listen-address.js';
 import { tellTerminal } from '../server/log-output.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
-import { onHangUp } from './hang-up.js';
+import { listenForHangUp } from './hang-up.js';
 import { versionOf } from './model-repository.js';
 import { type OpenServer, openServer } from './open-server.js';
 import { checkLogFile, drained, end, filesFolder, untilSignal } from './server-life.js';
@@ -28,6 +28,7 @@ const UNTOLD_AFTER_MS = 5_000;
 export async function gateway(given: Config): Promise<void> {
   // The models are those of the workers.
   const config: Config = { ...given, models: [] };
+  const reloadBy = listenForHangUp();
   const keysAndOrigins = readSecurity(config);
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   if (config.tracing || config.traceEndpoint !== undefined)
@@ -46,6 +47,7 @@ export async function gateway(given: Config): Promise<void> {
         isRouted: config.routing === 'cache',
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
+      reloadBy(opened.reload);
       const begun = learnModels(config, queue, opened);
       ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
@@ -63,9 +65,8 @@ async function serveQueue(
   opened: OpenServer,
   atGateway: QueueGateway,
 ): Promise<void> {
-  const { server, grpc, repository, batches, reload, flushTraces } = opened;
+  const { server, grpc, repository, batches, flushTraces } = opened;
   const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
-  onHangUp(reload);
   batches.start();
   const signalled = untilSignal();
   process.stdout.write(

@@ -1,15 +1,24 @@
 import { closeSync, openSync } from 'node:fs';
 
 /**
- * Calls `reload` at each SIGHUP, which is how operators ask a server to read its files again. A server in a terminal that is closed ends as
- * by SIGTERM instead: it would go on without anyone to see it.
+ * Listens for SIGHUP, which is how operators ask a server to read its files again. A server in a terminal that is closed ends as by SIGTERM
+ * instead: it would go on without anyone to see it.
+ * @returns takes what reloads, once the server has loaded; a SIGHUP that came before is answered then.
  */
-export function onHangUp(reload: () => void): void {
+export function listenForHangUp(): (reload: () => void) => void {
   const isInTerminal = process.stdout.isTTY === true;
+  let isAsked = false;
+  let answer = (): void => {
+    isAsked = true;
+  };
   process.on('SIGHUP', () => {
     if (isInTerminal && !hasTerminal()) process.kill(process.pid, 'SIGTERM');
-    else reload();
+    else answer();
   });
+  return (reload) => {
+    answer = reload;
+    if (isAsked) reload();
+  };
 }
 
 function hasTerminal(): boolean {

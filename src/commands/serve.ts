@@ -18,7 +18,7 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
-import { onHangUp } from './hang-up.js';
+import { listenForHangUp } from './hang-up.js';
 import { loadConfigured } from './load-configured.js';
 import type { OpenServer, openServer } from './open-server.js';
 import type { LoadedEntry } from './served-model-of.js';
@@ -55,13 +55,14 @@ export async function serve(config: Config): Promise<void> {
 }
 
 async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity): Promise<void> {
+  const reloadBy = listenForHangUp();
   const address = await checkAddress(config.host, config.port);
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const { running, opened, signalled } = await openLoaded(config, security);
   const { server, grpc, repository, life, batches, reload, flushTraces, failed } = opened;
   const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
-  onHangUp(reload);
+  reloadBy(reload);
   const polling = await startFolders(repository, config, servers);
   batches.start();
   performance.mark('skein: listening');

@@ -27,7 +27,7 @@ import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { threadsWithReason } from '../thread-count.js';
 import { UsageError } from '../usage-error.js';
-import { onHangUp } from './hang-up.js';
+import { listenForHangUp } from './hang-up.js';
 import { loadConfigured } from './load-configured.js';
 import { servedModelOf } from './served-model-of.js';
 import { checkLogFile, endWithoutReader, untilSignal } from './server-life.js';
@@ -53,7 +53,7 @@ export async function work(config: Config): Promise<void> {
   }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   const output = new LogOutput(config.logFile, config.logFormat);
-  onHangUp(() => output.reopen());
+  listenForHangUp()(() => output.reopen());
   const log = new Log(config.logLevel, output);
   const probes = await openProbes(config, entry.name);
   try {

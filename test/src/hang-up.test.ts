@@ -1,11 +1,15 @@
+import { once } from 'node:events';
 import { copyFileSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
 import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listenForHangUp } from '../../src/commands/hang-up.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { runInTerminal } from './support/pty.js';
-import { type SkeinProcess, startServer } from './support/skein-process.js';
+import { cliPath, grpcAddress, type SkeinProcess, spawnCli, startServer } from './support/skein-process.js';
 import { certificateFixture } from './support/tls.js';
 
 const folder = temporaryFolder('skein-hang-up');
@@ -35,6 +39,16 @@ function ask(name: string): Promise<{ status: number; fingerprint: string }> {
       .end();
   });
 }
+/** Fingerprint of the certificate that a new connection for gRPC gets. */
+async function grpcFingerprint(): Promise<string> {
+  const [host, port] = grpcAddress(server).split(':');
+  const socket = connect({ host, port: Number(port), ALPNProtocols: ['h2'], rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const { fingerprint256 } = socket.getPeerCertificate();
+  socket.destroy();
+  return fingerprint256;
+}
+
 const statusOf = async (name: string) => (await ask(name)).status;
 
 /** Sends SIGHUP and waits for the log's word about each of the files. */
@@ -47,7 +61,7 @@ async function hangUp(...words: string[]): Promise<void> {
 beforeAll(async () => {
   writeKeys('alice', 'bob');
   useCertificate('localhost');
-  const tls = ['--tls-cert', certificate.cert, '--tls-key', certificate.key];
+  const tls = ['--tls-cert', certificate.cert, '--tls-key', certificate.key, '--grpc-port', '0'];
   server = await startServer([...model, ...tls, '--api-key-file', keys, '--log-level', 'info']);
 });
 afterAll(() => server?.stop());
@@ -64,11 +78,13 @@ describe('SIGHUP', () => {
 
   it('changes the certificate of new connections', async () => {
     const { fingerprint } = await ask('bob');
+    expect(await grpcFingerprint()).toBe(fingerprint);
     useCertificate('other');
     await hangUp('certificate read again');
     const found = await ask('bob');
     expect(found.status).toBe(200);
     expect(found.fingerprint).not.toBe(fingerprint);
+    expect(await grpcFingerprint()).toBe(found.fingerprint);
   });
 
   it('keeps what was in force where a file is wrong, and says why', async () => {
@@ -79,6 +95,37 @@ describe('SIGHUP', () => {
     expect(await ask('bob')).toEqual({ status: 200, fingerprint });
     expect(await statusOf('dave')).toBe(401);
   });
+});
+
+it('a server that still loads goes on, and reads its files when it has loaded', async () => {
+  const hub = createServer();
+  const asked = once(hub, 'request');
+  hub.listen(0, '127.0.0.1');
+  await once(hub, 'listening');
+  const environment = {
+    HF_ENDPOINT: `http://127.0.0.1:${(hub.address() as AddressInfo).port}`,
+    HF_HOME: join(folder, 'hub'),
+  };
+  const { child, ended } = spawnCli([cliPath, 'serve', '--port', '0', '--model', 'acme/geese'], environment);
+  const [, answer] = (await asked) as [unknown, ServerResponse];
+  child.kill('SIGHUP');
+  answer.writeHead(404).end();
+  // SIGHUP itself would have been the end.
+  expect(await ended).toMatchObject({ code: 1, signal: null, stderr: expect.stringContaining('acme/geese') });
+  hub.close();
+});
+
+it('SIGHUP before there is something to reload is answered when there is', () => {
+  let reloads = 0;
+  const reloadBy = listenForHangUp();
+  process.emit('SIGHUP');
+  process.emit('SIGHUP');
+  expect(reloads).toBe(0);
+  reloadBy(() => reloads++);
+  expect(reloads).toBe(1);
+  process.emit('SIGHUP');
+  expect(reloads).toBe(2);
+  process.removeAllListeners('SIGHUP');
 });
 
 it('a server whose terminal is closed ends', async () => {
