@@ -21,7 +21,7 @@ export interface BufferPoolLimits {
  *   free [ 4 MiB | 8 KiB ]  --take(5000)-->  8 KiB  --used--> give  --> free [ 4 MiB | 8 KiB ]
  */
 export class BufferPool {
-  readonly #limits: Required<BufferPoolLimits>;
+  #limits: Required<BufferPoolLimits>;
   /** In the order in which they came back. */
   readonly #free: ArrayBuffer[] = [];
 
@@ -32,6 +32,11 @@ export class BufferPool {
   /** Bytes that wait to be used again. */
   get keptBytes(): number {
     return this.#free.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  /** From now on so many wait at most. */
+  keep(maxKept: number): void {
+    this.#limits = { ...this.#limits, maxKept };
   }
 
   /** A buffer of at least so many bytes; what is in it is of earlier uses. */

@@ -65,6 +65,8 @@ export interface NextSequenceBatch<R> {
 
 interface InstanceState<R> {
   isRunning: boolean;
+  /** No further sequence comes to it. */
+  isLeaving: boolean;
   readonly free: FreeSlots;
   /** Lines that have its slots. */
   readonly lines: Map<number, Line<R>>;
@@ -95,7 +97,7 @@ interface InstanceState<R> {
  */
 export class SequenceBatcher<R extends SequenceRequest> {
   readonly #config: SequenceBatcherConfig;
-  readonly #instances: readonly InstanceState<R>[];
+  readonly #instances: InstanceState<R>[];
   /** Lines that are open, by their keys. */
   readonly #lines = new Map<SequenceKey, Line<R>>();
   /** Lines without a slot, in order of arrival. */
@@ -113,12 +115,7 @@ export class SequenceBatcher<R extends SequenceRequest> {
 
   constructor(config: SequenceBatcherConfig) {
     this.#config = config;
-    this.#instances = Array.from({ length: config.instances }, () => ({
-      isRunning: false,
-      free: new FreeSlots(config.slots),
-      lines: new Map(),
-      offered: this.#strategy(),
-    }));
+    this.#instances = Array.from({ length: config.instances }, () => this.#newInstance());
   }
 
   /** Sequences that have a slot. */
@@ -229,6 +226,31 @@ export class SequenceBatcher<R extends SequenceRequest> {
     }
   }
 
+  /** One more instance, whose worker does not run yet. @param instance the number of one that was removed, or the next one */
+  addInstance(instance: number): void {
+    this.#instances[instance] = this.#newInstance();
+  }
+
+  /** The instance keeps the sequences that it has until they end, and gets no other one. */
+  retireInstance(instance: number): void {
+    this.#instances[instance]!.isLeaving = true;
+  }
+
+  /** Sequences that have a slot of the instance. */
+  sequencesOf(instance: number): number {
+    return this.#instances[instance]!.lines.size;
+  }
+
+  #newInstance(): InstanceState<R> {
+    return {
+      isRunning: false,
+      isLeaving: false,
+      free: new FreeSlots(this.#config.slots),
+      lines: new Map(),
+      offered: this.#strategy(),
+    };
+  }
+
   /** The instance's worker runs, or is lost with all that it held; batches that it had are settled before. At first none runs. */
   noteInstance(instance: number, isRunning: boolean, nowUs: number): void {
     this.#advance(nowUs);
@@ -335,8 +357,8 @@ export class SequenceBatcher<R extends SequenceRequest> {
   /** The running instance with the lowest free slot; null: no slot is free. */
   #freeInstance(): number | null {
     let [best, lowest] = [-1, Number.POSITIVE_INFINITY];
-    for (const [i, { isRunning, free }] of this.#instances.entries()) {
-      if (isRunning && free.lowest < lowest) [best, lowest] = [i, free.lowest];
+    for (const [i, { isRunning, isLeaving, free }] of this.#instances.entries()) {
+      if (isRunning && !isLeaving && free.lowest < lowest) [best, lowest] = [i, free.lowest];
     }
     return best < 0 ? null : best;
   }

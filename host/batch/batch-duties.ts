@@ -24,6 +24,8 @@ export interface BatchDuties<Entry, Batch, Info, Message extends { type: string 
   readonly former: BatchFormer<Entry, Batch>;
   /** Turns of the instances; absent: an instance that is free runs a batch as soon as there is one. The host gives each one batch at a time. */
   turns?(run: RunTurn): InstanceTurns;
+  /** An instance that was to go, or could not be loaded, is gone: its number may be given again. */
+  noteRemoved?(instance: number): void;
   /** All instances run: `ready` resolves with what the first says of itself. Called again with what a new worker says. */
   noteReady(info: Info): void;
   /** Entries of which the batch has something. */

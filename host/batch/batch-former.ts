@@ -46,6 +46,12 @@ export interface BatchFormer<Entry, Batch> {
    * to an instance: it never gets one back, so its host is to give instances one batch at a time.
    */
   noteInstance?(instance: number, isRunning: boolean, nowUs: number): void;
+  /** There is one more instance, whose worker does not run yet, under the number of one that is gone or the next one. */
+  addInstance?(instance: number): void;
+  /** The instance is to go: only what belongs to it comes to it. */
+  retireInstance?(instance: number): void;
+  /** Something that belongs to the instance may still come to it. Absent: nothing ever does. */
+  needsInstance?(instance: number): boolean;
 }
 
 /** The answer of a former for which nothing is to do. */

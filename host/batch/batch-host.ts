@@ -13,6 +13,7 @@ import type { LinkEvents, WorkerLink } from '../links/worker-link.js';
 import { type LifeOptions, ManagerLife } from '../manager-life.js';
 import type { BatchDuties, BatchEntry } from './batch-duties.js';
 import { BatchInstance, type InstanceEvents, type InstanceState } from './batch-instance.js';
+import { InstanceChanges } from './instance-changes.js';
 import type { InstanceTurns } from './instance-turns.js';
 import { WakeTimer } from './wake-timer.js';
 
@@ -84,7 +85,10 @@ export class BatchHost<
   readonly #options: BatchHostOptions;
   readonly #duties: BatchDuties<Entry, Batch, Info, Message, Command>;
   readonly #life: ManagerLife<Info>;
-  readonly #instances: BatchInstance<Batch, Info, Message, Command>[];
+  /** By their numbers, by which formers and turns know them. */
+  readonly #instances = new Map<number, BatchInstance<Batch, Info, Message, Command>>();
+  /** Those that are to go, or have not come yet. */
+  readonly #changes = new InstanceChanges();
   /** In order of arrival. */
   readonly #entries = new Set<Entry>();
   /** Batches that an instance lost before it began with them. */
@@ -108,7 +112,8 @@ export class BatchHost<
     this.#duties = duties;
     this.#life = new ManagerLife(options);
     this.#turns = duties.turns?.((instance) => this.#runTurn(instance)) ?? null;
-    this.#instances = Array.from({ length: options.instances ?? 1 }, (_, index) => this.#open(index));
+    for (let index = 0; index < (options.instances ?? 1); index++)
+      this.#instances.set(index, this.#open(index));
   }
 
   /** Settles when all instances are loaded; rejects where one cannot be. */
@@ -127,27 +132,74 @@ export class BatchHost<
 
   /** What the instances say of themselves, of the latest worker of each; null: it is not loaded yet. */
   get infos(): readonly (Info | null)[] {
-    return this.#instances.map(({ info }) => info);
+    return this.#staying.map(({ info }) => info);
   }
 
   /** What each instance does now. */
   get instanceStates(): readonly InstanceState[] {
-    return this.#instances.map(({ state }) => state);
+    return this.#staying.map(({ state }) => state);
   }
 
   /** Workers started after the first one of each instance. */
   get restarts(): number {
-    return this.#instances.reduce((sum, { restarts }) => sum + restarts, 0);
+    let sum = this.#changes.pastRestarts;
+    for (const { restarts } of this.#instances.values()) sum += restarts;
+    return sum;
   }
 
   /** The process of each instance; null where it is a thread, and while there is none. */
   get pids(): readonly (number | null)[] {
-    return this.#instances.map(({ pid }) => pid);
+    return this.#staying.map(({ pid }) => pid);
   }
 
   /** The number of an instance, by which formers and turns know it. */
   indexOf(instance: BatchInstance<Batch, Info, Message, Command>): number {
-    return this.#instances.indexOf(instance);
+    for (const [index, one] of this.#instances) if (one === instance) return index;
+    return -1;
+  }
+
+  /** Instances that are not to go. */
+  get #staying(): BatchInstance<Batch, Info, Message, Command>[] {
+    return [...this.#instances].flatMap(([index, one]) => (this.#changes.isLeaving(index) ? [] : [one]));
+  }
+
+  /**
+   * Opens one more instance, whose requests may come as soon as it runs. @param prepare called with its number before its worker is opened
+   * @returns its number, and a promise that resolves when it runs and rejects where it cannot be loaded, which the others do not hear of
+   */
+  addInstance(prepare: (index: number) => void): { index: number; ready: Promise<void> } {
+    let index = 0;
+    while (this.#instances.has(index)) index++;
+    const ready = this.#changes.noteComing(index);
+    prepare(index);
+    this.#duties.former.addInstance?.(index);
+    this.#instances.set(index, this.#open(index));
+    return { index, ready };
+  }
+
+  /**
+   * An instance is to go: it gets no new work, ends when it has done what it has and nothing that belongs to it can come any more. Others may not
+   * run any more: one has to stay. Resolves when its worker has ended.
+   */
+  removeInstance(index: number): Promise<void> {
+    const gone = this.#changes.noteLeaving(index);
+    this.#duties.former.retireInstance?.(index);
+    this.#turns?.want(index, false);
+    this.#putBack(this.#instances.get(index)!.recall());
+    this.#schedule();
+    return gone;
+  }
+
+  /** Ends workers of instances that are to go and have nothing to do any more. */
+  #endLeaving(): void {
+    for (const index of this.#changes.leaving) {
+      const instance = this.#instances.get(index)!;
+      if (instance.numPosted > 0 || this.#duties.former.needsInstance?.(index)) continue;
+      const end = () => instance.terminate(`${this.#options.subject} has an instance less.`);
+      if (!this.#changes.beginEnd(index, end)) continue;
+      if (instance.isRunning) instance.shutdown();
+      else end();
+    }
   }
 
   /** Requests that wait or run. */
@@ -214,7 +266,7 @@ export class BatchHost<
   #noteGone(entry: Entry): void {
     const { noteGone, entriesOf } = this.#duties;
     if (noteGone === undefined) return;
-    for (const instance of this.#instances) {
+    for (const instance of this.#instances.values()) {
       for (const batch of instance.batches) {
         for (const one of entriesOf(batch)) if (one === entry) noteGone(entry, batch, instance);
       }
@@ -243,7 +295,7 @@ export class BatchHost<
 
   /** Sends an instance a command that is no batch, behind the batches that it was sent. Nothing happens where it has no worker. */
   send(instance: number, command: Command): void {
-    this.#instances[instance]!.send(command);
+    this.#instances.get(instance)?.send(command);
   }
 
   /** Takes no more requests, lets those that were taken end, and ends the workers. May be called again, to abort. */
@@ -261,7 +313,7 @@ export class BatchHost<
     else if (timeoutMs !== undefined) timers.push(setTimeout(cancel, timeoutMs));
     this.#schedule();
     if (this.#entries.size > 0) await new Promise<void>((resolve) => this.#onEmpty.push(resolve));
-    for (const instance of this.#instances) instance.shutdown();
+    for (const instance of this.#instances.values()) instance.shutdown();
     await this.#life.ended;
     for (const timer of timers) clearTimeout(timer);
   }
@@ -274,6 +326,7 @@ export class BatchHost<
     const events: InstanceEvents<Batch, Info, Message> = {
       onReady: (info) => {
         this.#duties.former.noteInstance?.(index, true, this.#timer.nowUs());
+        this.#changes.noteReady(index);
         this.#noteReady(info);
       },
       onMessage: (message, oldest) => this.#receive(instance, message, oldest),
@@ -283,7 +336,7 @@ export class BatchHost<
         this.#putBack(batches);
         this.#schedule();
       },
-      onEnded: (error) => this.#noteEnd(error),
+      onEnded: (error) => this.#noteEnd(index, error),
     };
     const instance = new BatchInstance<Batch, Info, Message, Command>({
       name: owner,
@@ -311,11 +364,12 @@ export class BatchHost<
   }
 
   #noteReady(info: Info): void {
-    if (!this.#isReady && !this.#instances.every(({ isRunning }) => isRunning)) return;
+    const instances = [...this.#instances.values()];
+    if (!this.#isReady && !instances.every(({ isRunning }) => isRunning)) return;
     this.#isReady = true;
     this.#duties.noteReady(info);
     this.#life.setState('running', null);
-    this.#life.noteReady(this.#instances[0]!.info!);
+    this.#life.noteReady(instances[0]?.info ?? info);
     this.#schedule();
   }
 
@@ -330,6 +384,11 @@ export class BatchHost<
   }
 
   #post(): void {
+    this.#postBatches();
+    this.#endLeaving();
+  }
+
+  #postBatches(): void {
     if (this.#turns !== null) {
       this.#wantTurns(this.#turns);
       this.#turns.go();
@@ -339,8 +398,9 @@ export class BatchHost<
       const free = this.#free();
       const [freest] = free;
       const next = this.#nextBatch(free);
-      if (next !== null) this.#give(next.batch, this.#instances[next.instance]!);
-      else if (freest === undefined || this.#instances[freest]!.numPosted > 0 || !this.#recallOne()) return;
+      if (next !== null) this.#give(next.batch, this.#instances.get(next.instance)!);
+      else if (freest === undefined || this.#instances.get(freest)!.numPosted > 0 || !this.#recallOne())
+        return;
     }
   }
 
@@ -368,7 +428,7 @@ export class BatchHost<
 
   /** The instance has its turn: it is given a batch. */
   #runTurn(index: number): boolean {
-    const instance = this.#instances[index]!;
+    const instance = this.#instances.get(index)!;
     const next = instance.isFree ? this.#nextBatch([index]) : null;
     const isGiven = next !== null && this.#give(next.batch, instance);
     this.#wantTurns(this.#turns!);
@@ -377,7 +437,7 @@ export class BatchHost<
 
   /** Takes back a batch that waits for an instance though another one is idle. False: there is none. */
   #recallOne(): boolean {
-    for (const instance of this.#instances) {
+    for (const instance of this.#instances.values()) {
       const batches = instance.recall();
       this.#putBack(batches);
       if (batches.length > 0) return true;
@@ -403,8 +463,13 @@ export class BatchHost<
     if (!this.#isReady) return [];
     const instances = this.#instances;
     const free: number[] = [];
-    for (const [index, { isFree }] of instances.entries()) if (isFree) free.push(index);
-    return free.sort((one, other) => instances[one]!.numPosted - instances[other]!.numPosted);
+    for (const [index, { isFree }] of instances) if (isFree && this.#mayRun(index)) free.push(index);
+    return free.sort((one, other) => instances.get(one)!.numPosted - instances.get(other)!.numPosted);
+  }
+
+  /** One that is to go runs only what belongs to it. */
+  #mayRun(index: number): boolean {
+    return !this.#changes.isLeaving(index) || this.#duties.former.needsInstance?.(index) === true;
   }
 
   #nextBatch(free: readonly number[]): { batch: Batch; instance: number } | null {
@@ -478,7 +543,7 @@ export class BatchHost<
     this.#turns?.release(instance);
     this.#turns?.want(instance, false);
     if (!this.#isReady || this.#isTerminated) return;
-    const runs = this.#instances.some(({ isRunning }) => isRunning);
+    const runs = [...this.#instances.values()].some(({ isRunning }) => isRunning);
     if (!runs && (this.state === 'running' || this.state === 'restarting'))
       this.#life.setState('restarting', error);
     this.#life.report(error);
@@ -486,9 +551,10 @@ export class BatchHost<
   }
 
   /** An instance has ended for good. Before all were ready, it takes the others with it. */
-  #noteEnd(error: Error | null): void {
-    this.#endError ??= error;
-    if (!this.#instances.every(({ hasEnded }) => hasEnded)) {
+  #noteEnd(index: number, error: Error | null): void {
+    if (this.#changes.isOf(index)) this.#forget(index, error);
+    else this.#endError ??= error;
+    if (![...this.#instances.values()].every(({ hasEnded }) => hasEnded)) {
       if (!this.#isReady) this.#terminate(`${this.#options.subject} cannot be loaded.`);
       return;
     }
@@ -500,9 +566,18 @@ export class BatchHost<
     this.#failAll(new HostClosedError(why));
   }
 
+  /** An instance is gone that was to go, or could not be loaded. */
+  #forget(index: number, error: Error | null): void {
+    const { restarts } = this.#instances.get(index)!;
+    this.#instances.delete(index);
+    this.#duties.noteRemoved?.(index);
+    this.#changes.noteEnded(index, restarts, error);
+    this.#schedule();
+  }
+
   #terminate(reason: string): void {
     this.#isTerminated = true;
-    for (const instance of this.#instances) instance.terminate(reason);
+    for (const instance of this.#instances.values()) instance.terminate(reason);
   }
 
   #failAll(error: Error): void {

@@ -13,7 +13,7 @@ import { readMessage } from './read-fields.js';
 import { type FieldPath, fieldError, pathText, type WrittenConfig } from './written-config.js';
 
 /** Names of the file, each for its format; one of them at most is in a model's folder. */
-const FILES = ['config.pbtxt', 'config.json', 'config.yaml', 'config.yml'] as const;
+export const CONFIG_FILES: readonly string[] = ['config.pbtxt', 'config.json', 'config.yaml', 'config.yml'];
 
 const MOST_BYTES = 2 ** 20;
 /** Of one that a client sends: the library reads about a megabyte a second, on the thread that answers everybody. */
@@ -26,7 +26,7 @@ const DEEPEST = 32;
  * @throws ModelConfigError naming file, line and field, what is expected and what was found
  */
 export function readModelConfig(modelDirectory: string): WrittenConfig | null {
-  const found = FILES.filter((name) => existsSync(join(modelDirectory, name)));
+  const found = CONFIG_FILES.filter((name) => existsSync(join(modelDirectory, name)));
   const [name, second] = found;
   if (name === undefined) return null;
   if (second !== undefined) {

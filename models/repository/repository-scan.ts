@@ -4,6 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { ModelConfigError } from './model-config-error.js';
+import { CONFIG_FILES } from './read-model-config.js';
 import { byNumber, isVersion } from './versions.js';
 
 /** A folder of a repository. */
@@ -14,6 +15,8 @@ export interface ScannedModel {
   versions: string[];
   /** Changes with any file of the model: its size, or the time of its last change. */
   stamp: string;
+  /** The same of all files but the configuration. */
+  filesStamp: string;
   /** Why it cannot be served, such as a second folder of its name; null: nothing is known against it. */
   problem: string | null;
 }
@@ -52,16 +55,16 @@ async function scanModel(name: string, directory: string): Promise<ScannedModel>
   try {
     const entries = await entriesOf(directory);
     const versions = entries.filter((entry) => entry.isDirectory && isVersion(entry.name));
-    const stamp = await stampOf(directory);
+    const stamps = await stampsOf(directory);
     return {
       name,
       directory,
       versions: versions.map((entry) => entry.name).sort(byNumber),
-      stamp,
+      ...stamps,
       problem: null,
     };
   } catch (error) {
-    return { name, directory, versions: [], stamp: '', problem: messageOf(error) };
+    return { name, directory, versions: [], stamp: '', filesStamp: '', problem: messageOf(error) };
   }
 }
 
@@ -91,9 +94,9 @@ async function entriesOf(directory: string): Promise<Entry[]> {
   );
 }
 
-/** Of all files below the folder: paths, sizes and times. */
-async function stampOf(directory: string): Promise<string> {
-  const hash = createHash('sha256');
+/** Of files below the folder: paths, sizes and times. */
+async function stampsOf(directory: string): Promise<Pick<ScannedModel, 'stamp' | 'filesStamp'>> {
+  const [all, files] = [createHash('sha256'), createHash('sha256')];
   let count = 0;
   const visit = async (folder: string, path: string, depth: number): Promise<void> => {
     if (depth > DEEPEST) throw new ModelConfigError(`${folder} is more than ${DEEPEST} folders deep.`);
@@ -103,10 +106,13 @@ async function stampOf(directory: string): Promise<string> {
       if (isDirectory) await visit(join(folder, name), `${path}${name}/`, depth + 1);
       else {
         const found = await stat(join(folder, name)).catch(() => null);
-        hash.update(`${path}${name}\0${found?.size}\0${found?.mtimeMs}\n`);
+        const line = `${path}${name}\0${found?.size}\0${found?.mtimeMs}\n`;
+        all.update(line);
+        if (path !== '' || !CONFIG_FILES.includes(name)) files.update(line);
       }
     }
   };
   await visit(directory, '', 0);
-  return hash.digest('hex').slice(0, 16);
+  const [stamp, filesStamp] = [all, files].map((hash) => hash.digest('hex').slice(0, 16));
+  return { stamp: stamp!, filesStamp: filesStamp! };
 }

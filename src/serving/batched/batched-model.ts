@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { isDeepStrictEqual } from 'node:util';
 import { BufferPool } from '../../../base/buffer-pool.js';
 import { cutText } from '../../../base/cut-text.js';
 import { errorOf } from '../../../base/error-record.js';
@@ -41,6 +42,7 @@ import { CalledParts, callWaits } from './called-parts.js';
 import { checkedSequence } from './check-sequence.js';
 import { LentAnswers } from './lent-answers.js';
 import { ModelTurns } from './model-turns.js';
+import { changeOf, instancesOf, type NamedInstance } from './named-instances.js';
 import { type KeyedSequence, keyedSequence, SequenceFormer } from './sequence-former.js';
 
 /** Batches that an instance may have: one that it runs and one that waits, so that it never waits for this thread. */
@@ -89,7 +91,7 @@ let numBatches = 0;
  */
 export class BatchedModel implements InferModel {
   readonly kind = 'tensors';
-  readonly config: ModelConfig;
+  config: ModelConfig;
   readonly version: string;
   readonly modelDirectory: string;
   readonly ignoresParameters: boolean;
@@ -99,7 +101,10 @@ export class BatchedModel implements InferModel {
   readonly #memory: BufferPool;
   readonly #answers: LentAnswers;
   readonly #counters = new InferenceCounters();
-  readonly numInstances: number;
+  /** By their numbers at the host; those that are to go are not among them. */
+  readonly #instances = new Map<number, NamedInstance>();
+  /** Those that are to go too, until they are gone. */
+  readonly #names = new Map<number, string>();
   /** What instances have. */
   readonly #given = new WeakMap<Batch, GivenBatch>();
   /** null: an instance executes as soon as it is free. */
@@ -125,10 +130,7 @@ export class BatchedModel implements InferModel {
     this.ignoresParameters = backend.readsParameters !== true;
     if (config.model_transaction_policy.decoupled)
       this.firstResponses = () => this.#counters.firstResponses();
-    const instances = config.instance_group.flatMap(({ name, count }) =>
-      Array.from({ length: count }, (_, i) => `${name}_${i}`),
-    );
-    this.numInstances = instances.length;
+    const instances = instancesOf(config.instance_group);
     const isProcess = own.instanceKind === 'process';
     const maxKept = BATCHES_AHEAD * instances.length;
     this.#memory = new BufferPool({ maxKept });
@@ -150,15 +152,21 @@ export class BatchedModel implements InferModel {
         : { batchesAhead: 1 };
     const data = (i: number, claims: SharedArrayBuffer | null): InstanceWorkerData => ({
       entry: backend.entry.href,
-      setup: { files, config, instanceName: instances[i]!, maxStateBytes: own.maxStateBytes },
+      setup: {
+        files,
+        config: this.config,
+        instanceName: this.#names.get(i)!,
+        maxStateBytes: own.maxStateBytes,
+      },
       claims,
     });
+    for (const [i, instance] of instances.entries()) this.#note(i, instance);
     this.#host = new BatchHost(
       {
         subject: `The model '${config.name}'`,
         script: instanceWorkerScript(),
         data,
-        ownerName: (i) => `Instance ${instances[i]}`,
+        ownerName: (i) => `Instance ${this.#names.get(i)}`,
         instances: instances.length,
         ...ahead,
         maxEntries: MOST_ENTRIES,
@@ -179,11 +187,16 @@ export class BatchedModel implements InferModel {
         ? {}
         : {
             turns: (run) => {
-              this.#turns = new ModelTurns(limits, config.instance_group, run);
+              this.#turns = new ModelTurns(limits, run);
+              for (const [i, { group }] of this.#instances) this.#turns.add(i, group);
               return this.#turns;
             },
           }),
       noteReady: () => {},
+      noteRemoved: (index) => {
+        this.#names.delete(index);
+        this.#turns?.remove(index);
+      },
       entriesOf: (batch) => batch,
       pack: (batch, slot) => this.#pack(batch, slot, !isProcess),
       noteBegun: (batch) => this.#begin(batch),
@@ -202,6 +215,55 @@ export class BatchedModel implements InferModel {
       deliver: (message, batch, instance) => this.#deliver(message, batch ?? [], instance),
       lostError: (error) => new InferError(`the model '${config.name}' failed: ${error.message}`, 'internal'),
     };
+  }
+
+  #note(index: number, instance: NamedInstance): void {
+    this.#instances.set(index, instance);
+    this.#names.set(index, instance.name);
+    this.#turns?.add(index, instance.group);
+  }
+
+  /** Instances that are not to go. */
+  get numInstances(): number {
+    return this.#instances.size;
+  }
+
+  /** Instances can come and go while the others run: all that this configuration changes is `instance_group`. */
+  canBecome(config: ModelConfig): boolean {
+    const hasTurns = this.#options.limits !== null && ModelTurns.areNeeded(config.instance_group);
+    if (hasTurns !== (this.#turns !== null)) return false;
+    return isDeepStrictEqual({ ...this.config, instance_group: [] }, { ...config, instance_group: [] });
+  }
+
+  /**
+   * Has the instances of another configuration, which `canBecome` takes. Those that are in both stay; those that go end what they have, and the
+   * sequences that they have, after this resolves.
+   * @param within settles with the promise, or rejects where that takes too long @throws where one cannot be loaded: nothing has changed then
+   */
+  async become(
+    config: ModelConfig,
+    within: (ready: Promise<unknown>, limitMs: number) => Promise<void>,
+  ): Promise<void> {
+    const before = this.config;
+    const { added, removed } = changeOf(this.#instances, config.instance_group);
+    this.config = config;
+    const coming = added.map((one) => this.#host.addInstance((index) => this.#note(index, one)));
+    try {
+      await within(Promise.all(coming.map(({ ready }) => ready)), this.#options.own.initializeTimeoutMs);
+    } catch (error) {
+      this.config = before;
+      for (const { index } of coming) this.#remove(index);
+      throw error;
+    }
+    for (const index of removed) this.#remove(index);
+    this.#memory.keep(BATCHES_AHEAD * this.numInstances);
+    this.#answers.keep(BATCHES_AHEAD * this.numInstances);
+  }
+
+  #remove(index: number): void {
+    this.#instances.delete(index);
+    // It may be gone already: it could not be loaded.
+    if (this.#names.has(index)) void this.#host.removeInstance(index);
   }
 
   /** Settles when all instances run. */

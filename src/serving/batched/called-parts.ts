@@ -8,23 +8,27 @@ export const callWaits = new CallWaits<CalledModel>();
 export class CalledParts {
   readonly #name: string;
   readonly #model: CalledModel;
-  readonly #instances: readonly CalledModel[];
+  readonly #isBound: boolean;
+  readonly #instances = new Map<number, CalledModel>();
 
   /** @param isBound requests may wait for one instance alone */
   constructor(name: string, model: CalledModel, isBound: boolean) {
     this.#name = name;
     this.#model = model;
-    this.#instances = Array.from({ length: isBound ? model.numInstances : 0 }, () => ({ numInstances: 1 }));
+    this.#isBound = isBound;
   }
 
   /** @param instance null: any of them */
   of(instance: number | null): CalledModel {
-    return instance === null ? this.#model : this.#instances[instance]!;
+    if (instance === null || !this.#isBound) return this.#model;
+    const known = this.#instances.get(instance) ?? { numInstances: 1 };
+    this.#instances.set(instance, known);
+    return known;
   }
 
   /** Those of which a batch keeps one. */
   keptBy(instance: number | null): readonly CalledModel[] {
-    return instance === null ? [this.#model] : [this.#model, this.#instances[instance]!];
+    return instance === null ? [this.#model] : [this.#model, this.of(instance)];
   }
 
   /** A batch whose code asks keeps its instance until it is answered. @throws InferError where it never would be */

@@ -23,6 +23,11 @@ export class LentAnswers {
     this.#pool = isLent ? new BufferPool({ maxKept }) : null;
   }
 
+  /** From now on so many batches may be under way. */
+  keep(maxKept: number): void {
+    this.#pool?.keep(maxKept);
+  }
+
   /** Memory in which the answers of so many rows probably fit; null: the worker makes its own. */
   memoryFor(rows: number): ArrayBuffer | null {
     const bytes = Math.ceil(this.#bytesPerRow * rows);

@@ -21,17 +21,28 @@ interface ModelInstance extends Limited {
  */
 export class ModelTurns implements InstanceTurns {
   readonly #limits: RateLimits;
-  readonly #instances: readonly ModelInstance[];
+  readonly #run: RunTurn;
+  readonly #instances = new Map<number, ModelInstance>();
 
-  /** @param groups of the model, whose instances are numbered through */
-  constructor(limits: RateLimits, groups: readonly InstanceGroup[], run: RunTurn) {
+  constructor(limits: RateLimits, run: RunTurn) {
     this.#limits = limits;
-    const each = groups.flatMap((group) => Array.from({ length: group.count }, () => limitsOf(group)));
-    this.#instances = each.map((own, index) => {
-      const instance: ModelInstance = { turn: null, onTurn: () => this.#begin(instance, index, run) };
-      limits.add(instance, own);
-      return instance;
-    });
+    this.#run = run;
+  }
+
+  /** An instance of this group has come, under this number. */
+  add(index: number, group: InstanceGroup): void {
+    const instance: ModelInstance = { turn: null, onTurn: () => this.#begin(instance, index) };
+    this.#instances.set(index, instance);
+    this.#limits.add(instance, limitsOf(group));
+  }
+
+  /** The instance is gone. */
+  remove(index: number): void {
+    const instance = this.#instances.get(index);
+    if (instance === undefined) return;
+    this.release(index);
+    this.#instances.delete(index);
+    this.#limits.remove(instance);
   }
 
   /** Some instance has something to wait for. */
@@ -40,12 +51,13 @@ export class ModelTurns implements InstanceTurns {
   }
 
   want(index: number, isWanted: boolean): void {
-    const instance = this.#instances[index]!;
-    if (instance.turn === null) this.#limits.want(instance, isWanted);
+    const instance = this.#instances.get(index);
+    if (instance?.turn === null) this.#limits.want(instance, isWanted);
   }
 
   release(index: number): void {
-    const instance = this.#instances[index]!;
+    const instance = this.#instances.get(index);
+    if (instance === undefined) return;
     const { turn } = instance;
     instance.turn = null;
     this.#limits.release(instance);
@@ -58,7 +70,7 @@ export class ModelTurns implements InstanceTurns {
 
   /** The batch of an instance asks another model. @returns to be called with the answer: resolves when the code may go on */
   waitForCall(index: number): () => Promise<void> {
-    const instance = this.#instances[index]!;
+    const instance = this.#instances.get(index)!;
     const { turn } = instance;
     if (turn === null) return () => Promise.resolve();
     turn.calls++;
@@ -75,21 +87,18 @@ export class ModelTurns implements InstanceTurns {
     };
   }
 
-  /** The instances are gone. */
+  /** All instances are gone. */
   close(): void {
-    for (const [index, instance] of this.#instances.entries()) {
-      this.release(index);
-      this.#limits.remove(instance);
-    }
+    for (const index of [...this.#instances.keys()]) this.remove(index);
   }
 
-  #begin(instance: ModelInstance, index: number, run: RunTurn): boolean {
+  #begin(instance: ModelInstance, index: number): boolean {
     if (instance.turn !== null) {
       for (const back of instance.turn.onBack.splice(0)) back();
       return true;
     }
     instance.turn = { calls: 0, onBack: [] };
-    if (run(index)) return true;
+    if (this.#run(index)) return true;
     instance.turn = null;
     return false;
   }

@@ -150,6 +150,18 @@ export class SequenceFormer implements BatchFormer<BatchedEntry, Batch> {
     this.#noteOver();
   }
 
+  addInstance(instance: number): void {
+    this.#batcher.addInstance(instance);
+  }
+
+  retireInstance(instance: number): void {
+    this.#batcher.retireInstance(instance);
+  }
+
+  needsInstance(instance: number): boolean {
+    return this.#batcher.sequencesOf(instance) > 0;
+  }
+
   noteInstance(instance: number, isRunning: boolean, nowUs: number): void {
     this.#batcher.noteInstance(instance, isRunning, nowUs);
     this.#noteOver();

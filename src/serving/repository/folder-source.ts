@@ -31,7 +31,7 @@ import { type PlannedPart, plannedPart } from '../parts/load-part.js';
 import { partOf, refuseReshape } from '../parts/part-config.js';
 import { PartModel } from '../parts/part-model.js';
 import type { RateLimits } from '../rate-limits.js';
-import type { AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
+import type { Adaptation, AskedLoad, LoadPlan, ModelSource, ServedVersion } from './model-source.js';
 import { uploadedModel } from './uploaded-model.js';
 
 /** What models of folders need of the server around them. */
@@ -126,7 +126,8 @@ export class FolderSource implements ModelSource {
     return {
       identity: isRepeatable ? JSON.stringify(identity) : null,
       versions,
-      start: (version) => this.#start(name, { ...model, versions }, version, written, asked),
+      start: (version, running) =>
+        this.#start(name, { ...model, versions }, version, { written, asked, running }),
     };
   }
 
@@ -169,8 +170,11 @@ export class FolderSource implements ModelSource {
     name: string,
     model: ScannedModel,
     version: string,
-    written: WrittenConfig | null,
-    { values, addedInstances, signal }: AskedLoad,
+    {
+      written,
+      asked: { values, addedInstances, signal },
+      running,
+    }: { written: WrittenConfig | null; asked: AskedLoad; running: ServedVersion | undefined },
   ): Promise<ServedVersion> {
     const versionDirectory = join(model.directory, version);
     const files = { directory: model.directory, versionDirectory, version };
@@ -221,6 +225,9 @@ export class FolderSource implements ModelSource {
       await checkInitialStates(whole.sequence_batching, model.directory, origin, own.maxStateBytes);
     }
     this.#checkLimits(whole, origin);
+    const { filesStamp } = model;
+    if (running !== undefined && (await running.adapt?.({ config: whole, filesStamp, signal })))
+      return running;
     const batched = new BatchedModel({
       backend,
       files,
@@ -237,7 +244,10 @@ export class FolderSource implements ModelSource {
       throw error;
     }
     const { readsParameters } = backend;
-    const served = this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() });
+    const served = {
+      ...this.#served(batched, { readsParameters, isStuck: () => batched.isStuck() }),
+      adapt: (to: Adaptation) => adapted(batched, filesStamp, to),
+    };
     return whole.sequence_batching === undefined ? served : { ...served, sequences: batched };
   }
 
@@ -272,6 +282,17 @@ export class FolderSource implements ModelSource {
       isStuck,
     };
   }
+}
+
+/** Becomes what a load asks for without a reload. False: it takes one. */
+async function adapted(
+  model: BatchedModel,
+  filesStamp: string,
+  { config, filesStamp: asked, signal }: Adaptation,
+): Promise<boolean> {
+  if (filesStamp === '' || asked !== filesStamp || !model.canBecome(config)) return false;
+  await model.become(config, (ready, limitMs) => within(ready, limitMs, signal));
+  return true;
 }
 
 function startPart({ config, work }: PlannedPart, version: string, modelDirectory: string): ServedVersion {

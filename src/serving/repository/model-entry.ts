@@ -142,11 +142,12 @@ export class ModelEntry {
         // From here on nobody else can take a name.
         for (const version of started) this.#listener.checkNames?.(this.name, version);
       } catch (error) {
-        await giveUp(started);
+        await this.#giveUp(started);
         throw error;
       }
+      const isOther = started.some((version) => !this.#live.includes(version));
       this.#replace(started, plan.identity);
-      return true;
+      return isOther;
     } catch (error) {
       this.#noteProblem(messageOf(error));
       throw this.#loadError(error);
@@ -217,17 +218,25 @@ export class ModelEntry {
     for (const version of versions) {
       if (!isRunning.has(version)) this.#rows.set(version, { state: 'LOADING', reason: '' });
     }
-    const results = await Promise.allSettled(versions.map((version) => start(version)));
+    const running = (version: string) => this.#live.find(({ model }) => model.version === version);
+    const results = await Promise.allSettled(versions.map((version) => start(version, running(version))));
     const started = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return started;
-    await giveUp(started);
+    await this.#giveUp(started);
     throw failed.reason;
+  }
+
+  /** Ends versions that no request has found. */
+  async #giveUp(started: readonly ServedVersion[]): Promise<void> {
+    const unfound = started.filter((version) => !this.#live.includes(version));
+    await Promise.all(unfound.map((version) => version.close({ abort: true })));
   }
 
   /** From now on requests find the new versions; the old ones answer what they have, and are freed. */
   #replace(started: readonly ServedVersion[], identity: string | null): void {
-    const old = this.#live;
+    const before = this.#live;
+    const old = before.filter((version) => !started.includes(version));
     this.#withdraw(old);
     for (const { model } of old) {
       this.#rows.set(model.version, { state: 'UNAVAILABLE', reason: 'unloaded' });
@@ -237,7 +246,7 @@ export class ModelEntry {
     this.#problem = null;
     for (const version of started) {
       this.#rows.set(version.model.version, { state: 'READY', reason: '' });
-      this.#listener.added(version);
+      if (!before.includes(version)) this.#listener.added(version);
     }
     // Their own listeners report why closing one failed.
     for (const version of old) this.#retire(version, goesOn(version, started)).catch(() => {});
@@ -279,9 +288,4 @@ function goesOn(old: ServedVersion, started: readonly ServedVersion[]): boolean 
   if (old.sequences === undefined || next?.sequences === undefined) return false;
   next.sequences.goOnFrom(old.sequences);
   return true;
-}
-
-/** Ends versions that no request has found. */
-async function giveUp(started: readonly ServedVersion[]): Promise<void> {
-  await Promise.all(started.map((version) => version.close({ abort: true })));
 }

@@ -31,7 +31,7 @@ async function scanFolders(
 /** A model without a folder, all of whose files come with a load. */
 function uploadsOf(name: string, services: FolderServices): ModelSource {
   const problem = 'it has no folder in a model repository; a load of it brings its files';
-  const scanned = { name, directory: '', versions: [], stamp: '', problem };
+  const scanned = { name, directory: '', versions: [], stamp: '', filesStamp: '', problem };
   return {
     plan: async (endpoint, asked) => {
       const { FolderSource } = await import('./folder-source.js');

@@ -1,8 +1,18 @@
 import type { CloseOptions } from '../../../host/in-process-host.js';
+import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { InferModel } from '../infer-model.js';
 import type { LoadParameters } from '../model-repository.js';
 import type { SequencePlace } from '../sequence-place.js';
 import type { ServedModel } from '../served-model.js';
+
+/** What a load asks for, of a version that runs: where its files are the same, it may become that by instances that come and go. */
+export interface Adaptation {
+  config: ModelConfig;
+  /** Changes with the model's files; '': nobody knows. */
+  filesStamp: string;
+  /** Aborted when nobody wants the model any more. */
+  signal: AbortSignal;
+}
 
 /** A version of a model that runs. */
 export interface ServedVersion {
@@ -11,6 +21,8 @@ export interface ServedVersion {
   readonly served: ServedModel | null;
   /** Absent: it has no sequences. */
   readonly sequences?: SequencePlace | undefined;
+  /** See Adaptation. Absent: each load that changes anything starts it anew. */
+  adapt?(to: Adaptation): Promise<boolean>;
   /** Takes no more requests, lets those that were taken end, and frees the model. */
   close(options?: CloseOptions): Promise<void>;
   /** It is in a native call that does not return: the process cannot end but by being killed. */
@@ -23,8 +35,8 @@ export interface LoadPlan {
   readonly identity: string | null;
   /** Versions that are to be served, lowest first; at least one. */
   readonly versions: readonly string[];
-  /** Starts a version. @throws an Error whose message is one sentence about what is wrong */
-  start(version: string): Promise<ServedVersion>;
+  /** Starts a version. @param running the same version as it runs, which is returned where it could be adapted @throws an Error whose message is one sentence about what is wrong */
+  start(version: string, running?: ServedVersion): Promise<ServedVersion>;
 }
 
 /** A load as it comes to a source. */

@@ -41,7 +41,7 @@ export async function uploadedModel(
     await rm(root, { recursive: true, force: true });
     throw notWritten(error);
   }
-  const model = { name, directory, versions: [...versions], stamp: '', problem: null };
+  const model = { name, directory, versions: [...versions], stamp: '', filesStamp: '', problem: null };
   return { model, plan: (make) => planned(make, root) };
 }
 

@@ -194,6 +194,30 @@ describe('a load', () => {
     expect(copies('Q')).toMatchObject({ isGlobal: false, limit: 1 });
   });
 
+  it('that changes instance_group alone changes what its instances need, and adds some with their own turns', async () => {
+    const group = (count: number) =>
+      `${IO}instance_group: [{count: 2, rate_limiter: {resources: [${need('S', count)}]}}]\n`;
+    models.write('staying', group(1), NOTING);
+    await models.repository.load('staying');
+    const model = models.repository.find('staying', '');
+    expect(copies('S')).toMatchObject({ limit: 1 });
+    const { path, answer } = await held('staying');
+    const config = `backend: module\n${group(3)}`;
+    writeFileSync(join(models.folder, 'staying/config.yaml'), config);
+    await models.repository.load('staying');
+    expect(models.repository.find('staying', '')).toBe(model);
+    expect(copies('S')).toMatchObject({ limit: 3, used: 1 });
+    const waits = ask('staying');
+    await expect.poll(() => models.limits!.waiting).toBeGreaterThan(0);
+    open(path);
+    expect([await answer, await waits]).toEqual([
+      [1, 1],
+      [1, 1],
+    ]);
+    await models.repository.unload('staying');
+    expect(copies('S')).toBeUndefined();
+  });
+
   it('and an unload change how many copies there are by need', async () => {
     await models.repository.unload('other');
     expect(copies('Q')).toBeUndefined();
