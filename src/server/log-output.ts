@@ -1,7 +1,9 @@
+import { writeSync } from 'node:fs';
 import { type DestinationStream, destination, multistream, stdTimeFunctions } from 'pino';
 import { writeProblem } from '../../base/system-problem.js';
 import { type LogFormat, textLines } from './text-lines.js';
 
+const STDERR = 2;
 /** Bytes of lines that wait for the reader of stderr; further ones are dropped, and counted. */
 const MAX_WAITING_BYTES = 4 * 2 ** 20;
 
@@ -68,10 +70,30 @@ export class LogOutput {
   }
 }
 
+function silence(stream: ReturnType<typeof destination>): void {
+  for (const name of ['write', 'end', 'flush', 'flushSync'] as const) stream[name] = () => true;
+}
+
+/** False where each write to the file fails; one that is only busy takes them later. */
+function takesWrites(fd: number): boolean {
+  try {
+    writeSync(fd, '');
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN';
+  }
+}
+
 /** A stream of lines to stderr, which tells of those that were dropped as soon as somebody reads again. */
 function toTerminal(formatted: (stream: DestinationStream) => DestinationStream): DestinationStream {
-  const raw = destination({ dest: 2, sync: false, maxLength: MAX_WAITING_BYTES });
+  const raw = destination({ dest: STDERR, sync: false, maxLength: MAX_WAITING_BYTES });
   ofTerminal.add(raw);
+  // Of a terminal that was closed: the stream itself would try its last lines again for ever, and the process would never end.
+  raw.on('error', () => silence(raw));
+  const flushSync = raw.flushSync.bind(raw);
+  raw.flushSync = () => {
+    if (takesWrites(STDERR)) flushSync();
+  };
   raw.on('close', () => ofTerminal.delete(raw));
   const stream = formatted(raw);
   let dropped = 0;

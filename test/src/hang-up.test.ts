@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -128,10 +128,26 @@ it('SIGHUP before there is something to reload is answered when there is', () =>
   process.removeAllListeners('SIGHUP');
 });
 
+/** Ids of the processes that were started with an argument. */
+function processesOf(argument: string): string[] {
+  const found = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return found.filter((id) => {
+    try {
+      return readFileSync(`/proc/${id}/cmdline`, 'utf8').split('\0').includes(argument);
+    } catch {
+      // It has ended.
+      return false;
+    }
+  });
+}
+
 it('a server whose terminal is closed ends', async () => {
-  const terminal = runInTerminal(['serve', ...model, '--port', '0']);
+  // A name that no other process has.
+  const terminal = runInTerminal(['serve', ...model, '--port', '0', '--served-model-name', folder]);
   const [, url] = /(http:\/\/\S+?)\/v1/.exec(await terminal.waitFor(/http:\/\/\S+\/v1/))!;
-  expect((await fetch(`${url}/health`)).status).toBe(200);
+  const health = await fetch(`${url}/health`);
+  expect(health.status).toBe(200);
+  expect(processesOf(folder)).toHaveLength(2); // That of the terminal, too.
   terminal.close();
-  await expect.poll(() => fetch(`${url}/health`).then(String, () => 'ended')).toBe('ended');
+  await expect.poll(() => processesOf(folder)).toEqual([]);
 });
