@@ -223,6 +223,30 @@ it('batched-service/ gives each caller its own result', async () => {
   expect(stdout).toMatch(/\nEvery caller has its own result\.\n$/);
 });
 
+describe('frames/', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await startServer(['--model-repository', join(repository, 'examples/frames/models')]);
+  });
+  afterAll(() => server?.stop());
+
+  it('gets an answer for each picture of a folder, in order', async () => {
+    const { stdout, stderr, code } = await outputOf(start('frames/main.mjs', server.url));
+    expect([stderr, code]).toEqual(['', 0]);
+    // A square of 5 by 5 pixels moves by 4 and 3; 25 of 3072 pixels have 250, the others 20.
+    const lines = Array.from({ length: 12 }, (_, i) => {
+      const name = `frame-${String(i).padStart(2, '0')}.pgm`;
+      return `${name}: the spot is at ${4 * i + 2}, ${3 * i + 2}; mean brightness 21.9`;
+    });
+    expect(stdout.trim().split('\n')).toEqual(lines);
+  });
+
+  it('says so where there is no such model', async () => {
+    const { stderr, code } = await outputOf(start('frames/main.mjs', `${server.url}/nowhere`));
+    expect([code, stderr]).toEqual([1, expect.stringContaining("opens no WebSocket for the model 'spot'")]);
+  });
+});
+
 describe('stats.mjs', () => {
   let server: SkeinProcess;
   beforeAll(async () => {
