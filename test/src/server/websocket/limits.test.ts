@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MemoryLedger } from '../../../../src/server/held-memory.js';
 import { FakeModel, fakeConfig } from '../kserve/support/fake-models.js';
 import { answer, asked, MOST, SocketClient, scripted, socketServer } from './support/socket-server.js';
@@ -13,11 +13,16 @@ const ints = new FakeModel(fakeConfig({ name: 'ints', type: 'TYPE_INT32', dims: 
 const wide = new FakeModel(fakeConfig({ name: 'wide', type: 'TYPE_INT32', dims: [-1] }), () => [
   { name: 'OUTPUT0', datatype: 'INT32', shape: [50_000], data: new Uint8Array(200_000) },
 ]);
+/** An answer that goes out in several frames. */
+const LONG = Int32Array.from({ length: 100_000 }, (_, i) => i);
+const long = new FakeModel(fakeConfig({ name: 'long', type: 'TYPE_INT32', dims: [-1] }), () => [
+  { name: 'OUTPUT0', datatype: 'INT32', shape: [LONG.length], data: new Uint8Array(LONG.buffer) },
+]);
 const slow = scripted('slow');
 
 let served: Awaited<ReturnType<typeof socketServer>>;
 beforeAll(async () => {
-  served = await socketServer([ints, wide, slow.model], { eventStream: { stallLimitMs: 300 } });
+  served = await socketServer([ints, wide, long, slow.model], { eventStream: { stallLimitMs: 300 } });
 });
 afterEach(async () => {
   await expect.poll(() => served.ledger.held).toBe(0);
@@ -155,6 +160,53 @@ describe('a client of a WebSocket', () => {
     await expect.poll(() => closedFor('flood')).toBe(1);
     await expect.poll(() => closedFor('too_many_parts')).toBe(1);
     await answers();
+  });
+
+  it('is sent a long answer in fragments, whole', async () => {
+    const client = await SocketClient.open(`${served.url}/v2/models/long/infer`);
+    client.send(asked('text'));
+    client.send(asked('bytes', [1], { parameters: { binary_data_output: true } }));
+    await expect.poll(() => client.messages.length).toBe(2);
+    const [text, bytes] = client.messages as [{ outputs: { data: number[] }[] }, Buffer];
+    expect(text.outputs[0]!.data).toEqual(Array.from(LONG));
+    expect(bytes.subarray(4 + bytes.readUInt32BE(0))).toEqual(Buffer.from(LONG.buffer));
+    await client.close();
+  });
+
+  it('is cut off without a sign of life, and closed where a message takes too long', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const silent = await rawSocket();
+      silent.resume();
+      const lively = await SocketClient.open(`${served.url}${PATH}`);
+      const pinged = once(lively.socket, 'ping');
+      // The first ping; the answer to it is a sign of life, and anything else is.
+      vi.advanceTimersByTime(30_000);
+      await pinged;
+      lively.send(asked('here'));
+      await once(lively.socket, 'message');
+      vi.advanceTimersByTime(30_000);
+      await once(silent, 'close');
+      expect(lively.socket.readyState).toBe(lively.socket.OPEN);
+      await lively.close();
+
+      const slow = await rawSocket();
+      slow.write(frame(TEXT, Buffer.alloc(100_000), 200_000));
+      await vi.waitFor(() => expect(served.ledger.held).toBeGreaterThan(100_000));
+      const later = performance.now() + 300_001;
+      vi.spyOn(performance, 'now').mockReturnValue(later);
+      const told = once(slow, 'data') as Promise<[Buffer]>;
+      vi.advanceTimersByTime(30_000);
+      vi.restoreAllMocks();
+      const [closing] = await told;
+      expect([closing[0], closing.readUInt16BE(2)]).toEqual([0x88, 1008]);
+      slow.destroy();
+    } finally {
+      vi.restoreAllMocks();
+      vi.useRealTimers();
+    }
+    await expect.poll(() => closedFor('gone')).toBe(1);
+    await expect.poll(() => closedFor('slow')).toBe(1);
   });
 
   it('has the most expensive messages refused as quickly as those of HTTP', async () => {
