@@ -385,5 +385,7 @@ function valueError({ values, flag }: Option, { value: given, where }: Given): s
   const meant = typeof value === 'string' ? closestName(value, choices) : null;
   const hint = meant === null ? '' : ` Did you mean ${meant}?`;
   const units = flag.unit === 'bytes' ? ', or a size with its unit such as 1.5GB or 512MiB' : '';
-  return `${where} is ${JSON.stringify(value)}; it must be ${mustBe(values, value)}${units}.${hint}`;
+  // As JSON a number that is too large would be null.
+  const found = typeof value === 'number' ? String(value) : JSON.stringify(value);
+  return `${where} is ${found}; it must be ${mustBe(values, value)}${units}.${hint}`;
 }

@@ -12,6 +12,8 @@ const RETRY_AFTER_S = 5;
 const KEPT_FILES = 64;
 /** Share of a low limit that is kept at most. */
 const KEPT_SHARE = 1 / 8;
+/** Share of the kept files that connections may have to be told so. */
+const TOLD_SHARE = 1 / 2;
 /** Milliseconds between two reports of a lack of files. */
 const REPORT_MS = 60_000;
 
@@ -47,17 +49,19 @@ export class ConnectionLimit {
   }
 
   #noteFile(socket: Socket): void {
-    const limit = this.#fileLimit;
+    const limit = this.#fileLimit ?? Number.POSITIVE_INFINITY;
+    const kept = Math.min(KEPT_FILES, limit * KEPT_SHARE);
     // It is an id of the system, where there is one.
     const { fd = -1 } = (socket as { _handle?: { fd?: number } })._handle ?? {};
-    this.#hasFewFiles = limit !== null && fd >= limit - Math.min(KEPT_FILES, limit * KEPT_SHARE);
+    this.#hasFewFiles = fd >= limit - kept;
+    if (fd >= limit - kept * TOLD_SHARE) socket.destroy();
     if (!this.#hasFewFiles || performance.now() - this.#reportedMs < REPORT_MS) return;
     this.#reportedMs = performance.now();
-    this.#options.onFewFiles?.(limit!);
+    this.#options.onFewFiles?.(limit);
   }
 
   #note(socket: Socket): void {
-    if (this.#known.has(socket)) return;
+    if (socket.destroyed || this.#known.has(socket)) return;
     this.#known.add(socket);
     this.#open++;
     socket.once('close', () => this.#open--);

@@ -72,6 +72,11 @@ describe('loadConfig', () => {
   });
 
   const wrong: [string, () => unknown, string | RegExp][] = [
+    [
+      'a number beyond all',
+      () => loadConfig({ flags: { model: 'm', kvCacheTokens: '1e400' } }),
+      /--kv-cache-tokens is Infinity; it must be a whole number of at least 1 and at most 2147483647\./,
+    ],
     ['a port that is no number', () => loadConfig({ flags: { model: 'm', port: 'abc' } }), /--port is "abc"/],
     [
       'a port out of range',

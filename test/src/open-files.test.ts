@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { cleanEnvironment, cliPath, testCacheDir } from './support/skein-process.js';
@@ -53,6 +54,16 @@ describe.runIf(process.platform === 'linux')('a server that may have few files o
       .poll(() => output, { timeout: 60_000 })
       .toMatch(/ERROR nearly as many files are open as may be: .*limit=128/);
     for (const socket of sockets) socket.destroy();
+
+    // Connections that wait to be refused, since they send nothing, leave some files too.
+    const idle = Array.from({ length: 2 * LIMIT }, () =>
+      connect(portIn(), '127.0.0.1').on('error', () => {}),
+    );
+    const isClosed = (socket: Socket) => socket.readableEnded || socket.destroyed;
+    for (const socket of idle) socket.resume();
+    await expect.poll(() => idle.filter(isClosed).length, { timeout: 60_000 }).toBeGreaterThan(LIMIT);
+    expect(readdirSync(`/proc/${child.pid}/fd`).length).toBeLessThanOrEqual(LIMIT - 4);
+    for (const socket of idle) socket.destroy();
     child.kill();
     await once(child, 'close');
     expect(output.match(/nearly as many files/g)).toHaveLength(1);
