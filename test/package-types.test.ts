@@ -71,10 +71,12 @@ describe('the types of the package', () => {
     expect([code, report.analysis.types]).toEqual([0, { kind: 'included' }]);
   });
 
-  it('compile under the strictest options, without skipLibCheck, with node16 and bundler resolution', async () => {
+  it('compile under the strictest options, without skipLibCheck, with node16 and bundler resolution, TypeScript 6 and 7', async () => {
     writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
     writeFileSync(join(folder, 'app.ts'), PROGRAM);
-    const tsc = join(repository, 'node_modules/typescript/bin/tsc');
+    const [typescript6, typescript7] = ['node_modules/typescript/bin/tsc', 'tools/tsc.mjs'].map((path) =>
+      join(repository, path),
+    );
     const strict = {
       strict: true,
       target: 'es2023',
@@ -83,14 +85,17 @@ describe('the types of the package', () => {
       noEmit: true,
       exactOptionalPropertyTypes: true,
     };
-    const runs = [{ module: 'node16' }, { module: 'esnext', moduleResolution: 'bundler' }].map(
-      async (module, index) => {
-        const path = join(folder, `tsconfig-${index}.json`);
-        const compilerOptions = { ...strict, ...module, skipLibCheck: false };
-        writeFileSync(path, JSON.stringify({ compilerOptions, files: ['app.ts'] }));
-        return (await nodeRun(tsc, '-p', path)).stdout;
-      },
-    );
-    expect(await Promise.all(runs)).toEqual(['', '']);
+    const compiled = async (tsc: string, module: object, name: string) => {
+      const path = join(folder, name);
+      const compilerOptions = { ...strict, ...module, skipLibCheck: false };
+      writeFileSync(path, JSON.stringify({ compilerOptions, files: ['app.ts'] }));
+      return (await nodeRun(tsc, '-p', path)).stdout;
+    };
+    expect(
+      await Promise.all([
+        compiled(typescript6!, { module: 'node16' }, 'tsconfig-node16.json'),
+        compiled(typescript7!, { module: 'esnext', moduleResolution: 'bundler' }, 'tsconfig-bundler.json'),
+      ]),
+    ).toEqual(['', '']);
   });
 });

@@ -126,7 +126,7 @@ describe('the README, and docs/', () => {
   it('has TypeScript that compiles', async () => {
     const files = typescript.map((_, index) => `example-${index}.mts`);
     const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2023'];
-    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const tsc = join(root, 'tools/tsc.mjs');
     const compiled = promisify(execFile)(process.execPath, [tsc, ...options, '--types', 'node', ...files], {
       cwd: folder,
     });
