@@ -36,7 +36,10 @@ const REFUSED: Readonly<Record<string, { status: number; param: string | null }>
   '/v1/unload_lora_adapter': NO_ADAPTERS,
 };
 
-describe.each(routes)('$name', ({ path, fields, valid }) => {
+/** Of a field that an earlier route had: one of so many values, another for each field. */
+const SAMPLE = 8;
+
+describe.each(routes)('$name', ({ path, fields, shared, valid }) => {
   const refused = REFUSED[path] ?? null;
 
   async function expectServed(toy: ReturnType<typeof server>): Promise<void> {
@@ -51,8 +54,11 @@ describe.each(routes)('$name', ({ path, fields, valid }) => {
 
   it('takes any value in any field, or refuses it by the name of the field', async () => {
     const toy = server();
-    for (const field of fields) {
-      for (const value of HOSTILE_VALUES) {
+    for (const [at, field] of fields.entries()) {
+      const values = HOSTILE_VALUES.filter(
+        (_, index) => !shared.has(field) || index % SAMPLE === at % SAMPLE,
+      );
+      for (const value of values) {
         const { [field]: _, ...others } = valid;
         const rest = JSON.stringify(others).slice(1);
         const body = `{${JSON.stringify(field)}:${value}${rest === '}' ? '' : ','}${rest}`;

@@ -9,6 +9,8 @@ export interface FuzzedRoute {
   name: string;
   path: string;
   fields: readonly string[];
+  /** Fields whose schema an earlier route has too: the same object, which checks in the same way. */
+  shared: ReadonlySet<string>;
   /** Without the name of a model. */
   valid: Record<string, unknown>;
 }
@@ -16,10 +18,19 @@ export interface FuzzedRoute {
 /** Every route with a body that the server has, read from what it says of itself: new ones are here by themselves. */
 export async function fuzzedRoutes(): Promise<FuzzedRoute[]> {
   const routes = await Promise.all(ROUTES.filter(({ method }) => method === 'post').map(fuzzed));
-  return routes.filter((route) => route !== null);
+  const seen = new Set<unknown>();
+  return routes
+    .filter((route) => route !== null)
+    .map(({ shape, ...route }) => {
+      const shared = new Set(route.fields.filter((field) => seen.has(shape[field])));
+      for (const field of route.fields) seen.add(shape[field]);
+      return { ...route, shared };
+    });
 }
 
-async function fuzzed(route: Route): Promise<FuzzedRoute | null> {
+type Shape = Readonly<Record<string, unknown>>;
+
+async function fuzzed(route: Route): Promise<(Omit<FuzzedRoute, 'shared'> & { shape: Shape }) | null> {
   const { request } = await route.describe();
   const body = (
     request?.body as { content: Record<string, { schema: z.ZodObject; examples?: object }> } | undefined
@@ -32,6 +43,7 @@ async function fuzzed(route: Route): Promise<FuzzedRoute | null> {
     name: `${route.method.toUpperCase()} ${route.path}`,
     path,
     fields: Object.keys(body.schema.shape),
+    shape: body.schema.shape,
     valid,
   };
 }
