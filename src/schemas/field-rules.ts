@@ -58,11 +58,14 @@ function visit(node: FieldsNode, value: unknown, place: Place | null, search: Se
   }
 }
 
-/** The objects of the schema that the value may be: those whose `type` or `role` it has; if it has none's, all. */
+/**
+ * The objects of the schema that the value may be: those whose `type` or `role` it has; if it has none's, all. One that takes any field
+ * has to be named: it would hide the unknown fields of the others.
+ */
 function formsOf({ objects }: FieldsNode, value: Record<string, unknown>): readonly KnownObject[] {
   if (objects.length < 2) return objects;
-  const fitting = objects.filter(({ tags }) =>
-    tags.every(([name, values]) => value[name] == null || values.has(value[name])),
+  const fitting = objects.filter(({ tags, takesAny }) =>
+    tags.every(([name, values]) => values.has(value[name]) || (value[name] == null && !takesAny)),
   );
   return fitting.length > 0 ? fitting : objects;
 }
