@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { BpeTables, type BpeTablesData, bytesOf, type TableSizes } from './bpe-tables.js';
 import { controlTexts } from './control-tokens.js';
 import { adjustForLibrary } from './library-adjustments.js';
@@ -22,12 +23,13 @@ interface Header {
 }
 
 /**
- * Name of the tables file in an engine directory, beside tokenizer.json; absent where the tokenizer is no BPE. The length of the header
- * (uint32, little-endian), the header with spaces up to a multiple of four bytes, the tables.
+ * Name of the tables file in an engine directory, beside tokenizer.json; absent where the tokenizer is no BPE. The sha256 of all that
+ * follows, the length of the header (uint32, little-endian), the header with spaces up to a multiple of four bytes, the tables.
  */
 export const TABLES_FILE_NAME = 'tokenizer-tables.bin';
-const VERSION = 2;
-/** Bytes of tokenizer.json that are hashed at a time. */
+const VERSION = 3;
+const DIGEST_BYTES = 32;
+/** Bytes that are hashed at a time. */
 const SLICE_BYTES = 2 ** 20;
 
 /**
@@ -51,18 +53,21 @@ export function makeTablesFile(tokenizerText: string): Uint8Array | null {
   const text = Buffer.from(JSON.stringify(header));
   const length = Buffer.alloc(4);
   length.writeUInt32LE(text.length);
-  return Buffer.concat([length, text, Buffer.alloc(-text.length & 3, ' '), bytes]);
+  const contents = Buffer.concat([length, text, Buffer.alloc(-text.length & 3, ' '), bytes]);
+  return Buffer.concat([createHash('sha256').update(contents).digest(), contents]);
 }
 
 /**
- * Reads the contents of a tables file; null where it was not made from the tokenizer.json beside it, or is cut off or of another version.
+ * Reads the contents of a tables file; null where it was not made from the tokenizer.json beside it, or is damaged, or of another version.
  * The tables stay where they are in the contents.
  */
 export async function readTablesFile(
   contents: Uint8Array,
   tokenizerFile: string,
 ): Promise<TablesFile | null> {
-  const read = contentsOf(contents);
+  const rest = contents.subarray(DIGEST_BYTES);
+  if (!(await sha256Of(rest)).equals(contents.subarray(0, DIGEST_BYTES))) return null;
+  const read = contentsOf(rest);
   if (read === null || read.header.source !== (await sha256OfFile(tokenizerFile))) return null;
   const { tokenizerJson, sizes } = read.header;
   return { tokenizerJson, tables: { sizes, bytes: read.bytes } };
@@ -80,7 +85,17 @@ function contentsOf(contents: Uint8Array): { header: Header; bytes: Uint8Array }
   }
 }
 
-/** In slices, so that others get their turn: a large vocabulary has tens of megabytes. */
+/** In slices, so that others get their turn: tables of a large vocabulary have tens of megabytes. */
+async function sha256Of(contents: Uint8Array): Promise<Buffer> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < contents.length; at += SLICE_BYTES) {
+    hash.update(contents.subarray(at, at + SLICE_BYTES));
+    await setImmediate();
+  }
+  return hash.digest();
+}
+
+/** In slices too. */
 async function sha256OfFile(file: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const slice of createReadStream(file, { highWaterMark: SLICE_BYTES })) hash.update(slice);

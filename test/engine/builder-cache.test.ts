@@ -33,7 +33,7 @@ describe('cachedEngine', () => {
     const cache = fresh();
     const first = await open(cache);
     expect(first.built).toBe(true);
-    expect(basename(first.engine.directory)).toMatch(/^tiny-model-f32-v2\.2-[0-9a-f]{20}$/);
+    expect(basename(first.engine.directory)).toMatch(/^tiny-model-f32-v2\.3-[0-9a-f]{20}$/);
     const second = await open(cache);
     expect(second.built).toBe(false);
     expect(second.engine).toEqual(first.engine);

@@ -48,6 +48,11 @@ export const DEAR_ITEMS: Readonly<Record<string, readonly DearItem[]>> = {
   ],
   tool_search_output: toolLists.map((tools) => ({ type: 'tool_search_output', call_id: 'call', tools })),
   additional_tools: toolLists.map((tools) => ({ type: 'additional_tools', tools })),
+  // It stands for all items of hosted tools, which one schema takes.
+  web_search_call: [
+    { type: 'web_search_call', results: long(8) },
+    { type: 'web_search_call', action: times(12, () => times(4090, () => 1)) },
+  ],
   compaction: [
     sealedState({ summary: long(6), before: null, after: [] }),
     sealedState({ summary: 'a', before: kept, after: kept }),

@@ -92,7 +92,7 @@ describe('a tables file', () => {
     expect(files.tokenizerJson).toEqual(tokenizerJson);
   });
 
-  it('does not count where it is cut off or of another version', async () => {
+  it('does not count where it is damaged, cut off or of another version', async () => {
     const changed = (change: (file: Buffer) => Uint8Array) => {
       write(text, change(Buffer.from(made)));
       return readTokenizerFiles(folder);
@@ -103,8 +103,11 @@ describe('a tables file', () => {
       (file) => file.subarray(0, 100),
       (file) => file.subarray(0, 3),
       (file) => Buffer.concat([file, Buffer.alloc(4)]),
-      (file) => Buffer.from(file.toString('latin1').replace('"version":2', '"version":1'), 'latin1'),
+      (file) => Buffer.from(file.toString('latin1').replace('"version":3', '"version":1'), 'latin1'),
       (file) => Buffer.from(file.fill(0xff, 0, 4)),
+      (file) => file.fill(0xff, 32, 36),
+      (file) => file.fill(file.at(-5)! ^ 1, file.length - 5, file.length - 4),
+      (file) => file.fill('x', 50, 51),
       () => Buffer.from('\x04\0\0\0null'),
       () => Buffer.from('\x06\0\0\0null  '),
     ];

@@ -54,7 +54,9 @@ export interface DescribedRoute {
  * and ollama.test.ts have them.
  */
 export function describedRoutes(api: OpenApi): DescribedRoute[] {
-  const paths = Object.entries(api.paths).filter(([path]) => !/^\/(v2|api)\//.test(path) && path !== '/v2');
+  const paths = Object.entries(api.paths).filter(
+    ([path]) => !/^\/(v2|api)\//.test(path) && path !== '/v2' && path !== '/models/infer',
+  );
   return paths.flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, { parameters = [], requestBody }]) => {
       const content = requestBody?.content['application/json'];
