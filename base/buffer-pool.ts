@@ -34,7 +34,7 @@ export class BufferPool {
     return this.#free.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** From now on so many wait at most. */
+  /** Sets how many free buffers wait at most. */
   keep(maxKept: number): void {
     this.#limits = { ...this.#limits, maxKept };
   }

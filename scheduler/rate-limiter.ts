@@ -56,8 +56,8 @@ interface Resource {
  *                  C waits, needs R2, executed 9 times, priority 1: 9     and goes too.
  *
  * Of a resource there are as many copies as the instance with the largest need asks for, or as the command line says. Those that wait are taken in the
- * order of their executions times their priority, and of equal ones the one that waits longest. One whose resources are in use keeps those
- * behind it from taking the same resources, so that none waits for ever. A new instance begins with the lowest product of the others, so that it
+ * order of their executions times their priority, and of equal ones the one that waits longest. Where its resources are in use,
+ * those after it do not take them, so that none waits for ever. A new instance starts at the lowest product of the others, so that it
  * does not take their turns until it has caught up.
  *
  * A state machine without a clock: a turn takes as many steps as the instances that wait have resources.

@@ -101,7 +101,7 @@ export const ENGINE_FORMAT_VERSION = 2;
 export const SOURCE_FORMAT_VERSION = 3;
 /**
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
- * tables. Engines of the cache are then built anew, by a name of their own; engines that a user has built stay what they are.
+ * tables. Engines of the cache are then built again, under another name; engines that a user has built stay what they are.
  */
 export const BUILD_RULES_VERSION = 3;
 /** Names of files with matrices in the layout of an instruction set. */

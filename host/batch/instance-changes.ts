@@ -24,7 +24,7 @@ export class InstanceChanges {
   /** Resolves when the instance runs; rejects where it cannot be loaded. */
   noteComing(index: number): Promise<void> {
     const ready = new Promise<void>((resolve, reject) => this.#coming.set(index, { resolve, reject }));
-    ready.catch(() => {}); // whoever awaits it hears of it
+    ready.catch(() => {}); // it is reported where it is awaited
     return ready;
   }
 

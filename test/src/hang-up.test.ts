@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listenForHangUp } from '../../src/commands/hang-up.js';
+import { runningProcesses } from '../../tools/support/running-processes.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { runInTerminal } from './support/pty.js';
 import { cliPath, grpcAddress, type SkeinProcess, spawnCli, startServer } from './support/skein-process.js';
@@ -128,18 +129,8 @@ it('SIGHUP before there is something to reload is answered when there is', () =>
   process.removeAllListeners('SIGHUP');
 });
 
-/** Ids of the processes that were started with an argument. */
-function processesOf(argument: string): string[] {
-  const found = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return found.filter((id) => {
-    try {
-      return readFileSync(`/proc/${id}/cmdline`, 'utf8').split('\0').includes(argument);
-    } catch {
-      // It has ended.
-      return false;
-    }
-  });
-}
+/** Processes that were started with an argument. */
+const processesOf = (argument: string) => runningProcesses().filter(({ args }) => args.includes(argument));
 
 it('a server whose terminal is closed ends', async () => {
   // A name that no other process has.

@@ -4,6 +4,7 @@ import type { GptManagerOptions, InferenceRequest, OptionalParams, RanksOptions 
 import type { Response } from '../../callbacks/unpack-responses.js';
 import type { WeightPrecision } from '../../engine/executors/executor.js';
 import { makeRequest } from '../../tools/support/loop-harness.js';
+import { runningProcesses } from '../../tools/support/running-processes.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { ManagerClient } from './manager-client.js';
 
@@ -93,15 +94,8 @@ export async function poll(condition: () => boolean): Promise<void> {
 
 /** Ids of the ranks' processes that this one has started. */
 export function rankProcesses(parent = process.pid): number[] {
-  return readdirSync('/proc').flatMap((name) => {
-    try {
-      const found = Number(/\) \S (\d+)/.exec(readFileSync(join('/proc', name, 'stat'), 'utf8'))?.[1]);
-      const isRank = readFileSync(join('/proc', name, 'cmdline'), 'utf8').includes('worker-process');
-      return found === parent && isRank ? [Number(name)] : [];
-    } catch {
-      return [];
-    }
-  });
+  const own = runningProcesses().filter((one) => one.parent === parent);
+  return own.filter(({ args }) => args.some((arg) => arg.includes('worker-process'))).map(({ pid }) => pid);
 }
 
 /**

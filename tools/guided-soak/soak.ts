@@ -1,4 +1,3 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Skein } from 'skein';
 import { Random } from '../soak/random.js';
 import { type Json, randomSchema } from './random-schema.js';
@@ -71,7 +70,7 @@ function answer({ skein, maxTokens }: GuidedSoakOptions, random: Random, schema:
   });
 }
 
-function whyInvalid(ajv: Ajv2020, schema: Json, text: string): string | null {
+function whyInvalid(ajv: ReturnType<typeof newValidator>, schema: Json, text: string): string | null {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -20,7 +20,7 @@ export interface AnswerForm {
 export interface StreamedInfer<Read extends StreamedRead, Message> {
   /** Work on its answers, which is done in order. */
   tail: Promise<void>;
-  /** Its last answer is out, or has nobody to read it. */
+  /** Its last answer is out, or its client has left. */
   readonly isOver: boolean;
   /** @throws InferError where there is no such model, or the request names none */
   find(): InferModel | Promise<InferModel>;

@@ -1,4 +1,3 @@
-import { onAbort } from '../../../base/on-abort.js';
 import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME } from '../../../callbacks/infer/request-limits.js';
@@ -7,6 +6,7 @@ import { malformed } from '../../serving/protocol/malformed.js';
 import { refuseAdapter } from '../../serving/protocol/refuse-adapter.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import type { ApiKeys, Caller } from '../api-keys.js';
+import { HeldRequest } from '../infer-stream/held-request.js';
 import type { AnswerForm, StreamedInfer, StreamedRead } from '../infer-stream/streamed-infer.js';
 import { type ParsedInfer, parseInfer, readParsed } from '../kserve/infer.js';
 import { inferBody } from '../kserve/infer-answer.js';
@@ -56,37 +56,30 @@ export type SocketRead = ReadInfer & StreamedRead;
 const EMPTY_FINAL = 'triton_enable_empty_final_response';
 
 /** A request on a socket, with all that is held for it until its last answer is out. */
-export class SocketRequest implements StreamedInfer<SocketRead, SentMessage> {
-  tail: Promise<void> = Promise.resolve();
+export class SocketRequest extends HeldRequest implements StreamedInfer<SocketRead, SentMessage> {
   /** '': it has none, or it is not known. */
   id = '';
   readonly #received: ReceivedMessage;
   readonly #services: RequestServices;
   readonly #origin: RequestOrigin;
-  readonly #memory: RequestMemory;
   readonly #regions: RegionAccess;
-  readonly #cancelled = new AbortController();
-  readonly #leave: () => void;
-  readonly #endWork: () => void;
   #parsed: ParsedInfer | null = null;
-  #isOver = false;
 
   constructor(received: ReceivedMessage, services: RequestServices, origin: RequestOrigin) {
     const { caller, signal } = origin;
+    const memory = services.openMemory(caller);
+    super({ memory, signal, beginWork: () => origin.beginWork(), onOver: () => origin.onOver() });
     this.#received = received;
     this.#services = services;
     this.#origin = origin;
-    this.#memory = services.openMemory(caller);
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBodyBytes);
-    this.#endWork = origin.beginWork();
-    this.#leave = onAbort(signal, () => this.cancel());
   }
 
   /** Parses the JSON, and finds the model. @throws InferError, ApiError */
   async find(): Promise<InferModel> {
-    this.#memory.holdBody(REQUEST_BYTES + this.#received.bytes.length);
-    const { signal } = this.#cancelled;
-    const parsed = await parseInfer({ ...cutMessage(this.#received), signal, memory: this.#memory });
+    this.memory.holdBody(REQUEST_BYTES + this.#received.bytes.length);
+    const { signal } = this.cancelled;
+    const parsed = await parseInfer({ ...cutMessage(this.#received), signal, memory: this.memory });
     this.#parsed = parsed;
     const { id, model, model_version: version } = (parsed.value ?? {}) as Readonly<Record<string, unknown>>;
     if (typeof id === 'string' && id.length <= LONGEST_NAME) this.id = id;
@@ -95,9 +88,9 @@ export class SocketRequest implements StreamedInfer<SocketRead, SentMessage> {
   }
 
   async read(model: InferModel): Promise<SocketRead> {
-    const memory = this.#memory;
+    const memory = this.memory;
     const { caller, requestId, tally } = this.#origin;
-    const { signal } = this.#cancelled;
+    const { signal } = this.cancelled;
     const read = await readParsed(model.config.name, this.#parsed!, {
       signal,
       memory,
@@ -137,31 +130,8 @@ export class SocketRequest implements StreamedInfer<SocketRead, SentMessage> {
     this.#origin.noteFailure(error);
   }
 
-  holdAnswer(bytes: number): void {
-    // Beside what is held, which a model may have added to.
-    this.#memory.holdBody(this.#memory.bytes + bytes);
-  }
-
-  freeAnswer(bytes: number): void {
-    if (!this.#isOver) this.#memory.holdBody(this.#memory.bytes - bytes);
-  }
-
-  cancel(): void {
-    this.#cancelled.abort(new DOMException('The client has left.', 'AbortError'));
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#leave();
+  protected override release(): void {
     this.#regions.release();
-    this.#memory.release();
-    this.#endWork();
-    this.#origin.onOver();
   }
 }
 

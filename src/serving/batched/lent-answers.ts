@@ -23,7 +23,7 @@ export class LentAnswers {
     this.#pool = isLent ? new BufferPool({ maxKept }) : null;
   }
 
-  /** From now on so many batches may be under way. */
+  /** Sets how many batches may be under way. */
   keep(maxKept: number): void {
     this.#pool?.keep(maxKept);
   }

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import { runningProcesses } from '../../support/running-processes.js';
 import { allCompleted, optionsFor, runBenchmark, withServer } from './server.js';
 
 const STREAMS = 10_000;
@@ -43,16 +44,8 @@ export async function openStreams(): Promise<string[]> {
 
 /** The worker process that this process has started. */
 function workerOf(parent: number): number | null {
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const isChild =
-        Number(readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]!.split(' ')[1]) === parent;
-      if (isChild && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('loadgen-worker'))
-        return Number(name);
-    } catch {}
-  }
-  return null;
+  const isWorker = (args: readonly string[]) => args.some((arg) => arg.includes('loadgen-worker'));
+  return runningProcesses().find((one) => one.parent === parent && isWorker(one.args))?.pid ?? null;
 }
 
 function memoryOf(pid: number): number {

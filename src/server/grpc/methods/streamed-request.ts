@@ -1,6 +1,6 @@
-import { onAbort } from '../../../../base/on-abort.js';
 import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../../serving/infer-model.js';
+import { HeldRequest } from '../../infer-stream/held-request.js';
 import { bytesOf } from '../../infer-stream/infer-stream.js';
 import type { AnswerForm, StreamedInfer } from '../../infer-stream/streamed-infer.js';
 import { REQUEST_BYTES } from '../../memory-estimates.js';
@@ -12,23 +12,20 @@ import type { InferenceServices } from './inference-methods.js';
 import type { LetIn } from './method.js';
 
 /** A request of a stream, with all that is held for it until its last answer is out. */
-export class StreamedRequest implements StreamedInfer<ReadRequest, readonly Uint8Array[]> {
-  tail: Promise<void> = Promise.resolve();
+export class StreamedRequest
+  extends HeldRequest
+  implements StreamedInfer<ReadRequest, readonly Uint8Array[]>
+{
   readonly #sent: CallMessage;
   readonly #asked: AskedInfer;
-  readonly #cancelled = new AbortController();
-  readonly #leave: () => void;
-  readonly #endWork: () => void;
-  readonly #onOver: () => void;
-  #isOver = false;
 
   /** @throws GrpcError, InferError for a message that is no request: nothing is held for it then */
   constructor(sent: CallMessage, letIn: LetIn, services: InferenceServices, onOver: () => void) {
+    const asked = new AskedInfer(sent, { ...letIn, startMs: performance.now() }, services);
+    const { memory } = sent;
+    super({ memory, signal: letIn.call.signal, beginWork: () => letIn.beginWork(), onOver });
     this.#sent = sent;
-    this.#asked = new AskedInfer(sent, { ...letIn, startMs: performance.now() }, services);
-    this.#onOver = onOver;
-    this.#endWork = letIn.beginWork();
-    this.#leave = onAbort(letIn.call.signal, () => this.cancel());
+    this.#asked = asked;
   }
 
   find(): InferModel {
@@ -36,7 +33,7 @@ export class StreamedRequest implements StreamedInfer<ReadRequest, readonly Uint
   }
 
   async read(model: InferModel): Promise<ReadRequest> {
-    const read = await this.#asked.read(model, this.#cancelled.signal);
+    const read = await this.#asked.read(model, this.cancelled.signal);
     const { memory, bytes } = this.#sent;
     memory.holdBody(Math.max(REQUEST_BYTES + bytes.length, memory.bytes));
     return read;
@@ -75,32 +72,7 @@ export class StreamedRequest implements StreamedInfer<ReadRequest, readonly Uint
     return { model, version, id, parameters: { triton_final_response: true } };
   }
 
-  holdAnswer(bytes: number): void {
-    // Beside what is held, which a model may have added to.
-    const { memory } = this.#sent;
-    memory.holdBody(memory.bytes + bytes);
-  }
-
-  freeAnswer(bytes: number): void {
-    const { memory } = this.#sent;
-    if (!this.#isOver) memory.holdBody(memory.bytes - bytes);
-  }
-
-  cancel(): void {
-    this.#cancelled.abort(new DOMException('The client has left.', 'AbortError'));
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#leave();
+  protected override release(): void {
     this.#asked.release();
-    this.#sent.memory.release();
-    this.#endWork();
-    this.#onOver();
   }
 }

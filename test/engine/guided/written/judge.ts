@@ -1,6 +1,4 @@
-import { Ajv2019 } from 'ajv/dist/2019.js';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import ajvFormats from 'ajv-formats';
+import { type Draft, newValidator } from '../../../../tools/guided-soak/validator.js';
 import { Random } from '../../../../tools/soak/random.js';
 import { matcherOf, matches } from '../follow.js';
 import { randomText } from '../random-text.js';
@@ -11,21 +9,15 @@ export interface WrittenSchema {
   schema: object;
   values: readonly unknown[];
   /** Draft of JSON Schema. Default: 2020-12. */
-  draft?: '2019-09' | '2020-12';
+  draft?: Draft;
 }
 
-// The package's types name its default export as CommonJS has it.
-const addFormats = ajvFormats as unknown as (ajv: Ajv2019 | Ajv2020) => void;
-/** Decimals are compared as numbers are written: 0.07 is a multiple of 0.01. */
-const OPTIONS = { strict: false, logger: false, multipleOfPrecision: 9 } as const;
 /** Bytes after which a random text goes to its end. */
 const MAX_WALK = 400;
 
 function validatorOf({ schema, draft }: WrittenSchema): (value: unknown) => boolean {
-  const ajv = draft === '2019-09' ? new Ajv2019(OPTIONS) : new Ajv2020(OPTIONS);
-  addFormats(ajv);
   const { $schema: _, ...own } = schema as { $schema?: string };
-  return ajv.compile(own);
+  return newValidator(draft).compile(own);
 }
 
 /** Numbers have at most 15 digits in guides; larger ones that come with an exponent are written otherwise. */
