@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { SchedulerPolicy } from '../scheduler/types.js';
+import type { SchedulerPolicy } from '../scheduler/tokens/types.js';
 import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import type { HostPostProcessors } from './host-post-processors.js';
 import type { SeatData } from './ranks-options.js';

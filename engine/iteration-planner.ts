@@ -1,15 +1,15 @@
 import type { KvCacheManager, SharedPrefix } from '../kvcache/kv-cache-manager.js';
-import { scheduleCapacity } from '../scheduler/capacity-scheduler.js';
-import type { ContextPace } from '../scheduler/context-pace.js';
-import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/micro-batch-scheduler.js';
-import type { ResumeLimits } from '../scheduler/pause.js';
+import { scheduleCapacity } from '../scheduler/tokens/capacity-scheduler.js';
+import type { ContextPace } from '../scheduler/tokens/context-pace.js';
+import { type MicroBatchScheduler, scheduleMicroBatch } from '../scheduler/tokens/micro-batch-scheduler.js';
+import type { ResumeLimits } from '../scheduler/tokens/pause.js';
 import type {
   AdapterCapacity,
   CapacityPolicy,
   MicroBatchLimits,
   SchedulableRequest,
   ScheduledChunk,
-} from '../scheduler/types.js';
+} from '../scheduler/tokens/types.js';
 import type { RequestProgress } from './request/request-progress.js';
 
 export interface PlannerOptions extends ResumeLimits {

@@ -11,7 +11,11 @@ import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import { RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
-import { type EncoderPick, type EncoderWork, takeEncoderBatch } from '../scheduler/encoder-scheduler.js';
+import {
+  type EncoderPick,
+  type EncoderWork,
+  takeEncoderBatch,
+} from '../scheduler/tokens/encoder-scheduler.js';
 import type { BatchEntry } from './batch/batch-duties.js';
 import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
 import { BatchHost, type OpenGroup } from './batch/batch-host.js';

@@ -11,7 +11,7 @@ import { ExecutorLostError } from '../engine/executors/executor.js';
 import { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';
 import { AddonError } from '../engine/executors/native/load-addon.js';
 import { GuideError } from '../engine/guided/guide-error.js';
-import { BatcherLimitError } from '../scheduler/batcher-presets.js';
+import { BatcherLimitError } from '../scheduler/tensors/batcher-presets.js';
 
 /** An error for an engine whose thread or process ended, or that threw something without a class of this package. */
 export class EngineFailure extends SkeinError {

@@ -1,4 +1,4 @@
-import type { KvCapacity } from '../scheduler/types.js';
+import type { KvCapacity } from '../scheduler/tokens/types.js';
 import { type AdoptedBlocks, adoptBlocks, dropAdopted } from './adopted-blocks.js';
 import type { AttentionWindow } from './attention-window.js';
 import { BeamTables } from './beam-tables.js';

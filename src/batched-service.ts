@@ -17,7 +17,7 @@ import type { BatchEntry } from '../host/batch/batch-duties.js';
 import { BatchHost } from '../host/batch/batch-host.js';
 import { withOwnClass } from '../host/engine-failure.js';
 import type { CloseOptions } from '../host/in-process-host.js';
-import { serviceBatcher } from '../scheduler/batcher-presets.js';
+import { serviceBatcher } from '../scheduler/tensors/batcher-presets.js';
 import { optionFault, type Rules } from './options/option-faults.js';
 import { type ServiceBatch, ServiceFormer } from './service/service-former.js';
 

@@ -54,7 +54,7 @@ export type {
   TensorData,
 } from '../callbacks/types.js';
 export type { EngineInfo } from '../callbacks/worker-messages.js';
-export { EndpointError } from '../callbacks/zeromq/endpoint.js';
+export { EndpointError } from '../cluster/zeromq/endpoint.js';
 export type {
   ModelModule,
   ModuleCall,
@@ -99,8 +99,8 @@ export type { AdapterLimits, AdapterWeights, ModuleLayer } from '../models/adapt
 export { type ChatMessage, ChatTemplateError } from '../models/chat-template.js';
 export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { ModelConfig } from '../models/repository/model-config.js';
-export { BatcherLimitError } from '../scheduler/batcher-presets.js';
-export type { SchedulerPolicy } from '../scheduler/types.js';
+export { BatcherLimitError } from '../scheduler/tensors/batcher-presets.js';
+export type { SchedulerPolicy } from '../scheduler/tokens/types.js';
 export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
 export { type JsonForm, type JsonNumber, jsonFormOf } from './contracts/json-form.js';
 export { tokenRequestOf } from './contracts/token-request.js';

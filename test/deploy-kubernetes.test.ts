@@ -3,7 +3,7 @@ import { join, posix } from 'node:path';
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { QueueNames } from '../callbacks/nats/names.js';
+import { QueueNames } from '../cluster/nats/names.js';
 import { loadConfig } from '../src/config.js';
 import { gatewayOptions, workOptions } from '../src/options/queue-commands.js';
 import { defaultText, optionOf, variableName } from '../src/options/table.js';

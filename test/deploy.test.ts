@@ -6,7 +6,7 @@ import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { QueueNames } from '../callbacks/nats/names.js';
+import { QueueNames } from '../cluster/nats/names.js';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';

@@ -10,6 +10,7 @@ const ROOMS = [
   'callbacks',
   'engine',
   'host',
+  'cluster',
   'kvcache',
   'loadgen',
   'models',

@@ -18,7 +18,7 @@ const MODULES = {
   'src/hub/hub-client.js': '@huggingface/hub',
   'loadgen/metrics/latency-histogram.js': 'hdr-histogram-js',
   'loadgen/arrivals/trace.js': 'csv-parse',
-  'callbacks/zeromq/kv-event-publisher.js': '@msgpack/msgpack',
+  'cluster/zeromq/kv-event-publisher.js': '@msgpack/msgpack',
 };
 
 /** Takes in what the named package has, and leaves other imports of Skein's own modules as they are. */

@@ -1,5 +1,5 @@
 import { callback, isObject, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
-import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { IterationStats } from '../iteration-stats.js';
 import {
   BATCHED_POST_PROCESSOR,

@@ -15,7 +15,7 @@ import {
 } from '../../base/option-values.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
-import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 import { checkWorkerRestart, type WorkerRestartOptions } from '../restart-policy.js';
 import { type FlagText, ofGptManager, ofPrograms, ofServe } from './option.js';
 import {

@@ -1,6 +1,6 @@
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import { CHUNK_MS } from '../../callbacks/options/words.js';
-import type { ChunkMs } from '../../scheduler/types.js';
+import type { ChunkMs } from '../../scheduler/tokens/types.js';
 
 /** What a `maxChunkMs` means on an executor; undefined: no bound. A user's own executor counts as native. */
 export function chunkMsOn(executor: string, maxChunkMs: number | 'auto' | undefined): ChunkMs | undefined {

@@ -2,7 +2,7 @@ import {
   DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
   DEFAULT_MAX_RETURNED_LOGITS_BYTES,
 } from '../../callbacks/options/optional-params.js';
-import { ContextPace } from '../../scheduler/context-pace.js';
+import { ContextPace } from '../../scheduler/tokens/context-pace.js';
 import { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executors/executor.js';
 import { GenerationLoop } from '../generation-loop.js';

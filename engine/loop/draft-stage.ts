@@ -1,5 +1,5 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { blocksForNextStep } from '../../scheduler/block-needs.js';
+import { blocksForNextStep } from '../../scheduler/tokens/block-needs.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import { longestDraftInWindow } from '../speculation/draft-limits.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';

@@ -1,4 +1,4 @@
-import type { ScheduledChunk } from '../../scheduler/types.js';
+import type { ScheduledChunk } from '../../scheduler/tokens/types.js';
 import type { SamplingOutput } from '../decoding/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { RowFailures } from './logits-stage.js';

@@ -2,7 +2,7 @@ import type { ModelType, StatsFormat } from '../../callbacks/gpt-manager-options
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { ChunkMs, MicroBatchLimits, SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkMs, MicroBatchLimits, SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { Executor } from '../executors/executor.js';

@@ -1,6 +1,6 @@
 import { failure } from '../../callbacks/request-failure.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { contextPairs } from '../../scheduler/iteration-cost.js';
+import { contextPairs } from '../../scheduler/tokens/iteration-cost.js';
 import { BatchFormer, type BatchLimits, callLimits } from '../batch/batch-former.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import { SamplingResults } from '../decoding/sampling-results.js';

@@ -8,7 +8,7 @@ import {
 } from '../../callbacks/request-failure.js';
 import { refusedId } from '../../callbacks/request-id-error.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
+import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/tokens/admission.js';
 import { AdapterArrivals } from '../intake/adapter-arrivals.js';
 import { type AdapterBase, readAdapterInputs } from '../intake/adapter-inputs.js';
 import { validateRequest } from '../intake/request-validation.js';

@@ -13,7 +13,7 @@ import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { MicroBatchLimits } from '../../scheduler/types.js';
+import type { MicroBatchLimits } from '../../scheduler/tokens/types.js';
 import { type PaddingRoom, paddingRoom } from '../schemes/padding-room.js';
 import { checkExecutor } from './check-executor.js';
 import { checkIsolation } from './check-isolation.js';

@@ -3,7 +3,7 @@ import { input, option, says } from '../../base/named-text.js';
 import { AdapterMissingError } from '../../callbacks/adapter-missing-error.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
-import type { AdapterCapacity } from '../../scheduler/types.js';
+import type { AdapterCapacity } from '../../scheduler/tokens/types.js';
 import { AdapterCache } from './adapter-cache.js';
 import { fingerprintOf } from './adapter-fingerprint.js';
 import { DeviceSlots, type SlotChange } from './device-slots.js';

@@ -1,4 +1,4 @@
-import { passLaterArrivals } from '../../scheduler/ageing.js';
+import { passLaterArrivals } from '../../scheduler/tokens/ageing.js';
 import type { RequestProgress } from './request-progress.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
-import { lengthsAfterPause, type ResumeLimits } from '../../scheduler/pause.js';
-import type { AdapterNeed, SchedulableRequest } from '../../scheduler/types.js';
+import { lengthsAfterPause, type ResumeLimits } from '../../scheduler/tokens/pause.js';
+import type { AdapterNeed, SchedulableRequest } from '../../scheduler/tokens/types.js';
 
 /**
  * State of a request for the schedulers, and how a chunk, a token and a pause change it. It knows lengths only;

@@ -1,5 +1,5 @@
-import type { MicroBatchScheduler } from '../../scheduler/micro-batch-scheduler.js';
-import type { CapacityPolicy, ScheduledChunk } from '../../scheduler/types.js';
+import type { MicroBatchScheduler } from '../../scheduler/tokens/micro-batch-scheduler.js';
+import type { CapacityPolicy, ScheduledChunk } from '../../scheduler/tokens/types.js';
 import type { BatchFormer } from '../batch/batch-former.js';
 import type { LlmRequest } from '../request/llm-request.js';
 

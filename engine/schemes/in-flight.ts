@@ -1,5 +1,5 @@
-import { scheduleMicroBatch } from '../../scheduler/micro-batch-scheduler.js';
-import type { ScheduledChunk, SchedulerPolicy } from '../../scheduler/types.js';
+import { scheduleMicroBatch } from '../../scheduler/tokens/micro-batch-scheduler.js';
+import type { ScheduledChunk, SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';
 

@@ -1,5 +1,5 @@
 import type { ModelType } from '../../callbacks/gpt-manager-options.js';
-import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { BatchingScheme } from './batching-scheme.js';
 import { FusedScheme, SplitScheme } from './in-flight.js';
 import { StaticBatchScheme } from './static-batch.js';

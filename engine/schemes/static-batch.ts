@@ -1,5 +1,5 @@
-import { schedulePaddedBatch } from '../../scheduler/padded-batch.js';
-import type { ScheduledChunk } from '../../scheduler/types.js';
+import { schedulePaddedBatch } from '../../scheduler/tokens/padded-batch.js';
+import type { ScheduledChunk } from '../../scheduler/tokens/types.js';
 import type { BatchFormer } from '../batch/batch-former.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';

@@ -1,5 +1,5 @@
-import type { BatcherConfig, QueuedRequest } from '../../scheduler/dynamic-batcher.js';
-import { DynamicBatcher } from '../../scheduler/dynamic-batcher.js';
+import type { BatcherConfig, QueuedRequest } from '../../scheduler/tensors/dynamic-batcher.js';
+import { DynamicBatcher } from '../../scheduler/tensors/dynamic-batcher.js';
 
 /** A request of a simulation of the dynamic batcher. */
 export interface BatcherArrival extends QueuedRequest {

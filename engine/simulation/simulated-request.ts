@@ -1,5 +1,5 @@
 import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
-import type { AdapterNeed } from '../../scheduler/types.js';
+import type { AdapterNeed } from '../../scheduler/tokens/types.js';
 import { RequestProgress } from '../request/request-progress.js';
 import type { SimulatedTokens } from './simulated-tokens.js';
 

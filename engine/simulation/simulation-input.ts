@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { SkeinError } from '../../base/skein-error.js';
-import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 
 /** Most iterations; beyond that a simulation is given up. */
 export const MAX_ITERATIONS = 100_000;

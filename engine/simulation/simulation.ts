@@ -1,8 +1,8 @@
 import { worded } from '../../base/named-text.js';
 import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/admission.js';
-import type { AdapterCapacity, CapacityPolicy, MicroBatchLimits } from '../../scheduler/types.js';
+import { type AdmissionLimits, whyItCanNeverRun } from '../../scheduler/tokens/admission.js';
+import type { AdapterCapacity, CapacityPolicy, MicroBatchLimits } from '../../scheduler/tokens/types.js';
 import { IterationPlanner } from '../iteration-planner.js';
 import { ActiveRequests } from '../request/active-requests.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';

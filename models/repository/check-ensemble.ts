@@ -1,4 +1,4 @@
-import { graphProblem } from '../../scheduler/ensemble-graph.js';
+import { graphProblem } from '../../scheduler/tensors/ensemble-graph.js';
 import type { ModelConfig } from './model-config.js';
 import type { FieldPath } from './written-config.js';
 

@@ -1,6 +1,6 @@
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
-import type { Pace, RoutingPolicy } from '../../host/simulation/cluster-types.js';
-import { ROUTING_POLICIES } from '../../host/simulation/cluster-types.js';
+import type { Pace, RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
+import { ROUTING_POLICIES } from '../../cluster/simulation/cluster-types.js';
 import { flagName } from '../options/table.js';
 import { UsageError } from '../usage-error.js';
 

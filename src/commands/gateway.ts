@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import type { ModelCard } from '../../callbacks/nats/beat.js';
-import { NatsGatewayPort } from '../../callbacks/nats/nats-gateway-port.js';
+import type { Routed } from '../../cluster/gateway/cache-routes.js';
+import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
+import type { ModelCard } from '../../cluster/nats/beat.js';
+import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
-import type { Routed } from '../../host/gateway/cache-routes.js';
-import { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';

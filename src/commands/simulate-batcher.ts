@@ -13,7 +13,7 @@ import { completeConfig } from '../../models/repository/complete-config.js';
 import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
 import { ModelConfigError } from '../../models/repository/model-config-error.js';
 import { parseModelConfig, readModelConfig } from '../../models/repository/read-model-config.js';
-import { modelBatcher } from '../../scheduler/batcher-presets.js';
+import { modelBatcher } from '../../scheduler/tensors/batcher-presets.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';
 import { batcherChart } from './batcher-chart.js';

@@ -1,8 +1,8 @@
+import { ClusterSimulation } from '../../cluster/simulation/cluster-simulation.js';
+import type { ClusterResult, Outage, RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
+import { drawnDeaths, rollingUpdate } from '../../cluster/simulation/outages.js';
+import { sharedPrefixTrace } from '../../cluster/simulation/shared-prefixes.js';
 import type { Spread } from '../../engine/simulation/batcher-simulation.js';
-import { ClusterSimulation } from '../../host/simulation/cluster-simulation.js';
-import type { ClusterResult, Outage, RoutingPolicy } from '../../host/simulation/cluster-types.js';
-import { drawnDeaths, rollingUpdate } from '../../host/simulation/outages.js';
-import { sharedPrefixTrace } from '../../host/simulation/shared-prefixes.js';
 import { Random } from '../../loadgen/random.js';
 import { clusterChart } from './cluster-chart.js';
 import { type ClusterFlags, type ClusterLoad, clusterLoad } from './cluster-flags.js';

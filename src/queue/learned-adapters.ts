@@ -1,8 +1,8 @@
 import { field, says } from '../../base/named-text.js';
-import type { AdapterCard, ModelCard } from '../../callbacks/nats/beat.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { AdapterRoom } from '../../callbacks/worker-messages.js';
+import type { AdapterCard, ModelCard } from '../../cluster/nats/beat.js';
 import type { ModuleName } from '../../models/adapters/module-ids.js';
 import type { TextModel, TokenEngine } from '../generation/text-model.js';
 import { AdapterError } from '../serving/adapters/adapter-error.js';

@@ -1,13 +1,13 @@
-import type { ModelCard } from '../../callbacks/nats/beat.js';
-import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
 import { failure } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';
+import { countFingerprints } from '../../cluster/gateway/card-fingerprint.js';
+import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
+import type { ModelCard } from '../../cluster/nats/beat.js';
+import type { RosterWorker } from '../../cluster/nats/worker-roster.js';
 import { readEngineFacts } from '../../engine/building/engine.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
-import { countFingerprints } from '../../host/gateway/card-fingerprint.js';
-import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
-import { blocksToCompletion } from '../../scheduler/block-needs.js';
+import { blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
 import { ModelCodec } from '../generation/model-codec.js';
 import { knownDefaults } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';

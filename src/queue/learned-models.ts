@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { counted } from '../../base/sentences.js';
-import { type Beat, type ModelCard, modelKey, nameOfKey } from '../../callbacks/nats/beat.js';
-import type { RosterWorker } from '../../callbacks/nats/worker-roster.js';
-import { cardFingerprint, countFingerprints } from '../../host/gateway/card-fingerprint.js';
-import type { QueueGateway } from '../../host/gateway/queue-gateway.js';
+import { cardFingerprint, countFingerprints } from '../../cluster/gateway/card-fingerprint.js';
+import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
+import { type Beat, type ModelCard, modelKey, nameOfKey } from '../../cluster/nats/beat.js';
+import type { RosterWorker } from '../../cluster/nats/worker-roster.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { learnedModel } from './learned-model.js';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { skeinVersion } from '../../base/package-info.js';
-import type { EngineCard, ModelCard } from '../../callbacks/nats/beat.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
+import type { EngineCard, ModelCard } from '../../cluster/nats/beat.js';
 import { fingerprintOf } from '../../engine/peft/adapter-fingerprint.js';
 import type { Config, ConfiguredModel } from '../config.js';
 import type { RunningModel } from '../serving/running-model.js';

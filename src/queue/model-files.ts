@@ -7,7 +7,7 @@ import {
   makeBuildDirectory,
   publishBuildDirectory,
 } from '../../base/build-directory.js';
-import type { FileFacts } from '../../callbacks/nats/beat.js';
+import type { FileFacts } from '../../cluster/nats/beat.js';
 
 /**
  * Files of an engine directory by which a gateway serves the model: its tokenizer and chat template, and what it is.

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { NatsModules } from '../../callbacks/nats/nats-modules.js';
+import type { NatsModules } from '../../cluster/nats/nats-modules.js';
 import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
 import { UsageError } from '../usage-error.js';
 

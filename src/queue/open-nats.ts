@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
-import { QueueNames } from '../../callbacks/nats/names.js';
-import type { NatsModules } from '../../callbacks/nats/nats-modules.js';
-import { WorkStream } from '../../callbacks/nats/work-stream.js';
+import { QueueNames } from '../../cluster/nats/names.js';
+import type { NatsModules } from '../../cluster/nats/nats-modules.js';
+import { WorkStream } from '../../cluster/nats/work-stream.js';
 import type { Config } from '../config.js';
 import { fileProblem } from '../file-problem.js';
 import { UsageError } from '../usage-error.js';

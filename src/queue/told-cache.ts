@@ -1,6 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node';
-import { type CacheChange, MOST_MESSAGE_BLOCKS } from '../../callbacks/nats/cache-messages.js';
-import { CacheTeller } from '../../callbacks/nats/cache-teller.js';
+import { type CacheChange, MOST_MESSAGE_BLOCKS } from '../../cluster/nats/cache-messages.js';
+import { CacheTeller } from '../../cluster/nats/cache-teller.js';
 import type { Config, ConfiguredModel } from '../config.js';
 
 /** Bytes of a block's hash in a message. */

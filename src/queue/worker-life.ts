@@ -1,5 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node';
-import type { QueueWorker } from '../../callbacks/nats/queue-worker.js';
+import type { QueueWorker } from '../../cluster/nats/queue-worker.js';
 import type { EngineStatus, ModelState } from '../serving/model-state.js';
 
 /** How a worker is, for whoever decides whether to wait for it. Only one that is ready takes requests. */

@@ -1,6 +1,10 @@
 import type { BatchEntry } from '../../host/batch/batch-duties.js';
 import type { BatchFormer, Formed } from '../../host/batch/batch-former.js';
-import { type BatcherConfig, DynamicBatcher, type QueuedRequest } from '../../scheduler/dynamic-batcher.js';
+import {
+  type BatcherConfig,
+  DynamicBatcher,
+  type QueuedRequest,
+} from '../../scheduler/tensors/dynamic-batcher.js';
 
 /** A batch on its way through the service. */
 export interface ServiceBatch<Entry> {

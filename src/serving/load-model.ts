@@ -21,8 +21,8 @@ import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
-import { blocksToCompletion } from '../../scheduler/block-needs.js';
-import type { ChunkingPolicy } from '../../scheduler/types.js';
+import { blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
+import type { ChunkingPolicy } from '../../scheduler/tokens/types.js';
 import type { ModelCodec } from '../generation/model-codec.js';
 import { type CheckedSampling, checkedSampling } from '../generation/sampling-defaults.js';
 import type { TextModel } from '../generation/text-model.js';

@@ -4,7 +4,7 @@ import {
   type NeedProblem,
   RateLimiter,
   type ResourceUse,
-} from '../../scheduler/rate-limiter.js';
+} from '../../scheduler/tensors/rate-limiter.js';
 
 /** An instance of any model: called when it is its turn; false where it has nothing to run any more. */
 export interface Limited {

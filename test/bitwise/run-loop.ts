@@ -14,7 +14,7 @@ import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
-import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { Arrival } from './scenario.js';
 
 export interface RunOptions {

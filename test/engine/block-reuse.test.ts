@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
-import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 import {
   bool,
   f32,

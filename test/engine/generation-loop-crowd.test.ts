@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CHUNKING_POLICIES } from '../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 import {
   bool,
   collectResult,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
-import { blocksForNextStep, blocksToCompletion } from '../../scheduler/block-needs.js';
+import { blocksForNextStep, blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
 import { contextRequest, generationRequest } from '../support/schedulable.js';
 
 describe('the blocks of a window', () => {

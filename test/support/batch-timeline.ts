@@ -1,4 +1,4 @@
-import { type BatcherConfig, DynamicBatcher } from '../../scheduler/dynamic-batcher.js';
+import { type BatcherConfig, DynamicBatcher } from '../../scheduler/tensors/dynamic-batcher.js';
 import { type NamedRequest, namesOf, queued } from './queued-requests.js';
 
 /** Milliseconds, name, rows, and whatever else matters of the request. */

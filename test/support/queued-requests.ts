@@ -1,5 +1,10 @@
-import type { BatcherConfig, QueuedRequest } from '../../scheduler/dynamic-batcher.js';
-import { ONE_LEVEL, PATIENT, type QueueLevels, type QueuePolicy } from '../../scheduler/queue-policy.js';
+import type { BatcherConfig, QueuedRequest } from '../../scheduler/tensors/dynamic-batcher.js';
+import {
+  ONE_LEVEL,
+  PATIENT,
+  type QueueLevels,
+  type QueuePolicy,
+} from '../../scheduler/tensors/queue-policy.js';
 
 /** A request of a history: its name is what tests compare. */
 export interface NamedRequest extends QueuedRequest {

@@ -1,4 +1,4 @@
-import type { SchedulableRequest } from '../../scheduler/types.js';
+import type { SchedulableRequest } from '../../scheduler/tokens/types.js';
 
 /** A request in its context phase, frozen; not started unless contextPosition says so. */
 export function contextRequest(

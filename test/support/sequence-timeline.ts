@@ -2,8 +2,8 @@ import {
   type SequenceBatch,
   SequenceBatcher,
   type SequenceBatcherConfig,
-} from '../../scheduler/sequence-batcher.js';
-import type { SequenceRequest } from '../../scheduler/sequences/sequence-line.js';
+} from '../../scheduler/tensors/sequence-batcher.js';
+import type { SequenceRequest } from '../../scheduler/tensors/sequences/sequence-line.js';
 
 /** A request of a history: its name is what tests compare. */
 export interface NamedStep extends SequenceRequest {

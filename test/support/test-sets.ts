@@ -4,7 +4,7 @@
  * module, change nothing global that they do not put back, and measure no memory.
  */
 export const TOGETHER = [
-  'test/{base,callbacks,host,network}/**/*.test.ts',
+  'test/{base,callbacks,cluster,host,network}/**/*.test.ts',
   'test/{bitwise,reference}/*.test.ts',
   'test/conformance/!(http).test.ts',
   'test/engine/!(container-limits|worker-death).test.ts',
@@ -74,14 +74,14 @@ export const LONG = [
   'test/engine/simulation/**/*.test.ts',
   'test/engine/speculation/drafts-in-a-crowd.test.ts',
   'test/host/links/*.test.ts',
-  'test/host/simulation/*.test.ts',
+  'test/cluster/simulation/*.test.ts',
   'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
   'test/models/wrong-values.test.ts',
   'test/models/checkpoints/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
-  'test/scheduler/{dynamic-batcher-histories,random-histories,sequence-batcher-histories}.test.ts',
+  'test/scheduler/{tokens/random-histories,tensors/dynamic-batcher-histories,tensors/sequence-batcher-histories}.test.ts',
   'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,simulate-workers,top-command}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/openai-types.test.ts',

@@ -8,6 +8,7 @@ export const FLOORS = [
   'callbacks',
   'engine',
   'host',
+  'cluster',
   'loadgen',
   'src',
   'tools',
@@ -15,5 +16,5 @@ export const FLOORS = [
 
 /** Rooms that a room may not import although they lie below: the load generator is a client and knows nothing of the engine. */
 export const STRANGERS: Readonly<Record<string, readonly string[]>> = {
-  loadgen: ['scheduler', 'kvcache', 'network', 'models', 'callbacks', 'engine', 'host'],
+  loadgen: ['scheduler', 'kvcache', 'network', 'models', 'callbacks', 'engine', 'host', 'cluster'],
 };

@@ -18,7 +18,7 @@ import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/types.js';
+import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import { StagedExecutor } from './staged-executor.js';
 
 export interface HarnessOptions {

@@ -1,5 +1,5 @@
 import { simulate } from '../../engine/simulation/simulate.js';
-import type { SchedulerPolicy } from '../../scheduler/types.js';
+import type { SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import { LoopHarness, makeRequest } from '../support/loop-harness.js';
 import type { TraceRequest } from './overload-trace.js';
 

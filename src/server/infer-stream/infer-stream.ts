@@ -1,7 +1,7 @@
 import { onAbort } from '../../../base/on-abort.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferResponse, InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { ReplyOrder } from '../../../scheduler/reply-order.js';
+import { ReplyOrder } from '../../../scheduler/tensors/reply-order.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { textInputOf } from '../../serving/texts/text-inputs.js';
 import type { ServerState } from '../server-state.js';

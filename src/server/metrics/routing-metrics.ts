@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
-import type { ModelRouting } from '../../../callbacks/routing/model-routing.js';
+import type { ModelRouting } from '../../../cluster/routing/model-routing.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import { MODEL_LABELS, type ModelLabels } from './families.js';
 

@@ -10,8 +10,8 @@ import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instan
 import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
-import type { QueuedRequest } from '../../../scheduler/dynamic-batcher.js';
-import type { ReplyOrder } from '../../../scheduler/reply-order.js';
+import type { QueuedRequest } from '../../../scheduler/tensors/dynamic-batcher.js';
+import type { ReplyOrder } from '../../../scheduler/tensors/reply-order.js';
 import { asInferError } from '../infer-failure.js';
 import type { KeyedSequence } from './sequence-former.js';
 

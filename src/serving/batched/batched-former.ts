@@ -1,8 +1,8 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { BatchFormer, Formed } from '../../../host/batch/batch-former.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { modelBatcher } from '../../../scheduler/batcher-presets.js';
-import { DynamicBatcher } from '../../../scheduler/dynamic-batcher.js';
+import { modelBatcher } from '../../../scheduler/tensors/batcher-presets.js';
+import { DynamicBatcher } from '../../../scheduler/tensors/dynamic-batcher.js';
 import type { BatchedEntry } from './batched-entry.js';
 
 /** Requests of one batch, in its order. */

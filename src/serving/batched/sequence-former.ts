@@ -2,14 +2,14 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferSequence } from '../../../callbacks/infer/infer-types.js';
 import type { BatchFormer, Formed } from '../../../host/batch/batch-former.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { sequenceBatcher } from '../../../scheduler/batcher-presets.js';
+import { sequenceBatcher } from '../../../scheduler/tensors/batcher-presets.js';
 import {
   type SequenceBatch,
   SequenceBatcher,
   type SequenceReason,
   type SequenceRefusal,
-} from '../../../scheduler/sequence-batcher.js';
-import type { SequenceKey } from '../../../scheduler/sequences/sequence-line.js';
+} from '../../../scheduler/tensors/sequence-batcher.js';
+import type { SequenceKey } from '../../../scheduler/tensors/sequences/sequence-line.js';
 import type { BatchedEntry } from './batched-entry.js';
 import type { Batch } from './batched-former.js';
 

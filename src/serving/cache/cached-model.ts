@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
-import { ReplyOrder } from '../../../scheduler/reply-order.js';
+import { ReplyOrder } from '../../../scheduler/tensors/reply-order.js';
 import type { InferModel, ModelActivity, VersionStatistics } from '../infer-model.js';
 import { modelSpan } from '../model-span.js';
 import { requestKey } from './request-key.js';

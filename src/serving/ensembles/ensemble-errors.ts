@@ -1,7 +1,7 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferRequest } from '../../../callbacks/infer/infer-types.js';
 import { MOST_ANSWERS_TEXT } from '../../../callbacks/infer/most-answers.js';
-import type { EnsembleState } from '../../../scheduler/ensemble-state.js';
+import type { EnsembleState } from '../../../scheduler/tensors/ensemble-state.js';
 import { asInferError } from '../infer-failure.js';
 
 /** Why a request of an ensemble failed; the first words are Triton's. */

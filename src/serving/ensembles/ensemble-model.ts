@@ -4,7 +4,7 @@ import type { InferListener, InferOrigin, InferRequest } from '../../../callback
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { EnsemblePlan } from '../../../scheduler/ensemble-plan.js';
+import type { EnsemblePlan } from '../../../scheduler/tensors/ensemble-plan.js';
 import { checkedRequest } from '../check-request.js';
 import { reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';

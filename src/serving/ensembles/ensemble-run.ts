@@ -10,13 +10,13 @@ import type {
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
 import { bytesOf } from '../../../callbacks/infer/most-answers.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { EnsemblePlan } from '../../../scheduler/ensemble-plan.js';
+import type { EnsemblePlan } from '../../../scheduler/tensors/ensemble-plan.js';
 import {
   EnsembleState,
   type Start,
   type WantedParts,
   wantedParts,
-} from '../../../scheduler/ensemble-state.js';
+} from '../../../scheduler/tensors/ensemble-state.js';
 import { asInferError, requestCancelled } from '../infer-failure.js';
 import type { InferModel } from '../infer-model.js';
 import { inEnsemble, noAnswer, ofMember, tooMuchHeld, unmetError } from './ensemble-errors.js';

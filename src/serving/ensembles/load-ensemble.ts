@@ -2,7 +2,7 @@ import { checkConfig } from '../../../models/repository/check-config.js';
 import { completeConfig } from '../../../models/repository/complete-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { WrittenConfig } from '../../../models/repository/written-config.js';
-import { EnsembleError, type EnsemblePlan, planEnsemble } from '../../../scheduler/ensemble-plan.js';
+import { EnsembleError, type EnsemblePlan, planEnsemble } from '../../../scheduler/tensors/ensemble-plan.js';
 import type { ModelRepository } from '../model-repository.js';
 
 /** Models by name, as those that are made of others look for them. */

@@ -1,6 +1,6 @@
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { shapeFor } from '../../../scheduler/ensemble-shapes.js';
+import { shapeFor } from '../../../scheduler/tensors/ensemble-shapes.js';
 
 /** A tensor as it lies between members. */
 export interface PlacedTensor {

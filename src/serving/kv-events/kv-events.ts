@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { option, says } from '../../../base/named-text.js';
-import { type CurveKeys, readCertificate } from '../../../callbacks/zeromq/curve.js';
-import { type Endpoint, EndpointError, readEndpoint } from '../../../callbacks/zeromq/endpoint.js';
-import { KvEventPublisher } from '../../../callbacks/zeromq/kv-event-publisher.js';
-import { KvEventWire } from '../../../callbacks/zeromq/kv-event-wire.js';
+import { type CurveKeys, readCertificate } from '../../../cluster/zeromq/curve.js';
+import { type Endpoint, EndpointError, readEndpoint } from '../../../cluster/zeromq/endpoint.js';
+import { KvEventPublisher } from '../../../cluster/zeromq/kv-event-publisher.js';
+import { KvEventWire } from '../../../cluster/zeromq/kv-event-wire.js';
 import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
 import { fileProblem } from '../../file-problem.js';
 import type { ModelAdapters } from '../adapters/model-adapters.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { ZeroMq } from '../../../callbacks/zeromq/zeromq.js';
+import type { ZeroMq } from '../../../cluster/zeromq/zeromq.js';
 import { defaultCacheDirectory } from '../../../engine/building/engine-cache.js';
 import { findPackages } from '../../optional-packages.js';
 

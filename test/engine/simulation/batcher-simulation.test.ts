@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type BatcherArrival, simulateBatcher } from '../../../engine/simulation/batcher-simulation.js';
 import { Random } from '../../../loadgen/random.js';
-import { hardBatcher, softBatcher } from '../../../scheduler/batcher-presets.js';
+import { hardBatcher, softBatcher } from '../../../scheduler/tensors/batcher-presets.js';
 import { batching, oneLevel } from '../../support/queued-requests.js';
 
 const arrival = (atUs: number, rows = 1, more: Partial<BatcherArrival> = {}): BatcherArrival => ({

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type SimulationResult, simulate } from '../../../engine/simulation/simulate.js';
 import type { SimulationInput } from '../../../engine/simulation/simulation-input.js';
-import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../../scheduler/tokens/types.js';
 
 const policies = ['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH'] as const;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../engine/simulation/simulate.js';
-import { CHUNKING_POLICIES } from '../../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../../scheduler/tokens/types.js';
 import { i32, LoopHarness, makeRequest } from '../../../tools/support/loop-harness.js';
 
 const REQUESTS = { minLength: 2, maxLength: 8 };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
-import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';

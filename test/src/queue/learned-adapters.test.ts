@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ModelCard } from '../../../callbacks/nats/beat.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
+import type { ModelCard } from '../../../cluster/nats/beat.js';
 import type { TextModel } from '../../../src/generation/text-model.js';
 import { LearnedAdapters } from '../../../src/queue/learned-adapters.js';
 

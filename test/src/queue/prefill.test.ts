@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
-import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { type Answer, ask } from '../../../tools/support/queue/answers.js';
 import { TappedProxy } from '../../../tools/support/queue/nats-process.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';

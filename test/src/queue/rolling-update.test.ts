@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { QueueNames } from '../../../callbacks/nats/names.js';
+import { QueueNames } from '../../../cluster/nats/names.js';
 import { freePort } from '../../../tools/support/free-port.js';
 import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
 import { until } from '../../../tools/support/queue/queue-lab.js';

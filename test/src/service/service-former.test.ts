@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
-import { serviceBatcher } from '../../../scheduler/batcher-presets.js';
+import { serviceBatcher } from '../../../scheduler/tensors/batcher-presets.js';
 import { type ServiceBatch, ServiceFormer } from '../../../src/service/service-former.js';
 
 interface Entry extends BatchEntry {

@@ -1,5 +1,5 @@
 import { describeMachine, sectionOf } from '../../../base/machine.js';
-import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
 import { cpuMs } from '../../support/cpu-ms.js';
 import { markdownTable } from '../../support/markdown-table.js';

@@ -1,4 +1,4 @@
-import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
+import { sharedPrefixTrace } from '../../../cluster/simulation/shared-prefixes.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
 import { cpuMs } from '../../support/cpu-ms.js';
 import { markdownTable } from '../../support/markdown-table.js';

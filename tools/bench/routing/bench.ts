@@ -1,6 +1,6 @@
-import { ClusterSimulation } from '../../../host/simulation/cluster-simulation.js';
-import type { ClusterResult, RoutingPolicy } from '../../../host/simulation/cluster-types.js';
-import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
+import { ClusterSimulation } from '../../../cluster/simulation/cluster-simulation.js';
+import type { ClusterResult, RoutingPolicy } from '../../../cluster/simulation/cluster-types.js';
+import { sharedPrefixTrace } from '../../../cluster/simulation/shared-prefixes.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { defineBench } from '../bench.js';

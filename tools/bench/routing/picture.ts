@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ROUTING_POLICIES } from '../../../host/simulation/cluster-types.js';
+import { ROUTING_POLICIES } from '../../../cluster/simulation/cluster-types.js';
 import { clusterLoad } from '../../../src/commands/cluster-flags.js';
 import { simulatePolicy } from '../../../src/commands/simulate-cluster.js';
 import { markdownTable } from '../../support/markdown-table.js';

@@ -1,4 +1,4 @@
-import { ROUTING_POLICIES, type RoutingPolicy } from '../../../host/simulation/cluster-types.js';
+import { ROUTING_POLICIES, type RoutingPolicy } from '../../../cluster/simulation/cluster-types.js';
 import type { PolicyResult } from '../../../src/commands/simulate-cluster.js';
 import { type ChartLine, lineChart } from '../../support/line-chart.js';
 

@@ -1,6 +1,6 @@
-import { CacheRouter } from '../../../callbacks/routing/cache-router.js';
-import type { ClusterArrival } from '../../../host/simulation/cluster-types.js';
-import { sharedPrefixTrace } from '../../../host/simulation/shared-prefixes.js';
+import { CacheRouter } from '../../../cluster/routing/cache-router.js';
+import type { ClusterArrival } from '../../../cluster/simulation/cluster-types.js';
+import { sharedPrefixTrace } from '../../../cluster/simulation/shared-prefixes.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
 import { median, percentile } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ROUTING_POLICIES } from '../../../host/simulation/cluster-types.js';
+import { ROUTING_POLICIES } from '../../../cluster/simulation/cluster-types.js';
 import type { ClusterLoad } from '../../../src/commands/cluster-flags.js';
 import type { PolicyResult } from '../../../src/commands/simulate-cluster.js';
 import { policyChart } from './policy-chart.js';

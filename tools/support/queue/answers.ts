@@ -1,5 +1,5 @@
 import type { FinishReason, TokenPiece, TokenRequest } from '../../../callbacks/token-request.js';
-import type { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 
 /** What came of one sequence. */
 export interface Answer {

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import * as jetstream from '@nats-io/jetstream';
 import * as nats from '@nats-io/transport-node';
-import { type Beat, modelKey } from '../../../callbacks/nats/beat.js';
+import type { Routed } from '../../../cluster/gateway/cache-routes.js';
+import { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
+import { type Beat, modelKey } from '../../../cluster/nats/beat.js';
 import {
   type BlocksMessage,
   type FramesMessage,
@@ -12,14 +14,12 @@ import {
   packMessage,
   requestId,
   unpackMessage,
-} from '../../../callbacks/nats/messages.js';
-import { QueueNames } from '../../../callbacks/nats/names.js';
-import { NatsGatewayPort } from '../../../callbacks/nats/nats-gateway-port.js';
-import { readRuns } from '../../../callbacks/nats/token-runs.js';
-import { WorkStream } from '../../../callbacks/nats/work-stream.js';
-import type { SilenceLimits } from '../../../callbacks/nats/worker-roster.js';
-import type { Routed } from '../../../host/gateway/cache-routes.js';
-import { QueueGateway } from '../../../host/gateway/queue-gateway.js';
+} from '../../../cluster/nats/messages.js';
+import { QueueNames } from '../../../cluster/nats/names.js';
+import { NatsGatewayPort } from '../../../cluster/nats/nats-gateway-port.js';
+import { readRuns } from '../../../cluster/nats/token-runs.js';
+import { WorkStream } from '../../../cluster/nats/work-stream.js';
+import type { SilenceLimits } from '../../../cluster/nats/worker-roster.js';
 import { NatsProcess } from './nats-process.js';
 
 const cli = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));

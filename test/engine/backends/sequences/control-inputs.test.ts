@@ -3,7 +3,7 @@ import { elementsOf } from '../../../../callbacks/infer/byte-elements.js';
 import type { InferSequence } from '../../../../callbacks/infer/infer-types.js';
 import { rowsOf } from '../../../../engine/backends/sequences/batch-rows.js';
 import { ControlInputs } from '../../../../engine/backends/sequences/control-inputs.js';
-import { type SequenceBatch, SequenceBatcher } from '../../../../scheduler/sequence-batcher.js';
+import { type SequenceBatch, SequenceBatcher } from '../../../../scheduler/tensors/sequence-batcher.js';
 import { direct, type NamedStep, sequencing, step } from '../../../support/sequence-timeline.js';
 import { control, sequenceConfig, slotRequest } from '../support/sequence-models.js';
 

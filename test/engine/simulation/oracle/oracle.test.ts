@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../../../engine/simulation/simulate.js';
 import type { SimulationInput, SimulationRequest } from '../../../../engine/simulation/simulation-input.js';
-import { CHUNKING_POLICIES } from '../../../../scheduler/types.js';
+import { CHUNKING_POLICIES } from '../../../../scheduler/tokens/types.js';
 import { Ambiguous } from './naive-pool.js';
 import { oracle } from './oracle.js';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { IterationStats } from '../../../../callbacks/gpt-manager-options.js';
-import { RoutingCounts } from '../../../../host/gateway/routing-counts.js';
+import { RoutingCounts } from '../../../../cluster/gateway/routing-counts.js';
 import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
 import type { EngineCounts } from '../../../../src/serving/running-model.js';
 import { FakeEngine } from '../../support/fake-engine.js';

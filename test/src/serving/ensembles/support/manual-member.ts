@@ -6,7 +6,7 @@ import type {
   InferTensor,
 } from '../../../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../../../models/repository/model-config.js';
-import { planEnsemble } from '../../../../../scheduler/ensemble-plan.js';
+import { planEnsemble } from '../../../../../scheduler/tensors/ensemble-plan.js';
 import { EnsembleModel } from '../../../../../src/serving/ensembles/ensemble-model.js';
 import type { InferModel, ModelActivity } from '../../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../../src/serving/inference-counters.js';

@@ -1,0 +1,325 @@
+import { failure, failureOf } from '../../callbacks/request-failure.js';
+import { RequestError } from '../../callbacks/token-request.js';
+import { type GatewayPort, OfferError } from '../nats/gateway-port.js';
+import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../nats/lease-book.js';
+import type { WorkItem } from '../nats/messages.js';
+import type { WorkerRoster } from '../nats/worker-roster.js';
+import type { CacheRoutes } from './cache-routes.js';
+import type { ModelQueue } from './model-queue.js';
+import { isOffer, type QueuedRequest, type Stage } from './queued-request.js';
+
+export interface AttemptsOptions {
+  /** Id of the gateway among all. */
+  id: string;
+  port: GatewayPort;
+  rules?: LeaseRules;
+  /** A request may go on with a worker that gives other bits than the one that began it. */
+  allowsDifferentBits: boolean;
+  /** Longest prompt, without what is cached, that is not computed by a prefill worker, in tokens. */
+  maxLocalPrefillLength: number;
+  /** Called with what is nobody's answer. */
+  onWarning: (message: string) => void;
+}
+
+/** Milliseconds after which a request that could not be offered is offered again. */
+const RETRY_MS = 200;
+const NOTHING_KNOWN = 'its worker was lost';
+
+/** A number of times, as a sentence has it. */
+const times = (count: number) => (count === 1 ? 'once' : `${count} times`);
+
+/**
+ * The requests of a gateway and their attempts, from one to the next:
+ *
+ *                .-> a worker that was chosen --.
+ *   ModelQueue --|     | not taken              |-> lease of a worker -> end
+ *        ^       '-----'-> offer -> stream -----'           |
+ *        '----------------------- attempt + 1 <---- fall ---'
+ *
+ * What the book, a request's stage and the numbers of offers say always changes together, here.
+ */
+export class Attempts {
+  readonly book: LeaseBook;
+  readonly requests = new Map<string, QueuedRequest>();
+  /** The same requests by their numbers. */
+  readonly numbered = new Map<number, QueuedRequest>();
+  readonly models = new Map<string, ModelQueue>();
+  readonly #options: AttemptsOptions;
+  readonly #rules: LeaseRules;
+  readonly #roster: WorkerRoster;
+  readonly #routes: CacheRoutes | null;
+  /** Number of requests of each pool that are in the stream, or on their way there. */
+  readonly #offers = new Map<string, number>();
+  #onEnd: (() => void) | null = null;
+
+  /** @param routes null: whoever takes a request has it */
+  constructor(options: AttemptsOptions, roster: WorkerRoster, routes: CacheRoutes | null = null) {
+    this.#options = options;
+    this.#roster = roster;
+    this.#routes = routes;
+    this.#rules = options.rules ?? LEASE_RULES;
+    this.book = new LeaseBook(this.#rules);
+  }
+
+  /** Takes a request, which waits for its turn from now on. */
+  add(request: QueuedRequest, queue: ModelQueue): void {
+    this.requests.set(request.id, request);
+    this.numbered.set(request.number, request);
+    this.book.add(request.id, request.pieces.length);
+    queue.push(request);
+    this.pump(queue);
+  }
+
+  /** Resolves when the next request has ended. */
+  whenOneEnds(): Promise<void> {
+    return new Promise((resolve) => {
+      const before = this.#onEnd;
+      this.#onEnd = () => {
+        before?.();
+        resolve();
+      };
+    });
+  }
+
+  // Offers.
+
+  #setStage(request: QueuedRequest, stage: Stage): void {
+    const { pool } = request;
+    if (pool !== null && isOffer(request.stage)) this.#countOffer(pool.fingerprint, -1);
+    request.stage = stage;
+    if (pool !== null && isOffer(stage)) this.#countOffer(pool.fingerprint, 1);
+  }
+
+  #countOffer(pool: string, change: 1 | -1): void {
+    const count = (this.#offers.get(pool) ?? 0) + change;
+    if (count === 0) this.#offers.delete(pool);
+    else this.#offers.set(pool, count);
+  }
+
+  pumpModel(model: string): void {
+    const queue = this.models.get(model);
+    if (queue !== undefined) this.pump(queue);
+  }
+
+  /** Offers what there is room for. */
+  pump(queue: ModelQueue): void {
+    const { allowsDifferentBits, maxLocalPrefillLength } = this.#options;
+    const rules = { allowsDifferentBits, maxLocalPrefillLength };
+    const around = { roster: this.#roster, offers: this.#offers, routes: this.#routes, ...rules };
+    for (const { request, pool, worker, isPrefill } of queue.next(around, performance.now())) {
+      request.pool = pool;
+      request.isPrefill = isPrefill;
+      // Whoever answers it computes its prompt: what follows goes on behind that.
+      request.wantsPrefill &&= isPrefill;
+      if (worker === null) this.#send(request);
+      else void this.#direct(request, worker);
+    }
+  }
+
+  /** Offers again what was offered: the stream may have been lost, and knows an attempt that it has still. */
+  offerAll(): void {
+    for (const request of this.requests.values()) if (request.stage === 'offered') void this.#offer(request);
+    for (const queue of this.models.values()) this.pump(queue);
+  }
+
+  /** The present attempt of a request as it crosses, and whether it is still the present one. */
+  #itemOf(request: QueuedRequest): { item: WorkItem; isCurrent: () => boolean } {
+    const { id } = request;
+    const attempt = this.book.attemptOf(id);
+    const ended = request.pieces.flatMap((_, i) => (this.book.isEnded(id, i) ? [i] : []));
+    const item = request.workItem(this.#options.id, attempt, ended, performance.now());
+    const isCurrent = () => this.requests.get(id) === request && this.book.attemptOf(id) === attempt;
+    return { item, isCurrent };
+  }
+
+  /** Sends a request to the worker that was chosen for it, and into the stream if that one does not say that it has it. */
+  async #direct(request: QueuedRequest, worker: string): Promise<void> {
+    const { id, model } = request;
+    this.#setStage(request, 'directed');
+    const { item, isCurrent } = this.#itemOf(request);
+    const isTaken = await this.#routes!.send(model, worker, item);
+    // Cancelled meanwhile, or taken and lost.
+    if (!isCurrent()) {
+      if (isTaken) this.stop(worker, id, item.attempt, null);
+      return;
+    }
+    // The worker has said so already.
+    if (request.stage !== 'directed') return;
+    if (isTaken && this.book.take(id, item.attempt, worker)) this.noteLeased(request, worker);
+    else this.#send(request);
+  }
+
+  #send(request: QueuedRequest): void {
+    this.#routes?.noteStreamed(request.model);
+    this.#setStage(request, 'sending');
+    void this.#offer(request);
+  }
+
+  async #offer(request: QueuedRequest): Promise<void> {
+    const { item, isCurrent } = this.#itemOf(request);
+    try {
+      const offer = await this.#options.port.offer(request.pool!, item);
+      // Cancelled meanwhile, or taken and lost.
+      if (!isCurrent()) offer.withdraw();
+      else {
+        request.offer = offer;
+        if (request.stage !== 'sending') return;
+        this.#setStage(request, 'offered');
+        request.patientUntilMs = performance.now() + request.patienceMs;
+      }
+    } catch (error) {
+      if (isCurrent()) this.#noteNotOffered(request, error);
+    }
+  }
+
+  #noteNotOffered(request: QueuedRequest, error: unknown): void {
+    if (!(error instanceof OfferError) || error.reason === 'large') {
+      this.fail(request, RequestError.of(failureOf(error), error));
+      return;
+    }
+    // The connection comes again by itself, and what is in a full stream is taken.
+    const attempt = this.book.attemptOf(request.id);
+    setTimeout(() => {
+      if (this.requests.get(request.id) !== request || request.stage === 'leased') return;
+      if (this.book.attemptOf(request.id) !== attempt) return;
+      this.#setStage(request, 'waiting');
+      this.#queueAgain(request);
+    }, RETRY_MS);
+  }
+
+  #queueAgain(request: QueuedRequest): void {
+    const queue = this.models.get(request.model);
+    queue?.pushAgain(request);
+    if (queue !== undefined) this.pump(queue);
+  }
+
+  // Leases.
+
+  /** A worker has the request. True where it has just got it. */
+  noteLeased(request: QueuedRequest, worker: string): boolean {
+    if (request.stage === 'leased') return false;
+    this.#setStage(request, 'leased');
+    const known = this.#roster.find(worker);
+    this.#routes?.noteLeased(request, known);
+    if (known !== undefined) request.noteEngine(known.model);
+    const nowMs = performance.now();
+    request.noteTaken(nowMs);
+    this.#roster.noteHeld(worker, 1);
+    if (this.book.heldBy(worker).size === 1) this.#roster.told(worker, nowMs);
+    return true;
+  }
+
+  /** Gives the present attempt up, and begins the next. */
+  fall(request: QueuedRequest, why: Fall): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    const attempt = this.book.attemptOf(id);
+    const result = this.book.fall(id, why);
+    this.#routes?.noteOver(id);
+    if (worker !== null) {
+      this.#roster.noteHeld(worker, -1);
+      // The blocks that it keeps are still wanted.
+      const isKept = request.handOver?.worker === worker && request.handOver.attempt === attempt;
+      if (why !== 'failed' && !isKept) this.stop(worker, id, attempt, null);
+    }
+    request.offer?.withdraw();
+    request.offer = null;
+    if (result === 'poisoned') {
+      this.fail(request, this.#poisoned(request));
+      return;
+    }
+    const mostFruitless = this.#rules.maxFruitlessAttempts;
+    request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
+    request.avoids = why === 'gap' || why === 'failed' ? worker : null;
+    request.waitingSinceMs = performance.now();
+    this.#setStage(request, 'waiting');
+    if (request.isPrefill) request.endPrefill(why);
+    this.#queueAgain(request);
+  }
+
+  #poisoned(request: QueuedRequest): RequestError {
+    return RequestError.of(failure('internal', `${this.#whyPoisoned(request)}; it is not tried again.`));
+  }
+
+  #whyPoisoned({ id, lastFailure }: QueuedRequest): string {
+    const { maxFruitlessAttempts, maxLostAttempts } = this.#rules;
+    const { fruitless, lost } = this.book.faultsOf(id);
+    const last = lastFailure ?? NOTHING_KNOWN;
+    if (fruitless >= maxFruitlessAttempts)
+      return `The request was begun ${maxFruitlessAttempts} times, and each time ${last}`;
+    const begun = `The request was begun ${times(this.book.attemptOf(id) - 1)}`;
+    if (lost >= maxLostAttempts)
+      return `${begun}, and its worker was lost, or failed, in ${lost} of them, the last time: ${last}`;
+    const how =
+      lost === 0 ? 'none of its workers was lost' : `its worker was lost, or failed, ${times(lost)}`;
+    return `${begun} and did not end: ${how}, and all other attempts ended since it moved, or since pieces of its answer did not arrive`;
+  }
+
+  /** Two workers gave other tokens: the answer cannot go on. */
+  diverge(request: QueuedRequest): void {
+    const why =
+      'Two workers gave other tokens for the request, though they should be equal: its answer cannot go on.';
+    this.#options.onWarning(`${why} Request ${request.id}, pool ${request.pool?.fingerprint}.`);
+    this.fail(request, RequestError.of(failure('internal', why)));
+  }
+
+  /** All that a worker has goes on elsewhere. */
+  fallAllOf(worker: string, why: 'lost' | 'moved' | 'gap'): void {
+    for (const id of [...this.book.heldBy(worker)]) this.fall(this.requests.get(id)!, why);
+  }
+
+  // Ends.
+
+  /** Ends a request without a word of its worker. */
+  end(request: QueuedRequest, reason: 'cancelled' | 'timeout'): void {
+    if (!this.requests.has(request.id)) return;
+    this.#dismiss(request);
+    request.finish(reason);
+  }
+
+  fail(request: QueuedRequest, error: Error): void {
+    this.#dismiss(request);
+    request.fail(error);
+  }
+
+  /** Forgets a request that somebody may still be working for. */
+  #dismiss(request: QueuedRequest): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    if (worker !== null) this.stop(worker, id, this.book.attemptOf(id), null);
+    this.forget(request);
+    this.pumpModel(request.model);
+  }
+
+  /** Forgets a request whose answer is complete. */
+  forget(request: QueuedRequest): void {
+    const { id } = request;
+    const worker = this.book.workerOf(id);
+    if (worker !== null) this.#roster.noteHeld(worker, -1);
+    else request.offer?.withdraw();
+    this.#setStage(request, 'ended');
+    this.#routes?.noteOver(id);
+    this.releaseBlocks(request);
+    this.book.remove(id);
+    this.requests.delete(id);
+    this.numbered.delete(request.number);
+    this.models.get(request.model)?.settle(request);
+    request.release();
+    const onEnd = this.#onEnd;
+    this.#onEnd = null;
+    onEnd?.();
+  }
+
+  /** Nobody fetches blocks of its prompt any more. */
+  releaseBlocks(request: QueuedRequest): void {
+    const { id, handOver } = request;
+    if (handOver === null) return;
+    request.handOver = null;
+    this.stop(handOver.worker, id, handOver.attempt, null);
+  }
+
+  /** Tells a worker what nobody waits for from it. */
+  stop(worker: string, id: string, attempt: number, sequence: number | null): void {
+    this.#options.port.stop(worker, { kind: 'stop', id, attempt, sequence });
+  }
+}

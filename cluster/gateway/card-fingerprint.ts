@@ -1,0 +1,25 @@
+import { fingerprintWithAdapter } from '../../engine/peft/adapter-fingerprint.js';
+import type { ModelCard } from '../nats/beat.js';
+
+/**
+ * Fingerprint of a worker's engine, as its answers carry it.
+ *
+ * @param adapter name of the adapter that it answers with
+ * @returns null where it has no adapter of this name
+ */
+export function cardFingerprint({ info, adapters }: ModelCard, adapter?: string): string | null {
+  const engine = String(info.fingerprint ?? '');
+  if (adapter === undefined) return engine;
+  const own = adapters.find(({ name }) => name === adapter);
+  return own === undefined ? null : fingerprintWithAdapter(engine, own.digest);
+}
+
+/** Number of workers of each fingerprint, of those that have the adapter. */
+export function countFingerprints(cards: readonly ModelCard[], adapter?: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const card of cards) {
+    const fingerprint = cardFingerprint(card, adapter);
+    if (fingerprint !== null) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
+  }
+  return counts;
+}

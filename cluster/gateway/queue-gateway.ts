@@ -1,0 +1,441 @@
+import { messageOf } from '../../base/error-text.js';
+import { onAbort } from '../../base/on-abort.js';
+import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
+import { checkRange } from '../../callbacks/sampling-params.js';
+import {
+  HostClosedError,
+  MAX_SEQUENCES,
+  RequestError,
+  type TokenPiece,
+  type TokenRequest,
+  type TokenStream,
+} from '../../callbacks/token-request.js';
+import type { QueueLimits } from '../../host/queue/queue-room.js';
+import { checkTokenFields } from '../../host/token-fields.js';
+import { inferenceRequestOf } from '../../host/token-inputs.js';
+import { PieceQueue } from '../../host/token-stream.js';
+import { type Beat, modelKey } from '../nats/beat.js';
+import type { CacheChange } from '../nats/cache-messages.js';
+import type { GatewayListener, GatewayPort } from '../nats/gateway-port.js';
+import type { Frame } from '../nats/lease-book.js';
+import {
+  type FailureFrame,
+  type FramesMessage,
+  type HoldAnswer,
+  type HoldMessage,
+  type PieceFrame,
+  type PrefilledFrame,
+  requestId,
+} from '../nats/messages.js';
+import { canBePrefilled } from '../nats/prefill-request.js';
+import { readRuns, type TokenRun } from '../nats/token-runs.js';
+import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../nats/worker-roster.js';
+import type { ModelRouting } from '../routing/model-routing.js';
+import { Attempts, type AttemptsOptions } from './attempts.js';
+import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
+import { ModelQueue } from './model-queue.js';
+import { QueuedRequest } from './queued-request.js';
+import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
+
+export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {
+  port: GatewayPort;
+  /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
+  routing?: CacheRoutesOptions;
+  /** Called with each beat of a worker, and with its id when it is lost, or has ended (moved). */
+  onBeat: (beat: Beat) => void;
+  onLost: (worker: string, why: 'lost' | 'moved') => void;
+}
+
+/**
+ * The gateway's end of the work queue: requests of all models go to workers, and what workers send becomes the pieces
+ * of their streams, each token once.
+ *
+ *   submit -> ModelQueue (by priority, or fair among keys) -> offer -> stream -> worker
+ *                ^                                                      |
+ *                '---- attempt + 1, behind the tokens so far <--- lost, failed, moved
+ *
+ *   QueueGateway   what clients ask, and what workers say      SilenceWatch   workers and requests that wait too long
+ *   Attempts       offers, leases and ends
+ */
+export class QueueGateway implements GatewayListener {
+  readonly roster = new WorkerRoster();
+  readonly #options: QueueGatewayOptions;
+  readonly #attempts: Attempts;
+  readonly #silence: SilenceWatch;
+  /** null: whoever takes a request has it. */
+  readonly #routes: CacheRoutes | null;
+  #nextId = 1;
+  /** Workers were left out, and the log says so. */
+  #hasRefused = false;
+  #isClosed = false;
+
+  constructor(options: QueueGatewayOptions) {
+    this.#options = options;
+    this.#routes = options.routing === undefined ? null : new CacheRoutes(options.routing);
+    this.#attempts = new Attempts(options, this.roster, this.#routes);
+    this.#silence = new SilenceWatch(
+      { ...options, onBeat: (beat) => this.onBeat(beat), onLost: (worker) => this.#lose(worker, 'lost') },
+      this.roster,
+      this.#attempts,
+    );
+  }
+
+  /** Requests that have not ended. */
+  get size(): number {
+    return this.#attempts.requests.size;
+  }
+
+  /** A model that requests can be submitted to from now on. @param key see modelKey */
+  open(key: string, limits: QueueLimits): void {
+    this.#attempts.models.set(key, new ModelQueue(key, limits));
+  }
+
+  /** Workers of a model that are not about to end. */
+  workersOf(key: string): RosterWorker[] {
+    return this.roster.ofModel(key).filter(({ isLeaving }) => !isLeaving);
+  }
+
+  /** Numbers of a model's requests: those with a worker, and those that wait for one. */
+  countsOf(model: string): { running: number; waiting: number } {
+    let running = 0;
+    let waiting = 0;
+    for (const { model: of, stage } of this.#attempts.requests.values()) {
+      if (of !== model) continue;
+      if (stage === 'leased') running++;
+      else waiting++;
+    }
+    return { running, waiting };
+  }
+
+  /**
+   * Submits a request with one sequence or several, or with beams: see InProcessHost.submitSeveral.
+   * @throws QueueFullError, HostClosedError at once
+   */
+  submit(model: string, asked: TokenRequest): TokenStream[] {
+    const queue = this.#attempts.models.get(model);
+    if (this.#isClosed || queue === undefined) {
+      throw new HostClosedError('The gateway is closed and takes no more requests.');
+    }
+    const nowMs = performance.now();
+    queue.checkRoom(asked.queueKey ?? '', nowMs);
+    const number = this.#nextId++;
+    const id = requestId(this.#options.id, number);
+    const width = asked.beams?.width ?? 1;
+    const numStreams = width > 1 ? width : (asked.numSequences ?? 1);
+    // An invalid number is refused below, which needs one stream to say so.
+    const count = Number.isInteger(numStreams) ? Math.min(Math.max(1, numStreams), MAX_SEQUENCES) : 1;
+    const tell = (_: string, call: () => unknown) => this.#tell(call);
+    const streams = Array.from(
+      { length: count },
+      (_, i) => new PieceQueue(BigInt(number), asked, () => this.#leave(id, i), tell, i),
+    );
+    try {
+      checkRange(width > 1 ? 'beams.width' : 'numSequences', numStreams, {
+        min: 1,
+        max: MAX_SEQUENCES,
+        integer: true,
+      });
+      // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
+      checkTokenFields(asked);
+      inferenceRequestOf(0n, asked);
+      const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
+      request.wantsPrefill = canBePrefilled(asked);
+      this.#begin(request, queue);
+    } catch (error) {
+      for (const stream of streams) stream.fail(RequestError.of(failureOf(error), error));
+    }
+    return streams;
+  }
+
+  #begin(request: QueuedRequest, queue: ModelQueue): void {
+    const { signal, timeLimitMs } = request.request;
+    if (signal?.aborted) {
+      request.finish('cancelled');
+      return;
+    }
+    const release = signal && onAbort(signal, () => this.#attempts.end(request, 'cancelled'));
+    const timer =
+      timeLimitMs === undefined
+        ? null
+        : setTimeout(() => this.#attempts.end(request, 'timeout'), timeLimitMs);
+    request.release = () => {
+      release?.();
+      if (timer !== null) clearTimeout(timer);
+    };
+    this.#attempts.add(request, queue);
+  }
+
+  /** Cancels what has not ended, and takes no more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const request of [...this.#attempts.requests.values()]) this.#attempts.end(request, 'cancelled');
+    this.#silence.close();
+  }
+
+  /** Resolves once all requests of a model have ended. */
+  async whenEmpty(model: string): Promise<void> {
+    const isEmpty = () => [...this.#attempts.requests.values()].every((request) => request.model !== model);
+    while (!isEmpty()) await this.#attempts.whenOneEnds();
+  }
+
+  /** Ends a model's requests, and forgets it. */
+  closeModel(model: string): void {
+    this.#attempts.models.delete(model);
+    this.#routes?.counts.forget(model);
+    for (const request of [...this.#attempts.requests.values()]) {
+      if (request.model === model) this.#attempts.end(request, 'cancelled');
+    }
+  }
+
+  // What the transport tells.
+
+  onBeat(beat: Beat): void {
+    const change = this.roster.beat(beat, performance.now());
+    if (change === 'refused') {
+      if (!this.#hasRefused)
+        this.#options.onWarning(
+          `The worker ${beat.worker} is left out, and so are others: ${ROSTER_IS_FULL}`,
+        );
+      this.#hasRefused = true;
+      return;
+    }
+    const told = this.roster.find(beat.worker);
+    if (told !== undefined) this.#routes?.onBeat(told);
+    this.#options.onBeat(beat);
+    const queue = this.#attempts.models.get(modelKey(beat.model));
+    if (change === 'gone') this.#lose(beat.worker, 'moved');
+    else if (beat.isLeaving) this.#moveFrom(beat.worker, beat.pool);
+    else if (change === 'joined') this.#moveToNew(beat.pool);
+    if (queue !== undefined) this.#attempts.pump(queue);
+  }
+
+  onFrames({ worker, runs, frames, failures, prefilled = [] }: FramesMessage): void {
+    this.roster.heard(worker, performance.now());
+    const stale = new Map<string, number>();
+    const pumped = new Set<string>();
+    const each = <Frame extends { attempt: number }>(
+      all: Iterable<Frame>,
+      idOf: (frame: Frame) => string,
+      take: (frame: Frame) => boolean,
+    ) => {
+      for (const frame of all) {
+        const isWanted = this.#takeAlone(
+          worker,
+          () => idOf(frame),
+          () => take(frame),
+        );
+        if (!isWanted) stale.set(idOf(frame), frame.attempt);
+      }
+    };
+    const byId = ({ id }: { id: string }) => id;
+    if (runs !== undefined) {
+      each(
+        readRuns(runs),
+        ({ number }) => requestId(this.#options.id, number),
+        (run) => this.#onRun(worker, run, pumped),
+      );
+    }
+    each(frames, byId, (frame) => this.#onFrame(worker, frame, pumped));
+    each(failures, byId, (frame) => this.#onFailure(worker, frame, pumped));
+    each(prefilled, byId, (frame) => this.#onPrefilled(worker, frame));
+    for (const [id, attempt] of stale) this.#attempts.stop(worker, id, attempt, null);
+    for (const model of pumped) this.#attempts.pumpModel(model);
+  }
+
+  /** Takes one of the frames of a message, which are of many requests: one that cannot be taken ends its own alone. */
+  #takeAlone(worker: string, idOf: () => string, take: () => boolean): boolean {
+    try {
+      return take();
+    } catch (error) {
+      const id = idOf();
+      const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
+      this.#options.onWarning(`${why} Request ${id}.`);
+      const request = this.#attempts.requests.get(id);
+      // What it has of the answer and what was noted of it may differ.
+      const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
+      if (request !== undefined) this.#tell(() => end(request));
+      return true;
+    }
+  }
+
+  /** False: nobody waits for it. */
+  #onRun(
+    worker: string,
+    { number, attempt, sequence, index, tokens }: TokenRun,
+    pumped: Set<string>,
+  ): boolean {
+    const request = this.#attempts.numbered.get(number);
+    if (request === undefined) return false;
+    const frame = { id: request.id, attempt, sequence, index, count: tokens.length, isEnd: false };
+    const piece = { tokens, finishReason: null };
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
+      request.pushTokens(sequence, piece, skip, performance.now()),
+    );
+  }
+
+  #onFrame(worker: string, { piece, ...place }: PieceFrame, pumped: Set<string>): boolean {
+    const request = this.#attempts.requests.get(place.id);
+    if (request === undefined) return false;
+    const frame = { ...place, count: piece.tokens.length, isEnd: piece.finishReason !== null };
+    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
+      request.push(frame.sequence, piece, skip, performance.now()),
+    );
+  }
+
+  /** @param push takes the tokens behind the first `skip`; false: those were others before */
+  #accept(
+    worker: string,
+    request: QueuedRequest,
+    frame: Frame,
+    piece: TokenPiece,
+    pumped: Set<string>,
+    push: (skip: number) => boolean,
+  ): boolean {
+    if (!request.hasAsked(piece)) return this.#onStrange(worker, request, frame.attempt);
+    const verdict = this.#attempts.book.accept(worker, frame);
+    if (verdict.kind === 'stale') return false;
+    if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
+    if (verdict.kind === 'gap') this.#attempts.fall(request, 'gap');
+    else if (verdict.kind === 'diverged') this.#attempts.diverge(request);
+    else if (verdict.kind === 'take') {
+      // Who answers has fetched what it could.
+      this.#attempts.releaseBlocks(request);
+      const wasSuspect = request.isSuspect;
+      // Its worker may have room for the next.
+      if (this.#routes?.noteToken(request.id)) pumped.add(request.model);
+      const isSame = push(verdict.skip);
+      // The next suspect may be tried.
+      if (wasSuspect && !request.isSuspect) pumped.add(request.model);
+      // Whoever got the piece may want no more, and has then left the request.
+      if (!this.#attempts.requests.has(request.id)) pumped.add(request.model);
+      else if (!isSame) this.#attempts.diverge(request);
+      else if (this.#attempts.book.isOver(request.id)) {
+        pumped.add(request.model);
+        this.#attempts.forget(request);
+      }
+    }
+    return true;
+  }
+
+  /** A worker sends tokens without the values that were asked for: it is of another kind, or ill. */
+  #onStrange(worker: string, request: QueuedRequest, attempt: number): boolean {
+    if (!this.#attempts.book.take(request.id, attempt, worker)) return false;
+    request.lastFailure = 'its worker sent tokens without the values that were asked for beside them';
+    this.#attempts.fall(request, 'failed');
+    this.#attempts.stop(worker, request.id, attempt, null);
+    return true;
+  }
+
+  #onFailure(worker: string, { id, attempt, failure: why }: FailureFrame, pumped: Set<string>): boolean {
+    const request = this.#attempts.requests.get(id);
+    if (request === undefined || !this.#attempts.book.take(id, attempt, worker)) return false;
+    pumped.add(request.model);
+    this.#attempts.noteLeased(request, worker);
+    if (isRequestsFault(why.kind)) {
+      this.#attempts.fail(request, RequestError.of(why));
+      return true;
+    }
+    request.lastFailure = messageOfFailure(why);
+    this.#attempts.fall(request, why.kind === 'ended' ? 'moved' : 'failed');
+    return true;
+  }
+
+  /** A prompt has been computed: the request goes on to a worker that answers it. */
+  #onPrefilled(worker: string, { id, attempt, cachedTokens, bytes, numBlocks }: PrefilledFrame): boolean {
+    const request = this.#attempts.requests.get(id);
+    if (request === undefined || !this.#attempts.book.take(id, attempt, worker) || !request.isPrefill)
+      return false;
+    this.#attempts.noteLeased(request, worker);
+    const layout = this.roster.find(worker)?.layout ?? null;
+    if (bytes > 0 && layout !== null) request.handOver = { worker, attempt, layout, bytes, numBlocks };
+    request.wantsPrefill = false;
+    request.notePrefilled(cachedTokens);
+    this.#attempts.fall(request, 'moved');
+    return true;
+  }
+
+  onHold({ worker, held }: HoldMessage): HoldAnswer {
+    this.roster.told(worker, performance.now());
+    const ids = new Set<string>();
+    const stale: [string, number][] = [];
+    const pumped = new Set<string>();
+    for (const [id, attempt] of held) {
+      const request = this.#attempts.requests.get(id);
+      if (request === undefined || !this.#attempts.book.take(id, attempt, worker)) stale.push([id, attempt]);
+      else {
+        ids.add(id);
+        if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
+      }
+    }
+    // What it said in between is in this list already: a worker's messages keep their order.
+    for (const id of this.#attempts.book.missing(worker, ids))
+      this.#attempts.fall(this.#attempts.requests.get(id)!, 'gap');
+    for (const model of pumped) this.#attempts.pumpModel(model);
+    return { kind: 'held', stale };
+  }
+
+  onCache(change: CacheChange): void {
+    this.#routes?.onCache(change);
+  }
+
+  /** What became of a model's requests as they were sent where they are cached; null: they are not. */
+  routingOf(model: string): ModelRouting | null {
+    return this.#routes?.counts.of(model) ?? null;
+  }
+
+  /** Workers can be heard, and offers be made. */
+  get isConnected(): boolean {
+    return this.#silence.isConnected;
+  }
+
+  onDisconnect(): void {
+    if (this.#isClosed || !this.isConnected) return;
+    this.#silence.noteConnected(false);
+    this.#options.onWarning('The NATS server cannot be reached: requests wait until it is there again.');
+  }
+
+  onReconnect(): void {
+    if (!this.isConnected) this.#options.onWarning('The NATS server is there again.');
+    this.#silence.noteConnected(true);
+    this.#attempts.offerAll();
+  }
+
+  /** A worker is lost, or has ended: what it had goes on elsewhere. */
+  #lose(worker: string, why: 'lost' | 'moved'): void {
+    this.roster.remove(worker);
+    this.#routes?.lose(worker);
+    this.#attempts.fallAllOf(worker, why);
+    this.#options.onLost(worker, why);
+  }
+
+  /** A worker is to end: what it has moves, if an equal worker is there. Otherwise it may finish it. */
+  #moveFrom(worker: string, pool: string): void {
+    if (this.roster.takersOf(pool).length > 0) this.#attempts.fallAllOf(worker, 'moved');
+  }
+
+  #moveToNew(pool: string): void {
+    for (const worker of this.roster.list()) {
+      if (worker.pool === pool && worker.isLeaving) this.#moveFrom(worker.id, pool);
+    }
+  }
+
+  #leave(id: string, sequence: number): void {
+    const request = this.#attempts.requests.get(id);
+    if (request === undefined) return;
+    this.#attempts.book.leave(id, sequence);
+    const worker = this.#attempts.book.workerOf(id);
+    if (this.#attempts.book.isOver(id)) {
+      this.#attempts.end(request, 'cancelled');
+    } else if (worker !== null && (request.request.beams?.width ?? 1) === 1) {
+      this.#attempts.stop(worker, id, this.#attempts.book.attemptOf(id), sequence);
+    }
+  }
+
+  #tell(call: () => unknown): void {
+    try {
+      call();
+    } catch (error) {
+      this.#options.onWarning(`A listener of pieces failed: ${messageOf(error)}`);
+    }
+  }
+}

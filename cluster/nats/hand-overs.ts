@@ -1,0 +1,146 @@
+import { messageOf } from '../../base/error-text.js';
+import type { TokenRequest } from '../../callbacks/token-request.js';
+import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
+import { fetchBlocks } from './fetch-blocks.js';
+import { KeptBlocks } from './kept-blocks.js';
+import type { BlocksAnswer, BlocksMessage, WorkItem } from './messages.js';
+import type { WorkerPort } from './worker-port.js';
+
+/** An engine whose cached blocks can be had: an InProcessHost. */
+export interface BlockEngine {
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array>;
+  countBlocks(prompt: PromptBlocks): Promise<number>;
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number>;
+}
+
+export interface HandOverOptions {
+  port: Pick<WorkerPort, 'fetchBlocks' | 'maxBytes'>;
+  engine: BlockEngine;
+  /** See Beat. */
+  layout: string;
+  tokensPerBlock: number;
+  bytesPerBlock: number;
+  /** Bytes of blocks that are kept for others at most. */
+  maxBytes: number;
+  onWarning: (message: string) => void;
+}
+
+/** Milliseconds that blocks are kept for the worker that is to fetch them. */
+const KEPT_MS = 10_000;
+/** Requests whose blocks are fetched at once; others wait for their turn. */
+const MOST_FETCHED = 4;
+/** Longest slice: others of the connection want to pass too. */
+const SLICE_BYTES = 1024 * 1024;
+
+/**
+ * A worker's part in handing over blocks of prompts from the worker that computes them to the one that answers:
+ *
+ *   prefill worker   engine -> keep -> | slices, as they are asked for | -> bring -> engine   worker that answers
+ *
+ * The one that answers asks for the blocks alone that its own cache does not have: those behind a system prompt, mostly.
+ * Whatever goes wrong, the worker that answers computes what it does not have.
+ */
+export class HandOvers {
+  readonly #options: HandOverOptions;
+  readonly #kept: KeptBlocks;
+  /** Turns of those that wait to fetch. */
+  readonly #waiting: (() => void)[] = [];
+  #numFetching = 0;
+  #onEmpty: (() => void) | null = null;
+
+  constructor(options: HandOverOptions) {
+    this.#options = options;
+    this.#kept = new KeptBlocks(options.maxBytes, KEPT_MS);
+  }
+
+  get layout(): string {
+    return this.#options.layout;
+  }
+
+  /** Resolves when there are no blocks that others may still fetch. */
+  async whenEmpty(): Promise<void> {
+    if (this.#kept.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+  }
+
+  #noteLess(): void {
+    if (this.#kept.size === 0) this.#onEmpty?.();
+  }
+
+  /** Copies the blocks of a prompt out of the cache. Never rejects. */
+  async keep(
+    { id, attempt }: WorkItem,
+    request: TokenRequest,
+  ): Promise<{ bytes: number; numBlocks: number }> {
+    const nothing = { bytes: 0, numBlocks: 0 };
+    const { engine, bytesPerBlock } = this.#options;
+    try {
+      const bytes = await engine.readBlocks(promptOf(request), this.#kept.room);
+      if (bytes.length === 0 || !this.#kept.keep(id, attempt, bytes, performance.now())) return nothing;
+      return { bytes: bytes.length, numBlocks: bytes.length / bytesPerBlock };
+    } catch {
+      // The engine is lost.
+      return nothing;
+    }
+  }
+
+  answer(message: BlocksMessage): BlocksAnswer {
+    const answer = this.#kept.answer(message, this.#sliceBytes);
+    this.#noteLess();
+    return answer;
+  }
+
+  release(id: string): void {
+    this.#kept.release(id);
+    this.#noteLess();
+  }
+
+  /** To be called again and again. */
+  expire(): void {
+    this.#kept.expire(performance.now());
+    this.#noteLess();
+  }
+
+  /** Brings blocks for a request that another worker has computed, as far as it can. Never rejects. */
+  async bring({ id, handOver }: WorkItem, request: TokenRequest, isWanted: () => boolean): Promise<void> {
+    const { port, engine, layout, tokensPerBlock, bytesPerBlock, onWarning } = this.#options;
+    if (handOver === undefined || handOver.layout !== layout) return;
+    const { numBlocks, bytes } = handOver;
+    if (bytes !== numBlocks * bytesPerBlock || numBlocks * tokensPerBlock > request.promptTokens.length)
+      return;
+    await this.#turn();
+    const prompt = promptOf(request);
+    try {
+      await fetchBlocks({
+        id,
+        handOver,
+        first: await engine.countBlocks(prompt),
+        mostBytes: this.#sliceBytes,
+        ask: (worker, message) => port.fetchBlocks(worker, message),
+        write: (first, bytes) => engine.writeBlocks(prompt, first, bytes),
+        isWanted,
+      });
+    } catch (error) {
+      onWarning(`The blocks of a prompt could not be taken over: ${messageOf(error)}`);
+    } finally {
+      this.#numFetching--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async #turn(): Promise<void> {
+    this.#numFetching++;
+    if (this.#numFetching > MOST_FETCHED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  get #sliceBytes(): number {
+    return Math.min(SLICE_BYTES, this.#options.port.maxBytes);
+  }
+}
+
+/** Requests with adapters are never handed over. */
+function promptOf({ promptTokens, cacheSalt }: TokenRequest): PromptBlocks {
+  return { tokens: Int32Array.from(promptTokens), salt: cacheSalt ?? 0n };
+}

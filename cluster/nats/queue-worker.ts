@@ -1,0 +1,463 @@
+import { counted } from '../../base/sentences.js';
+import { textOf } from '../../base/skein-error.js';
+import type { PieceSource } from '../../callbacks/piece-source.js';
+import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
+import {
+  HostClosedError,
+  QueueFullError,
+  RequestError,
+  type TokenPiece,
+  type TokenRequest,
+} from '../../callbacks/token-request.js';
+import { FrameSender, type Lane } from './frame-sender.js';
+import type { HandOvers } from './hand-overs.js';
+import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
+import { PacketError } from './packet.js';
+import { prefillRequest } from './prefill-request.js';
+import { numSequencesOf, unpackedRequest } from './request-wire.js';
+import { failureFor } from './worker-failures.js';
+import type { Delivery, WorkerPort } from './worker-port.js';
+import { roomFor } from './worker-room.js';
+
+/** The engine of a worker: an InProcessHost. */
+export interface WorkEngine {
+  submitSeveral(request: TokenRequest): PieceSource<TokenPiece>[];
+  /** Requests that have not run yet, or are paused. */
+  readonly waiting: number;
+}
+
+/** A worker's own fields of a request with an adapter. */
+export type OwnAdapter = Pick<TokenRequest, 'loraTaskId' | 'adapter'>;
+
+export interface QueueWorkerOptions {
+  id: string;
+  port: WorkerPort;
+  engine: WorkEngine;
+  /** Most requests that it has at once. */
+  places: number;
+  /** The adapter of a name; null: the worker has none of this name. */
+  adapterOf: (name: string) => OwnAdapter | null;
+  /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
+  gatewayGraceMs: number;
+  /** null: the engine's blocks cannot be had. */
+  handOvers: HandOvers | null;
+  /** Called when there is room again, if a gateway was told that there is none. */
+  onRoom?: () => void;
+  onWarning: (message: string) => void;
+}
+
+const NO_ROOM = failure('ended', 'The worker has no room for the request any more.');
+
+/** A gateway is forgotten after this many times the silence after which its requests are dropped. */
+const REMEMBERED = 20;
+
+/** A request that the worker has. */
+interface Held {
+  item: WorkItem;
+  delivery: Delivery;
+  /** The gateway has said that it waits for it from here, and the stream has been told. */
+  isConfirmed: boolean;
+  /** None while blocks of its prompt are on their way here. */
+  sources: readonly PieceSource<TokenPiece>[];
+  lanes: Lane[];
+  hasPiece: boolean;
+}
+
+/** A gateway with requests here. */
+interface Asker {
+  heardMs: number;
+  isAsking: boolean;
+}
+
+/**
+ * The worker's end of the work queue: it takes as many requests as it has room for, runs them, and sends what comes of
+ * them to their gateways.
+ *
+ *   pull -> request -> engine -> pieces -> frames, one message for each gateway and iteration
+ *              |  ^
+ *              |  '-- offer: a gateway has chosen this worker
+ *              |          of a prefill: its blocks, kept until they are fetched
+ *              '- hold: "I have these" --> gateway: fine --> ack: the stream forgets it
+ *                                                   stale -> dropped, and ack
+ *                                          nobody answers --> dropped, after a while
+ *
+ * A worker decides nothing: whether an attempt counts is the gateway's to say.
+ */
+export class QueueWorker {
+  readonly #options: QueueWorkerOptions;
+  readonly #sender: FrameSender;
+  readonly #held = new Map<string, Held>();
+  readonly #askers = new Map<string, Asker>();
+  /** Requests that were asked for and have not come. */
+  #asked = 0;
+  #isLeaving = false;
+  #isScheduled = false;
+  /** A gateway was told that there is no room. */
+  #hasRefused = false;
+  #onEmpty: (() => void) | null = null;
+
+  constructor(options: QueueWorkerOptions) {
+    this.#options = options;
+    const { id, port } = options;
+    this.#sender = new FrameSender(id, port, (frameId, attempt, why) => this.#fail(frameId, attempt, why));
+  }
+
+  /** Number of requests that it has. */
+  get size(): number {
+    return this.#held.size;
+  }
+
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  /** Looks for room, and asks for as many requests as there is room for. */
+  wake(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // Many requests begin and end in one turn; one look is enough.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#pull();
+    });
+  }
+
+  #pull(): void {
+    if (this.#isLeaving) return;
+    const { port, onRoom } = this.#options;
+    if (this.#hasRefused && this.#room > 0) {
+      this.#hasRefused = false;
+      onRoom?.();
+    }
+    const room = this.#room - this.#asked;
+    if (room <= 0) return;
+    this.#asked += room;
+    void port.pull(room).then((numMissing) => {
+      this.#asked -= numMissing;
+      this.wake();
+    });
+  }
+
+  get #room(): number {
+    const { places, engine } = this.#options;
+    return roomFor({ places, held: this.#held.size, waiting: engine.waiting });
+  }
+
+  /**
+   * A gateway has chosen this worker for a request. False: there is no room for it. Requests that were asked for and have not come do not
+   * count: they may never come.
+   */
+  offer(item: WorkItem): boolean {
+    const before = this.#held.get(item.id);
+    if (before !== undefined && before.item.attempt >= item.attempt)
+      return before.item.attempt === item.attempt;
+    if (this.#isLeaving || this.#room <= 0) {
+      this.#hasRefused = true;
+      return false;
+    }
+    if (before !== undefined) this.#drop(before);
+    let isTaken: boolean | null = null;
+    const giveBack = () => {
+      // Its gateway has not heard yet that it is here, or offers it again.
+      if (isTaken === null) isTaken = false;
+      else this.#sender.fail(item.gateway, { id: item.id, attempt: item.attempt, failure: NO_ROOM });
+    };
+    this.#begin({ item, isRedelivered: false, ack: () => {}, giveBack });
+    isTaken ??= true;
+    return isTaken;
+  }
+
+  /** A request has come out of the stream. */
+  onWork(delivery: Delivery): void {
+    this.#asked--;
+    const { item } = delivery;
+    const before = this.#held.get(item.id);
+    if (before !== undefined && before.item.attempt >= item.attempt) {
+      // It has come twice, since it was not acknowledged in time, or an old one comes late.
+      if (before.item.attempt === item.attempt && !before.isConfirmed) before.delivery = delivery;
+      else delivery.ack();
+      return;
+    }
+    if (this.#isLeaving) {
+      delivery.giveBack();
+      return;
+    }
+    // Others that came meanwhile have taken its place. It goes round once at most, so that somebody has it in the end.
+    if (before === undefined && this.#held.size >= this.#options.places && !delivery.isRedelivered) {
+      delivery.giveBack();
+      return;
+    }
+    if (before !== undefined) this.#drop(before);
+    this.#begin(delivery);
+    this.wake();
+  }
+
+  #begin(delivery: Delivery): void {
+    const { item } = delivery;
+    let request: TokenRequest;
+    try {
+      request = this.#requestOf(item);
+    } catch (error) {
+      this.#refuse(delivery, error);
+      return;
+    }
+    const held: Held = {
+      item,
+      delivery,
+      isConfirmed: false,
+      sources: [],
+      lanes: lanesOf(item, numSequencesOf(request)),
+      hasPiece: false,
+    };
+    this.#held.set(item.id, held);
+    const asker = this.#askers.get(item.gateway);
+    if (asker === undefined) this.#askers.set(item.gateway, { heardMs: performance.now(), isAsking: false });
+    const { handOvers } = this.#options;
+    if (item.handOver === undefined || handOvers === null) this.#start(held, request);
+    else {
+      const isWanted = () => this.#isHeld(held);
+      void handOvers.bring(item, request, isWanted).then(() => {
+        if (isWanted()) this.#start(held, request);
+      });
+    }
+    if (this.#isHeld(held)) void this.#hold(item.gateway);
+  }
+
+  #start(held: Held, request: TokenRequest): void {
+    const { item, lanes } = held;
+    try {
+      held.sources = this.#options.engine.submitSeveral(request);
+    } catch (error) {
+      this.#refuseHeld(held, error);
+      return;
+    }
+    for (const [sequence, source] of held.sources.entries()) {
+      const lane = lanes[sequence]!;
+      if (lane.isEnded) {
+        source.leave(true);
+        continue;
+      }
+      source.listen({
+        onPiece: (piece) =>
+          item.isPrefill ? this.#onPrefill(held, request, piece) : this.#onPiece(held, lane, piece),
+        onError: (error) => this.#onError(held, error),
+      });
+    }
+    // Nobody wants anything of it: no piece comes that would end it.
+    if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
+  }
+
+  #requestOf({ request, known, ended, isPrefill = false }: WorkItem): TokenRequest {
+    const whole = unpackedRequest(request);
+    const count = numSequencesOf(whole);
+    if (known.length > count || ended.some((sequence) => sequence >= count)) {
+      throw new PacketError(
+        `A request of ${counted(count, 'sequence')} tells of more that were begun or ended.`,
+      );
+    }
+    const read = isPrefill ? prefillRequest(whole) : whole;
+    const { adapterName } = read;
+    if (adapterName === undefined) return read;
+    const own = this.#options.adapterOf(adapterName);
+    if (own !== null) return { ...read, ...own };
+    throw RequestError.of(
+      failure('adapter', `The worker has no LoRA adapter '${adapterName}'.`, 'loraTaskId'),
+    );
+  }
+
+  /** The engine does not take the request: others may, or it is at fault itself. */
+  #refuse(delivery: Delivery, error: unknown): void {
+    if (error instanceof QueueFullError || error instanceof HostClosedError) {
+      delivery.giveBack();
+      return;
+    }
+    const { gateway, id, attempt } = delivery.item;
+    this.#sender.fail(gateway, { id, attempt, failure: failureFor(error) });
+    delivery.ack();
+  }
+
+  #refuseHeld(held: Held, error: unknown): void {
+    const { item, delivery, isConfirmed } = held;
+    if (!isConfirmed) {
+      this.#held.delete(item.id);
+      this.#refuse(delivery, error);
+      return;
+    }
+    // The stream has forgotten it: its gateway offers it again.
+    const isFull = error instanceof QueueFullError || error instanceof HostClosedError;
+    this.#fail(item.id, item.attempt, isFull ? failure('ended', textOf(error)) : failureFor(error));
+  }
+
+  #isHeld(held: Held): boolean {
+    return this.#held.get(held.item.id) === held;
+  }
+
+  #onPiece(held: Held, lane: Lane, piece: TokenPiece): void {
+    if (lane.isEnded || !this.#isHeld(held)) return;
+    const { id, attempt } = held.item;
+    if (piece.finishReason === 'cancelled') {
+      // Nobody has asked for that: the engine is being closed.
+      this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
+      return;
+    }
+    this.#sender.send(lane, piece);
+    // A piece that is too long for a message has failed the request.
+    if (!this.#isHeld(held)) return;
+    if (!held.hasPiece) {
+      held.hasPiece = true;
+      // The engine may have room for the next.
+      this.wake();
+    }
+    if (piece.finishReason === null) return;
+    this.#endLane(held, lane);
+  }
+
+  #endLane(held: Held, lane: Lane): void {
+    lane.isEnded = true;
+    if (held.lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
+  }
+
+  /** The token behind the prompt is drawn by the worker that answers. */
+  #onPrefill(held: Held, request: TokenRequest, { finishReason, cachedTokens = 0 }: TokenPiece): void {
+    if (!this.#isHeld(held) || finishReason === null) return;
+    const { id, attempt, gateway } = held.item;
+    if (finishReason === 'cancelled') {
+      this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
+      return;
+    }
+    const nothing = Promise.resolve({ bytes: 0, numBlocks: 0 });
+    const kept = this.#options.handOvers?.keep(held.item, request) ?? nothing;
+    void kept.then((has) => {
+      if (!this.#isHeld(held)) {
+        this.#options.handOvers?.release(id);
+        return;
+      }
+      this.#sender.prefilled(gateway, { id, attempt, cachedTokens, ...has });
+      this.#forget(held);
+    });
+  }
+
+  #onError(held: Held, error: unknown): void {
+    if (!this.#isHeld(held)) return;
+    this.#fail(held.item.id, held.item.attempt, failureFor(error));
+  }
+
+  /** Ends an attempt with a failure, which its gateway is told. */
+  #fail(id: string, attempt: number, why: RequestFailure): void {
+    const held = this.#held.get(id);
+    if (held === undefined || held.item.attempt !== attempt) return;
+    this.#sender.fail(held.item.gateway, { id, attempt, failure: why });
+    this.#drop(held);
+  }
+
+  /** Ends the work for a request that nobody here waits for any more. */
+  #drop(held: Held): void {
+    this.#forget(held);
+    for (const source of held.sources) source.leave();
+  }
+
+  #forget(held: Held): void {
+    this.#held.delete(held.item.id);
+    // Its frames are on their way, or nobody wants them.
+    if (!held.isConfirmed) held.delivery.ack();
+    this.wake();
+    if (this.#held.size === 0) this.#onEmpty?.();
+  }
+
+  /** A gateway wants no more of a request, or of one of its sequences. */
+  stop({ id, attempt, sequence }: StopMessage): void {
+    const held = this.#held.get(id);
+    if (held === undefined) this.#options.handOvers?.release(id);
+    if (held === undefined || held.item.attempt > attempt) return;
+    if (sequence === null) {
+      this.#drop(held);
+      return;
+    }
+    const lane = held.lanes[sequence];
+    if (lane === undefined) return;
+    held.sources[sequence]?.leave(true);
+    this.#endLane(held, lane);
+  }
+
+  /** Tells every gateway what the worker has of it. To be called again and again. */
+  holdAll(): void {
+    this.#options.handOvers?.expire();
+    for (const gateway of this.#askers.keys()) void this.#hold(gateway);
+  }
+
+  async #hold(gateway: string): Promise<void> {
+    const asker = this.#askers.get(gateway);
+    if (asker === undefined || asker.isAsking) return;
+    asker.isAsking = true;
+    // What it sends before, and has forgotten, comes before the list.
+    this.#sender.flush();
+    const { id: worker, port, gatewayGraceMs } = this.#options;
+    const told = this.#heldFor(gateway);
+    const held = told.map(({ item }): [string, number] => [item.id, item.attempt]);
+    const answer = await port.hold(gateway, { kind: 'hold', worker, held });
+    asker.isAsking = false;
+    const nowMs = performance.now();
+    if (answer !== null) {
+      asker.heardMs = nowMs;
+      this.#confirm(told, answer);
+    } else if (nowMs - asker.heardMs > gatewayGraceMs) {
+      for (const one of told) if (this.#isHeld(one)) this.#drop(one);
+      // It may come back, and learns at once then that its requests were given up.
+      if (nowMs - asker.heardMs <= REMEMBERED * gatewayGraceMs) return;
+    } else return;
+    // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
+    if (told.length === 0 && this.#heldFor(gateway).length === 0) this.#askers.delete(gateway);
+  }
+
+  #heldFor(gateway: string): Held[] {
+    return [...this.#held.values()].filter(({ item }) => item.gateway === gateway);
+  }
+
+  #confirm(told: readonly Held[], { stale }: HoldAnswer): void {
+    const unwanted = new Map(stale);
+    for (const held of told) {
+      if (!this.#isHeld(held)) continue;
+      if (unwanted.get(held.item.id) === held.item.attempt) this.#drop(held);
+      else if (!held.isConfirmed) {
+        held.isConfirmed = true;
+        held.delivery.ack();
+      }
+    }
+    // Those that came meanwhile.
+    const rest = [...this.#held.values()].find(
+      ({ isConfirmed, item }) => !isConfirmed && told[0]?.item.gateway === item.gateway,
+    );
+    if (rest !== undefined) void this.#hold(rest.item.gateway);
+  }
+
+  /** Takes no more requests. Those that it has go on here until their gateways have moved them. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#options.port.stopPulling();
+  }
+
+  /** Resolves when it has no requests. */
+  async whenEmpty(): Promise<void> {
+    if (this.#held.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+  }
+
+  /** Gives up what it still has, and tells its gateways. */
+  close(): void {
+    this.leave();
+    for (const { item } of [...this.#held.values()]) {
+      this.#fail(item.id, item.attempt, failure('ended', 'The worker was closed.'));
+    }
+    this.#sender.flush();
+  }
+}
+
+function lanesOf(item: WorkItem, numSequences: number): Lane[] {
+  const ended = new Set(item.isPrefill ? [] : item.ended);
+  return Array.from({ length: numSequences }, (_, sequence) => {
+    const next = item.known[sequence] ?? 0;
+    return { item, sequence, next, isEnded: ended.has(sequence), framedIn: 0 };
+  });
+}

@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { WorkerLoads } from '../../../cluster/routing/worker-loads.js';
+
+it('knows what each worker has to do, and walks past rows of workers of which each has too much', () => {
+  const step = fc.record({
+    worker: fc.nat(20),
+    requests: fc.nat(5),
+    pendingBlocks: fc.nat(9),
+    isThere: fc.boolean(),
+  });
+  let passed = 0;
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 60 }),
+      fc.tuple(fc.nat(21), fc.nat(21)),
+      fc.nat(12),
+      (steps, ends, most) => {
+        const loads = new WorkerLoads();
+        const there = new Map<number, { requests: number; pendingBlocks: number }>();
+        for (const { worker, requests, pendingBlocks, isThere } of steps) {
+          if (!there.has(worker)) loads.add(worker);
+          else if (!isThere) loads.remove(worker);
+          if (there.has(worker) && !isThere) {
+            there.delete(worker);
+            continue;
+          }
+          const before = there.get(worker) ?? { requests: 0, pendingBlocks: 0 };
+          loads.change(worker, {
+            requests: requests - before.requests,
+            pendingBlocks: pendingBlocks - before.pendingBlocks,
+          });
+          there.set(worker, { requests, pendingBlocks });
+        }
+        for (const [worker, { requests, pendingBlocks }] of there) {
+          expect([loads.requestsAt(worker), loads.pendingBlocksAt(worker)]).toEqual([
+            requests,
+            pendingBlocks,
+          ]);
+        }
+        const [from, to] = ends.sort((a, b) => a - b);
+        const walked: number[] = [];
+        let asked = 0;
+        const mayPass = (first: number, requests: number, pendingBlocks: number) => {
+          asked += 1;
+          expect(first).toBeGreaterThanOrEqual(from);
+          return requests + pendingBlocks > most;
+        };
+        loads.walk(from, to, mayPass, (worker) => walked.push(worker));
+        const wanted = [...there].flatMap(([worker, { requests, pendingBlocks }]) =>
+          worker >= from && worker < to && requests + pendingBlocks <= most ? [worker] : [],
+        );
+        expect(walked).toEqual(wanted.sort((a, b) => a - b));
+        if (asked === 1 && to - from > 1) passed += 1;
+      },
+    ),
+    { seed: 26, numRuns: 500 },
+  );
+  expect(passed).toBeGreaterThan(5);
+});
+
+it('looks at a few of many workers', () => {
+  const loads = new WorkerLoads();
+  for (let worker = 0; worker < 1000; worker += 1) {
+    loads.add(worker);
+    loads.change(worker, { requests: worker === 700 ? 1 : 2, pendingBlocks: 0 });
+  }
+  let asked = 0;
+  const walked: number[] = [];
+  const mayPass = (_: number, requests: number) => {
+    asked += 1;
+    return requests > 1;
+  };
+  loads.walk(0, 1000, mayPass, (worker) => walked.push(worker));
+  expect(walked).toEqual([700]);
+  expect(asked).toBeLessThan(30);
+});
