@@ -1,10 +1,19 @@
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
+import { BEST_INSTRUCTION_SET, INSTRUCTION_SETS } from '../../tools/support/test-engine.js';
+import { isShort } from './scale.js';
 
 export {
   BEST_INSTRUCTION_SET as bestInstructionSet,
-  INSTRUCTION_SETS as instructionSets,
   multipliesPairs,
 } from '../../tools/support/test-engine.js';
+
+/**
+ * The sets that this processor runs. Of whole networks a short run takes the vector code alone: plain C++ is one more instance of the same
+ * templates, a hundred times as slow under a sanitizer, and its loads and stores are tried in the tests of kernels.
+ */
+export const instructionSets = INSTRUCTION_SETS.filter(
+  (set) => !isShort || set !== 'scalar' || set === BEST_INSTRUCTION_SET,
+);
 
 export function executorOptions(changes: Partial<ExecutorOptions> = {}): ExecutorOptions {
   return {

@@ -16,7 +16,7 @@ const HELP = `Runs the native code under GCC's sanitizers.
 
   --only address|thread   one of them (default: both)
   --short                 without the tests that repeat the same code over all lengths and crowds, which take the longest,
-                          and with fewer shapes in the others
+                          with fewer shapes in the others, and without the emulated processors, which only tests run
   --long                  ten times the inputs and files, the threads for five minutes and for leaks too, more tests
   --tests PATH            the tests of these files instead (may be given more than once)
   --seed N                of the threads' schedules (default: the time of day, which is printed)
@@ -36,18 +36,19 @@ const { values: flags } = parseArgs({
 
 /** Tests that run the addon without workers or the compiled package. */
 const TESTS = ['test/engine/executors/native', 'test/engine/hostile-builds.test.ts'];
-/** Files in which each test runs the same code for another length or crowd. */
-const REPEATING = [
+/** Files in which each test runs the same code for another length or crowd, and the one of emulated tiles. */
+const NOT_SHORT = [
   'attention-window',
   'batch-invariance',
   'draft-rejection',
   'kernels/attention',
   'kernels/attention-window',
+  'kernels/tiles',
 ];
 const MORE_TESTS = ['test/conformance', 'test/bitwise', 'test/models/checkpoints/fuzz.test.ts'];
 
 async function address(): Promise<Figures> {
-  const addon = await compileAddon();
+  const addon = await compileAddon({ isShort: flags.short });
   const tests = flags.tests ?? (flags.short ? shortTests() : [...TESTS, ...(flags.long ? MORE_TESTS : [])]);
   return runAddressTests(addon, tests, { fuzzFactor: flags.long ? 10 : 1, isShort: flags.short });
 }
@@ -55,7 +56,7 @@ async function address(): Promise<Figures> {
 function shortTests(): string[] {
   const [folder, ...others] = TESTS as [string, ...string[]];
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  const isLeftOut = (name: string) => REPEATING.some((one) => name === `${one}.test.ts`);
+  const isLeftOut = (name: string) => NOT_SHORT.some((one) => name === `${one}.test.ts`);
   const kept = names.filter((name) => name.endsWith('.test.ts') && !isLeftOut(name));
   return [...kept.map((name) => `${folder}/${name}`), ...others];
 }

@@ -6,6 +6,7 @@ import { Random } from '../../../../tools/support/random.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
 import { executorOptions, instructionSets } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
+import { isShort } from '../../../support/scale.js';
 
 const TOKENS_PER_BLOCK = 16;
 const VOCABULARY = 67;
@@ -95,8 +96,9 @@ const sharing = (network: TinyNetwork, changes: Partial<ExecutorOptions>, seed: 
     sequences.runMixed(seed, 1200, (random) => (random.uniform() < 0.2 ? 40 : 1 + random.below(4)));
   });
 
-/** Scalar code takes seconds for a run, and parts its work among threads as the others do. */
-const threadCounts = (instructionSet: InstructionSet) => (instructionSet === 'scalar' ? [5] : [1, 5]);
+/** Scalar code takes seconds for a run, as all does under a sanitizer, and parts its work among threads as the others do. */
+const threadCounts = (instructionSet: InstructionSet) =>
+  isShort || instructionSet === 'scalar' ? [5] : [1, 5];
 
 /**
  * Most of the time is scalar code's, so it takes one type of cache. Of the others each vector table has its bits, alone:

@@ -7,6 +7,7 @@ import {
   type QuantizedType,
   randomBlocks,
 } from '../../../../../tools/support/quantized.js';
+import { isShort } from '../../../../support/scale.js';
 
 export type Dtype = 'f32' | 'bf16' | QuantizedType;
 export const DTYPES: readonly Dtype[] = ['f32', 'bf16', ...QUANTIZED_TYPES];
@@ -76,7 +77,7 @@ export const productTables = [...tables, ...tileTables.filter((table) => table !
 export const dtypesOf = (table: string): readonly Dtype[] =>
   tileTables.includes(table) ? QUANTIZED_TYPES : DTYPES;
 
-/** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++. */
+/** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++, which a short addon has not all. */
 export const twins = [
   ['avx2', 'scalar'],
   ['avxvnni', 'scalar'],
@@ -88,7 +89,9 @@ export const twins = [
   ['neondot', 'scalar'],
   ['neoni8mm', 'scalar'],
   ['neonbf16', 'emulated8pairs'],
-].filter((pair): pair is [string, string] => tables.includes(pair[0]!));
+].filter(
+  (pair): pair is [string, string] => tables.includes(pair[0]!) && !(isShort && !tables.includes(pair[1]!)),
+);
 
 /** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
 export const multipliesPairs = (table: string) =>
