@@ -1,11 +1,9 @@
 import { closestName } from '../base/did-you-mean.js';
 import { input, says } from '../base/named-text.js';
 import { isObject } from '../base/option-values.js';
-import {
-  DEFAULT_SAMPLING_PARAMS,
-  ParameterError,
-  type SamplingParams,
-} from '../callbacks/sampling-params.js';
+import type { ParameterKind } from '../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
+import { ParameterError, type SamplingParams } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 
 /** What a field holds, and the words for it. */
@@ -100,11 +98,15 @@ const OWN_FIELDS = {
   shared: 'object',
 } satisfies OwnFields;
 
+/** Numbers are checked with their ranges. */
+const OF_PARAMETERS = { number: null, integer: null, flag: 'flag', key: 'seed' } as const satisfies Record<
+  ParameterKind,
+  keyof typeof KINDS | null
+>;
+
 const FIELDS: ReadonlyMap<string, keyof typeof KINDS | null> = new Map<string, keyof typeof KINDS | null>([
-  ...Object.keys(DEFAULT_SAMPLING_PARAMS).map((name) => [name, null] as const),
+  ...NAMED_PARAMETERS.map(({ name, parameter }) => [name, OF_PARAMETERS[parameter.kind]] as const),
   ...Object.entries(OWN_FIELDS),
-  ['temperatureLast', 'flag'],
-  ['seed', 'seed'],
 ]);
 
 /**

@@ -1,13 +1,11 @@
 import { input, says } from '../base/named-text.js';
+import type { ParameterKind } from '../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { retentionInputs } from '../callbacks/retention-inputs.js';
 import {
   checkRange,
-  DEFAULT_SAMPLING_PARAMS,
-  type NumberParam,
   ParameterError,
   resolveSamplingParams,
-  SAMPLING_RANGES,
-  SAMPLING_TENSORS,
   type SamplingParams,
 } from '../callbacks/sampling-params.js';
 import { SharedTensors } from '../callbacks/shared-tensors.js';
@@ -54,7 +52,6 @@ export function inferenceRequestOf(requestId: bigint, request: TokenRequest): In
     ...adapterInputs(request, shared),
     ...retentionInputs(request.retention ?? {}),
   };
-  if (sampling.seed !== null) inputs.random_seed = { shape: [1], data: BigUint64Array.of(sampling.seed) };
   if (words.length > 0) inputs.stop_words_list = encodeWordList(words);
   const { badWords = [] } = request;
   if (badWords.length > 0) {
@@ -111,17 +108,13 @@ function processorName(name: string): Tensor {
 /** Tensors of the parameters that are not their defaults, and of the temperature: without one a request is greedy. */
 function samplingInputs(sampling: SamplingParams): Record<string, Tensor> {
   const inputs: Record<string, Tensor> = {};
-  for (const [name, field] of Object.entries(SAMPLING_TENSORS)) {
-    const value = sampling[field];
-    if (field === 'temperature' || value !== DEFAULT_SAMPLING_PARAMS[field])
-      inputs[name] = numberOf(field, value);
+  for (const { name, tensor, parameter } of NAMED_PARAMETERS) {
+    const value = sampling[name];
+    if (name === 'temperature' || value !== parameter.default)
+      inputs[tensor] = OF_KIND[parameter.kind](value as never);
   }
-  if (sampling.temperatureLast) inputs.temperature_last = bool(true);
   return inputs;
 }
-
-const numberOf = (field: NumberParam, value: number) =>
-  SAMPLING_RANGES[field].integer ? i32(value) : f32(value);
 
 /** True where pieces are streamed; beams are reported only at their end. */
 export function streams({ streaming = true, beams }: TokenRequest): boolean {
@@ -293,6 +286,14 @@ function tokensOf(field: string, tokens: Int32Array | readonly number[]): Int32A
 const i32 = (value: number): Tensor => ({ shape: [1], data: Int32Array.of(value) });
 const f32 = (value: number): Tensor => ({ shape: [1], data: Float32Array.of(value) });
 const bool = (value: boolean): Tensor => ({ shape: [1], data: Uint8Array.of(value ? 1 : 0) });
+
+/** Tensors of parameters, whose values have been checked. */
+const OF_KIND: Readonly<Record<ParameterKind, (value: never) => Tensor>> = {
+  number: f32,
+  integer: i32,
+  flag: bool,
+  key: (value: bigint) => ({ shape: [1], data: BigUint64Array.of(value) }),
+};
 
 function u64(field: string, value: bigint): Tensor {
   if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value) {

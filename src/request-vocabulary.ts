@@ -1,3 +1,5 @@
+import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
+
 /** Routes that take requests for text, with different names for some fields. */
 export type TextRoute = 'chat' | 'completions' | 'responses' | 'messages';
 
@@ -16,8 +18,8 @@ interface Term {
 }
 
 /**
- * The one table of what a request can ask for: from tensors to options of programs, fields of each route and flags of
- * the command line, and back. It has no prompt and no guide, which each caller names.
+ * What a request can ask for: from tensors to options of programs, fields of each route and flags of the command line,
+ * and back. It has the parameters of PARAMETERS, but no prompt and no guide, which each caller names.
  */
 export const REQUEST_VOCABULARY: readonly Term[] = [
   {
@@ -26,39 +28,14 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
     routes: { responses: 'max_output_tokens' },
     flag: 'max-tokens',
   },
-  { option: 'minTokens', inputs: ['min_length', 'minLength'] },
-  { option: 'temperature', inputs: ['temperature'], flag: 'temperature' },
-  { option: 'topK', inputs: ['runtime_top_k', 'topK'], flag: 'top-k' },
-  { option: 'topP', inputs: ['runtime_top_p', 'topP'], flag: 'top-p' },
-  { option: 'minP', inputs: ['runtime_min_p', 'minP'], flag: 'min-p' },
-  {
-    option: 'repetitionPenalty',
-    inputs: ['repetition_penalty', 'repetitionPenalty'],
-    flag: 'repetition-penalty',
-  },
-  { option: 'presencePenalty', inputs: ['presence_penalty', 'presencePenalty'], flag: 'presence-penalty' },
-  {
-    option: 'frequencyPenalty',
-    inputs: ['frequency_penalty', 'frequencyPenalty'],
-    flag: 'frequency-penalty',
-  },
-  { option: 'penaltyLastN', inputs: ['penalty_last_n', 'penaltyLastN'], field: 'repeat_last_n' },
-  { option: 'seed', inputs: ['random_seed', 'seed'], flag: 'seed' },
-  { option: 'noRepeatNgramSize', inputs: ['no_repeat_ngram_size', 'noRepeatNgramSize'] },
-  { option: 'typicalP', inputs: ['runtime_typical_p', 'typicalP'] },
-  { option: 'topNSigma', inputs: ['top_n_sigma', 'topNSigma'], field: 'top_n_sigma' },
-  { option: 'xtcProbability', inputs: ['xtc_probability', 'xtcProbability'] },
-  { option: 'xtcThreshold', inputs: ['xtc_threshold', 'xtcThreshold'] },
-  { option: 'dynatempRange', inputs: ['dynatemp_range', 'dynatempRange'] },
-  { option: 'dynatempExponent', inputs: ['dynatemp_exponent', 'dynatempExponent'] },
-  { option: 'temperatureLast', inputs: ['temperature_last', 'temperatureLast'] },
-  { option: 'mirostat', inputs: ['mirostat'] },
-  { option: 'mirostatTau', inputs: ['mirostat_tau', 'mirostatTau'] },
-  { option: 'mirostatEta', inputs: ['mirostat_eta', 'mirostatEta'] },
-  { option: 'dryMultiplier', inputs: ['dry_multiplier', 'dryMultiplier'] },
-  { option: 'dryBase', inputs: ['dry_base', 'dryBase'] },
-  { option: 'dryAllowedLength', inputs: ['dry_allowed_length', 'dryAllowedLength'] },
-  { option: 'dryPenaltyLastN', inputs: ['dry_penalty_last_n', 'dryPenaltyLastN'] },
+  ...NAMED_PARAMETERS.map(
+    ({ name, option, field, tensor, parameter }): Term => ({
+      option,
+      inputs: tensor === name ? [name] : [tensor, name],
+      field,
+      ...(parameter.flag === undefined ? {} : { flag: field.replaceAll('_', '-') }),
+    }),
+  ),
   { option: 'dryBreakers', inputs: ['dry_sequence_breakers', 'dryBreakers'], field: 'dry_sequence_breakers' },
   { option: 'allowedTokens', inputs: ['allowed_token_ids', 'allowedTokens'], field: 'allowed_token_ids' },
   {

@@ -10,7 +10,7 @@ interface Contract {
   schema: z.ZodType;
   title: string;
   description: string;
-  /** Source and interface of the fields' descriptions. */
+  /** Source, and interface or table, of the fields' descriptions. */
   described: readonly (readonly [source: string, name: string])[];
 }
 
@@ -22,7 +22,7 @@ export const CONTRACTS: readonly Contract[] = [
     title: 'TokenRequest',
     description: 'A request to InProcessHost, as JSON: tokenRequestOf(json) makes the request of it.',
     described: [
-      ['callbacks/sampling-params.ts', 'SamplingParams'],
+      ['callbacks/request/parameters.ts', 'PARAMETERS'],
       ['callbacks/token-request.ts', 'TokenRequest'],
     ],
   },
@@ -61,14 +61,12 @@ export function schemaText({ schema, title, description, described }: Contract):
   return `${JSON.stringify(whole, null, 2)}\n`;
 }
 
-/** The comments of an interface's fields. */
+/** The comments of the fields of an interface, or of the entries of a table. */
 function commentsOf(path: string, name: string): Record<string, string> {
   const text = readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const found = source.statements.find((one) => ts.isInterfaceDeclaration(one) && one.name.text === name);
-  if (found === undefined) throw new Error(`${path} has no interface ${name}.`);
   const comments: Record<string, string> = {};
-  for (const member of (found as ts.InterfaceDeclaration).members) {
+  for (const member of membersOf(source, name)) {
     const [comment] = ts.getJSDocCommentsAndTags(member);
     const words = comment === undefined ? undefined : ts.getTextOfJSDocComment(comment.comment);
     if (words !== undefined && member.name !== undefined) {
@@ -76,4 +74,19 @@ function commentsOf(path: string, name: string): Record<string, string> {
     }
   }
   return comments;
+}
+
+function membersOf(
+  source: ts.SourceFile,
+  name: string,
+): readonly (ts.TypeElement | ts.ObjectLiteralElementLike)[] {
+  for (const one of source.statements) {
+    if (ts.isInterfaceDeclaration(one) && one.name.text === name) return one.members;
+    if (!ts.isVariableStatement(one)) continue;
+    const table = one.declarationList.declarations.find((declared) => declared.name.getText(source) === name);
+    let value = table?.initializer;
+    while (value && (ts.isSatisfiesExpression(value) || ts.isAsExpression(value))) value = value.expression;
+    if (value && ts.isObjectLiteralExpression(value)) return value.properties;
+  }
+  throw new Error(`${source.fileName} has neither an interface nor a table ${name}.`);
 }

@@ -1,3 +1,5 @@
+import type { ParameterKind } from '../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS, type ParameterName } from '../../callbacks/request/parameters.js';
 import { MAX_SEQUENCES, type TokenRequest } from '../../callbacks/token-request.js';
 import { type Packable, PacketError } from './packet.js';
 
@@ -20,7 +22,7 @@ type Form =
   | ('guide' | 'beams' | 'budget' | 'retention')
   | ('tokens' | 'lists' | 'floats' | 'rows' | 'bias' | 'key' | 'here');
 
-const FORMS = {
+const OWN_FORMS = {
   promptTokens: 'tokens',
   maxNewTokens: 'number',
   promptEmbeddings: 'rows',
@@ -66,32 +68,17 @@ const FORMS = {
   queueWeight: 'here',
   clientId: 'key',
   shared: 'here',
-  temperature: 'number',
-  topK: 'number',
-  topP: 'number',
-  minP: 'number',
-  repetitionPenalty: 'number',
-  presencePenalty: 'number',
-  frequencyPenalty: 'number',
-  penaltyLastN: 'number',
-  noRepeatNgramSize: 'number',
-  minLength: 'number',
-  typicalP: 'number',
-  topNSigma: 'number',
-  xtcProbability: 'number',
-  xtcThreshold: 'number',
-  dynatempRange: 'number',
-  dynatempExponent: 'number',
-  temperatureLast: 'switch',
-  mirostat: 'number',
-  mirostatTau: 'number',
-  mirostatEta: 'number',
-  dryMultiplier: 'number',
-  dryBase: 'number',
-  dryAllowedLength: 'number',
-  dryPenaltyLastN: 'number',
-  seed: 'key',
-} as const satisfies Record<keyof TokenRequest, Form>;
+} as const satisfies Record<Exclude<keyof TokenRequest, ParameterName>, Form>;
+
+const OF_KIND = { number: 'number', integer: 'number', flag: 'switch', key: 'key' } as const satisfies Record<
+  ParameterKind,
+  Form
+>;
+
+const FORMS: readonly (readonly [name: string, form: Form])[] = [
+  ...Object.entries(OWN_FORMS),
+  ...NAMED_PARAMETERS.map(({ name, parameter }) => [name, OF_KIND[parameter.kind]] as const),
+];
 
 /** A request as it crosses. */
 export type PackedRequest = Readonly<Record<string, Packable>>;
@@ -102,7 +89,7 @@ const tokens = (list: ArrayLike<number>): Int32Array =>
 /** The request without what stays here. Its values are those that a host has accepted. */
 export function packedRequest(request: TokenRequest): PackedRequest {
   const packed: Record<string, Packable> = {};
-  for (const [name, form] of Object.entries(FORMS)) {
+  for (const [name, form] of FORMS) {
     const value: unknown = request[name as keyof TokenRequest];
     if (value === undefined || value === null || form === 'here') continue;
     packed[name] = packedValue(form, value);
@@ -172,7 +159,7 @@ const MAX_KNOWN_TABLE = 2 ** 24;
 export function unpackedRequest(packed: unknown): TokenRequest {
   if (typeof packed !== 'object' || packed === null) throw new PacketError('A request is no object.');
   const request: Record<string, unknown> = {};
-  for (const [name, form] of Object.entries(FORMS)) {
+  for (const [name, form] of FORMS) {
     const value = (packed as Record<string, unknown>)[name];
     if (value === undefined || form === 'here') continue;
     if (form === 'bias') {

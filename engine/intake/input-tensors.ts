@@ -1,5 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { input, type NamedText, says } from '../../base/named-text.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor, TensorData } from '../../callbacks/types.js';
 
@@ -51,6 +52,12 @@ const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
   needs: { of: 'adapters', isNeutral },
 });
 
+const OF_KIND = { number: 'f32', integer: 'i32', flag: 'bool', key: 'u64' } as const;
+
+const PARAMETER_TENSORS: Readonly<Record<string, InputRule>> = Object.fromEntries(
+  NAMED_PARAMETERS.map(({ tensor, parameter }) => [tensor, { type: OF_KIND[parameter.kind], shape: 'one' }]),
+);
+
 /** All inputs of the contract, and our own. */
 export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   input_ids: { type: 'i32', shape: '[1, n]' },
@@ -61,38 +68,14 @@ export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
   best_of: { type: 'i32', shape: 'one' },
   first_sequence_index: { type: 'i32', shape: 'one' },
   known_output_ids: { type: 'i32', shape: '[s, n]' },
-  temperature: { type: 'f32', shape: 'one' },
-  runtime_top_k: { type: 'i32', shape: 'one' },
-  runtime_top_p: { type: 'f32', shape: 'one' },
-  runtime_min_p: { type: 'f32', shape: 'one' },
-  repetition_penalty: { type: 'f32', shape: 'one' },
-  presence_penalty: { type: 'f32', shape: 'one' },
-  frequency_penalty: { type: 'f32', shape: 'one' },
-  penalty_last_n: { type: 'i32', shape: 'one' },
-  runtime_typical_p: { type: 'f32', shape: 'one' },
-  top_n_sigma: { type: 'f32', shape: 'one' },
-  xtc_probability: { type: 'f32', shape: 'one' },
-  xtc_threshold: { type: 'f32', shape: 'one' },
-  dynatemp_range: { type: 'f32', shape: 'one' },
-  dynatemp_exponent: { type: 'f32', shape: 'one' },
-  temperature_last: { type: 'bool', shape: 'one' },
-  mirostat: { type: 'i32', shape: 'one' },
-  mirostat_tau: { type: 'f32', shape: 'one' },
-  mirostat_eta: { type: 'f32', shape: 'one' },
-  dry_multiplier: { type: 'f32', shape: 'one' },
-  dry_base: { type: 'f32', shape: 'one' },
-  dry_allowed_length: { type: 'i32', shape: 'one' },
-  dry_penalty_last_n: { type: 'i32', shape: 'one' },
+  ...PARAMETER_TENSORS,
   dry_sequence_breakers: { type: 'i32', shape: '[1, 2, n]' },
-  min_length: { type: 'i32', shape: 'one' },
-  no_repeat_ngram_size: { type: 'i32', shape: 'one' },
   noRepeatNgramSize: { type: 'i32', shape: 'one' },
   embedding_bias: { type: 'f32', shape: '[1, V]' },
   logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
   logit_bias: { type: 'f32', shape: '[1, n]' },
   allowed_token_ids: { type: 'i32', shape: '[1, n]' },
   reasoning_budget: { type: 'i32', shape: '[1, 3]' },
-  random_seed: { type: 'u64', shape: 'one' },
   end_id: { type: 'i32', shape: 'one' },
   pad_id: { type: 'i32', shape: 'one' },
   stop_words_list: { type: 'i32', shape: '[1, 2, n]' },

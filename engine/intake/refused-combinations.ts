@@ -1,4 +1,5 @@
 import { input, says } from '../../base/named-text.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
@@ -38,22 +39,16 @@ const ROWS = 'each step has a row for each sequence already, and none for a draf
  * All refused combinations. Every input that is not listed here works, alone and with all others that are not listed.
  */
 export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
-  { field: 'temperature', asks: not('temperature', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
-  { field: 'runtime_top_k', asks: not('runtime_top_k', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
-  { field: 'runtime_top_p', asks: not('runtime_top_p', 0, 1), other: 'beam_width', why: `${NO_DRAWS} 1` },
-  { field: 'runtime_min_p', asks: not('runtime_min_p', 0), other: 'beam_width', why: `${NO_DRAWS} 0` },
-  {
-    field: 'runtime_typical_p',
-    asks: not('runtime_typical_p', 1),
-    other: 'beam_width',
-    why: `${NO_DRAWS} 1`,
-  },
-  ...(['top_n_sigma', 'xtc_probability', 'dynatemp_range', 'mirostat'] as const).map((field) => ({
-    field,
-    asks: not(field, 0),
-    other: 'beam_width',
-    why: `${NO_DRAWS} 0`,
-  })),
+  ...NAMED_PARAMETERS.flatMap(({ tensor, parameter: { neutralToBeams: neutral } }) =>
+    neutral === undefined
+      ? []
+      : {
+          field: tensor,
+          asks: not(tensor, ...neutral),
+          other: 'beam_width',
+          why: `${NO_DRAWS} ${neutral.at(-1)}`,
+        },
+  ),
   {
     field: 'mirostat',
     asks: not('mirostat', 0),

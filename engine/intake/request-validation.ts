@@ -1,14 +1,15 @@
 import { input, type NamedText, option, says } from '../../base/named-text.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
   checkRange,
-  DEFAULT_SAMPLING_PARAMS,
   DRAWING_TENSORS,
   isGreedy,
+  type NumberParam,
   ParameterError,
+  type Range,
   resolveSamplingParams,
   SAMPLING_RANGES,
-  SAMPLING_TENSORS,
   type SamplingParams,
 } from '../../callbacks/sampling-params.js';
 import { decodeWordList, endingTokens } from '../../callbacks/stop-words.js';
@@ -179,18 +180,22 @@ function readPostProcessor(
 }
 
 function readSampling(inputs: Record<string, Tensor>): SamplingParams {
-  const given: Partial<SamplingParams> = {};
-  for (const [name, field] of Object.entries(SAMPLING_TENSORS)) {
-    const tensor = inputs[name];
+  const given: Record<string, number | boolean | bigint> = {};
+  for (const { name, tensor: input, parameter } of NAMED_PARAMETERS) {
+    const tensor = inputs[input];
     if (!tensor) continue;
-    const value = tensor.data[0] as number;
-    checkRange(name, value, SAMPLING_RANGES[field]);
-    given[field] = value;
+    if (parameter.kind === 'flag') given[name] = readBool(inputs, input);
+    else if (parameter.kind === 'key') given[name] = tensor.data[0] as bigint;
+    else given[name] = readNumber(input, tensor, SAMPLING_RANGES[name as NumberParam]);
   }
   if (!DRAWING_TENSORS.some((name) => inputs[name])) given.temperature = 0;
-  given.temperatureLast = readBool(inputs, 'temperature_last');
-  if (inputs.random_seed) given.seed = inputs.random_seed.data[0] as bigint;
-  return resolveSamplingParams({ ...DEFAULT_SAMPLING_PARAMS, ...given });
+  return resolveSamplingParams(given as Partial<SamplingParams>);
+}
+
+function readNumber(name: string, { data }: Tensor, range: Range): number {
+  const value = data[0] as number;
+  checkRange(name, value, range);
+  return value;
 }
 
 function readPriority(priority: number | undefined): number {

@@ -1,5 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
-import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import { inShownOrder, shownBounds } from '../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { fieldOfFlag } from '../request-vocabulary.js';
 import { UsageError } from '../usage-error.js';
 
@@ -18,58 +19,18 @@ export interface SamplingSetting {
   range?: { min: number; max: number; integer: boolean };
 }
 
-const { topP, topK, minP, repetitionPenalty } = SAMPLING_RANGES;
-const PENALTY = { min: -2, max: 2, integer: false };
+function settingsOfParameters(): Omit<SamplingSetting, 'field'>[] {
+  return inShownOrder(NAMED_PARAMETERS).flatMap(({ field, parameter }) => {
+    if (parameter.flag === undefined) return [];
+    const { metavar, help, range = shownBounds(parameter)! } = parameter.flag;
+    const [min, max] = range;
+    const name = field.replaceAll('_', '-');
+    return { name, metavar, help, range: { min, max, integer: parameter.kind !== 'number' } };
+  });
+}
 
 const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
-  {
-    name: 'temperature',
-    metavar: 'T',
-    help: '0 always takes the most probable token, higher values draw more freely (default: 1)',
-    range: { min: 0, max: 2, integer: false },
-  },
-  {
-    name: 'top-p',
-    metavar: 'SHARE',
-    help: 'draws among the most probable tokens that make up this share (default: 1, all)',
-    range: topP,
-  },
-  {
-    name: 'top-k',
-    metavar: 'N',
-    help: 'draws among the N most probable tokens (default: 0, all)',
-    range: topK,
-  },
-  {
-    name: 'min-p',
-    metavar: 'SHARE',
-    help: 'leaves out tokens less probable than this share of the most probable one (default: 0)',
-    range: minP,
-  },
-  {
-    name: 'repetition-penalty',
-    metavar: 'X',
-    help: 'above 1: tokens that are in the prompt or the answer become less probable (default: 1)',
-    range: repetitionPenalty,
-  },
-  {
-    name: 'presence-penalty',
-    metavar: 'X',
-    help: 'subtracts X from the logit of each token that is in the answer (default: 0)',
-    range: PENALTY,
-  },
-  {
-    name: 'frequency-penalty',
-    metavar: 'X',
-    help: 'subtracts X for each time that a token is in the answer (default: 0)',
-    range: PENALTY,
-  },
-  {
-    name: 'seed',
-    metavar: 'N',
-    help: 'the same seed gives the same answer (default: a random seed)',
-    range: { min: 0, max: Number.MAX_SAFE_INTEGER, integer: true },
-  },
+  ...settingsOfParameters(),
   {
     name: 'max-tokens',
     metavar: 'N',

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { GUIDE_TYPES } from '../../callbacks/guide.js';
-import { ParameterError, SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import { NAMED_PARAMETERS, type PARAMETERS, type ParameterName } from '../../callbacks/request/parameters.js';
+import {
+  type NumberParam,
+  ParameterError,
+  type Range,
+  SAMPLING_RANGES,
+} from '../../callbacks/sampling-params.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
 import type { JsonForm } from './json-form.js';
 import { count, flag, float, floats, NO_LESS_THAN_ZERO, sameType, token, tokens, u64 } from './values.js';
@@ -9,12 +15,22 @@ import { count, flag, float, floats, NO_LESS_THAN_ZERO, sameType, token, tokens,
 type OfPrograms = 'signal' | 'shared' | 'adapter';
 type Carried = Omit<TokenRequest, OfPrograms>;
 
+const OF_KIND = {
+  number: (range: Range) => z.number().min(range.min).max(range.max).optional(),
+  integer: (range: Range) => z.number().min(range.min).max(range.max).int().optional(),
+  flag: () => flag,
+  key: () => u64.nullable().optional(),
+};
+type FormOf<P> = P extends { kind: infer Kind extends keyof typeof OF_KIND }
+  ? ReturnType<(typeof OF_KIND)[Kind]>
+  : never;
+
 const sampling = Object.fromEntries(
-  Object.entries(SAMPLING_RANGES).map(([name, { min, max, integer }]) => {
-    const number = z.number().min(min).max(max);
-    return [name, (integer ? number.int() : number).optional()];
-  }),
-) as unknown as Record<keyof typeof SAMPLING_RANGES, z.ZodOptional<z.ZodNumber>>;
+  NAMED_PARAMETERS.map(({ name, parameter }) => [
+    name,
+    OF_KIND[parameter.kind](SAMPLING_RANGES[name as NumberParam]),
+  ]),
+) as unknown as { [Name in ParameterName]: FormOf<(typeof PARAMETERS)[Name]> };
 
 const retained = {
   priority: z.number().int().min(0).max(100),
@@ -26,8 +42,6 @@ const schema = z.strictObject({
   promptTokens: z.array(NO_LESS_THAN_ZERO),
   maxNewTokens: z.number().int().min(1),
   ...sampling,
-  temperatureLast: flag,
-  seed: u64.nullable().optional(),
   promptEmbeddings: z.array(floats).optional(),
   positionIds: z.array(count).optional(),
   endTokenIds: tokens.optional(),

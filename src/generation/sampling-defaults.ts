@@ -1,4 +1,6 @@
 import { isObject } from '../../base/option-values.js';
+import type { Parameter } from '../../callbacks/request/parameter.js';
+import { PARAMETERS } from '../../callbacks/request/parameters.js';
 import { type NumberParam, type Range, SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import type { Recommendation, RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import { fieldOfOption, optionOfField } from '../request-vocabulary.js';
@@ -34,8 +36,8 @@ export function checkedSampling(recommended: RecommendedSampling): CheckedSampli
     // An engine directory is a folder that anybody may edit.
     if (option === null || range === undefined || !isObject(recommendation)) continue;
     const { value, from, key } = recommendation as Recommendation;
-    // -1 is a usual way to write that top_k is off.
-    const meant = option === 'topK' && value === -1 ? 0 : value;
+    const { isOffBelowZero }: Partial<Parameter> = option === 'maxTokens' ? {} : PARAMETERS[option];
+    const meant = isOffBelowZero && value === -1 ? 0 : value;
     if (isWithin(meant, range)) defaults[option] = meant;
     else leftOut.push(`${from} recommends ${key} ${value}, which ${inWords(range)}; it is left out.`);
   }

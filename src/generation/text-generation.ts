@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
+import type { OptionsOf } from '../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS, type PARAMETERS } from '../../callbacks/request/parameters.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
@@ -20,56 +22,7 @@ import { TextStream } from './text-stream.js';
 import type { AnswerParser } from './tools/types.js';
 
 /** Options of how tokens are chosen. Every default changes nothing, except that of temperature, which is 1. */
-export interface SamplingOptions {
-  /** Divisor of the logits; 0 = greedy. Default 1. */
-  temperature?: number | undefined;
-  /** Draws from this many most probable tokens; 0 = off. */
-  topK?: number | undefined;
-  /** Draws from the most probable tokens whose probabilities sum to this; 1 = off. */
-  topP?: number | undefined;
-  /** Least probability of a token, relative to that of the most probable one; 0 = off. */
-  minP?: number | undefined;
-  /**
-   * Divides the positive logits, and multiplies the negative ones, of tokens in the prompt or the answer so far; 1 =
-   * off.
-   */
-  repetitionPenalty?: number | undefined;
-  /** Subtracted from the logit of each token that is in the answer already; 0 = off. */
-  presencePenalty?: number | undefined;
-  /** Subtracted from a token's logit for each time that it is in the answer already; 0 = off. */
-  frequencyPenalty?: number | undefined;
-  /** Number of last tokens of prompt and answer that these penalties see; default -1: all; 0: none. */
-  penaltyLastN?: number | undefined;
-  /** With n > 0 no n tokens in a row of prompt and answer occur a second time; 0 = off. */
-  noRepeatNgramSize?: number | undefined;
-  /** Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = off. */
-  typicalP?: number | undefined;
-  /** Leaves out logits more than this many standard deviations below the greatest; 0 = off. */
-  topNSigma?: number | undefined;
-  /** Probability that XTC leaves out, at a token, all tokens of at least xtcThreshold but the least probable; 0 = off. */
-  xtcProbability?: number | undefined;
-  /** Default 0.1; above 0.5 XTC leaves nothing out. */
-  xtcThreshold?: number | undefined;
-  /** Temperatures up to this much above and below `temperature` are used, by the entropy; 0 = off. */
-  dynatempRange?: number | undefined;
-  /** Power of the entropy's share in that; default 1. */
-  dynatempExponent?: number | undefined;
-  /** topP and minP see the distribution before the temperature. */
-  temperatureLast?: boolean | undefined;
-  /** Version of mirostat, 1 or 2, which keeps the surprise of tokens near mirostatTau in place of the filters; 0 = off. */
-  mirostat?: number | undefined;
-  /** Target surprise in bits, default 5. */
-  mirostatTau?: number | undefined;
-  /** How fast mirostat learns, default 0.1. */
-  mirostatEta?: number | undefined;
-  /** What DRY subtracts from the logit of a token that goes on with a repetition of dryAllowedLength tokens; 0 = off. */
-  dryMultiplier?: number | undefined;
-  /** Factor of that for each further token; default 1.75. */
-  dryBase?: number | undefined;
-  /** Default 2. */
-  dryAllowedLength?: number | undefined;
-  /** Number of last tokens in which DRY looks for repetitions; default -1: all. */
-  dryPenaltyLastN?: number | undefined;
+export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'seed'> {
   /** Token ids that may be generated; default: all. */
   allowedTokens?: Int32Array | readonly number[] | undefined;
   /** Most tokens of reasoning: behind them the token that ends it is forced. */
@@ -329,28 +282,14 @@ export function generateTokens(
   return model.engine.submitSeveral(asked);
 }
 
-/** Parameters that few requests have; their defaults are the engine's. */
-const SAMPLERS = [
-  'penaltyLastN',
-  'typicalP',
-  'topNSigma',
-  'xtcProbability',
-  'xtcThreshold',
-  'dynatempRange',
-  'dynatempExponent',
-  'temperatureLast',
-  'mirostat',
-  'mirostatTau',
-  'mirostatEta',
-  'dryMultiplier',
-  'dryBase',
-  'dryAllowedLength',
-  'dryPenaltyLastN',
-] as const satisfies readonly (keyof SamplingParams & keyof SamplingOptions)[];
-
-function samplersOf(request: TextRequest): Partial<SamplingParams> {
-  const given = SAMPLERS.filter((name) => request[name] !== undefined);
-  return Object.fromEntries(given.map((name) => [name, request[name]]));
+/** The parameters that the request has; the others have the engine's defaults. */
+function parametersOf(request: TextRequest): Partial<SamplingParams> {
+  const given: Record<string, unknown> = {};
+  for (const { name, option } of NAMED_PARAMETERS) {
+    const value = request[option as keyof TextRequest];
+    if (value !== undefined) given[name] = value;
+  }
+  return given;
 }
 
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
@@ -360,15 +299,7 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     maxNewTokens: request.maxTokens,
     ...(request.promptEmbeddings === undefined ? {} : { promptEmbeddings: request.promptEmbeddings }),
     ...(request.positionIds === undefined ? {} : { positionIds: request.positionIds }),
-    temperature: request.temperature ?? 1,
-    topK: request.topK ?? 0,
-    topP: request.topP ?? 1,
-    minP: request.minP ?? 0,
-    repetitionPenalty: request.repetitionPenalty ?? 1,
-    presencePenalty: request.presencePenalty ?? 0,
-    frequencyPenalty: request.frequencyPenalty ?? 0,
-    noRepeatNgramSize: request.noRepeatNgramSize ?? 0,
-    ...samplersOf(request),
+    ...parametersOf(request),
     ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
     ...(request.reasoningBudget === undefined ? {} : { reasoningBudget: request.reasoningBudget }),
     ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
@@ -377,7 +308,6 @@ function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
     seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),
     ...(request.sequenceIndex ? { firstSequenceIndex: request.sequenceIndex } : {}),
     ...(request.beams === undefined ? {} : { beams: request.beams }),
-    minLength: request.minTokens ?? 0,
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
     // Stop tokens are sent as stop words, which are returned: this shows which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),

@@ -1,5 +1,15 @@
-import { isObject, MAX_COUNT, numberIn, rule, SWITCH, TEXT, wholeNumber } from '../../base/option-values.js';
-import { SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import {
+  isObject,
+  MAX_COUNT,
+  numberIn,
+  rule,
+  SWITCH,
+  TEXT,
+  type Values,
+  wholeNumber,
+} from '../../base/option-values.js';
+import { NAMED_PARAMETERS, type OptionOf, type ParameterName } from '../../callbacks/request/parameters.js';
+import { type NumberParam, SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
 import { BIAS_MAX } from '../../engine/decoding/bias-max.js';
 import { toolsFault } from '../generation/chat-options.js';
 import { InvalidRequestError } from '../generation/errors.js';
@@ -25,6 +35,18 @@ const U64 = rule(
   (value) => typeof value === 'bigint' && value >= 0n && value <= MAX_U64,
 );
 
+/** A key may be a number too. */
+type Ruled = Exclude<ParameterName, 'seed'>;
+
+const PARAMETER_RULES = Object.fromEntries(
+  NAMED_PARAMETERS.filter(({ parameter }) => parameter.kind !== 'key').map(({ name, option, parameter }) => [
+    option,
+    parameter.kind === 'flag' ? SWITCH : numberIn(SAMPLING_RANGES[name as NumberParam]),
+  ]),
+) as Readonly<Record<OptionOf<Ruled>, Values>>;
+
+const { minTokens, ...SAMPLER_RULES } = PARAMETER_RULES;
+
 const RULES = {
   prompt: TEXT,
   // readMessages checks the messages themselves.
@@ -43,7 +65,7 @@ const RULES = {
     (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
   ),
   maxTokens: wholeNumber(1, MAX_COUNT),
-  minTokens: numberIn(SAMPLING_RANGES.minLength),
+  minTokens,
   stop: rule(
     'a text or a list of texts, none of them empty',
     (value) => isStop(value) || (Array.isArray(value) && value.every(isStop)),
@@ -91,29 +113,7 @@ const RULES = {
   ),
   timeLimitMs: wholeNumber(1, MAX_COUNT),
   signal: SIGNAL,
-  temperature: numberIn(SAMPLING_RANGES.temperature),
-  topK: numberIn(SAMPLING_RANGES.topK),
-  topP: numberIn(SAMPLING_RANGES.topP),
-  minP: numberIn(SAMPLING_RANGES.minP),
-  repetitionPenalty: numberIn(SAMPLING_RANGES.repetitionPenalty),
-  presencePenalty: numberIn(SAMPLING_RANGES.presencePenalty),
-  frequencyPenalty: numberIn(SAMPLING_RANGES.frequencyPenalty),
-  noRepeatNgramSize: numberIn(SAMPLING_RANGES.noRepeatNgramSize),
-  penaltyLastN: numberIn(SAMPLING_RANGES.penaltyLastN),
-  typicalP: numberIn(SAMPLING_RANGES.typicalP),
-  topNSigma: numberIn(SAMPLING_RANGES.topNSigma),
-  xtcProbability: numberIn(SAMPLING_RANGES.xtcProbability),
-  xtcThreshold: numberIn(SAMPLING_RANGES.xtcThreshold),
-  dynatempRange: numberIn(SAMPLING_RANGES.dynatempRange),
-  dynatempExponent: numberIn(SAMPLING_RANGES.dynatempExponent),
-  mirostat: numberIn(SAMPLING_RANGES.mirostat),
-  mirostatTau: numberIn(SAMPLING_RANGES.mirostatTau),
-  mirostatEta: numberIn(SAMPLING_RANGES.mirostatEta),
-  dryMultiplier: numberIn(SAMPLING_RANGES.dryMultiplier),
-  dryBase: numberIn(SAMPLING_RANGES.dryBase),
-  dryAllowedLength: numberIn(SAMPLING_RANGES.dryAllowedLength),
-  dryPenaltyLastN: numberIn(SAMPLING_RANGES.dryPenaltyLastN),
-  temperatureLast: SWITCH,
+  ...SAMPLER_RULES,
   dryBreakers: rule(
     'a list of texts or lists of token ids, none of them empty',
     (value) => Array.isArray(value) && value.every(isBadWord),

@@ -1,4 +1,5 @@
 import type { Guide } from '../../../callbacks/guide.js';
+import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
 import type { ChatAsk, ChatPlan } from '../../generation/chat-plan.js';
 import { guideOf } from '../../generation/guided.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
@@ -26,11 +27,10 @@ const OLLAMA_FIELDS = fieldsOf('chat', [
   ['reasoning_effort', 'think'],
   ['chat_template_kwargs', 'think'],
   ['max_completion_tokens', 'options.num_predict'],
-  ['repetition_penalty', 'options.repeat_penalty'],
-  ...[
-    ...['temperature', 'top_k', 'top_p', 'min_p', 'presence_penalty', 'frequency_penalty', 'repeat_last_n'],
-    ...['typical_p', 'mirostat', 'mirostat_tau', 'mirostat_eta', 'seed', 'stop'],
-  ].map((name): [string, string] => [name, `options.${name}`]),
+  ['stop', 'options.stop'],
+  ...NAMED_PARAMETERS.flatMap(({ field, ollama }): [string, string][] =>
+    ollama === null ? [] : [[field, `options.${ollama}`]],
+  ),
 ]);
 
 /** Fields that chats and texts share. */

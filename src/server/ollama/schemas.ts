@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
+import { PARAMETERS } from '../../../callbacks/request/parameters.js';
 import {
   about,
   component,
@@ -17,6 +17,7 @@ import {
   OTHER_OLLAMA_OPTIONS,
 } from '../openai/schemas/other-fields.js';
 import { functionName, limitTools } from '../openai/schemas/tools.js';
+import { PARAMETER_OPTIONS } from './parameter-options.js';
 
 const MAX_MESSAGES = 10_000;
 const MAX_TOOLS = 512;
@@ -54,31 +55,14 @@ const options = about(
   optional(
     withOtherFields(
       z.object({
-        temperature: number(SAMPLING_RANGES.temperature, 'Default 0.8.'),
-        top_k: number({ ...SAMPLING_RANGES.topK, min: -1 }, 'Default 40; 0 or less: all.'),
-        top_p: number(SAMPLING_RANGES.topP, 'Default 0.9.'),
-        min_p: number(SAMPLING_RANGES.minP, 'Default 0.'),
-        repeat_penalty: number(
-          SAMPLING_RANGES.repetitionPenalty,
-          'Over the last `repeat_last_n` tokens of prompt and answer. Default 1.1; 1 is off.',
-        ),
-        presence_penalty: number(SAMPLING_RANGES.presencePenalty, 'Default 0.'),
-        frequency_penalty: number(SAMPLING_RANGES.frequencyPenalty, 'Default 0.'),
-        repeat_last_n: number(
-          SAMPLING_RANGES.penaltyLastN,
-          'Number of last tokens that the penalties see. Default 64; 0: none, -1: all.',
-        ),
-        seed: seed('A negative one is no seed.'),
+        ...PARAMETER_OPTIONS,
+        seed: seed(PARAMETERS.seed.ollama.help),
         num_predict: optional(
           z.int().min(-2).max(MAX_INT),
           'Most tokens of the answer; 0 or less: as it comes.',
         ),
         stop: stopFields.stop,
-        typical_p: number(SAMPLING_RANGES.typicalP, 'Default 1, which is off.'),
         tfs_z: notSupported('tail-free sampling', 1),
-        mirostat: number(SAMPLING_RANGES.mirostat, 'Version of mirostat, 1 or 2. Default 0, which is off.'),
-        mirostat_tau: number(SAMPLING_RANGES.mirostatTau, 'Default 5.'),
-        mirostat_eta: number(SAMPLING_RANGES.mirostatEta, 'Default 0.1.'),
         penalize_newline: notSupported('penalties that leave out the line break', true),
         num_ctx: ofLoading(),
         num_keep: ofLoading(),

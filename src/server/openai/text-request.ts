@@ -6,6 +6,7 @@ import { biasByToken } from '../../generation/bias-texts.js';
 import { dryBreakerTokens } from '../../generation/dry-breakers.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
+import { parametersOf } from '../../schemas/parameter-fields.js';
 import { DEFAULT_MAX_LOG_PROBS, type ServedGenerator } from '../../serving/served-model.js';
 import type { ChoiceCounts } from './choice-run.js';
 import { ApiError } from './errors.js';
@@ -39,19 +40,9 @@ export function textRequest(
   return {
     ...given,
     ...encoded,
-    temperature: request.temperature,
-    topP: request.top_p,
-    // Other engines write -1 for "off".
-    topK: request.top_k === -1 ? 0 : request.top_k,
-    minP: request.min_p,
+    ...parametersOf(request),
     ...repetitionOf(request),
-    presencePenalty: request.presence_penalty,
-    frequencyPenalty: request.frequency_penalty,
-    noRepeatNgramSize: request.no_repeat_ngram_size,
-    ...samplersOf(request),
     allowedTokens: request.allowed_token_ids,
-    seed: request.seed,
-    minTokens: request.min_tokens,
     stop: request.stop,
     beams: beamsOf(request),
     stopTokens: request.stop_token_ids,
@@ -93,27 +84,6 @@ function repetitionOf(request: CommonRequest): Pick<TextRequest, 'repetitionPena
   return {
     repetitionPenalty: ours ?? theirs,
     penaltyLastN: lastN ?? (isTheirs ? DEFAULT_LAST_N : undefined),
-  };
-}
-
-/** Samplers that llama.cpp has. */
-function samplersOf(request: CommonRequest): Partial<TextRequest> {
-  return {
-    typicalP: request.typical_p,
-    // -1 is written for "off".
-    topNSigma: request.top_n_sigma && Math.max(0, request.top_n_sigma),
-    xtcProbability: request.xtc_probability,
-    xtcThreshold: request.xtc_threshold,
-    dynatempRange: request.dynatemp_range,
-    dynatempExponent: request.dynatemp_exponent,
-    temperatureLast: request.temperature_last,
-    mirostat: request.mirostat,
-    mirostatTau: request.mirostat_tau,
-    mirostatEta: request.mirostat_eta,
-    dryMultiplier: request.dry_multiplier,
-    dryBase: request.dry_base,
-    dryAllowedLength: request.dry_allowed_length,
-    dryPenaltyLastN: request.dry_penalty_last_n,
   };
 }
 

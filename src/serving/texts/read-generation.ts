@@ -1,5 +1,7 @@
 import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/guide.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { ParameterKind } from '../../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
 import { DRAWING_TENSORS } from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
@@ -10,6 +12,7 @@ import type { AdapterSet } from '../adapters/model-adapters.js';
 import { adapterFields } from './given-adapter.js';
 import type { GivenInputs } from './given-inputs.js';
 import { logitBiasOf, wordList, wordTexts } from './given-words.js';
+import type { TextInputName } from './text-inputs.js';
 
 /** What a request for tensors asks of a model that generates text. */
 export interface Generation {
@@ -86,7 +89,6 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     ...promptFields(given),
     stop: new StopStrings(wordTexts(given, 'stop_words')),
     badWords: badWords.length === 0 ? undefined : badWords,
-    minTokens: given.number('min_length'),
     ...(beamWidth > 1 ? { beams: beamsOf(given, beamWidth) } : {}),
     sequenceIndex: given.number('first_sequence_index'),
     logProbs: returns.logProbs ? returns.topLogProbs : undefined,
@@ -163,45 +165,39 @@ async function samplingOf(
   model: TextModel,
   signal: AbortSignal | undefined,
 ): Promise<Partial<TextRequest>> {
-  const draws = DRAWING_TENSORS.some((name) => given.has(name));
+  const parameters = parametersOf(given);
+  const breakers = wordList(given, 'dry_sequence_breakers');
+  const draws = DRAWING_TENSORS.some((name) => given.has(name as TextInputName));
   return {
-    temperature: given.number('temperature') ?? (draws ? undefined : 0),
-    topK: given.number('runtime_top_k'),
-    topP: given.number('runtime_top_p'),
-    minP: given.number('runtime_min_p'),
-    repetitionPenalty: given.number('repetition_penalty'),
-    presencePenalty: given.number('presence_penalty'),
-    frequencyPenalty: given.number('frequency_penalty'),
-    noRepeatNgramSize: given.number('no_repeat_ngram_size'),
-    ...furtherSamplers(given),
+    ...parameters,
+    ...(draws ? {} : { temperature: 0 }),
+    dryBreakers: breakers.length === 0 ? undefined : breakers,
+    allowedTokens: nonEmpty(given.integers('allowed_token_ids')),
     // Known here, so that it can be told of an answer that ends before the engine does.
-    seed: given.big('random_seed') ?? drawSeed(),
+    seed: parameters.seed ?? drawSeed(),
     logitBias: await logitBiasOf(given, model.codec, signal),
     embeddingBias: nonEmpty(given.floats('embedding_bias')),
   };
 }
 
-function furtherSamplers(given: GivenInputs): Partial<TextRequest> {
-  const breakers = wordList(given, 'dry_sequence_breakers');
-  return {
-    typicalP: given.number('runtime_typical_p'),
-    topNSigma: given.number('top_n_sigma'),
-    xtcProbability: given.number('xtc_probability'),
-    xtcThreshold: given.number('xtc_threshold'),
-    dynatempRange: given.number('dynatemp_range'),
-    dynatempExponent: given.number('dynatemp_exponent'),
-    temperatureLast: given.is('temperature_last'),
-    mirostat: given.number('mirostat'),
-    mirostatTau: given.number('mirostat_tau'),
-    mirostatEta: given.number('mirostat_eta'),
-    dryMultiplier: given.number('dry_multiplier'),
-    dryBase: given.number('dry_base'),
-    dryAllowedLength: given.number('dry_allowed_length'),
-    dryPenaltyLastN: given.number('dry_penalty_last_n'),
-    dryBreakers: breakers.length === 0 ? undefined : breakers,
-    allowedTokens: nonEmpty(given.integers('allowed_token_ids')),
-  };
+/** Reads the parameters that are given, by the options of programs. */
+function parametersOf(given: GivenInputs): Partial<TextRequest> {
+  const read: Record<string, unknown> = {};
+  for (const { tensor, option, parameter } of NAMED_PARAMETERS) {
+    const name = tensor as TextInputName;
+    if (!given.has(name)) continue;
+    read[option] = OF_KIND[parameter.kind](given, name);
+  }
+  return read;
 }
+
+const number = (given: GivenInputs, name: TextInputName) => given.number(name);
+const OF_KIND: Readonly<Record<ParameterKind, (given: GivenInputs, name: TextInputName) => unknown>> = {
+  number,
+  integer: number,
+  flag: (given, name) => given.is(name),
+  key: (given, name) => given.big(name),
+};
 
 /** An array without elements says nothing, as in requests of clients that always send it. */
 function nonEmpty<T extends { length: number }>(values: T | undefined): T | undefined {

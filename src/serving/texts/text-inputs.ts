@@ -1,3 +1,9 @@
+import type { ParameterKind, TensorOf } from '../../../callbacks/request/parameter.js';
+import {
+  NAMED_PARAMETERS,
+  type PARAMETERS,
+  type ParameterName,
+} from '../../../callbacks/request/parameters.js';
 import type { DataType, ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { inputOf, outputOf } from './text-config.js';
 
@@ -40,6 +46,25 @@ const batched = (type: DataType, fields: string, dims: readonly number[] = ANY):
   hasBatch: true,
 });
 
+const OF_KIND = {
+  number: 'TYPE_FP32',
+  integer: 'TYPE_INT32',
+  flag: 'TYPE_BOOL',
+  key: 'TYPE_UINT64',
+} as const satisfies Record<ParameterKind, DataType>;
+
+/** Tensor of a parameter of text models; never: they do not list it. */
+type InputOf<P> = P extends { isNoTextInput: true } ? never : TensorOf<P>;
+
+const { min_length, random_seed, ...samplers } = Object.fromEntries(
+  NAMED_PARAMETERS.filter(({ parameter }) => !parameter.isNoTextInput).map(
+    ({ name, field, tensor, parameter }) => [
+      tensor,
+      number(OF_KIND[parameter.kind], name, ...(field === tensor ? [] : [field])),
+    ],
+  ),
+) as { [Name in ParameterName as InputOf<(typeof PARAMETERS)[Name]>]: InputTerm };
+
 /**
  * Inputs of a model that generates text, all of them optional: one of text_input and input_ids is the prompt. Names, types and shapes are
  * those of TensorRT-LLM's batch manager, and beside them those of its backend for Triton.
@@ -60,32 +85,11 @@ export const TEXT_INPUTS = {
   embedding_bias_weights: list('TYPE_FP32', ''),
   logit_bias_tokens: batched('TYPE_INT32', 'logitBias'),
   logit_bias: batched('TYPE_FP32', ''),
-  temperature: number('TYPE_FP32', ''),
-  runtime_top_k: number('TYPE_INT32', 'topK', 'top_k'),
-  runtime_top_p: number('TYPE_FP32', 'topP', 'top_p'),
-  runtime_min_p: number('TYPE_FP32', 'minP', 'min_p'),
-  repetition_penalty: number('TYPE_FP32', 'repetitionPenalty'),
-  presence_penalty: number('TYPE_FP32', 'presencePenalty'),
-  frequency_penalty: number('TYPE_FP32', 'frequencyPenalty'),
-  no_repeat_ngram_size: number('TYPE_INT32', 'noRepeatNgramSize'),
-  runtime_typical_p: number('TYPE_FP32', 'typicalP', 'typical_p'),
-  top_n_sigma: number('TYPE_FP32', 'topNSigma'),
-  xtc_probability: number('TYPE_FP32', 'xtcProbability'),
-  xtc_threshold: number('TYPE_FP32', 'xtcThreshold'),
-  dynatemp_range: number('TYPE_FP32', 'dynatempRange'),
-  dynatemp_exponent: number('TYPE_FP32', 'dynatempExponent'),
-  temperature_last: number('TYPE_BOOL', ''),
-  mirostat: number('TYPE_INT32', ''),
-  mirostat_tau: number('TYPE_FP32', 'mirostatTau'),
-  mirostat_eta: number('TYPE_FP32', 'mirostatEta'),
-  dry_multiplier: number('TYPE_FP32', 'dryMultiplier'),
-  dry_base: number('TYPE_FP32', 'dryBase'),
-  dry_allowed_length: number('TYPE_INT32', 'dryAllowedLength'),
-  dry_penalty_last_n: number('TYPE_INT32', 'dryPenaltyLastN'),
+  ...samplers,
   dry_sequence_breakers: batched('TYPE_INT32', 'dryBreakers', [2, -1]),
   allowed_token_ids: batched('TYPE_INT32', 'allowedTokens'),
-  min_length: number('TYPE_INT32', 'minLength', 'min_tokens'),
-  random_seed: number('TYPE_UINT64', 'seed', 'seed'),
+  min_length,
+  random_seed,
   beam_width: number('TYPE_INT32', 'beams.width'),
   len_penalty: number('TYPE_FP32', '', 'length_penalty'),
   early_stopping: number('TYPE_INT32', ''),

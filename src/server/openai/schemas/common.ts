@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { SAMPLING_RANGES } from '../../../../callbacks/sampling-params.js';
+import { PARAMETERS } from '../../../../callbacks/request/parameters.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import {
   about,
@@ -12,6 +12,7 @@ import {
   tokenId,
   tokenList,
 } from '../../../schemas/fields.js';
+import { PARAMETER_FIELDS } from '../../../schemas/parameter-fields.js';
 import { guideFields } from '../guides.js';
 import type { ChatRequest } from './chat.js';
 import type { CompletionRequest } from './completions.js';
@@ -67,119 +68,10 @@ export const seed = (description: string) =>
     type: ['integer', 'null'],
   });
 
+const { min_tokens, ...samplers } = PARAMETER_FIELDS;
+
 export const samplingFields = {
-  temperature: number(
-    { min: 0, max: 2, integer: false },
-    {
-      description:
-        'What the logits are divided by: 0 always takes the most probable token, more draws more freely.',
-      default: 1,
-    },
-  ),
-  top_p: number(SAMPLING_RANGES.topP, {
-    description: 'Draws among the most probable tokens that make up this share of the probability; 1 = all.',
-    default: 1,
-  }),
-  top_k: number(
-    { min: -1, max: SAMPLING_RANGES.topK.max, integer: true },
-    { description: 'Draws among this many of the most probable tokens; 0 or -1 = all.', default: 0 },
-  ),
-  min_p: number(SAMPLING_RANGES.minP, {
-    description: 'Leaves out tokens less probable than this share of the most probable one; 0 = none.',
-    default: 0,
-  }),
-  repetition_penalty: number(SAMPLING_RANGES.repetitionPenalty, {
-    description:
-      'Logits of tokens of the prompt and the answer so far are divided (negative ones multiplied) by it.',
-    default: 1,
-  }),
-  presence_penalty: number(
-    { min: -2, max: 2, integer: false },
-    { description: 'Taken from the logits of tokens that the answer has.', default: 0 },
-  ),
-  frequency_penalty: number(
-    { min: -2, max: 2, integer: false },
-    { description: 'Taken from the logits of tokens, for each time that the answer has them.', default: 0 },
-  ),
-  repeat_penalty: number(
-    SAMPLING_RANGES.repetitionPenalty,
-    "llama.cpp's name of repetition_penalty; its `repeat_last_n` is 64 where it is not given.",
-  ),
-  repeat_last_n: number(SAMPLING_RANGES.penaltyLastN, {
-    description:
-      'Number of last tokens of prompt and answer that the penalties for repetition, presence and frequency see; -1 = all, 0 = none.',
-    default: -1,
-  }),
-  no_repeat_ngram_size: number(SAMPLING_RANGES.noRepeatNgramSize, {
-    description: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
-    default: 0,
-  }),
-  typical_p: number(SAMPLING_RANGES.typicalP, {
-    description:
-      'Draws among the tokens whose surprise is nearest to the entropy, until they exceed this probability; 1 = all.',
-    default: 1,
-  }),
-  top_n_sigma: number(
-    { ...SAMPLING_RANGES.topNSigma, min: -1 },
-    {
-      description:
-        'Leaves out tokens whose logit is more than so many standard deviations below the greatest; 0 or -1 = none.',
-      default: 0,
-    },
-  ),
-  xtc_probability: number(SAMPLING_RANGES.xtcProbability, {
-    description:
-      'How likely it is, at each token, that all tokens of at least `xtc_threshold` but the least probable of them are left out.',
-    default: 0,
-  }),
-  xtc_threshold: number(SAMPLING_RANGES.xtcThreshold, {
-    description: 'Probability from which `xtc_probability` leaves tokens out; above 0.5: none.',
-    default: 0.1,
-  }),
-  dynatemp_range: number(SAMPLING_RANGES.dynatempRange, {
-    description:
-      'The temperature follows the entropy, from so much below `temperature` to so much above; 0 = it is constant.',
-    default: 0,
-  }),
-  dynatemp_exponent: number(SAMPLING_RANGES.dynatempExponent, {
-    description: 'Power by which the entropy moves the temperature in `dynatemp_range`.',
-    default: 1,
-  }),
-  temperature_last: optional(z.boolean(), {
-    description:
-      "`top_p` and `min_p` see the distribution before the temperature, as llama.cpp's do; false: after it.",
-    default: false,
-  }),
-  mirostat: number(SAMPLING_RANGES.mirostat, {
-    description:
-      'Version of mirostat, 1 or 2: keeps the surprise of tokens near `mirostat_tau`, in place of all other filters; 0 = off.',
-    default: 0,
-  }),
-  mirostat_tau: number(SAMPLING_RANGES.mirostatTau, {
-    description: 'Surprise in bits that mirostat aims at.',
-    default: 5,
-  }),
-  mirostat_eta: number(SAMPLING_RANGES.mirostatEta, {
-    description: 'How fast mirostat corrects itself.',
-    default: 0.1,
-  }),
-  dry_multiplier: number(SAMPLING_RANGES.dryMultiplier, {
-    description:
-      'Taken from the logit of a token that would go on with a repetition of `dry_allowed_length` tokens; 0 = off.',
-    default: 0,
-  }),
-  dry_base: number(SAMPLING_RANGES.dryBase, {
-    description: 'Factor by which the penalty of `dry_multiplier` grows with each further repeated token.',
-    default: 1.75,
-  }),
-  dry_allowed_length: number(SAMPLING_RANGES.dryAllowedLength, {
-    description: 'Length from which repetitions are penalised.',
-    default: 2,
-  }),
-  dry_penalty_last_n: number(SAMPLING_RANGES.dryPenaltyLastN, {
-    description: 'Number of last tokens in which repetitions are looked for; -1 = all, 0 = off.',
-    default: -1,
-  }),
+  ...samplers,
   dry_sequence_breakers: optional(z.array(z.string().min(1).max(MAX_BREAKER_LENGTH)).max(MAX_BREAKERS), {
     description: `Texts over which no repetition is seen: up to ${MAX_BREAKERS} of ${MAX_BREAKER_LENGTH} characters at most.`,
     default: ['\n', ':', '"', '*'],
@@ -190,16 +82,11 @@ export const samplingFields = {
   ),
   bad_words: badWords,
   logit_bias: logitBias,
-  seed: seed(
-    'An integer; the same seed gives the same answer, whatever else the server does. Not given: one is drawn.',
-  ),
+  seed: seed(PARAMETERS.seed.help),
 };
 
 export const stopFields = {
-  min_tokens: number(SAMPLING_RANGES.minLength, {
-    description: 'Tokens before which neither end nor stop tokens are drawn.',
-    default: 0,
-  }),
+  min_tokens,
   stop,
   stop_token_ids: optional(z.array(tokenId).max(MAX_STOPS), 'Tokens that end the answer.'),
   ignore_eos: optional(z.boolean(), {

@@ -1,5 +1,19 @@
+import type { NamedParameter } from '../../../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../../../../callbacks/request/parameters.js';
 import type { OtherFields } from '../../../schemas/fields-node.js';
-import { lacking, named, withoutBearing } from '../../../schemas/other-field.js';
+import { lacking, NO_BEARING, named, withoutBearing } from '../../../schemas/other-field.js';
+
+/** Names that other servers have for our parameters. @param nameOf the name here; null: the route lacks the parameter */
+function namesElsewhere(nameOf: (one: NamedParameter) => string | null): OtherFields {
+  const fields = NAMED_PARAMETERS.flatMap((one) => {
+    const here = nameOf(one);
+    const { elsewhere = {} } = one.parameter;
+    return here === null
+      ? []
+      : Object.entries(elsewhere).map(([name, harmless]) => [name, named(here, ...harmless)] as const);
+  });
+  return Object.fromEntries(fields);
+}
 
 /**
  * Fields of vLLM, llama.cpp's server, Ollama, Mistral, OpenRouter and others for text that is generated. What would
@@ -11,7 +25,7 @@ const OTHER_GENERATION_FIELDS: OtherFields = {
   tfs_z: lacking('tail-free sampling', 1),
   epsilon_cutoff: lacking('cut-offs of this kind', 0),
   eta_cutoff: lacking('cut-offs of this kind', 0),
-  mirostat_mode: named('mirostat', 0),
+  ...namesElsewhere(({ field }) => field),
   smoothing_factor: lacking('quadratic sampling', 0),
   samplers: lacking('an order of samplers to choose'),
   min_keep: lacking('a least number of tokens to draw among', 0, 1),
@@ -28,7 +42,6 @@ const OTHER_GENERATION_FIELDS: OtherFields = {
   num_predict: named('max_tokens', -1),
   max_new_tokens: named('max_tokens'),
   n_keep: lacking('a window that moves on request', 0, -1),
-  random_seed: named('seed'),
   stop_sequences: named('stop', []),
   stop_regex: lacking('regular expressions that end an answer', []),
   negative_prompt: lacking('guidance by a second prompt', ''),
@@ -167,9 +180,10 @@ function without(fields: OtherFields, names: string): OtherFields {
 }
 
 /** Fields of other routes that turn something on, or give it. */
+const NOT_HERE = lacking('it on this route', false, 0, '', []);
+
 function notHere(names: string): OtherFields {
-  const field = lacking('it on this route', false, 0, '', []);
-  return Object.fromEntries(names.split(/\s+/).map((name) => [name, field]));
+  return Object.fromEntries(names.split(/\s+/).map((name) => [name, NOT_HERE]));
 }
 
 /** Fields of OpenAI's routes for text that the routes of neither Anthropic's nor Ollama's API have. */
@@ -220,41 +234,39 @@ export const OTHER_ANTHROPIC_FIELDS: OtherFields = {
 };
 
 /** Samplers by their names on OpenAI's routes, which are options of Ollama's. */
-const OLLAMA_OPTIONS = {
-  temperature: 'options.temperature',
-  top_p: 'options.top_p',
-  top_k: 'options.top_k',
-  min_p: 'options.min_p',
-  typical_p: 'options.typical_p',
-  seed: 'options.seed',
+const OLLAMA_OPTIONS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    NAMED_PARAMETERS.flatMap(({ field, ollama }) =>
+      ollama === null ? [] : [field, ollama].map((name) => [name, `options.${ollama}`]),
+    ),
+  ),
+  ...Object.fromEntries(
+    ['num_predict', 'n_predict', 'max_tokens', 'max_completion_tokens', 'max_output_tokens'].map((name) => [
+      name,
+      'options.num_predict',
+    ]),
+  ),
   stop: 'options.stop',
   stop_sequences: 'options.stop',
-  num_predict: 'options.num_predict',
-  n_predict: 'options.num_predict',
-  max_tokens: 'options.num_predict',
-  max_completion_tokens: 'options.num_predict',
-  max_output_tokens: 'options.num_predict',
-  repeat_penalty: 'options.repeat_penalty',
-  repetition_penalty: 'options.repeat_penalty',
-  repeat_last_n: 'options.repeat_last_n',
-  frequency_penalty: 'options.frequency_penalty',
-  presence_penalty: 'options.presence_penalty',
-  mirostat: 'options.mirostat',
-  mirostat_tau: 'options.mirostat_tau',
-  mirostat_eta: 'options.mirostat_eta',
 };
+
+/** Parameters that Ollama's API lacks. One that only sets something for another has no bearing without it. */
+const PARAMETERS_NOT_OF_OLLAMA: OtherFields = Object.fromEntries(
+  NAMED_PARAMETERS.filter(({ ollama }) => ollama === null).map(({ field, parameter }) => {
+    if (parameter.of !== undefined) return [field, NO_BEARING];
+    return [field, parameter.isOffBelowZero ? lacking('it on this route', 0, -1) : NOT_HERE];
+  }),
+);
 
 /** What the engine can do besides, as OpenAI's routes ask for it. */
 const NOT_OF_OLLAMA: OtherFields = {
-  ...notHere('no_repeat_ngram_size min_tokens stop_token_ids ignore_eos allowed_token_ids bad_words'),
-  ...notHere('xtc_probability dynatemp_range temperature_last dry_multiplier'),
+  ...PARAMETERS_NOT_OF_OLLAMA,
+  ...notHere('stop_token_ids ignore_eos allowed_token_ids bad_words'),
   logit_bias: lacking('it on this route', {}),
-  top_n_sigma: lacking('it on this route', 0, -1),
   cache_prompt: lacking('prompts outside of the cache on this route', true),
   cache_salt: lacking('it on this route'),
   time_limit_ms: lacking('it on this route'),
-  // They set something for a field that is refused where it is on.
-  ...withoutBearing('xtc_threshold dynatemp_exponent dry_base dry_allowed_length dry_penalty_last_n'),
+  // Breakers set something for a penalty that is refused where it is on.
   ...withoutBearing('dry_sequence_breakers priority metadata service_tier guided_decoding_backend'),
 };
 
@@ -276,7 +288,7 @@ const OTHER_OLLAMA_FIELDS: OtherFields = {
   ...notHere(
     'structured_outputs guided_regex guided_choice guided_grammar guided_whitespace_pattern grammar',
   ),
-  mirostat_mode: named('options.mirostat', 0),
+  ...namesElsewhere(({ ollama }) => ollama && `options.${ollama}`),
   reasoning_effort: named('think'),
   thinking: named('think', false),
   enable_thinking: named('think'),
@@ -301,8 +313,12 @@ export const OTHER_OLLAMA_OPTIONS: OtherFields = {
   ...NOT_OF_OLLAMA,
   max_tokens: named('num_predict', -1),
   n_predict: named('num_predict', -1),
-  mirostat_mode: named('mirostat', 0),
-  repetition_penalty: named('repeat_penalty', 1),
+  ...namesElsewhere(({ ollama }) => ollama),
+  ...Object.fromEntries(
+    NAMED_PARAMETERS.filter(({ field, ollama }) => ollama !== null && ollama !== field).map(
+      ({ field, ollama, parameter }) => [field, named(ollama!, parameter.default)],
+    ),
+  ),
   format: lacking('it among the options', ''),
   grammar: lacking('it among the options', ''),
   json_schema: lacking('it among the options', ''),

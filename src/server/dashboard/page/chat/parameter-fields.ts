@@ -1,3 +1,6 @@
+import { inShownOrder, type Parameter, shownBounds } from '../../../../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../../../../../callbacks/request/parameters.js';
+
 /** A number that a request may have: its name in the API, and its field. */
 export interface NumberField {
   name: string;
@@ -7,74 +10,47 @@ export interface NumberField {
   attributes: Readonly<Record<string, string>>;
 }
 
-const whole = (min: string) => ({ min, step: '1' });
-const share = { min: '0', max: '1', step: '0.01' };
+type ShownParameter = Parameter & { form: object };
 
-/** Those that most readers want. */
-export const USUAL_FIELDS: readonly NumberField[] = [
-  {
-    name: 'temperature',
-    label: 'Temperature',
-    placeholder: '1',
-    // The default is below the API's 1, since small models then keep to their subject.
-    attributes: { value: '0.7', min: '0', max: '2', step: '0.1' },
-  },
-  { name: 'top_p', label: 'Top p', placeholder: '1', attributes: { min: '0.01', max: '1', step: '0.01' } },
-  { name: 'max_tokens', label: 'Max tokens', placeholder: 'server\u2019s', attributes: whole('1') },
-  { name: 'top_k', label: 'Top k', placeholder: 'off', attributes: whole('0') },
-  { name: 'min_p', label: 'Min p', placeholder: 'off', attributes: share },
-  {
-    name: 'repetition_penalty',
-    label: 'Repetition penalty',
-    placeholder: '1',
-    attributes: { min: '0.01', max: '2', step: '0.01' },
-  },
-  {
-    name: 'presence_penalty',
-    label: 'Presence penalty',
-    placeholder: '0',
-    attributes: { min: '-2', max: '2', step: '0.1' },
-  },
-  {
-    name: 'frequency_penalty',
-    label: 'Frequency penalty',
-    placeholder: '0',
-    attributes: { min: '-2', max: '2', step: '0.1' },
-  },
-  { name: 'seed', label: 'Seed', placeholder: 'random', attributes: whole('0') },
-];
+const shown = inShownOrder(NAMED_PARAMETERS).flatMap(({ field, parameter }) =>
+  parameter.form === undefined ? [] : { name: field, parameter: parameter as ShownParameter },
+);
+const fields = (isUsual: boolean) =>
+  shown
+    .filter(({ parameter }) => (parameter.form.isUsual ?? false) === isUsual)
+    .map(({ name, parameter }) => numberField(name, parameter));
+
+function numberField(name: string, parameter: ShownParameter): NumberField {
+  const { label, empty = String(parameter.default), value, step = 1 } = parameter.form;
+  const { min, max } = limitsOf(parameter);
+  const attributes = { value, min, max, step };
+  const given = Object.entries(attributes).filter(([, one]) => one !== undefined);
+  return {
+    name,
+    label,
+    placeholder: empty,
+    attributes: Object.fromEntries(given.map(([key, one]) => [key, String(one)])),
+  };
+}
+
+/** A limit as high as integers of 32 bits is none for a reader. */
+function limitsOf(parameter: ShownParameter): { min: number | undefined; max: number | undefined } {
+  const [least, most = MAX_INT] = shownBounds(parameter) ?? [];
+  const { min = least, max = most === MAX_INT ? undefined : most } = parameter.form;
+  return { min, max };
+}
+
+const MAX_INT = 2 ** 31 - 1;
+
+const MAX_TOKENS: NumberField = {
+  name: 'max_tokens',
+  label: 'Max tokens',
+  placeholder: 'server\u2019s',
+  attributes: { min: '1', step: '1' },
+};
+
+/** Those that most readers want: the length of the answer stands among the first. */
+export const USUAL_FIELDS: readonly NumberField[] = fields(true).toSpliced(2, 0, MAX_TOKENS);
 
 /** Those that are rarely wanted. */
-export const RARE_FIELDS: readonly NumberField[] = [
-  { name: 'min_tokens', label: 'Min tokens', placeholder: '0', attributes: whole('0') },
-  { name: 'no_repeat_ngram_size', label: 'No-repeat n-gram', placeholder: 'off', attributes: whole('0') },
-  { name: 'repeat_last_n', label: 'Penalty window', placeholder: 'all', attributes: whole('-1') },
-  { name: 'typical_p', label: 'Typical p', placeholder: 'off', attributes: share },
-  { name: 'top_n_sigma', label: 'Top n sigma', placeholder: 'off', attributes: { min: '0', step: '0.1' } },
-  { name: 'xtc_probability', label: 'XTC probability', placeholder: 'off', attributes: share },
-  { name: 'xtc_threshold', label: 'XTC threshold', placeholder: '0.1', attributes: share },
-  {
-    name: 'dynatemp_range',
-    label: 'Dynamic temp. range',
-    placeholder: 'off',
-    attributes: { min: '0', step: '0.1' },
-  },
-  {
-    name: 'dynatemp_exponent',
-    label: 'Dynamic temp. exponent',
-    placeholder: '1',
-    attributes: { min: '0', step: '0.1' },
-  },
-  { name: 'mirostat', label: 'Mirostat', placeholder: 'off', attributes: { min: '0', max: '2', step: '1' } },
-  { name: 'mirostat_tau', label: 'Mirostat tau', placeholder: '5', attributes: { min: '0', step: '0.1' } },
-  { name: 'mirostat_eta', label: 'Mirostat eta', placeholder: '0.1', attributes: { min: '0', step: '0.01' } },
-  {
-    name: 'dry_multiplier',
-    label: 'DRY multiplier',
-    placeholder: 'off',
-    attributes: { min: '0', step: '0.1' },
-  },
-  { name: 'dry_base', label: 'DRY base', placeholder: '1.75', attributes: { min: '1', step: '0.05' } },
-  { name: 'dry_allowed_length', label: 'DRY allowed length', placeholder: '2', attributes: whole('1') },
-  { name: 'dry_penalty_last_n', label: 'DRY window', placeholder: 'all', attributes: whole('-1') },
-];
+export const RARE_FIELDS: readonly NumberField[] = fields(false);
