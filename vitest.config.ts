@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { LONG, OUTSIDE, TOGETHER } from './test/support/test-sets.js';
+import { APART, LONG, OUTSIDE } from './test/support/test-sets.js';
 
+const EVERY = ['test/**/*.test.ts'];
 /** What `npm test` leaves to `npm run test:all`. */
 const MORE = [...OUTSIDE, ...LONG];
 
@@ -19,12 +20,11 @@ export default defineConfig({
     maxWorkers: 2,
     setupFiles: ['test/support/property-seed.ts'],
     projects: [
+      { extends: true, test: { name: 'apart', include: APART, exclude: MORE } },
       {
         extends: true,
-        test: { name: 'apart', include: ['test/**/*.test.ts'], exclude: [...TOGETHER, ...MORE] },
+        test: { name: 'together', include: EVERY, exclude: [...APART, ...MORE], isolate: false },
       },
-      // These run behind the others, which are longer: so both workers are busy to the end.
-      { extends: true, test: { name: 'together', include: TOGETHER, exclude: MORE, isolate: false } },
       { extends: true, test: { name: 'more', include: MORE } },
     ],
     // A bound for hangs, not for speed: the real model's tests take their time on a busy machine.

@@ -79,7 +79,7 @@ async function bundleWorkers(files) {
   // A bundle may take in the file of another worker, so none is replaced before all are made.
   for (const [name, file] of bundled) {
     const path = relative(dirname(join(root, file)), join(target, `${name}.js`)).replaceAll('\\', '/');
-    writeFileSync(join(root, file), `import '${path}';\n`);
+    writeFileSync(join(root, file), `export * from '${path}';\n`);
   }
   return all;
 }

@@ -1,40 +1,19 @@
 /**
- * Tests whose files share two processes, one after the other: hundreds of files would otherwise cost a process, and the
- * import of what they test, each: a second of processor time where it is the server. They start no command line, mock no
- * module, change nothing global that they do not put back, and measure no memory.
+ * Tests with a process of their own: they measure the memory of their process, replace a module, or change or look at what a process
+ * has once, such as its threads, its addons and its environment. All other files share two processes, one after the other: a
+ * process, and the import of what they test, would otherwise cost a second of processor time for each. They put back what they
+ * change, and stop what they start.
  */
-export const TOGETHER = [
-  'test/{base,callbacks,cluster,host,network}/**/*.test.ts',
-  'test/{bitwise,reference}/*.test.ts',
-  'test/conformance/!(http).test.ts',
-  'test/engine/!(container-limits|worker-death).test.ts',
-  'test/engine/{batch,building,decoding,encoder,guided,intake,loop,options,packed-call,peft,request,schemes,simulation,speculation,worker}/**/*.test.ts',
-  'test/engine/backends/!(loop-watch).test.ts',
-  'test/engine/backends/{module,onnx,sequences}/*.test.ts',
-  'test/engine/executors/native/!(begin-finish|executor-lifecycle|find-addon|load-addon|packed-file).test.ts',
-  'test/engine/executors/portable/**/*.test.ts',
-  'test/engine/executors/wasm/!(wasm-experts|wasm-memory).test.ts',
-  'test/engine/ranks/!(memory).test.ts',
-  'test/kvcache/**/*.test.ts',
-  'test/models/!(demo-model|helper-pool).test.ts',
-  'test/models/*/**/*.test.ts',
-  'test/scheduler/**/*.test.ts',
-  'test/src/{commands,generation,hub,inference,schemas,terminal,top}/**/*.test.ts',
-  'test/src/{config,model-server,request-vocabulary}.test.ts',
-  'test/src/options/!(one-table).test.ts',
-  'test/src/server/*.test.ts',
-  'test/src/server/{anthropic,documentation,metrics,ollama,openai,routes,tracing}/**/*.test.ts',
-  'test/src/server/batches/!(cancelled-batches).test.ts',
-  'test/src/server/dashboard/{formation,page,schemes}/**/*.test.ts',
-  'test/src/server/dashboard/{dashboard-page,parameter-fields}.test.ts',
-  'test/src/server/grpc/!(triton-goldens).test.ts',
-  'test/src/server/grpc/{infer,wire}/*.test.ts',
-  'test/src/server/kserve/{infer,infer-lane,generate-stream,json-elements,loading,request-json,routes,shared-memory,trace-settings,typed-goldens}.test.ts',
-  'test/src/serving/{answer-call,kv-events,latest-stats,leading-rank,lent-answers,live-models,model-directory,module-models,removed-engine,sequence-models,start-engine,warm-up}.test.ts',
-  'test/src/serving/{batched,cache,ensembles,on-demand,parts,repository}/*.test.ts',
-  'test/src/serving/texts/{given-inputs,parameter-inputs,text-trace}.test.ts',
-  'test/tools/compare/shape/*.test.ts',
-  'test/{loadgen,tools/compare,tools/support}/!(http-load|benchmark|https).test.ts',
+export const APART = [
+  'test/engine/container-limits.test.ts',
+  'test/engine/backends/loop-watch.test.ts',
+  'test/engine/executors/{adapter-leaks,chunk-times,executor-faults,thread-places}.test.ts',
+  'test/engine/executors/native/{begin-finish,executor-lifecycle,find-addon,load-addon}.test.ts',
+  'test/engine/executors/tensorflow/thread-claim.test.ts',
+  'test/engine/executors/wasm/{wasm-experts,wasm-memory}.test.ts',
+  'test/engine/ranks/memory.test.ts',
+  'test/src/server/batches/cancelled-batches.test.ts',
+  'test/tools/sanitize.test.ts',
 ];
 
 /** Tests of what npm does not install: real models, clients of Python, browsers, TensorFlow. They run with `npm run test:all`. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ModelOptions } from 'skein';
+import { bundledChild } from '../../support/bundled-child.js';
 
 export const cliPath = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));
 
@@ -82,12 +83,12 @@ export function startServer(
 }
 
 /** The same with the fake executor; `flags` are options by their names in camelCase, as text; `more` has no flags. */
-export function startFakeServer(
+export async function startFakeServer(
   flags: Record<string, string | string[]>,
   fakeOptions: Record<string, number | string>,
   more: Pick<ModelOptions, 'workerRestart'> = {},
 ): Promise<SkeinProcess> {
-  const script = fileURLToPath(new URL('./serve-child.mjs', import.meta.url));
+  const script = await bundledChild(new URL('./serve-child.mjs', import.meta.url));
   const all = { port: '0', cacheDir: testCacheDir, ...flags };
   const args = [script, JSON.stringify(all), fakeExecutorModule(fakeOptions), JSON.stringify(more)];
   return start(['--expose-gc', ...args], {}, ['ipc']);
