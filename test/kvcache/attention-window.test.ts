@@ -4,6 +4,7 @@ import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import { blocksForNextStep, blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
+import { draws } from '../support/scale.js';
 import { contextRequest, generationRequest } from '../support/schedulable.js';
 
 describe('the blocks of a window', () => {
@@ -183,7 +184,7 @@ describe('a KV cache with a window', () => {
       expect(held).toBeLessThanOrEqual(blocksToCompletion(context, capacity));
       kv.checkIntegrity();
     });
-    fc.assert(property, { numRuns: 200 });
+    fc.assert(property, { numRuns: draws(80) });
   });
 
   it('lets a sequence share only where it ends before its blocks are written over', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { draws } from '../support/scale.js';
 
 const newManager = (numBlocks: number, enableBlockReuse = false) =>
   new KvCacheManager({ numBlocks, tokensPerBlock: 4, maxSeqLen: 32, enableBlockReuse });
@@ -125,6 +126,6 @@ describe('a sequence with beams', () => {
       manager.checkIntegrity();
       expect(manager.freeBlocks).toBe(24);
     });
-    fc.assert(property, { numRuns: 200 });
+    fc.assert(property, { numRuns: draws(80) });
   });
 });

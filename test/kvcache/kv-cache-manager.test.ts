@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { draws } from '../support/scale.js';
 
 const cache = () => new KvCacheManager({ numBlocks: 6, tokensPerBlock: 8, maxSeqLen: 48 });
 
@@ -282,7 +283,7 @@ describe('random operations', () => {
         expect(new Set(slots).size).toBe(slots.length);
         expect(slots.every((slot) => slot >= 0 && slot < 12 * 8)).toBe(true);
       }),
-      { numRuns: 400 },
+      { numRuns: draws(133) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AnswerSink, Backend } from '../../loadgen/backends/backend.js';
 import { AnswerReader } from '../../loadgen/worker/answer-reader.js';
+import { draws } from '../support/scale.js';
 
 /** Every event's data is a piece, whatever it is. */
 const anything = (endsWithConnection: boolean): Backend => ({
@@ -85,7 +86,7 @@ describe('an event stream as the HTML standard has it', () => {
         expect({ pieces, answer }).toEqual({ pieces: expected.length, answer: expected.join('') });
         if (fault !== null) expect(['truncated', 'empty']).toContain(fault.outcome);
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ChatMessage, ChatTemplate, type RenderOptions } from '../../models/chat-template.js';
 import { KnownToolLists } from '../../models/known-tools.js';
+import { draws } from '../support/scale.js';
 
 const tokens = {
   bosToken: '<s>',
@@ -100,7 +101,7 @@ describe('a prompt with functions that are remembered', () => {
         }
         if (/<s>|\[TOOLS\]/.test(json)) numAtRisk++;
       }),
-      { numRuns: 400 },
+      { numRuns: draws(133) },
     );
     expect(numAtRisk).toBeGreaterThan(50);
   });

@@ -5,6 +5,7 @@ import { equalCaches } from '../../network/cache-layers.js';
 import { type ExpertOptions, NetworkBuilder } from '../../network/network-builder.js';
 import type { NetworkPlan, PlanOp } from '../../network/plan.js';
 import { valuesOf } from '../../network/slot-assignment.js';
+import { draws } from '../support/scale.js';
 
 const attention = { numLayers: 1, numHeads: 2, rotaryDim: 4 };
 const caches = equalCaches(1, 1, 4);
@@ -64,7 +65,7 @@ describe('NetworkBuilder', () => {
         const output = net.matrix('output', [{ name: 'o', rows: 10, columns: 8 }]);
         checkSlots(net.build(net.linear(net.selectRows(x), { weight: output })));
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 

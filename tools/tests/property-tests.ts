@@ -11,6 +11,6 @@ export function propertyTestsIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => join(folder, path))
-    .filter((path) => /from 'fast-check'/.test(readFileSync(path, 'utf8')))
+    .filter((path) => /from 'fast-check'|\bdraws\(/.test(readFileSync(path, 'utf8')))
     .toSorted();
 }

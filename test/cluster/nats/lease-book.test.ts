@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Frame, LeaseBook, type LeaseRules } from '../../../cluster/nats/lease-book.js';
+import { draws } from '../../support/scale.js';
 import { type LeaseAnswer, type LeaseEvent, SlowLeaseBook } from './oracle.js';
 
 const RULES: LeaseRules = { maxFruitlessAttempts: 3, maxLostAttempts: 5, maxAttempts: 8 };
@@ -75,7 +76,7 @@ describe('the book of leases', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -204,7 +205,7 @@ describe('a request whose workers are lost at any time, over a network that lose
         expect(flock.isOver).toBe(true);
         expect(flock.book.size).toBe(0);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 });

@@ -17,6 +17,7 @@ import {
 } from '../../../cluster/nats/messages.js';
 import { type Packable, PacketError, pack } from '../../../cluster/nats/packet.js';
 import { RunWriter } from '../../../cluster/nats/token-runs.js';
+import { draws } from '../../support/scale.js';
 
 const writer = new RunWriter();
 writer.add(3, 1, 0, 4, Int32Array.of(7));
@@ -169,7 +170,7 @@ describe('messages of the queue', () => {
           expect(error).toBeInstanceOf(PacketError);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BlockIndex } from '../../../cluster/routing/block-index.js';
 import { CachedBeginnings } from '../../../cluster/routing/cached-beginnings.js';
+import { draws } from '../../support/scale.js';
 
 const NUM_WORKERS = 12;
 const NUM_HASHES = 9;
@@ -74,7 +75,7 @@ describe('an index of blocks', () => {
           );
         }
       }),
-      { seed: 26, numRuns: 300 },
+      { seed: 26, numRuns: draws(100) },
     );
   });
 
@@ -103,7 +104,7 @@ describe('an index of blocks', () => {
           }
         },
       ),
-      { seed: 26, numRuns: 300 },
+      { seed: 26, numRuns: draws(100) },
     );
     expect(numTight).toBeGreaterThan(500);
   });

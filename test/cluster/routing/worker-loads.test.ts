@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { WorkerLoads } from '../../../cluster/routing/worker-loads.js';
+import { draws } from '../../support/scale.js';
 
 it('knows what each worker has to do, and walks past rows of workers of which each has too much', () => {
   const step = fc.record({
@@ -54,7 +55,7 @@ it('knows what each worker has to do, and walks past rows of workers of which ea
         if (asked === 1 && to - from > 1) passed += 1;
       },
     ),
-    { seed: 26, numRuns: 500 },
+    { seed: 26, numRuns: draws(100) },
   );
   expect(passed).toBeGreaterThan(5);
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_SAMPLING_PARAMS } from '../../../callbacks/sampling-params.js';
 import { DryPenalty } from '../../../engine/decoding/dry-penalty.js';
 import { naiveDry } from '../../support/naive-chain.js';
+import { draws } from '../../support/scale.js';
 
 const VOCAB = 6;
 const params = (given: Partial<typeof DEFAULT_SAMPLING_PARAMS>) => ({
@@ -68,7 +69,7 @@ describe('the DRY penalty', () => {
             expect(found[id]).toBeCloseTo(lost, 4 - Math.ceil(Math.log10(lost)));
         },
       ),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 });

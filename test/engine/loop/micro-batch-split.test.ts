@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../../callbacks/options/optional-params.js';
 import { MicroBatchSplit } from '../../../engine/loop/micro-batch-split.js';
+import { draws } from '../../support/scale.js';
 
 const ALL = Number.POSITIVE_INFINITY;
 
@@ -79,7 +80,7 @@ describe('whatever comes and goes', () => {
         expect(longest).toBeLessThanOrEqual(parts);
         most = Math.max(most, mostFlying);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
     expect(most).toBe(parts);
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AdapterCache } from '../../../engine/peft/adapter-cache.js';
 import { PagePool, pagesFor } from '../../../engine/peft/page-pool.js';
+import { draws } from '../../support/scale.js';
 import { SlowCache } from './slow-caches.js';
 
 describe('pages', () => {
@@ -79,7 +80,7 @@ describe('a cache of adapters', () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
     expect(evictions, 'some make room').toBeGreaterThan(200);
     expect(refusals, 'some find none').toBeGreaterThan(100);

@@ -6,6 +6,7 @@ import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js'
 import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { readsChangedBytes, refusesOrReads } from '../../support/hostile-adapter.js';
+import { draws } from '../../support/scale.js';
 import {
   floats,
   TINY_ADAPTER_CONFIG,
@@ -48,7 +49,7 @@ describe('hostile adapters', () => {
         writeFileSync(weights, safetensorsBytes(tensors.map(([one, shape]) => floats(one, shape))));
         refusesOrReads(read);
       }),
-      { numRuns: 600 },
+      { numRuns: draws(120) },
     );
     writeFileSync(weights, safetensorsBytes(tinyAdapterTensors()));
   });
@@ -72,7 +73,7 @@ describe('hostile adapters', () => {
         writeFileSync(config, JSON.stringify({ ...TINY_ADAPTER_CONFIG, ...change }));
         refusesOrReads(read);
       }),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 });

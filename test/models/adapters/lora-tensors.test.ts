@@ -13,6 +13,7 @@ import {
   writeLoraTensors,
 } from '../../../models/adapters/lora-tensors.js';
 import { MODULE_IDS, type ModuleId, moduleName } from '../../../models/adapters/module-ids.js';
+import { draws } from '../../support/scale.js';
 import { TINY_BASE } from '../../support/tiny-adapter.js';
 
 const { shapes } = baseModules(TINY_BASE);
@@ -113,7 +114,7 @@ describe('the tensors of a request', () => {
           if (!(error instanceof LoraTensorsError)) throw error;
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 });

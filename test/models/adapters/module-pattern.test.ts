@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ModulePattern } from '../../../models/adapters/module-pattern.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { draws } from '../../support/scale.js';
 
 const Q = 'model.layers.12.self_attn.q_proj';
 const matches = (pattern: string, text: string, steps = 100_000) =>
@@ -103,7 +104,7 @@ describe('ModulePattern', () => {
       fc.property(pattern, text, (source, input) => {
         expect(matches(source, input, 10_000_000)).toBe(new RegExp(`^(?:${source})$`).test(input));
       }),
-      { numRuns: 2000 },
+      { numRuns: draws(400) },
     );
   });
 
@@ -117,7 +118,7 @@ describe('ModulePattern', () => {
           if (!(error instanceof CheckpointError)) throw error;
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: draws(400) },
     );
   });
 });

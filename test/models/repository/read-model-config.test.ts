@@ -10,6 +10,7 @@ import {
   parseSentConfig,
   readModelConfig,
 } from '../../../models/repository/read-model-config.js';
+import { draws } from '../../support/scale.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-config-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -224,7 +225,7 @@ describe('a configuration', () => {
           expect(error).toBeInstanceOf(ModelConfigError);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { piecesOf } from '../../../models/tokenizer/text-pieces.js';
 import { TokenIdList } from '../../../models/tokenizer/token-id-list.js';
 import { Tokenizer, type TokenizerSourceFiles } from '../../../models/tokenizer/tokenizer.js';
 import { Random } from '../../../tools/soak/random.js';
+import { draws } from '../../support/scale.js';
 import { MODEL_TOKENIZERS, randomWord } from './library-tokenizer.js';
 import { byteLevelAlphabet, byteLevelFiles, sentencePieceFiles } from './tiny-tokenizers.js';
 
@@ -100,10 +101,10 @@ describe('tokens from memory are those of a new tokenizer', () => {
         tokenizerConfig: {},
       },
     ],
-  ])('%s', (_, files) => compare(files, 25));
+  ])('%s', (_, files) => compare(files, draws(10)));
 
   it.each(MODEL_TOKENIZERS)('of %s', (_, file) => {
-    compare({ tokenizerJson: file(), tokenizerConfig: {} }, 4);
+    compare({ tokenizerJson: file(), tokenizerConfig: {} }, draws(2));
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StopStringMatcher } from '../../../models/tokenizer/stop-strings.js';
+import { draws } from '../../support/scale.js';
 
 /** Grows the text unit by unit and looks at its end: the first stop to be complete, the longest of those. */
 function naive(text: string, stops: string[]): { end: number; length: number; index: number } | null {
@@ -91,7 +92,7 @@ describe('StopStringMatcher', () => {
         const found = run(new StopStringMatcher(stops, { includeStop }), cut(text, sizes));
         expect(found).toEqual({ text: text.slice(0, end), matched: match?.index ?? null });
       }),
-      { numRuns: 2000 },
+      { numRuns: draws(400) },
     );
   });
 
@@ -110,7 +111,7 @@ describe('StopStringMatcher', () => {
         }
         expect(held).toBe('');
       }),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StreamingDetokenizer } from '../../../models/tokenizer/streaming-detokenizer.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
+import { draws } from '../../support/scale.js';
 import { byteLevelFiles, SCRIPTS, sentencePieceFiles } from './tiny-tokenizers.js';
 
 const byteLevel = new Tokenizer(byteLevelFiles());
@@ -51,7 +52,7 @@ describe('StreamingDetokenizer', () => {
           byteLevel.decode(ids, { skipSpecialTokens: true }),
         );
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 

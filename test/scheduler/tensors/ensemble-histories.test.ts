@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { graphProblem } from '../../../scheduler/tensors/ensemble-graph.js';
 import { type ConfiguredMember, planEnsemble } from '../../../scheduler/tensors/ensemble-plan.js';
 import { EnsembleState, wantedParts } from '../../../scheduler/tensors/ensemble-state.js';
+import { draws } from '../../support/scale.js';
 import { isWell, type PlainGraph, SlowEnsemble } from './oracle/slow-ensemble.js';
 
 const tensorOf = (name: string) => ({ name, data_type: 'TYPE_INT32', dims: [1] });
@@ -88,9 +89,9 @@ describe('the graph of an ensemble', () => {
         expect(graphProblem(configOf(graph)) === null).toBe(isWell(graph));
         if (isWell(graph)) well++;
       }),
-      { numRuns: 1500 },
+      { numRuns: draws(300) },
     );
-    expect(well).toBeGreaterThan(400);
+    expect(well).toBeGreaterThan(draws(80));
   });
 });
 
@@ -150,7 +151,7 @@ describe('a request of an ensemble', () => {
           expect(state.unmet() !== null).toBe(slow.isUnmet);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: draws(133) },
     );
   });
 
@@ -175,7 +176,7 @@ describe('a request of an ensemble', () => {
         expect(state.answers()).toEqual([0]);
         expect(state.unmet()).toBeNull();
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 });

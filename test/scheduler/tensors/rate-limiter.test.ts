@@ -5,6 +5,7 @@ import {
   RateLimiter,
   type ResourceNeed,
 } from '../../../scheduler/tensors/rate-limiter.js';
+import { draws } from '../../support/scale.js';
 
 interface Named {
   name: string;
@@ -223,6 +224,6 @@ describe('any history', () => {
       }
       expect([running.size, limiter.waiting]).toEqual([0, 0]);
     });
-    fc.assert(history, { numRuns: 300 });
+    fc.assert(history, { numRuns: draws(100) });
   });
 });

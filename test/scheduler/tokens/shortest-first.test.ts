@@ -4,6 +4,7 @@ import { simulate } from '../../../engine/simulation/simulate.js';
 import { scheduleMicroBatch } from '../../../scheduler/tokens/micro-batch-scheduler.js';
 import { PATIENCE } from '../../../scheduler/tokens/shortest-first.js';
 import type { MicroBatchLimits } from '../../../scheduler/tokens/types.js';
+import { draws } from '../../support/scale.js';
 import { contextRequest } from '../../support/schedulable.js';
 
 const UNIT = 8;
@@ -106,7 +107,7 @@ describe('SHORTEST_FIRST', () => {
           expect(end).toBeLessThan(bound);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -151,7 +152,7 @@ describe('SHORTEST_FIRST', () => {
         }
         expect(done).toEqual(prompts.map(({ length }) => length));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 });

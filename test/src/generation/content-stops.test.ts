@@ -7,6 +7,7 @@ import { CallsOnlyParser } from '../../../src/generation/tools/calls-only-parser
 import { HermesParser } from '../../../src/generation/tools/hermes-parser.js';
 import { PartList } from '../../../src/generation/tools/part-list.js';
 import type { AnswerParser, AnswerPart } from '../../../src/generation/tools/types.js';
+import { draws } from '../../support/scale.js';
 import { cut, nearlyCalls, PARSERS } from './tools/nearly-calls.js';
 
 type Make = () => AnswerParser;
@@ -137,7 +138,7 @@ describe.each(Object.keys(MAKERS))('stop strings of answers as %s reads them', (
         const shown = { ...whole, text: whole.text + (whole.stop ?? '') };
         expect(ended(make, stops, [text], true)).toEqual(shown);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -152,7 +153,7 @@ describe.each(Object.keys(MAKERS))('stop strings of answers as %s reads them', (
           if (part.type === 'content') expect(matcher.push(part.text).matched).toBeNull();
         }
       }),
-      { numRuns: 200 },
+      { numRuns: draws(80) },
     );
   });
 
@@ -165,7 +166,7 @@ describe.each(Object.keys(MAKERS))('stop strings of answers as %s reads them', (
         expect(held).toBeGreaterThanOrEqual(contentOf(parser.end()).length);
         expect(held).toBeLessThanOrEqual(text.length);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Holding, type MemoryHold, MemoryLedger } from '../../../src/server/held-memory.js';
+import { draws } from '../../support/scale.js';
 
 const LIMIT = 6400;
 
@@ -102,7 +103,7 @@ describe('the ledger of held memory', () => {
           0, 0, 0, 0,
         ]);
       }),
-      { seed: 1, numRuns: 200 },
+      { seed: 1, numRuns: draws(80) },
     );
   });
 });

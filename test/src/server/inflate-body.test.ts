@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MemoryLedger } from '../../../src/server/held-memory.js';
 import { ACCEPTED_CODINGS, bodyCoding, inflated, inflatedBody } from '../../../src/server/inflate-body.js';
+import { draws } from '../../support/scale.js';
 import { say, type ToyOptions, toyServer } from '../support/toy-server.js';
 
 const { createZstdDecompress, zstdCompressSync } = zlib as unknown as {
@@ -98,7 +99,7 @@ describe.each(CODINGS)('a body in %s', (coding) => {
             expect(found).toMatchObject({ status: expect.toBeOneOf([400, 413]) });
         },
       ),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 

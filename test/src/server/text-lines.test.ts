@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Log } from '../../../src/server/log.js';
 import { LogOutput } from '../../../src/server/log-output.js';
 import { textLines } from '../../../src/server/text-lines.js';
+import { draws } from '../../support/scale.js';
 
 /** A log for people, and what it has written. */
 function textLog() {
@@ -43,7 +44,7 @@ describe('lines of text', () => {
         // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
         expect(written[0]!.slice(0, -1)).not.toMatch(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/);
       }),
-      { numRuns: 200 },
+      { numRuns: draws(80) },
     );
   });
 });

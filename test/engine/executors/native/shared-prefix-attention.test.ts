@@ -34,14 +34,18 @@ const SEQUENCES: Sequence[] = [
 ];
 
 let plain: TinyNetwork;
+let shallow: TinyNetwork;
 let varied: TinyNetwork;
 beforeAll(() => {
   const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, vocabSize: VOCABULARY };
-  plain = makeTinyNetwork({ ...shape, headDim: 16, numHeads: 6, numKvHeads: 2 });
+  const heads = { headDim: 16, numHeads: 6, numKvHeads: 2 };
+  plain = makeTinyNetwork({ ...shape, ...heads });
+  shallow = makeTinyNetwork({ ...shape, ...heads, numLayers: 1 });
   varied = makeTinyNetwork({ ...shape, headDim: 8, varied: true });
 });
 afterAll(() => {
   plain.remove();
+  shallow.remove();
   varied.remove();
 });
 
@@ -96,22 +100,22 @@ const sharing = (network: TinyNetwork, changes: Partial<ExecutorOptions>, seed: 
     sequences.runMixed(seed, 1200, (random) => (random.uniform() < 0.2 ? 40 : 1 + random.below(4)));
   });
 
-/** Scalar code takes seconds for a run, as all does under a sanitizer, and parts its work among threads as the others do. */
+/**
+ * Scalar code takes seconds for a run, as all does under a sanitizer, and parts its work among threads and layers as the others do, so it has one number of threads,
+ * one layer and one type of cache. Of the others each vector table has its bits, alone: kernels/attention.test.ts.
+ */
 const threadCounts = (instructionSet: InstructionSet) =>
   isShort || instructionSet === 'scalar' ? [5] : [1, 5];
-
-/**
- * Most of the time is scalar code's, so it takes one type of cache. Of the others each vector table has its bits, alone:
- * kernels/attention.test.ts.
- */
+const networkOn = (instructionSet: InstructionSet) => (instructionSet === 'scalar' ? shallow : plain);
 const kvDtypes = (instructionSet: InstructionSet) =>
   instructionSet === 'scalar' ? (['bf16'] as const) : (['f32', 'bf16', 'int8'] as const);
 
 describe.each(instructionSets)('sequences that share blocks, on %s', (instructionSet) => {
   it.each(kvDtypes(instructionSet))('have the bits of each alone, cache in %s', (kvDtype) => {
-    const expected = alone(plain, { instructionSet, kvDtype });
+    const network = networkOn(instructionSet);
+    const expected = alone(network, { instructionSet, kvDtype });
     for (const threads of threadCounts(instructionSet)) {
-      expectSameLogits(sharing(plain, { instructionSet, kvDtype, threads }, threads), expected);
+      expectSameLogits(sharing(network, { instructionSet, kvDtype, threads }, threads), expected);
     }
   });
 
@@ -119,13 +123,13 @@ describe.each(instructionSets)('sequences that share blocks, on %s', (instructio
     const expected = alone(varied, { instructionSet, kvDtype: 'bf16' });
     expectSameLogits(sharing(varied, { instructionSet, kvDtype: 'bf16' }, 7), expected);
   });
+});
 
-  it('have them in an engine with a window, where nothing is read together', () => {
-    const window = { maxAttentionWindow: 48, sinkTokenLength: 4 };
-    const expected = alone(plain, { instructionSet, kvDtype: 'bf16', ...window });
-    const apart = logitsOf(plain, { instructionSet, kvDtype: 'bf16', ...window }, (sequences) =>
-      sequences.runMixed(3, 1200, (random) => 1 + random.below(60)),
-    );
-    expectSameLogits(apart, expected);
-  });
+// Whether rows are read together is decided before any instruction set has its turn.
+it('sequences in an engine with a window have the bits of each alone: nothing is read together', () => {
+  const options = { kvDtype: 'bf16', maxAttentionWindow: 48, sinkTokenLength: 4 } as const;
+  const apart = logitsOf(plain, options, (sequences) =>
+    sequences.runMixed(3, 1200, (random) => 1 + random.below(60)),
+  );
+  expectSameLogits(apart, alone(plain, options));
 });

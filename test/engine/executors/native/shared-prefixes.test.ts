@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PrefixTables } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
+import { draws } from '../../../support/scale.js';
 
 /** A sequence: its blocks, its tokens with those of the iteration, and how many of them are the iteration's. */
 interface Sequence {
@@ -142,7 +143,7 @@ describe('groups of any sequences', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 });

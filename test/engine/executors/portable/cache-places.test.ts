@@ -8,6 +8,7 @@ import {
 } from '../../../../engine/executors/portable/cache-places.js';
 import { resolveWindow } from '../../../../kvcache/kv-cache-options.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
+import { draws } from '../../../support/scale.js';
 
 const TOKENS_PER_BLOCK = 8;
 
@@ -66,7 +67,7 @@ describe('places of the cache', () => {
           cached = length;
         }
       }),
-      { numRuns: 200 },
+      { numRuns: draws(80) },
     );
   });
 });

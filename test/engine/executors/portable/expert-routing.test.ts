@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { routeRows } from '../../../../engine/executors/portable/expert-routing.js';
 import { naiveShares } from '../../../support/naive-experts.js';
+import { draws } from '../../../support/scale.js';
 
 /** Few different numbers, so that many are equal, beside all that there are. */
 const score = fc.oneof(
@@ -41,7 +42,7 @@ describe('the experts of rows', () => {
           }
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: draws(400) },
     );
   });
 

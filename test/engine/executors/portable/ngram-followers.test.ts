@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { forEachFollower } from '../../../../engine/executors/portable/sampling/ngram-followers.js';
 import { countedReads } from '../../../support/counted-reads.js';
+import { draws } from '../../../support/scale.js';
 
 /** Oracle by the definition: each place of the history is compared with its end. */
 function followers(history: readonly number[], count: number): number[] {
@@ -21,7 +22,7 @@ it('finds what followed the last tokens', () => {
       forEachFollower(Int32Array.from(tokens), count, (token) => found.push(token));
       expect(found).toEqual(followers(tokens, count));
     }),
-    { seed: 1, numRuns: 1000 },
+    { seed: 1, numRuns: draws(200) },
   );
 });
 

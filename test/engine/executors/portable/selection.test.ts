@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { RowScan } from '../../../../engine/executors/portable/sampling/row-scan.js';
 import { isStricter, NO_BOUND, Selection } from '../../../../engine/executors/portable/sampling/selection.js';
 import { sortedTokens } from '../../../support/naive-sampling.js';
+import { draws } from '../../../support/scale.js';
 
 /** Rows with many equal logits, and with none; of few groups, and of many. */
 const rows = fc
@@ -39,7 +40,7 @@ describe('a selection', () => {
         selection.greatestTokens(logits, count, scan, tokens);
         expect([...tokens]).toEqual(sorted.slice(0, count));
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -52,7 +53,7 @@ describe('a selection', () => {
         const expected = logits[last] === -Infinity ? NO_BOUND : { logit: logits[last]!, before: last + 1 };
         expect(selection.boundOfGreatest(logits, k, scan)).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -77,7 +78,7 @@ describe('a selection', () => {
           before: last + 1,
         });
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 

@@ -8,6 +8,7 @@ import {
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
 import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+import { draws } from '../../../support/scale.js';
 
 function read(start: ReasoningStart, pieces: readonly string[], hasTools = false): AnswerPart[] {
   const parser = new ReasoningParser(start, hasTools ? new HermesParser() : new PlainParser());
@@ -64,7 +65,7 @@ describe('reasoning', () => {
           expect(read(start, pieces.join('').split(''), true)).toEqual(whole);
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 });

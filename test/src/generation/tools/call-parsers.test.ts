@@ -10,6 +10,7 @@ import {
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
 import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+import { draws } from '../../../support/scale.js';
 import { cut, NAMES, nearlyCalls, PARSERS } from './nearly-calls.js';
 
 function read(format: string, pieces: readonly string[]): AnswerPart[] {
@@ -202,7 +203,7 @@ describe.each(Object.keys(PARSERS))('%s', (format) => {
         expect(read(format, cut(whole, places))).toEqual(all);
         expect(read(format, whole.split(''))).toEqual(all);
       }),
-      { numRuns: 1500 },
+      { numRuns: draws(300) },
     );
   });
 
@@ -213,7 +214,7 @@ describe.each(Object.keys(PARSERS))('%s', (format) => {
         fc.pre(!/[[{<]/.test(whole));
         expect(read(format, whole.split(''))).toEqual(whole === '' ? [] : [{ type: 'content', text: whole }]);
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -227,7 +228,7 @@ describe.each(Object.keys(PARSERS))('%s', (format) => {
           if (part.type === 'arguments') expect(hasCall).toBe(true);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 });
@@ -295,7 +296,7 @@ describe('written calls', () => {
         const meant = list.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)) }));
         expect(found.map(({ name, args }) => ({ name, args: JSON.parse(args) }))).toEqual(meant);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -332,7 +333,7 @@ describe('written calls', () => {
         const plain = meant.map(({ name, args }) => ({ name, args: JSON.parse(JSON.stringify(args)) }));
         expect(found.map(({ name, args }) => ({ name, args: JSON.parse(args) }))).toEqual(plain);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 

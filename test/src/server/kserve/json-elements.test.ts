@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { NumberElements, TextElements } from '../../../../src/server/kserve/json-elements.js';
 import { NUMBER_TYPES } from '../../../../src/serving/protocol/number-types.js';
+import { draws } from '../../../support/scale.js';
 
 const refusals = {
   ofType: (found: string) => new InferError(`type ${found}`, 'invalid'),
@@ -31,7 +32,7 @@ it('reads texts alike in steps of any length, with what is escaped in them', () 
       const elements = new TextElements(Buffer.from(`[${escaped}]`), list.length, refusals);
       expect(inSteps(elements, step)).toEqual(parts);
     }),
-    { numRuns: 200 },
+    { numRuns: draws(80) },
   );
 });
 
@@ -44,7 +45,7 @@ it('reads numbers alike in steps of any length', () => {
       const elements = new NumberElements(encode([list]), list.length, NUMBER_TYPES.FP64!, refusals);
       expect(inSteps(elements, step)).toEqual([...new Uint8Array(new Float64Array(list).buffer)]);
     }),
-    { numRuns: 300 },
+    { numRuns: draws(100) },
   );
 });
 

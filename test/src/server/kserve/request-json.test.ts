@@ -5,6 +5,7 @@ import { bytesOfJson, bytesOfList, mostBytesOf } from '../../../../src/server/ks
 import { type ReadInfer, readInfer } from '../../../../src/server/kserve/read-infer.js';
 import { readRequestJson } from '../../../../src/server/kserve/request-json.js';
 import { RegionAccess } from '../../../../src/serving/protocol/region-access.js';
+import { draws } from '../../../support/scale.js';
 
 const encoder = new TextEncoder();
 /** What makes a request long enough for its lists to be read in turns. */
@@ -89,7 +90,7 @@ describe('a request whose lists are read in turns', () => {
         expect(await outcome(text + PADDING)).toBe(whole);
         if (!whole.startsWith('refused')) taken++;
       }),
-      { numRuns: 400 },
+      { numRuns: draws(133) },
     );
     expect(taken).toBeGreaterThan(50);
   });
@@ -125,7 +126,7 @@ describe('a request whose lists are read in turns', () => {
           expect(inTurns).toBe(whole);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: draws(100) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { input, type NamedText, option, says } from '../../../../base/named-text.js';
 import { RequestError } from '../../../../callbacks/token-request.js';
+import { draws } from '../../../support/scale.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
 const chat = '/v1/chat/completions';
@@ -470,7 +471,7 @@ describe('any JSON at all', () => {
         await response.text();
         expect(response.status).toBeLessThan(500);
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
     expect(toy.engine.active).toBe(0);
   });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { InferTensor } from '../../../../callbacks/infer/infer-types.js';
 import { requestKey } from '../../../../src/serving/cache/request-key.js';
 import { type KeptAnswer, ownCopy, ResponseCache } from '../../../../src/serving/cache/response-cache.js';
+import { draws } from '../../../support/scale.js';
 
 const tensor = (bytes: number[], name = 'Y', shape = [bytes.length]): InferTensor => ({
   name,
@@ -58,7 +59,7 @@ describe('the response cache', () => {
           expect(bytes).toBe(kept.reduce((sum, other) => sum + other.bytes, 0));
         }
       }),
-      { numRuns: 200 },
+      { numRuns: draws(80) },
     );
   });
 

@@ -7,6 +7,7 @@ import {
   readInferMessage,
 } from '../../../../../src/server/grpc/infer/infer-message.js';
 import { INFERENCE_SCHEMA } from '../../../../../src/server/grpc/schema/inference-schema.js';
+import { draws } from '../../../../support/scale.js';
 
 // The library's own reader and writer are the judge of ours.
 const types = protobuf.parse(INFERENCE_SCHEMA, { keepCase: true }).root;
@@ -129,7 +130,7 @@ describe('a request of gRPC', () => {
         const bytes = encoded(fields);
         expect(plain(readInferMessage(bytes))).toEqual(asOurs(bytes));
       }),
-      { numRuns: 300 },
+      { numRuns: draws(100) },
     );
   });
 
@@ -156,7 +157,7 @@ describe('a request of gRPC', () => {
         if (ours.inputs.every(({ contents: list }) => list === null))
           expect(() => requestType.decode(given)).not.toThrow();
       }),
-      { numRuns: 1000 },
+      { numRuns: draws(200) },
     );
   });
 

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MessageReader } from '../../../../../src/server/grpc/wire/message-reader.js';
+import { draws } from '../../../../support/scale.js';
 
 const framed = (bytes: Uint8Array, flag = 0): Buffer => {
   const prefix = Buffer.alloc(5);
@@ -44,7 +45,7 @@ describe('the messages of a stream', () => {
         expect(found.isWithin).toBe(false);
       },
     );
-    fc.assert(property, { numRuns: 200 });
+    fc.assert(property, { numRuns: draws(80) });
   });
 
   it('are not copied within one chunk', () => {
