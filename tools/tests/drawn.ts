@@ -14,8 +14,10 @@ process.env.SKEIN_TEST_DRAWS ??= '5';
 const { SKEIN_TEST_SEED: seed, SKEIN_TEST_DRAWS: factor } = process.env;
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : propertyTestsIn('test');
-console.log(`${files.length} files of property tests with SKEIN_TEST_SEED=${seed} SKEIN_TEST_DRAWS=${factor}`);
+console.log(
+  `${files.length} files of property tests with SKEIN_TEST_SEED=${seed} SKEIN_TEST_DRAWS=${factor}`,
+);
 process.exitCode = runVitest(files, join(REPORTS, 'drawn.json'));
 if (process.exitCode !== 0) {
   console.log(`To see it again: SKEIN_TEST_SEED=${seed} SKEIN_TEST_DRAWS=${factor} npx vitest run FILE`);
-};
+}
