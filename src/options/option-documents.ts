@@ -2,9 +2,11 @@ import { GROUPS } from '../../callbacks/options/option.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
 import { defaultText, flagName, OPTIONS, type Option, oneOfThese, variableName } from './table.js';
 
-const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
+/** A name in a table's cell; null: an empty cell. */
+export const code = (name: string | null) => (name === null ? '' : `\`${name}\``);
 
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table with a line of headings. Bars in cells are escaped. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');

@@ -1,3 +1,5 @@
+import { shownBounds } from '../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import {
   anyJson,
   anyObject,
@@ -171,30 +173,32 @@ const dearFormats: readonly JsonText[] = [
   `{"type":"json_schema","json_schema":{"name":${longTexts[0]},"schema":{}}}`,
 ];
 
+/** Parameters whose greatest value is as dear as any other. */
+const parameters: Readonly<Record<string, DearField>> = Object.fromEntries(
+  NAMED_PARAMETERS.map(({ field, parameter }) => [
+    field,
+    harmless(String(shownBounds(parameter)?.[1] ?? true)),
+  ]),
+);
+
 /** Fields of every route that generates. */
 const sampling: Readonly<Record<string, DearField>> = {
-  temperature: harmless('2'),
+  ...parameters,
   top_p: harmless('0.9999'),
-  top_k: harmless('2147483647'),
   min_p: harmless('0.000001'),
   repetition_penalty: harmless('1.5'),
-  presence_penalty: harmless('2'),
-  frequency_penalty: harmless('2'),
   repeat_penalty: harmless('1.5'),
   repeat_last_n: one({ repetition_penalty: '1.5', repeat_last_n: '2147483647' }),
   no_repeat_ngram_size: () => ['2', '400'],
   logit_bias: (sizes) => [...dearBias(sizes), textBias],
   typical_p: harmless('0.999999'),
-  top_n_sigma: harmless('100'),
   xtc_probability: one({ xtc_probability: '1', xtc_threshold: '0' }),
   xtc_threshold: one({ xtc_probability: '1', xtc_threshold: '0.000001' }),
-  dynatemp_range: harmless('100'),
   dynatemp_exponent: one({ dynatemp_range: '1', dynatemp_exponent: '100' }),
   temperature_last: one({ temperature_last: 'true', top_p: '0.999999' }),
   mirostat: () => ['1', '2'],
   mirostat_tau: one({ mirostat: '1', mirostat_tau: '100' }),
   mirostat_eta: one({ mirostat: '2', mirostat_eta: '10' }),
-  dry_multiplier: harmless('1000'),
   dry_base: one({ dry_multiplier: '1', dry_base: '1000' }),
   dry_allowed_length: one({ dry_multiplier: '1', dry_allowed_length: '1' }),
   dry_penalty_last_n: one({ dry_multiplier: '1', dry_penalty_last_n: '-1' }),

@@ -1,0 +1,44 @@
+import { inShownOrder, type Parameter, shownBounds } from '../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
+import { code, markdownTable } from '../src/options/option-documents.js';
+
+const MAX_INT = 2 ** 31 - 1;
+
+/** Values of a parameter, in words. */
+function valuesText(bounds: readonly [number, number] | undefined, { kind }: Parameter): string {
+  if (bounds === undefined) return kind === 'flag' ? 'true, false' : 'of 64 bits';
+  const [least, most] = bounds;
+  const limits = most === MAX_INT ? `from ${least}` : `${least} to ${most}`;
+  return kind === 'integer' ? `whole, ${limits}` : limits;
+}
+
+const defaultText = ({ default: preset }: Parameter) => (preset === null ? 'drawn' : String(preset));
+
+/** A Markdown table of the parameters by their HTTP fields, with their meaning. */
+export function parameterFieldsTable(): string {
+  const rows = inShownOrder(NAMED_PARAMETERS).map(({ field, parameter }) => {
+    const { alias, help } = parameter;
+    return [
+      [field, ...(alias === undefined ? [] : [alias.field])].map(code).join(', '),
+      valuesText(shownBounds(parameter), parameter),
+      defaultText(parameter),
+      alias === undefined ? help : `${help} ${alias.help}`,
+    ];
+  });
+  return markdownTable(['field', 'values', 'default', 'meaning'], rows);
+}
+
+const TYPES = { number: 'f32', integer: 'i32', flag: 'bool', key: 'u64' } as const;
+
+/** A Markdown table of the parameters by their tensors, with the names that they have elsewhere. */
+export function parameterTensorsTable(): string {
+  const rows = NAMED_PARAMETERS.map(({ name, field, tensor, parameter }) => [
+    code(tensor),
+    TYPES[parameter.kind],
+    valuesText('range' in parameter ? parameter.range : undefined, parameter),
+    defaultText(parameter),
+    code(name),
+    code(field),
+  ]);
+  return markdownTable(['input', 'type', 'values', 'default', '`TokenRequest`', 'HTTP'], rows);
+}
