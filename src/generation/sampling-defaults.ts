@@ -1,7 +1,12 @@
 import { isObject } from '../../base/option-values.js';
 import type { Parameter } from '../../callbacks/request/parameter.js';
 import { PARAMETERS } from '../../callbacks/request/parameters.js';
-import { type NumberParam, type Range, SAMPLING_RANGES } from '../../callbacks/sampling-params.js';
+import {
+  DEFAULT_SAMPLING_PARAMS,
+  type NumberParam,
+  type Range,
+  SAMPLING_RANGES,
+} from '../../callbacks/sampling-params.js';
 import type { Recommendation, RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import { fieldOfOption, optionOfField } from '../request-vocabulary.js';
 import type { SamplingOptions, TextRequest } from './text-generation.js';
@@ -70,6 +75,16 @@ export function samplingFields(defaults: SamplingDefaults = {}): Record<string, 
     Object.entries(defaults).map(([option, value]) => [fieldOfOption(option), value]),
   );
 }
+
+const { temperature, topK, topP, minP } = DEFAULT_SAMPLING_PARAMS;
+
+/** Settings that llama.cpp's answers name even if neither the request nor the model has them, in the API's names. */
+export const ALWAYS_SHOWN: Readonly<Record<string, number>> = samplingFields({
+  temperature,
+  topK,
+  topP,
+  minP,
+});
 
 /**
  * A request with the model's defaults in the place of settings that it leaves open. A beam search draws nothing, and has none of them; a penalty

@@ -1,4 +1,4 @@
-import { DEFAULT_SAMPLING_PARAMS } from '../../../callbacks/sampling-params.js';
+import { ALWAYS_SHOWN, samplingFields } from '../../generation/sampling-defaults.js';
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { jsonAnswer } from '../json-answer.js';
@@ -86,7 +86,8 @@ export class InfillAnswer {
   #end() {
     const { model, request, tokens, maxTokens, isCut, run } = this.#options;
     const detokenizer = model.codec.createDetokenizer({ skipSpecialTokens: false });
-    const sampling = { ...DEFAULT_SAMPLING_PARAMS, ...model.sampling };
+    const asked: Readonly<Record<string, unknown>> = request;
+    const recommended = samplingFields(model.sampling);
     return {
       id_slot: -1,
       stop: true,
@@ -96,10 +97,12 @@ export class InfillAnswer {
       generation_settings: {
         n_predict: maxTokens,
         seed: Number(run.seeds[0]),
-        temperature: request.temperature ?? sampling.temperature,
-        top_k: request.top_k ?? sampling.topK,
-        top_p: request.top_p ?? sampling.topP,
-        min_p: request.min_p ?? sampling.minP,
+        ...Object.fromEntries(
+          Object.keys(ALWAYS_SHOWN).map((name) => [
+            name,
+            asked[name] ?? recommended[name] ?? ALWAYS_SHOWN[name],
+          ]),
+        ),
         stream: request.stream ?? false,
       },
       prompt: detokenizer.push(tokens) + detokenizer.flush(),

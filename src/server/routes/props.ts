@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { samplingFields } from '../../generation/sampling-defaults.js';
+import { ALWAYS_SHOWN, samplingFields } from '../../generation/sampling-defaults.js';
 import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
 import { optional } from '../../schemas/fields.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
@@ -56,7 +56,7 @@ function paramsOf({ defaultMaxTokens, sampling = {} }: ServedGenerator): Record<
   const { max_tokens: _, repetition_penalty, ...recommended } = samplingFields(sampling);
   return {
     n_predict: defaultMaxTokens,
-    ...{ temperature: 1, top_k: 0, top_p: 1, min_p: 0 },
+    ...ALWAYS_SHOWN,
     ...recommended,
     ...(repetition_penalty === undefined ? {} : { repeat_penalty: repetition_penalty }),
   };

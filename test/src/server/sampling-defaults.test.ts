@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { resolveSamplingParams } from '../../../callbacks/sampling-params.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import type { ServedGenerator } from '../../../src/serving/served-model.js';
 import { templatedCodec } from '../support/toy-codec.js';
@@ -74,7 +75,8 @@ describe('settings that a model recommends', () => {
 
   it('are not those of beams', async () => {
     const beams = { prompt: 'a', use_beam_search: true, best_of: 2, n: 2 };
-    expect(await asked('/v1/completions', beams)).toMatchObject({ temperature: 1, topK: 0 });
+    const sampled = resolveSamplingParams(await asked('/v1/completions', beams));
+    expect(sampled).toMatchObject({ temperature: 1, topK: 0 });
   });
 
   it('are told where clients look', async () => {
