@@ -101,16 +101,12 @@ export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { ModelConfig } from '../models/repository/model-config.js';
 export { BatcherLimitError } from '../scheduler/tensors/batcher-presets.js';
 export type { SchedulerPolicy } from '../scheduler/tokens/types.js';
-export { BatchedService, type BatchedServiceOptions } from './batched-service.js';
-export { type JsonForm, type JsonNumber, jsonFormOf } from './contracts/json-form.js';
-export { tokenRequestOf } from './contracts/token-request.js';
-export { Encoder, type RankedDocument } from './encoder.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';
 export type { ScoreOptions } from './encoding/score.js';
+export { ContextLengthError, InvalidRequestError } from './errors/request-errors.js';
 export type { ReasoningOptions } from './generation/chat-options.js';
 export type { ChatPiece, ToolCall, ToolCallPart } from './generation/chat-pieces.js';
-export { ContextLengthError, InvalidRequestError } from './generation/errors.js';
 export type { GuidedOptions } from './generation/guided.js';
 export type { PromptLogProb } from './generation/returned-logits.js';
 export type {
@@ -120,11 +116,23 @@ export type {
   TokenLogProb,
 } from './generation/text-generation.js';
 export type { FunctionTool } from './generation/tools/types.js';
-export type { InferAnswer, InferCall, InferInput } from './inference/infer-call.js';
-export { ModelServer, type ModelServerOptions } from './model-server.js';
-export { openAdapter } from './open-adapter.js';
-export type { LoadAdapterOptions } from './options/adapter-options.js';
-export type { FetchInput, FetchOptions } from './server/program-request.js';
+export { BatchedService, type BatchedServiceOptions } from './library/batched-service.js';
+export { type JsonForm, type JsonNumber, jsonFormOf } from './library/contracts/json-form.js';
+export { tokenRequestOf } from './library/contracts/token-request.js';
+export { Encoder, type RankedDocument } from './library/encoder.js';
+export type { InferAnswer, InferCall, InferInput } from './library/inference/infer-call.js';
+export { ModelServer, type ModelServerOptions } from './library/model-server.js';
+export { openAdapter } from './library/open-adapter.js';
+export type { LoadAdapterOptions } from './library/options/adapter-options.js';
+export {
+  type Completion,
+  DEFAULT_MAX_TOKENS,
+  type GenerateOptions,
+  type SeveralOptions,
+  Skein,
+} from './library/skein.js';
+export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './library/tokenizer.js';
+export type { FetchInput, FetchOptions } from './server/app/program-request.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';
@@ -132,11 +140,3 @@ export type { ModelOptions } from './serving/load-model.js';
 export type { IndexRow, LoadParameters, VersionState } from './serving/model-repository.js';
 export type { ModelMetadata, ModelStatistics, TensorMetadata } from './serving/protocol/describe-model.js';
 export type { EncoderInfoOfModel, EngineCounts, ModelInfo } from './serving/running-model.js';
-export {
-  type Completion,
-  DEFAULT_MAX_TOKENS,
-  type GenerateOptions,
-  type SeveralOptions,
-  Skein,
-} from './skein.js';
-export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './tokenizer.js';

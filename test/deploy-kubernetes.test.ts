@@ -4,13 +4,13 @@ import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { QueueNames } from '../cluster/nats/names.js';
-import { loadConfig } from '../src/config.js';
-import { gatewayOptions, workOptions } from '../src/options/queue-commands.js';
 import { defaultText, optionOf, variableName } from '../src/options/table.js';
 import { WORKER_PATHS } from '../src/queue/health-port.js';
 import { NATS_PACKAGES } from '../src/queue/nats-packages.js';
-import { modelFamilies } from '../src/server/metrics/families.js';
-import { ROUTES } from '../src/server/routes/index.js';
+import { ROUTES } from '../src/server/app/routes/index.js';
+import { modelFamilies } from '../src/server/metrics/families/families.js';
+import { loadConfig } from '../src/settings/config.js';
+import { gatewayOptions, workOptions } from '../src/settings/queue-commands.js';
 import { readDocument, repository } from './support/documents.js';
 import { built, kubectl, type Manifest, manifestsOf, schemaProblems } from './support/kubernetes.js';
 

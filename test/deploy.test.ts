@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { QueueNames } from '../cluster/nats/names.js';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
-import { ROUTES } from '../src/server/routes/index.js';
+import { ROUTES } from '../src/server/app/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
 import { certificateFixture } from './src/support/tls.js';
 import { readDocument, repository } from './support/documents.js';

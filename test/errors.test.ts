@@ -97,13 +97,13 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'models/chat-template.ts',
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
   'src/cli.ts',
-  'src/parse-yaml.ts',
   'src/schemas/issue-text.ts',
   'src/schemas/validated.ts',
-  'src/server/files/read-form.ts', // busboy's
+  'src/server/web/bodies/read-form.ts', // busboy's
   'src/serving/ensembles/ensemble-errors.ts', // a member's own sentence may name it
-  'src/serving/on-demand/model-load-error.ts', // the sentence of a reader of files has its path
+  'src/serving/model-load-error.ts', // the sentence of a reader of files has its path
   'src/serving/repository/uploaded-model.ts', // the sentence of a reader of files has the server's path
+  'src/settings/parse-yaml.ts',
 ];
 
 const ERROR = String.raw`(?:\w*[eE]rror|err|errMsg|reason|problem|failure|refusal|cause|issue|thrown)`;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FLOORS, STRANGERS } from '../tools/support/floors.js';
+import { FLOORS, INNER_FLOORS, STRANGERS } from '../tools/support/floors.js';
 import { readDocument, repository } from './support/documents.js';
 
 interface Arrow {
@@ -50,6 +50,28 @@ describe('the rooms', () => {
     const isStranger = ({ from, to }: Arrow) => STRANGERS[roomOf(from)]?.includes(roomOf(to)) ?? false;
     expect(arrows.filter(isStranger)).toEqual([]);
   });
+
+  it.each(Object.entries(INNER_FLOORS))(
+    'of %s have floors inside, which no arrow climbs',
+    (folder, floors) => {
+      const partOf = (path: string) =>
+        path
+          .slice(folder.length + 1)
+          .split('/', 1)[0]!
+          .replace(/\.(ts|mjs|js)$/, '');
+      const levels = new Map(floors.flatMap((parts, level) => parts.map((part) => [part, level] as const)));
+      const inside = sources.filter((path) => path.startsWith(`${folder}/`));
+      const parts = new Set(inside.map(partOf));
+      expect([...parts].filter((part) => !levels.has(part) && part !== 'bin')).toEqual([]);
+      expect([...levels.keys()].filter((part) => !parts.has(part))).toEqual([]);
+      const within = arrows.filter(
+        ({ from, to }) => from.startsWith(`${folder}/`) && known.has(to) && to.startsWith(`${folder}/`),
+      );
+      const climbs = ({ from, to }: Arrow) =>
+        partOf(from) !== partOf(to) && levels.get(partOf(to))! >= levels.get(partOf(from))!;
+      expect(within.filter(climbs)).toEqual([]);
+    },
+  );
 
   it('are the rows of the table in ARCHITECTURE.md, from the ground up', () => {
     const table = readDocument('ARCHITECTURE.md').split('## The rooms')[1]!.split('\n### ')[0]!;

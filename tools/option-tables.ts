@@ -1,4 +1,4 @@
-import { flagsTables, formerNamesTable, managerTable, namesTable } from '../src/options/option-documents.js';
+import { flagsTables, formerNamesTable, managerTable, namesTable } from '../src/settings/option-documents.js';
 import { withSection } from './document-section.js';
 import { parameterFieldsTable, parameterTensorsTable } from './parameter-tables.js';
 

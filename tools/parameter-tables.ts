@@ -1,6 +1,6 @@
 import { inShownOrder, type Parameter, shownBounds } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
-import { code, markdownTable } from '../src/options/option-documents.js';
+import { code, markdownTable } from '../src/settings/option-documents.js';
 
 const MAX_INT = 2 ** 31 - 1;
 

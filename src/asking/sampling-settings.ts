@@ -1,8 +1,8 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { inShownOrder, shownBounds } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
+import { UsageError } from '../errors/usage-error.js';
 import { fieldOfFlag } from '../request-vocabulary.js';
-import { UsageError } from '../usage-error.js';
 
 /** Settings of how an answer is drawn, by the names of the API's fields. */
 export type SamplingSettings = Readonly<Record<string, number | readonly string[]>>;

@@ -4,7 +4,7 @@ import { SkeinError } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
 import type { SamplingSettings } from '../asking/sampling-settings.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
-import { fileProblem } from '../file-problem.js';
+import { fileProblem } from '../errors/file-problem.js';
 import { Conversation } from './conversation.js';
 
 /** An error for a conversation that cannot be saved or loaded. */

@@ -3,11 +3,11 @@ import { Option } from 'commander';
 import type { Asker } from '../asking/asker.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { serverAddress } from '../asking/server-address.js';
-import { loadConfig } from '../config.js';
-import { checkInstructionSet } from '../instruction-set-variable.js';
-import { flagsOf, gathered } from '../options/flags.js';
+import { UsageError } from '../errors/usage-error.js';
 import { flagName, OPTIONS } from '../options/table.js';
-import { UsageError } from '../usage-error.js';
+import { loadConfig } from '../settings/config.js';
+import { flagsOf, gathered } from '../settings/flags.js';
+import { checkInstructionSet } from '../settings/instruction-set-variable.js';
 
 /**
  * Options of the engine that are flags of commands which ask one model. Others can be given by variable or --config.
@@ -94,7 +94,7 @@ function embedded({ model, adapter, config: file, ...flags }: AskingFlags): Open
     called: { lora: '--adapter' },
   });
   return async (signal) => {
-    const { loadAsker } = await import('../asking/embedded-asker.js');
+    const { loadAsker } = await import('./embedded-asker.js');
     return loadAsker(config, signal);
   };
 }

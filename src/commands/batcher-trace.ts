@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { mustBe, numberIn, shown, TEXT, type Values, wholeNumber } from '../../base/option-values.js';
 import type { BatcherArrival } from '../../engine/simulation/batcher-simulation.js';
-import { fileProblem } from '../file-problem.js';
-import { UsageError } from '../usage-error.js';
+import { fileProblem } from '../errors/file-problem.js';
+import { UsageError } from '../errors/usage-error.js';
 import { MOST_REQUESTS } from './batcher-flags.js';
 
 const MAX_FILE_BYTES = 256 * 2 ** 20;

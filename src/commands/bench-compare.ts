@@ -3,8 +3,8 @@ import { basename } from 'node:path';
 import { InputError } from '../../loadgen/input-error.js';
 import { compareReports, comparisonText, readReport } from '../../loadgen/report/compare.js';
 import { htmlReport } from '../../loadgen/report/html.js';
-import { fileProblem } from '../file-problem.js';
-import { UsageError } from '../usage-error.js';
+import { fileProblem } from '../errors/file-problem.js';
+import { UsageError } from '../errors/usage-error.js';
 
 export interface CompareFlags {
   json?: boolean;

@@ -3,8 +3,8 @@ import type { BackendName } from '../../loadgen/backends/backend.js';
 import { parseLength } from '../../loadgen/data/lengths.js';
 import { SLO_PRESETS, type Slo, type SloPreset } from '../../loadgen/metrics/slo.js';
 import type { BenchOptions } from '../../loadgen/options.js';
+import { UsageError } from '../errors/usage-error.js';
 import { flagName } from '../options/table.js';
-import { UsageError } from '../usage-error.js';
 
 /** Flags as commander gives them: texts, and booleans for switches. */
 export interface BenchFlags {

@@ -5,11 +5,11 @@ import { mustBe, type Values } from '../../base/option-values.js';
 import { type BuildOptions, buildEngine } from '../../engine/building/builder.js';
 import { EngineError } from '../../engine/building/engine.js';
 import type { EngineManifest } from '../../engine/building/engine-directory.js';
-import { UsageError } from '../config.js';
 import { localModel } from '../hub/local-model.js';
-import { listenForInterruption } from '../interruption.js';
 import { optionOf } from '../options/table.js';
+import { UsageError } from '../settings/config.js';
 import { showBuildProgress } from './build-progress.js';
+import { listenForInterruption } from './interruption.js';
 import { showPullProgress } from './pull-progress.js';
 
 export interface BuildFlags {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { answerSummary } from '../asking/answer-summary.js';
 import { ask, countTokens } from '../asking/ask.js';
 import { type Asker, AskingError } from '../asking/asker.js';
 import { settingsOfFlags } from '../asking/sampling-settings.js';
@@ -7,13 +8,12 @@ import { ChatFileError } from '../chat/chat-file.js';
 import { ChatHistory, stateDirectory } from '../chat/chat-history.js';
 import { ChatInput } from '../chat/chat-input.js';
 import { Conversation } from '../chat/conversation.js';
-import { InterruptedError, listenForInterruption, rejection } from '../interruption.js';
+import { UsageError } from '../errors/usage-error.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
-import { answerSummary } from '../terminal/answer-summary.js';
 import { plainText } from '../terminal/plain-text.js';
 import { readerGone } from '../terminal/standard-output.js';
-import { UsageError } from '../usage-error.js';
 import { type AskingFlags, askerOf } from './asking-command.js';
+import { InterruptedError, listenForInterruption, rejection } from './interruption.js';
 
 export interface ChatFlags extends AskingFlags {
   history?: boolean;

@@ -1,8 +1,8 @@
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import type { Pace, RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
 import { ROUTING_POLICIES } from '../../cluster/simulation/cluster-types.js';
+import { UsageError } from '../errors/usage-error.js';
 import { flagName } from '../options/table.js';
-import { UsageError } from '../usage-error.js';
 
 /** Flags of `skein simulate --workers` as commander gives them, without those that other simulations have too. */
 export interface ClusterFlags {

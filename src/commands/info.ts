@@ -1,12 +1,12 @@
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import { UsageError } from '../errors/usage-error.js';
 import { checkedSampling, samplingFields } from '../generation/sampling-defaults.js';
 import { localModel } from '../hub/local-model.js';
 import { refusalOfVariables } from '../options/old-names.js';
 import { flagName, optionOf, variableName } from '../options/table.js';
-import { describeModel, type ModelDescription } from '../serving/model-description.js';
-import { threadsWithReason } from '../thread-count.js';
-import { UsageError } from '../usage-error.js';
+import { threadsWithReason } from '../settings/thread-count.js';
+import { describeModel, type ModelDescription } from './model-description.js';
 import { showPullProgress } from './pull-progress.js';
 
 export interface InfoFlags {

@@ -1,14 +1,14 @@
 import { retell, textOf } from '../../base/skein-error.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
-import type { Config } from '../config.js';
+import { UsageError } from '../errors/usage-error.js';
 import { withFlagNames } from '../options/flag-names.js';
 import { leadingRank, openSecret } from '../serving/leading-rank.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import { loadModels } from '../serving/load-models.js';
 import { missingText } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
-import { UsageError } from '../usage-error.js';
+import type { Config } from '../settings/config.js';
 import { showBuildProgress } from './build-progress.js';
 import { showLoadProgress } from './load-progress.js';
 import { loadingOptions } from './loading-options.js';

@@ -1,6 +1,6 @@
-import type { Config, ConfiguredModel } from '../config.js';
+import { UsageError } from '../errors/usage-error.js';
 import type { ModelOptions } from '../serving/load-model.js';
-import { UsageError } from '../usage-error.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
 
 const NO_KV_EVENTS = {
   kvEventsEndpoint: undefined,

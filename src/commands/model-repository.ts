@@ -1,6 +1,5 @@
 import { InferError } from '../../callbacks/infer/infer-error.js';
-import { type Config, type ConfiguredModel, modelOfTexts } from '../config.js';
-import type { ServerLog } from '../server/server-log.js';
+import type { ServerLog } from '../server/web/server-log.js';
 import { answerCall } from '../serving/answer-call.js';
 import type { ResponseCache } from '../serving/cache/response-cache.js';
 import { type LiveModels, namesOf } from '../serving/model-directory.js';
@@ -13,6 +12,7 @@ import { textVersion } from '../serving/repository/text-version.js';
 import type { ObserveRequest } from '../serving/request-observer.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { ServedModel } from '../serving/served-model.js';
+import { type Config, type ConfiguredModel, modelOfTexts } from '../settings/config.js';
 import { loadingOptions } from './loading-options.js';
 import type { LoadedEntry } from './served-model-of.js';
 

@@ -2,15 +2,14 @@ import { retell, textOf } from '../../base/skein-error.js';
 import { weightBytesOf } from '../../engine/building/engine-directory.js';
 import type { FixedMemory } from '../../engine/worker/memory-budget.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
-import type { Config, ConfiguredModel } from '../config.js';
 import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { hubSettings } from '../hub/settings.js';
 import { withFlagNames } from '../options/flag-names.js';
-import type { ModelLife } from '../server/model-life.js';
+import { keepAliveMs } from '../options/keep-alive.js';
+import type { ModelLife } from '../server/answering/model-life.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import type { LiveModels } from '../serving/model-directory.js';
 import { findEnginesAside } from '../serving/on-demand/find-engines-aside.js';
-import { keepAliveMs } from '../serving/on-demand/keep-alive.js';
 import { ModelPulls } from '../serving/on-demand/model-pulls.js';
 import { ModelStore } from '../serving/on-demand/model-store.js';
 import {
@@ -21,6 +20,7 @@ import {
 import type { ModelSource, ServedVersion } from '../serving/repository/model-source.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
 import type { RunningModel } from '../serving/running-model.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
 import { loadingOptions } from './loading-options.js';
 import { type Around, versionOf } from './model-repository.js';
 

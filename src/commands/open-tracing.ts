@@ -1,11 +1,11 @@
 import { holdsSecret } from '../../base/url-secrets.js';
-import type { Config } from '../config.js';
-import type { ServerLog } from '../server/server-log.js';
-import { openTelemetry } from '../server/tracing/open-telemetry.js';
-import { findTracingPackages, TRACING_MISSING } from '../server/tracing/packages.js';
+import { UsageError } from '../errors/usage-error.js';
+import { openTelemetry } from '../server/tracing/telemetry/open-telemetry.js';
+import { findTracingPackages, TRACING_MISSING } from '../server/tracing/telemetry/packages.js';
 import { TraceDecisions } from '../server/tracing/trace-settings.js';
 import { Tracing } from '../server/tracing/tracing.js';
-import { UsageError } from '../usage-error.js';
+import type { ServerLog } from '../server/web/server-log.js';
+import type { Config } from '../settings/config.js';
 
 type TraceConfig = Pick<Config, 'tracing' | 'traceEndpoint' | 'traceRate'>;
 

@@ -2,7 +2,7 @@ import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { pull } from '../hub/pull.js';
 import { repositoryOf } from '../hub/repository.js';
 import { hubSettings } from '../hub/settings.js';
-import { listenForInterruption } from '../interruption.js';
+import { listenForInterruption } from './interruption.js';
 import { showPullProgress } from './pull-progress.js';
 
 export interface PullFlags {

@@ -4,13 +4,13 @@ import { parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { GptManager } from '../../host/gpt-manager.js';
-import { listenForInterruption, rejection } from '../interruption.js';
+import { UsageError } from '../errors/usage-error.js';
 import { flagOfOption } from '../options/flag-names.js';
 import { flagName, type OptionName, optionOf, variableName } from '../options/table.js';
 import { openSecret, readSecret } from '../serving/leading-rank.js';
 import { findEngines, type ModelOptions } from '../serving/load-model.js';
-import { UsageError } from '../usage-error.js';
 import { showBuildProgress } from './build-progress.js';
+import { listenForInterruption, rejection } from './interruption.js';
 import { showPullProgress } from './pull-progress.js';
 
 export interface RankFlags {

@@ -1,9 +1,9 @@
 import { messageOf } from '../../base/error-text.js';
-import type { Config } from '../config.js';
-import type { ApiKeys } from '../server/api-keys.js';
-import type { Certificate } from '../server/http-socket.js';
-import type { LogOutput } from '../server/log-output.js';
-import type { ServerLog } from '../server/server-log.js';
+import type { LogOutput } from '../server/logs/log-output.js';
+import type { Certificate } from '../server/sockets/http-socket.js';
+import type { ApiKeys } from '../server/web/access/api-keys.js';
+import type { ServerLog } from '../server/web/server-log.js';
+import type { Config } from '../settings/config.js';
 import { readKeys, readTls } from './server-security.js';
 
 export interface Reloaded {

@@ -1,12 +1,12 @@
+import { answerSummary, answerTimings } from '../asking/answer-summary.js';
 import { type Answer, type AskedMessage, ask, type Question } from '../asking/ask.js';
 import type { Asker } from '../asking/asker.js';
 import { settingsOfFlags } from '../asking/sampling-settings.js';
-import { InterruptedError, listenForInterruption, rejection } from '../interruption.js';
+import { UsageError } from '../errors/usage-error.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
-import { answerSummary, answerTimings } from '../terminal/answer-summary.js';
 import { readerGone } from '../terminal/standard-output.js';
-import { UsageError } from '../usage-error.js';
 import { type AskingFlags, askerOf } from './asking-command.js';
+import { InterruptedError, listenForInterruption, rejection } from './interruption.js';
 import { readPrompt } from './run-prompt.js';
 
 export interface RunFlags extends AskingFlags {

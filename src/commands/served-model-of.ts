@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import type { Config, ConfiguredModel } from '../config.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { servedModel } from '../serving/serve-model.js';
 import type { ServedModel } from '../serving/served-model.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
 
 /** A running model and its configuration. */
 export interface LoadedEntry {

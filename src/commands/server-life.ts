@@ -1,15 +1,15 @@
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeProblem } from '../../base/system-problem.js';
-import type { FolderLock } from '../server/files/folder-lock.js';
-import type { HttpServer } from '../server/http-server.js';
-import { abandonLogs } from '../server/log-output.js';
+import { UsageError } from '../errors/usage-error.js';
+import type { HttpServer } from '../server/listening/http-server.js';
+import { abandonLogs } from '../server/logs/log-output.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
-import { UsageError } from '../usage-error.js';
+import type { FolderLock } from './folder-lock.js';
 
 /** Takes the folder of what clients store, for this server alone. @throws UsageError */
 export async function filesFolder(path: string): Promise<FolderLock> {
-  const { FolderError, FolderLock } = await import('../server/files/folder-lock.js');
+  const { FolderError, FolderLock } = await import('./folder-lock.js');
   try {
     return FolderLock.take(path);
   } catch (error) {

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { type Config, UsageError } from '../config.js';
-import { fileProblem } from '../file-problem.js';
-import { parseYaml } from '../parse-yaml.js';
-import { type ApiKey, ApiKeys } from '../server/api-keys.js';
-import { type AllowedHosts, hostnameOf } from '../server/host-check.js';
-import type { Certificate } from '../server/http-socket.js';
-import { isLoopbackAddress } from '../server/loopback.js';
-import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/origin-check.js';
+import { fileProblem } from '../errors/file-problem.js';
+import type { Certificate } from '../server/sockets/http-socket.js';
+import { type ApiKey, ApiKeys } from '../server/web/access/api-keys.js';
+import { type AllowedHosts, hostnameOf } from '../server/web/access/host-check.js';
+import { isLoopbackAddress } from '../server/web/access/loopback.js';
+import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/web/access/origin-check.js';
+import { type Config, UsageError } from '../settings/config.js';
+import { parseYaml } from '../settings/parse-yaml.js';
 
 /** Keys, origins and certificates that control access to the server. */
 export interface ServerSecurity {

@@ -4,8 +4,8 @@ import {
   type TensorFlowPackage,
 } from '../../engine/executors/tensorflow/installation.js';
 import { installTensorFlow } from '../../engine/executors/tensorflow/setup/install-tensorflow.js';
-import { listenForInterruption } from '../interruption.js';
-import { UsageError } from '../usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
+import { listenForInterruption } from './interruption.js';
 
 export interface SetupFlags {
   from?: string;
@@ -41,7 +41,7 @@ async function setupNats(flags: SetupFlags): Promise<void> {
 }
 
 async function setupTracing(flags: SetupFlags): Promise<void> {
-  const { installTracing } = await import('../server/tracing/install-packages.js');
+  const { installTracing } = await import('../server/tracing/telemetry/install-packages.js');
   await setupPackages(flags, installTracing, () => 'tracing');
 }
 

@@ -1,12 +1,12 @@
 import { serverAddress } from '../asking/server-address.js';
-import { listenForInterruption } from '../interruption.js';
+import { UsageError } from '../errors/usage-error.js';
 import { readerGone } from '../terminal/standard-output.js';
 import { type FeedOptions, watchFeed } from '../top/feed-client.js';
 import { frame } from '../top/frame.js';
 import { ModelFollower } from '../top/model-picture.js';
 import { type Key, Screen } from '../top/screen.js';
-import { UsageError } from '../usage-error.js';
 import { clientKey } from './asking-command.js';
+import { listenForInterruption } from './interruption.js';
 
 export interface TopFlags {
   model?: string;

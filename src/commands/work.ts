@@ -8,26 +8,26 @@ import type { PoolName } from '../../cluster/nats/names.js';
 import { NatsWorkerPort } from '../../cluster/nats/nats-worker-port.js';
 import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
-import type { Config, ConfiguredModel } from '../config.js';
-import { listenForInterruption } from '../interruption.js';
+import { UsageError } from '../errors/usage-error.js';
 import type { HealthPort } from '../queue/health-port.js';
 import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { ToldCache } from '../queue/told-cache.js';
 import { WorkerLife } from '../queue/worker-life.js';
-import { logActivity } from '../server/activity-log.js';
-import { ApiKeys } from '../server/api-keys.js';
-import { checkAddress } from '../server/listen-address.js';
-import { Log } from '../server/log.js';
-import { LogOutput, tellTerminal } from '../server/log-output.js';
-import { logEngines } from '../server/model-log.js';
+import { logActivity } from '../server/logs/activity-log.js';
+import { Log } from '../server/logs/log.js';
+import { LogOutput, tellTerminal } from '../server/logs/log-output.js';
+import { logEngines } from '../server/logs/model-log.js';
+import { checkAddress } from '../server/sockets/listen-address.js';
+import { ApiKeys } from '../server/web/access/api-keys.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
 import type { RunningModel } from '../serving/running-model.js';
-import { threadsWithReason } from '../thread-count.js';
-import { UsageError } from '../usage-error.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
+import { threadsWithReason } from '../settings/thread-count.js';
 import { listenForHangUp } from './hang-up.js';
+import { listenForInterruption } from './interruption.js';
 import { loadConfigured } from './load-configured.js';
 import { servedModelOf } from './served-model-of.js';
 import { checkLogFile, endWithoutReader, untilSignal } from './server-life.js';
@@ -108,7 +108,7 @@ async function openProbes(config: Config, name: string): Promise<Probes> {
   if (healthPort === undefined) return { life, models, port: null };
   const address = await checkAddress(host, healthPort, '--health-port');
   const { HealthPort } = await import('../queue/health-port.js');
-  const { ServerMetrics } = await import('../server/metrics/server-metrics.js');
+  const { ServerMetrics } = await import('../server/metrics/families/server-metrics.js');
   const port = await HealthPort.listen({
     host,
     port: healthPort,

@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { ListedOption } from '../options/flags.js';
+import { ListedOption } from '../settings/flags.js';
 
 /** Facts about a command that shells need, read from commander's definition. */
 export interface CompletionCommand {

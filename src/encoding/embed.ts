@@ -1,6 +1,6 @@
 import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
-import { InvalidRequestError } from '../generation/errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
 

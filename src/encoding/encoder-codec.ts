@@ -9,7 +9,7 @@ import {
   truncateTexts,
 } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
-import { ContextLengthError, contextWords } from '../generation/errors.js';
+import { ContextLengthError, contextWords } from '../errors/request-errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 
 /** A text, or token ids that are taken as they are, with any special tokens already among them. */

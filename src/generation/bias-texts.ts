@@ -1,5 +1,5 @@
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { encodeTexts } from './encode-texts.js';
-import { InvalidRequestError } from './errors.js';
 import type { TextCodec } from './text-model.js';
 
 /** Biases of tokens, and of texts: each token of a text gets the text's bias. */

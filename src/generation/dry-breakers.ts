@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { encodeTexts } from './encode-texts.js';
-import { InvalidRequestError } from './errors.js';
 import type { TextCodec } from './text-model.js';
 
 /** A text, or a sequence of tokens, over which DRY sees no repetition. */

@@ -4,7 +4,7 @@ import { GuideError } from '../../engine/guided/grammar.js';
 import { readGuide } from '../../engine/guided/read-guide.js';
 import { ReadingWorkError } from '../../engine/guided/reading-work.js';
 import { HelperBusyError, HelperError, HelperPool, HelperTimeError } from '../../models/helper-pool.js';
-import { GuideCheckTimeError } from './errors.js';
+import { GuideCheckTimeError } from '../errors/request-errors.js';
 
 /**
  * Most UTF-16 units of a guide that is checked in this thread, provided that takes no more steps than the next limit: a

@@ -4,7 +4,7 @@ import { GuideError } from '../../engine/guided/grammar.js';
 import { lenientSchema } from '../../engine/guided/sources/lenient-schema.js';
 import type { JsonValue } from '../../engine/guided/sources/schema-keywords.js';
 import { leastJsonLength } from '../../models/json-units.js';
-import { InvalidRequestError } from './errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import { asJsonSchema, type StandardSchema } from './standard-schema.js';
 import type { TextCodec } from './text-model.js';

@@ -1,7 +1,7 @@
 import { field, says } from '../../base/named-text.js';
 import type { ChatMessage } from '../../models/chat-template.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import type { ChatRequestMessage } from '../schemas/messages.js';
-import { InvalidRequestError } from './errors.js';
 
 const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
 

@@ -1,9 +1,9 @@
 import type { Name, NamedText } from '../../base/named-text.js';
 import { field } from '../../base/named-text.js';
 import { RequestError } from '../../callbacks/token-request.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { withPlainNames } from '../options/flag-names.js';
 import { optionOfInput } from '../request-vocabulary.js';
-import { InvalidRequestError } from './errors.js';
 
 const PROMPT_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'promptTokens']);
 const GUIDE_INPUTS: ReadonlySet<string> = new Set(['guided_decoding_guide', 'guided_decoding_guide_type']);

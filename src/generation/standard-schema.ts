@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error-text.js';
 import { field, says } from '../../base/named-text.js';
 import { asClause } from '../../base/sentences.js';
-import { InvalidRequestError } from './errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 
 /** Version of JSON Schema that guides are written in. */
 const TARGET = 'draft-2020-12';

@@ -15,7 +15,7 @@ import type {
   TokenTiming,
 } from '../../callbacks/token-request.js';
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
-import { ContextLengthError, contextWords, InvalidRequestError } from './errors.js';
+import { ContextLengthError, contextWords, InvalidRequestError } from '../errors/request-errors.js';
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
 import type { TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';

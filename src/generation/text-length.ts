@@ -1,4 +1,4 @@
-import { ContextLengthError, contextWords } from './errors.js';
+import { ContextLengthError, contextWords } from '../errors/request-errors.js';
 import type { TextModel } from './text-model.js';
 
 /**

@@ -12,7 +12,7 @@ import { ADDRESS_FORMS, addressIn } from '../../callbacks/group-address.js';
 import type { FlagSpec, FlagText } from '../../callbacks/options/option.js';
 import { DEFAULT_JOIN_TIMEOUT_MS } from '../../callbacks/ranks-options.js';
 import { WIRE_FORMATS } from '../../cluster/zeromq/kv-event-wire.js';
-import { KEEP_ALIVE_FORM, keepAliveMs } from '../serving/on-demand/keep-alive.js';
+import { KEEP_ALIVE_FORM, keepAliveMs } from './keep-alive.js';
 
 /** An option of the server or a model that the engine does not know, under its plain name. */
 export interface ServerOption<T = unknown, Configured = unknown> {

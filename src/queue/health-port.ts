@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type AllowedHosts, hostCheck } from '../server/host-check.js';
-import { HttpSocket } from '../server/http-socket.js';
-import { answerAfterBody } from '../server/late-body.js';
 import type { Metrics } from '../server/metrics/metrics.js';
-import { ApiError, toApiError } from '../server/openai/errors.js';
-import { noteAnswer, refuse } from '../server/raw-refusals.js';
+import { HttpSocket } from '../server/sockets/http-socket.js';
+import { answerAfterBody } from '../server/sockets/late-body.js';
+import { type AllowedHosts, hostCheck } from '../server/web/access/host-check.js';
+import { ApiError, toApiError } from '../server/web/errors.js';
+import { noteAnswer, refuse } from '../server/web/raw-refusals.js';
 import type { HealthReport } from './worker-life.js';
 
 export interface HealthPortOptions {

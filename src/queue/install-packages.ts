@@ -1,5 +1,5 @@
 import { type SetupOptions, setUpPackages } from '../../base/setup-packages.js';
-import { UsageError } from '../usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
 import { NATS_PACKAGES, natsSetupFolder } from './nats-packages.js';
 
 /** Installs what the work queue needs into a folder of the user's cache. @throws UsageError; the reason of `signal` */

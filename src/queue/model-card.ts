@@ -4,8 +4,8 @@ import { skeinVersion } from '../../base/package-info.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { EngineCard, ModelCard } from '../../cluster/nats/beat.js';
 import { fingerprintOf } from '../../engine/peft/adapter-fingerprint.js';
-import type { Config, ConfiguredModel } from '../config.js';
 import type { RunningModel } from '../serving/running-model.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
 import { type ModelFiles, textDigest } from './model-files.js';
 
 /** What a worker tells of its model. */

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { NatsModules } from '../../cluster/nats/nats-modules.js';
 import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
-import { UsageError } from '../usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
 
 /** Packages that the work queue needs, with the versions that `skein setup nats` installs. Those from 3.4 on need Node.js 22. */
 export const NATS_PACKAGES = {

@@ -4,9 +4,9 @@ import { messageOf } from '../../base/error-text.js';
 import { QueueNames } from '../../cluster/nats/names.js';
 import type { NatsModules } from '../../cluster/nats/nats-modules.js';
 import { WorkStream } from '../../cluster/nats/work-stream.js';
-import type { Config } from '../config.js';
-import { fileProblem } from '../file-problem.js';
-import { UsageError } from '../usage-error.js';
+import { fileProblem } from '../errors/file-problem.js';
+import { UsageError } from '../errors/usage-error.js';
+import type { Config } from '../settings/config.js';
 import { loadNats } from './nats-packages.js';
 
 /** The queue, as it is connected. */

@@ -1,7 +1,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { type CacheChange, MOST_MESSAGE_BLOCKS } from '../../cluster/nats/cache-messages.js';
 import { CacheTeller } from '../../cluster/nats/cache-teller.js';
-import type { Config, ConfiguredModel } from '../config.js';
+import type { Config, ConfiguredModel } from '../settings/config.js';
 
 /** Bytes of a block's hash in a message. */
 const HASH_BYTES = 8;

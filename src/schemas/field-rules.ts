@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type * as z from 'zod';
 import { closestName } from '../../base/did-you-mean.js';
-import { InvalidRequestError } from '../generation/errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { type FieldsNode, fieldsNode, type KnownObject } from './fields-node.js';
 import { UnknownFields } from './unknown-fields.js';
 

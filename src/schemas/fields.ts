@@ -12,11 +12,13 @@ export interface About {
   type?: string | readonly string[];
 }
 
-/** Attaches a description to a schema, which stays the one that validates: nothing is copied. */
+/** Attaches a description to a schema; to a copy of it, if it has one already. */
 export function about<T extends z.ZodType>(schema: T, text: string | About): T {
   const meta = typeof text === 'string' ? { description: text } : text;
-  z.globalRegistry.add(schema, meta as z.GlobalMeta);
-  return schema;
+  // A schema that several fields share keeps the description that it has.
+  const own = z.globalRegistry.has(schema) ? schema.clone() : schema;
+  z.globalRegistry.add(own, meta as z.GlobalMeta);
+  return own;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../generation/errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { firstThatIsNoToken } from './fields.js';
 
 /** Most items of a list, or fields of an object, that are checked one by one. */

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { InvalidRequestError } from '../generation/errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { type UnknownFieldRule, unknownField, unknownFieldsOf } from './field-rules.js';
 import { issueText } from './issue-text.js';
 import type { UnknownFields } from './unknown-fields.js';

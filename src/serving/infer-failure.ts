@@ -6,7 +6,7 @@ import {
   QueueFullError,
   RequestError,
 } from '../../callbacks/token-request.js';
-import { InvalidRequestError } from '../generation/errors.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
 import type { FailureReason } from './infer-model.js';
 
 /** What a model threw, as the protocols of tensors tell it. */

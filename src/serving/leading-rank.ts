@@ -3,7 +3,7 @@ import { option, says } from '../../base/named-text.js';
 import { isShared, parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
-import { fileProblem } from '../file-problem.js';
+import { fileProblem } from '../errors/file-problem.js';
 
 const LEAST_CHARACTERS = 16;
 

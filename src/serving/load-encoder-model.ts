@@ -5,11 +5,41 @@ import { checkIsolation } from '../../engine/options/check-isolation.js';
 import { checkRanks } from '../../engine/options/check-ranks.js';
 import { type EncoderBatch, EncoderHost, type EncoderHostOptions } from '../../host/encoder-host.js';
 import { EncoderCodec } from '../encoding/encoder-codec.js';
-import type { ENCODER_OPTIONS } from '../options/encoder-options.js';
 import { leadingRank } from './leading-rank.js';
 import { findEngines, type ModelOptions } from './load-model.js';
 import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
+
+/** Options of Skein.load that an encoder uses. */
+export const ENCODER_OPTIONS = [
+  'model',
+  'revision',
+  'weights',
+  'outputWeights',
+  'executor',
+  'threads',
+  'computeWeight',
+  'isolate',
+  'pinThreads',
+  'tensorParallelSize',
+  'pipelineParallelSize',
+  'rankTimeoutSeconds',
+  'ranksAddress',
+  'ranksSecretFile',
+  'joinTimeoutSeconds',
+  'cacheDir',
+  'maxActiveRequests',
+  'maxBatchTokens',
+  'maxContextTokens',
+  'maxQueuedRequests',
+  'watchdogTimeoutSeconds',
+  'workerRestart',
+  'onDownload',
+  'onProgress',
+  'onDamaged',
+  'onMissingRanks',
+  'signal',
+] as const;
 
 /** Options for loading an encoder: those of ModelOptions that an encoder uses. */
 export type EncoderOptions = Pick<ModelOptions, (typeof ENCODER_OPTIONS)[number]>;

@@ -91,7 +91,7 @@ describe('a parameter that is added to the table', () => {
     const packed = packedRequest(request);
     expect(napIn(unpackedRequest(packed))).toBe(2);
     expect(() => unpackedRequest({ ...packed, napPenalty: 'x' })).toThrow('napPenalty');
-    const { tokenRequestOf } = await import('../../src/contracts/token-request.js');
+    const { tokenRequestOf } = await import('../../src/library/contracts/token-request.js');
     expect(napIn(tokenRequestOf({ ...request }))).toBe(2);
     expect(() => tokenRequestOf({ ...request, napPenalty: 10 })).toThrow('napPenalty');
   });
@@ -161,7 +161,7 @@ describe('a parameter that is added to the table', () => {
   });
 
   it('is an option of programs, a flag, and a name in their refusals', async () => {
-    const options = await import('../../src/options/generate-options.js');
+    const options = await import('../../src/library/options/generate-options.js');
     const checkGenerateOptions: (call: string, options: object) => void = options.checkGenerateOptions;
     checkGenerateOptions('generate', { prompt: 'a', napPenalty: 9 });
     expect(() => checkGenerateOptions('generate', { prompt: 'a', napPenalty: 10 })).toThrow('napPenalty');

@@ -9,11 +9,11 @@ import {
   REQUEST_VOCABULARY,
   type TextRoute,
 } from '../../src/request-vocabulary.js';
-import { fieldsOf } from '../../src/server/openai/field-words.js';
 import { RESPONSE_FIELDS } from '../../src/server/openai/responses/response-words.js';
 import { chatRequestSchema } from '../../src/server/openai/schemas/chat.js';
 import { completionRequestSchema } from '../../src/server/openai/schemas/completions.js';
 import { responseRequestSchema } from '../../src/server/openai/schemas/responses.js';
+import { fieldsOf } from '../../src/server/web/field-words.js';
 
 describe('the vocabulary of requests', () => {
   it('has each name once, and tensors that there are', () => {

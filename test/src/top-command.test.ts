@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Formation, FormationListener } from '../../callbacks/formation.js';
-import { ApiKeys } from '../../src/server/api-keys.js';
+import { ApiKeys } from '../../src/server/web/access/api-keys.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';
 import { runCli } from './support/skein-process.js';

@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/read-json.js';
+import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/web/bodies/read-json.js';
 import type { DearRequest } from './measure.js';
 
 const COMPRESS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {

@@ -1,8 +1,8 @@
-import { JsonSize, MAX_JSON_VALUES } from '../../src/server/json-size.js';
 import { DEFAULT_STORE_LIMITS, type KeptItem } from '../../src/server/openai/responses/response-store.js';
 import { itemSize } from '../../src/server/openai/responses/stored-size.js';
 import { MAX_ITEMS } from '../../src/server/openai/schemas/response-items.js';
-import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/read-json.js';
+import { JsonSize, MAX_JSON_VALUES } from '../../src/server/web/bodies/json-size.js';
+import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/web/bodies/read-json.js';
 import { DEAR_ITEMS, type DearItem } from './dear-items.js';
 import type { DearRequest } from './measure.js';
 

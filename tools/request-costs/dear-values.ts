@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/read-json.js';
+import { DEFAULT_MAX_BODY_BYTES } from '../../src/server/web/bodies/read-json.js';
 
 /** A value of JSON as text, since what is dear is often what no serialiser writes. */
 export type JsonText = string;

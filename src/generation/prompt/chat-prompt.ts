@@ -1,7 +1,7 @@
 import { field, says } from '../../../base/named-text.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
+import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatAsk, ChatPlan } from '../chat-plan.js';
-import { InvalidRequestError } from '../errors.js';
 import type { ReasoningStart } from '../reasoning/reasoning-parser.js';
 import { reasoningStart, reasoningStyle, templateVariables } from '../reasoning/reasoning-style.js';
 import { MAX_UNITS_PER_TOKEN } from '../text-length.js';

@@ -1,6 +1,6 @@
 import { field, says } from '../../../base/named-text.js';
 import type { ReasoningBudgetOptions } from '../../../callbacks/token-request.js';
-import { InvalidRequestError } from '../errors.js';
+import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { TextCodec } from '../text-model.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
 

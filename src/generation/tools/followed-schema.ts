@@ -2,7 +2,7 @@ import { field, says } from '../../../base/named-text.js';
 import { asClause } from '../../../base/sentences.js';
 import { lenientSchema } from '../../../engine/guided/sources/lenient-schema.js';
 import type { JsonValue } from '../../../engine/guided/sources/schema-keywords.js';
-import { InvalidRequestError } from '../errors.js';
+import { InvalidRequestError } from '../../errors/request-errors.js';
 import { checkGuide, guideOf, tagGuide } from '../guided.js';
 import type { TextCodec } from '../text-model.js';
 import { parameterTags } from './qwen3-coder-guide.js';

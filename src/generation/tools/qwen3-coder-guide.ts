@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors.js';
+import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { FollowedSchema } from './followed-schema.js';
 import { typesOf } from './parameter-types.js';
 import { PARAMETER_BEGIN, PARAMETER_END } from './qwen3-coder-parser.js';

@@ -1,8 +1,8 @@
 // Schemas of Anthropic's answers for the description of the API, imported when it is asked for.
 import * as z from 'zod';
 import { about, component } from '../../schemas/fields.js';
-import { answerOrStream, errors, jsonAnswer } from '../openai/answers/shared.js';
-import type { Responses } from '../routes/route.js';
+import { answerOrStream, errors, jsonAnswer } from '../web/described-answers.js';
+import type { Responses } from '../web/route.js';
 
 const errorSchema = component(
   'MessageError',

@@ -1,7 +1,7 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
-import { ApiError } from '../openai/errors.js';
-import { type Warn, warnOfTypes } from '../warnings.js';
+import { ApiError } from '../web/errors.js';
+import { type Warn, warnOfTypes } from '../web/warnings.js';
 import {
   type AssistantBlock,
   isTold,

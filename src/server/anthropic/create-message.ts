@@ -1,17 +1,18 @@
 import { planChat } from '../../generation/chat-plan.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
-import { jsonAnswer } from '../json-answer.js';
-import { ApiError } from '../openai/errors.js';
-import { guideOfRequest } from '../openai/guides.js';
-import { plannedRun } from '../openai/planned-run.js';
-import type { Exchange } from '../openai/respond.js';
-import { collect, respondWithStream } from '../openai/respond.js';
-import { findGenerator, type RouteContext } from '../openai/route-context.js';
-import type { CommonRequest } from '../openai/schemas/common.js';
-import { chatMaxTokens } from '../openai/text-request.js';
-import type { LiveRequest } from '../request-registry.js';
-import { type Warn, warnOfAll } from '../warnings.js';
+import { findGenerator } from '../answering/find-model.js';
+import { guideOfRequest } from '../answering/guides.js';
+import { plannedRun } from '../answering/planned-run.js';
+import { collect, respondWithStream } from '../answering/respond.js';
+import type { CommonRequest } from '../answering/schemas/common.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { chatMaxTokens } from '../answering/text-request.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import type { LiveRequest } from '../web/request-registry.js';
+import { type Warn, warnOfAll } from '../web/warnings.js';
 import { MessageMaking } from './message-making.js';
 import { askedChat } from './message-prompt.js';
 import { inMessageWords } from './message-words.js';
@@ -19,7 +20,7 @@ import type { CountTokensRequest, MessageRequest } from './schemas/messages.js';
 
 /** Answers POST /v1/messages, whose body its schema has validated. */
 export async function createMessage(
-  context: RouteContext,
+  context: AnsweringServices,
   request: MessageRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -42,7 +43,7 @@ function checkThread({ thread }: MessageRequest): void {
 
 /** Answers POST /v1/messages/count_tokens. */
 export function countTokens(
-  context: RouteContext,
+  context: AnsweringServices,
   request: CountTokensRequest,
   { warn }: Exchange,
 ): Promise<Response> {
@@ -55,7 +56,7 @@ export function countTokens(
 }
 
 async function answerMessage(
-  context: RouteContext,
+  context: AnsweringServices,
   request: MessageRequest,
   exchange: Exchange,
   live: LiveRequest,

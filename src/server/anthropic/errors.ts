@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
-import type { ApiError } from '../openai/errors.js';
+import type { AppEnv } from '../web/app-env.js';
+import type { ApiError } from '../web/errors.js';
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -11,11 +12,20 @@ const TYPES: Readonly<Record<number, string>> = {
   503: 'overloaded_error',
 };
 
-/** True where a client speaks Anthropic's API: by the path, or by the header that its clients always send. */
+/** The header that Anthropic's clients always send. */
+export const ANTHROPIC_VERSION = 'anthropic-version';
+
+/** True where a client speaks Anthropic's API: by the path, or by its header. */
 export function speaksAnthropic(c: Context): boolean {
   const { path } = c.req;
   const isMessages = path === '/v1/messages' || path.startsWith('/v1/messages/');
-  return isMessages || c.req.header('anthropic-version') !== undefined;
+  return isMessages || c.req.header(ANTHROPIC_VERSION) !== undefined;
+}
+
+/** Returns the request's id by the name that Anthropic's clients read. */
+export async function anthropicRequestIds(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
+  await next();
+  if (speaksAnthropic(c)) c.res.headers.set('request-id', c.get('requestId'));
 }
 
 /** An error in the form of Anthropic's API. Its details name the field at fault and the error in a word. */

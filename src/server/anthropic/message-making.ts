@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { ChatPlan } from '../../generation/chat-plan.js';
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { JsonList, JsonObject } from '../json-parts.js';
-import { ChatMessageReader } from '../openai/chat-message.js';
-import type { ChoiceRun } from '../openai/choice-run.js';
-import type { FrameWriter } from '../openai/respond.js';
+import { ChatMessageReader } from '../answering/chat-message.js';
+import type { ChoiceRun } from '../answering/choice-run.js';
+import type { FrameWriter } from '../answering/respond.js';
+import { JsonList, JsonObject } from '../web/bodies/json-parts.js';
 import { ContentBlocks } from './content-blocks.js';
 import { errorBody } from './errors.js';
 

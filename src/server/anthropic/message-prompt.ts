@@ -1,5 +1,5 @@
 import type { ChatAsk } from '../../generation/chat-plan.js';
-import type { Warn } from '../warnings.js';
+import type { Warn } from '../web/warnings.js';
 import { conversationOf } from './conversation.js';
 import type { CountTokensRequest } from './schemas/messages.js';
 import { chosenTools } from './tool-fields.js';

@@ -1,5 +1,5 @@
-import { fieldsOf, withPlaces } from '../openai/field-words.js';
-import { inOtherWords } from '../openai/other-words.js';
+import { fieldsOf, withPlaces } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
 import type { CountTokensRequest } from './schemas/messages.js';
 import { keptPlaces } from './tool-fields.js';
 

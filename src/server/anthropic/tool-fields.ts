@@ -1,6 +1,6 @@
-import type { ToolRequest } from '../openai/tool-request.js';
-import { toolRequest } from '../openai/tool-request.js';
-import { type Warn, warnOfTypes } from '../warnings.js';
+import type { ToolRequest } from '../answering/tool-request.js';
+import { toolRequest } from '../answering/tool-request.js';
+import { type Warn, warnOfTypes } from '../web/warnings.js';
 import type { ClientTool, CountTokensRequest, Tool } from './schemas/messages.js';
 
 /**

@@ -4,7 +4,7 @@ import { nowSeconds } from '../files/file-store.js';
 import { RECORD, readRecord } from '../files/record-file.js';
 import type { StorageFolder } from '../files/storage-folder.js';
 import { writeWhole } from '../files/write-whole.js';
-import { ApiError } from '../openai/errors.js';
+import { ApiError } from '../web/errors.js';
 import { type Batch, hasEnded } from './batch-object.js';
 import { readBatch } from './batch-record.js';
 

@@ -4,8 +4,8 @@ import { type Answer, type BatchCounts, errorLine, type Lines, runBatch } from '
 import type { Slots } from '../../batch/slots.js';
 import { splitLines } from '../../batch/split-lines.js';
 import { type FileStore, nowSeconds } from '../files/file-store.js';
-import { ApiError } from '../openai/errors.js';
-import type { ServerLog } from '../server-log.js';
+import { ApiError } from '../web/errors.js';
+import type { ServerLog } from '../web/server-log.js';
 import { AnswerFiles, type AnswersSoFar, answersSoFar } from './answer-files.js';
 import { type Batch, type BatchFault, inState } from './batch-object.js';
 import type { BatchStore } from './batch-store.js';

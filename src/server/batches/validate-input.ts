@@ -1,8 +1,8 @@
 import { type BadLine, type BatchRequest, type LineRules, parseBatchLine } from '../../batch/batch-line.js';
 import { SeenIds } from '../../batch/seen-ids.js';
 import { type FileLine, splitLines } from '../../batch/split-lines.js';
-import { ApiError } from '../openai/errors.js';
-import { checkedSize } from '../read-json.js';
+import { checkedSize } from '../web/bodies/read-json.js';
+import { ApiError } from '../web/errors.js';
 import type { BatchFault } from './batch-object.js';
 
 /** Most requests of a batch, as in OpenAI's API. */

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { packageRoot } from '../../../base/package-info.js';
-import { ApiError } from '../openai/errors.js';
+import { ApiError } from '../web/errors.js';
 
 /**
  * Content policy: only this server's own files run and nothing else is asked. The browser refuses text that would

@@ -1,5 +1,5 @@
 import { writeReasonOfCode } from '../../../base/system-problem.js';
-import { ApiError } from '../openai/errors.js';
+import { ApiError } from '../web/errors.js';
 
 export function fileNotFound(id: string, param: string | null = null): ApiError {
   return new ApiError(404, `There is no file '${id}': it was never stored, was deleted, or has expired.`, {

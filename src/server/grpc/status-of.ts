@@ -1,6 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../../callbacks/infer/infer-error.js';
-import { type ApiError, toApiError } from '../openai/errors.js';
+import { type ApiError, toApiError } from '../web/errors.js';
 import { type CallStatus, GrpcError, type StatusName } from './wire/status.js';
 
 const OF_KINDS: Readonly<Record<InferErrorKind, StatusName>> = {

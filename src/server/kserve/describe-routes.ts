@@ -2,7 +2,7 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
 import { about, component } from '../../schemas/fields.js';
-import type { Route } from '../routes/route.js';
+import type { Route } from '../web/route.js';
 
 const DATATYPES = [
   'BOOL',

@@ -1,8 +1,8 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../../callbacks/infer/infer-error.js';
 import type { Metrics } from '../metrics/metrics.js';
-import { ApiError, toApiError } from '../openai/errors.js';
-import type { ServerLog } from '../server-log.js';
+import { ApiError, toApiError } from '../web/errors.js';
+import type { ServerLog } from '../web/server-log.js';
 
 const STATUS: Readonly<Record<InferErrorKind, number>> = {
   invalid: 400,

@@ -2,8 +2,8 @@ import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
 import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
-import type { EventStream } from '../openai/event-stream.js';
-import { memoryFull, type RequestMemory } from '../request-memory.js';
+import type { EventStream } from '../web/event-stream.js';
+import { memoryFull, type RequestMemory } from '../web/memory/request-memory.js';
 import { generateJson } from './generate-answer.js';
 
 /** Bytes of tensors of a response that is written in one go: most are a token's. */

@@ -10,16 +10,17 @@ import { requestCancelled } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
-import { clientLeft } from '../openai/errors.js';
-import { EventStream, type EventStreamOptions } from '../openai/event-stream.js';
-import { type Exchange, STREAM_HEADERS } from '../openai/respond.js';
-import type { LiveRequest } from '../request-registry.js';
+import { STREAM_HEADERS } from '../answering/respond.js';
+import { inferTerms } from '../inferring/infer-terms.js';
+import { clientLeft } from '../web/errors.js';
+import { EventStream, type EventStreamOptions } from '../web/event-stream.js';
+import type { Exchange } from '../web/exchange.js';
+import type { LiveRequest } from '../web/request-registry.js';
 import { protocolError, statusOf } from './errors.js';
 import { generateJson } from './generate-answer.js';
 import type { GenerateRequest } from './generate-request.js';
 import { GenerateStream } from './generate-stream.js';
 import type { InferBody } from './infer-answer.js';
-import { inferTerms } from './infer-terms.js';
 import { JsonText } from './json-text.js';
 
 /** A request of the generate extension on its way to a model. */

@@ -1,7 +1,7 @@
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { NumberType } from '../../serving/protocol/number-types.js';
-import { MAX_JSON_DEPTH } from '../json-size.js';
+import { MAX_JSON_DEPTH } from '../web/bodies/json-size.js';
 
 const TAB = 0x09;
 const NEW_LINE = 0x0a;

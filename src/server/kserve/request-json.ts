@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { messageOf } from '../../../base/error-text.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
-import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../json-size.js';
+import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../web/bodies/json-size.js';
 import { DataLists } from './data-lists.js';
 import { broken } from './json-elements.js';
 import { ListText } from './json-tensors.js';

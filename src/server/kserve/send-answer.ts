@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Context } from 'hono';
-import { codingFor, compressed } from '../accept-encoding.js';
-import { directAnswer } from '../direct-answer.js';
-import type { AppEnv } from '../routes/route.js';
+import { codingFor, compressed } from '../web/accept-encoding.js';
+import type { AppEnv } from '../web/app-env.js';
+import { directAnswer } from '../web/direct-answer.js';
 import type { InferBody } from './infer-answer.js';
 import { lengthOf } from './json-text.js';
 

@@ -1,7 +1,7 @@
 import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
-import type { GrpcExchange } from './grpc-metrics.js';
+import type { GrpcExchange } from './families/grpc-metrics.js';
+import type { SocketMessage } from './families/socket-metrics.js';
 import { UNCOUNTED } from './model-metrics.js';
-import type { SocketMessage } from './socket-metrics.js';
 
 export interface HttpExchange {
   handler: string;

@@ -5,7 +5,7 @@ import type { ModelState } from '../../serving/model-state.js';
 import type { ObservedRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { EngineCounts, RequestCounts } from '../../serving/running-model.js';
 import type { KvCacheFacts, ServedModel } from '../../serving/served-model.js';
-import type { CacheLabels, ModelFamilies, ModelLabels } from './families.js';
+import type { CacheLabels, ModelFamilies, ModelLabels } from './families/families.js';
 
 /** A model whose metrics are kept. */
 export type ObservedModel = Pick<ServedModel, 'id' | 'maxQueueSize' | 'processMemory'> & {

@@ -1,13 +1,12 @@
-import { KEEP_ALIVE_FORM, keepAliveMs } from '../../serving/on-demand/keep-alive.js';
+import { KEEP_ALIVE_FORM, keepAliveMs } from '../../options/keep-alive.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { Lease } from '../../serving/on-demand/on-demand-models.js';
 import type { ServedGenerator, ServedModel } from '../../serving/served-model.js';
-import type { ModelLife } from '../model-life.js';
-import { ApiError } from '../openai/errors.js';
-import type { RouteContext } from '../openai/route-context.js';
-import type { ServerContext } from '../routes/route.js';
+import type { ModelLife } from '../answering/model-life.js';
+import { ApiError } from '../web/errors.js';
 import { modelNotFound, notCapable } from './errors.js';
 import { servedUnder, spellingsOf } from './names.js';
+import type { OllamaServices } from './services.js';
 
 /** Milliseconds of a request's keep_alive; undefined: it has none. @throws ApiError */
 export function keepAliveOf(value: string | number | undefined): number | undefined {
@@ -19,9 +18,6 @@ export function keepAliveOf(value: string | number | undefined): number | undefi
     code: 'invalid_value',
   });
 }
-
-/** What these routes need beside the models that are served. */
-export type OllamaContext = RouteContext & Pick<ServerContext, 'life'>;
 
 /** How a request uses a model. */
 export interface Use {
@@ -36,7 +32,7 @@ export interface Use {
  * @throws ApiError 404; ModelLoadError
  */
 export async function withModel<T>(
-  context: OllamaContext,
+  context: OllamaServices,
   asked: string,
   { keepAlive, signal }: Use,
   work: (model: ServedModel) => Promise<T>,
@@ -53,7 +49,7 @@ export async function withModel<T>(
 }
 
 async function borrowed(
-  { life }: OllamaContext,
+  { life }: OllamaServices,
   name: string,
   use: { keepAliveMs: number | undefined; signal: AbortSignal },
 ): Promise<Lease | null> {
@@ -66,7 +62,7 @@ async function borrowed(
 }
 
 /** The request asks for nothing but the model's end: it is let go, and not loaded for that. */
-export async function letGo({ models, life }: OllamaContext, asked: string): Promise<void> {
+export async function letGo({ models, life }: OllamaServices, asked: string): Promise<void> {
   const served = servedUnder(models, asked);
   if (served === undefined && (await storedUnder(life, asked)) === null) throw modelNotFound(asked);
   if (served !== undefined) life?.models.expire(served.id);

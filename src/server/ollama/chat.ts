@@ -1,15 +1,15 @@
 import { type ChatAsk, type ChatPlan, planChat } from '../../generation/chat-plan.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import type { Exchange } from '../openai/respond.js';
-import { planWithin } from '../openai/responses/plan-within.js';
-import type { Warn } from '../warnings.js';
-import type { OllamaContext } from './borrow.js';
+import { planWithin } from '../answering/plan-within.js';
+import type { Exchange } from '../web/exchange.js';
+import type { Warn } from '../web/warnings.js';
 import { answerText, guideOfFormat, reasoningOf } from './generation.js';
 import { templateMessages } from './messages.js';
 import type { ChatBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 
 /** Answers POST /api/chat, whose body its schema has validated. */
-export function chat(context: OllamaContext, request: ChatBody, exchange: Exchange): Promise<Response> {
+export function chat(context: OllamaServices, request: ChatBody, exchange: Exchange): Promise<Response> {
   const { messages = [], model: asked } = request;
   // A last message of the assistant is gone on with.
   const isBegun = messages.at(-1)?.role === 'assistant';

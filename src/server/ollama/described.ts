@@ -1,8 +1,8 @@
 // Answers of Ollama's routes for the description of the API, imported when it is asked for.
 import * as z from 'zod';
 import { about, component } from '../../schemas/fields.js';
-import { jsonAnswer } from '../openai/answers/shared.js';
-import type { Responses } from '../routes/route.js';
+import { jsonAnswer } from '../web/described-answers.js';
+import type { Responses } from '../web/route.js';
 
 const errorSchema = component(
   'OllamaError',

@@ -1,18 +1,19 @@
 import type { ServedEncoder, ServedModel } from '../../serving/served-model.js';
-import { jsonAnswer } from '../json-answer.js';
-import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
-import { embeddingsMemory } from '../memory-estimates.js';
-import { embedObserved } from '../openai/encoders.js';
-import type { Exchange } from '../openai/respond.js';
-import type { RouteContext } from '../openai/route-context.js';
-import { type OllamaContext, withModel } from './borrow.js';
+import { embedObserved } from '../answering/run-encoder.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
+import type { Exchange } from '../web/exchange.js';
+import { embeddingsMemory } from '../web/memory/memory-estimates.js';
+import { withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import type { EmbedBody, EmbeddingsBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 import { Timings } from './timings.js';
 
 /** Answers POST /api/embed, whose body its schema has validated. Each embedding has length 1. */
 export async function embed(
-  context: OllamaContext,
+  context: OllamaServices,
   request: EmbedBody,
   exchange: Exchange,
 ): Promise<Response> {
@@ -42,7 +43,7 @@ export async function embed(
 
 /** Answers POST /api/embeddings, the older route for one text, whose embedding is as the model gives it. */
 export async function embeddings(
-  context: OllamaContext,
+  context: OllamaServices,
   request: EmbeddingsBody,
   exchange: Exchange,
 ): Promise<Response> {
@@ -61,7 +62,7 @@ function asEmbedder(model: ServedModel, asked: string): ServedEncoder {
 }
 
 async function rowsOf(
-  context: RouteContext,
+  context: AnsweringServices,
   model: ServedEncoder,
   input: readonly string[],
   { dimensions, truncate }: { dimensions?: number | undefined; truncate: boolean },

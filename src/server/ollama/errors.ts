@@ -1,4 +1,4 @@
-import { ApiError, toApiError } from '../openai/errors.js';
+import { ApiError, toApiError } from '../web/errors.js';
 
 /** Paths whose errors have the form that Ollama's clients know: {"error": text}. */
 export function isOfOllama(path: string): boolean {

@@ -4,18 +4,18 @@ import { infillPrompts } from '../../generation/infill.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { ApiError } from '../openai/errors.js';
-import type { Exchange } from '../openai/respond.js';
-import type { OllamaContext } from './borrow.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
 import { notCapable } from './errors.js';
 import { answerText, guideOfFormat, reasoningOf } from './generation.js';
 import { refuseImages } from './messages.js';
 import { renderTemplate } from './prompt-template.js';
 import type { GenerateBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 
 /** Answers POST /api/generate, whose body its schema has validated. */
 export async function generate(
-  context: OllamaContext,
+  context: OllamaServices,
   request: GenerateBody,
   exchange: Exchange,
 ): Promise<Response> {

@@ -6,19 +6,21 @@ import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { ChoiceRun } from '../openai/choice-run.js';
-import { fieldsOf } from '../openai/field-words.js';
-import { inOtherWords } from '../openai/other-words.js';
-import { type Exchange, respondWithStream } from '../openai/respond.js';
-import type { RouteContext } from '../openai/route-context.js';
-import { topLogProbs } from '../openai/text-request.js';
-import type { LiveRequest } from '../request-registry.js';
-import { warnOfAll } from '../warnings.js';
+import { ChoiceRun } from '../answering/choice-run.js';
+import { respondWithStream } from '../answering/respond.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { topLogProbs } from '../answering/text-request.js';
+import type { Exchange } from '../web/exchange.js';
+import { fieldsOf } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
+import type { LiveRequest } from '../web/request-registry.js';
+import { warnOfAll } from '../web/warnings.js';
 import { type AnswerOptions, answerWithoutText, OllamaAnswer } from './answer.js';
-import { asGenerator, keepAliveOf, letGo, type OllamaContext, withModel } from './borrow.js';
+import { asGenerator, keepAliveOf, letGo, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import { maxTokensOf, samplingOf } from './sampling.js';
 import type { ChatBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 import { Timings } from './timings.js';
 
 /** This API's names for fields of programs. */
@@ -50,7 +52,7 @@ export interface TextAsk {
 
 /** Answers a request with the model that it names, which is loaded for it. @throws ApiError; ModelLoadError */
 export async function answerText(
-  context: OllamaContext,
+  context: OllamaServices,
   request: Asked,
   { isEmpty, place, what, withContext, plan }: TextAsk,
   exchange: Exchange,
@@ -86,7 +88,7 @@ interface Planned {
 
 /** Generates an answer to a plan, whole or line by line. */
 async function generateAnswer(
-  context: RouteContext,
+  context: AnsweringServices,
   request: Asked,
   { model, plan, timings, place, withContext }: Planned,
   exchange: Exchange,

@@ -1,10 +1,11 @@
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
-import { type OllamaContext, storedUnder } from './borrow.js';
+import { storedUnder } from './borrow.js';
 import { memoryOf, servedFields, storedFields } from './details.js';
 import { modelNotFound } from './errors.js';
 import { servedUnder } from './names.js';
 import { nameOf } from './pull.js';
 import type { ShowBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 import { showAnswer, shownOfServed, shownOfStored } from './show.js';
 
 /** Version of Ollama's API that is spoken here: clients ask whether it is new enough for what they want. */
@@ -14,7 +15,7 @@ export const OLLAMA_VERSION = '0.12.6';
 const NEVER = '2318-01-01T00:00:00Z';
 
 /** The answer of GET /api/tags: all models that requests may name, loaded or not. */
-export async function tags({ models, life }: OllamaContext): Promise<Response> {
+export async function tags({ models, life }: OllamaServices): Promise<Response> {
   const stored = (await life?.store.list()) ?? [];
   const served = withAdapters(models.list()).map((model) => ({
     ...servedFields(model),
@@ -26,7 +27,7 @@ export async function tags({ models, life }: OllamaContext): Promise<Response> {
 }
 
 /** The answer of GET /api/ps: the models that are loaded. */
-export async function ps({ models, life }: OllamaContext): Promise<Response> {
+export async function ps({ models, life }: OllamaServices): Promise<Response> {
   const stored = new Map((await life?.store.list())?.map((model) => [model.name, model]));
   const loaded = models.list().map((model) => {
     const ofFolder = stored.get(model.id);
@@ -45,7 +46,7 @@ export async function ps({ models, life }: OllamaContext): Promise<Response> {
 }
 
 /** The answer of POST /api/show. @throws ApiError 404 */
-export async function show({ models, life }: OllamaContext, request: ShowBody): Promise<Response> {
+export async function show({ models, life }: OllamaServices, request: ShowBody): Promise<Response> {
   const asked = nameOf(request);
   const served = servedUnder(models, asked);
   if (served !== undefined) return Response.json(showAnswer(shownOfServed(served)));

@@ -1,6 +1,6 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
-import { ApiError } from '../openai/errors.js';
+import { ApiError } from '../web/errors.js';
 import type { OllamaMessage } from './schemas.js';
 
 /** A call that has no result yet. */

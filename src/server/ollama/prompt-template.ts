@@ -1,4 +1,4 @@
-import { ApiError } from '../openai/errors.js';
+import { ApiError } from '../web/errors.js';
 
 /** Values that a template may name. */
 export interface TemplateValues {

@@ -2,22 +2,23 @@ import { asSentence } from '../../../base/sentences.js';
 import { HubError } from '../../hub/hub-error.js';
 import type { PullProgress } from '../../hub/pull.js';
 import { parseRepository, type Repository } from '../../hub/repository.js';
-import { requireAdmin } from '../auth.js';
-import type { ModelLife } from '../model-life.js';
-import { ApiError, toApiError } from '../openai/errors.js';
-import { EventStream } from '../openai/event-stream.js';
-import { type Exchange, STREAM_HEADERS } from '../openai/respond.js';
-import type { ServerContext } from '../routes/route.js';
+import type { ModelLife } from '../answering/model-life.js';
+import { STREAM_HEADERS } from '../answering/respond.js';
+import { requireAdmin } from '../web/access/auth.js';
+import { ApiError, toApiError } from '../web/errors.js';
+import { EventStream } from '../web/event-stream.js';
+import type { Exchange } from '../web/exchange.js';
 import { LINES } from './answer.js';
 import { storedUnder } from './borrow.js';
 import { errorBody, modelNotFound } from './errors.js';
 import { servedUnder, spellingsOf } from './names.js';
 import type { NameBody, PullBody } from './schemas.js';
+import type { OllamaServices } from './services.js';
 
 /** Milliseconds between two lines about one file. */
 const LINE_MS = 100;
 
-type Context = Pick<ServerContext, 'models' | 'life' | 'apiKeys' | 'eventStream'>;
+type Context = Pick<OllamaServices, 'models' | 'life' | 'apiKeys' | 'eventStream'>;
 
 /** Answers POST /api/pull: downloads a model of the hub into the folder of models. */
 export async function pull(

@@ -1,7 +1,7 @@
 import type { SamplingDefaults } from '../../generation/sampling-defaults.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { chatMaxTokens } from '../openai/text-request.js';
+import { chatMaxTokens } from '../answering/text-request.js';
 import { parametersOf } from './parameter-options.js';
 import type { OllamaOptions } from './schemas.js';
 

@@ -10,13 +10,13 @@ import {
   tokenList,
 } from '../../schemas/fields.js';
 import { withOtherFields } from '../../schemas/fields-node.js';
-import { seed, stopFields } from '../openai/schemas/common.js';
+import { seed, stopFields } from '../answering/schemas/common.js';
 import {
   OTHER_OLLAMA_CHAT_FIELDS,
   OTHER_OLLAMA_GENERATE_FIELDS,
   OTHER_OLLAMA_OPTIONS,
-} from '../openai/schemas/other-fields.js';
-import { functionName, limitTools } from '../openai/schemas/tools.js';
+} from '../answering/schemas/other-fields.js';
+import { functionName, limitTools } from '../answering/schemas/tools.js';
 import { PARAMETER_OPTIONS } from './parameter-options.js';
 
 const MAX_MESSAGES = 10_000;

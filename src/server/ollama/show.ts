@@ -3,9 +3,9 @@ import type { TextCodec } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ModelFacts } from '../../serving/model-facts.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
-import { factsOfStored } from '../../serving/on-demand/stored-facts.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { detailsOf, factsOfServed } from './details.js';
+import { factsOfStored } from './stored-facts.js';
 
 /** What there is to show of a model, loaded or not. */
 export interface Shown {

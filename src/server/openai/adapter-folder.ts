@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { isBelow } from '../../../models/checkpoints/open-only-below.js';
-import { ApiError } from './errors.js';
+import { ApiError } from '../web/errors.js';
 
 /** An adapter in the folder from which clients may load some. */
 export interface FolderAdapter {

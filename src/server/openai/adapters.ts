@@ -7,13 +7,13 @@ import { AdapterError, type AdapterErrorReason } from '../../serving/adapters/ad
 import type { AdapterSet } from '../../serving/adapters/model-adapters.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { ApiError } from '../web/errors.js';
 import { adapterInFolder, type FolderAdapter, outside } from './adapter-folder.js';
-import { ApiError } from './errors.js';
-import type { RouteContext } from './route-context.js';
 import type { loadAdapterSchema, unloadAdapterSchema } from './schemas/adapters.js';
 
 /** What is served, by the routes of texts and by those of tensors. */
-interface Served extends Pick<RouteContext, 'models'> {
+interface Served extends Pick<AnsweringServices, 'models'> {
   platform: { repository: Pick<ModelRepository, 'holds'> } | null;
 }
 
@@ -74,7 +74,7 @@ function checkName(name: string, own: AdapterSet | null, { models, platform }: S
 /** Unloads an adapter; its requests in flight go on. @throws ApiError 404, in vLLM's words */
 export function unloadAdapter(
   { lora_name: name }: z.output<typeof unloadAdapterSchema>,
-  { models }: Pick<RouteContext, 'models'>,
+  { models }: Pick<AnsweringServices, 'models'>,
 ): string {
   const base = basesIn(models).find(({ adapters }) => adapters.find(name) !== undefined);
   if (base === undefined) {

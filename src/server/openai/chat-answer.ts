@@ -4,16 +4,16 @@ import { templateMessage } from '../../generation/messages.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { JsonNumbers, JsonObject } from '../json-parts.js';
-import { type CallField, ChatMessageReader } from './chat-message.js';
-import type { ChoiceRun } from './choice-run.js';
+import { type CallField, ChatMessageReader } from '../answering/chat-message.js';
+import type { ChoiceRun } from '../answering/choice-run.js';
+import { chatLogProbs, chatLogProbsJson, promptLogProbs, tokenNames } from '../answering/log-probs.js';
+import { isOnlyProgress, progressField } from '../answering/prompt-progress.js';
+import type { FrameWriter } from '../answering/respond.js';
+import { timingsField, timingsOf } from '../answering/timings.js';
+import { finishReason, stopReason } from '../answering/usage.js';
+import { JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
 import { type CollectedChoice, Envelope } from './envelope.js';
-import { chatLogProbs, chatLogProbsJson, promptLogProbs, tokenNames } from './log-probs.js';
-import { isOnlyProgress, progressField } from './prompt-progress.js';
-import type { FrameWriter } from './respond.js';
 import type { ChatRequest } from './schemas/chat.js';
-import { timingsField, timingsOf } from './timings.js';
-import { finishReason, stopReason } from './usage.js';
 
 export interface ChatAnswerOptions {
   model: ServedGenerator;

@@ -4,14 +4,16 @@ import { checkFinalMessage, templateMessage } from '../../generation/messages.js
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { type Warn, warnOfAll } from '../warnings.js';
-import { ApiError } from './errors.js';
-import { fieldsOf } from './field-words.js';
-import { inOtherWords } from './other-words.js';
-import { type RouteContext, templateOf } from './route-context.js';
+import { templateOf } from '../answering/find-model.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { tokensAsked, truncatedPrompt } from '../answering/text-request.js';
+import type { ToolRequest } from '../answering/tool-request.js';
+import { ApiError } from '../web/errors.js';
+import { fieldsOf } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
+import { type Warn, warnOfAll } from '../web/warnings.js';
+import { chatToolRequest } from './chat-tools.js';
 import type { ChatPromptRequest } from './schemas/chat.js';
-import { tokensAsked, truncatedPrompt } from './text-request.js';
-import { chatToolRequest, type ToolRequest } from './tool-request.js';
 
 /** Names of fields of tools, for requests that use functions instead. */
 const FUNCTION_FIELDS = fieldsOf('chat', [
@@ -34,7 +36,7 @@ export function inChatWords<T>(
  * answers, counts or shows one asks here. @throws ApiError
  */
 export function chatAsk(
-  context: Pick<RouteContext, 'trustsTemplates'>,
+  context: Pick<AnsweringServices, 'trustsTemplates'>,
   model: Pick<ServedGenerator, 'codec'>,
   request: ChatPromptRequest,
 ): ChatAsk & ToolRequest {
@@ -69,7 +71,7 @@ export function truncatedChat(
 
 /** The prompt of a chat that is shown, not answered. @throws as toldPrompt */
 export function toldChat(
-  context: Pick<RouteContext, 'trustsTemplates'>,
+  context: Pick<AnsweringServices, 'trustsTemplates'>,
   model: ServedGenerator,
   request: ChatPromptRequest,
   warn: Warn,

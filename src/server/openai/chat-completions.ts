@@ -1,23 +1,23 @@
 import { planChat } from '../../generation/chat-plan.js';
-import type { LiveRequest } from '../request-registry.js';
-import { warnOfAll } from '../warnings.js';
-import { askedBudget } from './asked-budget.js';
+import { askedBudget } from '../answering/asked-budget.js';
+import { findGenerator } from '../answering/find-model.js';
+import { guideOfRequest } from '../answering/guides.js';
+import { plannedRun } from '../answering/planned-run.js';
+import { respondWithStream } from '../answering/respond.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { chatMaxTokens, choiceCounts, promptLogProbsAsked, topLogProbs } from '../answering/text-request.js';
+import type { ToolRequest } from '../answering/tool-request.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import type { LiveRequest } from '../web/request-registry.js';
+import { warnOfAll } from '../web/warnings.js';
 import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { chatAsk, chatLimit, inChatWords, truncatedChat } from './chat-ask.js';
-import { ApiError } from './errors.js';
-import { guideOfRequest } from './guides.js';
-import { plannedRun } from './planned-run.js';
-import type { Exchange } from './respond.js';
-import { respondWithStream } from './respond.js';
-import type { RouteContext } from './route-context.js';
-import { findGenerator } from './route-context.js';
 import type { ChatRequest } from './schemas/chat.js';
-import { chatMaxTokens, choiceCounts, promptLogProbsAsked, topLogProbs } from './text-request.js';
-import type { ToolRequest } from './tool-request.js';
 
 /** Answers POST /v1/chat/completions, whose body its schema has validated. */
 export async function chatCompletions(
-  context: RouteContext,
+  context: AnsweringServices,
   request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -28,7 +28,7 @@ export async function chatCompletions(
 }
 
 async function answerChat(
-  context: RouteContext,
+  context: AnsweringServices,
   request: ChatRequest,
   exchange: Exchange,
   live: LiveRequest,

@@ -2,9 +2,7 @@ import { lengthOf } from '../../../models/jinja/text/code-points.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { JsonNumbers, JsonObject } from '../json-parts.js';
-import type { ChoiceRun } from './choice-run.js';
-import { type CollectedChoice, Envelope } from './envelope.js';
+import type { ChoiceRun } from '../answering/choice-run.js';
 import {
   echoLogProbs,
   echoOffsets,
@@ -13,12 +11,14 @@ import {
   placedBehind,
   promptLogProbs,
   tokenNames,
-} from './log-probs.js';
-import { isOnlyProgress, progressField } from './prompt-progress.js';
-import type { FrameWriter } from './respond.js';
+} from '../answering/log-probs.js';
+import { isOnlyProgress, progressField } from '../answering/prompt-progress.js';
+import type { FrameWriter } from '../answering/respond.js';
+import { timingsField, timingsOf } from '../answering/timings.js';
+import { finishReason, stopReason } from '../answering/usage.js';
+import { JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
+import { type CollectedChoice, Envelope } from './envelope.js';
 import type { CompletionRequest } from './schemas/completions.js';
-import { timingsField, timingsOf } from './timings.js';
-import { finishReason, stopReason } from './usage.js';
 
 /** Answer of a legacy completion, whole or as a stream. */
 export class CompletionAnswer {

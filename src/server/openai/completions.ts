@@ -3,18 +3,11 @@ import { infillPrompts } from '../../generation/infill.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import type { LiveRequest } from '../request-registry.js';
-import { ChoiceRun } from './choice-run.js';
-import { CompletionAnswer } from './completion-answer.js';
-import { ApiError } from './errors.js';
-import { fieldsOf } from './field-words.js';
-import { guideOfRequest, guideParamOf } from './guides.js';
-import { inOtherWords } from './other-words.js';
-import type { Exchange } from './respond.js';
-import { respondWithStream } from './respond.js';
-import type { RouteContext } from './route-context.js';
-import { findGenerator } from './route-context.js';
-import type { CompletionRequest } from './schemas/completions.js';
+import { ChoiceRun } from '../answering/choice-run.js';
+import { findGenerator } from '../answering/find-model.js';
+import { guideOfRequest, guideParamOf } from '../answering/guides.js';
+import { respondWithStream } from '../answering/respond.js';
+import type { AnsweringServices } from '../answering/services.js';
 import {
   choiceCounts,
   encodedFields,
@@ -23,14 +16,21 @@ import {
   tokensAsked,
   topLogProbs,
   truncatedPrompt,
-} from './text-request.js';
+} from '../answering/text-request.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import { fieldsOf } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
+import type { LiveRequest } from '../web/request-registry.js';
+import { CompletionAnswer } from './completion-answer.js';
+import type { CompletionRequest } from './schemas/completions.js';
 
 /** Most tokens where the request names no limit: OpenAI's default for this route. */
 const DEFAULT_MAX_TOKENS = 16;
 
 /** Answers POST /v1/completions, whose body its schema has validated. */
 export async function completions(
-  context: RouteContext,
+  context: AnsweringServices,
   request: CompletionRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -54,7 +54,7 @@ export function completionLimit(request: Parameters<typeof tokensAsked>[0]): num
 }
 
 async function answerCompletion(
-  context: RouteContext,
+  context: AnsweringServices,
   request: CompletionRequest,
   exchange: Exchange,
   live: LiveRequest,

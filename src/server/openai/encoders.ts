@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
-import { RequestError } from '../../../callbacks/token-request.js';
-import { type Embeddings, type EmbedOptions, embed, type OnAccepted } from '../../encoding/embed.js';
-import type { EncoderInput } from '../../encoding/encoder-codec.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
-import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedEncoder } from '../../serving/served-model.js';
-import { jsonAnswer } from '../json-answer.js';
-import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
-import { embeddingsMemory } from '../memory-estimates.js';
-import { ApiError, clientLeft } from './errors.js';
-import type { Exchange } from './respond.js';
-import { findEncoder, type RouteContext } from './route-context.js';
+import { findEncoder } from '../answering/find-model.js';
+import { embedObserved, type Followed, observed } from '../answering/run-encoder.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import { embeddingsMemory } from '../web/memory/memory-estimates.js';
 import type {
   CohereRerankRequest,
   EmbeddingRequest,
@@ -24,7 +21,7 @@ type WrittenRow = string | JsonNumbers;
 
 /** Answers POST /v1/embeddings, whose body its schema has validated. */
 export async function embeddings(
-  context: RouteContext,
+  context: AnsweringServices,
   request: EmbeddingRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -43,7 +40,7 @@ export async function embeddings(
 
 /** Answers POST /pooling: the same in vLLM's form. */
 export async function pooling(
-  context: RouteContext,
+  context: AnsweringServices,
   request: EmbeddingRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -73,7 +70,7 @@ export function classify(): never {
 }
 
 async function embedded(
-  context: RouteContext,
+  context: AnsweringServices,
   request: EmbeddingRequest,
   { signal, terms }: Exchange,
 ): Promise<{
@@ -96,25 +93,9 @@ async function embedded(
   return { model, rows, written, promptTokens };
 }
 
-/** Who hears of a request. */
-interface Followed {
-  observe: ObserveRequest;
-  tally: AnswerTally | undefined;
-}
-
-/** Embeds inputs, and tells the metrics of it. */
-export function embedObserved(
-  model: ServedEncoder,
-  input: readonly EncoderInput[],
-  options: EmbedOptions & { signal: AbortSignal },
-  followed: Followed,
-): Promise<Embeddings> {
-  return observed(model, followed, options.signal, (onAccepted) => embed(model, input, options, onAccepted));
-}
-
 /** Answers POST /v1/rerank, whose body its schema has validated. */
 export async function rerank(
-  context: RouteContext,
+  context: AnsweringServices,
   request: RerankRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -137,7 +118,7 @@ export async function rerank(
 
 /** Answers POST /v2/rerank: the same in Cohere's form. */
 export async function cohereRerank(
-  context: RouteContext,
+  context: AnsweringServices,
   request: CohereRerankRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -159,7 +140,7 @@ export async function cohereRerank(
 
 /** Documents by how well they answer a query. */
 async function ranked(
-  context: RouteContext,
+  context: AnsweringServices,
   request: Pick<RerankRequest, 'model' | 'query' | 'documents' | 'top_n' | 'truncate_prompt_tokens'>,
   { signal, terms }: Exchange,
 ) {
@@ -174,7 +155,7 @@ async function ranked(
 
 /** Answers POST /v1/score, whose body its schema has validated. */
 export async function score(
-  context: RouteContext,
+  context: AnsweringServices,
   request: ScoreRequest,
   { signal, terms }: Exchange,
 ): Promise<Response> {
@@ -215,28 +196,6 @@ function scored(
   return observed(model, followed, signal, (onAccepted) =>
     scorePairs(model, pairs, options, names, onAccepted),
   );
-}
-
-/** Runs a request and tells the metrics how it ended. */
-async function observed<T>(
-  model: ServedEncoder,
-  { observe, tally }: Followed,
-  signal: AbortSignal,
-  run: (onAccepted: OnAccepted) => Promise<T>,
-): Promise<T> {
-  const observers: RequestObserver[] = [];
-  try {
-    const result = await run((promptTokens) => {
-      observers.push(observe({ model: model.id, promptTokens, maxTokens: 0, tally }));
-    });
-    for (const observer of observers) observer.onEnd('stop');
-    return result;
-  } catch (error) {
-    for (const observer of observers) observer.onEnd(signal.aborted ? 'abort' : 'error');
-    if (signal.aborted) throw clientLeft();
-    if (error instanceof RequestError && error.isInvalid) throw new ApiError(400, error.message);
-    throw error;
-  }
 }
 
 /** Base64 of a row: 32-bit floats, little-endian on every machine. */

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { TextLogProb } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { jsonAnswer } from '../json-answer.js';
-import { JsonList, JsonObject } from '../json-parts.js';
-import type { ChoiceRun } from './choice-run.js';
-import { collect } from './respond.js';
+import type { ChoiceRun } from '../answering/choice-run.js';
+import { collect } from '../answering/respond.js';
+import { finishReason, stopReason, type Usage, usage } from '../answering/usage.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { JsonList, JsonObject } from '../web/bodies/json-parts.js';
 import type { CompletionRequest } from './schemas/completions.js';
-import { finishReason, stopReason, type Usage, usage } from './usage.js';
 
 /** One choice of an answer that is not streamed. */
 export interface CollectedChoice {

@@ -1,13 +1,13 @@
 import { ALWAYS_SHOWN, samplingFields } from '../../generation/sampling-defaults.js';
 import type { TextPiece } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { jsonAnswer } from '../json-answer.js';
-import { JsonNumbers, JsonObject } from '../json-parts.js';
-import type { ChoiceRun } from './choice-run.js';
-import { collect, type FrameWriter } from './respond.js';
+import type { ChoiceRun } from '../answering/choice-run.js';
+import { collect, type FrameWriter } from '../answering/respond.js';
+import { timings } from '../answering/timings.js';
+import { finishReason, stopReason } from '../answering/usage.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
 import type { InfillRequest } from './schemas/infill.js';
-import { timings } from './timings.js';
-import { finishReason, stopReason } from './usage.js';
 
 export interface InfillAnswerOptions {
   model: ServedGenerator;

@@ -1,17 +1,19 @@
 import { infillPrompt } from '../../generation/infill.js';
 import { MAX_UNITS_PER_TOKEN } from '../../generation/text-length.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import type { LiveRequest } from '../request-registry.js';
-import { ChoiceRun } from './choice-run.js';
-import { ApiError } from './errors.js';
-import { fieldsOf } from './field-words.js';
+import { ChoiceRun } from '../answering/choice-run.js';
+import { findGenerator } from '../answering/find-model.js';
+import { respondWithStream } from '../answering/respond.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { encodedFields, textRequest } from '../answering/text-request.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import { fieldsOf } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
+import type { LiveRequest } from '../web/request-registry.js';
 import { InfillAnswer } from './infill-answer.js';
-import { inOtherWords } from './other-words.js';
-import { type Exchange, respondWithStream } from './respond.js';
-import { findGenerator, type RouteContext } from './route-context.js';
 import { type CompletionRequest, completionRequestSchema } from './schemas/completions.js';
 import type { InfillRequest } from './schemas/infill.js';
-import { encodedFields, textRequest } from './text-request.js';
 
 const INFILL_FIELDS = fieldsOf('completions', [['max_tokens', 'n_predict']]);
 
@@ -20,7 +22,7 @@ const NOTHING_ASKED = completionRequestSchema.parse({ prompt: '' });
 
 /** Answers POST /infill, whose body its schema has validated. */
 export async function infill(
-  context: RouteContext,
+  context: AnsweringServices,
   request: InfillRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -31,7 +33,7 @@ export async function infill(
 }
 
 async function answerInfill(
-  context: RouteContext,
+  context: AnsweringServices,
   request: InfillRequest,
   exchange: Exchange,
   live: LiveRequest,

@@ -1,22 +1,23 @@
 import { jsonUnits } from '../../../models/json-units.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { jsonAnswer } from '../json-answer.js';
-import { JsonList, JsonNumbers, JsonObject } from '../json-parts.js';
-import { toldTokensMemory } from '../memory-estimates.js';
+import { findGenerator } from '../answering/find-model.js';
+import type { AnsweringServices } from '../answering/services.js';
+import { truncatedPrompt } from '../answering/text-request.js';
+import { jsonAnswer } from '../web/bodies/json-answer.js';
+import { JsonList, JsonNumbers, JsonObject } from '../web/bodies/json-parts.js';
+import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
+import { toldTokensMemory } from '../web/memory/memory-estimates.js';
 import { toldChat } from './chat-ask.js';
 import { completionLimit, completionPrompts, inCompletionWords } from './completions.js';
-import { ApiError } from './errors.js';
-import type { Exchange } from './respond.js';
-import { findGenerator, type RouteContext } from './route-context.js';
 import type { ChatPromptRequest, ChatRequest } from './schemas/chat.js';
 import type { CompletionRequest } from './schemas/completions.js';
 import type { DetokenizeRequest, TokenizeRequest } from './schemas/tokenize.js';
-import { truncatedPrompt } from './text-request.js';
 
 /** Answers POST /tokenize: the tokens of a text, or of the prompt made of a conversation. */
 export async function tokenize(
-  context: RouteContext,
+  context: AnsweringServices,
   request: TokenizeRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -38,7 +39,7 @@ export async function tokenize(
  * Answers POST /detokenize: the text of tokens, special ones included. @throws ApiError for an id outside the
  * vocabulary.
  */
-export function detokenize(context: RouteContext, request: DetokenizeRequest): Response {
+export function detokenize(context: AnsweringServices, request: DetokenizeRequest): Response {
   const { codec, vocabSize } = findGenerator(context, request.model);
   const outside = request.tokens.findIndex((token) => token >= vocabSize);
   if (outside >= 0) {
@@ -54,7 +55,7 @@ export function detokenize(context: RouteContext, request: DetokenizeRequest): R
 
 /** Answers POST /apply-template: the prompt of a conversation as text, special tokens included. */
 export async function applyTemplate(
-  context: RouteContext,
+  context: AnsweringServices,
   request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -70,7 +71,7 @@ function textAnswer(codec: ServedGenerator['codec'], tokens: PromptTokens): Resp
 
 /** Answers POST /v1/completions/render: what the model would get, in vLLM's list with an entry for each prompt. */
 export async function renderPrompt(
-  context: RouteContext,
+  context: AnsweringServices,
   request: CompletionRequest,
   { terms }: Exchange,
 ): Promise<Response> {
@@ -84,7 +85,7 @@ export async function renderPrompt(
 
 /** Answers POST /v1/chat/completions/render: what the model would get of a conversation. */
 export async function renderConversation(
-  context: RouteContext,
+  context: AnsweringServices,
   request: ChatRequest,
   exchange: Exchange,
 ): Promise<Response> {
@@ -125,7 +126,7 @@ function checkUnits(units: number, param: string, most = MAX_UNITS): void {
 }
 
 async function tokensOf(
-  context: RouteContext,
+  context: AnsweringServices,
   model: ServedGenerator,
   request: TokenizeRequest,
   exchange: Exchange,
@@ -152,7 +153,7 @@ async function tokensOf(
 
 /** Tokens of a conversation for an answer that tells of them all, whose memory is counted. */
 async function conversationTokens(
-  context: RouteContext,
+  context: AnsweringServices,
   model: ServedGenerator,
   request: ChatPromptRequest,
   { terms, warn }: Exchange,

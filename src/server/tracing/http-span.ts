@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Context } from 'hono';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
-import type { AppEnv } from '../routes/route.js';
+import type { AppEnv } from '../web/app-env.js';
 import type { Tracing } from './tracing.js';
 
 /** Paths that machines ask every few seconds: their traces would bury the others. */

@@ -1,4 +1,4 @@
-import type { ParentDecision } from './open-telemetry.js';
+import type { ParentDecision } from './telemetry/open-telemetry.js';
 
 /** Which requests are traced. Source: Triton's trace extension. */
 export interface TraceSettings {

@@ -1,5 +1,5 @@
 import type { TraceAttributes, TraceSpan } from '../../../callbacks/infer/trace-span.js';
-import type { SpanSource, TraceContext } from './open-telemetry.js';
+import type { SpanSource, TraceContext } from './telemetry/open-telemetry.js';
 import type { TraceDecisions } from './trace-settings.js';
 
 /** A request that has come in, by whatever protocol. */

@@ -1,5 +1,5 @@
 import { type SetupOptions, setUpPackages } from '../../../base/setup-packages.js';
-import { UsageError } from '../../usage-error.js';
+import { UsageError } from '../../errors/usage-error.js';
 import { ZEROMQ_PACKAGE, zeroMqSetupFolder } from './zeromq-package.js';
 
 /** Installs what events of the KV cache need into a folder of the user's cache. @throws UsageError; the reason of `signal` */

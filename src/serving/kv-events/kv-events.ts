@@ -5,7 +5,7 @@ import { type Endpoint, EndpointError, readEndpoint } from '../../../cluster/zer
 import { KvEventPublisher } from '../../../cluster/zeromq/kv-event-publisher.js';
 import { KvEventWire } from '../../../cluster/zeromq/kv-event-wire.js';
 import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
-import { fileProblem } from '../../file-problem.js';
+import { fileProblem } from '../../errors/file-problem.js';
 import type { ModelAdapters } from '../adapters/model-adapters.js';
 import type { ModelOptions } from '../load-model.js';
 import { loadZeroMq, ZEROMQ_MISSING } from './zeromq-package.js';

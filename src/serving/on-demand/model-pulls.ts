@@ -1,6 +1,6 @@
 import type { PulledModel, PullProgress } from '../../hub/pull.js';
 import type { Repository } from '../../hub/repository.js';
-import { ModelLoadError } from './model-load-error.js';
+import { ModelLoadError } from '../model-load-error.js';
 
 /** Downloads a repository's model; what has come is kept where it is aborted. */
 export type Download = (

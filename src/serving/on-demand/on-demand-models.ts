@@ -1,6 +1,6 @@
 import type { ModelDirectory } from '../model-directory.js';
+import { ModelLoadError, reasonFor } from '../model-load-error.js';
 import type { ServedModel } from '../served-model.js';
-import { ModelLoadError, reasonFor } from './model-load-error.js';
 import type { StoredModel } from './model-store.js';
 import { evictionsFor, expiryMs, memoryShare, type Resident } from './residency.js';
 import { gaveUp, LONGEST_TIMER_MS, pause } from './waits.js';

@@ -1,4 +1,4 @@
-import { ModelLoadError } from './model-load-error.js';
+import { ModelLoadError } from '../model-load-error.js';
 
 /** Longest time that a timer of Node.js takes. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;

@@ -9,7 +9,7 @@ import {
   TokenizerBusyError,
   TokenizerClosedError,
 } from '../../../models/tokenizer/tokenizer-pool.js';
-import { GuideCheckTimeError } from '../../generation/errors.js';
+import { GuideCheckTimeError } from '../../errors/request-errors.js';
 import { flagOfOption } from '../../options/flag-names.js';
 import { AdapterError } from '../adapters/adapter-error.js';
 import { asInferError } from '../infer-failure.js';

@@ -1,6 +1,6 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
-import { demoModelPath } from '../../../src/serving/demo-model.js';
+import { demoModelPath } from '../../../src/settings/demo-model.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { FakeHub, filesOf } from '../../support/fake-hub.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allowedHosts, readSecurity } from '../../../src/commands/server-security.js';
-import { loadConfig, UsageError } from '../../../src/config.js';
+import { loadConfig, UsageError } from '../../../src/settings/config.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { certificateFixture } from '../support/tls.js';
 

@@ -51,8 +51,8 @@ function file(text: string): string {
 
 describe('an option that is added to the table', () => {
   it('has a flag with an alias, a variable, a key in a file, for the server and for a model', async () => {
-    const { loadConfig } = await import('../../../src/config.js');
-    const { flagsInGroups } = await import('../../../src/options/flags.js');
+    const { loadConfig } = await import('../../../src/settings/config.js');
+    const { flagsInGroups } = await import('../../../src/settings/flags.js');
     const { OPTIONS } = await import('../../../src/options/table.js');
     const command = new Command();
     for (const flag of flagsInGroups(OPTIONS)) command.addOption(flag);
@@ -69,7 +69,7 @@ describe('an option that is added to the table', () => {
   });
 
   it('is refused out of its range, and by the name that it had, wherever it stands', async () => {
-    const { loadConfig } = await import('../../../src/config.js');
+    const { loadConfig } = await import('../../../src/settings/config.js');
     const { refusalOfFlag } = await import('../../../src/options/old-names.js');
     expect(() => loadConfig({ flags: { kvCacheNapSeconds: '31' } })).toThrow(
       '--kv-cache-nap-seconds is 31; it must be a whole number from 3 to 30.',
@@ -92,7 +92,7 @@ describe('an option that is added to the table', () => {
   });
 
   it('is in the help and in the completion of shells', async () => {
-    const { flagsInGroups } = await import('../../../src/options/flags.js');
+    const { flagsInGroups } = await import('../../../src/settings/flags.js');
     const { OPTIONS } = await import('../../../src/options/table.js');
     const { completionTree } = await import('../../../src/completion/tree.js');
     const command = new Command('serve');
@@ -110,7 +110,7 @@ describe('an option that is added to the table', () => {
   });
 
   it('has its rows in the documents, and names in messages', async () => {
-    const documents = await import('../../../src/options/option-documents.js');
+    const documents = await import('../../../src/settings/option-documents.js');
     const { withFlagNames, withPlainNames } = await import('../../../src/options/flag-names.js');
     expect(documents.flagsTables().split('### KV cache')[1]).toContain(
       '| `--kv-cache-nap-seconds` | `SKEIN_KV_CACHE_NAP_SECONDS` | seconds | 6 | how long the cache naps Also `--cat-nap`. |',
@@ -128,7 +128,7 @@ describe('an option that is added to the table', () => {
   });
 
   it('is taken by Skein.load, which hands it to the engine, and by GptManager, in their ranges', async () => {
-    const { checkModelOptions } = await import('../../../src/options/model-options.js');
+    const { checkModelOptions } = await import('../../../src/library/options/model-options.js');
     const check: (options: unknown) => void = checkModelOptions;
     const { loadRequest } = await import('../../../src/serving/load-model.js');
     const { checkManagerOptions } = await import('../../../engine/options/check-manager-options.js');

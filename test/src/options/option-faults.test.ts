@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { mustBe, wholeNumber } from '../../../base/option-values.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
-import { InvalidRequestError } from '../../../src/generation/errors.js';
-import { checkCloseOptions, checkGenerateOptions } from '../../../src/options/generate-options.js';
-import { checkModelOptions } from '../../../src/options/model-options.js';
+import { InvalidRequestError } from '../../../src/errors/request-errors.js';
+import { checkCloseOptions, checkGenerateOptions } from '../../../src/library/options/generate-options.js';
+import { checkModelOptions } from '../../../src/library/options/model-options.js';
 import { OPTIONS } from '../../../src/options/table.js';
 
 type Row = [option: string, wrong: readonly unknown[], right: readonly unknown[], expected: string];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidRequestError } from '../../../src/generation/errors.js';
+import { InvalidRequestError } from '../../../src/errors/request-errors.js';
 import { templateMessage } from '../../../src/generation/messages.js';
 import { readMessages } from '../../../src/schemas/messages.js';
 import { say, toyServer } from '../support/toy-server.js';

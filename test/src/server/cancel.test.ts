@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ANYBODY, ApiKeys } from '../../../src/server/api-keys.js';
-import { RequestRegistry } from '../../../src/server/request-registry.js';
+import { ANYBODY, ApiKeys } from '../../../src/server/web/access/api-keys.js';
+import { RequestRegistry } from '../../../src/server/web/request-registry.js';
 import { dataFrames } from '../support/stream-frames.js';
 import { toyServer } from '../support/toy-server.js';
 

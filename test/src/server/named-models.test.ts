@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelLife } from '../../../src/server/model-life.js';
+import type { ModelLife } from '../../../src/server/answering/model-life.js';
 import type { StoredModel } from '../../../src/serving/on-demand/model-store.js';
 import { say, toyModel, toyServer } from '../support/toy-server.js';
 

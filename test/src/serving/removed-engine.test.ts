@@ -10,8 +10,10 @@ const compiled = <Module>(path: string): Promise<Module> =>
   import(new URL(`../../../dist/src/${path}`, import.meta.url).href);
 const { serveModels } =
   await compiled<typeof import('../../../src/commands/open-server.js')>('commands/open-server.js');
-const { loadConfig } = await compiled<typeof import('../../../src/config.js')>('config.js');
-const { ApiKeys } = await compiled<typeof import('../../../src/server/api-keys.js')>('server/api-keys.js');
+const { loadConfig } = await compiled<typeof import('../../../src/settings/config.js')>('settings/config.js');
+const { ApiKeys } = await compiled<typeof import('../../../src/server/web/access/api-keys.js')>(
+  'server/web/access/api-keys.js',
+);
 const { loadModels } =
   await compiled<typeof import('../../../src/serving/load-models.js')>('serving/load-models.js');
 

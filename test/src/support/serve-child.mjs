@@ -2,8 +2,8 @@
 // node serve-child.mjs FLAGS_AS_JSON MODULE_URL OPTIONS_AS_JSON
 // Started with --expose-gc and a channel, it says what memory it holds when it is asked.
 import { serve } from '../../../dist/src/commands/serve.js';
-import { loadConfig } from '../../../dist/src/config.js';
 import { OPTION_NAMES } from '../../../dist/src/options/table.js';
+import { loadConfig } from '../../../dist/src/settings/config.js';
 
 const [given, executorModule, more] = process.argv.slice(2);
 const flags = JSON.parse(given);

@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { createParser } from 'eventsource-parser';
-import { type AppOptions, createApp } from '../../../src/server/app.js';
-import { ServerMetrics } from '../../../src/server/metrics/server-metrics.js';
-import { ServerState } from '../../../src/server/server-state.js';
+import { type AppOptions, createApp } from '../../../src/server/app/app.js';
+import { ServerMetrics } from '../../../src/server/metrics/families/server-metrics.js';
+import { ServerState } from '../../../src/server/web/server-state.js';
 import { LiveModels } from '../../../src/serving/model-directory.js';
 import { ModelState } from '../../../src/serving/model-state.js';
 import type { ServedGenerator } from '../../../src/serving/served-model.js';

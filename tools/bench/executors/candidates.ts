@@ -6,7 +6,7 @@ import { findInstallation } from '../../../engine/executors/tensorflow/installat
 import { openTensorFlowRunner } from '../../../engine/executors/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../../engine/executors/wasm/open-wasm-runner.js';
 import { WasmRunner } from '../../../engine/executors/wasm/wasm-runner.js';
-import { threadCount } from '../../../src/thread-count.js';
+import { threadCount } from '../../../src/settings/thread-count.js';
 
 /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
 export type Profile = (on: boolean) => Record<string, number>;

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { serve } from '../../../dist/src/commands/serve.js';
-import { loadConfig } from '../../../dist/src/config.js';
+import { loadConfig } from '../../../dist/src/settings/config.js';
 
 const [flags, executorModule] = process.argv.slice(2);
 const delay = monitorEventLoopDelay({ resolution: 1 });

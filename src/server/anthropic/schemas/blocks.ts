@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { about, component, ignored, optional } from '../../../schemas/fields.js';
-import { functionName } from '../../openai/schemas/tools.js';
+import { functionName } from '../../answering/schemas/tools.js';
 
 const cached = () => ignored('Accepted; prompts are found in the cache by their content.');
 

@@ -9,10 +9,10 @@ import {
   shortText,
 } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
-import { guideFields } from '../../openai/guides.js';
-import { cachePrompt, engineFields, samplingFields, stopFields } from '../../openai/schemas/common.js';
-import { OTHER_ANTHROPIC_FIELDS } from '../../openai/schemas/other-fields.js';
-import { functionName, limitTools } from '../../openai/schemas/tools.js';
+import { guideFields } from '../../answering/guides.js';
+import { cachePrompt, engineFields, samplingFields, stopFields } from '../../answering/schemas/common.js';
+import { OTHER_ANTHROPIC_FIELDS } from '../../answering/schemas/other-fields.js';
+import { functionName, limitTools } from '../../answering/schemas/tools.js';
 import { message, systemText } from './blocks.js';
 
 const MAX_TOOLS = 512;

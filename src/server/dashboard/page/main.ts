@@ -1,4 +1,4 @@
-import type { ModelsEvent } from '../../models-event.js';
+import type { ModelsEvent } from '../../feeds/models-event.js';
 import { byId } from './dom.js';
 import { Feed } from './feed.js';
 import { Header } from './header.js';

@@ -1,4 +1,4 @@
-import type { ServerState } from '../../server-state.js';
+import type { ServerState } from '../../web/server-state.js';
 import type { MethodTypes } from '../schema/message-types.js';
 import { GrpcError } from '../wire/status.js';
 import { type LetIn, type Method, method, plainMethod, textIn } from './method.js';

@@ -3,7 +3,7 @@ import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
 import type { LoadParameters } from '../../../serving/model-repository.js';
 import { loadParametersOf } from '../../../serving/protocol/load-parameters.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
-import { requireAdmin } from '../../auth.js';
+import { requireAdmin } from '../../web/access/auth.js';
 import { addParameter, type MessageParameter, REPOSITORY_KINDS } from '../infer/infer-message.js';
 import { FieldBudget, WireReader } from '../infer/wire-reader.js';
 import type { MethodTypes } from '../schema/message-types.js';

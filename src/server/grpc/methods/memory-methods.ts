@@ -3,7 +3,7 @@ import {
   noCudaRegion,
   noSharedMemory,
 } from '../../../serving/shared-memory/no-shared-memory.js';
-import { requireAdmin } from '../../auth.js';
+import { requireAdmin } from '../../web/access/auth.js';
 import type { InferenceServices, TypesByName } from './inference-methods.js';
 import { type Method, plainMethod, textIn } from './method.js';
 

@@ -1,6 +1,6 @@
 import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
-import type { Caller } from '../../api-keys.js';
-import type { RequestMemory } from '../../request-memory.js';
+import type { Caller } from '../../web/access/api-keys.js';
+import type { RequestMemory } from '../../web/memory/request-memory.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
 import type { GrpcCall } from '../wire/grpc-call.js';
 import { GrpcError } from '../wire/status.js';

@@ -1,5 +1,5 @@
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
-import { InferStream } from '../../infer-stream/infer-stream.js';
+import { InferStream } from '../../inferring/infer-stream.js';
 import { type AnswerHead, streamErrorParts } from '../infer/infer-answer.js';
 import type { ReadRequest } from '../infer/read-request.js';
 import type { MethodTypes } from '../schema/message-types.js';

@@ -1,9 +1,9 @@
 import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import type { InferModel } from '../../../serving/infer-model.js';
-import { HeldRequest } from '../../infer-stream/held-request.js';
-import { bytesOf } from '../../infer-stream/infer-stream.js';
-import type { AnswerForm, StreamedInfer } from '../../infer-stream/streamed-infer.js';
-import { REQUEST_BYTES } from '../../memory-estimates.js';
+import { HeldRequest } from '../../inferring/held-request.js';
+import { bytesOf } from '../../inferring/infer-stream.js';
+import type { AnswerForm, StreamedInfer } from '../../inferring/streamed-infer.js';
+import { REQUEST_BYTES } from '../../web/memory/memory-estimates.js';
 import { type AnswerHead, streamResponseParts } from '../infer/infer-answer.js';
 import type { ReadRequest } from '../infer/read-request.js';
 import type { CallMessage } from '../wire/grpc-call.js';

@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
-import { inflatedBody } from '../../inflate-body.js';
-import { ApiError } from '../../openai/errors.js';
-import type { RequestMemory } from '../../request-memory.js';
+import { inflatedBody } from '../../web/bodies/inflate-body.js';
+import { ApiError } from '../../web/errors.js';
+import type { RequestMemory } from '../../web/memory/request-memory.js';
 import { MessageReader, type RawMessage } from './message-reader.js';
 import { MessageWriter } from './message-writer.js';
 import { answerCoding, messageCoding, percentEncoded, timeoutMsOf } from './metadata.js';

@@ -8,8 +8,8 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import type { Certificate } from '../../http-socket.js';
-import { listenError } from '../../listen-address.js';
+import type { Certificate } from '../../sockets/http-socket.js';
+import { listenError } from '../../sockets/listen-address.js';
 import { guardSession } from './guard-session.js';
 import { endSession, firstStreams, KnownSessions } from './known-sessions.js';
 

@@ -1,5 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2';
-import { compressed } from '../../accept-encoding.js';
+import { compressed } from '../../web/accept-encoding.js';
 import type { Coding } from './metadata.js';
 import { GrpcError } from './status.js';
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { Responses } from '../../routes/route.js';
-import { errors } from './shared.js';
+import { errors } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 export function adapterResponses(): Responses {
   const example = "Success: LoRA adapter 'sql' added successfully.";

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
 import {
   answerOrStream,
   choiceFields,
@@ -13,7 +12,8 @@ import {
   stopReason,
   timings,
   usageSchema,
-} from './shared.js';
+} from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 const tokenFields = {
   token: about(z.string(), 'The text of the token; where it is no whole character, its bytes as \\xNN.'),

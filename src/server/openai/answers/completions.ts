@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
 import {
   answerOrStream,
   choiceFields,
@@ -14,7 +13,8 @@ import {
   stopReason,
   timings,
   usageSchema,
-} from './shared.js';
+} from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 const logProbs = component(
   'CompletionLogProbs',

@@ -1,9 +1,9 @@
 // Schemas of answers for the description of the API, imported when it is asked for.
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
+import { errors, jsonAnswer } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 import { keptItem } from './responses.js';
-import { errors, jsonAnswer } from './shared.js';
 
 const conversation = component(
   'Conversation',

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
-import { errors, jsonAnswer } from './shared.js';
+import { errors, jsonAnswer } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 const usage = z.object({
   prompt_tokens: about(z.int(), 'Tokens of all inputs, special tokens included.'),

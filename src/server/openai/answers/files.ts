@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
 import { BATCH_STATUSES } from '../../batches/batch-object.js';
-import type { Responses } from '../../routes/route.js';
-import { errors, jsonAnswer } from './shared.js';
+import { errors, jsonAnswer } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 const seconds = (text: string) => about(z.int(), `${text}, in seconds since 1970.`);
 

@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import { modelInfoSchema, modelPageSchema } from '../../anthropic/answers.js';
-import type { Responses } from '../../routes/route.js';
-import { errors, jsonAnswer } from './shared.js';
+import { errors, jsonAnswer } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
-const model = component(
+export const modelSchema = component(
   'Model',
   z.object({
     id: about(z.string(), "The name to give as 'model'."),
@@ -28,23 +27,6 @@ const model = component(
   }),
   'A model that is served.',
 );
-
-const IN_ANTHROPICS_FORM = ", in Anthropic's form where the request has an anthropic-version header.";
-
-export function modelListResponses(): Responses {
-  const list = z.object({ object: z.literal('list'), data: z.array(model) });
-  return {
-    200: jsonAnswer(`The models${IN_ANTHROPICS_FORM}`, z.union([list, modelPageSchema])),
-    ...errors(401),
-  };
-}
-
-export function modelResponses(): Responses {
-  return {
-    200: jsonAnswer(`The model${IN_ANTHROPICS_FORM}`, z.union([model, modelInfoSchema])),
-    ...errors(401, 404),
-  };
-}
 
 export function propsResponses(): Responses {
   const answer = z.object({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
-import { answerOrStream, errors, jsonAnswer, orNull } from './shared.js';
+import { answerOrStream, errors, jsonAnswer, orNull } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 const itemStatus = about(z.enum(['in_progress', 'completed', 'incomplete']), 'incomplete: a limit cut it.');
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
-import type { Responses } from '../../routes/route.js';
-import { errors, jsonAnswer } from './shared.js';
+import { errors, jsonAnswer } from '../../web/described-answers.js';
+import type { Responses } from '../../web/route.js';
 
 export function modelInfoResponses(): Responses {
   const answer = z.object({

@@ -1,6 +1,6 @@
-import type { RequestMemory } from '../../request-memory.js';
-import { toApiError } from '../errors.js';
-import type { AnswerRun } from '../respond.js';
+import type { AnswerRun } from '../../answering/respond.js';
+import { toApiError } from '../../web/errors.js';
+import type { RequestMemory } from '../../web/memory/request-memory.js';
 import type { ResponseMaking } from './response-making.js';
 
 export interface BackgroundRun {

@@ -1,8 +1,9 @@
-import { jsonAnswer } from '../../json-answer.js';
-import { JsonList, JsonObject } from '../../json-parts.js';
-import { ApiError } from '../errors.js';
-import { collect, type Exchange } from '../respond.js';
-import { findGenerator } from '../route-context.js';
+import { findGenerator } from '../../answering/find-model.js';
+import { collect } from '../../answering/respond.js';
+import { jsonAnswer } from '../../web/bodies/json-answer.js';
+import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
+import { ApiError } from '../../web/errors.js';
+import type { Exchange } from '../../web/exchange.js';
 import type { CompactRequest } from '../schemas/responses.js';
 import { summaryOnly } from './compaction.js';
 import { sealedState } from './compaction-state.js';

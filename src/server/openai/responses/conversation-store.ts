@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../web/errors.js';
 import { MAX_ITEMS } from '../schemas/response-items.js';
 import type { KeptItem } from './response-store.js';
 import { withNewId } from './stored-items.js';

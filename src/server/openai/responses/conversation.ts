@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
-import { type Warn, warnOfTypes } from '../../warnings.js';
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../web/errors.js';
+import { type Warn, warnOfTypes } from '../../web/warnings.js';
 import { isHosted } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { messagesOf } from './item-messages.js';

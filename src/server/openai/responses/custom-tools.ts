@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../../../generation/errors.js';
+import { InvalidRequestError } from '../../../errors/request-errors.js';
 import { guideOf } from '../../../generation/guided.js';
 import type { TextCodec } from '../../../generation/text-model.js';
 import type { CustomTool } from '../schemas/response-tools.js';

@@ -1,5 +1,6 @@
-import { EventStream, type EventStreamOptions } from '../event-stream.js';
-import { type Exchange, STREAM_HEADERS } from '../respond.js';
+import { STREAM_HEADERS } from '../../answering/respond.js';
+import { EventStream, type EventStreamOptions } from '../../web/event-stream.js';
+import type { Exchange } from '../../web/exchange.js';
 
 /** The events of a response in their order, for readers that come, leave and come again. An event's index is its number. */
 export class EventLog {

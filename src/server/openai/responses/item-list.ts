@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../json-parts.js';
-import { listJson, type PageQuery, pageItems } from '../page.js';
+import type { JsonObject } from '../../web/bodies/json-parts.js';
+import { listJson, type PageQuery, pageItems } from '../../web/page.js';
 import { historyOf } from './conversation.js';
 import type { OwnStore } from './own-store.js';
 import { itemJson } from './response-json.js';

@@ -1,4 +1,4 @@
-import type { MemoryHold } from '../../held-memory.js';
+import type { MemoryHold } from '../../web/memory/held-memory.js';
 
 export interface KeptLimits {
   /** Most values. */

@@ -1,5 +1,5 @@
 import type { AnswerPart } from '../../../generation/tools/types.js';
-import type { MessageCall } from '../chat-message.js';
+import type { MessageCall } from '../../answering/chat-message.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
 import { newId, type OutputItem, type OutputText } from './response-object.js';
 import { REASONING_SEAL } from './sealed.js';

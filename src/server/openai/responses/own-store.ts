@@ -1,5 +1,5 @@
-import type { RequestTerms } from '../../request-terms.js';
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../web/errors.js';
+import type { RequestTerms } from '../../web/request-terms.js';
 import type { OwnConversations } from './conversation-store.js';
 import { EventLog } from './event-log.js';
 import type { ResponseObject } from './response-object.js';

@@ -1,7 +1,7 @@
 import type { ChatAsk } from '../../../generation/chat-plan.js';
-import type { CommonRequest } from '../schemas/common.js';
+import type { CommonRequest } from '../../answering/schemas/common.js';
+import { toolRequest } from '../../answering/tool-request.js';
 import type { InputTokensRequest, ResponseRequest } from '../schemas/responses.js';
-import { toolRequest } from '../tool-request.js';
 import type { ToolSet } from './tool-set.js';
 
 type AskFields = Pick<

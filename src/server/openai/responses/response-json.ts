@@ -1,4 +1,4 @@
-import { JsonList, JsonObject } from '../../json-parts.js';
+import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
 import type { StoredItem } from './response-store.js';
 

@@ -1,12 +1,12 @@
 import type { ChatPlan } from '../../../generation/chat-plan.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
-import { jsonInTurns } from '../../json-answer.js';
-import { JsonObject } from '../../json-parts.js';
-import { ChatMessageReader } from '../chat-message.js';
-import type { ApiError } from '../errors.js';
-import { chatLogProb } from '../log-probs.js';
-import type { FrameWriter } from '../respond.js';
+import { ChatMessageReader } from '../../answering/chat-message.js';
+import { chatLogProb } from '../../answering/log-probs.js';
+import type { FrameWriter } from '../../answering/respond.js';
+import { jsonInTurns } from '../../web/bodies/json-answer.js';
+import { JsonObject } from '../../web/bodies/json-parts.js';
+import type { ApiError } from '../../web/errors.js';
 import { type ResponseRequest, SEALED_REASONING } from '../schemas/responses.js';
 import type { Compaction } from './compaction.js';
 import { sealedState } from './compaction-state.js';

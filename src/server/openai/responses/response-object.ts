@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ServedGenerator } from '../../../serving/served-model.js';
-import type { chatLogProb } from '../log-probs.js';
+import type { chatLogProb } from '../../answering/log-probs.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { isStrict } from './strict-schema.js';
 import { type KeptTool, keptTools } from './tool-set.js';

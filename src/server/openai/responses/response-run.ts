@@ -1,7 +1,7 @@
 import type { ChatPlan } from '../../../generation/chat-plan.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
-import type { ChoiceRun } from '../choice-run.js';
-import type { AnswerRun } from '../respond.js';
+import type { ChoiceRun } from '../../answering/choice-run.js';
+import type { AnswerRun } from '../../answering/respond.js';
 
 /** A pass of the engine over a prompt. */
 export interface ResponsePass {

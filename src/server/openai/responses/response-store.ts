@@ -1,6 +1,6 @@
-import type { Caller } from '../../api-keys.js';
-import type { MemoryHold } from '../../held-memory.js';
-import { ApiError } from '../errors.js';
+import type { Caller } from '../../web/access/api-keys.js';
+import { ApiError } from '../../web/errors.js';
+import type { MemoryHold } from '../../web/memory/held-memory.js';
 import type { InputItem } from '../schemas/response-items.js';
 import { OwnConversations, StoredConversation } from './conversation-store.js';
 import type { EventLog } from './event-log.js';

@@ -1,5 +1,5 @@
-import { fieldsOf, withPlaces } from '../field-words.js';
-import { inOtherWords } from '../other-words.js';
+import { fieldsOf, withPlaces } from '../../web/field-words.js';
+import { inOtherWords } from '../../web/other-words.js';
 import type { ToolSet } from './tool-set.js';
 
 /** This route's names for fields of programs and of chats. */

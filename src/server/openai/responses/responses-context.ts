@@ -1,11 +1,11 @@
-import type { Caller } from '../../api-keys.js';
-import type { RequestMemory } from '../../request-memory.js';
-import type { RequestTerms } from '../../request-terms.js';
-import type { RouteContext } from '../route-context.js';
+import type { AnsweringServices } from '../../answering/services.js';
+import type { Caller } from '../../web/access/api-keys.js';
+import type { RequestMemory } from '../../web/memory/request-memory.js';
+import type { RequestTerms } from '../../web/request-terms.js';
 import { OwnStore } from './own-store.js';
 import type { ResponseStore } from './response-store.js';
 
-export type ResponsesContext = RouteContext & {
+export type ResponsesContext = AnsweringServices & {
   responses: ResponseStore;
   /** Bytes of the longest body. */
   maxBodyBytes: number;

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.js';
+import { ApiError } from '../../web/errors.js';
 import { type InputItem, isHosted, type MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import type { OwnStore } from './own-store.js';

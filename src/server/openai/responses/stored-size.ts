@@ -1,6 +1,6 @@
 import { PER_LOG_PROB } from '../../../generation/answer-memory.js';
-import { type JsonCounts, LIST_COUNTS, TEXT_COUNTS } from '../../json-size.js';
-import { bodyMemory, storedMemory } from '../../memory-estimates.js';
+import { type JsonCounts, LIST_COUNTS, TEXT_COUNTS } from '../../web/bodies/json-size.js';
+import { bodyMemory, storedMemory } from '../../web/memory/memory-estimates.js';
 import { openedState } from './compaction-state.js';
 import type { KeptItem, StoredResponse } from './response-store.js';
 

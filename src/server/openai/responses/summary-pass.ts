@@ -2,14 +2,14 @@ import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, planChat } from '../../../generation/chat-plan.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
-import { compactionMemory } from '../../memory-estimates.js';
-import type { LiveRequest } from '../../request-registry.js';
-import type { RequestTerms } from '../../request-terms.js';
-import { ChatMessageReader } from '../chat-message.js';
-import { plannedRun } from '../planned-run.js';
-import type { RouteContext } from '../route-context.js';
-import type { CommonRequest } from '../schemas/common.js';
-import { planWithin } from './plan-within.js';
+import { ChatMessageReader } from '../../answering/chat-message.js';
+import { planWithin } from '../../answering/plan-within.js';
+import { plannedRun } from '../../answering/planned-run.js';
+import type { CommonRequest } from '../../answering/schemas/common.js';
+import type { AnsweringServices } from '../../answering/services.js';
+import { compactionMemory } from '../../web/memory/memory-estimates.js';
+import type { LiveRequest } from '../../web/request-registry.js';
+import type { RequestTerms } from '../../web/request-terms.js';
 import type { ResponsePass } from './response-run.js';
 import { maxRetainedTokens } from './retained-items.js';
 import { NO_SUMMARY, SUMMARY_PROMPT } from './summary-texts.js';
@@ -35,7 +35,7 @@ export interface SummaryAsk {
  * @throws as planChat and ChoiceRun.
  */
 export async function summaryPass(
-  context: Pick<RouteContext, 'observe'>,
+  context: Pick<AnsweringServices, 'observe'>,
   model: ServedGenerator,
   { engine, ask, messages }: SummaryAsk,
   terms: RequestTerms,

@@ -1,6 +1,6 @@
-import { MAX_JSON_VALUES } from '../../json-size.js';
-import type { RequestMemory } from '../../request-memory.js';
-import { ApiError } from '../errors.js';
+import { MAX_JSON_VALUES } from '../../web/bodies/json-size.js';
+import { ApiError } from '../../web/errors.js';
+import type { RequestMemory } from '../../web/memory/request-memory.js';
 import { MAX_ITEMS } from '../schemas/response-items.js';
 import type { TakenSize } from './stored-size.js';
 

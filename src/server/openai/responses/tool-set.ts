@@ -1,6 +1,7 @@
 import type { FunctionTool } from '../../../generation/tools/types.js';
-import { type Warn, warnOfTypes } from '../../warnings.js';
-import { ApiError } from '../errors.js';
+import { MAX_TOOL_UNITS, toolUnits } from '../../answering/schemas/tools.js';
+import { ApiError } from '../../web/errors.js';
+import { type Warn, warnOfTypes } from '../../web/warnings.js';
 import type {
   CustomTool,
   NamespaceTool,
@@ -8,7 +9,6 @@ import type {
   ResponseTool,
   SearchTool,
 } from '../schemas/response-tools.js';
-import { MAX_TOOL_UNITS, toolUnits } from '../schemas/tools.js';
 import { asFunction } from './custom-tools.js';
 import { isStrict } from './strict-schema.js';
 

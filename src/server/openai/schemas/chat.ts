@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { about, component, count, ignored, notSupported, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { message } from '../../../schemas/messages.js';
-import { responseFormat } from '../guides.js';
-import { chatTemplate, commonFields, reasoningFields } from './common.js';
-import { OTHER_CHAT_FIELDS } from './other-fields.js';
-import { functionFieldsOfOld, toolFields } from './tools.js';
+import { responseFormat } from '../../answering/guides.js';
+import { chatTemplate, commonFields, reasoningFields } from '../../answering/schemas/common.js';
+import { OTHER_CHAT_FIELDS } from '../../answering/schemas/other-fields.js';
+import { functionFieldsOfOld, toolFields } from '../../answering/schemas/tools.js';
 
 export const chatRequestSchema = component(
   'ChatCompletionRequest',

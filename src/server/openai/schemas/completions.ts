@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { about, component, count, optional, textsOrTokens } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
-import { responseFormat } from '../guides.js';
-import { commonFields } from './common.js';
-import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
+import { responseFormat } from '../../answering/guides.js';
+import { commonFields } from '../../answering/schemas/common.js';
+import { OTHER_COMPLETION_FIELDS } from '../../answering/schemas/other-fields.js';
 
 const MAX_PROMPTS = 256;
 

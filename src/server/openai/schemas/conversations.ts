@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { about, component, optional } from '../../../schemas/fields.js';
-import { metadata } from './metadata.js';
+import { metadata } from '../../web/metadata.js';
 import { inputItem, MAX_ITEMS } from './response-items.js';
 
 const MOST_TEXTS = 'Up to 16 texts by names, which come back with the conversation.';

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component, ignored, MAX_INT, optional, textsOrTokens } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
-import { OTHER_ENCODER_FIELDS } from './other-fields.js';
+import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
 
 /** Most inputs, as in OpenAI's API. */
 const MAX_INPUTS = 2048;

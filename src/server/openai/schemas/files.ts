@@ -4,7 +4,7 @@ import { about, component, optional } from '../../../schemas/fields.js';
 import { windowSeconds } from '../../batches/batch-object.js';
 import { MAX_LIFE_S, MIN_LIFE_S } from '../../files/file-limits.js';
 import { UPLOAD_PURPOSES } from '../../files/stored-file.js';
-import { metadata } from './metadata.js';
+import { metadata } from '../../web/metadata.js';
 
 const life = <Seconds extends z.ZodType<number>>(seconds: Seconds) =>
   z.object({

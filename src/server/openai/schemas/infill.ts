@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { about, component, ignored, MAX_INT, optional, shortText } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
-import { cachePrompt, engineFields, samplingFields, stopFields } from './common.js';
-import { OTHER_COMPLETION_FIELDS } from './other-fields.js';
+import { cachePrompt, engineFields, samplingFields, stopFields } from '../../answering/schemas/common.js';
+import { OTHER_COMPLETION_FIELDS } from '../../answering/schemas/other-fields.js';
 
 const MAX_EXTRA = 256;
 const MAX_SHOWN = 64;

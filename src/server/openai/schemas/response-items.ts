@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about, component, ignored, optional } from '../../../schemas/fields.js';
+import { functionName } from '../../answering/schemas/tools.js';
 import { toolList } from './response-tools.js';
-import { functionName } from './tools.js';
 
 const id = () => optional(z.string(), 'As it came with the item; it has no bearing on the answer.');
 const status = () => ignored('As it came with the item; it has no bearing on the answer.');

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { about, ignored, notSupported, optional } from '../../../schemas/fields.js';
-import { functionName, limitTools } from './tools.js';
+import { functionName, limitTools } from '../../answering/schemas/tools.js';
 
 /** Most functions and custom tools of a list, those inside of namespaces included. */
 const MAX_TOOLS = 512;

@@ -10,10 +10,10 @@ import {
   shortText,
 } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
-import { guideFields } from '../guides.js';
-import { engineFields, reasoningFields, samplingFields, stopFields } from './common.js';
-import { metadata } from './metadata.js';
-import { OTHER_RESPONSE_FIELDS } from './other-fields.js';
+import { guideFields } from '../../answering/guides.js';
+import { engineFields, reasoningFields, samplingFields, stopFields } from '../../answering/schemas/common.js';
+import { OTHER_RESPONSE_FIELDS } from '../../answering/schemas/other-fields.js';
+import { metadata } from '../../web/metadata.js';
 import { responseInput } from './response-items.js';
 import { toolChoice, toolList } from './response-tools.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { type Any, PATH, question, refusal, server } from './support.js';
 
 const VERSION = { 'anthropic-version': '2023-06-01' };

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach } from 'vitest';
-import { type ApiKey, ApiKeys } from '../../../../src/server/api-keys.js';
 import { Batches } from '../../../../src/server/batches/batches.js';
 import { FileStore, type FileStoreOptions } from '../../../../src/server/files/file-store.js';
+import { type ApiKey, ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import type { Script } from '../../support/fake-engine.js';
 import { say, type ToyOptions, type ToyServer, toyServer } from '../../support/toy-server.js';
 

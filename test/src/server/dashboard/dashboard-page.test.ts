@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
 const toy = toyServer(() => say('x'), { apiKeys: new ApiKeys([{ name: 'ali', key: 'sesame', weight: 1 }]) });

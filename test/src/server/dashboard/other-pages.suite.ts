@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, createServer as createForward, type Server as Forward } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { HttpServer } from '../../../../src/server/http-server.js';
+import { HttpServer } from '../../../../src/server/listening/http-server.js';
 import { certificateFixture } from '../../support/tls.js';
 import { say, type ToyOptions, toyServer } from '../../support/toy-server.js';
 import { visit } from './support/browser.js';

@@ -1,9 +1,9 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
-import { createApp } from '../../../../src/server/app.js';
-import { ServerMetrics } from '../../../../src/server/metrics/server-metrics.js';
-import { ServerState } from '../../../../src/server/server-state.js';
+import { createApp } from '../../../../src/server/app/app.js';
+import { ServerMetrics } from '../../../../src/server/metrics/families/server-metrics.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
+import { ServerState } from '../../../../src/server/web/server-state.js';
 import { ModelState } from '../../../../src/serving/model-state.js';
 import type { ServedModel } from '../../../../src/serving/served-model.js';
 import { FakeEngine } from '../../support/fake-engine.js';

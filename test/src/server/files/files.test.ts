@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { FolderError, FolderLock } from '../../../../src/commands/folder-lock.js';
 import { notStored } from '../../../../src/server/files/file-errors.js';
-import { FolderError, FolderLock } from '../../../../src/server/files/folder-lock.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
 import {
   asKey,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type * as z from 'zod';
-import { ROUTES } from '../../../../src/server/routes/index.js';
-import type { Route } from '../../../../src/server/routes/route.js';
+import { ROUTES } from '../../../../src/server/app/routes/index.js';
+import type { Route } from '../../../../src/server/web/route.js';
 
 /** A route with a JSON body, and a body that it takes. */
 export interface FuzzedRoute {

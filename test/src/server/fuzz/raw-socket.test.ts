@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HttpServer } from '../../../../src/server/http-server.js';
+import { HttpServer } from '../../../../src/server/listening/http-server.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
 const toy = toyServer(() => say('ok'), { eventStream: { stallLimitMs: 200 } });

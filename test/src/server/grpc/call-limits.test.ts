@@ -5,8 +5,8 @@ import {
   type IncomingHttpHeaders,
 } from 'node:http2';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { OpenCalls } from '../../../../src/server/grpc/open-calls.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { FakeModel, fakeConfig } from '../kserve/support/fake-models.js';
 import { answered, grpcPlatform } from './support/grpc-platform.js';
 

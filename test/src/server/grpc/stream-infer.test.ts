@@ -2,7 +2,7 @@ import type { ClientDuplexStream } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { onAbort } from '../../../../base/on-abort.js';
 import type { InferListener, InferRequest, InferResponse } from '../../../../callbacks/infer/infer-types.js';
-import { MemoryLedger } from '../../../../src/server/held-memory.js';
+import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
 import { asInferError } from '../../../../src/serving/infer-failure.js';
 import { FakeModel, failing, fakeConfig } from '../kserve/support/fake-models.js';
 import { grpcPlatform } from './support/grpc-platform.js';

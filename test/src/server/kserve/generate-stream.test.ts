@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
-import { MemoryLedger } from '../../../../src/server/held-memory.js';
 import { GenerateStream } from '../../../../src/server/kserve/generate-stream.js';
-import type { EventStream } from '../../../../src/server/openai/event-stream.js';
-import { RequestMemory } from '../../../../src/server/request-memory.js';
+import type { EventStream } from '../../../../src/server/web/event-stream.js';
+import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
+import { RequestMemory } from '../../../../src/server/web/memory/request-memory.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 
 /** A client that reads only when it is told to. */

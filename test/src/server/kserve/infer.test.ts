@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync, inflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
-import { MemoryLedger } from '../../../../src/server/held-memory.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
+import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 import { fakePlatform } from './support/fake-platform.js';
 

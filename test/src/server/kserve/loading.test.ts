@@ -28,8 +28,12 @@ it('a server is ready when the models that it starts with are loaded, or cannot 
   const { serveModels } = await import(
     new URL('../../../../dist/src/commands/open-server.js', import.meta.url).href
   );
-  const { loadConfig } = await import(new URL('../../../../dist/src/config.js', import.meta.url).href);
-  const { ApiKeys } = await import(new URL('../../../../dist/src/server/api-keys.js', import.meta.url).href);
+  const { loadConfig } = await import(
+    new URL('../../../../dist/src/settings/config.js', import.meta.url).href
+  );
+  const { ApiKeys } = await import(
+    new URL('../../../../dist/src/server/web/access/api-keys.js', import.meta.url).href
+  );
   const config = loadConfig({ flags: { modelRepository: [models.folder], logLevel: 'silent' } });
   const { app, repository } = serveModels([], config, { apiKeys: new ApiKeys([]), corsOrigins: [] });
   models.repository = repository;

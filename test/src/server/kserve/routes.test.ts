@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
 import { isOfProtocol } from '../../../../src/server/kserve/errors.js';
-import { KSERVE_ROUTES } from '../../../../src/server/routes/kserve.js';
-import { ServerState } from '../../../../src/server/server-state.js';
+import { KSERVE_ROUTES } from '../../../../src/server/kserve/routes.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
+import { ServerState } from '../../../../src/server/web/server-state.js';
 import { LiveModels } from '../../../../src/serving/model-directory.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';
 import { fakePlatform } from './support/fake-platform.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { SharedRegions } from '../../../../src/serving/shared-memory/shared-regions.js';
 import { SharedObject } from '../../serving/support/shared-object.js';
 import { FakeModel, fakeConfig } from './support/fake-models.js';

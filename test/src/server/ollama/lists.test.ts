@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelLife } from '../../../../src/server/model-life.js';
+import type { ModelLife } from '../../../../src/server/answering/model-life.js';
 import { readModelFacts } from '../../../../src/serving/model-facts.js';
 import { ModelState } from '../../../../src/serving/model-state.js';
 import type { StoredModel } from '../../../../src/serving/on-demand/model-store.js';

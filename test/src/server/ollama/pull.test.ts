@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pull } from '../../../../src/hub/pull.js';
-import { ApiKeys } from '../../../../src/server/api-keys.js';
+import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { ModelPulls } from '../../../../src/serving/on-demand/model-pulls.js';
 import { ModelStore } from '../../../../src/serving/on-demand/model-store.js';
 import type { OnDemandModels } from '../../../../src/serving/on-demand/on-demand-models.js';

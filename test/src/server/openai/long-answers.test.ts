@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ANSWER_SLICE } from '../../../../src/server/json-answer.js';
+import { ANSWER_SLICE } from '../../../../src/server/web/bodies/json-answer.js';
 import type { Step } from '../../support/fake-engine.js';
 import { toyServer } from '../../support/toy-server.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { enginePriority } from '../../../../src/server/openai/text-request.js';
+import { enginePriority } from '../../../../src/server/answering/text-request.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
 describe('a priority', () => {

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
-import type { Caller } from '../../../../src/server/api-keys.js';
-import { MemoryLedger } from '../../../../src/server/held-memory.js';
+import { inferTerms } from '../../../../src/server/inferring/infer-terms.js';
 import { protocolError } from '../../../../src/server/kserve/errors.js';
-import { inferTerms } from '../../../../src/server/kserve/infer-terms.js';
-import { RequestMemory } from '../../../../src/server/request-memory.js';
+import type { Caller } from '../../../../src/server/web/access/api-keys.js';
+import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
+import { RequestMemory } from '../../../../src/server/web/memory/request-memory.js';
 import type { InferModel } from '../../../../src/serving/infer-model.js';
 import { asked, configOf, ensembleOf, ManualMember, tensorOf } from './support/manual-member.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keepAliveMs } from '../../../../src/serving/on-demand/keep-alive.js';
+import { keepAliveMs } from '../../../../src/options/keep-alive.js';
 import { evictionsFor, memoryShare, type Resident } from '../../../../src/serving/on-demand/residency.js';
 
 const resident = (name: string, fields: Partial<Resident> = {}): Resident => ({

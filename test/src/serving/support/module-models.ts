@@ -39,7 +39,8 @@ export class ModuleModels {
     const { modelRepository } = await compiled<typeof import('../../../../src/commands/model-repository.js')>(
       'commands/model-repository.js',
     );
-    const { loadConfig } = await compiled<typeof import('../../../../src/config.js')>('config.js');
+    const { loadConfig } =
+      await compiled<typeof import('../../../../src/settings/config.js')>('settings/config.js');
     const { LiveModels } = await compiled<typeof import('../../../../src/serving/model-directory.js')>(
       'serving/model-directory.js',
     );

@@ -1,4 +1,4 @@
-import type { SizeCount } from '../../../models-event.js';
+import type { SizeCount } from '../../../feeds/models-event.js';
 import { el } from '../dom.js';
 import { sizeLabel, sizesSentence } from './model-words.js';
 

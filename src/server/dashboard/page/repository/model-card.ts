@@ -1,4 +1,4 @@
-import type { ModelRow, ModelWork } from '../../../models-event.js';
+import type { ModelRow, ModelWork } from '../../../feeds/models-event.js';
 import { el } from '../dom.js';
 import { count } from '../formation/words.js';
 import { BatchRate } from './batch-rate.js';

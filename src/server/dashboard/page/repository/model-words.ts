@@ -1,4 +1,4 @@
-import type { ModelRow, ModelsEvent, ModelWork, SizeCount } from '../../../models-event.js';
+import type { ModelRow, ModelsEvent, ModelWork, SizeCount } from '../../../feeds/models-event.js';
 import { count, plural } from '../formation/words.js';
 
 /** What a badge shows: its mark, and its words. */

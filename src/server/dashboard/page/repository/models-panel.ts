@@ -1,4 +1,4 @@
-import type { ModelRow, ModelsEvent } from '../../../models-event.js';
+import type { ModelRow, ModelsEvent } from '../../../feeds/models-event.js';
 import { el } from '../dom.js';
 import { plural } from '../formation/words.js';
 import type { MountPanel } from '../panels.js';

@@ -1,4 +1,4 @@
-import type { ModelsEvent } from '../../../models-event.js';
+import type { ModelsEvent } from '../../../feeds/models-event.js';
 import { Emitter } from '../emitter.js';
 import { type FeedOptions, type FeedState, LiveStream } from '../live-stream.js';
 import type { Session } from '../session.js';

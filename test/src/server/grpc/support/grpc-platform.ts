@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
-import { ApiKeys } from '../../../../../src/server/api-keys.js';
 import { GrpcServer, type GrpcServerOptions } from '../../../../../src/server/grpc/grpc-server.js';
-import { MemoryLedger } from '../../../../../src/server/held-memory.js';
-import type { ServerMetrics } from '../../../../../src/server/metrics/server-metrics.js';
-import type { LogControl, LogLevels } from '../../../../../src/server/server-log.js';
-import type { ServerState } from '../../../../../src/server/server-state.js';
+import type { ServerMetrics } from '../../../../../src/server/metrics/families/server-metrics.js';
+import { ApiKeys } from '../../../../../src/server/web/access/api-keys.js';
+import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
+import type { LogControl, LogLevels } from '../../../../../src/server/web/server-log.js';
+import type { ServerState } from '../../../../../src/server/web/server-state.js';
 import type { ModelRepository } from '../../../../../src/serving/model-repository.js';
 import { GrpcClient, type GrpcClientOptions } from '../../../../../tools/support/grpc-client.js';
 import { type FakeModel, FakeRepository } from '../../kserve/support/fake-models.js';

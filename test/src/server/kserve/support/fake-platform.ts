@@ -1,5 +1,5 @@
-import type { AppOptions } from '../../../../../src/server/app.js';
-import type { Platform } from '../../../../../src/server/platform.js';
+import type { AppOptions } from '../../../../../src/server/app/app.js';
+import type { Platform } from '../../../../../src/server/inferring/platform.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type FakeModel, FakeRepository } from './fake-models.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RequestError } from '../../../../../callbacks/token-request.js';
-import { ApiKeys } from '../../../../../src/server/api-keys.js';
-import { MemoryLedger } from '../../../../../src/server/held-memory.js';
+import { ApiKeys } from '../../../../../src/server/web/access/api-keys.js';
+import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import type { Step } from '../../../support/fake-engine.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type Any, create, PATH, readEvents, refusal } from './support.js';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ApiKeys } from '../../../../../src/server/api-keys.js';
-import { MemoryLedger } from '../../../../../src/server/held-memory.js';
 import {
   ResponseStore,
   type StoredResponse,
 } from '../../../../../src/server/openai/responses/response-store.js';
+import { ApiKeys } from '../../../../../src/server/web/access/api-keys.js';
+import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import { say, toyServer } from '../../../support/toy-server.js';
 import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
 
@@ -337,7 +337,7 @@ describe('a conversation that is too long', () => {
   });
 
   it('keeps no output of a call that is gone', async () => {
-    const { truncated } = await import('../../../../../src/server/openai/responses/truncation.js');
+    const { truncated } = await import('../../../../../src/server/answering/truncation.js');
     const messages = ['user', 'assistant', 'tool', 'tool', 'user'].map((role, i) => ({
       role,
       content: String(i),

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryLedger } from '../../../../../src/server/held-memory.js';
 import { sealedState } from '../../../../../src/server/openai/responses/compaction-state.js';
 import { EventLog } from '../../../../../src/server/openai/responses/event-log.js';
 import { OwnStore } from '../../../../../src/server/openai/responses/own-store.js';
@@ -10,7 +9,8 @@ import {
   type StoredResponse,
 } from '../../../../../src/server/openai/responses/response-store.js';
 import { itemSize } from '../../../../../src/server/openai/responses/stored-size.js';
-import { RequestMemory } from '../../../../../src/server/request-memory.js';
+import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
+import { RequestMemory } from '../../../../../src/server/web/memory/request-memory.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
 import { type Any, PATH } from './support.js';
 

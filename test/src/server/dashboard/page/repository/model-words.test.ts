@@ -14,7 +14,7 @@ import {
   sizesSentence,
   summaryOf,
 } from '../../../../../../src/server/dashboard/page/repository/model-words.js';
-import type { ModelRow, ModelWork } from '../../../../../../src/server/models-event.js';
+import type { ModelRow, ModelWork } from '../../../../../../src/server/feeds/models-event.js';
 
 const row = (state: ModelRow['state'], reason = '', work: ModelRow['work'] = null): ModelRow => ({
   name: 'm',

@@ -1,0 +1,103 @@
+import { type EmbedOptions, embed } from '../encoding/embed.js';
+import type { EncoderInput } from '../encoding/encoder-codec.js';
+import { ranking, type ScoreOptions, scorePairs } from '../encoding/score.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
+import { inPlainNames } from '../options/flag-names.js';
+import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-model.js';
+import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
+import { warnOfFallback } from './loading-warnings.js';
+import { checkEncoderOptions } from './options/encoder-options.js';
+import { checkRanksOptions } from './ranks-check.js';
+
+/** A document of a ranking. */
+export interface RankedDocument {
+  /** Index of the document in the given list. */
+  index: number;
+  score: number;
+}
+
+/**
+ * An encoder in this process: embeddings, or scores of pairs of texts. Calls share batches.
+ *
+ *   const encoder = await Encoder.load({ model: './all-MiniLM-L6-v2' });
+ *   const [a, b] = await encoder.embed(['The cat sits outside.', 'A man plays the guitar.']);
+ *   await encoder.close();
+ */
+export class Encoder {
+  readonly #loaded: RunningModel<'encoder'>;
+
+  private constructor(loaded: RunningModel<'encoder'>) {
+    this.#loaded = loaded;
+  }
+
+  /**
+   * Loads a model. At the first load it is built into the cache.
+   * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError.
+   */
+  static async load(options: EncoderOptions): Promise<Encoder> {
+    checkEncoderOptions(options);
+    checkRanksOptions(options);
+    const loaded = await loadEncoderModel(options).catch((error: unknown) => {
+      throw inPlainNames(error);
+    });
+    warnOfFallback(loaded.info);
+    return new Encoder(loaded);
+  }
+
+  /** The loaded model and how it runs. */
+  get info(): EncoderInfoOfModel {
+    return this.#loaded.info;
+  }
+
+  /** Requests running and waiting right now. */
+  get counts(): { running: number; waiting: number } {
+    return this.#loaded.statistics.counts();
+  }
+
+  /**
+   * Computes the embedding of each text; token ids are taken as they are.
+   * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
+   */
+  async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
+    const inputs = typeof texts === 'string' ? [texts] : texts;
+    return (await embed(this.#loaded.model, inputs, options)).embeddings;
+  }
+
+  /**
+   * Scores how well each document answers the query, in the documents' order: a cross-encoder's score, else the cosine.
+   * @throws as embed
+   */
+  async score(
+    query: string,
+    documents: string | readonly string[],
+    options: ScoreOptions = {},
+  ): Promise<number[]> {
+    const texts = typeof documents === 'string' ? [documents] : documents;
+    if (!texts.every((text) => typeof text === 'string')) {
+      throw new InvalidRequestError('documents must be texts.', 'documents');
+    }
+    const pairs = texts.map((document) => [query, document] as const);
+    const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
+    return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
+  }
+
+  /** Sorts the documents by their scores, the best first, and returns the first `top`. @throws as embed */
+  async rerank(
+    query: string,
+    documents: readonly string[],
+    { top, ...options }: ScoreOptions & { top?: number | undefined } = {},
+  ): Promise<RankedDocument[]> {
+    const scores = await this.score(query, documents, options);
+    return ranking(scores, top).map((index) => ({ index, score: scores[index]! }));
+  }
+
+  /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */
+  async close(options: { abort?: boolean } = {}): Promise<void> {
+    await this.#loaded.close(options);
+  }
+
+  /** The same as `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,48 @@
+import { callback, isObject, NAME, rule } from '../../../base/option-values.js';
+import { ENGINE_TABLE } from '../../../callbacks/options/table.js';
+import { ParameterError } from '../../../callbacks/sampling-params.js';
+import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
+import { LOADING_OPTIONS } from '../../options/server-options.js';
+import type { ModelOptions } from '../../serving/load-model.js';
+
+const OF_SERVER = Object.entries(LOADING_OPTIONS).map(([name, { values }]) => [name, values]);
+const OF_ENGINE = ENGINE_TABLE.flatMap(({ option: { name, plain } }) =>
+  name === null ? [] : [[name, plain]],
+);
+
+export const MODEL_RULES = {
+  ...Object.fromEntries([...OF_SERVER, ...OF_ENGINE]),
+  model: NAME,
+  adapters: rule(
+    "an object of names and paths such as { sql: './sql-lora' }",
+    (value) =>
+      isObject(value) && Object.values(value).every((path) => typeof path === 'string' && path !== ''),
+  ),
+  onDownload: callback(),
+  onProgress: callback(),
+  onDamaged: callback(),
+  onMissingRanks: callback(),
+  signal: SIGNAL,
+} as Rules<ModelOptions>;
+
+/** @throws ParameterError for an unknown option, or a value that an option does not take. */
+export function checkModelOptions(options: unknown): asserts options is ModelOptions {
+  checkLoading('Skein.load', "{ model: './smollm2-135m-instruct' }", options, MODEL_RULES);
+}
+
+/**
+ * Checks the options of a load. @param call the caller's own words for it, for errors. @throws ParameterError as
+ * checkModelOptions.
+ */
+export function checkLoading<Options extends { model: string }>(
+  call: string,
+  example: string,
+  options: unknown,
+  rules: Rules<Options>,
+): void {
+  const fault = optionFault<Options>(call, example, options, rules);
+  if (fault !== null) throw new ParameterError(fault.option ?? 'options', fault.message);
+  if ((options as Options).model === undefined) {
+    throw new ParameterError('model', `${call} needs the option model, such as ${example}.`);
+  }
+}

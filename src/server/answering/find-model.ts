@@ -1,0 +1,105 @@
+import { withAdapters } from '../../serving/adapters/served-adapters.js';
+import type { ServedEncoder, ServedGenerator, ServedModel } from '../../serving/served-model.js';
+import { ApiError } from '../web/errors.js';
+import type { AnsweringServices } from './services.js';
+
+/**
+ * The model of a name; without a name, the first model that somebody has.
+ * @throws ApiError 404 that lists the models.
+ */
+export function findModel(
+  { models }: Pick<AnsweringServices, 'models'>,
+  id: string | undefined,
+): ServedModel {
+  const model = id === undefined ? firstOf(models.list()) : models.find(id);
+  if (model !== undefined) return model;
+  throw noSuchModel(id, idsOf(withAdapters(models.list())));
+}
+
+/** The model of a request that names none. */
+function firstOf<Model extends ServedModel>(models: readonly Model[]): Model | undefined {
+  return models.find(({ state }) => !state.isAway) ?? models[0];
+}
+
+/** Error for a model that is not there, which lists those that are. @param id undefined: none was named @param none where there are none */
+export function noSuchModel(
+  id: string | undefined,
+  names: readonly string[],
+  none = 'no model now',
+): ApiError {
+  const message = id === undefined ? '' : `The model '${id}' does not exist. `;
+  return new ApiError(404, `${message}This server serves ${listed(names) || none}.`, {
+    param: 'model',
+    code: 'model_not_found',
+  });
+}
+
+/**
+ * The model of a name that generates text; without a name, the first one that does.
+ * @throws ApiError 404 as findModel, 400 for a model of another kind.
+ */
+export function findGenerator(
+  { models }: Pick<AnsweringServices, 'models'>,
+  id: string | undefined,
+): ServedGenerator {
+  const generators = models.list().filter((served) => served.kind === 'generator');
+  const model = id === undefined ? firstOf(generators) : findModel({ models }, id);
+  if (model?.kind === 'generator') return model;
+  const asked =
+    model === undefined
+      ? 'No model of this server generates text'
+      : `The model '${model.id}' generates no text`;
+  const others = generators.length === 0 ? '' : `; ${listed(idsOf(generators))} would`;
+  throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
+}
+
+const TASKS = { embedding: 'embeds', score: 'scores' } as const;
+
+/**
+ * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; without a name, the first
+ * cross-encoder does it, if there is one.
+ * @throws ApiError 404 as findModel, 400 for a model of another kind.
+ */
+export function findEncoder(
+  { models }: Pick<AnsweringServices, 'models'>,
+  id: string | undefined,
+  task: 'embedding' | 'score',
+): ServedEncoder {
+  const encoders = models.list().filter((served) => served.kind === 'encoder');
+  const own = encoders.filter(({ head }) => head.kind === task);
+  const able = task === 'embedding' ? own : [...own, ...encoders.filter((served) => !own.includes(served))];
+  const model = id === undefined ? able[0] : findModel({ models }, id);
+  const found = able.find((served) => served === model);
+  if (found !== undefined) return found;
+  const asked =
+    model === undefined
+      ? `No model of this server ${TASKS[task]} texts`
+      : `The model '${model.id}' ${TASKS[task]} no texts`;
+  const others = able.length === 0 ? '' : `; ${listed(idsOf(able))} would`;
+  throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
+}
+
+/** Most names in a sentence. */
+const MOST_NAMES = 20;
+
+const idsOf = (models: readonly ServedModel[]) => models.map(({ id }) => id);
+
+/** Names as a sentence lists them; '': there are none. */
+export function listed(names: readonly string[]): string {
+  const told = names.slice(0, MOST_NAMES).map((name) => `'${name}'`);
+  const more = names.length - told.length;
+  return `${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+}
+
+/** The chat template that a request brings; undefined: none. @throws ApiError where it may not */
+export function templateOf(
+  { trustsTemplates }: Pick<AnsweringServices, 'trustsTemplates'>,
+  { chat_template: template }: { chat_template?: string | undefined },
+): string | undefined {
+  if (template === undefined || trustsTemplates) return template;
+  throw new ApiError(
+    400,
+    "'chat_template' is refused: this server runs no templates of its clients; its option --trust-request-chat-template would let it.",
+    { param: 'chat_template', code: 'unsupported_parameter' },
+  );
+}

@@ -1,0 +1,31 @@
+import type { ChatMessage } from '../../../models/chat-template.js';
+import { ContextLengthError } from '../../errors/request-errors.js';
+import type { ChatPlan } from '../../generation/chat-plan.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import { truncated } from './truncation.js';
+
+/**
+ * Plans as much of a conversation as leaves room for an answer: all of it, else without its oldest messages.
+ * @param plan plans some of the messages. @param answerTokens tokens of the answer. @throws as `plan`.
+ */
+export async function planWithin<Plan extends Pick<ChatPlan, 'promptTokens'>>(
+  { maxInputLen, maxSeqLen }: Pick<ServedGenerator, 'maxInputLen' | 'maxSeqLen'>,
+  messages: readonly ChatMessage[],
+  plan: (messages: readonly ChatMessage[]) => Promise<Plan>,
+  answerTokens: number,
+): Promise<Plan> {
+  const fits = (one: Plan | null): one is Plan => {
+    const length = one?.promptTokens.length ?? Number.POSITIVE_INFINITY;
+    return length <= maxInputLen && length + answerTokens <= maxSeqLen;
+  };
+  const whole = await plan(messages).catch(tooLong);
+  if (fits(whole)) return whole;
+  const kept = await truncated(messages, async (candidate) => fits(await plan(candidate).catch(tooLong)));
+  return plan(kept);
+}
+
+/** Turns the error of a prompt too long to be encoded into null; throws any other. */
+export function tooLong(error: unknown): null {
+  if (error instanceof ContextLengthError) return null;
+  throw error;
+}

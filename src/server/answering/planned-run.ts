@@ -1,0 +1,48 @@
+import type { ChatPlan } from '../../generation/chat-plan.js';
+import { type AskedBudget, reasoningBudget } from '../../generation/reasoning/reasoning-budget.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
+import type { LiveRequest } from '../web/request-registry.js';
+import type { RequestTerms } from '../web/request-terms.js';
+import { type ChoiceCounts, ChoiceRun } from './choice-run.js';
+import { guideParamOf } from './guides.js';
+import type { CommonRequest } from './schemas/common.js';
+import type { AnsweringServices } from './services.js';
+import { encodedFields, textRequest } from './text-request.js';
+
+/** A planned chat, with the settings of its request in the fields of chat. */
+export interface PlannedChat {
+  request: CommonRequest;
+  plan: ChatPlan;
+  /** The request's name of its messages. */
+  promptParam: string;
+  maxTokens: number;
+  logProbs?: number | undefined;
+  contextLogProbs?: number | undefined;
+  /** Limit of its reasoning; default: none. */
+  budget?: AskedBudget | undefined;
+  /** Default: one answer. */
+  counts?: ChoiceCounts;
+}
+
+/** Starts the answers to a planned chat, for every route that has one. @throws as ChoiceRun. */
+export async function plannedRun(
+  { observe }: Pick<AnsweringServices, 'observe'>,
+  model: ServedGenerator,
+  chat: PlannedChat,
+  terms: RequestTerms,
+  live: LiveRequest,
+): Promise<ChoiceRun> {
+  const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
+  const { promptTokens, guide, shownTokens, reasoning, createParser } = plan;
+  const text = textRequest(request, {
+    ...fields,
+    promptTokens,
+    encoded: await encodedFields(request, model),
+    reasoningBudget: await reasoningBudget(model.codec, reasoning, budget),
+    guide,
+    guideParam: guideParamOf(request) ?? 'tools',
+    shownTokens,
+    createParser,
+  });
+  return new ChoiceRun(model, [text], counts, observe, terms, live);
+}

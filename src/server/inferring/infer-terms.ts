@@ -1,0 +1,48 @@
+import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
+import type { Caller } from '../web/access/api-keys.js';
+import { cacheSaltFor } from '../web/access/cache-salt.js';
+import { ApiError } from '../web/errors.js';
+import type { RequestMemory } from '../web/memory/request-memory.js';
+
+interface Known {
+  caller: Caller;
+  requestId: string;
+  /** Most milliseconds of an answer; null: no limit. */
+  timeLimitMs: number | null;
+  memory: RequestMemory;
+  tally?: AnswerTally | undefined;
+  room?: InferTerms['room'];
+  stop?: AbortSignal;
+}
+
+/** Terms of a request that came by HTTP. */
+export function inferTerms({ caller, requestId, timeLimitMs, memory, tally, room, stop }: Known): InferTerms {
+  return {
+    caller: caller.name,
+    weight: caller.weight,
+    label: requestId,
+    timeLimitMs,
+    cacheSalt: (own) => cacheSaltFor(caller, own),
+    hold: (bytes) => holdIn(memory, bytes),
+    keep: (bytes) => {
+      const problem = memory.keep(bytes);
+      if (problem !== null) throw new InferError(problem, 'unavailable');
+    },
+    letGo: (bytes) => memory.letGo(bytes),
+    tally,
+    room: room ?? (() => null),
+    stop,
+  };
+}
+
+/** @throws InferError whose cause has the status: a model tells of InferErrors alone */
+function holdIn(memory: RequestMemory, bytes: number): void {
+  try {
+    memory.addAnswer(bytes);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new InferError(error.message, 'unavailable', { cause: error });
+  }
+}

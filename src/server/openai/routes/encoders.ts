@@ -1,0 +1,91 @@
+import { classify, cohereRerank, embeddings, pooling, rerank, score } from '../encoders.js';
+import {
+  cohereRerankSchema,
+  embeddingRequestSchema,
+  rerankRequestSchema,
+  scoreRequestSchema,
+} from '../schemas/encoders.js';
+import { defineRoute } from '../services.js';
+
+export const embeddingsRoute = defineRoute({
+  method: 'post',
+  path: '/v1/embeddings',
+  tags: ['Encoders'],
+  summary: 'Embeds texts',
+  description: 'The same text has the same embedding to the bit, alone and beside any others.',
+  body: embeddingRequestSchema,
+  examples: {
+    'A text': { input: 'The cat sits outside.' },
+    Texts: { input: ['The cat sits outside.', 'A man plays the guitar.'], encoding_format: 'base64' },
+  },
+  responses: async () => (await import('../answers/encoders.js')).embeddingResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => embeddings(context, body, exchange),
+});
+
+export const rerankRoute = defineRoute({
+  method: 'post',
+  path: '/v1/rerank',
+  tags: ['Encoders'],
+  summary: 'Sorts documents by how well they answer a query',
+  description: 'By the score of a cross-encoder, or the cosine of two embeddings where the model embeds.',
+  body: rerankRequestSchema,
+  examples: {
+    'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
+  },
+  responses: async () => (await import('../answers/encoders.js')).rerankResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => rerank(context, body, exchange),
+});
+
+export const cohereRerankRoute = defineRoute({
+  method: 'post',
+  path: '/v2/rerank',
+  tags: ['Encoders'],
+  summary: "Sorts documents by how well they answer a query, in the form of Cohere's API",
+  description: 'Documents that are too long are cut.',
+  body: cohereRerankSchema,
+  examples: {
+    'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
+  },
+  responses: async () => (await import('../answers/encoders.js')).cohereRerankResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => cohereRerank(context, body, exchange),
+});
+
+export const scoreRoute = defineRoute({
+  method: 'post',
+  path: '/v1/score',
+  tags: ['Encoders'],
+  summary: 'Scores pairs of texts',
+  description: 'One text with each of several, or pairs of two lists of the same length.',
+  body: scoreRequestSchema,
+  examples: {
+    'One to many': { text_1: 'Who sits outside?', text_2: ['A man plays.', 'The cat sits outside.'] },
+  },
+  responses: async () => (await import('../answers/encoders.js')).scoreResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => score(context, body, exchange),
+});
+
+export const poolingRoute = defineRoute({
+  method: 'post',
+  path: '/pooling',
+  tags: ['Encoders'],
+  summary: "Embeds texts, in the form of vLLM's answers",
+  body: embeddingRequestSchema,
+  examples: { 'A text': { input: 'The cat sits outside.' } },
+  responses: async () => (await import('../answers/encoders.js')).poolingResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => pooling(context, body, exchange),
+});
+
+export const classifyRoute = defineRoute({
+  method: 'post',
+  path: '/classify',
+  tags: ['Encoders'],
+  summary: 'Classifies texts, which no model of this server can',
+  description: 'Refused with what would be needed, for clients that ask whether there is such a model.',
+  responses: async () => (await import('../answers/encoders.js')).classifyResponses(),
+  handle: () => classify(),
+});

@@ -1,0 +1,55 @@
+import type { Context } from 'hono';
+import type { AppEnv } from './app-env.js';
+import type { RequestRegistry } from './request-registry.js';
+import type { RequestTerms } from './request-terms.js';
+import type { ServerLog } from './server-log.js';
+import { HttpStreamConnection, type StreamConnection } from './stream-connection.js';
+import { noteWarning, type Warn } from './warnings.js';
+
+/** Services behind every exchange. */
+export interface ExchangeServices {
+  log: ServerLog;
+  /** Registry of the requests that are being answered. */
+  requests: RequestRegistry;
+  /** Most milliseconds that an answer may take; null: no limit. */
+  requestTimeoutMs: number | null;
+}
+
+/** HTTP exchange that an answer belongs to. */
+export interface Exchange {
+  /** Signal aborted when the client leaves. */
+  signal: AbortSignal;
+  /** Connection that the answer is sent on; null where there is no socket. */
+  connection: StreamConnection | null;
+  logError: (error: unknown) => void;
+  warn: Warn;
+  terms: RequestTerms;
+}
+
+/** What an answer needs of its HTTP exchange. */
+export function exchangeOf(
+  c: Context<AppEnv>,
+  { log, requests, requestTimeoutMs }: ExchangeServices,
+): Exchange {
+  const outgoing = c.env?.outgoing;
+  return {
+    signal: c.req.raw.signal,
+    connection: outgoing === undefined ? null : new HttpStreamConnection(outgoing),
+    logError: (error) =>
+      log.error({ err: error, requestId: c.get('requestId'), path: c.req.path }, 'stream failed'),
+    warn: (text) => {
+      log.warn({ requestId: c.get('requestId'), path: c.req.path }, text);
+      noteWarning(c, text);
+    },
+    terms: {
+      caller: c.get('caller'),
+      requestId: c.get('requestId'),
+      timeLimitMs: requestTimeoutMs,
+      registry: requests,
+      memory: c.get('memory'),
+      tally: c.get('tally'),
+      trace: c.get('trace'),
+      isBatch: c.env?.inner !== undefined,
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { OPTIONS, type Option, type OptionName } from '../options/table.js';
+
+/** Options of both ends of the work queue. */
+const OF_BOTH: readonly OptionName[] = [
+  'nats',
+  'natsPrefix',
+  'natsCredsFile',
+  'natsNkeyFile',
+  'natsUser',
+  'natsPasswordFile',
+  'natsTokenFile',
+  'natsCaFile',
+  'natsCertFile',
+  'natsKeyFile',
+  'natsStorage',
+  'natsReplicas',
+  'natsMaxRequests',
+  'cacheDir',
+  'drainTimeoutSeconds',
+  'logLevel',
+  'logFile',
+  'logFormat',
+];
+
+/** Options of a gateway: those of a server that has no engine. */
+const OF_GATEWAY: readonly OptionName[] = [
+  ...OF_BOTH,
+  'allowDifferentBits',
+  'routing',
+  'maxLocalPrefillLength',
+  'workerWaitSeconds',
+  'workerSilenceSeconds',
+  'host',
+  'port',
+  'grpcPort',
+  'maxGrpcStreams',
+  'apiKey',
+  'apiKeyFile',
+  'corsOrigin',
+  'allowedHost',
+  'tlsCert',
+  'tlsKey',
+  'maxBodyBytes',
+  'maxHeldMemoryBytes',
+  'unknownFields',
+  'trustRequestChatTemplate',
+  'requestTimeoutSeconds',
+  'streamStallTimeoutSeconds',
+  'maxConnections',
+  'defaultMaxTokens',
+  'toolCallParser',
+  'reasoningParser',
+  'maxLogprobs',
+  'maxQueuedRequests',
+  'maxQueuedRequestsPerKey',
+  'fairQueueing',
+  'filesDir',
+  'maxFileBytes',
+  'maxFilesBytes',
+  'maxFiles',
+  'maxOfflineRequests',
+  'accessLog',
+  'tracing',
+  'traceEndpoint',
+  'traceRate',
+  'metrics',
+];
+
+/** Options of a worker beside those of the engine. */
+const OF_WORKER: readonly OptionName[] = [
+  ...OF_BOTH,
+  'host',
+  'healthPort',
+  'metrics',
+  'model',
+  'servedModelName',
+  'lora',
+  'enableLora',
+  'revision',
+  'weights',
+  'outputWeights',
+  'disaggregationMode',
+  'maxHandOverBytes',
+];
+
+const MODEL_HELP =
+  'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
+
+const WORKER_LOG_HELP =
+  "Log level. info: also a line every 10 seconds while the model works; the lines of requests are the gateways'.";
+
+const GATEWAY_CACHE_HELP =
+  "Folder for what workers send of their models, such as tokenizers, which serves a gateway's next start.";
+
+/** Options of `skein gateway`. */
+export function gatewayOptions(): Option[] {
+  return called(
+    OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name)),
+    { cacheDir: GATEWAY_CACHE_HELP },
+  );
+}
+
+/** Options of `skein work`. */
+export function workOptions(): Option[] {
+  const own = OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
+  return called(own, { model: MODEL_HELP, logLevel: WORKER_LOG_HELP });
+}
+
+/** Options of which some mean something of their own at this end. */
+function called(options: readonly Option[], help: Partial<Record<OptionName, string>>): Option[] {
+  return options.map((option) => {
+    const own = help[option.name];
+    return own === undefined ? option : { ...option, flag: { ...option.flag, help: own } };
+  });
+}

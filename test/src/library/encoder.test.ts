@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { Encoder, EngineError, InvalidRequestError, ParameterError } from 'skein';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+
+const engines = new TestEngines();
+const opened: Encoder[] = [];
+afterEach(async () => {
+  for (const encoder of opened.splice(0)) await encoder.close();
+});
+afterAll(() => engines.remove());
+
+async function load(
+  model: string,
+  options: Partial<Parameters<typeof Encoder.load>[0]> = {},
+): Promise<Encoder> {
+  const { directory } = await engines.get(tinyModelPath(model), 'f32');
+  const encoder = await Encoder.load({ model: directory, threads: 2, ...options });
+  opened.push(encoder);
+  return encoder;
+}
+
+interface Golden {
+  model: string;
+  texts?: string[];
+  ids: number[];
+  output: number[];
+}
+const { cases } = JSON.parse(
+  readFileSync(new URL('../../goldens/encoders.json', import.meta.url), 'utf8'),
+) as {
+  cases: Golden[];
+};
+
+function expectClose(actual: ArrayLike<number>, expected: readonly number[]): void {
+  expect(actual.length).toBe(expected.length);
+  for (const [i, value] of expected.entries()) expect(Math.abs(actual[i]! - value)).toBeLessThan(2e-5);
+}
+
+describe('an encoder in a program', () => {
+  it('embeds texts and token ids as transformers does', async () => {
+    const encoder = await load('bert-mean');
+    expect(encoder.info).toMatchObject({ task: 'embedding', dimensions: 48, maxSeqLen: 64, weights: 'f32' });
+    const own = cases.filter(({ model, texts }) => model === 'bert-mean' && texts?.length === 1);
+    const rows = await encoder.embed(own.map(({ texts }) => texts![0]!));
+    for (const [i, row] of rows.entries()) expectClose(row, own[i]!.output);
+    const [ofIds] = await encoder.embed([own[0]!.ids]);
+    expect(ofIds).toEqual(rows[0]);
+    expect(encoder.counts).toEqual({ running: 0, waiting: 0 });
+  });
+
+  it('gives every text of a crowd of calls the bits that it has alone', async () => {
+    const encoder = await load('bert-last', { maxBatchTokens: 128, maxActiveRequests: 8 });
+    const words = ['the', 'cat', 'dog', 'sat', 'flying', '中', 'é', 'unbelievable', 'x1'];
+    const texts = Array.from({ length: 60 }, (_, i) =>
+      Array.from({ length: 1 + (i % 5) }, (_, j) => words[(i * 7 + j * 3) % words.length]).join(' '),
+    );
+    const alone: Float32Array[] = [];
+    for (const text of texts) alone.push((await encoder.embed(text))[0]!);
+    const crowd = await Promise.all([
+      encoder.embed(texts),
+      ...texts.map(async (text) => (await encoder.embed(text))[0]!),
+      encoder.embed(texts.toReversed()),
+    ]);
+    expect(crowd[0]).toEqual(alone);
+    expect(crowd.slice(1, -1)).toEqual(alone);
+    expect((crowd.at(-1) as Float32Array[]).toReversed()).toEqual(alone);
+  });
+
+  it('scores and ranks documents with a cross-encoder', async () => {
+    const encoder = await load('bert-score');
+    const golden = cases.find(({ model, texts }) => model === 'bert-score' && texts?.length === 2)!;
+    const [query, document] = golden.texts as [string, string];
+    const scores = await encoder.score(query, [document, 'a dog', 'the bird']);
+    expectClose(scores.slice(0, 1), golden.output);
+    const ranked = await encoder.rerank(query, [document, 'a dog', 'the bird'], { top: 2 });
+    expect(ranked.map(({ score }) => score)).toEqual(scores.toSorted((a, b) => b - a).slice(0, 2));
+    expect(ranked.map(({ index, score }) => scores[index] === score)).toEqual([true, true]);
+    await expect(encoder.embed('x')).rejects.toThrow(
+      /cross-encoder: it scores pairs of texts and embeds none/,
+    );
+  });
+
+  it('refuses what is wrong with the field, and cuts texts where it is asked to', async () => {
+    const encoder = await load('bert-mean', { maxContextTokens: 16 });
+    expect(encoder.info.maxSeqLen).toBe(16);
+    const long = 'the cat '.repeat(20);
+    await expect(encoder.embed([long])).rejects.toThrow(
+      /maximum context length is 16 tokens. However, the input has 42/,
+    );
+    await expect(encoder.embed([long])).rejects.toBeInstanceOf(InvalidRequestError);
+    expect((await encoder.embed([long], { truncatePromptTokens: -1 }))[0]!.length).toBe(48);
+    await expect(encoder.embed([[150]])).rejects.toThrow(/The input has the token 150/);
+    await expect(encoder.embed('x', { signal: AbortSignal.abort(new Error('no more')) })).rejects.toThrow(
+      'no more',
+    );
+    await expect(Encoder.load({ model: 'x', kvCacheDtype: 'f32' } as never)).rejects.toThrow(ParameterError);
+    await expect(Encoder.load({} as never)).rejects.toThrow('Encoder.load needs the option model');
+  });
+
+  it('is not for models that generate, nor the other way round', async () => {
+    const { directory } = await engines.get(tinyModelPath('gqa'), 'f32');
+    await expect(Encoder.load({ model: directory })).rejects.toThrow(EngineError);
+    await expect(Encoder.load({ model: directory })).rejects.toThrow(/this model generates text/);
+    const { Skein } = await import('skein');
+    const encoder = (await engines.get(tinyModelPath('bert-mean'), 'f32')).directory;
+    await expect(Skein.load({ model: encoder })).rejects.toThrow(/this model is an encoder/);
+  });
+});
