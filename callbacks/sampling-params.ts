@@ -15,7 +15,7 @@ const isNumber = (one: NamedParameter<ParameterName>): one is NamedNumber =>
 type NamedNumber = NamedParameter<NumberParam> & { parameter: { range: Bounds } };
 
 /** The parameters that are numbers, with all of their names. */
-export const NUMBER_PARAMETERS: readonly NamedNumber[] = NAMED_PARAMETERS.filter(isNumber);
+const NUMBER_PARAMETERS: readonly NamedNumber[] = NAMED_PARAMETERS.filter(isNumber);
 
 export const DEFAULT_SAMPLING_PARAMS = Object.fromEntries(
   NAMED_PARAMETERS.map(({ name, parameter }) => [name, parameter.default]),

@@ -58,7 +58,7 @@ interface Facts {
   shownBefore?: string;
 }
 
-export interface FormFacts {
+interface FormFacts {
   label: string;
   /** True for those that most readers want. */
   isUsual?: true;

@@ -21,7 +21,7 @@ const flag = (text: string, preset: unknown) => optional(z.boolean(), { descript
 type FieldFor<P> = P extends { kind: 'flag' } ? ReturnType<typeof flag> : ReturnType<typeof number>;
 
 /** Schemas of the parameters by their names on the HTTP routes. */
-export type ParameterFields = {
+type ParameterFields = {
   -readonly [Name in Shown as FieldOf<Table[Name]>]: FieldFor<Table[Name]>;
 } & { -readonly [Name in Shown as AliasOf<Table[Name]>]: FieldFor<Table[Name]> };
 
