@@ -265,9 +265,10 @@ it('random crowds that come, go and are cancelled: each is answered as alone or 
   expect(counts.pauses).toBeGreaterThan(draws(3));
 });
 
-it('leaks nothing over 1000 adapters', () => {
+// What is held is counted exactly: a page that one adapter in a hundred leaves would be seen.
+it('leaks nothing over 200 adapters', () => {
   const harness = new LoopHarness({ ...ADAPTERS, ...OVERLAP });
-  for (let task = 1; task <= 1000; task += 4) {
+  for (let task = 1; task <= 200; task += 4) {
     harness.run(
       ...[0, 1, 2, 3].map((i) =>
         makeRequest(BigInt(task + i), [1], 2, bringing(BigInt(task + i), fakeAdapter(task + i))),
@@ -276,7 +277,7 @@ it('leaks nothing over 1000 adapters', () => {
     harness.responses.length = 0;
     harness.stats.length = 0;
   }
-  expect(harness.executor.adapters!.numPuts).toBe(1000);
+  expect(harness.executor.adapters!.numPuts).toBe(200);
   expect(harness.executor.adapters!.numFilled).toBeLessThanOrEqual(3);
   expect(harness.adapters!.stats()).toEqual({
     hostPages: 32,

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BpeTables } from '../../../models/tokenizer/bpe-tables.js';
 import { eachSymbol } from '../../../models/tokenizer/word-symbols.js';
 import { Random } from '../../../tools/soak/random.js';
+import { draws } from '../../support/scale.js';
 import {
   ALPHABETS,
   libraryOf,
@@ -18,7 +19,8 @@ function symbolsOf(word: string, tables: BpeTables, suffix = ''): string[] {
   const texts: string[] = [];
   eachSymbol(word, suffix, tables, (symbol, start, end) => {
     const text = spelled.slice(start, end);
-    expect(symbol).toBe(tables.symbolAt(text, 0, text.length));
+    // An expectation for each of a word's thousands of symbols would take most of the time.
+    if (symbol !== tables.symbolAt(text, 0, text.length)) expect.fail(`${text} is not the symbol ${symbol}`);
     texts.push(text);
   });
   return texts;
@@ -47,6 +49,7 @@ describe.each(MODEL_TOKENIZERS)('the symbols of a word, with the tokenizer of %s
 });
 
 describe('merges of no sense', () => {
+  const WORDS = draws(50);
   it.each([
     ['', 1],
     ['</w>', 2],
@@ -55,7 +58,7 @@ describe('merges of no sense', () => {
   ])('give the symbols of the library, with %j at the end of a word', (suffix, seed) => {
     const random = new Random(seed);
     let merged = 0;
-    for (let i = 0; i < 120; i++) {
+    for (let i = 0; i < WORDS; i++) {
       const alphabet = random.pick(ALPHABETS);
       const json = withModel({ ...randomModel(random, alphabet, suffix), end_of_word_suffix: suffix });
       const { model } = libraryOf(json);
@@ -65,6 +68,6 @@ describe('merges of no sense', () => {
       expect(symbols.join('')).toBe(word + suffix);
       if (symbols.length < [...word].length) merged++;
     }
-    expect(merged).toBeGreaterThan(80);
+    expect(merged).toBeGreaterThan(0.6 * WORDS);
   });
 });
