@@ -16,6 +16,8 @@ export default defineConfig({
     },
   },
   test: {
+    // Compiled modules are imported by Node.js itself, as users of the package do.
+    server: { deps: { external: [/^(?!.*node_modules).*\/dist\//] } },
     pool: 'forks',
     maxWorkers: 2,
     setupFiles: ['test/support/property-seed.ts'],
