@@ -12,6 +12,7 @@ export const APART = [
   'test/engine/executors/tensorflow/thread-claim.test.ts',
   'test/engine/executors/wasm/{wasm-experts,wasm-memory}.test.ts',
   'test/engine/ranks/memory.test.ts',
+  'test/src/options/one-table.test.ts',
   'test/src/server/batches/cancelled-batches.test.ts',
   'test/tools/sanitize.test.ts',
 ];
