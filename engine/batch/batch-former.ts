@@ -3,10 +3,10 @@ import { SamplingRows } from '../decoding/sampling-rows.js';
 import type { RequestRows } from '../loop/logits-stage.js';
 import type { CallLimits } from '../packed-call/call-limits.js';
 import type { CallMemory } from '../packed-call/call-memory.js';
+import type { PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { PackedArrays } from './packed-arrays.js';
-import type { PromptTableRows, ReturnedRows } from './packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 
 export interface BatchLimits {

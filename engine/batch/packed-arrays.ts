@@ -1,7 +1,7 @@
 import { columnHolder } from '../../base/columns.js';
 import { CALL_HEADER, type CallPlace, newHeader } from '../packed-call/call-header.js';
 import { type PackedLimits, packedCounts } from '../packed-call/call-limits.js';
-import { PACKED_TABLE, type PackedBatch } from './packed-batch.js';
+import { PACKED_TABLE, type PackedBatch } from '../packed-call/packed-batch.js';
 import type { RopeTable } from './rope-table.js';
 
 /** An empty PackedBatch: its arrays and counts, made once. Subclasses fill them. */

@@ -1,5 +1,5 @@
 import type { RopeFrequencies } from '../../network/rope.js';
-import { ROPE_TABLE } from './packed-batch.js';
+import { ROPE_TABLE } from '../packed-call/packed-batch.js';
 
 /**
  * The rows of PackedBatch.ropeFrequencies. Most models need one row for all sequences. Scalings that depend on the

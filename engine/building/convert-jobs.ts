@@ -1,8 +1,8 @@
 import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { ConvertJob } from '../executors/native/addon.js';
-import { type EngineTensor, tensorsByWeight } from './engine-directory.js';
-import { storedBytes } from './weight-blocks.js';
+import type { ConvertJob } from '../directory/convert-job.js';
+import { type EngineTensor, tensorsByWeight } from '../directory/engine-directory.js';
+import { storedBytes } from '../directory/weight-blocks.js';
 
 /** A job, and the tensor whose rows it makes. */
 export interface TensorJob {

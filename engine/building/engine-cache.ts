@@ -8,20 +8,20 @@ import {
   publishBuildDirectory,
 } from '../../base/build-directory.js';
 import { onlyTold } from '../../base/error-reporter.js';
-import { homeFolder } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { defaultThreads } from '../../base/topology.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { readRecommendedSampling } from '../../models/checkpoints/open-checkpoint.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
+import { defaultCacheDirectory } from '../directory/cache-directory.js';
+import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from '../directory/engine-directory.js';
+import { replaceFile } from '../directory/replace-file.js';
+import { keepChecksums, lacksChecksum } from '../directory/source-checksums-file.js';
+import { hasSourceChanged, loadableTensors, placedAt } from '../directory/source-tensors.js';
+import { sourceChecksum } from '../executors/source-checksum.js';
 import type { BuildOptions } from './builder.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
-import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from './engine-directory.js';
-import { replaceFile } from './replace-file.js';
-import { sourceChecksum } from './source-checksum.js';
-import { keepChecksums, lacksChecksum } from './source-checksums-file.js';
-import { hasSourceChanged, loadableTensors, placedAt } from './source-tensors.js';
 import { checkOutputPrecision, checkWeightPrecision } from './weight-precision.js';
 import { weightsDamage } from './weights-checksum.js';
 
@@ -50,13 +50,6 @@ const USED_MARK = 'engine.json'; // its modification time is the time of the las
 const LOCK_POLL_MS = 100;
 /** A file that is being written is never left alone for so long. */
 const ABANDONED_AFTER_MS = 10 * 60 * 1000;
-
-export function defaultCacheDirectory(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): string {
-  if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
-  return join(env.XDG_CACHE_HOME || join(homeFolder(), '.cache'), 'skein');
-}
 
 /**
  * Returns a model's engine from the user's cache; builds it there first if it is missing, incomplete or of another

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { EngineTensor } from '../directory/engine-directory.js';
 import { modelName } from '../ranks/model-name.js';
 import type { Engine } from './engine.js';
-import type { EngineTensor } from './engine-directory.js';
 
 /** Files of an engine directory that decide how texts become tokens. */
 const TEXT_FILES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'];

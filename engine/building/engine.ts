@@ -7,19 +7,19 @@ import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
-import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
-import type { LoadableEngine } from '../executors/executor-kind.js';
 import {
   ENGINE_FORMAT_VERSION,
   type EngineManifest,
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
   tensorsByWeight,
-} from './engine-directory.js';
-import { withFoundChecksums } from './source-checksums-file.js';
-import { areWholePieces, loadableTensors, presentSource } from './source-tensors.js';
-import type { WeightPart } from './stored-precision.js';
-import { holdsRows, storedBytes, TENSOR_PRECISIONS } from './weight-blocks.js';
+} from '../directory/engine-directory.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
+import { withFoundChecksums } from '../directory/source-checksums-file.js';
+import { areWholePieces, loadableTensors, presentSource } from '../directory/source-tensors.js';
+import type { WeightPart } from '../directory/stored-precision.js';
+import { holdsRows, storedBytes, TENSOR_PRECISIONS } from '../directory/weight-blocks.js';
+import type { LoadableEngine } from '../executors/executor-kind.js';
 import { outputWeights, PRECISIONS, ROUTER_PRECISION, routerWeights } from './weight-precision.js';
 
 /** An engine directory is invalid. The message names file, expected and found. */

@@ -1,11 +1,11 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
-import type { TensorPrecision } from '../executors/executor.js';
-import type { ConvertJob } from '../executors/native/addon.js';
+import type { ConvertJob } from '../directory/convert-job.js';
+import type { SourcePiece } from '../directory/engine-directory.js';
+import type { TensorPrecision } from '../directory/precision.js';
+import { onlyMultiplied } from '../directory/source-tensors.js';
+import type { WeightPart } from '../directory/stored-precision.js';
 import { exactConversion } from '../executors/portable/convert/exact-conversion.js';
-import type { SourcePiece } from './engine-directory.js';
-import { onlyMultiplied } from './source-tensors.js';
-import type { WeightPart } from './stored-precision.js';
 
 /**
  * Matrices that an engine of the cache leaves in the GGUF that it is made of: a copy in weights.bin would only be as large again.

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { ConvertJob } from '../executors/native/addon.js';
+import type { ConvertJob } from '../directory/convert-job.js';
 import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
-import { isKept } from './stored-precision.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
+import { isKept } from '../directory/stored-precision.js';
 
 /** Precisions of an engine. */
 export const PRECISIONS: readonly EnginePrecision[] = ['f32', 'bf16', 'int8', 'int4', 'stored'];

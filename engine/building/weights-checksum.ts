@@ -3,11 +3,11 @@ import { type FileHandle, open } from 'node:fs/promises';
 import zlib from 'node:zlib';
 import { defaultThreads } from '../../base/topology.js';
 import { multipliedWeights } from '../../network/products.js';
+import { type EngineTensor, PACKED_FILE } from '../directory/engine-directory.js';
+import { type LoadableTensor, loadableTensors } from '../directory/source-tensors.js';
 import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
+import { sourceChecksum, withSourceHint } from '../executors/source-checksum.js';
 import { type Engine, EngineError } from './engine.js';
-import { type EngineTensor, PACKED_FILE } from './engine-directory.js';
-import { sourceChecksum, withSourceHint } from './source-checksum.js';
-import { type LoadableTensor, loadableTensors } from './source-tensors.js';
 
 /** Number of bytes read at a time: they hold up this thread for a millisecond. */
 const READ_BYTES = 4 * 1024 * 1024;

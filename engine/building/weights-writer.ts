@@ -5,23 +5,23 @@ import { codeOf } from '../../base/skein-error.js';
 import { defaultThreads } from '../../base/topology.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EnginePrecision, OutputPrecision } from '../executors/executor.js';
-import type { ConvertJob } from '../executors/native/addon.js';
-import { nativeAddonAvailable } from '../executors/native/load-addon.js';
-import type { BuildAsideOptions } from './builder.js';
-import { convertJobs } from './convert-jobs.js';
-import { EngineError, layOutWeights } from './engine.js';
+import type { ConvertJob } from '../directory/convert-job.js';
 import {
   ENGINE_FORMAT_VERSION,
   type EngineManifest,
   type EngineTensor,
   SOURCE_FORMAT_VERSION,
   type SourceFile,
-} from './engine-directory.js';
-import { sourceChecksum } from './source-checksum.js';
+} from '../directory/engine-directory.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
+import { storedParts } from '../directory/stored-precision.js';
+import { storedBytes } from '../directory/weight-blocks.js';
+import { nativeAddonAvailable } from '../executors/native/load-addon.js';
+import { sourceChecksum } from '../executors/source-checksum.js';
+import type { BuildAsideOptions } from './builder.js';
+import { convertJobs } from './convert-jobs.js';
+import { EngineError, layOutWeights } from './engine.js';
 import { piecesOf, staysInSource } from './source-placement.js';
-import { storedParts } from './stored-precision.js';
-import { storedBytes } from './weight-blocks.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import { CAN_SUM, withChecksums } from './weights-checksum.js';
 

@@ -1,4 +1,4 @@
-import type { LogitBias } from './sampling-batch.js';
+import type { LogitBias } from '../packed-call/sampling-batch.js';
 
 /** Number of first generated tokens among which reasoning may begin. */
 const BEGINS_WITHIN = 16;

@@ -1,6 +1,6 @@
 import { columnHolder, type MemoryRegion } from '../../base/columns.js';
 import { outputCounts } from '../packed-call/call-limits.js';
-import { OUTPUT_TABLE, type SamplingBatch, type SamplingOutput } from './sampling-batch.js';
+import { OUTPUT_TABLE, type SamplingBatch, type SamplingOutput } from '../packed-call/sampling-batch.js';
 
 /** Room for the results of `maxRows` sampled rows: made once, except for the most probable tokens, whose room grows. */
 export class SamplingResults extends columnHolder(OUTPUT_TABLE) implements SamplingOutput {

@@ -2,9 +2,6 @@ import { columnHolder } from '../../base/columns.js';
 import { isGreedy, needsHistory } from '../../callbacks/sampling-params.js';
 import { CALL_HEADER, type CallPlace, newHeader } from '../packed-call/call-header.js';
 import { samplingCounts } from '../packed-call/call-limits.js';
-import type { LlmRequest } from '../request/llm-request.js';
-import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import { draftLogitsAt } from '../speculation/draft-logits.js';
 import {
   type DraftRow,
   type RowBias,
@@ -12,7 +9,10 @@ import {
   SAMPLING_TABLE,
   type SamplingBatch,
   type TokenMasks,
-} from './sampling-batch.js';
+} from '../packed-call/sampling-batch.js';
+import type { LlmRequest } from '../request/llm-request.js';
+import type { GeneratedSequence } from '../sequences/generated-sequence.js';
+import { draftLogitsAt } from '../speculation/draft-logits.js';
 
 /**
  * The SamplingBatch of the loop: allocated once, filled row by row in each iteration. `banned` is replaced by a larger array

@@ -3,9 +3,10 @@ import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { LoadableTensor } from '../building/source-tensors.js';
-import type { FixedMemory } from '../worker/memory-budget.js';
-import type { EnginePrecision, Executor, ExecutorOptions } from './executor.js';
+import type { EnginePrecision } from '../directory/precision.js';
+import type { LoadableTensor } from '../directory/source-tensors.js';
+import type { Executor, ExecutorOptions } from './executor.js';
+import type { FixedMemory } from './memory-budget.js';
 
 /** Parts of an engine that an executor needs. */
 export interface LoadableEngine {

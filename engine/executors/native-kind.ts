@@ -1,8 +1,8 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import { RankedExecutor } from '../ranks/ranked-executor.js';
-import { storedWeightBytes } from '../worker/memory-budget.js';
 import type { ExecutorKind } from './executor-kind.js';
+import { storedWeightBytes } from './memory-budget.js';
 import { chooseInstructionSet } from './native/instruction-set.js';
 import { loadAddon } from './native/load-addon.js';
 import { NativeExecutor } from './native/native-executor.js';

@@ -6,7 +6,7 @@ import { BadWords } from '../decoding/bad-words.js';
 import { BIAS_MAX } from '../decoding/bias-max.js';
 import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
 import { ReasoningBudget } from '../decoding/reasoning-budget.js';
-import type { LogitBias } from '../decoding/sampling-batch.js';
+import type { LogitBias } from '../packed-call/sampling-batch.js';
 
 /**
  * Bias that the request adds to its logits at every step; null if it changes nothing.

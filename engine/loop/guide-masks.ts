@@ -1,6 +1,6 @@
 import type { RequestFailure } from '../../callbacks/request-failure.js';
-import type { TokenMasks } from '../decoding/sampling-batch.js';
 import { wordsOfMask } from '../guided/guide-messages.js';
+import type { TokenMasks } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 
 /** Masks of a call's rows. The memory is taken when a call first has a guided row. */

@@ -1,6 +1,6 @@
-import type { TokenMasks } from '../decoding/sampling-batch.js';
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import type { GuideReply, GuideThread } from '../guided/guide-messages.js';
+import type { TokenMasks } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import { mayJump } from '../speculation/may-draft.js';
 import type { MaskWait } from './guide-masks.js';

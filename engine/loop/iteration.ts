@@ -1,5 +1,5 @@
 import type { ScheduledChunk } from '../../scheduler/tokens/types.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { RowFailures } from './logits-stage.js';
 import { type IterationCounts, noCounts } from './loop-statistics.js';

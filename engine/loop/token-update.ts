@@ -1,6 +1,6 @@
 import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
-import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../decoding/sampling-batch.js';
 import type { IterationPlanner } from '../iteration-planner.js';
+import { ROW_NO_TOKEN_LEFT, ROW_OK, type SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { DraftStage } from './draft-stage.js';
 import type { FlightRecorder } from './flight-recorder.js';

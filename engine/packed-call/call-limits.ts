@@ -1,6 +1,6 @@
 import type { ColumnCounts } from '../../base/columns.js';
-import type { PACKED_COLUMNS } from '../batch/packed-batch.js';
-import type { CANDIDATE_COLUMNS, OUTPUT_COLUMNS, SAMPLING_COLUMNS } from '../decoding/sampling-batch.js';
+import type { PACKED_COLUMNS } from './packed-batch.js';
+import type { CANDIDATE_COLUMNS, OUTPUT_COLUMNS, SAMPLING_COLUMNS } from './sampling-batch.js';
 
 /** Greatest size of a batch. */
 export interface PackedLimits {

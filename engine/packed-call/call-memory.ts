@@ -1,8 +1,8 @@
 import type { MemoryRegion } from '../../base/columns.js';
-import { PACKED_TABLE } from '../batch/packed-batch.js';
-import { OUTPUT_TABLE, SAMPLING_TABLE } from '../decoding/sampling-batch.js';
 import { type CallPlace, HEADER_LENGTH } from './call-header.js';
 import { type CallLimits, outputCounts, packedCounts, samplingCounts } from './call-limits.js';
+import { PACKED_TABLE } from './packed-batch.js';
+import { OUTPUT_TABLE, SAMPLING_TABLE } from './sampling-batch.js';
 
 /**
  * Size of a cache line: each part begins at one of its own, so that writing one part does not slow down writing the

@@ -1,6 +1,6 @@
-import type { PackedBatch, PromptTableRows, ReturnedRows } from '../batch/packed-batch.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { AdapterPart } from '../executors/native/adapter-parts.js';
+import type { PackedBatch, PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.js';
 import { asFloats, asInts, type CallArray } from './call-bytes.js';
 
 /** What the other ranks need to open the same executor. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EngineTensor } from '../building/engine-directory.js';
+import type { EngineTensor } from '../directory/engine-directory.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
 
 /**

@@ -1,8 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { codeOf } from '../../base/skein-error.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
-import type { PackedBatch } from '../batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../decoding/sampling-batch.js';
 import {
   type AdapterSlots,
   type Executor,
@@ -12,6 +10,8 @@ import {
 import type { LoadableEngine } from '../executors/executor-kind.js';
 import { AdapterProducts } from '../executors/native/adapter-parts.js';
 import { NativeExecutor } from '../executors/native/native-executor.js';
+import type { PackedBatch } from '../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../packed-call/sampling-batch.js';
 import { CALL_KINDS, type CallArray, type CallKind, CallWriter } from './call-bytes.js';
 import { adapterArrays, batchArrays, openArrays } from './call-codec.js';
 import { type GroupHandle, RANKS_LOST, type RankSeat } from './group.js';

@@ -2,7 +2,7 @@ import type { FinishCode } from '../../callbacks/finish-reason.js';
 import type { RequestFailure } from '../../callbacks/request-failure.js';
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { ResumeLimits } from '../../scheduler/tokens/pause.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import { saltWithAdapter } from '../peft/adapter-fingerprint.js';
 import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import { BeamSearch } from '../sequences/beam-search.js';

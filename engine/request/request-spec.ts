@@ -5,7 +5,7 @@ import type { Retention } from '../../kvcache/retention.js';
 import type { BadWords } from '../decoding/bad-words.js';
 import type { DryPenalty } from '../decoding/dry-penalty.js';
 import type { ReasoningBudget } from '../decoding/reasoning-budget.js';
-import type { LogitBias } from '../decoding/sampling-batch.js';
+import type { LogitBias } from '../packed-call/sampling-batch.js';
 import type { BeamParams } from '../sequences/beam-params.js';
 
 /** Embeddings of ids behind the vocabulary, for prompts only. */

@@ -2,7 +2,7 @@ import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { counted } from '../../base/sentences.js';
 import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-batch.js';
-import type { ReturnedRows, RowLogProbs } from '../batch/packed-batch.js';
+import type { ReturnedRows, RowLogProbs } from '../packed-call/packed-batch.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import type { RequestSpec } from './request-spec.js';
 

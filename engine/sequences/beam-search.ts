@@ -6,7 +6,7 @@ import {
   type FinishCode,
 } from '../../callbacks/finish-reason.js';
 import { countEndings } from '../../callbacks/stop-words.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import { BeamHypotheses, bestOf, type Hypothesis, scoreOf } from './beam-hypotheses.js';
 import { type BeamParams, candidatesPerBeam } from './beam-params.js';

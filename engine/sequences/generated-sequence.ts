@@ -7,7 +7,7 @@ import {
 } from '../../callbacks/finish-reason.js';
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
 import { SequenceChain } from '../decoding/sampler-chain.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { FinishCode } from '../../callbacks/finish-reason.js';
-import type { SamplingOutput } from '../decoding/sampling-batch.js';
+import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { GeneratedSequence } from './generated-sequence.js';
 
 /** Results of a step for one request. */

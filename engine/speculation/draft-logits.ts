@@ -1,4 +1,4 @@
-import type { DraftRow } from '../decoding/sampling-batch.js';
+import type { DraftRow } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 

@@ -1,9 +1,9 @@
 import { messageOf } from '../../base/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { RopeTable } from '../batch/rope-table.js';
-import { ROW_OK } from '../decoding/sampling-batch.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
 import type { Executor } from '../executors/executor.js';
+import { ROW_OK } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import { DraftBatch, type DraftRows } from './draft-batch.js';
 import { DraftCaches } from './draft-caches.js';

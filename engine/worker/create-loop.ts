@@ -5,11 +5,11 @@ import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { chunkMsOn } from '../executors/chunk-times.js';
 import type { GenerationLoop } from '../generation-loop.js';
-import { assembleLoop } from '../loop/assemble-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import { DraftModel } from '../speculation/draft-model.js';
 import { Speculation } from '../speculation/speculation.js';
+import { assembleLoop } from './assemble-loop.js';
 import type { LoadedExecutor } from './load-executor.js';
 
 /** Settings of a loop from the GptManager's options. */

@@ -3,12 +3,12 @@ import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { type Engine, loadableEngine, openEngine } from '../building/engine.js';
-import { weightBytesOf } from '../building/engine-directory.js';
+import { weightBytesOf } from '../directory/engine-directory.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import type { FixedMemory } from '../executors/memory-budget.js';
 import type { EngineLimits } from '../options/engine-limits.js';
 import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
-import type { FixedMemory } from './memory-budget.js';
 
 /**
  * Most rows of one round of the draft model. Sequences that it has not read yet are read in parts of this size, so that

@@ -10,6 +10,7 @@ import { engineDigest } from '../building/engine-digest.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import { addMemory, afterLoading, besideAdapters, withinPools } from '../executors/memory-budget.js';
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import {
   adapterRoom,
@@ -20,7 +21,6 @@ import {
 } from '../peft/page-sizes.js';
 import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { type LoadedDraft, openDraft } from './load-draft.js';
-import { addMemory, afterLoading, besideAdapters, withinPools } from './memory-budget.js';
 import type { MemoryNeeds } from './memory-split.js';
 
 /** The function that a module given as `executorModule` exports under the name `loadExecutor`. */

@@ -1,5 +1,5 @@
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
-import { addMemory, type FixedMemory } from './memory-budget.js';
+import { addMemory, type FixedMemory } from '../executors/memory-budget.js';
 
 /** Memory that an engine needs of the memory shared with others. */
 export interface MemoryNeeds {

@@ -4,7 +4,7 @@ import { closestName } from '../../base/did-you-mean.js';
 import { mustBe, type Values } from '../../base/option-values.js';
 import { type BuildOptions, buildEngine } from '../../engine/building/builder.js';
 import { EngineError } from '../../engine/building/engine.js';
-import type { EngineManifest } from '../../engine/building/engine-directory.js';
+import type { EngineManifest } from '../../engine/directory/engine-directory.js';
 import { localModel } from '../hub/local-model.js';
 import { optionOf } from '../options/table.js';
 import { UsageError } from '../settings/config.js';

@@ -5,7 +5,7 @@ import type { Routed } from '../../cluster/gateway/cache-routes.js';
 import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
-import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
+import { defaultCacheDirectory } from '../../engine/directory/cache-directory.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { tellTerminal } from '../server/logs/log-output.js';

@@ -1,6 +1,6 @@
 import { retell, textOf } from '../../base/skein-error.js';
-import { weightBytesOf } from '../../engine/building/engine-directory.js';
-import type { FixedMemory } from '../../engine/worker/memory-budget.js';
+import { weightBytesOf } from '../../engine/directory/engine-directory.js';
+import type { FixedMemory } from '../../engine/executors/memory-budget.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import { DEFAULT_REVISION } from '../hub/local-model.js';
 import { hubSettings } from '../hub/settings.js';

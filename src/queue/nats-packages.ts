@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { NatsModules } from '../../cluster/nats/nats-modules.js';
-import { defaultCacheDirectory } from '../../engine/building/engine-cache.js';
+import { defaultCacheDirectory } from '../../engine/directory/cache-directory.js';
 import { UsageError } from '../errors/usage-error.js';
 
 /** Packages that the work queue needs, with the versions that `skein setup nats` installs. Those from 3.4 on need Node.js 22. */

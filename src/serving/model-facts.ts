@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Engine, openEngine } from '../../engine/building/engine.js';
-import { weightBytesOf } from '../../engine/building/engine-directory.js';
+import { weightBytesOf } from '../../engine/directory/engine-directory.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';

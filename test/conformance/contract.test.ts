@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PackedBatch, ReturnedRows } from '../../engine/batch/packed-batch.js';
-import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../engine/decoding/sampling-batch.js';
 import type { Executor, ExecutorOptions } from '../../engine/executors/executor.js';
+import type { PackedBatch, ReturnedRows } from '../../engine/packed-call/packed-batch.js';
+import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../engine/packed-call/sampling-batch.js';
 import { Random } from '../../tools/support/random.js';
 import {
   makeSamplingBatch,

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openEngine } from '../../engine/building/engine.js';
-import type { EngineManifest } from '../../engine/building/engine-directory.js';
+import type { EngineManifest } from '../../engine/directory/engine-directory.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { runCli } from './support/skein-process.js';

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
-import type { EngineTensor } from '../../engine/building/engine-directory.js';
+import type { EngineTensor } from '../../engine/directory/engine-directory.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { equalCaches } from '../../network/cache-layers.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan } from '../../network/plan.js';

@@ -1,4 +1,3 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import { type CachedHeads, uniformPlan } from '../../engine/executors/cache-layers.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import {
@@ -12,6 +11,7 @@ import type { NetworkRunner, RunnableEngine } from '../../engine/executors/porta
 import { type PlanParts, splitPlan } from '../../engine/executors/portable/plan-parts.js';
 import { type RopeAngles, writeRopeAngles } from '../../engine/executors/portable/rope-angles.js';
 import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { Activation, PlanOp } from '../../network/plan.js';

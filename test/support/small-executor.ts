@@ -1,5 +1,5 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import type { Executor } from '../../engine/executors/executor.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../tools/support/tiny-network.js';
 import type { TestExecutor } from './executors.js';

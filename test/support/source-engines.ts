@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path';
 import { buildEngine } from '../../engine/building/builder.js';
 import { type Engine, loadableEngine } from '../../engine/building/engine.js';
 import { cachedEngine } from '../../engine/building/engine-cache.js';
-import type { EngineTensor } from '../../engine/building/engine-directory.js';
+import type { EngineTensor } from '../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';

@@ -1,7 +1,7 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
 import { openWasmRunner } from '../../engine/executors/wasm/open-wasm-runner.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { executorOptions } from './native-options.js';
 import type { SteppedExecutor } from './paged-sequences.js';
 

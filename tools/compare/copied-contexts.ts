@@ -1,8 +1,8 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import { loadableEngine, openEngine } from '../../engine/building/engine.js';
-import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../engine/packed-call/sampling-batch.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../support/step-batch.js';

@@ -24,6 +24,37 @@ export const STRANGERS: Readonly<Record<string, readonly string[]>> = {
  * floors in front of its own. Neighbours on a floor do not know each other.
  */
 export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  engine: [
+    ['packed-call', 'peft'],
+    ['decoding'],
+    ['sequences'],
+    ['request'],
+    ['batch', 'iteration-planner'],
+    ['schemes'],
+    ['options'],
+    ['directory'],
+    ['executors'],
+    ['ranks'],
+    ['building'],
+    ['backends', 'guided', 'simulation', 'speculation'],
+    ['service'],
+    ['intake'],
+    ['loop'],
+    ['generation-loop'],
+    ['worker'],
+    ['encoder'],
+  ],
+  host: [
+    ['engine-failure', 'formation-writer', 'post-processor-functions', 'queue', 'token-fields'],
+    ['links', 'lost-requests', 'manager-life', 'pending-asks', 'room-queue', 'token-inputs'],
+    ['host-bridge', 'ranks', 'sent-adapters', 'token-parts', 'watchdog'],
+    ['gathered-parts', 'worker-supervisor'],
+    ['gpt-manager', 'token-stream'],
+    ['sequence-queues'],
+    ['in-process-host'],
+    ['batch'],
+    ['encoder-host'],
+  ],
   src: [
     ['errors', 'optional-packages', 'request-vocabulary'],
     ['options'],
@@ -48,3 +79,26 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['listening'],
   ],
 };
+
+/** Arrows inside a room that still climb, each with its target. A new one fails the test, and so does one that is gone. */
+export const CLIMBS: readonly (readonly [from: string, to: string])[] = [
+  // Samplers and drafts name the request whose row they fill.
+  ['engine/decoding/sampling-rows.ts', 'engine/request/llm-request.ts'],
+  ['engine/decoding/sampling-rows.ts', 'engine/sequences/generated-sequence.ts'],
+  ['engine/decoding/sampling-rows.ts', 'engine/speculation/draft-logits.ts'],
+  ['engine/request/llm-request.ts', 'engine/speculation/verification.ts'],
+  ['engine/sequences/beam-search.ts', 'engine/request/request-spec.ts'],
+  ['engine/sequences/generated-sequence.ts', 'engine/request/request-spec.ts'],
+  ['engine/sequences/sampled-sequences.ts', 'engine/request/request-spec.ts'],
+  ['engine/batch/batch-former.ts', 'engine/loop/logits-stage.ts'],
+  ['engine/peft/page-sizes.ts', 'engine/executors/executor.ts'],
+  // A rank is an executor that loads its part of a network, and an executor over ranks.
+  ['engine/executors/executor.ts', 'engine/ranks/group.ts'],
+  ['engine/executors/native-kind.ts', 'engine/ranks/ranked-executor.ts'],
+  ['engine/executors/native/addon.ts', 'engine/ranks/group.ts'],
+  ['engine/executors/native/addon.ts', 'engine/ranks/rank-plan.ts'],
+  ['engine/executors/native/native-executor.ts', 'engine/ranks/own-adapter-parts.ts'],
+  ['engine/executors/native/native-executor.ts', 'engine/ranks/rank-plan.ts'],
+  ['engine/executors/native/native-executor.ts', 'engine/ranks/split-plan.ts'],
+  ['engine/executors/fake/load-fake-executor.ts', 'engine/worker/load-executor.ts'],
+];

@@ -10,12 +10,12 @@ import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/f
 import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
-import { assembleLoop } from '../../engine/loop/assemble-loop.js';
 import type { LoopOptions } from '../../engine/loop/loop-options.js';
 import { pageSizes } from '../../engine/peft/page-sizes.js';
 import { PeftCacheManager } from '../../engine/peft/peft-cache-manager.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
+import { assembleLoop } from '../../engine/worker/assemble-loop.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/tokens/types.js';

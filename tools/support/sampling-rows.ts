@@ -3,7 +3,7 @@ import type {
   SamplingBatch,
   SamplingOutput,
   TokenMasks,
-} from '../../engine/decoding/sampling-batch.js';
+} from '../../engine/packed-call/sampling-batch.js';
 
 /** Sampling parameters of a row; those not given are off. */
 export interface SamplingRow {

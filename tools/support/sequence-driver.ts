@@ -1,5 +1,5 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
 import type { Executor } from '../../engine/executors/executor.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { longestTable, resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { ropeFrequencies } from '../../network/rope.js';

@@ -1,8 +1,8 @@
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../engine/decoding/sampling-batch.js';
 import type { AdapterSlots, Executor, ExecutorOptions } from '../../engine/executors/executor.js';
 import { BegunStep } from '../../engine/executors/fake/begun-step.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../engine/packed-call/sampling-batch.js';
 
 /** A begun step; a begun forward, which has no sampling; or a change of memory, which nobody waits for. */
 type Entry =

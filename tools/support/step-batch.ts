@@ -1,4 +1,4 @@
-import type { PackedBatch } from '../../engine/batch/packed-batch.js';
+import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 
 /** A sequence in a step. */

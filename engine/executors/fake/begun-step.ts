@@ -1,5 +1,5 @@
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 
 /** A step between begin and finish, with a copy of its arrays' content at the beginning. */
 export class BegunStep {

@@ -1,6 +1,6 @@
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import type { ModelConfig } from '../../../models/model-config.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { AdapterSlots } from '../executor.js';
 import { mix } from './fake-rows.js';
 

@@ -1,10 +1,10 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
-import type { PackedBatch, ReturnedRows, RowLogProbs } from '../../batch/packed-batch.js';
 import { CHAIN } from '../../decoding/sampler-chain.js';
-import type { DraftRow, SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
-import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../decoding/sampling-batch.js';
+import type { PackedBatch, ReturnedRows, RowLogProbs } from '../../packed-call/packed-batch.js';
+import type { DraftRow, SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
+import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../packed-call/sampling-batch.js';
 import type { BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import { BegunStep } from './begun-step.js';
 import { FakeAdapters } from './fake-adapters.js';

@@ -1,5 +1,5 @@
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { TokenMasks } from '../../decoding/sampling-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { TokenMasks } from '../../packed-call/sampling-batch.js';
 
 /** Takes the place of a hash, which is never below 0, if the row's logits are not finite. */
 export const POISONED = -1;

@@ -1,35 +1,16 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
-import type { TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { LoadableTensor } from '../../building/source-tensors.js';
-import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { ConvertJob } from '../../directory/convert-job.js';
+import type { LoadableTensor } from '../../directory/source-tensors.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { GroupHandle, GroupOptions } from '../../ranks/group.js';
 import type { RankPlan } from '../../ranks/rank-plan.js';
 import type { Uniform } from '../cache-layers.js';
-import type { TensorPrecision } from '../executor.js';
 import type { ThreadPlaces } from '../thread-places.js';
 import type { AdapterPart } from './adapter-parts.js';
-
-/** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
-export interface ConvertJob {
-  source: string;
-  sourceOffset: number;
-  sourceByteLength: number;
-  type: TensorType;
-  rows: number;
-  columns: number;
-  /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
-  interleavedHeads: number;
-  /** True if the source holds [columns, rows]. Default: false. */
-  transposed?: boolean;
-  /** Value added to each element. Default 0. */
-  addend?: number;
-  targetOffset: number;
-  targetType: TensorPrecision;
-}
 
 export interface NativeExecutorOptions {
   /** A network, or the part of it that a rank runs. */

@@ -1,5 +1,5 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 
 /** Shape of an engine's cache: the size of its blocks, and the window in which they take turns, if there is one. */
 export interface CacheShape {

@@ -1,4 +1,4 @@
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 
 export interface EmbeddingShape {
   vocabSize: number;

@@ -1,8 +1,8 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { LoadableTensor } from '../../building/source-tensors.js';
-import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { LoadableTensor } from '../../directory/source-tensors.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { BlockAccess, ExecutorOptions } from '../executor.js';
 
 /** Parts of an engine that such an executor needs. Unlike the native one it copies the weights, once. */

@@ -1,8 +1,8 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import { type BatchLimits, checkBatch } from './checks/check-batch.js';
 import { checkOptions } from './checks/check-options.js';

@@ -1,4 +1,4 @@
-import type { PackedBatch, ReturnedRows } from '../../batch/packed-batch.js';
+import type { PackedBatch, ReturnedRows } from '../../packed-call/packed-batch.js';
 import type { NetworkRunner } from './network-runner.js';
 import type { HostSampler } from './sampling/host-sampler.js';
 

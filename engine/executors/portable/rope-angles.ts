@@ -1,4 +1,4 @@
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 
 export interface RopeAngles {
   /** Cosines [numTokens x rotaryDim / 2], multiplied by the batch's factor. */

@@ -1,5 +1,5 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { staysInCache } from '../portable/cache-places.js';
 import { filledRows, type RowRule } from './row-rule.js';
 

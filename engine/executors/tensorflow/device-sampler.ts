@@ -3,7 +3,7 @@ import {
   ROW_OK,
   type SamplingBatch,
   type SamplingOutput,
-} from '../../decoding/sampling-batch.js';
+} from '../../packed-call/sampling-batch.js';
 import { philox4x32 } from '../portable/sampling/philox.js';
 import { NO_BOUND, SAMPLE } from './sampling-graph.js';
 import type { Feed, Session } from './session.js';

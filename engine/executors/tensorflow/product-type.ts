@@ -1,5 +1,5 @@
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { EngineTensor } from '../../building/engine-directory.js';
+import type { EngineTensor } from '../../directory/engine-directory.js';
 import type { Gpu } from './gpu.js';
 import { DType } from './graph/graph.js';
 import { TensorFlowError } from './tensorflow-error.js';

@@ -1,6 +1,6 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { forEachPromptRow } from '../portable/embedding-rows.js';
 import { writeRopeAngles } from '../portable/rope-angles.js';
 import { blocksPerUnit, type PackedStep, type PoolShape, TILE_ROWS, type Units } from './attention-units.js';

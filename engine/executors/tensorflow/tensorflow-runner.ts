@@ -1,6 +1,6 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../decoding/sampling-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { UniformPlan } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';

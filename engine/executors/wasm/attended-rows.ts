@@ -2,7 +2,7 @@ import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { qkvWidth } from '../../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { type CachedHeads, cachedHeads } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import { writeRopeAngles } from '../portable/rope-angles.js';

@@ -1,5 +1,5 @@
 import type { PlanOp } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
 import type { AttendedRows } from './attended-rows.js';
 import { ExpertRows } from './expert-rows.js';

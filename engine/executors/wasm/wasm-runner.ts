@@ -1,5 +1,5 @@
 import type { NetworkPlan } from '../../../network/plan.js';
-import type { PackedBatch } from '../../batch/packed-batch.js';
+import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { BlockAccess } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';
 import { AttendedRows } from './attended-rows.js';

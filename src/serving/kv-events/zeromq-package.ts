@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { ZeroMq } from '../../../cluster/zeromq/zeromq.js';
-import { defaultCacheDirectory } from '../../../engine/building/engine-cache.js';
+import { defaultCacheDirectory } from '../../../engine/directory/cache-directory.js';
 import { findPackages } from '../../optional-packages.js';
 
 /** The package, with the version that `skein setup zeromq` installs. */

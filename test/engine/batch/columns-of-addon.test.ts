@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Columns, ElementType } from '../../../base/columns.js';
-import { PACKED_COLUMNS, ROPE_COLUMNS } from '../../../engine/batch/packed-batch.js';
+import { PACKED_COLUMNS, ROPE_COLUMNS } from '../../../engine/packed-call/packed-batch.js';
 import {
   CANDIDATE_COLUMNS,
   OUTPUT_COLUMNS,
   SAMPLING_COLUMNS,
-} from '../../../engine/decoding/sampling-batch.js';
+} from '../../../engine/packed-call/sampling-batch.js';
 
 const path = new URL('../../../engine/executors/native/executor/js_batch.cpp', import.meta.url);
 const source = readFileSync(path, 'utf8');

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildEngine } from '../../../engine/building/builder.js';
 import { type Engine, EngineError, openEngine } from '../../../engine/building/engine.js';
-import { SOURCE_FORMAT_VERSION } from '../../../engine/building/engine-directory.js';
+import { SOURCE_FORMAT_VERSION } from '../../../engine/directory/engine-directory.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readTokenizerFiles, Tokenizer } from '../../../models/tokenizer/index.js';
 import { BuildProcess } from '../../support/build-process.js';

@@ -6,7 +6,7 @@ import {
   convertPortably,
   weightConverter,
 } from '../../../engine/building/weight-converter.js';
-import type { ConvertJob } from '../../../engine/executors/native/addon.js';
+import type { ConvertJob } from '../../../engine/directory/convert-job.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const folder = temporaryFolder('skein-converter');

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { PackedBatch } from '../../../engine/batch/packed-batch.js';
 import type { Executor } from '../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../../engine/packed-call/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
 import { TinyNetworks, type TinyShape } from '../../../tools/support/tiny-network.js';

@@ -1,6 +1,6 @@
-import type { PackedBatch } from '../../../engine/batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../../engine/decoding/sampling-batch.js';
 import type { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../../engine/packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../../engine/packed-call/sampling-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../../support/step-batch.js';
 import type { RandomEngine } from './random-engine.js';

@@ -5,9 +5,9 @@ import type { InferenceRequest } from '../../../callbacks/types.js';
 import type { RopeTable } from '../../../engine/batch/rope-table.js';
 import type { Executor } from '../../../engine/executors/executor.js';
 import type { IterationReport, LoopCallbacks } from '../../../engine/intake/loop-callbacks.js';
-import { assembleLoop } from '../../../engine/loop/assemble-loop.js';
 import { NUMBERS_PER_STEP } from '../../../engine/loop/flight-recorder.js';
 import type { LoopOptions } from '../../../engine/loop/loop-options.js';
+import { assembleLoop } from '../../../engine/worker/assemble-loop.js';
 import { KvCacheManager } from '../../../kvcache/kv-cache-manager.js';
 import type { Arrival } from './workload.js';
 

@@ -1,5 +1,5 @@
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
-import { weightBytesOf } from '../../../engine/building/engine-directory.js';
+import { weightBytesOf } from '../../../engine/directory/engine-directory.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf } from '../../compare/flags.js';

@@ -1,4 +1,4 @@
-// Views of one iteration's data from JavaScript: engine/batch/packed-batch.ts and engine/decoding/sampling-batch.ts.
+// Views of one iteration's data from JavaScript: engine/packed-call/packed-batch.ts and engine/packed-call/sampling-batch.ts.
 // Checked before anything is touched.
 #pragma once
 #include <algorithm>
@@ -17,7 +17,7 @@ struct ArrayView {
   T& operator[](int64_t i) const { return data[i]; }
 };
 
-// Log-probs of rows of logits, as engine/batch/packed-batch.ts has them.
+// Log-probs of rows of logits, as engine/packed-call/packed-batch.ts has them.
 struct RowLogProbsView {
   int64_t numTop = 0;
   ArrayView<const int32_t> tokens;

@@ -1,4 +1,4 @@
-// Samples one row of logits as engine/decoding/sampling-batch.ts defines it:
+// Samples one row of logits as engine/packed-call/sampling-batch.ts defines it:
 //
 //   what the request changes (logit_changes.h) -> log-probs -> temperature -> top-k -> top-p -> min-p -> draw
 //

@@ -5,7 +5,7 @@ import {
   type PackedBatch,
   type ReturnedRows,
   ROPE_TABLE,
-} from '../../../batch/packed-batch.js';
+} from '../../../packed-call/packed-batch.js';
 import type { ExecutorOptions } from '../../executor.js';
 import { slotOf } from '../cache-places.js';
 import { checkArrays, checkCount, checkEntries, checkIntegers, checkLength, checkObject } from './fields.js';

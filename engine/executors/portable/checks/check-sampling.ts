@@ -8,7 +8,7 @@ import {
   SAMPLING_COLUMNS,
   type SamplingBatch,
   type SamplingOutput,
-} from '../../../decoding/sampling-batch.js';
+} from '../../../packed-call/sampling-batch.js';
 import { entries } from './check-batch.js';
 import {
   checkArrays,

@@ -1,5 +1,5 @@
-import { isMade, storedBytes, TENSOR_PRECISIONS } from '../../../building/weight-blocks.js';
-import type { ConvertJob } from '../../native/addon.js';
+import type { ConvertJob } from '../../../directory/convert-job.js';
+import { isMade, storedBytes, TENSOR_PRECISIONS } from '../../../directory/weight-blocks.js';
 import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
 import { type StorageType, storageTypeOf } from './tensor-types.js';

@@ -1,6 +1,6 @@
 import { bitsToBf16 } from '../../../../base/half.js';
-import { isMade, storedBytes, WEIGHT_GROUP } from '../../../building/weight-blocks.js';
-import type { ConvertJob } from '../../native/addon.js';
+import type { ConvertJob } from '../../../directory/convert-job.js';
+import { isMade, storedBytes, WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
 import { exactConversion } from './exact-conversion.js';
 import type { PositionedFile } from './positioned-file.js';
 import { int4Block } from './quantize-int4.js';

@@ -1,5 +1,5 @@
 import { fromHalf, store16, toHalf } from '../../../../base/half.js';
-import { WEIGHT_GROUP } from '../../../building/weight-blocks.js';
+import { WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
 import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
 
 const { fround } = Math;

@@ -1,5 +1,5 @@
-import { storedBytes } from '../../../building/weight-blocks.js';
-import type { ConvertJob } from '../../native/addon.js';
+import type { ConvertJob } from '../../../directory/convert-job.js';
+import { storedBytes } from '../../../directory/weight-blocks.js';
 import { checkFields, checkSource } from './check-job.js';
 import { ConvertedRows } from './converted-rows.js';
 import { PositionedFile } from './positioned-file.js';

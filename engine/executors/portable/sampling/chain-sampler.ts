@@ -1,5 +1,5 @@
 import { CHAIN } from '../../../decoding/sampler-chain.js';
-import type { RowChain, SamplingBatch } from '../../../decoding/sampling-batch.js';
+import type { RowChain, SamplingBatch } from '../../../packed-call/sampling-batch.js';
 import { visitInOrder } from './ordered-prefix.js';
 import { type PhiloxKey, philoxUniform } from './philox.js';
 

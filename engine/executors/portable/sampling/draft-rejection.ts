@@ -1,4 +1,4 @@
-import type { DraftRow, SamplingBatch } from '../../../decoding/sampling-batch.js';
+import type { DraftRow, SamplingBatch } from '../../../packed-call/sampling-batch.js';
 import { type PhiloxKey, philoxUniform } from './philox.js';
 import type { RowScan } from './row-scan.js';
 import type { OrderBound, Selection } from './selection.js';

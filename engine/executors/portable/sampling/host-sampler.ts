@@ -1,5 +1,5 @@
-import type { ReturnedRows } from '../../../batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../../decoding/sampling-batch.js';
+import type { ReturnedRows } from '../../../packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../../packed-call/sampling-batch.js';
 import { LogProbs } from './log-probs.js';
 import { RowSampler } from './row-sampler.js';
 

@@ -1,4 +1,4 @@
-import type { RowBias, SamplingBatch, TokenMasks } from '../../../decoding/sampling-batch.js';
+import type { RowBias, SamplingBatch, TokenMasks } from '../../../packed-call/sampling-batch.js';
 import { forEachFollower } from './ngram-followers.js';
 
 const round = Math.fround;

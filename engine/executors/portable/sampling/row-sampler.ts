@@ -4,7 +4,7 @@ import {
   ROW_OK,
   type SamplingBatch,
   type SamplingOutput,
-} from '../../../decoding/sampling-batch.js';
+} from '../../../packed-call/sampling-batch.js';
 import { ChainSampler } from './chain-sampler.js';
 import { DraftRejection } from './draft-rejection.js';
 import { LogProbs } from './log-probs.js';
@@ -18,7 +18,7 @@ import { isStricter, NO_BOUND, type OrderBound, Selection } from './selection.js
 const LEAST_TEMPERATURE = Math.fround(1e-5);
 
 /**
- * Samples one row of logits as engine/decoding/sampling-batch.ts defines it, with the draws of the native sampler
+ * Samples one row of logits as engine/packed-call/sampling-batch.ts defines it, with the draws of the native sampler
  * (engine/executors/native/executor/sampling.h): it draws without sorting from the tokens that top-k and min-p keep; if top-p
  * does not keep the token it is rejected, and the next draw is among the tokens before it. Weights and sums are float64 here, so
  * a draw within an ulp or so of a boundary may fall on the other side of it than in the native sampler.

@@ -1,5 +1,5 @@
-import { WEIGHT_GROUP } from '../../../building/weight-blocks.js';
-import type { TensorPrecision } from '../../executor.js';
+import type { TensorPrecision } from '../../../directory/precision.js';
+import { WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
 import { keptType } from '../convert/tensor-types.js';
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
 import { AttentionWindow } from '../../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../../kvcache/kv-cache-options.js';
 import type { KvDtype } from '../../../../kvcache/kv-dtype.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
+import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { WAYS } from '../../../support/executors.js';
 import { SmallExecutor } from '../../../support/small-executor.js';

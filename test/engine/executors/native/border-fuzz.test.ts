@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
-import type { SamplingBatch, SamplingOutput } from '../../../../engine/decoding/sampling-batch.js';
+import type { ConvertJob } from '../../../../engine/directory/convert-job.js';
 import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
-import type { ConvertJob, NativeExecutorOptions } from '../../../../engine/executors/native/addon.js';
+import type { NativeExecutorOptions } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
+import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
+import type { SamplingBatch, SamplingOutput } from '../../../../engine/packed-call/sampling-batch.js';
 import { copyOf, fuzzRuns, mutate } from '../../../../tools/support/mutate.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ConvertJob } from '../../../../engine/executors/native/addon.js';
+import type { ConvertJob } from '../../../../engine/directory/convert-job.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { TensorType } from '../../../../models/checkpoints/checkpoint.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROW_OK } from '../../../../engine/decoding/sampling-batch.js';
 import type { Executor } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import { ROW_OK } from '../../../../engine/packed-call/sampling-batch.js';
 import { Random } from '../../../../tools/support/random.js';
 import {
   makeSamplingBatch,

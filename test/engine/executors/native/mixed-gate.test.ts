@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EngineTensor } from '../../../../engine/building/engine-directory.js';
+import type { EngineTensor } from '../../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { type TinyNetwork, TinyNetworks } from '../../../../tools/support/tiny-network.js';

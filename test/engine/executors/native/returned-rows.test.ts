@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InstructionSet } from '../../../../callbacks/gpt-manager-options.js';
-import type { PackedBatch, ReturnedRows } from '../../../../engine/batch/packed-batch.js';
-import type { WeightPrecision } from '../../../../engine/executors/executor.js';
+import type { WeightPrecision } from '../../../../engine/directory/precision.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import type { PackedBatch, ReturnedRows } from '../../../../engine/packed-call/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_SAMPLING_PARAMS } from '../../../../callbacks/sampling-params.js';
 import { CHAIN, chainValuesOf } from '../../../../engine/decoding/sampler-chain.js';
-import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../../../engine/decoding/sampling-batch.js';
 import type { Executor } from '../../../../engine/executors/executor.js';
+import { ROW_NO_TOKEN_LEFT, ROW_NOT_FINITE, ROW_OK } from '../../../../engine/packed-call/sampling-batch.js';
 import { Random } from '../../../../tools/support/random.js';
 import {
   makeSamplingBatch,

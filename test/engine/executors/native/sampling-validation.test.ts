@@ -6,7 +6,7 @@ import type {
   RowChain,
   SamplingBatch,
   SamplingOutput,
-} from '../../../../engine/decoding/sampling-batch.js';
+} from '../../../../engine/packed-call/sampling-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { WAYS } from '../../../support/executors.js';
 import { SmallExecutor } from '../../../support/small-executor.js';

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Executor } from '../../../../engine/executors/executor.js';
+import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
+import { philox4x32 } from '../../../../engine/executors/portable/sampling/philox.js';
 import {
   ROW_NO_TOKEN_LEFT,
   ROW_NOT_FINITE,
   ROW_OK,
   type SamplingOutput,
-} from '../../../../engine/decoding/sampling-batch.js';
-import type { Executor } from '../../../../engine/executors/executor.js';
-import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
-import { philox4x32 } from '../../../../engine/executors/portable/sampling/philox.js';
+} from '../../../../engine/packed-call/sampling-batch.js';
 import { Random } from '../../../../tools/support/random.js';
 import {
   makeSamplingBatch,

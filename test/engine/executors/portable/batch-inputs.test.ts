@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import type { PackedBatch } from '../../../../engine/batch/packed-batch.js';
 import {
   forEachPromptRow,
   writeEmbeddingRows,
@@ -7,6 +6,7 @@ import {
 } from '../../../../engine/executors/portable/embedding-rows.js';
 import { splitPlan } from '../../../../engine/executors/portable/plan-parts.js';
 import { type RopeChoice, writeRopeAngles } from '../../../../engine/executors/portable/rope-angles.js';
+import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork } from '../../../../tools/support/tiny-network.js';
 

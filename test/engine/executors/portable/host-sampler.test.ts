@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { SamplingOutput } from '../../../../engine/decoding/sampling-batch.js';
 import type { Executor } from '../../../../engine/executors/executor.js';
+import type { SamplingOutput } from '../../../../engine/packed-call/sampling-batch.js';
 import { Random } from '../../../../tools/support/random.js';
 import {
   makeSamplingBatch,

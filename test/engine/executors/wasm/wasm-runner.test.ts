@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { ExecutorOptions, WeightPrecision } from '../../../../engine/executors/executor.js';
+import type { WeightPrecision } from '../../../../engine/directory/precision.js';
+import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import type { Activation } from '../../../../network/plan.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';

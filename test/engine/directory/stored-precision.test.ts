@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { layOutWeights } from '../../../engine/building/engine.js';
-import { storedParts } from '../../../engine/building/stored-precision.js';
+import { storedParts } from '../../../engine/directory/stored-precision.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { TensorLocation, TensorType } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';

@@ -1,7 +1,7 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../executors/executor.js';
+import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../directory/precision.js';
 
 /**
  * An engine directory:

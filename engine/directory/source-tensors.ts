@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { isSupportedType } from '../../models/checkpoints/raw-tensor.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { multipliedWeights, productsOf } from '../../network/products.js';
-import type { ConvertJob } from '../executors/native/addon.js';
+import type { ConvertJob } from '../directory/convert-job.js';
 import type { EngineManifest, EngineTensor, SourceFile, SourcePiece } from './engine-directory.js';
 
 /** A tensor with what reads its rows out of the model's file; without `jobs` it lies in weights.bin. */

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { messageOf } from '../../base/error-text.js';
-import type { ConvertJob } from '../executors/native/addon.js';
-import { loadAddon, nativeAddonAvailable } from '../executors/native/load-addon.js';
+import type { ConvertJob } from '../directory/convert-job.js';
+import { loadAddon, nativeAddonAvailable } from './native/load-addon.js';
 
 /** Rows that are summed up before the event loop has its turn, roughly, in bytes. */
 const STEP_BYTES = 4 << 20;
@@ -18,7 +18,7 @@ export async function sourceChecksum(jobs: readonly ConvertJob[], threads: numbe
     await setImmediate();
     return sum;
   }
-  const { SourceRows } = await import('../executors/portable/convert/source-rows.js');
+  const { SourceRows } = await import('./portable/convert/source-rows.js');
   const rows = new SourceRows(jobs);
   try {
     const atOnce = Math.max(1, Math.floor(STEP_BYTES / rows.rowBytes));

@@ -1,7 +1,7 @@
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { productsOf } from '../../network/products.js';
-import type { EngineTensor } from '../building/engine-directory.js';
+import type { EngineTensor } from '../directory/engine-directory.js';
 
 /** Memory that a running engine takes beside the KV cache, in bytes. */
 export interface FixedMemory {

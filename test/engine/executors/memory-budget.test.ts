@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { KvCacheConfig } from '../../../callbacks/gpt-manager-options.js';
 import { openEngine } from '../../../engine/building/engine.js';
+import { afterLoading, storedWeightBytes } from '../../../engine/executors/memory-budget.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { kvBlocks, resolveLimits } from '../../../engine/options/engine-limits.js';
 import { loadExecutor } from '../../../engine/worker/load-executor.js';
-import { afterLoading, storedWeightBytes } from '../../../engine/worker/memory-budget.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import {
   INSTRUCTION_SETS,

@@ -1,0 +1,20 @@
+import type { TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { TensorPrecision } from './precision.js';
+
+/** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
+export interface ConvertJob {
+  source: string;
+  sourceOffset: number;
+  sourceByteLength: number;
+  type: TensorType;
+  rows: number;
+  columns: number;
+  /** Heads whose rows llama.cpp interleaved (see TensorLocation); 0 = none. */
+  interleavedHeads: number;
+  /** True if the source holds [columns, rows]. Default: false. */
+  transposed?: boolean;
+  /** Value added to each element. Default 0. */
+  addend?: number;
+  targetOffset: number;
+  targetType: TensorPrecision;
+}
