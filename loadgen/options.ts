@@ -137,7 +137,6 @@ export const benchOptions = z.strictObject({
 /** Options of `runBenchmark`; only `url` is required. */
 export type BenchOptions = z.input<typeof benchOptions>;
 export type FullBenchOptions = z.output<typeof benchOptions>;
-export type DataOptions = FullBenchOptions['data'];
 
 export const DEFAULT_REQUESTS = 100;
 

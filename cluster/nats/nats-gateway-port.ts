@@ -6,7 +6,6 @@ import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type { GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
 import { packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
-import { isNobody } from './no-responders.js';
 import { PacedWarnings } from './paced-warnings.js';
 import type { WorkStream } from './work-stream.js';
 
@@ -143,4 +142,14 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     const message = packMessage({ kind: 'file', pool, name, offset });
     return (await nc.request(names.worker(worker), message, { timeout: FILE_MS })).data;
   }
+}
+
+/**
+ * True where an error of the NATS client says that nobody listens to a subject: not that an answer did not come in
+ * time. Its classes are not loaded here, so the error is asked.
+ */
+export function isNobody(error: unknown): boolean {
+  const { isNoResponders, cause } = (error ?? {}) as { isNoResponders?: () => boolean; cause?: unknown };
+  if (typeof isNoResponders === 'function' && isNoResponders.call(error)) return true;
+  return cause instanceof Error && isNobody(cause);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { counted } from '../../base/sentences.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
@@ -15,7 +16,6 @@ import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
 import { PacketError } from './packet.js';
 import { prefillRequest } from './prefill-request.js';
 import { numSequencesOf, unpackedRequest } from './request-wire.js';
-import { failureFor } from './worker-failures.js';
 import type { Delivery, WorkerPort } from './worker-port.js';
 import { roomFor } from './worker-room.js';
 
@@ -460,4 +460,13 @@ function lanesOf(item: WorkItem, numSequences: number): Lane[] {
     const next = item.known[sequence] ?? 0;
     return { item, sequence, next, isEnded: ended.has(sequence), framedIn: 0 };
   });
+}
+
+/** What a gateway is told of an error that a request ran into at a worker. */
+export function failureFor(error: unknown): RequestFailure {
+  if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
+  if (error instanceof HostClosedError) return failure('ended', textOf(error));
+  // What cannot be read here, no equal worker reads.
+  if (error instanceof PacketError) return failure('invalid', textOf(error));
+  return failure('internal', messageOf(error));
 }

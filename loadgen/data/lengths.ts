@@ -18,11 +18,6 @@ export function drawLength(options: LengthOptions, random: Random): number {
   return Math.min(options.max, Math.max(1, length));
 }
 
-/** Greatest length that can be drawn. */
-export function longestLength(options: LengthOptions): number {
-  return options.kind === 'fixed' ? options.tokens : options.max;
-}
-
 /**
  * Parses `128`, `64-256` (uniform) or `lognormal:MEDIAN:SIGMA[:MAX]`.
  * @throws Error that tells what is expected.

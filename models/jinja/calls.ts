@@ -10,7 +10,6 @@ export interface Args {
 }
 
 export const NO_ARGS: Args = { values: [], named: null };
-export const argsOf = (...values: Value[]): Args => ({ values, named: null });
 
 /** A value that can be called. */
 export abstract class Callable extends PyObject {

@@ -1,3 +1,4 @@
+import { createContext, Script } from 'node:vm';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
@@ -10,7 +11,6 @@ import { endOfTurnTokens } from './end-tokens.js';
 import { KnownTexts } from './known-texts.js';
 import { adjustForLibrary } from './library-adjustments.js';
 import { type LibraryParts, libraryParts, libraryVocabulary, type Vocabulary } from './library-parts.js';
-import { runWithin } from './run-within.js';
 import { type SpecialAffixes, specialAffixes } from './special-affixes.js';
 import { type TokenSpelling, tokenSpelling } from './token-bytes.js';
 import { TokenIdList } from './token-id-list.js';
@@ -364,4 +364,14 @@ function configuredText(config: Record<string, unknown>, key: string): string | 
   if (typeof value === 'string') return value;
   const content = (value as { content?: unknown } | null | undefined)?.content;
   return typeof content === 'string' ? content : null;
+}
+
+const script = new Script('work()');
+
+/**
+ * Runs work in this thread that may not end by itself, such as an unknown regular expression.
+ * @param limitMs milliseconds after which it is broken off @throws Error with code ERR_SCRIPT_EXECUTION_TIMEOUT
+ */
+export function runWithin<T>(limitMs: number, work: () => T): T {
+  return script.runInContext(createContext({ work }), { timeout: limitMs }) as T;
 }

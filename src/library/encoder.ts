@@ -6,7 +6,7 @@ import { inPlainNames } from '../options/flag-names.js';
 import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-model.js';
 import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
 import { warnOfFallback } from './loading-warnings.js';
-import { checkEncoderOptions } from './options/encoder-options.js';
+import { checkEncoderOptions } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 
 /** A document of a ranking. */

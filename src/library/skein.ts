@@ -33,9 +33,8 @@ import { loadModel, type ModelOptions } from '../serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
 import { warnOfContext, warnOfFallback, warnOfLeftOut } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
-import { withEmbeddedCache } from './options/embedded-cache.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
-import { checkModelOptions } from './options/model-options.js';
+import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 import { Tokenizer } from './tokenizer.js';
 

@@ -6,7 +6,6 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -105,9 +104,4 @@ export async function compileDriver(sanitizer: 'thread' | 'address'): Promise<st
     cwd: root,
   });
   return join(out, 'driver');
-}
-
-/** Removes all that was compiled, for a build from nothing. */
-export function discardBuilds(): void {
-  rmSync(folder, { recursive: true, force: true });
 }

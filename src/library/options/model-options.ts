@@ -3,6 +3,7 @@ import { ENGINE_TABLE } from '../../../callbacks/options/table.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 import { LOADING_OPTIONS } from '../../options/server-options.js';
+import { ENCODER_OPTIONS, type EncoderOptions } from '../../serving/load-encoder-model.js';
 import type { ModelOptions } from '../../serving/load-model.js';
 
 const OF_SERVER = Object.entries(LOADING_OPTIONS).map(([name, { values }]) => [name, values]);
@@ -45,4 +46,26 @@ export function checkLoading<Options extends { model: string }>(
   if ((options as Options).model === undefined) {
     throw new ParameterError('model', `${call} needs the option model, such as ${example}.`);
   }
+}
+
+/** Tokens of the KV cache of a model inside another program, over all requests: 64 requests of 512 tokens, say. */
+export const EMBEDDED_KV_CACHE_TOKENS = 32_768;
+
+/**
+ * The options with a KV cache that leaves the program its memory: a server takes nearly all that is free. Whoever says how large the cache
+ * is to be, or how long the context, has that.
+ */
+export function withEmbeddedCache(options: ModelOptions): ModelOptions {
+  if (options.kvCacheTokens !== undefined || options.memoryFraction !== undefined) return options;
+  const kvCacheTokens = Math.max(EMBEDDED_KV_CACHE_TOKENS, options.maxContextTokens ?? 0);
+  return { ...options, kvCacheTokens };
+}
+
+const RULES = Object.fromEntries(
+  ENCODER_OPTIONS.map((name) => [name, MODEL_RULES[name]]),
+) as Rules<EncoderOptions>;
+
+/** @throws ParameterError for an unknown option, or a value that an option does not take. */
+export function checkEncoderOptions(options: unknown): asserts options is EncoderOptions {
+  checkLoading('Encoder.load', "{ model: './all-MiniLM-L6-v2' }", options, RULES);
 }

@@ -40,14 +40,13 @@ import { RequestRegistry } from '../web/request-registry.js';
 import type { LentModel } from '../web/route.js';
 import type { LogControl, LogLevels, ServerLog } from '../web/server-log.js';
 import type { ServerState } from '../web/server-state.js';
-import { tellUnknownFields } from '../web/unknown-fields.js';
-import { tellWarnings } from '../web/warnings.js';
+import { tellUnknownFields, tellWarnings } from '../web/warnings.js';
 import { canonicalPaths } from './canonical-path.js';
 import { followRequests } from './follow-requests.js';
 import { handlerNames, mountRoutes, openPaths, streamedRoutes } from './mount.js';
 import { observeHttp } from './observe-http.js';
 import { ALL_ROUTES, ROUTES } from './routes/index.js';
-import { metricsRoute } from './routes/metrics.js';
+import { metricsRoute } from './routes/server.js';
 import type { ServerContext, ServerRoute } from './server-context.js';
 
 export interface AppOptions {

@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import { UNKNOWN_FIELDS_HEADER } from '../../schemas/unknown-fields.js';
 import type { AppEnv } from './app-env.js';
 
 /** Header of an answer that tells what of the request had no effect, or was changed. */
@@ -45,4 +46,11 @@ function headerText(text: string): string {
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
   return escaped.length <= MAX_HEADER ? escaped : `${escaped.slice(0, MAX_HEADER - 3)}...`;
+}
+
+/** Tells a client in a header, of an error too, which fields of its body nobody knows. */
+export async function tellUnknownFields(c: Context<AppEnv>, next: () => Promise<void>): Promise<void> {
+  await next();
+  const unknown = c.get('unknownFields');
+  if (unknown !== undefined) c.res.headers.set(UNKNOWN_FIELDS_HEADER, unknown.text);
 }

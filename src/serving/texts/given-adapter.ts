@@ -1,8 +1,8 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { EngineFields } from '../../generation/text-generation.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
 import type { GivenInputs } from './given-inputs.js';
-import { networkTaskId } from './network-task-id.js';
 import type { TextInputName } from './text-inputs.js';
 
 /** Whoever sends an adapter by the network has task ids of its own. @throws InferError, ParameterError */
@@ -32,4 +32,17 @@ export function adapterFields(given: GivenInputs, adapters: AdapterSet | null, c
     loraTaskId: networkTaskId(caller, read.taskId),
     ...(read.weights === null ? {} : { adapter: read.weights }),
   };
+}
+
+/** New in each process, like the caches of adapters. */
+const SECRET = randomBytes(32);
+const HIGHEST_BIT = 1n << 63n;
+
+/**
+ * The number by which the engine knows the adapter that a client calls `taskId`. No client finds, or replaces, an adapter that another
+ * API key has sent, or one that has a name: those have small numbers.
+ */
+export function networkTaskId(caller: string, taskId: bigint): bigint {
+  const digest = createHmac('sha256', SECRET).update(`${taskId}\0${caller}`).digest();
+  return digest.readBigUInt64LE() | HIGHEST_BIT;
 }

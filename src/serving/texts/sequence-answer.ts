@@ -98,17 +98,6 @@ export class SequenceAnswer {
 const NO_TOKENS = new Int32Array(0);
 const NO_NUMBERS = new Float32Array(0);
 
-/** A part that has nothing. */
-export const EMPTY_PART: SequencePart = {
-  tokens: NO_TOKENS,
-  logProbs: NO_NUMBERS,
-  topTokens: NO_TOKENS,
-  topLogProbs: NO_NUMBERS,
-  logits: NO_NUMBERS,
-  text: '',
-  finishReason: null,
-};
-
 /** The first tokens of a piece with what belongs to them. */
 function firstOf(
   { tokens, logProbs, topTokens, topLogProbs, generationLogits }: TokenPiece,

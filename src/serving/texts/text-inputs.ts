@@ -174,9 +174,6 @@ export function textInputOf(name: string): TextInputName | undefined {
   return BY_NAME.get(name);
 }
 
-/** All names of inputs. */
-export const TEXT_INPUT_NAMES: readonly string[] = [...BY_NAME.keys()];
-
 const BY_FIELD: ReadonlyMap<string, TextInputName> = new Map(
   (Object.entries(TEXT_INPUTS) as [TextInputName, InputTerm][]).flatMap(([name, { fields }]) =>
     [name, ...fields].map((one) => [one, name] as const),

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { getSystemErrorMap } from 'node:util';
-import { TargetFileError } from './target-file-error.js';
+import { SkeinError } from '../../../../base/skein-error.js';
 
 /** Flag that makes opening a pipe fail instead of waiting; it has no effect on files. Windows does not have it. */
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
@@ -82,4 +82,10 @@ function reasonOf(error: unknown): string {
   const { errno, message } = error as NodeJS.ErrnoException;
   const text = (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The file that weights are converted into is at fault, and not one that is read. The addon's errors have the same code. */
+export class TargetFileError extends SkeinError {
+  override name = 'TargetFileError';
+  override readonly code = 'SKEIN_TARGET_FILE';
 }

@@ -60,12 +60,9 @@ import {
 import type { ServerRoute } from '../server-context.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
-import { healthRoute, liveRoute } from './health.js';
-import { loadRoute } from './load.js';
-import { metricsRoute } from './metrics.js';
 import { modelRoute, modelsRoute } from './models.js';
+import { healthRoute, liveRoute, loadRoute, metricsRoute, versionRoute } from './server.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
-import { versionRoute } from './version.js';
 
 /** Every route of the server but those of other protocols. Other methods of its paths are answered with 405. */
 export const ROUTES: readonly ServerRoute[] = [

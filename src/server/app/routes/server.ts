@@ -61,3 +61,31 @@ export const liveRoute = defineRoute({
   responses: async () => (await import('../answers/server.js')).liveResponses(),
   handle: () => Response.json({ status: 'live' }),
 });
+
+export const loadRoute = defineRoute({
+  method: 'get',
+  path: '/load',
+  tags: ['Server'],
+  summary: 'Tells how many requests for text are being answered, waiting ones included',
+  responses: async () => (await import('../answers/server.js')).loadResponses(),
+  handle: (_, { requests }) => Response.json({ server_load: requests.live }),
+});
+
+export const versionRoute = defineRoute({
+  method: 'get',
+  path: '/version',
+  tags: ['Server'],
+  summary: 'Tells the version of the server',
+  responses: async () => (await import('../answers/server.js')).versionResponses(),
+  handle: (_, { version }) => Response.json({ version }),
+});
+
+export const metricsRoute = defineRoute({
+  method: 'get',
+  path: '/metrics',
+  tags: ['Server'],
+  summary: 'Metrics for Prometheus',
+  responses: async () => (await import('../answers/server.js')).metricsResponses(),
+  handle: async (_, { metrics }) =>
+    new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+});
