@@ -18,20 +18,20 @@ import {
   type TokenRequest,
   type TokenStream,
 } from '../callbacks/token-request.js';
-import type { InferenceRequest, NamedTensor, Tensor } from '../callbacks/types.js';
+import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
 import type { EngineInfo, TurnChanges } from '../callbacks/worker-messages.js';
 import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
-import { FormationWriter } from './formation-writer.js';
+import { AdapterSends } from './adapter-sends.js';
+import { FormationWatchers } from './formation-watchers.js';
 import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
+import { entryOf, faultOf, type HostEntry, inHostsWords, UNREADABLE } from './host-entry.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { type QueueLimits, requireRoom } from './queue/queue-room.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
-import { RoomQueue } from './room-queue.js';
-import { type BroughtAdapter, checkAdapter, missingAdapter, SentAdapters } from './sent-adapters.js';
+import { checkAdapter } from './sent-adapters.js';
 import { SequenceQueues } from './sequence-queues.js';
-import { checkTokenFields } from './token-fields.js';
 import { inferenceRequestOf } from './token-inputs.js';
 import { finishReasonIn, PieceQueue } from './token-stream.js';
 
@@ -72,40 +72,6 @@ export const DEFAULT_MAX_QUEUE_SIZE = 256;
 /** With fair queueing: number of requests that wait inside the engine for their first step. */
 const MAX_WAITING = 8;
 
-/** Bytes of adapters' weights that requests take to the engine at once; one request may have more. */
-const MOST_ADAPTER_BYTES = 64 * 2 ** 20;
-
-/** A request from submission to its last piece. */
-interface Entry {
-  /** Without the weights of its adapter. */
-  request: InferenceRequest;
-  /** Null: it brought no weights. */
-  adapter: BroughtAdapter | null;
-  priority: number;
-  key: string;
-  weight: number;
-  cost: number;
-  promptLength: number;
-  maxNewTokens: number;
-  pieces: SequenceQueues;
-  isQueued: boolean;
-  /** It has not run yet, or is paused; here or in the engine. */
-  isWaiting: boolean;
-  /** It has run, and was paused since. */
-  isPaused: boolean;
-  isCancelled: boolean;
-  /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
-  isWhole: boolean;
-  timer: NodeJS.Timeout | null;
-  label: string;
-  /** null: it has none. */
-  adapterName: string | null;
-  /** Time of submission on performance.now's clock. */
-  submittedMs: number;
-  deadlineMs: number;
-  release: () => void;
-}
-
 /**
  * A GptManager with a bounded queue in front, for programs that submit requests and stream their tokens in the same
  * process.
@@ -119,23 +85,13 @@ export class InProcessHost {
   readonly #manager: GptManager;
   readonly #errors: ErrorReporter;
   readonly #limits: QueueLimits;
-  readonly #queue: WaitingQueue<Entry>;
+  readonly #queue: WaitingQueue<HostEntry>;
   readonly #pace = new QueuePace();
-  readonly #watchers = new Map<FormationListener, number>();
-  /** Makes the formations; null while nobody watches. */
-  #formations: FormationWriter | null = null;
+  readonly #formations: FormationWatchers;
   readonly #engine = { numBlocks: 0, tokensPerBlock: 0 };
-  readonly #entries = new Map<bigint, Entry>();
+  readonly #entries = new Map<bigint, HostEntry>();
   readonly #stops = new Set<bigint>();
-  readonly #adapters: SentAdapters;
-  /** Requests that were taken from the queue and go to the engine next, in this order: their adapters have to be sent again, or were too much at once. */
-  readonly #next = new Set<Entry>();
-  /** Requests whose adapters have no room beside those of others: they go to the engine again when one of those ends. */
-  readonly #short = new RoomQueue<Entry>();
-  /** Requests of each adapter's task that have not ended. */
-  readonly #tasks = new Map<bigint, number>();
-  /** Tasks of these that the program has forgotten: the engine is told again when the last of their requests ends, which may have brought the adapter anew. */
-  readonly #forgotten = new Set<bigint>();
+  readonly #adapters: AdapterSends;
   #nextId = 1n;
   #isClosed = false;
   /** Why it takes no requests though its engine will be back; null: it takes them. */
@@ -153,7 +109,15 @@ export class InProcessHost {
     } = options;
     this.#errors = new ErrorReporter(options.onError);
     this.#limits = { maxQueueSize, maxQueueSizePerKey, fairQueueing };
-    this.#adapters = new SentAdapters(!manager.optionalParams?.isolate);
+    this.#adapters = new AdapterSends(!manager.optionalParams?.isolate, {
+      wake: () => this.#manager.wake(),
+      forgetAdapter: (taskId) => this.#manager.forgetAdapter(taskId),
+      fail: (entry, error) => {
+        this.#formations.noteEnd(entry, 'error');
+        this.#forget(entry);
+        entry.pieces.fail(RequestError.of(failureOf(error), error));
+      },
+    });
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // Requests that wait inside the engine can no longer be put in a fair order.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
@@ -175,6 +139,14 @@ export class InProcessHost {
       ...(manager.ranks ? { ranks: this.#listened(manager.ranks) } : {}),
     };
     this.#manager = new GptManager(all, inProcess);
+    this.#formations = new FormationWatchers(this.#engine, this.#entries, {
+      watch: (listener, intervalMs) => this.#manager.watchFormation(listener, intervalMs),
+      queue: () => ({
+        size: this.queued,
+        list: (max) => [...this.#adapters.parked(), ...this.#queue.list(max)].slice(0, max),
+      }),
+      tell: (call) => this.#tell({ callback: 'watchFormation' }, call),
+    });
     void this.#manager.ended.then(() => this.#failRest());
     this.#manager.ready.then(
       (info) =>
@@ -214,7 +186,7 @@ export class InProcessHost {
 
   /** Number of requests that wait for a place in the engine, or for room for their adapter. */
   get queued(): number {
-    return this.#queue.size + this.#short.size;
+    return this.#queue.size + this.#adapters.numShort;
   }
 
   /** Number of requests that were submitted and have not ended. */
@@ -334,34 +306,7 @@ export class InProcessHost {
    * when all have ended, until the returned function is called. Costs nothing while nobody watches.
    */
   watchFormation(listener: FormationListener, intervalMs = 200): () => void {
-    this.#watchers.set(listener, intervalMs);
-    this.#watch();
-    return () => {
-      this.#watchers.delete(listener);
-      this.#watch();
-    };
-  }
-
-  #watch(): void {
-    if (this.#watchers.size === 0) {
-      this.#formations = null;
-      this.#manager.watchFormation(null);
-      return;
-    }
-    this.#formations ??= new FormationWriter(this.#engine);
-    const writer = this.#formations;
-    this.#manager.watchFormation(
-      (formation) => {
-        const whole = writer.write(formation, this.#entries, {
-          size: this.queued,
-          list: (max) => [...this.#short.parked(), ...this.#queue.list(max)].slice(0, max),
-        });
-        for (const watcher of [...this.#watchers.keys()]) {
-          this.#tell({ callback: 'watchFormation' }, () => watcher(whole));
-        }
-      },
-      Math.min(...this.#watchers.values()),
-    );
+    return this.#formations.watch(listener, intervalMs);
   }
 
   /** Forgets every block of the KV cache that later requests could reuse; see GptManager.resetCache. */
@@ -387,8 +332,6 @@ export class InProcessHost {
   /** Says that no more requests with this task's adapter will come: the engine need not hold it; see GptManager.forgetAdapter. */
   forgetAdapter(taskId: bigint): void {
     this.#adapters.forget(taskId);
-    this.#manager.forgetAdapter(taskId);
-    if (this.#tasks.has(taskId)) this.#forgotten.add(taskId);
   }
 
   /** Takes no more requests, lets accepted ones end, and ends the engine. A second call may abort what still runs. */
@@ -427,7 +370,7 @@ export class InProcessHost {
 
   #queuedOf(key: string): number {
     let count = this.#queue.sizeOf(key);
-    for (const entry of this.#short.parked()) if (entry.key === key) count++;
+    for (const entry of this.#adapters.parked()) if (entry.key === key) count++;
     return count;
   }
 
@@ -437,38 +380,17 @@ export class InProcessHost {
   }
 
   #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
-    const { requestId, priority = 0.5 } = inference;
-    const { signal, timeLimitMs, loraTaskId: taskId, adapter: weights } = request;
+    const { requestId } = inference;
+    const { signal, timeLimitMs } = request;
     if (signal?.aborted) {
       pieces.finish('cancelled');
       return;
     }
     const release = signal && onAbort(signal, () => this.cancel(requestId));
-    const entry: Entry = {
-      request: inference,
-      adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
-      priority,
-      key: request.queueKey ?? '',
-      weight: request.queueWeight ?? 1,
-      cost: costOf(request),
-      promptLength: request.promptTokens.length,
-      maxNewTokens: request.maxNewTokens,
-      pieces,
-      isQueued: true,
-      isWaiting: true,
-      isPaused: false,
-      isCancelled: false,
-      isWhole: false,
-      timer: null,
-      label: request.label ?? '',
-      adapterName: taskId === undefined ? null : (request.adapterName ?? String(taskId)),
-      submittedMs: performance.now(),
-      deadlineMs: performance.now() + (timeLimitMs ?? Number.POSITIVE_INFINITY),
-      release: () => release?.(),
-    };
+    const entry = entryOf(inference, request, pieces, () => release?.());
     if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
     this.#entries.set(requestId, entry);
-    if (entry.adapter !== null) this.#tasks.set(taskId!, (this.#tasks.get(taskId!) ?? 0) + 1);
+    this.#adapters.begin(entry);
     this.#queue.push(entry);
     this.#manager.wake();
   }
@@ -477,7 +399,7 @@ export class InProcessHost {
    * Starts the time limit, which counts from submission: a request that still waits is ended, and the engine gets the
    * time that is left.
    */
-  #startTimer(entry: Entry, timeLimitMs: number): NodeJS.Timeout {
+  #startTimer(entry: HostEntry, timeLimitMs: number): NodeJS.Timeout {
     const timer = setTimeout(() => {
       // A timer may be early by less than a millisecond.
       entry.deadlineMs = Math.min(entry.deadlineMs, performance.now());
@@ -487,69 +409,30 @@ export class InProcessHost {
   }
 
   /** The engine does not have it: it waits here. */
-  #isOutside(entry: Entry): boolean {
-    return entry.isQueued || this.#next.has(entry) || this.#short.has(entry);
+  #isOutside(entry: HostEntry): boolean {
+    return entry.isQueued || this.#adapters.has(entry);
   }
 
   /** Ends a request that is not in the engine. */
-  #endBefore(entry: Entry, reason: 'cancelled' | 'timeout'): void {
-    this.#formations?.noteEnd(entry, reason);
+  #endBefore(entry: HostEntry, reason: 'cancelled' | 'timeout'): void {
+    this.#formations.noteEnd(entry, reason);
     this.#forget(entry);
     entry.pieces.finish(reason);
   }
 
   #dequeue(max: number): InferenceRequest[] {
-    const first = max < 0 ? [...this.#next] : [...this.#next].slice(0, max);
-    for (const entry of first) this.#next.delete(entry);
+    const first = this.#adapters.takeNext(max);
     const taken = this.#queue.take(max < 0 ? max : max - first.length);
     const nowMs = performance.now();
     this.#pace.note(taken.length, nowMs);
     for (const entry of taken) entry.isQueued = false;
-    const sent = this.#withAdapters([...first, ...taken]);
+    const sent = this.#adapters.send([...first, ...taken]);
     for (const { inputs, requestId } of sent) {
       const { deadlineMs } = this.#entries.get(requestId)!;
       const limit = inputs.time_limit_ms;
       if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
     }
     return sent;
-  }
-
-  /** The requests as they are sent. Those whose adapters would be too much at once come next. */
-  #withAdapters(taken: readonly Entry[]): InferenceRequest[] {
-    const sent: InferenceRequest[] = [];
-    let bytes = 0;
-    for (const [i, entry] of taken.entries()) {
-      const { request, adapter } = entry;
-      if (bytes >= MOST_ADAPTER_BYTES) {
-        const later = [...taken.slice(i), ...this.#next];
-        this.#next.clear();
-        for (const entry of later) this.#next.add(entry);
-        this.#manager.wake();
-        break;
-      }
-      if (adapter === null) {
-        sent.push(request);
-        continue;
-      }
-      if (!this.#short.admits(entry, request.requestId)) continue;
-      const tensors = this.#tensorsOf(entry, adapter);
-      if (tensors === null) continue;
-      bytes += tensors.lora_weights?.data.byteLength ?? 0;
-      sent.push({ ...request, inputs: { ...request.inputs, ...tensors } });
-    }
-    return sent;
-  }
-
-  /** Tensors of the request's adapter; null: they cannot be made, and the request has failed. */
-  #tensorsOf(entry: Entry, adapter: BroughtAdapter): Record<string, Tensor> | null {
-    try {
-      return this.#adapters.tensorsFor(adapter);
-    } catch (error) {
-      this.#formations?.noteEnd(entry, 'error');
-      this.#forget(entry);
-      entry.pieces.fail(RequestError.of(failureOf(error), error));
-      return null;
-    }
   }
 
   #noteTurns({ began, paused }: TurnChanges): void {
@@ -575,14 +458,13 @@ export class InProcessHost {
     if (!entry) return;
     if (failure !== null && this.#sendsAgain(entry, failure)) return;
     const why = failure === null ? null : inHostsWords(entry, failure);
-    // The engine has found room for it, and may have some for the next.
-    if (!final && this.#short.leave(entry)) this.#sendShort();
+    if (!final) this.#adapters.foundRoom(entry);
     if (final) this.#forget(entry);
     if (why !== null) entry.pieces.fail(RequestError.of(why));
     else entry.pieces.push(outputs, final);
     if (final) {
       const reason = why === null ? finishReasonIn(outputs) : 'error';
-      this.#formations?.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
+      this.#formations.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
     }
   }
 
@@ -590,55 +472,27 @@ export class InProcessHost {
    * The engine does not hold the request's adapter any more, or has no room for it: the request goes there once more, with the weights. Where
    * others have the room, it waits until one of them ends.
    */
-  #sendsAgain(entry: Entry, failure: RequestFailure): boolean {
-    const { adapter } = entry;
-    if (adapter === null) return false;
-    const isShort = this.#adapters.isShort(adapter, failure);
-    if (!isShort && !this.#adapters.isToSendAgain(adapter, failure)) return false;
-    const others = this.running - this.#next.size - 1;
+  #sendsAgain(entry: HostEntry, failure: RequestFailure): boolean {
+    const refusal = this.#adapters.refusalOf(entry, failure);
+    if (refusal === null) return false;
+    const others = this.running - this.#adapters.numNext - 1;
     // The timer of a request that was on its way there or back has found it in no queue.
     if (entry.isCancelled) this.#endBefore(entry, 'cancelled');
     else if (performance.now() >= entry.deadlineMs) this.#endBefore(entry, 'timeout');
-    else if (isShort && others > 0) this.#short.refuse(entry, entry.request.requestId);
-    else {
-      this.#next.add(entry);
-      this.#manager.wake();
-    }
+    else if (refusal === 'no room' && others > 0) this.#adapters.park(entry);
+    else this.#adapters.sendAgain(entry);
     return true;
   }
 
-  #forget(entry: Entry): void {
+  #forget(entry: HostEntry): void {
     if (entry.timer !== null) clearTimeout(entry.timer);
     entry.release();
     this.#entries.delete(entry.request.requestId);
     this.#stops.delete(entry.request.requestId);
-    this.#next.delete(entry);
-    this.#short.leave(entry);
-    this.#sendShort();
-    this.#leaveTask(entry);
+    this.#adapters.end(entry);
     if (entry.isQueued) this.#queue.remove(entry);
     else this.#queue.settle(entry, entry.pieces.usedTokens);
     if (this.#entries.size === 0) this.#onEmpty?.();
-  }
-
-  /** There may be room for one more adapter: of those that wait for it the oldest is tried again. */
-  #sendShort(): void {
-    const entry = this.#short.takeNext();
-    if (entry === null) return;
-    this.#next.add(entry);
-    this.#manager.wake();
-  }
-
-  #leaveTask({ adapter }: Entry): void {
-    if (adapter === null) return;
-    const { taskId } = adapter;
-    const count = this.#tasks.get(taskId)! - 1;
-    if (count > 0) {
-      this.#tasks.set(taskId, count);
-      return;
-    }
-    this.#tasks.delete(taskId);
-    if (this.#forgotten.delete(taskId)) this.forgetAdapter(taskId);
   }
 
   #cancelAll(): void {
@@ -656,7 +510,7 @@ export class InProcessHost {
     });
   }
 
-  /** Hears of ranks that are waited for, beside whoever gave the options. */
+  /** The options with a second listener for missing ranks: this host. */
   #listened(ranks: RanksOptions): RanksOptions {
     return {
       ...ranks,
@@ -667,7 +521,7 @@ export class InProcessHost {
     };
   }
 
-  /** Nobody waits for ranks that may never come back: requests fail at once until they are there. */
+  /** Ranks may never come back: requests fail at once until they are there. */
   #hold(missing: MissingRanks): void {
     this.#whyHeld = this.state === 'restarting' ? whyHeld(missing) : null;
     if (this.#whyHeld !== null) this.#failAll(this.#whyHeld);
@@ -685,29 +539,4 @@ export class InProcessHost {
       entry.pieces.fail(new HostClosedError(why));
     }
   }
-}
-
-/** Stands for a request of which no field can be relied on, so that its stream can say so. */
-const UNREADABLE: TokenRequest = { promptTokens: [], maxNewTokens: 1 };
-
-/** What is wrong with the fields of a request, before anything is read from them; null: nothing. */
-function faultOf(request: TokenRequest): unknown {
-  try {
-    checkTokenFields(request);
-    return null;
-  } catch (error) {
-    return error;
-  }
-}
-
-/** The engine asks for tensors; those who submit requests know fields. */
-function inHostsWords({ request, adapter }: Entry, failure: RequestFailure): RequestFailure {
-  const taskId = request.inputs.lora_task_id?.data[0];
-  const isMissing = failure.kind === 'adapter' && adapter === null && typeof taskId === 'bigint';
-  return isMissing ? missingAdapter(taskId) : failure;
-}
-
-/** Most tokens that a request may take. */
-function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRequest): number {
-  return promptTokens.length + maxNewTokens * Math.max(numSequences, beams?.width ?? 1);
 }

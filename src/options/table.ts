@@ -5,7 +5,9 @@ import type { EngineOption, FlagSpec, PlainFields } from '../../callbacks/option
 import type { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import type { PEFT_CACHE_OPTIONS } from '../../callbacks/options/peft-cache-options.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
-import { type LOADING_OPTIONS, SERVER_OPTIONS, type ServerOption } from './server-options.js';
+import type { LOADING_OPTIONS } from './server/loading.js';
+import type { ServerOption } from './server/server-option.js';
+import { SERVER_OPTIONS } from './server-options.js';
 
 type Configured<Option> = Option extends ServerOption<infer _T, infer C> ? C : never;
 

@@ -51,6 +51,8 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['gathered-parts', 'worker-supervisor'],
     ['gpt-manager', 'token-stream'],
     ['sequence-queues'],
+    ['host-entry'],
+    ['adapter-sends', 'formation-watchers'],
     ['in-process-host'],
     ['batch'],
     ['encoder-host'],

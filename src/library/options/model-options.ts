@@ -2,7 +2,7 @@ import { callback, isObject, NAME, rule } from '../../../base/option-values.js';
 import { ENGINE_TABLE } from '../../../callbacks/options/table.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
-import { LOADING_OPTIONS } from '../../options/server-options.js';
+import { LOADING_OPTIONS } from '../../options/server/loading.js';
 import { ENCODER_OPTIONS, type EncoderOptions } from '../../serving/load-encoder-model.js';
 import type { ModelOptions } from '../../serving/load-model.js';
 

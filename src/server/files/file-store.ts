@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DEFAULT_FILE_LIMITS } from '../../options/server-options.js';
+import { DEFAULT_FILE_LIMITS } from '../../options/server/requests.js';
 import type { Caller } from '../web/access/api-keys.js';
 import { fileInUse, fileNotFound, notStored } from './file-errors.js';
 import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';

@@ -1,0 +1,95 @@
+import type { RequestFailure } from '../callbacks/request-failure.js';
+import type { TokenRequest } from '../callbacks/token-request.js';
+import type { InferenceRequest } from '../callbacks/types.js';
+import { type BroughtAdapter, missingAdapter } from './sent-adapters.js';
+import type { SequenceQueues } from './sequence-queues.js';
+import { checkTokenFields } from './token-fields.js';
+
+/** A request of an in-process host from submission to its last piece. */
+export interface HostEntry {
+  /** Without the weights of its adapter. */
+  request: InferenceRequest;
+  /** Null: it brought no weights. */
+  adapter: BroughtAdapter | null;
+  priority: number;
+  key: string;
+  weight: number;
+  cost: number;
+  promptLength: number;
+  maxNewTokens: number;
+  pieces: SequenceQueues;
+  isQueued: boolean;
+  /** It has not run yet, or is paused; here or in the engine. */
+  isWaiting: boolean;
+  /** It has run, and was paused since. */
+  isPaused: boolean;
+  isCancelled: boolean;
+  /** True where its consumers have all that they wanted: stopping the engine is then no cancellation. */
+  isWhole: boolean;
+  timer: NodeJS.Timeout | null;
+  label: string;
+  /** null: it has none. */
+  adapterName: string | null;
+  /** Time of submission on performance.now's clock. */
+  submittedMs: number;
+  deadlineMs: number;
+  release: () => void;
+}
+
+/** The entry of a submitted request. @param release called when it has ended */
+export function entryOf(
+  inference: InferenceRequest,
+  request: TokenRequest,
+  pieces: SequenceQueues,
+  release: () => void,
+): HostEntry {
+  const { timeLimitMs, loraTaskId: taskId, adapter: weights } = request;
+  const nowMs = performance.now();
+  return {
+    request: inference,
+    adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
+    priority: inference.priority ?? 0.5,
+    key: request.queueKey ?? '',
+    weight: request.queueWeight ?? 1,
+    cost: costOf(request),
+    promptLength: request.promptTokens.length,
+    maxNewTokens: request.maxNewTokens,
+    pieces,
+    isQueued: true,
+    isWaiting: true,
+    isPaused: false,
+    isCancelled: false,
+    isWhole: false,
+    timer: null,
+    label: request.label ?? '',
+    adapterName: taskId === undefined ? null : (request.adapterName ?? String(taskId)),
+    submittedMs: nowMs,
+    deadlineMs: nowMs + (timeLimitMs ?? Number.POSITIVE_INFINITY),
+    release,
+  };
+}
+
+/** Most tokens that a request may take. */
+function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRequest): number {
+  return promptTokens.length + maxNewTokens * Math.max(numSequences, beams?.width ?? 1);
+}
+
+/** Stands for a request of which no field can be relied on, so that its stream can say so. */
+export const UNREADABLE: TokenRequest = { promptTokens: [], maxNewTokens: 1 };
+
+/** What is wrong with the fields of a request, before anything is read from them; null: nothing. */
+export function faultOf(request: TokenRequest): unknown {
+  try {
+    checkTokenFields(request);
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** The engine asks for tensors; programs that submit requests know fields. */
+export function inHostsWords({ request, adapter }: HostEntry, failure: RequestFailure): RequestFailure {
+  const taskId = request.inputs.lora_task_id?.data[0];
+  const isMissing = failure.kind === 'adapter' && adapter === null && typeof taskId === 'bigint';
+  return isMissing ? missingAdapter(taskId) : failure;
+}

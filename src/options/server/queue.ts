@@ -1,0 +1,216 @@
+import {
+  listOf,
+  MAX_COUNT,
+  NAME,
+  oneOf,
+  rule,
+  SWITCH,
+  type Values,
+  wholeNumber,
+} from '../../../base/option-values.js';
+import { DAY_SECONDS, LONGEST_QUEUE, ofServer } from './server-option.js';
+
+const isPrefix = (value: unknown) =>
+  typeof value === 'string' && value.length <= 128 && /^[\w-]+(\.[\w-]+)*$/.test(value);
+/** Beginning of the subjects of the work queue, and of its stream's name. */
+const PREFIX: Values<string> = {
+  ...rule<string>('words of letters, digits, - and _ with dots between them', isPrefix),
+  kind: 'text',
+};
+const OF_QUEUE = { isForServe: false, isForBatch: false };
+const QUEUE = 'Work queue';
+
+/** Options of the work queue. */
+export const QUEUE_OPTIONS = {
+  nats: ofServer(
+    listOf('the address of a NATS server, such as nats://127.0.0.1:4222, or a list of such'),
+    {
+      group: QUEUE,
+      metavar: 'URL',
+      help: 'Address of the NATS server with the work queue, which needs JetStream; repeat the option for further servers of its cluster; tls://HOST:PORT for TLS.',
+      defaultText: 'none; skein gateway and skein work need it',
+    },
+    OF_QUEUE,
+  ),
+  natsPrefix: ofServer(
+    PREFIX,
+    {
+      group: QUEUE,
+      metavar: 'NAME',
+      default: 'skein',
+      help: 'First word of all subjects, and of the name of the stream; gateways and workers with other prefixes know nothing of each other.',
+    },
+    OF_QUEUE,
+  ),
+  natsCredsFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'Credentials for NATS: a .creds file.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsNkeyFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Credentials for NATS: a file with the seed of an nkey.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsUser: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'NAME',
+      help: 'Credentials for NATS: a user, whose password is in --nats-password-file or the variable SKEIN_NATS_PASSWORD.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsPasswordFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'File with the password of --nats-user.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsTokenFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Credentials for NATS: a file with a token; the variable SKEIN_NATS_TOKEN does as well.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsCaFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: "Certificates in PEM by which the NATS server's is checked; with it the connection has TLS.",
+      defaultText: "the system's, with tls://",
+    },
+    OF_QUEUE,
+  ),
+  natsCertFile: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'FILE',
+      help: 'Own certificate in PEM, for NATS servers that ask for one; needs --nats-key-file.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  natsKeyFile: ofServer(
+    NAME,
+    { group: QUEUE, metavar: 'FILE', help: 'Private key of --nats-cert-file, in PEM.', defaultText: 'none' },
+    OF_QUEUE,
+  ),
+  natsStorage: ofServer(
+    oneOf('file', 'memory'),
+    {
+      group: QUEUE,
+      default: 'file',
+      help: 'Where the NATS server keeps the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  natsReplicas: ofServer(
+    wholeNumber(1, 5),
+    {
+      group: QUEUE,
+      metavar: 'N',
+      default: 1,
+      help: 'Servers of the NATS cluster that have the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  natsMaxRequests: ofServer(
+    LONGEST_QUEUE,
+    {
+      group: QUEUE,
+      unit: 'requests',
+      default: 10_000,
+      help: 'Requests of all gateways that may lie in the work queue, if it is not there yet.',
+    },
+    OF_QUEUE,
+  ),
+  allowDifferentBits: ofServer(
+    SWITCH,
+    {
+      group: QUEUE,
+      default: false,
+      help: 'An answer whose worker is lost may go on with a worker of other weights, another version or another instruction set, where no equal one is left: its rest may be another than without the loss.',
+    },
+    OF_QUEUE,
+  ),
+  workerWaitSeconds: ofServer(
+    wholeNumber(0, DAY_SECONDS),
+    {
+      group: QUEUE,
+      unit: 'seconds',
+      default: 60,
+      help: 'Time that a request waits in the gateway where no worker is there that may take it; then it gets an error.',
+    },
+    OF_QUEUE,
+  ),
+  workerSilenceSeconds: ofServer(
+    wholeNumber(1, 3600),
+    {
+      group: QUEUE,
+      unit: 'seconds',
+      default: 6,
+      help: 'Silence after which a worker counts as lost, and others go on with its requests; one whose process has ended is found out sooner.',
+    },
+    OF_QUEUE,
+  ),
+  routing: ofServer(
+    oneOf('cache', 'any'),
+    {
+      group: QUEUE,
+      default: 'cache',
+      help: 'Where a gateway sends a request: cache, to the worker that has room, most of its prompt in the KV cache and little to do; any, to whichever worker asks first.',
+    },
+    OF_QUEUE,
+  ),
+  maxLocalPrefillLength: ofServer(
+    wholeNumber(0, MAX_COUNT),
+    {
+      group: QUEUE,
+      unit: 'tokens',
+      default: 512,
+      help: 'Longest prompt, without the part that is cached where it would be answered, that goes at once to a worker that answers it. Longer ones are computed by a prefill worker first, if one has room.',
+    },
+    OF_QUEUE,
+  ),
+  disaggregationMode: ofServer(
+    oneOf('agg', 'prefill'),
+    {
+      group: QUEUE,
+      default: 'agg',
+      help: 'What the worker does: agg answers requests; prefill computes long prompts for workers that answer them.',
+    },
+    OF_QUEUE,
+  ),
+  maxHandOverBytes: ofServer(
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    {
+      group: QUEUE,
+      unit: 'bytes',
+      default: 2 ** 30,
+      help: 'Memory of a prefill worker for prompts that are computed and not fetched yet. What does not fit is computed by the worker that answers.',
+    },
+    OF_QUEUE,
+  ),
+  healthPort: ofServer(
+    wholeNumber(0, 65535),
+    {
+      group: QUEUE,
+      metavar: 'N',
+      help: 'Port where a worker tells how it is: /health, /live and /metrics. 0 picks a free one.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+};

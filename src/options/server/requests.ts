@@ -1,0 +1,145 @@
+import { MAX_COUNT, NAME, oneOf, SWITCH, wholeNumber } from '../../../base/option-values.js';
+import { ACCESS, DAY_SECONDS, OF_CLIENTS, ofModel, ofServer, REQUESTS } from './server-option.js';
+
+/** Bounds of what clients may store. */
+export const DEFAULT_FILE_LIMITS = {
+  maxFileBytes: 200 * 1024 * 1024,
+  maxBytes: 4 * 1024 * 1024 * 1024,
+  maxFiles: 1000,
+};
+const BATCHES = 'Files and batches';
+
+/** Options of what a request may bring, keep and ask for. */
+export const REQUEST_OPTIONS = {
+  maxBodyBytes: ofServer(wholeNumber(1024, 2 ** 31 - 1), {
+    group: REQUESTS,
+    unit: 'bytes',
+    formerly: 'maxBodySize',
+    default: 16 * 1024 * 1024,
+    help: 'Largest request body; a larger one gets 413.',
+  }),
+  maxHeldMemoryBytes: ofServer(wholeNumber(2 ** 20, Number.MAX_SAFE_INTEGER), {
+    group: REQUESTS,
+    unit: 'bytes',
+    formerly: 'maxHeldMemory',
+    help: 'Memory for all requests together (bodies, queued prompts, answers, stored responses), by estimate. A request that does not fit gets 429.',
+    defaultText: 'a quarter of what the models leave',
+  }),
+  filesDir: ofServer(
+    NAME,
+    {
+      group: BATCHES,
+      metavar: 'DIR',
+      help: 'Folder for files that clients upload for batches (/v1/files). It outlives the server; unfinished batches continue at the next start.',
+      defaultText: 'a temporary folder, removed at the end',
+    },
+    OF_CLIENTS,
+  ),
+  maxFileBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: BATCHES,
+      unit: 'bytes',
+      default: DEFAULT_FILE_LIMITS.maxFileBytes,
+      help: 'Largest file that a client may upload; a larger one gets 413.',
+    },
+    OF_CLIENTS,
+  ),
+  maxFilesBytes: ofServer(
+    wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    {
+      group: BATCHES,
+      unit: 'bytes',
+      default: DEFAULT_FILE_LIMITS.maxBytes,
+      help: 'Most bytes of all stored files together. With several API keys one may use half.',
+    },
+    OF_CLIENTS,
+  ),
+  maxFiles: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: BATCHES,
+      unit: 'files',
+      default: DEFAULT_FILE_LIMITS.maxFiles,
+      help: 'Most stored files. With several API keys one may use half.',
+    },
+    OF_CLIENTS,
+  ),
+  maxOfflineRequests: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: BATCHES,
+      unit: 'requests',
+      help: 'Most requests of batches that run at once. Interactive requests go first.',
+      defaultText: 'half of --max-active-requests',
+    },
+    OF_CLIENTS,
+  ),
+  unknownFields: ofServer(oneOf('refuse', 'warn', 'ignore'), {
+    group: REQUESTS,
+    default: 'warn',
+    help: 'What to do with unknown fields of a request. refuse: 400; warn: ignore them, and say so in X-Unknown-Fields and the log; ignore: ignore them. Known fields that are not supported are always refused.',
+  }),
+  trustRequestChatTemplate: ofServer(SWITCH, {
+    group: REQUESTS,
+    default: false,
+    help: 'Let requests bring their own chat_template (code; limited to 2 seconds and 64 MiB).',
+  }),
+  requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
+    group: REQUESTS,
+    unit: 'seconds',
+    formerly: 'requestTimeout',
+    default: 0,
+    help: 'Longest time for an answer, queueing included; then it ends with the text so far. A request may set less with time_limit_ms. 0: no limit.',
+  }),
+  streamStallTimeoutSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: ACCESS,
+      unit: 'seconds',
+      formerly: 'streamStallTimeout',
+      default: 30,
+      help: 'Disconnect a client that does not read its answer, or stops in the middle of a body, for this long.',
+    },
+    OF_CLIENTS,
+  ),
+  maxConnections: ofServer(
+    wholeNumber(1, 1_000_000),
+    {
+      group: ACCESS,
+      unit: 'connections',
+      metavar: 'N',
+      default: 10_000,
+      help: 'Most open connections; further ones get 503.',
+    },
+    OF_CLIENTS,
+  ),
+  defaultMaxTokens: ofModel(wholeNumber(1, MAX_COUNT), {
+    group: REQUESTS,
+    unit: 'tokens',
+    defaultText: 'max_new_tokens of generation_config.json, else 1024',
+    help: 'Max tokens of a chat answer when the request sets none.',
+  }),
+  toolCallParser: ofModel(
+    oneOf('auto', 'hermes', 'llama3_json', 'pythonic', 'mistral', 'qwen3_coder', 'deepseek_v3'),
+    {
+      group: REQUESTS,
+      metavar: 'FORMAT',
+      default: 'auto',
+      help: 'Format in which the model writes function calls. auto: by its chat template.',
+    },
+  ),
+  reasoningParser: ofModel(oneOf('auto', 'deepseek_r1', 'qwen3', 'none'), {
+    group: REQUESTS,
+    metavar: 'FORMAT',
+    default: 'auto',
+    isForAsking: true,
+    help: 'How to separate reasoning from the answer. auto: by the chat template.',
+  }),
+  maxLogprobs: ofModel(wholeNumber(-1, MAX_COUNT), {
+    group: REQUESTS,
+    metavar: 'N',
+    default: 20,
+    help: 'Most top log-probs per token that a request may ask for. -1: the whole vocabulary.',
+  }),
+};
