@@ -33,6 +33,9 @@ const prompts = readGolden<Smollm2Prompt>('smollm2');
 const measured = isShort
   ? prompts.filter(({ name }) => /^(one token|plain fact|digits|french|chat sum)$/.test(name))
   : prompts;
+/** What rounding of weights costs does not grow with a text; what rounding of the cache costs may: a long one is measured with its coarsest type. */
+const measuredIn = (format: Format) =>
+  measured.filter(({ promptIds }) => promptIds.length < (format === INT8_CACHE ? 1000 : 300));
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
@@ -70,7 +73,8 @@ describeWithTestModel('SmolLM2 in f32 against Hugging Face transformers', () => 
     }
   });
 
-  it.each(prompts.filter(({ name }) => /^(one|plain|chat|digits|emoji)/.test(name)))(
+  // One of each kind: the logits of all steps of all prompts are compared above, and steps of one row are the same code for each text.
+  it.each(prompts.filter(({ name }) => /^(one token|plain fact|chat capital|digits|emoji)$/.test(name)))(
     '$name: greedy tokens, one generation step each',
     (prompt) => {
       const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 64);
@@ -82,7 +86,9 @@ describeWithTestModel('SmolLM2 in f32 against Hugging Face transformers', () => 
 describeWithTestModel('SmolLM2 against Hugging Face transformers in f32', () => {
   it.each(['bf16', 'int8', 'int4', INT8_CACHE] as const)('diverges little in %s', async (precision) => {
     const { executor, driver } = await open(precision);
-    const { mean, greatest, same, text } = divergenceOf(measured.map((prompt) => ({ driver, prompt })));
+    const { mean, greatest, same, text } = divergenceOf(
+      measuredIn(precision).map((prompt) => ({ driver, prompt })),
+    );
     executor.close();
     console.log(`SmolLM2, ${precision} against f32, top 20 and the rest, ${text}`);
     expect(mean).toBeLessThan(LIMITS[precision].mean);

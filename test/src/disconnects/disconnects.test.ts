@@ -11,7 +11,7 @@ import { bodyOf, exchange, stays, WAYS } from './exchange.js';
 import { growth, heldMemory, type Memory } from './memory.js';
 import { type Asked, contentOf, NUM_REQUESTS, requestOf } from './requests.js';
 
-/** Length of the run of crowds; .ci/run asks for 20. Ten minutes: SKEIN_SOAK_SECONDS=600. */
+/** Length of the run of crowds; .ci/run asks for 10. Ten minutes: SKEIN_SOAK_SECONDS=600. */
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 5);
 const CLIENTS = 128;
 /** Memory is looked at between them, when all is quiet. The first is for warming up. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
+import { draws } from '../../../../support/scale.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
   expectSameBits,
@@ -253,7 +254,9 @@ describe.each(tables)('attention in a window, %s', (table) => {
 
   it('gives a token in any chunk the bits of its generation step', () => {
     const random = randomOf(17);
-    for (let trial = 0; trial < (isEmulated(table) ? 25 : 80); trial++) {
+    // Each window once or thrice, in layouts and chunks drawn for it.
+    const trials = draws((isEmulated(table) ? 1 : 3) * WINDOWS.length);
+    for (let trial = 0; trial < trials; trial++) {
       const [window, sinks] = WINDOWS[trial % WINDOWS.length]!;
       const tokens = 30 + below(random, isEmulated(table) ? 150 : 300);
       const shape: Shape = {
