@@ -143,8 +143,8 @@ describe.each(productTables)('GEMM, %s', (table) => {
       { residual: 'output' },
       { bias: false },
     ] as const;
+    // A row has the same bits in any other number of rows: see below.
     for (const [n, k] of SIZES)
-      // A row has the same bits in any other number of rows: see below.
       for (const rows of [1, tileRows + 1])
         for (const [i, extra] of extras.entries()) {
           const activation = (rows + i + n) % 6;
@@ -255,8 +255,8 @@ describe.each(productTables)('GEMM, %s', (table) => {
 });
 
 it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
+  // An activation is applied to what a row has been summed to, whatever the rows: all of them once, and each number of rows with some.
   for (const dtype of isShort ? (['bf16'] as const) : DTYPES)
-    // An activation is applied to what a row has been summed to, whatever the rows: all of them once, and each number of rows with some.
     for (const [i, rows] of (isShort ? [1, 2, 3, 6, 7] : [1, 2, 3, 4, 5, 6, 7, 13]).entries())
       for (const activation of rows === 1 ? [0, 1, 2, 3, 4, 5] : [0, 1 + (i % 5)])
         for (const gated of [false, true]) {
