@@ -111,7 +111,9 @@ it(
       expect(grown[name as keyof Memory], `${name}: ${JSON.stringify(samples)}`).toBeLessThan(most);
     expect(await whole(requestOf(3))).toEqual(alone[3]);
     // But for what the building of the engine says, where it had to be, and what a start says that takes long.
-    expect(server.output().stderr.replaceAll(/^skein: (loading|reading|converting|writing) .*\n/gm, '')).toBe('');
+    expect(server.output().stderr.replaceAll(/^skein: (loading|reading|converting|writing) .*\n/gm, '')).toBe(
+      '',
+    );
   },
   1000 * SECONDS + 600_000,
 );
