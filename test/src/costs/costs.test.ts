@@ -59,9 +59,11 @@ it(`keeps within its bounds whatever a request takes from a full store (seed ${S
   const tooDear: string[] = [];
   for (const store of storesOfEachType(random)) {
     const requests = await session.fill(store);
-    const { cost, exceeded } = await session.measure(random.pick(requests));
-    tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
-    expect([200, 400, 413], `${cost.name}: ${cost.answer}`).toContain(cost.status);
+    for (const request of [random.pick(requests), random.pick(requests)]) {
+      const { cost, exceeded } = await session.measure(request);
+      tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
+      expect([200, 400, 413], `${cost.name}: ${cost.answer}`).toContain(cost.status);
+    }
   }
   expect(tooDear).toEqual([]);
 });
