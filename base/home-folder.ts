@@ -1,4 +1,5 @@
 import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 
 /** Home of users that have none, by Debian's convention: nobody can make this folder. */
 export const NO_HOME = '/nonexistent';
@@ -13,4 +14,12 @@ export function homeFolder(find: () => string = homedir): string {
   } catch {
     return NO_HOME;
   }
+}
+
+/** Folder of built engines and of installed packages: SKEIN_CACHE_DIR, or `skein` in the user's cache. */
+export function defaultCacheDirectory(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  if (env.SKEIN_CACHE_DIR) return resolve(env.SKEIN_CACHE_DIR);
+  return join(env.XDG_CACHE_HOME || join(homeFolder(), '.cache'), 'skein');
 }

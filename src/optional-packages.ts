@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { defaultCacheDirectory } from '../engine/directory/cache-directory.js';
+import { defaultCacheDirectory } from '../base/home-folder.js';
 
 /**
  * Finds packages of npm that this one needs for some option only: those beside it go before the working directory's, and these

@@ -15,8 +15,7 @@ import type { ModelConfig } from '../../models/model-config.js';
 import { configuredList } from '../../models/tokenizer/named-templates.js';
 import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/tables-file.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EngineManifest } from '../directory/engine-directory.js';
-import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
+import type { EngineManifest, EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
 import {
   automaticOutputPrecision,

@@ -8,13 +8,13 @@ import {
   publishBuildDirectory,
 } from '../../base/build-directory.js';
 import { onlyTold } from '../../base/error-reporter.js';
+import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { defaultThreads } from '../../base/topology.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { readRecommendedSampling } from '../../models/checkpoints/open-checkpoint.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
-import { defaultCacheDirectory } from '../directory/cache-directory.js';
 import { BUILD_RULES_VERSION, ENGINE_FORMAT_VERSION } from '../directory/engine-directory.js';
 import { replaceFile } from '../directory/replace-file.js';
 import { keepChecksums, lacksChecksum } from '../directory/source-checksums-file.js';

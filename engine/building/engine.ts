@@ -7,6 +7,7 @@ import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import {
   ENGINE_FORMAT_VERSION,
   type EngineManifest,
@@ -14,7 +15,6 @@ import {
   SOURCE_FORMAT_VERSION,
   tensorsByWeight,
 } from '../directory/engine-directory.js';
-import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
 import { withFoundChecksums } from '../directory/source-checksums-file.js';
 import { areWholePieces, loadableTensors, presentSource } from '../directory/source-tensors.js';
 import type { WeightPart } from '../directory/stored-precision.js';

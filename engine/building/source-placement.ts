@@ -1,8 +1,7 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { ConvertJob } from '../directory/convert-job.js';
-import type { SourcePiece } from '../directory/engine-directory.js';
-import type { TensorPrecision } from '../directory/precision.js';
+import type { SourcePiece, TensorPrecision } from '../directory/engine-directory.js';
 import { onlyMultiplied } from '../directory/source-tensors.js';
 import type { WeightPart } from '../directory/stored-precision.js';
 import { exactConversion } from '../executors/portable/convert/exact-conversion.js';

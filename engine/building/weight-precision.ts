@@ -1,6 +1,6 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import { isKept } from '../directory/stored-precision.js';
 
 /** Precisions of an engine. */

@@ -6,6 +6,7 @@ import { defaultThreads } from '../../base/topology.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ConvertJob } from '../directory/convert-job.js';
+import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import {
   ENGINE_FORMAT_VERSION,
   type EngineManifest,
@@ -13,7 +14,6 @@ import {
   SOURCE_FORMAT_VERSION,
   type SourceFile,
 } from '../directory/engine-directory.js';
-import type { EnginePrecision, OutputPrecision } from '../directory/precision.js';
 import { storedParts } from '../directory/stored-precision.js';
 import { storedBytes } from '../directory/weight-blocks.js';
 import { nativeAddonAvailable } from '../executors/native/load-addon.js';

@@ -1,5 +1,5 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
-import type { TensorPrecision } from './precision.js';
+import type { TensorPrecision } from './engine-directory.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
 export interface ConvertJob {

@@ -1,7 +1,6 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { EnginePrecision, OutputPrecision, TensorPrecision } from '../directory/precision.js';
 
 /**
  * An engine directory:
@@ -106,3 +105,14 @@ export const SOURCE_FORMAT_VERSION = 3;
 export const BUILD_RULES_VERSION = 3;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;
+
+/** Numeric type of weights that an engine is built in: int8 and int4 in groups of 32 with their own scales. */
+export type WeightPrecision = 'f32' | 'bf16' | 'int8' | 'int4';
+/** GGML's types that are never built, only taken as a checkpoint has them. */
+export type KeptPrecision = 'q4_k' | 'q5_k' | 'q6_k' | 'q5_0' | 'q5_1' | 'iq4_nl' | 'iq4_xs' | 'mxfp4';
+/** Numeric type of one tensor of an engine. */
+export type TensorPrecision = WeightPrecision | KeptPrecision;
+/** Precision of an engine's weights; stored: each matrix has the numbers that the checkpoint stores. */
+export type EnginePrecision = WeightPrecision | 'stored';
+/** Numeric type of the embedding and of the output layer, which four bits would harm most. */
+export type OutputPrecision = Exclude<EnginePrecision, 'int4'>;

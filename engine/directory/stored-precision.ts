@@ -1,6 +1,6 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { PlanWeight } from '../../network/plan.js';
-import type { TensorPrecision } from '../directory/precision.js';
+import type { TensorPrecision } from './engine-directory.js';
 import { isMade } from './weight-blocks.js';
 
 /** Consecutive rows of a weight that have one precision. */

@@ -1,4 +1,4 @@
-import type { TensorPrecision, WeightPrecision } from '../directory/precision.js';
+import type { TensorPrecision, WeightPrecision } from './engine-directory.js';
 
 /** Number of weights that share a scale. */
 export const WEIGHT_GROUP = 32;

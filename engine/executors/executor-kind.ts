@@ -3,7 +3,7 @@ import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EnginePrecision } from '../directory/precision.js';
+import type { EnginePrecision } from '../directory/engine-directory.js';
 import type { LoadableTensor } from '../directory/source-tensors.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import type { FixedMemory } from './memory-budget.js';

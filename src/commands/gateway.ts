@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { skeinVersion } from '../../base/package-info.js';
 import type { Routed } from '../../cluster/gateway/cache-routes.js';
 import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
-import { defaultCacheDirectory } from '../../engine/directory/cache-directory.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { tellTerminal } from '../server/logs/log-output.js';

@@ -5,8 +5,8 @@ import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
 import { automaticOutputPrecision, automaticPrecision } from '../../engine/building/weight-precision.js';
+import type { EnginePrecision, OutputPrecision } from '../../engine/directory/engine-directory.js';
 import { weightBytesOf } from '../../engine/directory/engine-directory.js';
-import type { EnginePrecision, OutputPrecision } from '../../engine/directory/precision.js';
 import { storedParts } from '../../engine/directory/stored-precision.js';
 import { likelyExecutor } from '../../engine/executors/choose-executor.js';
 import type { ExecutorKind } from '../../engine/executors/executor-kind.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { defaultCacheDirectory } from '../../base/home-folder.js';
 import type { NatsModules } from '../../cluster/nats/nats-modules.js';
-import { defaultCacheDirectory } from '../../engine/directory/cache-directory.js';
 import { UsageError } from '../errors/usage-error.js';
 
 /** Packages that the work queue needs, with the versions that `skein setup nats` installs. Those from 3.4 on need Node.js 22. */

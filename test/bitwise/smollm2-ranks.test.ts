@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../engine/ranks/rank-shape.js';
 import { ropeFrequencies } from '../../network/rope.js';

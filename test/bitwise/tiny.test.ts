@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import {
   BEST_INSTRUCTION_SET,
   cacheOf,

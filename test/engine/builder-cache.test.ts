@@ -2,9 +2,9 @@ import { chmodSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, wri
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { EngineError, openEngine } from '../../engine/building/engine.js';
 import { cachedEngine, pruneCache } from '../../engine/building/engine-cache.js';
-import { defaultCacheDirectory } from '../../engine/directory/cache-directory.js';
 import { weightBytesOf } from '../../engine/directory/engine-directory.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { resolveLimits } from '../../engine/options/engine-limits.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
 import { INSTRUCTION_SETS, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { describeWithTestEncoder, TINY_ENCODERS, testEncoderPath } from '../support/test-encoder.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import type { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, logSumExp, type Smollm2Prompt } from '../../tools/support/goldens.js';

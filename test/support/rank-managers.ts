@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GptManagerOptions, InferenceRequest, OptionalParams, RanksOptions } from 'skein';
 import type { Response } from '../../callbacks/unpack-responses.js';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { makeRequest } from '../../tools/support/loop-harness.js';
 import { runningProcesses } from '../../tools/support/running-processes.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { packageRoot } from '../../base/package-info.js';
-import type { WeightPrecision } from '../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { measureCopiedContexts } from './copied-contexts.js';
 import { EngineBench, type EngineRates, type ManagerClass } from './engine-bench.js';
 import { medianRates, runsOf } from './runs.js';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { buildEngine } from '../../engine/building/builder.js';
 import { type Engine, loadableEngine } from '../../engine/building/engine.js';
-import type { EnginePrecision, WeightPrecision } from '../../engine/directory/precision.js';
+import type { EnginePrecision, WeightPrecision } from '../../engine/directory/engine-directory.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import { chooseInstructionSet } from '../../engine/executors/native/instruction-set.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EngineTensor } from '../../engine/directory/engine-directory.js';
-import type { TensorPrecision } from '../../engine/directory/precision.js';
+import type { EngineTensor, TensorPrecision } from '../../engine/directory/engine-directory.js';
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { qkvWidth } from '../../network/cache-layers.js';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { defaultCacheDirectory } from '../../directory/cache-directory.js';
+import { defaultCacheDirectory } from '../../../base/home-folder.js';
 
 export const ONNX_PACKAGE = 'onnxruntime-node';
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { defaultCacheDirectory } from '../../directory/cache-directory.js';
+import { defaultCacheDirectory } from '../../../base/home-folder.js';
 
 /** The packages in the order of search: the one that can use a GPU, then its replacement. */
 export const TENSORFLOW_PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;

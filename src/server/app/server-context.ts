@@ -11,6 +11,7 @@ import type { TraceDecisions } from '../tracing/trace-settings.js';
 import type { ApiKeys, Caller } from '../web/access/api-keys.js';
 import type { RequestMemory } from '../web/memory/request-memory.js';
 import type { Route, RouteServices } from '../web/route.js';
+import { routesWith } from '../web/route.js';
 import type { LogControl } from '../web/server-log.js';
 import type { ServerState } from '../web/server-state.js';
 
@@ -48,3 +49,6 @@ export interface ServerContext extends RouteServices, AnsweringServices {
   /** All routes, for the description of the API. */
   routes: readonly ServerRoute[];
 }
+
+/** Routes of the server itself, and those in which protocols meet. */
+export const defineRoute = routesWith<ServerContext>();

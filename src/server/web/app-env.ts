@@ -21,7 +21,7 @@ export type AppEnv = {
     tally: AnswerTally;
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
-    /** Fields of the body that nobody knows; absent: there are none, or they are not to be told. */
+    /** Unknown fields of the body; absent: there are none, or they are not reported. */
     unknownFields?: UnknownFields;
     /** Body of a direct answer. */
     directBody?: string | Uint8Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { defaultCacheDirectory } from '../../../base/home-folder.js';
 import type { ZeroMq } from '../../../cluster/zeromq/zeromq.js';
-import { defaultCacheDirectory } from '../../../engine/directory/cache-directory.js';
 import { findPackages } from '../../optional-packages.js';
 
 /** The package, with the version that `skein setup zeromq` installs. */

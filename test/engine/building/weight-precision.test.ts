@@ -8,7 +8,7 @@ import {
   PRECISIONS,
   routerWeights,
 } from '../../../engine/building/weight-precision.js';
-import type { EnginePrecision, OutputPrecision } from '../../../engine/directory/precision.js';
+import type { EnginePrecision, OutputPrecision } from '../../../engine/directory/engine-directory.js';
 import { storedParts } from '../../../engine/directory/stored-precision.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { TensorLocation, TensorType } from '../../../models/checkpoints/checkpoint.js';

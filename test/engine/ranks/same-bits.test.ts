@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { TensorPrecision } from '../../../engine/directory/precision.js';
+import type { TensorPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
 import { ropeFrequencies } from '../../../network/rope.js';

@@ -1,4 +1,4 @@
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { countOf } from '../../compare/flags.js';
 import { median } from '../../support/statistics.js';

@@ -2,8 +2,7 @@ import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { layOutWeights } from '../../../engine/building/engine.js';
-import type { EngineTensor } from '../../../engine/directory/engine-directory.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { EngineTensor, WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import type { NativeEngine } from '../../../engine/executors/native/native-executor.js';
 import { planNetwork } from '../../../models/architectures/index.js';
 import type { ModelConfig } from '../../../models/model-config.js';

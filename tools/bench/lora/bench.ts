@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { countOf, listOf, SIDES_FLAGS } from '../../compare/flags.js';
 import { ggufOf } from '../../compare/llama-cpp.js';
 import { TestEngines } from '../../support/test-engine.js';

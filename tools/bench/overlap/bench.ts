@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { EngineBench, type EngineRates, type ManagerClass } from '../../compare/engine-bench.js';
 import { countOf, type FlagValues, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';

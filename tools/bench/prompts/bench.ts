@@ -1,5 +1,5 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf, listOf } from '../../compare/flags.js';

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import type { ManagerClass } from '../../compare/engine-bench.js';
 import { countOf, type FlagValues, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';

@@ -1,6 +1,6 @@
 import { DEFAULT_SAMPLING_PARAMS, type SamplingParams } from '../../../callbacks/sampling-params.js';
 import { CHAIN, chainValuesOf } from '../../../engine/decoding/sampler-chain.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';

@@ -1,5 +1,5 @@
 import type { ModelType } from '../../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { countOf, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { percentile } from '../../support/statistics.js';

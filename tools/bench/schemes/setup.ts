@@ -1,6 +1,6 @@
 import type { ModelType } from '../../../callbacks/gpt-manager-options.js';
 import { RopeTable } from '../../../engine/batch/rope-table.js';
-import type { WeightPrecision } from '../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { paddingRoom } from '../../../engine/schemes/padding-room.js';
 import { makeRandomEngine } from '../iteration/random-engine.js';

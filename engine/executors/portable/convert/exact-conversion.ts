@@ -1,5 +1,5 @@
 import { fromHalf, load16, store16, toHalf } from '../../../../base/half.js';
-import type { TensorPrecision } from '../../../directory/precision.js';
+import type { TensorPrecision } from '../../../directory/engine-directory.js';
 import { q3kQuant, q3kScale } from './k-quants.js';
 
 /** Converts blocks of a checkpoint into as many blocks of the engine without changing a value. */

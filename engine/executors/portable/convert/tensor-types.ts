@@ -1,4 +1,4 @@
-import type { KeptPrecision } from '../../../directory/precision.js';
+import type { KeptPrecision } from '../../../directory/engine-directory.js';
 import type { BlockReader } from './block-reader.js';
 import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
 import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';

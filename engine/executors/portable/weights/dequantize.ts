@@ -1,4 +1,4 @@
-import type { TensorPrecision } from '../../../directory/precision.js';
+import type { TensorPrecision } from '../../../directory/engine-directory.js';
 import { WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
 import { keptType } from '../convert/tensor-types.js';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
 import type { DashboardFile } from '../../dashboard/dashboard-page.js';
-import { defineRoute } from './define-route.js';
+import { defineRoute } from '../server-context.js';
 
 export const dashboardRoute = defineRoute({
   method: 'get',

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
 import type { PageFile } from '../documentation/docs-page.js';
 import type { ServerRoute } from '../server-context.js';
-import { defineRoute } from './define-route.js';
+import { defineRoute } from '../server-context.js';
 
 const documents = new WeakMap<readonly ServerRoute[], Promise<string>>();
 

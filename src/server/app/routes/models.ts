@@ -5,7 +5,7 @@ import { findModel } from '../../answering/find-model.js';
 import { ANTHROPIC_VERSION } from '../../anthropic/errors.js';
 import { modelInfo, modelPage, storedModelInfo } from '../../anthropic/models.js';
 import { modelObject, storedModelObject } from '../../openai/models.js';
-import { defineRoute } from './define-route.js';
+import { defineRoute } from '../server-context.js';
 
 export const modelsRoute = defineRoute({
   method: 'get',

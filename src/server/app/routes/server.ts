@@ -3,7 +3,7 @@ import { about } from '../../../schemas/fields.js';
 import type { ModelState } from '../../../serving/model-state.js';
 import { findModel } from '../../answering/find-model.js';
 import type { ServerState } from '../../web/server-state.js';
-import { defineRoute } from './define-route.js';
+import { defineRoute } from '../server-context.js';
 
 /** Models that are being loaded, as far as an answer names them. */
 const MOST_NAMES = 100;

@@ -9,7 +9,7 @@ import type { Exchange } from '../../web/exchange.js';
 import { readerMemory } from '../../web/memory/memory-estimates.js';
 import { memoryFull } from '../../web/memory/request-memory.js';
 import type { ServerContext } from '../server-context.js';
-import { defineRoute } from './define-route.js';
+import { defineRoute } from '../server-context.js';
 
 const query = (text: string) => z.strictObject({ model: optional(z.string(), text) });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InstructionSet } from '../../../../callbacks/gpt-manager-options.js';
-import type { WeightPrecision } from '../../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import type { PackedBatch, ReturnedRows } from '../../../../engine/packed-call/packed-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';

@@ -1,7 +1,6 @@
 import { truncateSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EngineTensor } from '../../../../engine/directory/engine-directory.js';
-import type { WeightPrecision } from '../../../../engine/directory/precision.js';
+import type { EngineTensor, WeightPrecision } from '../../../../engine/directory/engine-directory.js';
 import { WeightReader } from '../../../../engine/executors/portable/weights/weight-reader.js';
 import { type TinyNetwork, TinyNetworks } from '../../../../tools/support/tiny-network.js';
 

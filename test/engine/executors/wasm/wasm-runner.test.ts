@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { WeightPrecision } from '../../../../engine/directory/precision.js';
+import type { WeightPrecision } from '../../../../engine/directory/engine-directory.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import type { Activation } from '../../../../network/plan.js';
 import { Random } from '../../../../tools/support/random.js';

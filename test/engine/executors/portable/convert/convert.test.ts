@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConvertJob } from '../../../../../engine/directory/convert-job.js';
-import type { TensorPrecision, WeightPrecision } from '../../../../../engine/directory/precision.js';
+import type { TensorPrecision, WeightPrecision } from '../../../../../engine/directory/engine-directory.js';
 import { storedBytes } from '../../../../../engine/directory/weight-blocks.js';
 import { loadAddon } from '../../../../../engine/executors/native/load-addon.js';
 import { convert, convertInPieces } from '../../../../../engine/executors/portable/convert/convert.js';
