@@ -29,11 +29,11 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
     flag: 'max-tokens',
   },
   ...NAMED_PARAMETERS.map(
-    ({ name, option, field, tensor, parameter }): Term => ({
+    ({ name, option, field, tensor, flag }): Term => ({
       option,
       inputs: tensor === name ? [name] : [tensor, name],
       field,
-      ...(parameter.flag === undefined ? {} : { flag: field.replaceAll('_', '-') }),
+      ...(flag === null ? {} : { flag }),
     }),
   ),
   { option: 'dryBreakers', inputs: ['dry_sequence_breakers', 'dryBreakers'], field: 'dry_sequence_breakers' },

@@ -1,8 +1,12 @@
-import { inShownOrder, type Parameter, shownBounds } from '../callbacks/request/parameter.js';
+import {
+  inShownOrder,
+  MAX_INT,
+  type Parameter,
+  shownBounds,
+  TENSOR_TYPES,
+} from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { code, markdownTable } from '../src/settings/option-documents.js';
-
-const MAX_INT = 2 ** 31 - 1;
 
 /** Values of a parameter, in words. */
 function valuesText(bounds: readonly [number, number] | undefined, { kind }: Parameter): string {
@@ -28,13 +32,11 @@ export function parameterFieldsTable(): string {
   return markdownTable(['field', 'values', 'default', 'meaning'], rows);
 }
 
-const TYPES = { number: 'f32', integer: 'i32', flag: 'bool', key: 'u64' } as const;
-
 /** A Markdown table of the parameters by their tensors, with the names that they have elsewhere. */
 export function parameterTensorsTable(): string {
   const rows = NAMED_PARAMETERS.map(({ name, field, tensor, parameter }) => [
     code(tensor),
-    TYPES[parameter.kind],
+    TENSOR_TYPES[parameter.kind],
     valuesText('range' in parameter ? parameter.range : undefined, parameter),
     defaultText(parameter),
     code(name),

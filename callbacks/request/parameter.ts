@@ -1,6 +1,17 @@
 /** What a request parameter holds: a number, a whole number, a switch, or a key of random numbers (u64). */
 export type ParameterKind = 'number' | 'integer' | 'flag' | 'key';
 
+/** Type of the tensor that carries a parameter of a kind. */
+export const TENSOR_TYPES = {
+  number: 'f32',
+  integer: 'i32',
+  flag: 'bool',
+  key: 'u64',
+} as const satisfies Record<ParameterKind, string>;
+
+/** Greatest value of a whole number: tensors carry 32 bits. */
+export const MAX_INT = 2 ** 31 - 1;
+
 /** Both ends included. */
 export type Bounds = readonly [min: number, max: number];
 
@@ -117,6 +128,8 @@ export interface NamedParameter<Name extends string = string> {
   tensor: string;
   /** Ollama's option; null: its API lacks the parameter. */
   ollama: string | null;
+  /** Flag of the command line, without its dashes; null: it has none. */
+  flag: string | null;
   parameter: Parameter;
 }
 
@@ -125,13 +138,14 @@ export function namedParameters<Name extends string>(
   table: Readonly<Record<Name, Parameter>>,
 ): readonly NamedParameter<Name>[] {
   return (Object.entries(table) as [Name, Parameter][]).map(([name, parameter]) => {
-    const { tensor, option = name, field = tensor, ollama } = parameter;
+    const { tensor, option = name, field = tensor, ollama, flag } = parameter;
     return {
       name,
       option,
       field,
       tensor,
       ollama: ollama === undefined ? null : (ollama.name ?? field),
+      flag: flag === undefined ? null : field.replaceAll('_', '-'),
       parameter,
     };
   });

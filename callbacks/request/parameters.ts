@@ -1,6 +1,4 @@
-import { namedParameters, type ParameterTable } from './parameter.js';
-
-const MAX_INT = 2 ** 31 - 1;
+import { MAX_INT, namedParameters, type ParameterTable } from './parameter.js';
 
 /**
  * The one table of how the next token is chosen (SamplingBatch documents the order of operations). Its order is that of
@@ -144,7 +142,7 @@ export const PARAMETERS = {
     tensor: 'no_repeat_ngram_size',
     range: [0, MAX_INT],
     default: 0,
-    help: 'No so many tokens in a row of prompt and answer come up a second time; 0 = off.',
+    help: 'No sequence of this many tokens occurs twice in prompt and answer; 0 = off.',
     form: { label: 'No-repeat n-gram', empty: 'off' },
     shownBefore: 'penaltyLastN',
   },
@@ -168,7 +166,7 @@ export const PARAMETERS = {
     isOffBelowZero: true,
     default: 0,
     neutralToBeams: [0],
-    help: 'Leaves out tokens whose logit is more than so many standard deviations below the greatest; 0 or -1 = none.',
+    help: 'Leaves out tokens whose logit is more than this many standard deviations below the greatest; 0 or -1 = none.',
     form: { label: 'Top n sigma', empty: 'off', step: 0.1 },
   },
   /** Probability that XTC leaves out, at a token, all tokens of at least xtcThreshold but the least probable one; 0 = off. */

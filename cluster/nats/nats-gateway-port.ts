@@ -145,8 +145,8 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
 }
 
 /**
- * True where an error of the NATS client says that nobody listens to a subject: not that an answer did not come in
- * time. Its classes are not loaded here, so the error is asked.
+ * True for an error of the NATS client that says a subject has no subscriber; false where an answer came too late. The
+ * client's classes are not loaded here, so the error is asked.
  */
 export function isNobody(error: unknown): boolean {
   const { isNoResponders, cause } = (error ?? {}) as { isNoResponders?: () => boolean; cause?: unknown };

@@ -1,5 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { input, type NamedText, says } from '../../base/named-text.js';
+import { TENSOR_TYPES } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor, TensorData } from '../../callbacks/types.js';
@@ -52,10 +53,11 @@ const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
   needs: { of: 'adapters', isNeutral },
 });
 
-const OF_KIND = { number: 'f32', integer: 'i32', flag: 'bool', key: 'u64' } as const;
-
 const PARAMETER_TENSORS: Readonly<Record<string, InputRule>> = Object.fromEntries(
-  NAMED_PARAMETERS.map(({ tensor, parameter }) => [tensor, { type: OF_KIND[parameter.kind], shape: 'one' }]),
+  NAMED_PARAMETERS.map(({ tensor, parameter }) => [
+    tensor,
+    { type: TENSOR_TYPES[parameter.kind], shape: 'one' },
+  ]),
 );
 
 /** All inputs of the contract, and our own. */

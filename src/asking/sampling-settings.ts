@@ -20,12 +20,11 @@ export interface SamplingSetting {
 }
 
 function settingsOfParameters(): Omit<SamplingSetting, 'field'>[] {
-  return inShownOrder(NAMED_PARAMETERS).flatMap(({ field, parameter }) => {
-    if (parameter.flag === undefined) return [];
-    const { metavar, help, range = shownBounds(parameter)! } = parameter.flag;
+  return inShownOrder(NAMED_PARAMETERS).flatMap(({ flag, parameter }) => {
+    if (flag === null) return [];
+    const { metavar, help, range = shownBounds(parameter)! } = parameter.flag!;
     const [min, max] = range;
-    const name = field.replaceAll('_', '-');
-    return { name, metavar, help, range: { min, max, integer: parameter.kind !== 'number' } };
+    return { name: flag, metavar, help, range: { min, max, integer: parameter.kind !== 'number' } };
   });
 }
 

@@ -1,4 +1,9 @@
-import { inShownOrder, type Parameter, shownBounds } from '../../../../../callbacks/request/parameter.js';
+import {
+  inShownOrder,
+  MAX_INT,
+  type Parameter,
+  shownBounds,
+} from '../../../../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../../../../callbacks/request/parameters.js';
 
 /** A number that a request may have: its name in the API, and its field. */
@@ -39,8 +44,6 @@ function limitsOf(parameter: ShownParameter): { min: number | undefined; max: nu
   const { min = least, max = most === MAX_INT ? undefined : most } = parameter.form;
   return { min, max };
 }
-
-const MAX_INT = 2 ** 31 - 1;
 
 const MAX_TOKENS: NumberField = {
   name: 'max_tokens',
