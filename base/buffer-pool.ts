@@ -5,7 +5,7 @@ const LARGEST_KEPT = 64 * 2 ** 20;
  * A buffer is not used for what needs less than this share of it: each time it changes its thread, the garbage collectors of both count
  * all of it, so that few bytes in large buffers would have them run all the time.
  */
-const LEAST_SHARE = 1 / 8;
+const MIN_SHARE = 1 / 8;
 
 export interface BufferPoolLimits {
   /** Buffers that wait to be used again. */
@@ -43,7 +43,7 @@ export class BufferPool {
   take(bytes: number): ArrayBuffer {
     const needed = Math.max(SMALLEST, bytes);
     const index = this.#free.findIndex(
-      ({ byteLength }) => byteLength >= needed && needed >= LEAST_SHARE * byteLength,
+      ({ byteLength }) => byteLength >= needed && needed >= MIN_SHARE * byteLength,
     );
     if (index >= 0) return this.#free.splice(index, 1)[0]!;
     return new ArrayBuffer(needed > LARGEST_KEPT ? needed : 2 ** Math.ceil(Math.log2(needed)));

@@ -39,7 +39,7 @@ export function closestName(name: string, known: readonly string[]): string | nu
 }
 
 /** Most names that are told where none is close. */
-const MOST_ALIKE = 3;
+const MAX_ALIKE = 3;
 
 /** Known names that share a word with one that none is close to, the nearest first: --lora-dir and --lora of --lora-dtype. */
 export function namesAlike(name: string, known: readonly string[]): string[] {
@@ -50,7 +50,7 @@ export function namesAlike(name: string, known: readonly string[]): string[] {
     .filter(({ shared }) => shared > 0)
     .map((found) => ({ ...found, distance: editDistance(typed.toLowerCase(), found.one.toLowerCase()) }))
     .sort((a, b) => b.shared - a.shared || a.distance - b.distance)
-    .slice(0, MOST_ALIKE)
+    .slice(0, MAX_ALIKE)
     .map(({ one }) => one);
 }
 

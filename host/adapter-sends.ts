@@ -5,7 +5,7 @@ import { RoomQueue } from './room-queue.js';
 import { type BroughtAdapter, SentAdapters } from './sent-adapters.js';
 
 /** Bytes of adapters' weights that requests take to the engine at once; one request may have more. */
-const MOST_ADAPTER_BYTES = 64 * 2 ** 20;
+const MAX_ADAPTER_BYTES = 64 * 2 ** 20;
 
 /** Calls into the host. */
 interface AdapterSendsCalls {
@@ -81,7 +81,7 @@ export class AdapterSends {
     let bytes = 0;
     for (const [i, entry] of taken.entries()) {
       const { request, adapter } = entry;
-      if (bytes >= MOST_ADAPTER_BYTES) {
+      if (bytes >= MAX_ADAPTER_BYTES) {
         const later = [...taken.slice(i), ...this.#next];
         this.#next.clear();
         for (const entry of later) this.#next.add(entry);

@@ -3,9 +3,9 @@ import { joinParts, type Part, type PartOptions, slicePart } from './token-parts
 /**
  * Number of parts that gather before they are joined: a step's arrays are small, and each costs more than its content.
  */
-const MOST_PARTS = 64;
+const MAX_PARTS = 64;
 /** Most tokens and log-probs handed out at once: some milliseconds of work for the receiver. */
-const MOST_ENTRIES = 4096;
+const MAX_ENTRIES = 4096;
 
 /**
  * Generated tokens of a sequence that nobody has taken yet. They are taken in pieces of bounded size, however many
@@ -13,11 +13,11 @@ const MOST_ENTRIES = 4096;
  *
  *   add        . . . .       64 small parts become one
  *   parts      [64][64][64] . . .
- *   take       |--------|          as many tokens as have MOST_ENTRIES entries, a token's log-probs counted with it
+ *   take       |--------|          as many tokens as have MAX_ENTRIES entries, a token's log-probs counted with it
  */
 export class GatheredParts {
   readonly #options: PartOptions;
-  readonly #mostTokens: number;
+  readonly #maxTokens: number;
   #parts: Part[] = [];
   /** Number of parts at the end that have not been joined. */
   #numSmall = 0;
@@ -25,7 +25,7 @@ export class GatheredParts {
   constructor(options: PartOptions) {
     this.#options = options;
     const perToken = options.returnLogProbs || options.topLogProbs > 0 ? 1 + options.topLogProbs : 1;
-    this.#mostTokens = Math.max(1, Math.floor(MOST_ENTRIES / perToken));
+    this.#maxTokens = Math.max(1, Math.floor(MAX_ENTRIES / perToken));
   }
 
   get isEmpty(): boolean {
@@ -38,15 +38,15 @@ export class GatheredParts {
 
   add(part: Part): void {
     this.#parts.push(part);
-    if (++this.#numSmall < MOST_PARTS) return;
-    this.#parts.push(joinParts(this.#parts.splice(-MOST_PARTS), this.#options));
+    if (++this.#numSmall < MAX_PARTS) return;
+    this.#parts.push(joinParts(this.#parts.splice(-MAX_PARTS), this.#options));
     this.#numSmall = 0;
   }
 
   /** Takes the oldest tokens, at most one piece of them; a part without tokens where there are none. */
   take(): Part {
     const taken: Part[] = [];
-    let room = this.#mostTokens;
+    let room = this.#maxTokens;
     let count = 0;
     for (; count < this.#parts.length && room > 0; count++) {
       const part = this.#parts[count]!;

@@ -1,5 +1,5 @@
 /** Requests that may pass the oldest one which has found no room. */
-export const MOST_PASSED = 64;
+export const MAX_PASSED = 64;
 
 interface Place<T> {
   readonly item: T;
@@ -14,7 +14,7 @@ interface Place<T> {
  *
  *   refuse --> [ parked ] --takeNext: one of the others has ended, or was accepted--> on its way --> accepted, or refused: parked in its old place
  *
- * Others that bring adapters may pass the oldest MOST_PASSED times; then they are parked behind it, so that what they would use becomes free.
+ * Others that bring adapters may pass the oldest MAX_PASSED times; then they are parked behind it, so that what they would use becomes free.
  */
 export class RoomQueue<T> {
   readonly #places = new Map<T, Place<T>>();
@@ -47,7 +47,7 @@ export class RoomQueue<T> {
     if (this.#places.has(item)) return true; // on its way, as takeNext said
     const oldest: Place<T> | undefined = this.#places.values().next().value;
     if (oldest === undefined || oldest.order > order) return true;
-    if (oldest.passed >= MOST_PASSED) {
+    if (oldest.passed >= MAX_PASSED) {
       this.#add({ item, order, isParked: false, passed: 0 });
       return false;
     }

@@ -7,7 +7,7 @@ import type { AdapterWeights, ModuleLayer } from '../models/adapters/adapter-wei
 import { adapterTensors } from './token-inputs.js';
 
 /** Tasks that are noted as sent; of more, the one that was noted first is forgotten, which costs that its weights are sent again. */
-const MOST_NOTED = 4096;
+const MAX_NOTED = 4096;
 
 /** The adapter of a request that has brought its weights to the host. */
 export interface BroughtAdapter {
@@ -71,7 +71,7 @@ export class SentAdapters {
   #note(taskId: bigint, weights: AdapterWeights): void {
     this.#sent.delete(taskId);
     this.#sent.set(taskId, new WeakRef(weights));
-    if (this.#sent.size > MOST_NOTED) this.#sent.delete(this.#sent.keys().next().value!);
+    if (this.#sent.size > MAX_NOTED) this.#sent.delete(this.#sent.keys().next().value!);
   }
 }
 

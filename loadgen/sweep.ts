@@ -13,7 +13,7 @@ export interface SweepPoint {
  */
 const WORTHWHILE = 0.25;
 /** Number of points after which doubling gives up. */
-const MOST_POINTS = 24;
+const MAX_POINTS = 24;
 
 /**
  * Indexes where throughput stops growing with the load: the last point with a worthwhile gain and the first without;
@@ -61,7 +61,7 @@ export function nextLoad(
   if (points.length === 0) return from;
   const sorted = points.toSorted((a, b) => a.load - b.load);
   const found = saturation(sorted);
-  if (found === null) return points.length < MOST_POINTS ? 2 * sorted.at(-1)!.load : null;
+  if (found === null) return points.length < MAX_POINTS ? 2 * sorted.at(-1)!.load : null;
   const doublings = Math.round(Math.log2(Math.max(...points.map(({ load }) => load)) / from)) + 1;
   if (points.length - doublings >= refine) return null;
   const middle = (sorted[found.last]!.load + sorted[found.first]!.load) / 2;

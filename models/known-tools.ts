@@ -25,7 +25,7 @@ const MAX_UNITS = 2 ** 21;
 /** Depth down to which templates write values as JSON: the list, a tool, its function, the schema of its arguments. */
 const DEPTH_WRITTEN = 4;
 /** Most units of the texts of one list, for each unit of its own JSON. */
-const MOST_WRITTEN = 4;
+const MAX_WRITTEN = 4;
 
 /** Lists of functions, by their JSON: clients send the same ones with each request. */
 export class KnownToolLists {
@@ -43,7 +43,7 @@ export class KnownToolLists {
     if (known !== undefined) return known;
     const tools = parseWritten(json);
     const value = fromJson(tools);
-    const written = new WrittenValues(value, MOST_WRITTEN * json.length);
+    const written = new WrittenValues(value, MAX_WRITTEN * json.length);
     const read = { value, seen: this.#see(tools), textUnits: textUnits(tools), written };
     this.#lists.set(json, read, json.length + UNITS_PER_VALUE * countOf(tools));
     return read;

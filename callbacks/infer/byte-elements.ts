@@ -2,7 +2,7 @@ const LENGTH_BYTES = 4;
 const encoder = new TextEncoder();
 
 /** Elements of BYTES that a request may have in all its inputs: each costs some hundred bytes of memory, however short it is. */
-export const MOST_ELEMENTS = 500_000;
+export const MAX_ELEMENTS = 500_000;
 
 /**
  * Data of a BYTES tensor: each element is its length, 4 bytes little-endian, and its bytes. Texts are written as UTF-8. Source: the

@@ -1,11 +1,11 @@
 import type { InferParameters } from './infer-types.js';
 
 /** Tensors of a request, and outputs that it names. */
-export const MOST_TENSORS = 1024;
+export const MAX_TENSORS = 1024;
 /** Parameters of a request or an answer, and characters of their names and texts together. */
-export const MOST_PARAMETERS = 256;
-export const MOST_PARAMETER_CHARACTERS = 65_536;
-export const MOST_DIMS = 32;
+export const MAX_PARAMETERS = 256;
+export const MAX_PARAMETER_CHARACTERS = 65_536;
+export const MAX_DIMS = 32;
 /** Characters of a name or an id. */
 export const LONGEST_NAME = 1024;
 /** Characters of an error's message that cross from one thread to another. */
@@ -17,8 +17,8 @@ const TYPES: readonly string[] = ['string', 'number', 'bigint', 'boolean'];
 export function whyNotParameters(parameters: InferParameters | null | undefined): string | null {
   if (parameters === undefined || parameters === null) return null;
   const names = Object.keys(parameters);
-  if (names.length > MOST_PARAMETERS)
-    return `there are ${names.length} parameters; at most ${MOST_PARAMETERS} are taken`;
+  if (names.length > MAX_PARAMETERS)
+    return `there are ${names.length} parameters; at most ${MAX_PARAMETERS} are taken`;
   let characters = 0;
   for (const name of names) {
     const value = parameters[name] as unknown;
@@ -33,6 +33,6 @@ export function whyNotParameters(parameters: InferParameters | null | undefined)
       return `the parameter '${name.slice(0, LONGEST_NAME)}' has more than 64 bits`;
     characters += name.length + (typeof value === 'string' ? value.length : 0);
   }
-  if (characters <= MOST_PARAMETER_CHARACTERS) return null;
-  return `the parameters have ${characters} characters; at most ${MOST_PARAMETER_CHARACTERS} are taken`;
+  if (characters <= MAX_PARAMETER_CHARACTERS) return null;
+  return `the parameters have ${characters} characters; at most ${MAX_PARAMETER_CHARACTERS} are taken`;
 }

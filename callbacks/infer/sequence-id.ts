@@ -1,7 +1,7 @@
 /** Characters of an id that is a text. Source: Triton's TRITONSERVER_InferenceRequestSetCorrelationIdString. */
 export const LONGEST_SEQUENCE_ID = 128;
 
-const MOST_ID = 2n ** 64n - 1n;
+const MAX_ID = 2n ** 64n - 1n;
 
 /** Triton's sentence about an id that is a text; null: it is not too long. */
 export function whyNotSequenceText(id: string): string | null {
@@ -12,5 +12,5 @@ export function whyNotSequenceText(id: string): string | null {
 /** The number of a sequence, which has 64 bits; null: it is no such number. 0 is no sequence. */
 export function sequenceNumber(id: unknown): bigint | null {
   if (typeof id === 'number' && Number.isSafeInteger(id) && id >= 0) return BigInt(id);
-  return typeof id === 'bigint' && id >= 0n && id <= MOST_ID ? id : null;
+  return typeof id === 'bigint' && id >= 0n && id <= MAX_ID ? id : null;
 }

@@ -13,12 +13,12 @@ export const PLAIN_DEVICE_CACHE_PERCENT = 0.5;
 export const PLAIN_OPTIMAL_ADAPTER_SIZE = 1;
 
 /** Greatest rank that adapters may be allowed to have. */
-const MOST_RANK = 1024;
+const MAX_RANK = 1024;
 /**
  * Most adapters on the device. A batch names slots, and an executor may keep a table of them, so their number is bounded even
  * where there are more pages.
  */
-export const MOST_ADAPTER_SLOTS = 1024;
+export const MAX_ADAPTER_SLOTS = 1024;
 const GROUP = 'LoRA adapters';
 const WORKERS = wholeNumber(1, 1024);
 
@@ -40,13 +40,13 @@ export const PEFT_CACHE_OPTIONS = {
     help: 'LoRA: the same for the cache that steps read; 0: by deviceCachePercent.',
   }),
   /** Rank for which an adapter on all modules takes exactly one page; default 8. */
-  optimalAdapterSize: ofGptManager(wholeNumber(1, MOST_RANK), {
+  optimalAdapterSize: ofGptManager(wholeNumber(1, MAX_RANK), {
     seedName: 'peftCacheManagerConfig.optimalAdapterSize',
     default: DEFAULT_OPTIMAL_ADAPTER_SIZE,
     help: 'LoRA: rank for which an adapter on all modules takes exactly one page.',
   }),
   /** Greatest rank of an adapter; a page has room for one module-layer of it; default 64. */
-  maxAdapterSize: ofServe(wholeNumber(1, MOST_RANK), {
+  maxAdapterSize: ofServe(wholeNumber(1, MAX_RANK), {
     name: 'maxLoraRank',
     seedName: 'peftCacheManagerConfig.maxAdapterSize',
     default: DEFAULT_MAX_ADAPTER_SIZE,
@@ -58,7 +58,7 @@ export const PEFT_CACHE_OPTIONS = {
     },
   }),
   /** Most adapters in one step; others wait. Default: as many as the cache for steps has pages, at most 1024. */
-  maxAdapters: ofServe(wholeNumber(1, MOST_ADAPTER_SLOTS), {
+  maxAdapters: ofServe(wholeNumber(1, MAX_ADAPTER_SLOTS), {
     name: 'maxLoras',
     default: 'as many as have room, at most 1024',
     flag: {

@@ -2,11 +2,11 @@ import type { CacheFollower } from '../nats/cache-follower.js';
 import type { RoutingPort } from '../nats/gateway-port.js';
 
 /** Workers that are asked at once: what comes of a whole cache is held until it is complete. */
-const MOST_AT_ONCE = 8;
+const MAX_AT_ONCE = 8;
 /** Answers in a row from one worker: a whole has fewer parts. */
-const MOST_ANSWERS = 2_048;
+const MAX_ANSWERS = 2_048;
 /** Most beats that a worker is left alone after answers that were of no use. */
-const MOST_BEATS = 64;
+const MAX_BEATS = 64;
 
 interface Asked {
   follower: CacheFollower;
@@ -59,7 +59,7 @@ export class CacheAsker {
   }
 
   #next(): void {
-    while (this.#numAsking < MOST_AT_ONCE && this.#waiting.length > 0) {
+    while (this.#numAsking < MAX_AT_ONCE && this.#waiting.length > 0) {
       const worker = this.#waiting.shift()!;
       const asked = this.#asked.get(worker);
       if (asked === undefined) continue;
@@ -68,7 +68,7 @@ export class CacheAsker {
         this.#numAsking -= 1;
         asked.isWaiting = false;
         asked.vain = isUseful ? 0 : asked.vain + 1;
-        asked.beatsLeft = isUseful ? 0 : Math.min(MOST_BEATS, 2 ** asked.vain - 1);
+        asked.beatsLeft = isUseful ? 0 : Math.min(MAX_BEATS, 2 ** asked.vain - 1);
         this.#next();
       });
     }
@@ -77,7 +77,7 @@ export class CacheAsker {
   /** False: its answers were of no use. */
   async #ask(worker: string, asked: Asked): Promise<boolean> {
     const { follower } = asked;
-    for (let count = 0; count < MOST_ANSWERS && follower.isBehind; count++) {
+    for (let count = 0; count < MAX_ANSWERS && follower.isBehind; count++) {
       const answer = await this.#port.askCache(worker, follower.ask());
       if (this.#asked.get(worker) !== asked) return true;
       if (answer === null || ('worker' in answer && answer.worker !== worker)) {

@@ -91,11 +91,11 @@ export interface AdapterCard {
 }
 
 /** Bounds of what a worker tells of its model. */
-const MOST_ALIASES = 100;
-const MOST_FILES = 16;
-const MOST_ADAPTERS = 1_000;
-const MOST_END_TOKENS = 1_000;
-const MOST_FACTS = 100;
+const MAX_ALIASES = 100;
+const MAX_FILES = 16;
+const MAX_ADAPTERS = 1_000;
+const MAX_END_TOKENS = 1_000;
+const MAX_FACTS = 100;
 
 function isBlockKey(value: unknown): boolean {
   return value === undefined || (isObject(value) && isCount(value.taskId) && isName(value.fingerprint));
@@ -111,12 +111,12 @@ function isModelCard(model: unknown): boolean {
   const { endTokenIds, maxAttentionWindow: window, ...numbers } = engine as Record<string, unknown>;
   return (
     [name, text, fileName].every(isName) &&
-    isList(aliases, isName, MOST_ALIASES) &&
-    isList(files, isFile, MOST_FILES) &&
-    isList(adapters, isAdapter, MOST_ADAPTERS) &&
-    isList(endTokenIds, isCount, MOST_END_TOKENS) &&
-    Object.keys(model.info).length <= MOST_FACTS &&
-    (sampling === undefined || (isObject(sampling) && Object.keys(sampling).length <= MOST_FACTS)) &&
+    isList(aliases, isName, MAX_ALIASES) &&
+    isList(files, isFile, MAX_FILES) &&
+    isList(adapters, isAdapter, MAX_ADAPTERS) &&
+    isList(endTokenIds, isCount, MAX_END_TOKENS) &&
+    Object.keys(model.info).length <= MAX_FACTS &&
+    (sampling === undefined || (isObject(sampling) && Object.keys(sampling).length <= MAX_FACTS)) &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&
     Object.values(numbers).every(isCount)

@@ -2,8 +2,8 @@ import {
   type CacheAsk,
   type CacheChange,
   type CachePart,
-  MOST_CACHE_BLOCKS,
-  MOST_MESSAGE_BLOCKS,
+  MAX_CACHE_BLOCKS,
+  MAX_MESSAGE_BLOCKS,
 } from './cache-messages.js';
 
 /** Where a follower notes what it knows. */
@@ -15,12 +15,12 @@ export interface FollowedBlocks {
 }
 
 /** Blocks of changes that are kept until what comes before them is there. */
-const MOST_LATER_BLOCKS = 4 * MOST_MESSAGE_BLOCKS;
-const MOST_LATER = 256;
+const MAX_LATER_BLOCKS = 4 * MAX_MESSAGE_BLOCKS;
+const MAX_LATER = 256;
 /** A beat may be older than a change that has come before it; so many in a row are not. */
-const MOST_LOW_BEATS = 3;
+const MAX_LOW_BEATS = 3;
 /** Parts of a whole: a worker whose parts are smaller has a NATS server for tiny messages. */
-const MOST_PARTS = 1_024;
+const MAX_PARTS = 1_024;
 
 /**
  * Follows one worker's cache by what its CacheTeller tells. What is noted is always a cache that the worker had, all of it, a
@@ -67,7 +67,7 @@ export class CacheFollower {
   onBeat(number: number): void {
     this.#onNumber(number);
     this.#lowBeats = number < this.#told ? this.#lowBeats + 1 : 0;
-    if (this.#lowBeats < MOST_LOW_BEATS) return;
+    if (this.#lowBeats < MAX_LOW_BEATS) return;
     this.#lowBeats = 0;
     this.#told = number;
     this.forget();
@@ -129,8 +129,8 @@ export class CacheFollower {
     const whole = this.#whole;
     const isNext = whole !== null && whole.next === next && whole.filled === offset;
     const isLast = offset + blocks.length === total;
-    const isBroken = total > MOST_CACHE_BLOCKS || (blocks.length === 0 && !isLast);
-    if (!isNext || isBroken || whole.parts.length >= MOST_PARTS || next < (this.#number ?? 0)) {
+    const isBroken = total > MAX_CACHE_BLOCKS || (blocks.length === 0 && !isLast);
+    if (!isNext || isBroken || whole.parts.length >= MAX_PARTS || next < (this.#number ?? 0)) {
       this.#whole = null;
       return;
     }
@@ -173,7 +173,7 @@ export class CacheFollower {
   #keep(change: CacheChange): void {
     const size = change.stored.length + change.removed.length;
     // The worker is asked for what has no room here.
-    if (this.#later.length >= MOST_LATER || this.#laterBlocks + size > MOST_LATER_BLOCKS) this.#dropLater();
+    if (this.#later.length >= MAX_LATER || this.#laterBlocks + size > MAX_LATER_BLOCKS) this.#dropLater();
     this.#later.push(change);
     this.#laterBlocks += size;
   }

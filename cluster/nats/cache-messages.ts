@@ -51,12 +51,12 @@ export interface TakenAnswer {
 }
 
 /** Most blocks that a worker tells of. */
-export const MOST_CACHE_BLOCKS = 2 ** 20;
+export const MAX_CACHE_BLOCKS = 2 ** 20;
 /** Most blocks in one message: an eighth of a megabyte. */
-export const MOST_MESSAGE_BLOCKS = 2 ** 14;
+export const MAX_MESSAGE_BLOCKS = 2 ** 14;
 
 const isBlocks = (value: unknown) =>
-  value instanceof Float64Array && value.length <= MOST_MESSAGE_BLOCKS && value.every(isCount);
+  value instanceof Float64Array && value.length <= MAX_MESSAGE_BLOCKS && value.every(isCount);
 
 const isWhole = (value: unknown) => {
   if (value === null) return true;
@@ -80,7 +80,7 @@ export const CACHE_CHECKS: Record<'cacheChange' | 'cacheAsk' | 'cachePart' | 'ta
     isCount(next) &&
     isBlocks(blocks) &&
     isCount(total) &&
-    (total as number) <= MOST_CACHE_BLOCKS &&
+    (total as number) <= MAX_CACHE_BLOCKS &&
     isCount(offset) &&
     (offset as number) + (blocks as Float64Array).length <= (total as number),
   taken: ({ isTaken }) => typeof isTaken === 'boolean',

@@ -3,23 +3,23 @@ import {
   type CacheAsk,
   type CacheChange,
   type CachePart,
-  MOST_CACHE_BLOCKS,
-  MOST_MESSAGE_BLOCKS,
+  MAX_CACHE_BLOCKS,
+  MAX_MESSAGE_BLOCKS,
 } from './cache-messages.js';
 
 export interface CacheTellerOptions {
   worker: string;
   /** Tells all gateways. */
   send: (change: CacheChange) => void;
-  /** Most blocks that are told of; default MOST_CACHE_BLOCKS. What comes when there are as many is not told. */
-  mostBlocks?: number;
-  /** Most blocks in one message; default MOST_MESSAGE_BLOCKS. */
-  mostInMessage?: number;
+  /** Most blocks that are told of; default MAX_CACHE_BLOCKS. What comes when there are as many is not told. */
+  maxBlocks?: number;
+  /** Most blocks in one message; default MAX_MESSAGE_BLOCKS. */
+  maxInMessage?: number;
 }
 
 /** Most changes that can be told once more, and most blocks in them. */
-const MOST_KEPT = 1_024;
-const MOST_KEPT_BLOCKS = 2 ** 16;
+const MAX_KEPT = 1_024;
+const MAX_KEPT_BLOCKS = 2 ** 16;
 
 /** All blocks at one number, as parts of it are given out. */
 interface Whole {
@@ -48,7 +48,7 @@ export class CacheTeller {
   #whole: Whole | null = null;
 
   constructor(options: CacheTellerOptions) {
-    this.#options = { mostBlocks: MOST_CACHE_BLOCKS, mostInMessage: MOST_MESSAGE_BLOCKS, ...options };
+    this.#options = { maxBlocks: MAX_CACHE_BLOCKS, maxInMessage: MAX_MESSAGE_BLOCKS, ...options };
   }
 
   /** Number of the cache as it was told: see CacheChange. */
@@ -82,16 +82,16 @@ export class CacheTeller {
   }
 
   #store(hash: number, touched: Set<number>): void {
-    if (this.#blocks.has(hash) || this.#blocks.size >= this.#options.mostBlocks) return;
+    if (this.#blocks.has(hash) || this.#blocks.size >= this.#options.maxBlocks) return;
     this.#blocks.add(hash);
     touched.add(hash);
   }
 
   #tell(touched: ReadonlySet<number>, isAnew: boolean): void {
     const all = [...touched];
-    const { mostInMessage, send } = this.#options;
-    for (let start = 0; start < all.length || (isAnew && start === 0); start += mostInMessage) {
-      const part = all.slice(start, start + mostInMessage);
+    const { maxInMessage, send } = this.#options;
+    for (let start = 0; start < all.length || (isAnew && start === 0); start += maxInMessage) {
+      const part = all.slice(start, start + maxInMessage);
       const change = this.#change(this.#number, this.#number + 1, isAnew && start === 0, part);
       this.#number += 1;
       this.#keep(change);
@@ -113,7 +113,7 @@ export class CacheTeller {
     if (change.isAnew) this.#keptBlocks = 0;
     this.#kept.push(change);
     this.#keptBlocks += sizeOf(change);
-    while (this.#kept.length > MOST_KEPT || this.#keptBlocks > MOST_KEPT_BLOCKS)
+    while (this.#kept.length > MAX_KEPT || this.#keptBlocks > MAX_KEPT_BLOCKS)
       this.#keptBlocks -= sizeOf(this.#kept.shift()!);
   }
 
@@ -130,7 +130,7 @@ export class CacheTeller {
     if (from < first || from > this.#number) return null;
     const later = this.#kept.filter(({ next }) => next > from);
     const touched = new Set(later.flatMap(({ stored, removed }) => [...stored, ...removed]));
-    if (touched.size > this.#options.mostInMessage) return null;
+    if (touched.size > this.#options.maxInMessage) return null;
     return this.#change(from, this.#number, later[0]?.isAnew === true, [...touched]);
   }
 
@@ -142,7 +142,7 @@ export class CacheTeller {
   }
 
   #part({ next, blocks }: Whole, offset: number): CachePart {
-    const part = blocks.slice(offset, offset + this.#options.mostInMessage);
+    const part = blocks.slice(offset, offset + this.#options.maxInMessage);
     return {
       kind: 'cachePart',
       next,

@@ -4,7 +4,7 @@ import type { BlocksAnswer, BlocksMessage, HandOver } from './messages.js';
 /** Bytes of the blocks that are written to the cache at once, between two iterations of the engine. */
 const PART_BYTES = 8 * 1024 * 1024;
 /** Questions that are under way at once. */
-const MOST_ASKED = 4;
+const MAX_ASKED = 4;
 
 export interface BlockFetch {
   id: string;
@@ -13,7 +13,7 @@ export interface BlockFetch {
   /** Number of its blocks, from the start of the prompt on, that need not be fetched. */
   first: number;
   /** Most bytes of one answer. */
-  mostBytes: number;
+  maxBytes: number;
   ask: (worker: string, message: BlocksMessage) => Promise<BlocksAnswer | null>;
   /** Writes whole blocks, from number `first` on; resolves with the number of these that the cache has then. */
   write: (first: number, bytes: Uint8Array) => Promise<number>;
@@ -65,14 +65,14 @@ async function fetchPart(fetch: BlockFetch, offset: number, length: number): Pro
   const fetchNext = async (): Promise<void> => {
     while (isWhole && at < length) {
       const start = at;
-      const size = Math.min(fetch.mostBytes, length - start);
+      const size = Math.min(fetch.maxBytes, length - start);
       at += size;
       const slice = await fetchSlice(fetch, offset + start, size);
       if (slice === null) isWhole = false;
       else part.set(slice, start);
     }
   };
-  await Promise.all(Array.from({ length: MOST_ASKED }, fetchNext));
+  await Promise.all(Array.from({ length: MAX_ASKED }, fetchNext));
   return isWhole ? part : null;
 }
 

@@ -28,7 +28,7 @@ export interface HandOverOptions {
 /** Milliseconds that blocks are kept for the worker that is to fetch them. */
 const KEPT_MS = 10_000;
 /** Requests whose blocks are fetched at once; others wait for their turn. */
-const MOST_FETCHED = 4;
+const MAX_FETCHED = 4;
 /** Longest slice: others of the connection want to pass too. */
 const SLICE_BYTES = 1024 * 1024;
 
@@ -117,7 +117,7 @@ export class HandOvers {
         id,
         handOver,
         first: await engine.countBlocks(prompt),
-        mostBytes: this.#sliceBytes,
+        maxBytes: this.#sliceBytes,
         ask: (worker, message) => port.fetchBlocks(worker, message),
         write: (first, bytes) => engine.writeBlocks(prompt, first, bytes),
         isWanted,
@@ -132,7 +132,7 @@ export class HandOvers {
 
   async #turn(): Promise<void> {
     this.#numFetching++;
-    if (this.#numFetching > MOST_FETCHED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#numFetching > MAX_FETCHED) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   get #sliceBytes(): number {

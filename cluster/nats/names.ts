@@ -65,8 +65,8 @@ export interface PoolName {
 }
 
 /** Characters of a model's name that are kept in subjects: it is only for readers, the fingerprint tells pools apart. */
-const MOST_CHARACTERS = 64;
+const MAX_CHARACTERS = 64;
 
 function subjectWord(model: string): string {
-  return model.slice(0, MOST_CHARACTERS).replaceAll(/[^\w-]/g, '_') || '_';
+  return model.slice(0, MAX_CHARACTERS).replaceAll(/[^\w-]/g, '_') || '_';
 }

@@ -1,5 +1,5 @@
 /** Warnings that are told in each window, and its length in milliseconds. */
-const MOST_TOLD = 10;
+const MAX_TOLD = 10;
 const WINDOW_MS = 10_000;
 
 /** Tells the first warnings of each while, and counts the rest: whoever causes them may do so a thousand times a second. */
@@ -21,7 +21,7 @@ export class PacedWarnings {
       this.#windowEndMs = nowMs + WINDOW_MS;
       this.#numTold = 0;
     }
-    if (this.#numTold >= MOST_TOLD) {
+    if (this.#numTold >= MAX_TOLD) {
       this.#numUntold++;
       return;
     }

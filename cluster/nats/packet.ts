@@ -29,7 +29,7 @@ type Numbers = Int32Array | Float32Array | Float64Array | Uint8Array;
 const KINDS = { i: Int32Array, f: Float32Array, d: Float64Array, u: Uint8Array } as const;
 const MARK = '$';
 /** Levels of objects and lists in each other; messages have a few. */
-const MOST_DEPTH = 16;
+const MAX_DEPTH = 16;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -142,7 +142,7 @@ const INTEGER = /^-?\d{1,20}n$/;
 
 function lowered(value: unknown, reader: ArrayReader, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > MOST_DEPTH) throw new PacketError(`A packet has more than ${MOST_DEPTH} levels.`);
+  if (depth > MAX_DEPTH) throw new PacketError(`A packet has more than ${MAX_DEPTH} levels.`);
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) value[i] = lowered(value[i], reader, depth + 1);
     return value;

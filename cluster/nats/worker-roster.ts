@@ -38,10 +38,10 @@ export interface RosterWorker {
 export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'refused';
 
 /** Most workers of a roster, and most pools of these. */
-const MOST_WORKERS = 20_000;
-const MOST_POOLS = 512;
+const MAX_WORKERS = 20_000;
+const MAX_POOLS = 512;
 
-export const ROSTER_IS_FULL = `a gateway knows ${MOST_WORKERS} workers of ${MOST_POOLS} pools at most.`;
+export const ROSTER_IS_FULL = `a gateway knows ${MAX_WORKERS} workers of ${MAX_POOLS} pools at most.`;
 
 /** Workers of one pool have one card. */
 interface RosterPool {
@@ -56,10 +56,10 @@ interface RosterPool {
 export class WorkerRoster {
   readonly #workers = new Map<string, RosterWorker>();
   readonly #pools = new Map<string, RosterPool>();
-  readonly #mostWorkers: number;
+  readonly #maxWorkers: number;
 
-  constructor(mostWorkers = MOST_WORKERS) {
-    this.#mostWorkers = mostWorkers;
+  constructor(maxWorkers = MAX_WORKERS) {
+    this.#maxWorkers = maxWorkers;
   }
 
   list(): RosterWorker[] {
@@ -175,8 +175,8 @@ export class WorkerRoster {
   #cardOf({ pool: name, model }: Beat, before: RosterWorker | undefined): ModelCard | null {
     const pool = this.#pools.get(name);
     if (before?.pool === name) return pool!.model;
-    if (before === undefined && this.#workers.size >= this.#mostWorkers) return null;
-    if (pool === undefined && this.#pools.size >= MOST_POOLS) return null;
+    if (before === undefined && this.#workers.size >= this.#maxWorkers) return null;
+    if (pool === undefined && this.#pools.size >= MAX_POOLS) return null;
     if (before !== undefined) this.#leavePool(before.pool);
     if (pool === undefined) this.#pools.set(name, { model, size: 1 });
     else pool.size++;

@@ -22,7 +22,7 @@ export interface SteadyRun {
 }
 
 /** Events of one iteration of one worker: more than its blocks. */
-const MOST_EVENTS = 1_000_000;
+const MAX_EVENTS = 1_000_000;
 
 /** A worker of a simulated cluster. Its simulation is made when its first request comes: many workers have none for long. */
 export class SimulatedWorker {
@@ -44,7 +44,7 @@ export class SimulatedWorker {
   ) {
     this.index = index;
     this.name = `${index}`;
-    this.#options = { ...options, enableBlockReuse: true, maxEvents: tellsCache ? MOST_EVENTS : 0 };
+    this.#options = { ...options, enableBlockReuse: true, maxEvents: tellsCache ? MAX_EVENTS : 0 };
   }
 
   get simulation(): Simulation {

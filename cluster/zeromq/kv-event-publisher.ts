@@ -26,18 +26,18 @@ export interface KvEventPublisherOptions {
 }
 
 /** Bytes of batches that are kept to be asked for again. */
-const MOST_BUFFERED_BYTES = 64 * 2 ** 20;
+const MAX_BUFFERED_BYTES = 64 * 2 ** 20;
 /** Messages that wait for a slow reader; more are lost to it, as vLLM's default has it. */
 const HIGH_WATER_MARK = 100_000;
 /** Batches that wait for the socket, which takes them at once unless the machine is overwhelmed. */
-const MOST_PENDING = 10_000;
+const MAX_PENDING = 10_000;
 /** Messages of a replay that wait for its reader. */
 const REPLAY_HIGH_WATER_MARK = 1_000;
 /** Milliseconds in which a reader has to take some of a replay, and all of it. */
 const REPLAY_STALL_MS = 1_000;
 const REPLAY_LIMIT_MS = 30_000;
 /** Bytes of what readers send: a subscription, or a request to replay. */
-const MOST_READ_BYTES = 1_024;
+const MAX_READ_BYTES = 1_024;
 /** Number that ends a replay: -1 in 8 bytes. */
 const END_OF_REPLAY = Buffer.alloc(8, 0xff);
 
@@ -74,7 +74,7 @@ export class KvEventPublisher {
     this.#clients = sockets.clients;
     this.address = sockets.pub.lastEndpoint ?? '';
     this.replayAddress = sockets.router?.lastEndpoint ?? null;
-    this.#buffer = new ReplayBuffer(bufferSteps, MOST_BUFFERED_BYTES);
+    this.#buffer = new ReplayBuffer(bufferSteps, MAX_BUFFERED_BYTES);
     this.#onError = onError;
     if (this.#router !== null) void this.#serveReplays(this.#router);
   }
@@ -91,7 +91,7 @@ export class KvEventPublisher {
     this.#nextSequence += 1;
     this.#buffer.add(batch);
     // What does not fit is a gap in the numbers, and can be asked for again.
-    if (this.#pending.length < MOST_PENDING) this.#pending.push(batch);
+    if (this.#pending.length < MAX_PENDING) this.#pending.push(batch);
     if (!this.#isSending) void this.#send();
   }
 
@@ -167,7 +167,7 @@ async function openSockets(zmq: ZeroMq, options: KvEventPublisherOptions): Promi
     const isServer = endpoint.isBound || replayEndpoint !== null;
     const asksKeys = keys !== null && isServer && peerKeys.length > 0;
     const clients = asksKeys ? opening(await ClientKeys.open(zmq, context, new Set(peerKeys))) : null;
-    const common = { context, linger: 0, maxMessageSize: MOST_READ_BYTES };
+    const common = { context, linger: 0, maxMessageSize: MAX_READ_BYTES };
     const optionsAt = ({ address, isBound }: Endpoint) => ({
       ...common,
       ipv6: address.includes('['),

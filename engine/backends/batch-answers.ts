@@ -1,9 +1,9 @@
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import {
   bytesOf,
-  MOST_ANSWER_BYTES,
-  MOST_ANSWERS,
-  MOST_ANSWERS_TEXT,
+  MAX_ANSWER_BYTES,
+  MAX_ANSWERS,
+  MAX_ANSWERS_TEXT,
 } from '../../callbacks/infer/most-answers.js';
 import type { AnswerFlow } from './answer-flow.js';
 import { AnswerWriter } from './packed-answers.js';
@@ -49,8 +49,8 @@ export class BatchAnswers implements AnswerSink {
 
   whyFull(request: number): string | null {
     const { answers, bytes } = this.#waiting[request]!;
-    if (answers < MOST_ANSWERS && bytes < MOST_ANSWER_BYTES) return null;
-    return `more than ${MOST_ANSWERS_TEXT} to one request wait to be sent; await the promise that send returns`;
+    if (answers < MAX_ANSWERS && bytes < MAX_ANSWER_BYTES) return null;
+    return `more than ${MAX_ANSWERS_TEXT} to one request wait to be sent; await the promise that send returns`;
   }
 
   respond(request: number, outputs: readonly InferTensor[], parameters: InferParameters | null): void {

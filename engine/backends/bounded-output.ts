@@ -2,8 +2,8 @@ import { performance } from 'node:perf_hooks';
 import { cutText } from '../../base/cut-text.js';
 
 /** Lines and bytes that an instance may write in a second: they pass through the host's thread, which everybody shares. */
-export const MOST_LINES = 500;
-export const MOST_BYTES = 128 * 1024;
+export const MAX_LINES = 500;
+export const MAX_BYTES = 128 * 1024;
 /** Characters of a line. */
 export const LONGEST_LINE = 8192;
 const WINDOW_MS = 1000;
@@ -31,12 +31,12 @@ export class OutputLimit {
     }
     let written = '';
     let begin = 0;
-    while (begin < text.length && this.#lines < MOST_LINES) {
+    while (begin < text.length && this.#lines < MAX_LINES) {
       const newline = text.indexOf('\n', begin);
       const end = newline < 0 ? text.length : newline;
       const line = cutText(text.slice(begin, end), LONGEST_LINE) + (newline < 0 ? '' : '\n');
       const bytes = Buffer.byteLength(line);
-      if (this.#bytes + bytes > MOST_BYTES) break;
+      if (this.#bytes + bytes > MAX_BYTES) break;
       this.#lines++;
       this.#bytes += bytes;
       written += line;
@@ -82,7 +82,7 @@ export function boundOutput(who: string): void {
     timer = null;
     const count = limit.takeLeftOut();
     if (count === 0) return;
-    const most = `${MOST_LINES} lines and ${MOST_BYTES.toLocaleString('en')} bytes`;
+    const most = `${MAX_LINES} lines and ${MAX_BYTES.toLocaleString('en')} bytes`;
     writeError(
       `skein: ${who}: ${count.toLocaleString('en')} lines left out; it may write ${most} a second\n`,
     );

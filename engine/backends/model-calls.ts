@@ -7,8 +7,8 @@ import type {
 import { bytesOf } from '../../callbacks/infer/most-answers.js';
 import {
   LONGEST_NAME,
-  MOST_DIMS,
-  MOST_TENSORS,
+  MAX_DIMS,
+  MAX_TENSORS,
   whyNotParameters,
 } from '../../callbacks/infer/request-limits.js';
 import { sentTensors } from '../../callbacks/infer/sent-tensors.js';
@@ -16,8 +16,8 @@ import { BackendError } from './backend-error.js';
 import type { LoopWatch } from './loop-watch.js';
 
 /** Calls of an instance that may wait for their answers, and bytes of what they bring; one alone may be longer. */
-export const MOST_CALLS = 1000;
-export const MOST_CALL_BYTES = 64 * 2 ** 20;
+export const MAX_CALLS = 1000;
+export const MAX_CALL_BYTES = 64 * 2 ** 20;
 
 interface Waiting {
   bytes: number;
@@ -43,9 +43,9 @@ export class ModelCalls {
     const wrong = whyNotCall(asked);
     if (wrong !== null) throw new BackendError(`a call of another model is refused: ${wrong}`);
     const bytes = bytesOf(asked.inputs, asked.parameters);
-    const isFull = this.#waiting.size >= MOST_CALLS || this.#bytes + bytes > MOST_CALL_BYTES;
+    const isFull = this.#waiting.size >= MAX_CALLS || this.#bytes + bytes > MAX_CALL_BYTES;
     if (isFull && this.#waiting.size > 0) {
-      const most = `${MOST_CALLS} calls or ${MOST_CALL_BYTES / 2 ** 20} MiB of inputs`;
+      const most = `${MAX_CALLS} calls or ${MAX_CALL_BYTES / 2 ** 20} MiB of inputs`;
       throw new BackendError(
         `more than ${most} of one instance wait for their answers; await some of them before the next`,
       );
@@ -76,16 +76,15 @@ function whyNotCall({ model, version, inputs, outputs, parameters }: ModelCall):
     return `its model is no text of at most ${LONGEST_NAME} characters`;
   if (typeof version !== 'string' || version.length > LONGEST_NAME)
     return `its version is no text of at most ${LONGEST_NAME} characters`;
-  if (inputs.length > MOST_TENSORS)
-    return `it has ${inputs.length} inputs; at most ${MOST_TENSORS} are taken`;
-  if (outputs !== null && (!Array.isArray(outputs) || outputs.length > MOST_TENSORS))
-    return `its outputs are no list of at most ${MOST_TENSORS} names`;
+  if (inputs.length > MAX_TENSORS) return `it has ${inputs.length} inputs; at most ${MAX_TENSORS} are taken`;
+  if (outputs !== null && (!Array.isArray(outputs) || outputs.length > MAX_TENSORS))
+    return `its outputs are no list of at most ${MAX_TENSORS} names`;
   if (outputs?.some((name) => typeof name !== 'string' || name.length > LONGEST_NAME))
     return `a name of its outputs is no text of at most ${LONGEST_NAME} characters`;
   if (inputs.some(({ name }) => name.length > LONGEST_NAME))
     return `the name of an input has more than ${LONGEST_NAME} characters`;
-  const shapeless = inputs.find(({ shape }) => !Array.isArray(shape) || shape.length > MOST_DIMS);
+  const shapeless = inputs.find(({ shape }) => !Array.isArray(shape) || shape.length > MAX_DIMS);
   if (shapeless !== undefined)
-    return `the shape of input '${shapeless.name}' is no list of at most ${MOST_DIMS} sizes`;
+    return `the shape of input '${shapeless.name}' is no list of at most ${MAX_DIMS} sizes`;
   return whyNotParameters(parameters);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BackendError } from './backend-error.js';
 
 /** Files of a folder that an error names. */
-const MOST_NAMES = 5;
+const MAX_NAMES = 5;
 
 /** The file of a version that has the first of these names. @throws BackendError with the files that are there instead */
 export function modelFile(versionDirectory: string, names: readonly string[]): string {
@@ -16,8 +16,8 @@ export function modelFile(versionDirectory: string, names: readonly string[]): s
 /** What lies in a folder, as a part of a sentence. */
 export function namesThere(filenames: readonly string[]): string {
   if (filenames.length === 0) return 'nothing is there';
-  const named = [...filenames].sort().slice(0, MOST_NAMES).join(', ');
-  const more = filenames.length - MOST_NAMES;
+  const named = [...filenames].sort().slice(0, MAX_NAMES).join(', ');
+  const more = filenames.length - MAX_NAMES;
   return more > 0
     ? `there are ${named} and ${more} more`
     : `there ${filenames.length === 1 ? 'is' : 'are'} ${named}`;

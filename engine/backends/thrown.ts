@@ -8,7 +8,7 @@ import type { BackendError } from './backend-error.js';
 /** Characters of the frames of a stack that cross. */
 const LONGEST_FRAMES = 8192;
 /** Errors of a chain of causes that cross. */
-const MOST_CAUSES = 4;
+const MAX_CAUSES = 4;
 const LONGEST_NAME = 100;
 
 /** The message of anything thrown, at most LONGEST_MESSAGE characters and the sign of a cut. Never throws. */
@@ -52,7 +52,7 @@ export function boundedError(thrown: unknown): Error {
 export function keepFrames(error: Error, thrown: unknown): void {
   let stack = `${error.name}: ${error.message}${cutText(thrownFrames(thrown), LONGEST_FRAMES)}`;
   let cause = propertyOf(thrown, 'cause');
-  for (let i = 0; i < MOST_CAUSES && cause !== undefined && cause !== null; i++) {
+  for (let i = 0; i < MAX_CAUSES && cause !== undefined && cause !== null; i++) {
     stack += `\ncaused by ${nameOf(cause)}: ${thrownText(cause)}${cutText(thrownFrames(cause), LONGEST_FRAMES)}`;
     cause = propertyOf(cause, 'cause');
   }

@@ -10,7 +10,7 @@ import { thrownText } from './thrown.js';
 import { warmupInputs } from './warmup-data.js';
 
 /** Different reasons of failed requests of a sample that are told. */
-const MOST_REASONS = 4;
+const MAX_REASONS = 4;
 
 /**
  * Runs the samples of `model_warmup` on an instance that nobody has asked yet: `batch_size` requests with one row each, together, `count`
@@ -70,7 +70,7 @@ function sinkOf(reasons: Set<string>): AnswerSink {
     respond: () => {},
     end: () => {},
     fail: (_, reason) => {
-      if (reasons.size < MOST_REASONS) reasons.add(reason);
+      if (reasons.size < MAX_REASONS) reasons.add(reason);
     },
     room: Promise.resolve(),
   };

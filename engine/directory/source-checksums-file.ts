@@ -9,7 +9,7 @@ import { replaceFile } from './replace-file.js';
  */
 const FILE = 'source-checksums.json';
 /** More than a number and its comma take. */
-const MOST_ENTRY_BYTES = 16;
+const MAX_ENTRY_BYTES = 16;
 
 /** True for a tensor of the model's file whose checksum nobody has found yet. */
 export const lacksChecksum = ({ pieces, checksum }: EngineTensor): boolean =>
@@ -28,7 +28,7 @@ export function withFoundChecksums(directory: string, tensors: EngineTensor[]): 
 
 function readChecksums(file: string, count: number): unknown[] | null {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined || size > MOST_ENTRY_BYTES * (count + 1)) return null;
+  if (size === undefined || size > MAX_ENTRY_BYTES * (count + 1)) return null;
   try {
     const found: unknown = JSON.parse(readFileSync(file, 'utf8'));
     return Array.isArray(found) && found.length === count ? found : null;

@@ -13,11 +13,11 @@ export interface LoadableTensor extends EngineTensor {
 }
 
 /** Most places of a model's file that are kept. */
-const MOST_PLACES = 8;
+const MAX_PLACES = 8;
 
 /** The model's file at a place, the other ones behind it. */
 export function placedAt({ path, otherPaths = [], ...facts }: SourceFile, place: string): SourceFile {
-  const others = [path, ...otherPaths].filter((one) => one !== place).slice(0, MOST_PLACES - 1);
+  const others = [path, ...otherPaths].filter((one) => one !== place).slice(0, MAX_PLACES - 1);
   return { path: place, ...(others.length === 0 ? {} : { otherPaths: others }), ...facts };
 }
 

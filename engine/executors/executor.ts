@@ -107,9 +107,9 @@ export interface Executor {
    * one, and `finish` ends the oldest. What changes memory (copies of blocks, adapters) may then come between two begins, and takes
    * effect between these steps. Everything else is refused until all are finished, except for what follows finishForward.
    */
-  readonly mostBegun?: number;
-  /** Fewest sequences of a step that are worth beginning it beside others, where mostBegun is more than 1; absent: 1. */
-  readonly leastBegun?: number;
+  readonly maxBegun?: number;
+  /** Fewest sequences of a step that are worth beginning it beside others, where maxBegun is more than 1; absent: 1. */
+  readonly minBegun?: number;
   /** Begins a step like `begin`, of which only the forward runs; absent: only whole steps can be begun. */
   beginForward?(batch: PackedBatch): void;
   /**

@@ -11,15 +11,15 @@ export const wasmKind: ExecutorKind = {
   problem: async () => (await import('./wasm/open-wasm-runner.js')).wasmProblem(),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
-    const { MOST_HEAP_BYTES } = await import('./wasm/heap.js');
+    const { MAX_HEAP_BYTES } = await import('./wasm/heap.js');
     const weightBytes = weights.reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0);
-    return Math.max(0, Math.min(availableBytes, MOST_HEAP_BYTES) - weightBytes);
+    return Math.max(0, Math.min(availableBytes, MAX_HEAP_BYTES) - weightBytes);
   },
   threadsFor: () => THREADS,
   kvDtypeFor: () => 'f32',
   measure: async ({ plan }, options) => {
     const { heapBytes, memoryLayout } = await import('./wasm/memory-layout.js');
-    const { MOST_HEAP_BYTES } = await import('./wasm/heap.js');
+    const { MAX_HEAP_BYTES } = await import('./wasm/heap.js');
     const layout = memoryLayout(plan, options);
     const { packedWeights, tables, workspace, kvCache } = layout;
     return {
@@ -27,7 +27,7 @@ export const wasmKind: ExecutorKind = {
       fixed: { packedWeights: packedWeights + tables, storedWeights: 0, workspace },
       kvCache,
       mostKvCache: {
-        bytes: Math.max(0, MOST_HEAP_BYTES - heapBytes({ ...layout, kvCache: 0, staging: 0 })),
+        bytes: Math.max(0, MAX_HEAP_BYTES - heapBytes({ ...layout, kvCache: 0, staging: 0 })),
         of: 'a heap of WebAssembly',
       },
     };

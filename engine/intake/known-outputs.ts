@@ -15,7 +15,7 @@ const FIELD = 'known_output_ids';
 /** Fills a row behind its last token. */
 const PADDING = -1;
 /** Number of places that a row may always have, whatever the request asks for. */
-const MOST_PADDED = 4096;
+const MAX_PADDED = 4096;
 const NOTHING: KnownOutput = { tokens: new Int32Array(0), finishReason: FINISH_NOT_FINISHED };
 
 /** Limits of known tokens, and the conditions that end a sequence. */
@@ -49,7 +49,7 @@ export function readKnownOutputs(
       `has ${numRows} rows; the request generates ${counted(numSequences, 'sequence')} in all, and each has one row at most`,
     );
   }
-  const most = Math.max(limits.maxNewTokens, MOST_PADDED);
+  const most = Math.max(limits.maxNewTokens, MAX_PADDED);
   if (width > most) {
     throw refused(
       says`has rows of ${width} places, of which no more than ${input('request_output_len')} = ${limits.maxNewTokens} can be tokens; at most ${most} are taken`,

@@ -117,8 +117,8 @@ export class OverlappedCalls implements CallRunner {
     const call = this.#free[0]!;
     call.pack(chunks, iteration);
     if (this.#split.runsTogether) return step(call, this.#parts);
-    const { mostBegun = 1 } = this.#parts.executor;
-    const before = this.#running.length < mostBegun ? null : this.finish();
+    const { maxBegun = 1 } = this.#parts.executor;
+    const before = this.#running.length < maxBegun ? null : this.finish();
     if (call.isEmpty) call.end(false);
     else this.#begin(call);
     return this.#running.length < this.#most ? before : this.finish();

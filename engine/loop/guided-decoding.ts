@@ -13,7 +13,7 @@ const STUCK_MS = 60_000;
 /** Time that the loop sleeps at once if it has to wait for guides only. */
 const WAIT_MS = 5;
 /** Limits on a step's wait for its masks after its forward; within these it waits as long as the forward took. */
-const [LEAST_WAIT_MS, MOST_WAIT_MS] = [2, 10];
+const [MIN_WAIT_MS, MAX_WAIT_MS] = [2, 10];
 const NO_TOKENS = new Int32Array(0);
 
 export interface GuidedDecodingOptions {
@@ -164,7 +164,7 @@ export class GuidedDecoding {
 
   #await(rows: readonly RequestRows[], forwardMs: number): void {
     const { isLockstep } = this.#options;
-    const untilMs = performance.now() + Math.min(MOST_WAIT_MS, Math.max(LEAST_WAIT_MS, forwardMs));
+    const untilMs = performance.now() + Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, forwardMs));
     const isWaiting = ({ request }: RequestRows) => {
       const { failure, hasMasks } = this.#guided.get(request)!;
       return failure === null && !hasMasks;

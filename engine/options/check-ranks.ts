@@ -3,7 +3,7 @@ import type { GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
 import { parseGroupAddress } from '../../callbacks/group-address.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
-const MOST_RANKS = 64;
+const MAX_RANKS = 64;
 const FIELDS = ['rank', 'size', 'address', 'secret', 'requests', 'joinTimeoutMs', 'onMissing'];
 
 /** @throws ParameterError for a place in a group, or a number of ranks, that cannot be */
@@ -14,9 +14,9 @@ export function checkRanks({
 }: Pick<GptManagerOptions, 'ranks' | 'optionalParams' | 'callbackModule'>): void {
   const { tensorParallelSize = 1, pipelineParallelSize = 1 } = optionalParams;
   const product = tensorParallelSize * pipelineParallelSize;
-  if (product > MOST_RANKS) {
+  if (product > MAX_RANKS) {
     throw refused(
-      says`${option('tensorParallelSize')} x ${option('pipelineParallelSize')} is ${product}; at most ${MOST_RANKS} ranks are possible.`,
+      says`${option('tensorParallelSize')} x ${option('pipelineParallelSize')} is ${product}; at most ${MAX_RANKS} ranks are possible.`,
     );
   }
   if (ranks === undefined) return;
@@ -26,8 +26,8 @@ export function checkRanks({
       says`${option('ranks')} has no field ${JSON.stringify(unknown)}; it has ${FIELDS.join(', ')}.`,
     );
   const { rank, size, address, secret, requests = 'rank0', joinTimeoutMs = 1, onMissing } = ranks;
-  if (!isWhole(size, 2, MOST_RANKS))
-    throw refused(says`${option('ranks.size')} is ${String(size)}; it must be from 2 to ${MOST_RANKS}.`);
+  if (!isWhole(size, 2, MAX_RANKS))
+    throw refused(says`${option('ranks.size')} is ${String(size)}; it must be from 2 to ${MAX_RANKS}.`);
   if (!isWhole(rank, 0, size - 1))
     throw refused(
       says`${option('ranks.rank')} is ${String(rank)}; of ${size} ranks it must be from 0 to ${size - 1}.`,

@@ -26,8 +26,8 @@ const DRAFT_ROWS = 32;
  * their share even in a full batch, as far as so many rows, and so many bytes of logits, allow.
  */
 const DRAFT_ROWS_EACH = 4;
-const MOST_DRAFT_ROWS = 256;
-const MOST_DRAFT_BYTES = 64 * 2 ** 20;
+const MAX_DRAFT_ROWS = 256;
+const MAX_DRAFT_BYTES = 64 * 2 ** 20;
 
 /** Sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
 export interface EngineLimits {
@@ -195,8 +195,8 @@ function draftRows(
   maxSequences: number,
 ): number {
   if (speculate === 'none' && draftEnginePath === undefined) return DRAFT_ROWS;
-  const inMemory = Math.floor(MOST_DRAFT_BYTES / (Float32Array.BYTES_PER_ELEMENT * vocabSize));
-  return Math.max(DRAFT_ROWS, Math.min(DRAFT_ROWS_EACH * maxSequences, MOST_DRAFT_ROWS, inMemory));
+  const inMemory = Math.floor(MAX_DRAFT_BYTES / (Float32Array.BYTES_PER_ELEMENT * vocabSize));
+  return Math.max(DRAFT_ROWS, Math.min(DRAFT_ROWS_EACH * maxSequences, MAX_DRAFT_ROWS, inMemory));
 }
 
 function windowOf(

@@ -5,7 +5,7 @@ import {
   DEFAULT_HOST_CACHE_SIZE,
   DEFAULT_MAX_ADAPTER_SIZE,
   DEFAULT_OPTIMAL_ADAPTER_SIZE,
-  MOST_ADAPTER_SLOTS,
+  MAX_ADAPTER_SLOTS,
 } from '../../callbacks/options/peft-cache-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { AdapterRoom } from '../../callbacks/worker-messages.js';
@@ -194,7 +194,7 @@ export function adapterRoom(
   availableBytes: number,
 ): LoadedAdapters {
   const pages = cachePages(config, sizes, availableBytes);
-  const maxSlots = Math.min(pages.device, config.maxAdapters ?? MOST_ADAPTER_SLOTS);
+  const maxSlots = Math.min(pages.device, config.maxAdapters ?? MAX_ADAPTER_SLOTS);
   return { model, sizes, pages, maxSlots };
 }
 

@@ -46,8 +46,8 @@ export class RankedExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
-  readonly mostBegun: number;
-  readonly leastBegun: number;
+  readonly maxBegun: number;
+  readonly minBegun: number;
   readonly beginForward?: (batch: PackedBatch) => void;
   readonly finishForward?: () => Float32Array;
   readonly #own: NativeExecutor;
@@ -93,9 +93,9 @@ export class RankedExecutor implements Executor {
     this.options = this.#own.options;
     this.vocabSize = engine.plan.vocabSize;
     this.hiddenSize = this.#own.hiddenSize;
-    this.mostBegun = seat.shape.pipelineParallelSize;
-    this.leastBegun = leastMicroBatch(engine, seat.shape);
-    if (this.mostBegun > 1) {
+    this.maxBegun = seat.shape.pipelineParallelSize;
+    this.minBegun = leastMicroBatch(engine, seat.shape);
+    if (this.maxBegun > 1) {
       this.beginForward = (batch) =>
         this.#begin('forward', batch, () => this.#own.beginForwardOfStage(batch));
       this.finishForward = () => this.#finish('forward', () => this.#own.finishForwardOfStage());
@@ -179,7 +179,7 @@ export class RankedExecutor implements Executor {
   }
 
   #begin(kind: 'step' | 'forward', batch: PackedBatch, begin: () => void): void {
-    if (this.#begun.length === this.mostBegun || this.#isClosed) this.#requireIdle();
+    if (this.#begun.length === this.maxBegun || this.#isClosed) this.#requireIdle();
     this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
     this.#lostIfGone(begin);
     this.#begun.push(kind);
@@ -224,7 +224,7 @@ export class RankedExecutor implements Executor {
 
   /** Throws where memory may not change: several begun steps of stages are in order with the changes. */
   #requireStill(): void {
-    if (this.mostBegun === 1 || this.#isClosed) this.#requireIdle();
+    if (this.maxBegun === 1 || this.#isClosed) this.#requireIdle();
   }
 
   #slotsOf({ plan }: LoadableEngine, { maxSlots, maxRank }: AdapterSlots): AdapterSlots {

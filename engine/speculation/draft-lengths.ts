@@ -1,7 +1,7 @@
 /** Greatest probability that a draft token is counted with, since none is ever certain. */
 const MAX_ACCEPTANCE = 0.95;
 /** Least gain that a draft must promise: this many times as much per millisecond. */
-const LEAST_GAIN = 1.02;
+const MIN_GAIN = 1.02;
 
 /** A sequence that could have a draft. */
 export interface DraftCandidate {
@@ -59,7 +59,7 @@ export function chooseDraftLengths(candidates: readonly DraftCandidate[], load: 
 
 /** Worth per cost that a step needs to be better than one without drafts. */
 function leastValue({ rows, costOf }: Pick<DraftLoad, 'rows' | 'costOf'>): number {
-  return (rows / costOf(rows)) * LEAST_GAIN;
+  return (rows / costOf(rows)) * MIN_GAIN;
 }
 
 interface Choice {

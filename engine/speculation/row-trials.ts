@@ -3,9 +3,9 @@ import type { DraftCandidate, DraftLoad } from './draft-lengths.js';
 /** Most draft tokens of a sequence in a trial. */
 const TOKENS_EACH = 3;
 /** Least acceptance that a draft in a trial is expected to have, so that a trial costs little even where it shows no gain. */
-const LEAST_ACCEPTANCE = 0.6;
+const MIN_ACCEPTANCE = 0.6;
 /** Least share of the sequences that have such a draft: a few would show nothing above what steps differ by anyway. */
-const LEAST_SHARE = 0.25;
+const MIN_SHARE = 0.25;
 /** Steps between two trials: at first, and at most, since each that shows no gain doubles them. */
 const FIRST_WAIT = 8;
 const LONGEST_WAIT = 1024;
@@ -48,10 +48,10 @@ export class RowTrials {
   /** Lengths of each candidate's draft in a trial; all 0 where too few have likely tokens for it to show anything. */
   lengths(candidates: readonly DraftCandidate[], { spareRows }: Pick<DraftLoad, 'spareRows'>): number[] {
     const isLikely = ({ most, acceptance, drawn }: DraftCandidate) =>
-      most > 0 && !drawn && acceptance >= LEAST_ACCEPTANCE;
+      most > 0 && !drawn && acceptance >= MIN_ACCEPTANCE;
     const likely = candidates.filter(isLikely).length;
     const each = Math.min(TOKENS_EACH, Math.floor(spareRows / Math.max(1, likely)));
-    if (likely < LEAST_SHARE * candidates.length) return candidates.map(() => 0);
+    if (likely < MIN_SHARE * candidates.length) return candidates.map(() => 0);
     return candidates.map((candidate) => (isLikely(candidate) ? Math.min(each, candidate.most) : 0));
   }
 }

@@ -33,7 +33,7 @@ const GUESSES = { given: 0.7, singleMatch: 0.2, shortMatch: 0.4, longMatch: 0.7,
 /** Share of older observations of the draft model, over all requests, that still counts after another draft. */
 const KEPT_OF_MODEL = 0.98;
 /** Least number of tokens that a sequence is expected to go on for; otherwise as many as it already has. */
-const LEAST_EXPECTED = 128;
+const MIN_EXPECTED = 128;
 const NO_TOKENS = new Int32Array(0);
 
 /** Tokens that may come next in a sequence. */
@@ -201,7 +201,7 @@ export class Speculation implements DraftPolicy {
 
   #paysToRead(request: LlmRequest, savedMs: number): boolean {
     const { generatedLength, maxNewTokens } = request;
-    const left = Math.min(maxNewTokens - generatedLength, Math.max(generatedLength, LEAST_EXPECTED));
+    const left = Math.min(maxNewTokens - generatedLength, Math.max(generatedLength, MIN_EXPECTED));
     const reading = this.#draftModel?.readingCost(request, this.#reading.perToken ?? 0) ?? 0;
     return reading <= left * savedMs;
   }

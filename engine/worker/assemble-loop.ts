@@ -166,11 +166,11 @@ function paceOf(options: LoopOptions, unit: number): ContextPace | null {
  */
 function newSplit(
   { modelType, enableTrtOverlap = false, minMicroBatchSize }: LoopOptions,
-  { mostBegun = 1, leastBegun = 1 }: Executor,
+  { maxBegun = 1, minBegun = 1 }: Executor,
   runningSteps: RunningSteps,
 ): MicroBatchSplit | null {
   if (modelType === 'V1') return null;
-  if (mostBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? leastBegun, mostBegun, runningSteps);
+  if (maxBegun > 1) return new MicroBatchSplit(minMicroBatchSize ?? minBegun, maxBegun, runningSteps);
   return enableTrtOverlap ? new MicroBatchSplit(minMicroBatchSize, 2, runningSteps) : null;
 }
 

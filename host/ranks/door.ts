@@ -5,7 +5,7 @@ import { type GroupAddress, isShared } from '../../callbacks/group-address.js';
 import { HANDSHAKE_LIMIT_MS, serverKeys } from './rank-sockets.js';
 
 /** Connections that have not proven to be ranks, of which most are strangers. */
-const MOST_UNPROVEN = 64;
+const MAX_UNPROVEN = 64;
 
 export interface DoorEvents {
   /** A connection that knows the secret, where there is one. It has to be admitted before its time is over. */
@@ -20,7 +20,7 @@ export interface DoorEvents {
  * whoever opens connections and says nothing keeps no rank out.
  *
  *   connection -- TLS, where there is a secret --> onConnection -- says which rank it is --> admit
- *        '---------------- at most limitMs, at most MOST_UNPROVEN of them ----------------'
+ *        '---------------- at most limitMs, at most MAX_UNPROVEN of them ----------------'
  */
 export class Door {
   readonly #server: net.Server;
@@ -63,7 +63,7 @@ export class Door {
   }
 
   #enter(carrier: net.Socket): void {
-    if (this.#unproven.size >= MOST_UNPROVEN) this.#sendOneAway();
+    if (this.#unproven.size >= MAX_UNPROVEN) this.#sendOneAway();
     const timer = setTimeout(() => carrier.destroy(), this.#limitMs);
     this.#unproven.set(carrier, { from: carrier.remoteAddress ?? '', timer });
     carrier.once('close', () => this.#forget(carrier));

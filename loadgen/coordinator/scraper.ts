@@ -4,7 +4,7 @@ import { fetchFrom, type Target } from './target.js';
 const EVERY_MS = 1000;
 const TIMEOUT_MS = 2000;
 /** Most series kept; a server may have more, by label. */
-const MOST_SERIES = 600;
+const MAX_SERIES = 600;
 /** Pattern of a sample. It assumes labels without quotes in their values, as known servers write them. */
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{[^}]*\})? (\S+)(?: \d+)?$/;
 
@@ -104,7 +104,7 @@ export class Scraper {
     if (!Number.isFinite(value)) return;
     const series = this.#series.get(name);
     if (series === undefined) {
-      if (this.#series.size >= MOST_SERIES) return;
+      if (this.#series.size >= MAX_SERIES) return;
       this.#series.set(name, { first: value, last: value, min: value, max: value, sum: value, count: 1 });
       return;
     }

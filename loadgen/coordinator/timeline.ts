@@ -2,7 +2,7 @@ import type { RequestRecord } from '../records.js';
 import { BIN_MS } from '../worker/frames.js';
 
 /** Number of bins above which neighbours are merged for the report. */
-const MOST_BINS = 2400;
+const MAX_BINS = 2400;
 
 /** Counts over time, in bins of `binMs` from the start of the run. */
 export interface TimelineReport {
@@ -64,7 +64,7 @@ export class Timeline {
   report(): TimelineReport {
     const length = Math.max(this.#change.length, ...SERIES.map((series) => this.#bins[series].length));
     let width = 1;
-    while (length / width > MOST_BINS) width *= 2;
+    while (length / width > MAX_BINS) width *= 2;
     const wide = (values: readonly number[]) => {
       const sums = new Array<number>(Math.ceil(length / width)).fill(0);
       for (let i = 0; i < length; i++) sums[Math.floor(i / width)]! += values[i] ?? 0;

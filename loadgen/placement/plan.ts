@@ -32,7 +32,7 @@ export interface PlacementRequest {
 }
 
 /** Most workers, unless more are asked for by number. */
-const MOST_WORKERS = 8;
+const MAX_WORKERS = 8;
 
 /**
  * Plans the placement. The coordinator, which deals to all, gets the fastest core of its node; workers get a whole core
@@ -47,7 +47,7 @@ export function planPlacement(request: PlacementRequest): PlacementPlan {
   const order = orderOf(topology.cores);
   const usable = Math.min(order.length, topology.quota);
   const room = serverIsHere ? Math.floor(usable / 2) : usable;
-  const count = Math.min(most, workers ?? Math.min(MOST_WORKERS, Math.max(1, room - 1)));
+  const count = Math.min(most, workers ?? Math.min(MAX_WORKERS, Math.max(1, room - 1)));
   const have = `${order.length} core${order.length === 1 ? '' : 's'}${usable < order.length ? ` and a quota of ${topology.quota}` : ''}`;
   if (!isOn) return unplaced(count, 'Not placed: it is turned off.');
   if (room < count + 1) {

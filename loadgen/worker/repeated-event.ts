@@ -1,7 +1,7 @@
 /** Stands in for a piece of text when a shape is tried. It needs no escape, and no answer contains it. */
 const PROBE = 'skein-probe-5f1d';
 /** Number of events tried before a stream counts as one whose events have nothing in common. */
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
 /**
  * Reads the text of an event without parsing it, exactly as parsing would. Most events of a stream are one JSON text
@@ -46,7 +46,7 @@ export class RepeatedEvent {
 
   /** Learns the shape of an event that had to be parsed and meant `text`, for later events. */
   learn(data: string, text: string): void {
-    if (this.#tries >= MOST_TRIES) return;
+    if (this.#tries >= MAX_TRIES) return;
     this.#tries++;
     const content = JSON.stringify(text).slice(1, -1);
     const quoted = `"${content}"`;

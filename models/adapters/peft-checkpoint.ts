@@ -15,7 +15,7 @@ import { type AdapterTensorPlace, placeOfTensor } from './peft-tensor-names.js';
 const PARTS = { A: 'lora_A', B: 'lora_B' };
 const PICKLED = 'adapter_model.bin';
 /** Most names of folders in an error. */
-const MOST_SHOWN = 10;
+const MAX_SHOWN = 10;
 
 /**
  * Reads a LoRA adapter as Hugging Face's PEFT saves it: a folder with adapter_config.json and adapter_model.safetensors,
@@ -72,7 +72,7 @@ function adaptersIn(directory: string): string | null {
     .sort();
   if (names.length === 0) return null;
   if (names.length === 1) return `its folder ${names[0]} does, and is the one to name`;
-  const shown = names.length <= MOST_SHOWN ? names : [...names.slice(0, MOST_SHOWN), '...'];
+  const shown = names.length <= MAX_SHOWN ? names : [...names.slice(0, MAX_SHOWN), '...'];
   return `${names.length} folders in it do (${shown.join(', ')}), of which one is to be named`;
 }
 

@@ -39,7 +39,7 @@ const NAMES: readonly (readonly [api: string, huggingFace: string | null, gguf: 
 ];
 const GGUF_PREFIX = 'general.sampling.';
 /** Most characters that are kept of a value that is no number. */
-const MOST_SHOWN = 100;
+const MAX_SHOWN = 100;
 
 /** Reads what a model's files recommend. A GGUF is the file that was asked for: its values win over those of generation_config.json beside it. */
 export function recommendedSampling(
@@ -61,7 +61,7 @@ export function recommendedSampling(
 function kept(value: unknown): number | string {
   if (typeof value === 'number') return shortest(value);
   const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value));
-  return text.slice(0, MOST_SHOWN);
+  return text.slice(0, MAX_SHOWN);
 }
 
 /** The shortest number with the same float32, where it is one: a GGUF has 0.95 as 0.949999988079071. */

@@ -2,7 +2,7 @@ import type { BatchInput, BatchOutput, ModelConfig, ModelInput } from './model-c
 import type { FieldPath } from './written-config.js';
 
 /** Names of all targets of one model: each is an input that is made for every batch. */
-const MOST_TARGETS = 64;
+const MAX_TARGETS = 64;
 
 /** Calls for each rule: where it is broken, with the rest of a sentence that begins with the field. */
 type Refuse = (path: FieldPath, rest: string) => never;
@@ -40,8 +40,8 @@ function checkCount(
   refuse: Refuse,
 ): void {
   const count = list.reduce((sum, { target_name: targets }) => sum + targets.length, 0);
-  if (Math.max(count, list.length) > MOST_TARGETS)
-    refuse([field], `names ${Math.max(count, list.length)} tensors; at most ${MOST_TARGETS} are taken.`);
+  if (Math.max(count, list.length) > MAX_TARGETS)
+    refuse([field], `names ${Math.max(count, list.length)} tensors; at most ${MAX_TARGETS} are taken.`);
 }
 
 /** Inputs of the model with what each is, as the end of a sentence. */

@@ -6,13 +6,13 @@ import type { DynamicBatching, InstanceGroup, ModelConfig, ModelInput, ModelOutp
 import { checkWarmups } from './warmup.js';
 import { type FieldPath, fieldError, sentenceError, type WrittenConfig } from './written-config.js';
 
-const MOST_BATCH_SIZE = 65_536;
-const MOST_INSTANCES = 64;
-const MOST_LEVELS = 64;
-const MOST_PARAMETER = 64 * 1024;
-const MOST_DIMS = 32;
+const MAX_BATCH_SIZE = 65_536;
+const MAX_INSTANCES = 64;
+const MAX_LEVELS = 64;
+const MAX_PARAMETER = 64 * 1024;
+const MAX_DIMS = 32;
 /** Resources of a group, of which each turn of the rate limiter looks at all. */
-const MOST_RESOURCES = 64;
+const MAX_RESOURCES = 64;
 /** Characters of a resource's name, which metrics have as a label. */
 const LONGEST_RESOURCE = 128;
 
@@ -27,7 +27,7 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   const refuse: Refuse = (path, rest) => {
     throw fieldError(written, path, rest);
   };
-  checkNumber(config.max_batch_size, 0, MOST_BATCH_SIZE, ['max_batch_size'], refuse);
+  checkNumber(config.max_batch_size, 0, MAX_BATCH_SIZE, ['max_batch_size'], refuse);
   checkTensors(config.input, 'input', refuse);
   checkTensors(config.output, 'output', refuse);
   checkScheduling(config, refuse);
@@ -41,8 +41,8 @@ export function checkConfig(config: ModelConfig, written: WrittenConfig): void {
   checkModelFilename(config, written);
   for (const [name, { string_value: value }] of Object.entries(config.parameters)) {
     if (value === undefined) refuse(['parameters', name], 'has no string_value.');
-    if (value.length > MOST_PARAMETER) {
-      refuse(['parameters', name], `has ${value.length} characters; at most ${MOST_PARAMETER} are taken.`);
+    if (value.length > MAX_PARAMETER) {
+      refuse(['parameters', name], `has ${value.length} characters; at most ${MAX_PARAMETER} are taken.`);
     }
   }
   const { version_policy: policy } = config;
@@ -87,7 +87,7 @@ function checkTensors(
 }
 
 function checkDims(dims: readonly number[], path: FieldPath, refuse: Refuse): void {
-  if (dims.length > MOST_DIMS) refuse(path, `has ${dims.length} dimensions; at most ${MOST_DIMS} are taken.`);
+  if (dims.length > MAX_DIMS) refuse(path, `has ${dims.length} dimensions; at most ${MAX_DIMS} are taken.`);
   const wrong = dims.find((size) => size < 1 && size !== -1);
   if (wrong !== undefined) refuse(path, `has ${wrong}; sizes from 1 are expected, or -1 for any.`);
 }
@@ -136,7 +136,7 @@ function checkBatching(batching: DynamicBatching, maxBatchSize: number, refuse: 
     checkNumber(size, 1, maxBatchSize, at('preferred_batch_size', i), refuse);
   }
   const { priority_levels: levels, default_priority_level: level } = batching;
-  checkNumber(levels, 0, MOST_LEVELS, at('priority_levels'), refuse);
+  checkNumber(levels, 0, MAX_LEVELS, at('priority_levels'), refuse);
   if (levels > 0) checkNumber(level, 1, levels, at('default_priority_level'), refuse);
   else if (level !== 0)
     refuse(at('default_priority_level'), `is ${level}, but priority_levels is not given.`);
@@ -161,19 +161,19 @@ function checkInstances(config: ModelConfig, refuse: Refuse): void {
         `is ${kind}; backends run on the processor here: KIND_CPU or KIND_AUTO is expected.`,
       );
     }
-    checkNumber(group.count, 1, MOST_INSTANCES, ['instance_group', i, 'count'], refuse);
+    checkNumber(group.count, 1, MAX_INSTANCES, ['instance_group', i, 'count'], refuse);
     checkRateLimiter(group, ['instance_group', i, 'rate_limiter', 'resources'], refuse);
     count += group.count;
   }
-  if (count > MOST_INSTANCES) {
-    refuse(['instance_group'], `asks for ${count} instances; at most ${MOST_INSTANCES} are taken.`);
+  if (count > MAX_INSTANCES) {
+    refuse(['instance_group'], `asks for ${count} instances; at most ${MAX_INSTANCES} are taken.`);
   }
 }
 
 function checkRateLimiter({ rate_limiter: limiter }: InstanceGroup, at: FieldPath, refuse: Refuse): void {
   const { resources = [] } = limiter ?? {};
-  if (resources.length > MOST_RESOURCES)
-    refuse(at, `names ${resources.length} resources; at most ${MOST_RESOURCES} are taken.`);
+  if (resources.length > MAX_RESOURCES)
+    refuse(at, `names ${resources.length} resources; at most ${MAX_RESOURCES} are taken.`);
   for (const [i, { name, count }] of resources.entries()) {
     if (name === '') refuse([...at, i, 'name'], 'is missing.');
     if (name.length > LONGEST_RESOURCE)

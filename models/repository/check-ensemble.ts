@@ -6,8 +6,8 @@ import type { FieldPath } from './written-config.js';
 export const ENSEMBLE_PLATFORM = 'ensemble';
 
 /** Steps of one ensemble: each is a request at every request. */
-export const MOST_STEPS = 256;
-const MOST_INFLIGHT = 65_536;
+export const MAX_STEPS = 256;
+const MAX_INFLIGHT = 65_536;
 
 /** Called with the field that a sentence is about. */
 type Say = (path: FieldPath, sentence: string) => never;
@@ -39,13 +39,13 @@ export function checkEnsemble(config: ModelConfig, say: Say): void {
   if ((config.model_warmup ?? []).length > 0)
     say(['model_warmup'], `model_warmup can not be specified for ensemble '${name}'`);
   const { step: steps = [], max_inflight_requests: most = 0 } = scheduling;
-  if (steps.length > MOST_STEPS) {
-    say([...path, 'step'], `ensemble '${name}' has ${steps.length} steps; at most ${MOST_STEPS} are taken`);
+  if (steps.length > MAX_STEPS) {
+    say([...path, 'step'], `ensemble '${name}' has ${steps.length} steps; at most ${MAX_STEPS} are taken`);
   }
-  if (most > MOST_INFLIGHT) {
+  if (most > MAX_INFLIGHT) {
     say(
       [...path, 'max_inflight_requests'],
-      `max_inflight_requests of ensemble '${name}' is ${most}; at most ${MOST_INFLIGHT} is taken`,
+      `max_inflight_requests of ensemble '${name}' is ${most}; at most ${MAX_INFLIGHT} is taken`,
     );
   }
   const problem = graphProblem(config);

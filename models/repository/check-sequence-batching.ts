@@ -3,10 +3,10 @@ import { typeOfControl } from './sequence-tensors.js';
 import type { FieldPath } from './written-config.js';
 
 /** Candidate sequences of an instance; the slots of `direct` are max_batch_size. */
-const MOST_CANDIDATES = 65_536;
+const MAX_CANDIDATES = 65_536;
 /** Sequences that all instances of a model have at once: some hundred bytes each. */
-const MOST_SEQUENCES = 262_144;
-const MOST_STATES = 256;
+const MAX_SEQUENCES = 262_144;
+const MAX_STATES = 256;
 const ID_TYPES: readonly string[] = ['TYPE_UINT64', 'TYPE_INT64', 'TYPE_UINT32', 'TYPE_INT32', 'TYPE_STRING'];
 
 /** What is called where a rule is broken, and the rules of other parts of a configuration. */
@@ -41,8 +41,8 @@ export function checkSequenceBatching(
     checkName(control.name, at('control_input', i, 'name'), `control_input[${i}]`);
     checkControl(control, i, kinds, rules);
   }
-  if (states.length > MOST_STATES)
-    rules.refuse(at('state'), `has ${states.length} states; at most ${MOST_STATES} are taken.`);
+  if (states.length > MAX_STATES)
+    rules.refuse(at('state'), `has ${states.length} states; at most ${MAX_STATES} are taken.`);
   const outputs = new Map<string, number>();
   for (const [i, state] of states.entries()) {
     checkName(state.input_name, at('state', i, 'input_name'), `state[${i}].input_name`);
@@ -73,14 +73,14 @@ function checkStrategy(
   let slots = Math.max(1, maxBatchSize);
   if (oldest !== undefined) {
     const { max_candidate_sequences: candidates, preferred_batch_size: preferred } = oldest;
-    rules.checkNumber(candidates, 0, MOST_CANDIDATES, at('oldest', 'max_candidate_sequences'));
+    rules.checkNumber(candidates, 0, MAX_CANDIDATES, at('oldest', 'max_candidate_sequences'));
     slots = candidates || slots;
     for (const [i, size] of preferred.entries())
       rules.checkNumber(size, 1, maxBatchSize, at('oldest', 'preferred_batch_size', i));
   }
   const sequences = slots * groups.reduce((sum, { count }) => sum + count, 0);
-  if (sequences > MOST_SEQUENCES)
-    rules.refuse(at(), `means ${sequences} sequences at once; at most ${MOST_SEQUENCES} are taken.`);
+  if (sequences > MAX_SEQUENCES)
+    rules.refuse(at(), `means ${sequences} sequences at once; at most ${MAX_SEQUENCES} are taken.`);
 }
 
 function checkControl(

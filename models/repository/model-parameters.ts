@@ -20,7 +20,7 @@ const LONGEST_MS = 3_600_000;
 const INITIALIZE_MS = 300_000;
 
 const STATE_BYTES = 2 ** 30;
-const MOST_STATE_BYTES = 2 ** 40;
+const MAX_STATE_BYTES = 2 ** 40;
 
 /** What a backend's instances may run in. */
 interface InstanceKinds {
@@ -57,8 +57,8 @@ export function ownParameters(
     throw refuse('instance_kind', "'thread' or 'process'");
   }
   const bytes = text('max_state_bytes') ?? String(STATE_BYTES);
-  if (!/^[1-9]\d{0,12}$/.test(bytes) || Number(bytes) > MOST_STATE_BYTES) {
-    throw refuse('max_state_bytes', `a whole number of bytes from 1 to ${MOST_STATE_BYTES}`);
+  if (!/^[1-9]\d{0,12}$/.test(bytes) || Number(bytes) > MAX_STATE_BYTES) {
+    throw refuse('max_state_bytes', `a whole number of bytes from 1 to ${MAX_STATE_BYTES}`);
   }
   return { executeTimeoutMs, initializeTimeoutMs, instanceKind, maxStateBytes: Number(bytes) };
 }

@@ -7,7 +7,7 @@ import { whyFieldIsRefused } from './refused-fields.js';
 import type { FieldPath } from './written-config.js';
 
 /** Elements of one list or map: a model has few inputs, and a step for each model of an ensemble. */
-const MOST_ELEMENTS = 4096;
+const MAX_ELEMENTS = 4096;
 
 /** An error with the rest of a sentence that begins with the field. */
 const problem = (path: FieldPath, rest: string) => new ModelConfigError(rest, { path });
@@ -50,17 +50,17 @@ function readField(field: protobuf.Field, value: unknown, path: FieldPath): unkn
   if (field.map) {
     if (!isObject(value)) throw problem(path, `is ${shown(value)}; an object is expected`);
     const entries = Object.entries(value);
-    if (entries.length > MOST_ELEMENTS) throw tooMany(path, entries.length);
+    if (entries.length > MAX_ELEMENTS) throw tooMany(path, entries.length);
     return Object.fromEntries(entries.map(([key, one]) => [key, readValue(field, one, [...path, key])]));
   }
   if (!field.repeated) return readValue(field, value, path);
   const list = Array.isArray(value) ? value : [value];
-  if (list.length > MOST_ELEMENTS) throw tooMany(path, list.length);
+  if (list.length > MAX_ELEMENTS) throw tooMany(path, list.length);
   return list.map((one, i) => readValue(field, one, [...path, i]));
 }
 
 function tooMany(path: FieldPath, count: number): ModelConfigError {
-  return problem(path, `has ${count} elements; at most ${MOST_ELEMENTS} are taken`);
+  return problem(path, `has ${count} elements; at most ${MAX_ELEMENTS} are taken`);
 }
 
 function readValue(field: protobuf.Field, value: unknown, path: FieldPath): unknown {
@@ -103,7 +103,7 @@ const BOUNDS: Readonly<Record<string, readonly [bigint, bigint]>> = {
 };
 
 /** The greatest double that a uint64 holds: what it stands for, "never" as a delay, is that of 2^64 - 1. */
-const MOST_UINT64 = 2 ** 64 - 2 ** 11;
+const MAX_UINT64 = 2 ** 64 - 2 ** 11;
 
 /**
  * 64-bit numbers may be written as texts, as protobuf's JSON has them. Those without a sign are delays and counts, for which the
@@ -113,7 +113,7 @@ function wholeNumber(type: string, value: unknown, path: FieldPath): number {
   const [least, most] = BOUNDS[type]!;
   const exact = exactOf(value);
   const greatest = type === 'uint64' && typeof value === 'number' ? 2n ** 64n : most;
-  if (exact !== null && exact >= least && exact <= greatest) return Math.min(Number(exact), MOST_UINT64);
+  if (exact !== null && exact >= least && exact <= greatest) return Math.min(Number(exact), MAX_UINT64);
   const range = typeof value === 'number' || exact !== null ? ` from ${least} to ${most}` : '';
   throw problem(path, `is ${shown(value)}; a whole number${range} is expected`);
 }

@@ -4,8 +4,8 @@ import { messageOf } from '../../base/error-text.js';
 import { ModelConfigError } from './model-config-error.js';
 
 /** Of a file that is read and taken apart in the thread which everybody shares. */
-const MOST_BYTES = 2 * 2 ** 20;
-const MOST_LABELS = 2 ** 18;
+const MAX_BYTES = 2 * 2 ** 20;
+const MAX_LABELS = 2 ** 18;
 
 /** Labels of the classes of an output, one a line, in the order of its elements. @throws ModelConfigError */
 export function readLabels(modelDirectory: string, filename: string): string[] {
@@ -13,12 +13,12 @@ export function readLabels(modelDirectory: string, filename: string): string[] {
   let text: string;
   try {
     const { size } = statSync(file);
-    if (size > MOST_BYTES) {
-      throw new ModelConfigError(`${file} has ${size} bytes; at most ${MOST_BYTES} are taken.`);
+    if (size > MAX_BYTES) {
+      throw new ModelConfigError(`${file} has ${size} bytes; at most ${MAX_BYTES} are taken.`);
     }
     text = readFileSync(file, 'utf8');
-    if (numLines(text) > MOST_LABELS) {
-      throw new ModelConfigError(`${file} has more than ${MOST_LABELS} labels, which is the limit.`);
+    if (numLines(text) > MAX_LABELS) {
+      throw new ModelConfigError(`${file} has more than ${MAX_LABELS} labels, which is the limit.`);
     }
   } catch (error) {
     if (error instanceof ModelConfigError) throw error;

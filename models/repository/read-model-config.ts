@@ -15,9 +15,9 @@ import { type FieldPath, fieldError, pathText, type WrittenConfig } from './writ
 /** Names of the file, each for its format; one of them at most is in a model's folder. */
 export const CONFIG_FILES: readonly string[] = ['config.pbtxt', 'config.json', 'config.yaml', 'config.yml'];
 
-const MOST_BYTES = 2 ** 20;
+const MAX_BYTES = 2 ** 20;
 /** Of one that a client sends: the library reads about a megabyte a second, on the thread that answers everybody. */
-const MOST_SENT_BYTES = 2 ** 16;
+const MAX_SENT_BYTES = 2 ** 16;
 /** Messages within messages; the schema has eight. */
 const DEEPEST = 32;
 
@@ -39,7 +39,7 @@ export function readModelConfig(modelDirectory: string): WrittenConfig | null {
 /** A configuration that a client sends with a load, as JSON. @throws ModelConfigError */
 export function parseSentConfig(text: string): WrittenConfig {
   const origin = 'the configuration of the request';
-  if (text.length > MOST_SENT_BYTES) throw tooLong(origin, text.length, MOST_SENT_BYTES);
+  if (text.length > MAX_SENT_BYTES) throw tooLong(origin, text.length, MAX_SENT_BYTES);
   try {
     JSON.parse(text);
   } catch (error) {
@@ -50,14 +50,14 @@ export function parseSentConfig(text: string): WrittenConfig {
 
 /** A configuration that is a text already. @throws ModelConfigError */
 export function parseModelConfig(text: string, origin: string, format: 'pbtxt' | 'yaml'): WrittenConfig {
-  if (text.length > MOST_BYTES) throw tooLong(origin, text.length);
+  if (text.length > MAX_BYTES) throw tooLong(origin, text.length);
   return format === 'pbtxt' ? fromPbtxt(text, origin) : fromYaml(text, origin);
 }
 
 function readBounded(file: string): string {
   try {
     const { size } = statSync(file);
-    if (size > MOST_BYTES) throw tooLong(file, size);
+    if (size > MAX_BYTES) throw tooLong(file, size);
     return readFileSync(file, 'utf8');
   } catch (error) {
     if (error instanceof ModelConfigError) throw error;
@@ -65,7 +65,7 @@ function readBounded(file: string): string {
   }
 }
 
-function tooLong(origin: string, bytes: number, most = MOST_BYTES): ModelConfigError {
+function tooLong(origin: string, bytes: number, most = MAX_BYTES): ModelConfigError {
   return new ModelConfigError(`${origin} has ${bytes} bytes; at most ${most} are taken.`);
 }
 

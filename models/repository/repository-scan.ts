@@ -22,9 +22,9 @@ export interface ScannedModel {
 }
 
 /** Files of one model that are looked at; a folder with more is no model. */
-const MOST_FILES = 10_000;
+const MAX_FILES = 10_000;
 const DEEPEST = 8;
-const MOST_MODELS = 10_000;
+const MAX_MODELS = 10_000;
 
 /** Models of all folders, by name. @throws ModelConfigError where a folder cannot be read */
 export async function scanRepositories(directories: readonly string[]): Promise<Map<string, ScannedModel>> {
@@ -38,8 +38,8 @@ export async function scanRepositories(directories: readonly string[]): Promise<
         other.problem = `it is in two repositories, ${other.directory} and ${directory}`;
         continue;
       }
-      if (models.size >= MOST_MODELS) {
-        throw new ModelConfigError(`${repository}: there are more than ${MOST_MODELS} models.`);
+      if (models.size >= MAX_MODELS) {
+        throw new ModelConfigError(`${repository}: there are more than ${MAX_MODELS} models.`);
       }
       const model = await scanModel(name, directory);
       if (model.problem === null && isVersion(name) && model.versions.length === 0) {
@@ -102,7 +102,7 @@ async function stampsOf(directory: string): Promise<Pick<ScannedModel, 'stamp' |
     if (depth > DEEPEST) throw new ModelConfigError(`${folder} is more than ${DEEPEST} folders deep.`);
     const entries = await entriesOf(folder);
     for (const { name, isDirectory } of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (++count > MOST_FILES) throw new ModelConfigError(`${directory} has more than ${MOST_FILES} files.`);
+      if (++count > MAX_FILES) throw new ModelConfigError(`${directory} has more than ${MAX_FILES} files.`);
       if (isDirectory) await visit(join(folder, name), `${path}${name}/`, depth + 1);
       else {
         const found = await stat(join(folder, name)).catch(() => null);

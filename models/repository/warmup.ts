@@ -4,9 +4,9 @@ import type { DataType, ModelConfig, ModelWarmup } from './model-config.js';
 import { type FieldPath, fieldError, type WrittenConfig } from './written-config.js';
 
 /** Samples of a model, times that they are run in all, and bytes of one. */
-const MOST_SAMPLES = 64;
-const MOST_RUNS = 10_000;
-const MOST_BYTES = 256 * 2 ** 20;
+const MAX_SAMPLES = 64;
+const MAX_RUNS = 10_000;
+const MAX_BYTES = 256 * 2 ** 20;
 
 /** Folder of the files of samples, in the model's. */
 const FOLDER = 'warmup';
@@ -63,11 +63,11 @@ export function checkWarmups(config: ModelConfig, refuse: Refuse): void {
   if (config.ensemble_scheduling !== undefined) {
     refuse(['model_warmup'], `can not be specified for ensemble '${config.name}'.`);
   }
-  if (samples.length > MOST_SAMPLES) {
-    refuse(['model_warmup'], `has ${samples.length} samples; at most ${MOST_SAMPLES} are taken.`);
+  if (samples.length > MAX_SAMPLES) {
+    refuse(['model_warmup'], `has ${samples.length} samples; at most ${MAX_SAMPLES} are taken.`);
   }
   const runs = samples.reduce((sum, { count }) => sum + Math.max(1, count), 0);
-  if (runs > MOST_RUNS) refuse(['model_warmup'], `asks for ${runs} runs; at most ${MOST_RUNS} are taken.`);
+  if (runs > MAX_RUNS) refuse(['model_warmup'], `asks for ${runs} runs; at most ${MAX_RUNS} are taken.`);
   for (const [i, sample] of samples.entries()) checkSample(config, sample, ['model_warmup', i], refuse);
 }
 
@@ -86,8 +86,8 @@ function checkSample(config: ModelConfig, sample: ModelWarmup, path: FieldPath, 
     checkInput(config, input, one, [...path, 'inputs', input], refuse);
     bytes += batchSize * bytesOfRow(one);
   }
-  if (bytes > MOST_BYTES) {
-    refuse([...path, 'inputs'], `take ${bytes} bytes; at most ${MOST_BYTES} are taken.`);
+  if (bytes > MAX_BYTES) {
+    refuse([...path, 'inputs'], `take ${bytes} bytes; at most ${MAX_BYTES} are taken.`);
   }
   const missing = config.input.find((one) => !one.optional && !Object.hasOwn(inputs, one.name));
   if (missing !== undefined) refuse([...path, 'inputs'], `lack '${missing.name}', which the model needs.`);
@@ -153,7 +153,7 @@ function whyNotFile(file: string, input: WarmupInput): string | null {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found?.isFile() !== true) return `is '${input.input_data_file}', but there is no file ${file}.`;
   const { size } = found;
-  if (size > MOST_BYTES) return `is ${file}, which has ${size} bytes; at most ${MOST_BYTES} are taken.`;
+  if (size > MAX_BYTES) return `is ${file}, which has ${size} bytes; at most ${MAX_BYTES} are taken.`;
   const expected = bytesOfRow(input);
   return size >= expected ? null : `is ${file}, which has ${size} bytes; ${expected} are expected.`;
 }

@@ -4,9 +4,9 @@ import { piecesOf } from './text-pieces.js';
 import type { TokenIdList } from './token-id-list.js';
 
 /** UTF-16 units of the shortest text that is looked up: a shorter one is encoded as fast. */
-const LEAST_UNITS = 1024;
+const MIN_UNITS = 1024;
 /** UTF-16 units of the shortest text that is cut. */
-const LEAST_CUT = 4096;
+const MIN_CUT = 4096;
 
 type Encode = (text: string) => void;
 
@@ -32,11 +32,11 @@ export class KnownTexts {
    * @param encode adds the ids of a text that is not known
    */
   encode(text: string, isFirst: boolean, ids: TokenIdList, encode: Encode): void {
-    if (text.length < LEAST_UNITS) {
+    if (text.length < MIN_UNITS) {
       encode(text);
       return;
     }
-    const borders = text.length < LEAST_CUT ? null : this.#bordersFound();
+    const borders = text.length < MIN_CUT ? null : this.#bordersFound();
     if (borders === null) this.#remember(text, isFirst, ids, encode);
     else {
       // What has borders begins no text otherwise than another.

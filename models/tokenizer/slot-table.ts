@@ -12,8 +12,8 @@ export interface SlotTable {
 }
 
 /** Most slots that are looked at for one item: a vocabulary made to collide must not make each look-up a search. */
-const MOST_PROBES = 256;
-const MOST_SEEDS = 8;
+const MAX_PROBES = 256;
+const MAX_SEEDS = 8;
 
 /**
  * Puts the items 0 to count - 1 into slots; of equal ones the last.
@@ -25,7 +25,7 @@ export function slotTable(
   hashOf: (item: number, seed: number) => number,
   isSame: (one: number, other: number) => boolean,
 ): SlotTable {
-  for (let seed = 0; seed < MOST_SEEDS; seed++) {
+  for (let seed = 0; seed < MAX_SEEDS; seed++) {
     const slots = filled(
       new Int32Array(numSlots(count)).fill(NONE),
       count,
@@ -54,7 +54,7 @@ function filled(
     let at = hashOf(item) & mask;
     let probes = 0;
     while (slots[at] !== NONE && !isSame(slots[at]!, item)) {
-      if (++probes === MOST_PROBES) return null;
+      if (++probes === MAX_PROBES) return null;
       at = (at + 1) & mask;
     }
     if (slots[at] === NONE) slots[at] = item;

@@ -1,7 +1,7 @@
 import type { PatternBorders } from './pattern-borders.js';
 
 /** Units of the shortest piece but the last. */
-const LEAST_UNITS = 32;
+const MIN_UNITS = 32;
 /** Units of a piece from which on any border ends it. */
 const MANY_UNITS = 2048;
 /** Bits that are 0 at one of 64 places: with a border at each fifth unit, as JSON has them, a piece has some three hundred. */
@@ -27,7 +27,7 @@ export function* piecesOf(text: string, borders: PatternBorders): Generator<stri
     mixed = ((mixed << 1) + Math.imul(before, SPREAD)) | 0;
     const behind = text.charCodeAt(at);
     const isPlace = mixed >>> (32 - PLACE_BITS) === 0 || at - start >= MANY_UNITS;
-    if (isPlace && at - start >= LEAST_UNITS && text.charCodeAt(at + 1) < 0x80) {
+    if (isPlace && at - start >= MIN_UNITS && text.charCodeAt(at + 1) < 0x80) {
       if (borders.isBetween(before, behind)) {
         yield text.slice(start, at);
         start = at;

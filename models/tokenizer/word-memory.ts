@@ -8,7 +8,7 @@ const MAX_IDS = 16;
 /** Words of a generation. Two generations of the longest ones take 7 MB. */
 const MAX_WORDS = 8192;
 /** V8 makes a slice of this many units a view of the text that it was cut from, which would be kept with it. */
-const LEAST_VIEW = 13;
+const MIN_VIEW = 13;
 
 /**
  * Ids of words that were encoded lately, in two generations: where the younger one is full, it becomes the older one, whose words are
@@ -42,6 +42,6 @@ export class WordMemory {
       this.#young = new Map();
     }
     // Joined and cut again, a word is a view of a text of its own.
-    this.#young.set(word.length < LEAST_VIEW ? word : ` ${word}`.slice(1), ids);
+    this.#young.set(word.length < MIN_VIEW ? word : ` ${word}`.slice(1), ids);
   }
 }

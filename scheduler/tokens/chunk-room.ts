@@ -6,11 +6,11 @@ export function contextLeft(request: SchedulableRequest): number {
 }
 
 /** Limit on the time of all chunks of an iteration together, as a multiple of the time that cut chunks may take. */
-export const MOST_TOGETHER = 4;
+export const MAX_TOGETHER = 4;
 
 /**
  * Room that an iteration still has for chunks: tokens, and time. All chunks that are cut share the time of one chunk.
- * Chunks that end their contexts may together take MOST_TOGETHER times as long: each of them gives a request its first
+ * Chunks that end their contexts may together take MAX_TOGETHER times as long: each of them gives a request its first
  * token, and what waits behind them is another request's next token.
  */
 export class ChunkRoom {
@@ -21,7 +21,7 @@ export class ChunkRoom {
   /** Share of the time that is left for chunks that are cut: see Chunking.longestChunk. */
   #time = 1;
   /** Time left for all chunks, in the same unit as #time. */
-  #together = MOST_TOGETHER;
+  #together = MAX_TOGETHER;
 
   constructor(capacity: number, { unit, maxContextLength, longestChunk }: Readonly<Chunking>) {
     this.#tokens = capacity;

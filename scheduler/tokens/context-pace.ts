@@ -2,7 +2,7 @@ import { type IterationCost, IterationCostEstimator, type IterationWork } from '
 import type { ChunkMs, SchedulableRequest } from './types.js';
 
 /** Largest growth of chunks from one iteration to the next: times seen for small chunks say little about large ones. */
-const MOST_GROWTH = 2;
+const MAX_GROWTH = 2;
 /**
  * A chunk may always have this many tokens, and pairs of tokens that attend to each other, even if none so large was
  * seen.
@@ -15,7 +15,7 @@ const SMALL_RETURNED = 16;
  * A context that runs with no other request may take this many times as long: only a request that arrives meanwhile
  * would wait.
  */
-const MOST_ALONE = 4;
+const MAX_ALONE = 4;
 /**
  * Beside sequences that generate, chunks take at most so many times as long as those alone would: what a token waits longer
  * than usual is bounded too, where that leaves chunks of at least `least` milliseconds.
@@ -45,7 +45,7 @@ export interface PaceBounds {
  * request may arrive while the chunk runs. Beside sequences whose own part of an iteration is short, it takes down to `least`:
  * chunks of few tokens cost throughput, and the more sequences generate, the more of it. Where an iteration takes longer than
  * `most` without any chunk, as that of a large model does, since its weights have to be read, chunks take as long as that: prompts
- * have half of the time. Where there is no other request at all, chunks may take MOST_ALONE times as long. The further a chunk is
+ * have half of the time. Where there is no other request at all, chunks may take MAX_ALONE times as long. The further a chunk is
  * from its prompt's beginning, the more its tokens attend to, and the fewer tokens it has; it always has at least FEWEST_TOKENS.
  *
  *   prompt   [  chunk  |  chunk | chunk | chunk |...| c | c | c | c | c | c | c | c ]    each takes as long
@@ -96,7 +96,7 @@ export class ContextPace {
       isReturned ||= request.returnsContextRows ?? false;
     }
     const within = contextTokensWithin(boundMs / turns, cost, { generationRows, position, isReturned });
-    const tokens = Math.min(within, MOST_GROWTH * cost.tokensSeen, mostReturned(isReturned, cost));
+    const tokens = Math.min(within, MAX_GROWTH * cost.tokensSeen, mostReturned(isReturned, cost));
     return Math.max(this.#unit, tokens - (tokens % this.#unit));
   }
 
@@ -109,7 +109,7 @@ export class ContextPace {
     const { chunkMs: bounds } = this.#bounds;
     if (bounds === undefined) return Number.POSITIVE_INFINITY;
     const { least, most } = bounds;
-    const times = active.length === 1 ? MOST_ALONE : 1;
+    const times = active.length === 1 ? MAX_ALONE : 1;
     const { cost } = this.#estimator;
     if (least === most || cost === null) return (times * most) / turns;
     const rows = rowsOf(scheduled);
@@ -135,8 +135,8 @@ export class ContextPace {
       position,
       isReturned,
     });
-    const mostTokens = Math.max(SMALL_TOKENS, MOST_GROWTH * cost.tokensSeen);
-    const mostPairs = Math.max(SMALL_PAIRS, MOST_GROWTH * cost.pairsSeen);
+    const mostTokens = Math.max(SMALL_TOKENS, MAX_GROWTH * cost.tokensSeen);
+    const mostPairs = Math.max(SMALL_PAIRS, MAX_GROWTH * cost.pairsSeen);
     const mostBehind = mostPairs / Math.max(1, position);
     return this.#rounded(Math.min(within, mostTokens, mostBehind, mostReturned(isReturned, cost)));
   }
@@ -164,7 +164,7 @@ function rowsOf(scheduled: readonly SchedulableRequest[]): number {
  * has run; a row of logits may cost as much as a hundred tokens of a small model with a large vocabulary.
  */
 function mostReturned(isReturned: boolean, { returnedSeen }: IterationCost): number {
-  return isReturned ? Math.max(SMALL_RETURNED, MOST_GROWTH * returnedSeen) : Number.POSITIVE_INFINITY;
+  return isReturned ? Math.max(SMALL_RETURNED, MAX_GROWTH * returnedSeen) : Number.POSITIVE_INFINITY;
 }
 
 /** Work of an iteration beside a chunk, and the chunk's place in its context. */

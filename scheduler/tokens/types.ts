@@ -122,7 +122,7 @@ export interface Chunking {
   /**
    * Tokens of this context that an iteration has time for: a multiple of the unit, or a smaller number that divides it. A
    * longer context is cut, and all cut contexts share the time of one of them; the others run whole. All together take at most
-   * MOST_TOGETHER times as long. Absent: there is time for any number.
+   * MAX_TOGETHER times as long. Absent: there is time for any number.
    */
   longestChunk?: (request: SchedulableRequest) => number;
 }

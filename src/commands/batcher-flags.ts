@@ -31,10 +31,10 @@ export interface BatcherLoad {
   seed: number;
 }
 
-export const MOST_REQUESTS = 1_000_000;
-const MOST_ROWS = 65_536;
-const MOST_US = 1e9;
-const MICROSECONDS = numberIn({ min: 0, max: MOST_US, integer: false });
+export const MAX_REQUESTS = 1_000_000;
+const MAX_ROWS = 65_536;
+const MAX_US = 1e9;
+const MICROSECONDS = numberIn({ min: 0, max: MAX_US, integer: false });
 const DRAWN = ['rate', 'arrivals', 'requests', 'rows', 'seed'] as const;
 
 /** @throws UsageError for a flag that is wrong */
@@ -46,8 +46,8 @@ export function batcherLoad(flags: BatcherFlags): BatcherLoad {
   return {
     rate: numberOf('--rate', flags.rate ?? '1000', numberIn({ min: 1e-3, max: 1e7, integer: false })),
     arrivals,
-    requests: numberOf('--requests', flags.requests ?? '10000', wholeNumber(1, MOST_REQUESTS)),
-    rows: (flags.rows ?? '1').split(',').map((text) => numberOf('--rows', text, wholeNumber(1, MOST_ROWS))),
+    requests: numberOf('--requests', flags.requests ?? '10000', wholeNumber(1, MAX_REQUESTS)),
+    rows: (flags.rows ?? '1').split(',').map((text) => numberOf('--rows', text, wholeNumber(1, MAX_ROWS))),
     computeUs: {
       batch: numberOf('--batch-us', flags.batchUs ?? '1000', MICROSECONDS),
       row: numberOf('--row-us', flags.rowUs ?? '100', MICROSECONDS),

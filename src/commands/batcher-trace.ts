@@ -3,7 +3,7 @@ import { mustBe, numberIn, shown, TEXT, type Values, wholeNumber } from '../../b
 import type { BatcherArrival } from '../../engine/simulation/batcher-simulation.js';
 import { fileProblem } from '../errors/file-problem.js';
 import { UsageError } from '../errors/usage-error.js';
-import { MOST_REQUESTS } from './batcher-flags.js';
+import { MAX_REQUESTS } from './batcher-flags.js';
 
 const MAX_FILE_BYTES = 256 * 2 ** 20;
 const MICROSECONDS = numberIn({ min: 0, max: Number.MAX_SAFE_INTEGER, integer: false });
@@ -25,8 +25,8 @@ export function readBatcherTrace(path: string): BatcherArrival[] {
   const arrivals: BatcherArrival[] = [];
   for (const [index, line] of readText(path).split('\n').entries()) {
     if (line.trim() === '') continue;
-    if (arrivals.length === MOST_REQUESTS)
-      throw wrong(path, index, `a trace has at most ${MOST_REQUESTS} requests`);
+    if (arrivals.length === MAX_REQUESTS)
+      throw wrong(path, index, `a trace has at most ${MAX_REQUESTS} requests`);
     arrivals.push(requestOf(path, index, line));
   }
   if (arrivals.length === 0) throw new UsageError(`The trace ${path} has no request.`);

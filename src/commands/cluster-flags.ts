@@ -50,13 +50,13 @@ export interface ClusterLoad {
   restartSeconds: number;
 }
 
-const MOST_WORKERS = 100_000;
-const MOST_REQUESTS = 2_000_000;
+const MAX_WORKERS = 100_000;
+const MAX_REQUESTS = 2_000_000;
 /** Over all workers: some 30 bytes each, and several hundred where one is cached. */
-const MOST_BLOCKS = 50_000_000;
+const MAX_BLOCKS = 50_000_000;
 /** Tokens that are made up: each has a number of 31 bits. */
-const MOST_TOKENS = 2 ** 31 - 1;
-const MOST_GENERATED = 1_000_000_000;
+const MAX_TOKENS = 2 ** 31 - 1;
+const MAX_GENERATED = 1_000_000_000;
 const LENGTH = wholeNumber(1, 1_000_000);
 const MICROSECONDS = numberIn({ min: 0, max: 1e9, integer: false });
 const PREFIXES_PER_WORKER = 5;
@@ -65,13 +65,13 @@ const PREFIXES_PER_WORKER = 5;
 export function clusterLoad(flags: ClusterFlags): ClusterLoad {
   const read = (name: keyof ClusterFlags, preset: number, values: Values<number>) =>
     numberOf(`--${flagName(name)}`, flags[name] as string | undefined, preset, values);
-  const workers = read('workers', Number.NaN, wholeNumber(1, MOST_WORKERS));
+  const workers = read('workers', Number.NaN, wholeNumber(1, MAX_WORKERS));
   const us = (name: keyof ClusterFlags, preset: number) => read(name, preset, MICROSECONDS) / 1000;
   const load: ClusterLoad = {
     workers,
     routing: policiesOf(flags.routing),
     rate: read('rate', workers, numberIn({ min: 1e-3, max: 1e7, integer: false })),
-    requests: read('requests', 10_000, wholeNumber(1, MOST_REQUESTS)),
+    requests: read('requests', 10_000, wholeNumber(1, MAX_REQUESTS)),
     seed: read('seed', 1, COUNT),
     prefixes: read('prefixes', PREFIXES_PER_WORKER * workers, wholeNumber(1, 1_000_000)),
     prefixTokens: read('prefixTokens', 1024, wholeNumber(0, 1_000_000)),
@@ -87,7 +87,7 @@ export function clusterLoad(flags: ClusterFlags): ClusterLoad {
       generationMs: us('generationUs', 3000),
     },
     deaths: read('deaths', 0, wholeNumber(0, 1_000_000)),
-    rollingUpdate: read('rollingUpdate', 0, wholeNumber(0, MOST_WORKERS)),
+    rollingUpdate: read('rollingUpdate', 0, wholeNumber(0, MAX_WORKERS)),
     restartSeconds: read('restartSeconds', 30, numberIn({ min: 1e-3, max: 1e6, integer: false })),
   };
   if (flags.restartSeconds !== undefined && flags.deaths === undefined && flags.rollingUpdate === undefined) {
@@ -129,12 +129,12 @@ function checkTogether(load: ClusterLoad): void {
     );
   }
   const sums = [
-    ['--workers with --blocks', workers * blocks, MOST_BLOCKS, 'blocks'],
-    ['--requests with --new-tokens', requests * newTokens, MOST_GENERATED, 'generated tokens'],
+    ['--workers with --blocks', workers * blocks, MAX_BLOCKS, 'blocks'],
+    ['--requests with --new-tokens', requests * newTokens, MAX_GENERATED, 'generated tokens'],
     [
       '--prefixes with --prefix-tokens, and --requests with --own-tokens and --new-tokens,',
       prefixes * prefixTokens + (requests + turns) * (ownTokens + newTokens),
-      MOST_TOKENS,
+      MAX_TOKENS,
       'different tokens',
     ],
   ] as const;

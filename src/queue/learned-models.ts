@@ -24,7 +24,7 @@ export interface LearnedModelsOptions {
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
   /** Most models that it serves. */
-  mostModels?: number;
+  maxModels?: number;
 }
 
 /** A model that the gateway serves. */
@@ -36,7 +36,7 @@ interface Served {
 /** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
 /** Most models that a gateway serves: each has a tokenizer of its own. */
-const MOST_MODELS = 64;
+const MAX_MODELS = 64;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
 
@@ -62,7 +62,7 @@ export class LearnedModels {
 
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
-    this.#most = options.mostModels ?? MOST_MODELS;
+    this.#most = options.maxModels ?? MAX_MODELS;
     setTimeout(() => {
       this.#isLooking = false;
     }, FIRST_LOOK_MS).unref();

@@ -23,7 +23,7 @@ const NAMES = [
 /** Of these, what decides how texts become tokens. */
 const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));
 /** Most bytes of a model's files that a gateway takes. */
-const MOST_BYTES = 256 * 1024 * 1024;
+const MAX_BYTES = 256 * 1024 * 1024;
 /** Bytes of a part of a file. */
 const PART_BYTES = 512 * 1024;
 
@@ -91,7 +91,7 @@ export async function fetchFiles(
   if (existsSync(folder)) return;
   const wanted = files.filter(({ name }) => NAMES.includes(name));
   const size = wanted.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (size > MOST_BYTES) throw new Error(`its files have ${size} bytes; a gateway takes ${MOST_BYTES}`);
+  if (size > MAX_BYTES) throw new Error(`its files have ${size} bytes; a gateway takes ${MAX_BYTES}`);
   const aside = makeBuildDirectory(folder);
   try {
     for (const file of wanted) writeFileSync(join(aside, file.name), await fetchFile(file, read));

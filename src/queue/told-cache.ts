@@ -1,5 +1,5 @@
 import type { NatsConnection } from '@nats-io/transport-node';
-import { type CacheChange, MOST_MESSAGE_BLOCKS } from '../../cluster/nats/cache-messages.js';
+import { type CacheChange, MAX_MESSAGE_BLOCKS } from '../../cluster/nats/cache-messages.js';
 import { CacheTeller } from '../../cluster/nats/cache-teller.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 
@@ -14,8 +14,8 @@ export class ToldCache {
   /** Sends changes; null: nobody is told yet. Who hears of the worker later asks for all of it. */
   send: ((change: CacheChange) => void) | null = null;
 
-  private constructor(worker: string, mostInMessage: number) {
-    this.teller = new CacheTeller({ worker, mostInMessage, send: (change) => this.send?.(change) });
+  private constructor(worker: string, maxInMessage: number) {
+    this.teller = new CacheTeller({ worker, maxInMessage, send: (change) => this.send?.(change) });
   }
 
   /** null: the model's cache keeps no blocks of which there is something to tell. */
@@ -25,6 +25,6 @@ export class ToldCache {
     >;
     if (prefixCaching !== true || batchingScheme === 'V1') return null;
     const bytes = (nc.info?.max_payload ?? 1024 * 1024) - OVERHEAD_BYTES;
-    return new ToldCache(worker, Math.max(1, Math.min(MOST_MESSAGE_BLOCKS, Math.floor(bytes / HASH_BYTES))));
+    return new ToldCache(worker, Math.max(1, Math.min(MAX_MESSAGE_BLOCKS, Math.floor(bytes / HASH_BYTES))));
   }
 }

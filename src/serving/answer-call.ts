@@ -3,9 +3,9 @@ import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import {
   bytesOf,
-  MOST_ANSWER_BYTES,
-  MOST_ANSWERS,
-  MOST_ANSWERS_TEXT,
+  MAX_ANSWER_BYTES,
+  MAX_ANSWERS,
+  MAX_ANSWERS_TEXT,
 } from '../../callbacks/infer/most-answers.js';
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { InferModel } from './infer-model.js';
@@ -59,7 +59,7 @@ export function answerCall(
         if (cancelled.signal.aborted) return;
         responses.push({ outputs: given, parameters: told ?? null });
         bytes += bytesOf(given, told);
-        const isTooMuch = decoupled && (responses.length > MOST_ANSWERS || bytes > MOST_ANSWER_BYTES);
+        const isTooMuch = decoupled && (responses.length > MAX_ANSWERS || bytes > MAX_ANSWER_BYTES);
         if (!isTooMuch && !isOneEnough) return;
         if (isTooMuch) reject(tooMany(name));
         else resolve(responses);
@@ -74,7 +74,7 @@ export function answerCall(
 
 function tooMany(name: string): InferError {
   return new InferError(
-    `the model '${name}' gives more than ${MOST_ANSWERS_TEXT}, which is what one call may be given`,
+    `the model '${name}' gives more than ${MAX_ANSWERS_TEXT}, which is what one call may be given`,
     'invalid',
   );
 }

@@ -77,10 +77,10 @@ function checkOutputs({ name, output }: ModelConfig, request: InferRequest): voi
 }
 
 /** Tensors that an error names. */
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 
 function thereAre(what: string, tensors: readonly { name: string }[]): string {
-  const names = tensors.slice(0, MOST_NAMES).map(({ name }) => `'${name}'`);
+  const names = tensors.slice(0, MAX_NAMES).map(({ name }) => `'${name}'`);
   const more = tensors.length - names.length;
   return `its ${what} are ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }

@@ -15,7 +15,7 @@ export interface ExecutionTimes {
 }
 
 /** Batch sizes that are told apart; larger ones of a model without a limit share the last. */
-const MOST_BATCH_SIZES = 1024;
+const MAX_BATCH_SIZES = 1024;
 
 /** Bounds of the times to a first response, in milliseconds. Source: Triton's defaults. */
 const FIRST_RESPONSE_BOUNDS = [100, 500, 2000, 5000];
@@ -45,7 +45,7 @@ export class InferenceCounters {
   /** One execution of a batch with so many rows. */
   noteExecution(rows: number, { inputNs, inferNs, outputNs }: ExecutionTimes): void {
     this.#executions++;
-    const size = Math.min(rows, MOST_BATCH_SIZES);
+    const size = Math.min(rows, MAX_BATCH_SIZES);
     let batch = this.#batches.get(size);
     if (batch === undefined) {
       batch = { batch_size: size, compute_input: zero(), compute_infer: zero(), compute_output: zero() };

@@ -5,7 +5,7 @@ import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { fileProblem } from '../errors/file-problem.js';
 
-const LEAST_CHARACTERS = 16;
+const MIN_CHARACTERS = 16;
 
 interface RanksElsewhere {
   ranksAddress?: string | undefined;
@@ -69,10 +69,10 @@ export function readSecret(name: string, path: string): string {
       says`The file of ${option(name)}, ${path}, cannot be read: ${fileProblem(error)}`,
     );
   }
-  if (secret.length >= LEAST_CHARACTERS) return secret;
+  if (secret.length >= MIN_CHARACTERS) return secret;
   throw new ParameterError(
     name,
-    says`The file of ${option(name)}, ${path}, has ${secret.length} characters; a secret has at least ${LEAST_CHARACTERS}.`,
+    says`The file of ${option(name)}, ${path}, has ${secret.length} characters; a secret has at least ${MIN_CHARACTERS}.`,
   );
 }
 

@@ -4,7 +4,7 @@ import type { Part, PartOptions } from '../../host/token-parts.js';
 import { Random } from '../../tools/soak/random.js';
 
 /** Entries of a piece: see gathered-parts.ts. */
-const MOST_ENTRIES = 4096;
+const MAX_ENTRIES = 4096;
 
 /** `count` tokens from `first` on, with log-probs that tell which token they belong to. */
 function partOf(first: number, count: number, { returnLogProbs, topLogProbs }: PartOptions): Part {
@@ -83,7 +83,7 @@ describe('what has gathered', () => {
         const part = gathered.take();
         const { length } = part.tokens;
         expect(sameNumbers(part, partOf(taken, length, options))).toBe(true);
-        expect(length * (options.returnLogProbs ? 1 + top : 1)).toBeLessThanOrEqual(MOST_ENTRIES);
+        expect(length * (options.returnLogProbs ? 1 + top : 1)).toBeLessThanOrEqual(MAX_ENTRIES);
         taken += length;
       };
       for (let step = 0; step < 300; step++) {

@@ -9,7 +9,7 @@ import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 60);
 
 /** Requests of each mix, on the slowest machine too. */
-const LEAST_REQUESTS = 21;
+const MIN_REQUESTS = 21;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
@@ -24,10 +24,10 @@ function soak(options: Pick<SoakOptions, 'seconds' | 'seed' | 'mixes' | 'leastRe
 
 describe('the soak', () => {
   it('finds nothing: no block, thread, handle or memory lost, every answer as it is alone', async () => {
-    const { failures, mixes } = await soak({ seconds: SECONDS, seed: 1, leastRequests: LEAST_REQUESTS });
+    const { failures, mixes } = await soak({ seconds: SECONDS, seed: 1, leastRequests: MIN_REQUESTS });
     expect(failures).toEqual([]);
     for (const { name, counts, compared } of mixes) {
-      expect(counts.requests, name).toBeGreaterThanOrEqual(LEAST_REQUESTS);
+      expect(counts.requests, name).toBeGreaterThanOrEqual(MIN_REQUESTS);
       expect(compared, name).toBeGreaterThan(0);
     }
     const total = (count: 'pauses' | 'reusedTokens' | 'cancelled' | 'refused') =>

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { MOST_ELEMENTS } from '../../callbacks/infer/byte-elements.js';
+import { MAX_ELEMENTS } from '../../callbacks/infer/byte-elements.js';
 import type { Cost } from './measure.js';
 import type { MeteredServer } from './metered-server.js';
 
@@ -75,12 +75,12 @@ export function dearTensors(): DearTensors[] {
     list('floats', 'f32', '0.1234567'),
     list('small floats', 'f64', '1e-300'),
     list('booleans', 'bool', 'true'),
-    list('empty texts', 'texts', '""', MOST_ELEMENTS),
-    list('texts with escapes', 'texts', '"\\u0061\\n"', MOST_ELEMENTS),
+    list('empty texts', 'texts', '""', MAX_ELEMENTS),
+    list('texts with escapes', 'texts', '"\\u0061\\n"', MAX_ELEMENTS),
     list('one long text', 'texts', `"${'€'.repeat(5e6)}"`, 1),
     binary('bytes to JSON', 'i8', BODY, new Uint8Array(BODY).fill(200)),
     binary('floats to JSON', 'f32', BODY / 4, bytesOf(new Float32Array(BODY / 4).fill(1.2345678))),
-    binary('texts to JSON', 'texts', MOST_ELEMENTS, texts(MOST_ELEMENTS, 28)),
+    binary('texts to JSON', 'texts', MAX_ELEMENTS, texts(MAX_ELEMENTS, 28)),
     binary(
       'a thousand classes of many',
       'f32',

@@ -24,16 +24,16 @@ export const longTexts: readonly JsonText[] = [
 ];
 
 /** UTF-16 units of the longest text that is tokenized on its own. */
-const MOST_TOKENIZED = 2 ** 18;
+const MAX_TOKENIZED = 2 ** 18;
 
 /**
  * Texts whose words are dear to cut into tokens: one word of a letter that merges with itself again and again; one of Chinese
  * characters, of which each is three bytes and most are no token; and digits, each of which is a word.
  */
 export const longWords: readonly JsonText[] = [
-  text('a', MOST_TOKENIZED),
-  `"${Array.from({ length: MOST_TOKENIZED }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7919) % 20_000))).join('')}"`,
-  text('1234567890', MOST_TOKENIZED),
+  text('a', MAX_TOKENIZED),
+  `"${Array.from({ length: MAX_TOKENIZED }, (_, index) => String.fromCharCode(0x4e00 + ((index * 7919) % 20_000))).join('')}"`,
+  text('1234567890', MAX_TOKENIZED),
 ];
 
 /** Lists of as many values as a body holds, as long as are taken, and objects of which no two are alike. */

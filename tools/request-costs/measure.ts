@@ -62,7 +62,7 @@ export interface MeasuredCost {
 }
 
 /** Longest time for which the answer of a request is read before its client leaves. */
-const MOST_READ_MS = 4000;
+const MAX_READ_MS = 4000;
 /** Number of iterations within which the work behind a request that left is done. */
 const ITERATIONS_AFTER = 8;
 /** Number of iterations over which the cost of a neighbour's token is measured. */
@@ -106,7 +106,7 @@ export async function costOf(
   const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
   const late = setTimeout(() => {
     for (const { leave } of exchanges) leave();
-  }, MOST_READ_MS);
+  }, MAX_READ_MS);
   const beginnings = await Promise.all(exchanges.map(({ ended }) => ended));
   clearTimeout(late);
   await pass(server, ITERATIONS_AFTER);

@@ -35,7 +35,7 @@ export const smollm2 = (path: string): MeasuredModel => ({
 });
 
 /** How often a request is measured at most. */
-const MOST_TIMES = 6;
+const MAX_TIMES = 6;
 /** Requests after which code is compiled and memory that is used again and again is there. */
 const WARMING_UP = 6;
 
@@ -108,7 +108,7 @@ export class CostSession {
 
   /** Least cost of the request over its repetitions, and the bounds that it exceeds. */
   measure(request: DearRequest): Promise<MeasuredCost> {
-    return leastCost(this.#server, Array<DearRequest>(MOST_TIMES).fill(request), this.#baseline);
+    return leastCost(this.#server, Array<DearRequest>(MAX_TIMES).fill(request), this.#baseline);
   }
 
   /** Fills the server's store. @returns the most expensive requests that take from it */

@@ -25,7 +25,7 @@ export class StagedExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
-  readonly mostBegun: number;
+  readonly maxBegun: number;
   /** Steps that were begun and not finished, at most. */
   mostSeen = 0;
   readonly #inner: Executor;
@@ -40,7 +40,7 @@ export class StagedExecutor implements Executor {
     this.options = options;
     this.vocabSize = vocabSize;
     this.hiddenSize = hiddenSize;
-    this.mostBegun = stages;
+    this.maxBegun = stages;
     this.#inner = inner;
     this.#isEager = isEager;
     if (adapters === undefined) return;
@@ -117,8 +117,7 @@ export class StagedExecutor implements Executor {
     if (this.#isEager) for (const one of this.#queue) if (!this.#runEarly(one)) break;
     this.#queue.push(entry);
     const begun = this.#queue.filter(({ kind }) => kind !== 'change').length;
-    if (begun > this.mostBegun)
-      throw new Error(`${begun} steps are begun; there are ${this.mostBegun} stages`);
+    if (begun > this.maxBegun) throw new Error(`${begun} steps are begun; there are ${this.maxBegun} stages`);
     this.mostSeen = Math.max(this.mostSeen, begun);
   }
 

@@ -30,11 +30,11 @@ const threads = Number(flags.threads);
 const tensorflow = loadTensorFlow(threads);
 const device = cpuRowDevice();
 /** Most rows that share keys: those of a tile with eight heads. */
-const MOST_SHARING = 8 * TILE_ROWS;
+const MAX_SHARING = 8 * TILE_ROWS;
 /** Number of keys in a unit of attention. */
 const UNIT_PLACES = unitPlaces(64);
 const AMONG = 48;
-const MOST = 26 * AMONG;
+const MAX_ROWS = 26 * AMONG;
 /** Starts at which rows are taken out of all: each row is seen at several places of a product. */
 const STARTS = [0, 17, AMONG, 5 * AMONG + 31];
 const COUNTS = [
@@ -80,7 +80,7 @@ function product(rows: number, columns: number): Probe {
 /** A product of attention: the rows that share keys by the keys of a unit. */
 function scores(headDim: number): Probe {
   const { attentionRows: multiple, ...others } = ruleOf(headDim, null, headDim);
-  const filling = { multiple, least: 1, coarse: 1, coarseFrom: Infinity, most: MOST_SHARING };
+  const filling = { multiple, least: 1, coarse: 1, coarseFrom: Infinity, most: MAX_SHARING };
   return {
     ...product(headDim, UNIT_PLACES),
     name: `Scores of heads, ${headDim} wide`,
@@ -128,7 +128,7 @@ function run({ width, outputWidth, rule, write, matrix = { rows: 1, columns: 1 }
   const ops = new Ops(graph);
   const random = new Random(5);
   const numbers = (count: number) => Float32Array.from({ length: count }, () => 4 * random.uniform() - 2);
-  const all = numbers(MOST * width);
+  const all = numbers(MAX_ROWS * width);
   const shape = [matrix.rows, matrix.columns];
   const variable = new Variable(graph, 'w', { dtype: DType.float, shape });
   ops.group([variable.assign(graph.placeholder('values', DType.float, shape))], 'fill');
@@ -142,8 +142,8 @@ function run({ width, outputWidth, rule, write, matrix = { rows: 1, columns: 1 }
     values.set(all.subarray(first * width, (first + count) * width));
     return session.run({ x: { values, shape: [filled, width] } }, ['y'])[0]!.subarray(0, count * outputWidth);
   };
-  const among = new Float32Array(MOST * outputWidth);
-  for (let first = 0; first < MOST; first += AMONG) among.set(of(first, AMONG), first * outputWidth);
+  const among = new Float32Array(MAX_ROWS * outputWidth);
+  for (let first = 0; first < MAX_ROWS; first += AMONG) among.set(of(first, AMONG), first * outputWidth);
   const differs = (count: number, filled: number) =>
     STARTS.some((first) => {
       const expected = among.subarray(first * outputWidth, (first + count) * outputWidth);

@@ -51,7 +51,7 @@ const TYPE = { tensor: 1, sequence: 4, map: 5, opaque: 7, sparseTensor: 8, optio
 const TENSOR = { element: 1, shape: 2 } as const;
 const MAP = { key: 1, value: 2 } as const;
 
-const MOST_VALUES = 4096;
+const MAX_VALUES = 4096;
 const LONGEST_NAME = 1024;
 /** Types within types. */
 const DEEPEST = 8;
@@ -94,7 +94,7 @@ function valuesIn(bytes: FileBytes): OnnxFileValues {
     if (graph.number !== MODEL.graph) continue;
     for (const field of fieldsIn(bytes, graph)) {
       const list = field.number === GRAPH.input ? inputs : field.number === GRAPH.output ? outputs : null;
-      if (list !== null && list.length < MOST_VALUES) list.push(valueIn(bytes, field));
+      if (list !== null && list.length < MAX_VALUES) list.push(valueIn(bytes, field));
     }
   }
   return { inputs, outputs };

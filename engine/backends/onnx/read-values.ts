@@ -10,14 +10,14 @@ import type { OnnxDescription } from './describe-process.js';
 const LONGEST_MS = 300_000;
 
 /** Files that are opened at once: each takes a process, and as much memory as the model. */
-const MOST_AT_ONCE = Math.max(2, availableParallelism());
+const MAX_AT_ONCE = Math.max(2, availableParallelism());
 
 let numOpening = 0;
 const waiting: (() => void)[] = [];
 
 /** Inputs and outputs of the model in a file, which a process of its own opens. @throws BackendError where it cannot be opened */
 export async function readValues(path: string): Promise<OnnxValues> {
-  if (numOpening >= MOST_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+  if (numOpening >= MAX_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
   else numOpening++;
   try {
     return await valuesOf(path);

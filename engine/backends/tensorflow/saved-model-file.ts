@@ -32,8 +32,8 @@ export interface SavedGraph {
 
 const GRAPH_FILE = 'saved_model.pb';
 /** Of one signature, and of what is told of a graph: its ops and version are among it. */
-const MOST_MESSAGE_BYTES = 4 * 2 ** 20;
-const MOST_FIELDS = 10_000;
+const MAX_MESSAGE_BYTES = 4 * 2 ** 20;
+const MAX_FIELDS = 10_000;
 /** Bytes of a tag and a length, at most. */
 const HEAD_BYTES = 20;
 
@@ -92,7 +92,7 @@ async function fieldsOf(file: FileHandle, begin: number, end: number): Promise<F
   const parts: FilePart[] = [];
   const head = new Uint8Array(HEAD_BYTES);
   for (let at = begin; at < end; ) {
-    if (parts.length >= MOST_FIELDS) throw new Error(`it has more than ${MOST_FIELDS} parts`);
+    if (parts.length >= MAX_FIELDS) throw new Error(`it has more than ${MAX_FIELDS} parts`);
     const { bytesRead } = await file.read(head, 0, Math.min(HEAD_BYTES, end - at), at);
     const reader = Reader.create(head.subarray(0, bytesRead));
     const tag = reader.uint32();
@@ -111,8 +111,8 @@ async function fieldsOf(file: FileHandle, begin: number, end: number): Promise<F
 }
 
 async function bytesOf(file: FileHandle, { begin, end }: FilePart): Promise<Uint8Array> {
-  if (end - begin > MOST_MESSAGE_BYTES) {
-    throw new Error(`a signature has ${end - begin} bytes; at most ${MOST_MESSAGE_BYTES} are taken`);
+  if (end - begin > MAX_MESSAGE_BYTES) {
+    throw new Error(`a signature has ${end - begin} bytes; at most ${MAX_MESSAGE_BYTES} are taken`);
   }
   const bytes = new Uint8Array(end - begin);
   const { bytesRead } = await file.read(bytes, 0, bytes.length, begin);

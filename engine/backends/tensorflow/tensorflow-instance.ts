@@ -11,7 +11,7 @@ import { chooseSignature } from './signature.js';
 import { savedModelFolder } from './tensorflow-backend.js';
 
 /** Bytes that failed runs may leave in TensorFlow's memory before the instance is started anew. */
-const MOST_LOST_BYTES = 128 * 2 ** 20;
+const MAX_LOST_BYTES = 128 * 2 ** 20;
 
 /** Opens a SavedModel in this worker, whose process nothing else uses TensorFlow in. @throws BackendError, TensorFlowError */
 export async function openInstance({ files, config }: InstanceSetup): Promise<Instance> {
@@ -51,7 +51,7 @@ class TensorFlowInstance implements Instance {
     const { lost, lostBytes } = this.#session;
     const why =
       lost ??
-      (lostBytes > MOST_LOST_BYTES
+      (lostBytes > MAX_LOST_BYTES
         ? new BackendError(
             `Failed runs have left ${lostBytes} bytes of their inputs in TensorFlow's memory; the instance is started anew.`,
           )

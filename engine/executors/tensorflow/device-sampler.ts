@@ -9,7 +9,7 @@ import { NO_BOUND, SAMPLE } from './sampling-graph.js';
 import type { Feed, Session } from './session.js';
 
 /** Temperatures below this are greedy, as in the host's sampler. */
-const LEAST_TEMPERATURE = Math.fround(1e-5);
+const MIN_TEMPERATURE = Math.fround(1e-5);
 
 /** A row that draws, with the state of its draws so far. */
 interface DrawingRow {
@@ -51,7 +51,7 @@ export class DeviceSampler {
       output.tokens[row] = broken![row] ? -1 : best![row]!;
       output.status[row] = broken![row] ? ROW_NOT_FINITE : ROW_OK;
       output.logProbs[row] = 0;
-      if (broken![row] || sampling.temperature[row]! < LEAST_TEMPERATURE) continue;
+      if (broken![row] || sampling.temperature[row]! < MIN_TEMPERATURE) continue;
       drawing.push({ row, greatest: greatest![row]!, ...NO_BOUND, mass: null });
     }
     this.#boundTopK(sampling, drawing);

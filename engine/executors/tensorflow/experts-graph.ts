@@ -6,7 +6,7 @@ import type { NetworkWeights } from './network-weights.js';
 import { activate } from './row-ops.js';
 
 /** The greatest number of float32. */
-const MOST = 3.4028234663852886e38;
+const MAX_NUMBER = 3.4028234663852886e38;
 
 type ExpertsOp = Extract<PlanOp, { op: 'experts' }>;
 
@@ -56,7 +56,7 @@ function route(
   scores: Output,
 ): { chosen: Output; shares: Output } {
   // What is not a number comes behind -infinity.
-  const numbers = ops.maximum(scores, ops.float(-MOST));
+  const numbers = ops.maximum(scores, ops.float(-MAX_NUMBER));
   const ranked = ops.select(ops.isNan(scores), ops.float(Number.NEGATIVE_INFINITY), numbers);
   const chosen = ops.marks(ops.topColumns(ranked, used), gateUp.length);
   const weights = ops.exp(ops.sub(scores, ops.max(ranked, 1, true)));

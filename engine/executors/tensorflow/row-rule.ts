@@ -32,9 +32,9 @@ export type RowDevice = 'avx512' | 'avx2' | 'any';
 
 /** Number of elements computed at once; a function of the remainder may be rounded otherwise. */
 const VECTOR = 16;
-/** Sums of so many terms and more are computed in parts, whose size changes when there are more rows than MOST_LONG. */
+/** Sums of so many terms and more are computed in parts, whose size changes when there are more rows than MAX_LONG. */
 const LONG_SUM = 1984;
-const MOST_LONG = 96;
+const MAX_LONG = 96;
 /** Number of rows that AVX2's kernels take at a time; a remainder of 1 to 3 rows is rounded otherwise. */
 const AVX2_ROWS = 6;
 /** Most multiplications of one of attention's products that AVX2 leaves to a kernel for small products. */
@@ -69,7 +69,7 @@ export function rowRuleOf(
     const multiple = ofFunctions;
     const least = upTo(4, multiple);
     const longest = Math.max(...plan.weights.map(({ kind, columns }) => (kind === 'matrix' ? columns : 0)));
-    const most = longest > LONG_SUM ? downTo(MOST_LONG, multiple) : Infinity;
+    const most = longest > LONG_SUM ? downTo(MAX_LONG, multiple) : Infinity;
     return { ...anyRows(multiple, least), most, attentionRows: 1, attentionProducts: 1 };
   }
   const multiple = leastCommonMultiple(AVX2_ROWS, ofFunctions);

@@ -3,7 +3,7 @@ import { type Kernels, loadKernels } from './kernels.js';
 import { requireMemory } from './web-assembly.js';
 
 /** Bytes that a heap can grow to: the reach of 32-bit pointers, less the page that emscripten keeps. */
-export const MOST_HEAP_BYTES = 2 ** 32 - 2 ** 16;
+export const MAX_HEAP_BYTES = 2 ** 32 - 2 ** 16;
 
 /** A product's matrix, packed. */
 export interface PackedMatrix {

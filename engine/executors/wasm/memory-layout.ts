@@ -4,7 +4,7 @@ import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
 import { expertWidth, multipliedWeights } from '../../../network/products.js';
 import type { ExecutorOptions } from '../executor.js';
-import { MOST_HEAP_BYTES } from './heap.js';
+import { MAX_HEAP_BYTES } from './heap.js';
 
 /** Number of rows that a product and the op after it take at once: the values between them stay in a core's cache. */
 export const ROWS_AT_ONCE = 128;
@@ -141,12 +141,12 @@ export function heapBytes({ packedWeights, kvCache, workspace, staging }: Memory
 /** Throws one sentence with the numbers if a layout is larger than a heap can be. */
 export function checkHeap(layout: MemoryLayout): void {
   const bytes = heapBytes(layout);
-  if (bytes <= MOST_HEAP_BYTES) return;
+  if (bytes <= MAX_HEAP_BYTES) return;
   const { packedWeights, kvCache, workspace } = layout;
   throw new Error(
     `The wasm executor would take ${mebibytes(bytes)} (weights as f32 ${mebibytes(packedWeights)}, KV cache ` +
       `${mebibytes(kvCache)}, workspace ${mebibytes(workspace)}), but a heap of WebAssembly holds ` +
-      `${mebibytes(MOST_HEAP_BYTES)} at most; take a smaller model, a smaller KV cache or the native executor.`,
+      `${mebibytes(MAX_HEAP_BYTES)} at most; take a smaller model, a smaller KV cache or the native executor.`,
   );
 }
 

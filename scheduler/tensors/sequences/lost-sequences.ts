@@ -1,7 +1,7 @@
 import type { SequenceKey } from './sequence-line.js';
 
 /** Keys that are remembered; beyond, the oldest are forgotten. */
-const MOST_LOST = 10_000;
+const MAX_LOST = 10_000;
 
 /** Keys of sequences that ended with the instance that held their state: whoever goes on with one of them is told so. */
 export class LostSequences {
@@ -10,7 +10,7 @@ export class LostSequences {
   add(key: SequenceKey): void {
     this.#keys.delete(key);
     this.#keys.add(key);
-    if (this.#keys.size <= MOST_LOST) return;
+    if (this.#keys.size <= MAX_LOST) return;
     const [oldest] = this.#keys;
     this.#keys.delete(oldest!);
   }

@@ -80,13 +80,13 @@ export function findEncoder(
 }
 
 /** Most names in a sentence. */
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 
 const idsOf = (models: readonly ServedModel[]) => models.map(({ id }) => id);
 
 /** Names as a sentence lists them; '': there are none. */
 export function listed(names: readonly string[]): string {
-  const told = names.slice(0, MOST_NAMES).map((name) => `'${name}'`);
+  const told = names.slice(0, MAX_NAMES).map((name) => `'${name}'`);
   const more = names.length - told.length;
   return `${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
 }

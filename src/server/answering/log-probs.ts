@@ -5,9 +5,9 @@ import type { PromptTokens, TextCodec } from '../../generation/text-model.js';
 import { JsonList, JsonObject } from '../web/bodies/json-parts.js';
 
 /** Least log-prob in answers: JSON has no -Infinity, and other engines use this value. */
-const LEAST_LOG_PROB = -9999;
+const MIN_LOG_PROB = -9999;
 
-const clamp = (logProb: number) => Math.max(logProb, LEAST_LOG_PROB);
+const clamp = (logProb: number) => Math.max(logProb, MIN_LOG_PROB);
 const strict = new TextDecoder('utf-8', { fatal: true });
 
 /** Text of a token; a part of a character is written as its bytes, so that no two tokens look the same. */

@@ -8,7 +8,7 @@ const SHARE_OF_MEMORY = 1 / 4;
 /** Share of the main thread's heap for requests: the rest is for garbage, code, and all that belongs to no request. */
 const SHARE_OF_HEAP = 1 / 2;
 /** Least bytes for other requests beside the largest one. */
-const LEAST_BESIDE_LARGEST = 64 * 1024 * 1024;
+const MIN_BESIDE_LARGEST = 64 * 1024 * 1024;
 
 export interface MemoryAround {
   /** Bytes of memory still available to this process. */
@@ -29,7 +29,7 @@ export function heldMemoryLimit({
 }: MemoryAround): number {
   const left = Math.max(0, availableBytes - kvCacheBytes);
   const share = Math.min(SHARE_OF_MEMORY * left, SHARE_OF_HEAP * heapBytes);
-  return Math.floor(Math.max(share, LEAST_BESIDE_LARGEST + largestBodyMemory(maxBodyBytes)));
+  return Math.floor(Math.max(share, MIN_BESIDE_LARGEST + largestBodyMemory(maxBodyBytes)));
 }
 
 /** The default limit computed beside models that are loaded. */

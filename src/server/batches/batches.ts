@@ -38,7 +38,7 @@ export interface NewBatch {
 const MAX_RUNNING = 8;
 const MAX_RUNNING_PER_KEY = 2;
 /** Names of files that the log tells at once. */
-const MOST_TOLD = 10;
+const MAX_TOLD = 10;
 /** Milliseconds between two looks for what has expired. */
 const SWEEP_MS = 600_000;
 
@@ -110,7 +110,7 @@ export class Batches {
     const unread = await this.#store.load();
     const live = this.#store.all().filter((batch) => !hasEnded(batch) && this.#hasOwnFiles(batch));
     if (unread.length > 0)
-      this.#options.log.warn({ files: unread.slice(0, MOST_TOLD) }, 'no records of batches');
+      this.#options.log.warn({ files: unread.slice(0, MAX_TOLD) }, 'no records of batches');
     await files.dropStrays(new Set(live.flatMap(({ outputId, errorsId }) => [outputId, errorsId])));
     for (const batch of live) this.#launch(batch);
   }

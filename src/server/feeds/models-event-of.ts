@@ -11,13 +11,13 @@ import type { ModelRow, ModelsEvent, ModelWork, SizeCount } from './models-event
 export type ModelsSource = Pick<ModelRepository, 'rows' | 'loaded'>;
 
 /** Most rows of an event, so that it stays small however many models there are. */
-export const MOST_ROWS = 50;
+export const MAX_ROWS = 50;
 /** Most characters of a reason: that of a failed load may quote a whole file. */
-const MOST_REASON = 300;
+const MAX_REASON = 300;
 /** Most names of adapters of a row. */
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 /** Batch sizes that are counted apart; where there are more, ranges of sizes are, of which there are at most 19. */
-const MOST_SIZES = 16;
+const MAX_SIZES = 16;
 /** A model counts as one in use so long after its latest request, in milliseconds. */
 const IN_USE_MS = 60_000;
 
@@ -52,7 +52,7 @@ function keyOf(name: string, version: string): string {
 
 /** Those that a reader wants to see of too many, in the order of the index. */
 function foremost(found: readonly Found[], nowMs: number): readonly Found[] {
-  if (found.length <= MOST_ROWS) return found;
+  if (found.length <= MAX_ROWS) return found;
   const ranked = found.map((one, place) => ({ one, place, rank: rankOf(one, nowMs) }));
   const last = ({ one }: (typeof ranked)[number]) => one.activity?.lastInference ?? 0;
   ranked.sort((a, b) => {
@@ -61,7 +61,7 @@ function foremost(found: readonly Found[], nowMs: number): readonly Found[] {
     return last(b) - last(a) || a.place - b.place;
   });
   return ranked
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .sort((a, b) => a.place - b.place)
     .map(({ one }) => one);
 }
@@ -82,7 +82,7 @@ function rowOf({ row: { name, version, state, reason = '' }, model, activity }: 
     name,
     version: version ?? null,
     state: state ?? null,
-    reason: reason.length > MOST_REASON ? `${reason.slice(0, MOST_REASON - 1)}…` : reason,
+    reason: reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON - 1)}…` : reason,
     work: model === null || activity === null ? null : workOf(model, activity),
   };
 }
@@ -122,7 +122,7 @@ function workOf(model: InferModel, activity: ModelActivity): ModelWork {
 }
 
 function firstOf({ names, changes }: AdapterActivity): ModelWork['adapters'] {
-  return { count: names.length, names: names.slice(0, MOST_NAMES), changes };
+  return { count: names.length, names: names.slice(0, MAX_NAMES), changes };
 }
 
 /** To a microsecond, which is more than is shown. Zero nanoseconds are those that nobody counted. */
@@ -138,7 +138,7 @@ function meanMs(ns: number, count: number): number | null {
  */
 export function sizesOf(batches: readonly BatchStatistics[]): SizeCount[] {
   const counts = batches.map(({ batch_size, compute_infer }) => [batch_size, compute_infer.count] as const);
-  if (counts.length <= MOST_SIZES) return counts.map(([size, count]) => [size, size, count]);
+  if (counts.length <= MAX_SIZES) return counts.map(([size, count]) => [size, size, count]);
   const ranges = new Map<number, SizeCount>();
   for (const [size, count] of counts) {
     const [from, to] = rangeOf(size);

@@ -18,7 +18,7 @@ import type { ServerState } from '../web/server-state.js';
 import { healthMethods } from './methods/health-methods.js';
 import { inferenceMethods } from './methods/inference-methods.js';
 import type { Method } from './methods/method.js';
-import { MOST_OPEN_CALLS, OpenCalls } from './open-calls.js';
+import { MAX_OPEN_CALLS, OpenCalls } from './open-calls.js';
 import { methodTypes } from './schema/message-types.js';
 import { statusOf } from './status-of.js';
 import { GrpcCall, refuseStream } from './wire/grpc-call.js';
@@ -245,7 +245,7 @@ export class GrpcServer {
     if (this.#listener!.isKnown(session)) return;
     const refusals = (this.#refusals.get(session) ?? 0) + 1;
     this.#refusals.set(session, refusals);
-    if (refusals >= MOST_REFUSALS) endSession(session);
+    if (refusals >= MAX_REFUSALS) endSession(session);
   }
 
   #openMemory({ name }: Caller): RequestMemory {
@@ -310,7 +310,7 @@ const LONGEST_PATH = 200;
 /** All calls that are let in are at most those of so many connections. */
 const CONNECTIONS_OF_CALLS = 2;
 /** Calls of a connection that may be refused before one is let in. */
-const MOST_REFUSALS = 100;
+const MAX_REFUSALS = 100;
 
 /** What is told of a call when it is over. */
 interface Seen {
@@ -334,7 +334,7 @@ type Refused = Pick<Entered, 'session' | 'seen'> & { method: Method | undefined 
 function giveWay(call: GrpcCall): void {
   call.end({
     name: 'RESOURCE_EXHAUSTED',
-    message: `This server has its ${MOST_OPEN_CALLS} calls without a key; try again later.`,
+    message: `This server has its ${MAX_OPEN_CALLS} calls without a key; try again later.`,
   });
 }
 

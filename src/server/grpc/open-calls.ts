@@ -5,7 +5,7 @@ export interface OpenCall {
 }
 
 /** Calls without a key that may be there at once, on all connections. */
-export const MOST_OPEN_CALLS = 256;
+export const MAX_OPEN_CALLS = 256;
 /** Of these one connection may have so many where all places are taken. */
 const FEW = 8;
 
@@ -21,7 +21,7 @@ export class OpenCalls<Connection extends object> {
   readonly #calls = new Map<OpenCall, Connection>();
   readonly #ofConnection = new Map<Connection, number>();
 
-  constructor(most = MOST_OPEN_CALLS) {
+  constructor(most = MAX_OPEN_CALLS) {
     this.#most = most;
   }
 

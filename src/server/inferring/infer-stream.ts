@@ -8,7 +8,7 @@ import type { ServerState } from '../web/server-state.js';
 import type { StreamClient, StreamedInfer, StreamedRead } from './streamed-infer.js';
 
 /** Requests of one stream that may be under way; with more its client waits. */
-const MOST_UNDER_WAY = 256;
+const MAX_UNDER_WAY = 256;
 
 /** What goes out for a request when it is its turn. */
 type Tell = () => void;
@@ -40,7 +40,7 @@ export class InferStream<Read extends StreamedRead, Message, Request extends Str
 
   /** Resolves when another request may begin, or the client has left. */
   async room(signal: AbortSignal): Promise<void> {
-    while (this.#underWay >= MOST_UNDER_WAY && !signal.aborted) await this.#oneOver(signal);
+    while (this.#underWay >= MAX_UNDER_WAY && !signal.aborted) await this.#oneOver(signal);
   }
 
   /** Resolves when all requests are over, or the client has left. */

@@ -10,7 +10,7 @@ export interface LogSettings extends LogLevels {
   log_format: 'default';
 }
 
-const MOST_VERBOSE = 2 ** 31 - 1;
+const MAX_VERBOSE = 2 ** 31 - 1;
 
 export function logSettings({ levels, path }: LogControl): LogSettings {
   return { log_file: path, ...levels, log_format: 'default' };
@@ -31,7 +31,7 @@ export function changeLogSettings(log: LogControl, body: unknown): LogSettings {
   }
   const verbose = given.log_verbose_level ?? undefined;
   if (verbose !== undefined) {
-    if (!Number.isInteger(verbose) || (verbose as number) < 0 || (verbose as number) > MOST_VERBOSE) {
+    if (!Number.isInteger(verbose) || (verbose as number) < 0 || (verbose as number) > MAX_VERBOSE) {
       throw malformed("'log_verbose_level' is to be a whole number from 0");
     }
     changes.log_verbose_level = verbose as number;

@@ -17,13 +17,13 @@ export interface Platform {
 /**
  * Shared memory for the tensors of one request. Where there are several keys it is for admins: whoever names a region has what this server
  * may read and write.
- * @param mostBytes of all its inputs
+ * @param maxBytes of all its inputs
  */
 export function regionAccess(
   { sharedMemory }: Platform,
   caller: Caller,
   apiKeys: ApiKeys,
-  mostBytes: number,
+  maxBytes: number,
 ): RegionAccess {
-  return new RegionAccess(sharedMemory, mostBytes, () => requireAdmin(caller, apiKeys));
+  return new RegionAccess(sharedMemory, maxBytes, () => requireAdmin(caller, apiKeys));
 }

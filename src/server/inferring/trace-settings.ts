@@ -4,7 +4,7 @@ import { malformed } from '../../serving/protocol/malformed.js';
 import type { TraceChange, TraceDecisions } from '../tracing/trace-settings.js';
 import { checkSettings, knownSettings, TRACE_SETTINGS } from './settings.js';
 
-const MOST = 2 ** 31 - 1;
+const MAX_NUMBER = 2 ** 31 - 1;
 
 /** The model whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
 export function tracedModel(repository: Pick<ModelRepository, 'loaded'>, name: string): string {
@@ -90,8 +90,10 @@ function numberOf(name: string, value: unknown, least: number): number | null | 
   if (!/^-?\d{1,15}$/.test(value)) throw malformed(`Unable to parse '${name}', got: ${shown}`);
   const number = Number(value);
   if (number < least) throw malformed(`Unable to parse '${name}'. Expecting value >= ${least}, got:${shown}`);
-  if (number > MOST) {
-    throw malformed(`Unable to parse '${name}', value is out of range [ ${least}, ${MOST} ], got: ${shown}`);
+  if (number > MAX_NUMBER) {
+    throw malformed(
+      `Unable to parse '${name}', value is out of range [ ${least}, ${MAX_NUMBER} ], got: ${shown}`,
+    );
   }
   return number;
 }

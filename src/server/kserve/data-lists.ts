@@ -10,7 +10,7 @@ const SPACE = 0x20;
 /** How deep the fields of an input lie: in an object, in the list `inputs`, in an object. */
 const INPUT_DEPTH = 3;
 /** Lists of one request, of which each input has one: what has more is refused. */
-const MOST_LISTS = 4096;
+const MAX_LISTS = 4096;
 /** Bytes of a name that is looked at, each of its letters spelt as \uXXXX. */
 const LONGEST_NAME = 36;
 
@@ -66,7 +66,7 @@ export class DataLists {
         if (--this.#depth === INPUT_DEPTH && this.#begin >= 0) {
           this.lists.push([this.#begin, at + 1]);
           this.#begin = -1;
-          if (this.lists.length > MOST_LISTS) return true;
+          if (this.lists.length > MAX_LISTS) return true;
         }
       } else if (byte === COLON && this.#begin < 0) this.#passName(at);
     }
@@ -113,7 +113,7 @@ export class DataLists {
 
   /** Everything beside the lists, with `[0]`, `[1]`, ... in their places; null where that is longer than `most` bytes, or the lists are more than are taken. */
   rest(most: number): Uint8Array | null {
-    if (this.lists.length > MOST_LISTS) return null;
+    if (this.lists.length > MAX_LISTS) return null;
     const parts: Uint8Array[] = [];
     let length = 0;
     let from = 0;

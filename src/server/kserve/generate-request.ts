@@ -1,9 +1,9 @@
 import { closestName } from '../../../base/did-you-mean.js';
-import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
+import { MAX_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { LONGEST_NAME, MOST_PARAMETERS, MOST_TENSORS } from '../../../callbacks/infer/request-limits.js';
+import { LONGEST_NAME, MAX_PARAMETERS, MAX_TENSORS } from '../../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
@@ -80,8 +80,8 @@ class FieldReader {
   request(): Omit<GenerateRequest, 'id'> {
     const texts = this.#inputs.filter(({ datatype }) => datatype === 'BYTES');
     const count = texts.reduce((sum, { shape }) => sum + elementsIn(shape), 0);
-    if (count > MOST_ELEMENTS)
-      throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
+    if (count > MAX_ELEMENTS)
+      throw malformed(`the inputs have ${count} elements of BYTES; at most ${MAX_ELEMENTS} are taken`);
     return { inputs: this.#inputs, ...ownParameters(Object.fromEntries(this.#parameters)) };
   }
 
@@ -91,8 +91,8 @@ class FieldReader {
       this.#takeParameter(name, value);
       return;
     }
-    if (this.#inputs.length === MOST_TENSORS)
-      throw malformed(`the request has more than ${MOST_TENSORS} inputs, which is the limit`);
+    if (this.#inputs.length === MAX_TENSORS)
+      throw malformed(`the request has more than ${MAX_TENSORS} inputs, which is the limit`);
     const isNumbered = this.#isOfTexts && typeof value === 'boolean' && NUMBERED.has(name);
     this.#inputs.push(fieldTensor(this.#config, input, isNumbered ? Number(value) : value));
   }
@@ -104,8 +104,8 @@ class FieldReader {
         `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,
       );
     }
-    if (this.#parameters.size === MOST_PARAMETERS)
-      throw malformed(`there are more than ${MOST_PARAMETERS} parameters, which is the limit`);
+    if (this.#parameters.size === MAX_PARAMETERS)
+      throw malformed(`there are more than ${MAX_PARAMETERS} parameters, which is the limit`);
     this.#parameters.set(name, value as string | number | bigint | boolean);
   }
 

@@ -1,5 +1,5 @@
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
-import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import type { EventStream } from '../web/event-stream.js';
@@ -122,7 +122,7 @@ export class GenerateStream {
 
   /** Counts what waits. @throws ApiError where it is more than may, or there is no memory for it */
   #hold(bytes: number, responses = 1): void {
-    const isTooMuch = this.#numHeld + responses > MOST_ANSWERS || this.#heldBytes + bytes > MOST_ANSWER_BYTES;
+    const isTooMuch = this.#numHeld + responses > MAX_ANSWERS || this.#heldBytes + bytes > MAX_ANSWER_BYTES;
     if (isTooMuch || this.#memory.keep(bytes) !== null) throw memoryFull();
     this.#heldBytes += bytes;
     this.#numHeld += responses;

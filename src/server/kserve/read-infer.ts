@@ -3,9 +3,9 @@ import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import {
   LONGEST_NAME,
-  MOST_DIMS,
-  MOST_PARAMETERS,
-  MOST_TENSORS,
+  MAX_DIMS,
+  MAX_PARAMETERS,
+  MAX_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
 import { meantDataType } from '../../../models/repository/meant-data-type.js';
 import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
@@ -74,8 +74,8 @@ export function readInfer(model: string, { body, lists, binary, regions, signal 
   if (id.length > LONGEST_NAME)
     throw malformed(`Unable to parse 'id': at most ${LONGEST_NAME} characters are expected`);
   if (!Array.isArray(inputs)) throw malformed("Unable to parse 'inputs': a list is expected");
-  if (inputs.length > MOST_TENSORS)
-    throw malformed(`the request has ${inputs.length} inputs; at most ${MOST_TENSORS} are taken`);
+  if (inputs.length > MAX_TENSORS)
+    throw malformed(`the request has ${inputs.length} inputs; at most ${MAX_TENSORS} are taken`);
   const given = parametersOf(parameters);
   const { binary_data_output: isBinary = false, ...rest } = given;
   if (typeof isBinary !== 'boolean')
@@ -211,10 +211,10 @@ function invalidDatatype(name: string, datatype: string): string {
 
 /** Sizes whose product is a number that can be counted. */
 function shapeOf(name: string, shape: unknown): number[] {
-  const isShape = Array.isArray(shape) && shape.length <= MOST_DIMS && shape.every(isSize);
+  const isShape = Array.isArray(shape) && shape.length <= MAX_DIMS && shape.every(isSize);
   if (!isShape) {
     throw malformed(
-      `Unable to parse 'shape': a list of at most ${MOST_DIMS} whole numbers is expected for input '${name}'`,
+      `Unable to parse 'shape': a list of at most ${MAX_DIMS} whole numbers is expected for input '${name}'`,
     );
   }
   countedElements(name, shape as number[]);
@@ -230,8 +230,8 @@ function readOutputs(
   regions: RegionAccess,
 ): FormedWish[] | null {
   if (!Array.isArray(outputs)) throw malformed("Unable to parse 'outputs': a list is expected");
-  if (outputs.length > MOST_TENSORS) {
-    throw malformed(`the request asks for ${outputs.length} outputs; at most ${MOST_TENSORS} are taken`);
+  if (outputs.length > MAX_TENSORS) {
+    throw malformed(`the request asks for ${outputs.length} outputs; at most ${MAX_TENSORS} are taken`);
   }
   if (outputs.length === 0) return null;
   const wishes = new Map<string, FormedWish>();
@@ -263,8 +263,8 @@ function parametersOf(parameters: unknown): InferParameters {
   if (parameters === undefined || parameters === null) return {};
   const fields = objectOf(parameters, "'parameters'");
   const entries = Object.entries(fields);
-  if (entries.length > MOST_PARAMETERS) {
-    throw malformed(`there are ${entries.length} parameters; at most ${MOST_PARAMETERS} are taken`);
+  if (entries.length > MAX_PARAMETERS) {
+    throw malformed(`there are ${entries.length} parameters; at most ${MAX_PARAMETERS} are taken`);
   }
   for (const [name, value] of entries) {
     if (!['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {

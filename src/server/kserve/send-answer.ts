@@ -9,7 +9,7 @@ import type { InferBody } from './infer-answer.js';
 import { lengthOf } from './json-text.js';
 
 /** Answers shorter than this are not worth the time that it takes to compress them. */
-const LEAST_COMPRESSED = 1024;
+const MIN_COMPRESSED = 1024;
 /** Bytes of an answer that is sent in one piece: what is longer would hold the thread while it is put together. */
 const ONE_PIECE = 2 ** 18;
 
@@ -22,7 +22,7 @@ interface Sendable {
 /** The answer, compressed where its client reads that. */
 function sendable({ content, headers }: InferBody, acceptEncoding: string | undefined): Sendable {
   const length = typeof content === 'string' ? content.length : lengthOf(content);
-  const coding = length < LEAST_COMPRESSED ? null : codingFor(acceptEncoding);
+  const coding = length < MIN_COMPRESSED ? null : codingFor(acceptEncoding);
   if (coding !== null) {
     const parts = typeof content === 'string' ? [Buffer.from(content)] : content;
     return { body: compressed(parts, coding), headers: { ...headers, 'content-encoding': coding } };

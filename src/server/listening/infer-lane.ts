@@ -41,7 +41,7 @@ const PATH = /^\/v2\/models\/([\w.-]+)(?:\/versions\/(\d{1,18}))?\/infer$/;
 const HANDLERS = ['/v2/models/{model}/infer', '/v2/models/{model}/versions/{version}/infer'] as const;
 
 /** Bytes of bodies' memory that waits to be used again. */
-const MOST_KEPT = 32 * 2 ** 20;
+const MAX_KEPT = 32 * 2 ** 20;
 
 /** A request on its way through the lane. */
 interface Lane {
@@ -72,7 +72,7 @@ export class InferLane {
   readonly #options: InferLaneOptions;
   readonly #checkHost: (host: string | undefined) => void;
   /** For long bodies. */
-  readonly #bodies = new BufferPool({ maxKept: 16, maxKeptBytes: MOST_KEPT });
+  readonly #bodies = new BufferPool({ maxKept: 16, maxKeptBytes: MAX_KEPT });
   readonly #room: BodyRoom = {
     take: (bytes) => new Uint8Array(this.#bodies.take(bytes), 0, bytes),
     give: ({ buffer }) => this.#bodies.give(buffer),

@@ -12,11 +12,11 @@ type Node =
   | { kind: 'value'; name: keyof TemplateValues | 'Response' }
   | { kind: 'if'; name: keyof TemplateValues | 'Response'; body: Node[]; otherwise: Node[] };
 
-const MOST_DEPTH = 16;
+const MAX_DEPTH = 16;
 /** Most UTF-16 units of a template. */
-const MOST_UNITS = 65_536;
+const MAX_UNITS = 65_536;
 /** Most UTF-16 units between the braces of an action that is no comment: what is known is far shorter. */
-const MOST_ACTION_UNITS = 256;
+const MAX_ACTION_UNITS = 256;
 
 /**
  * The prompt of a template in the form that Modelfiles have, as far as a prompt of /api/generate needs it: values, and `if`
@@ -72,9 +72,9 @@ function* marksOf(source: string): Generator<Mark> {
     const first = begin + (trimsBefore ? 3 : 2);
     const trimsBehind = close > first && source[close - 1] === '-';
     const action = source.slice(first, trimsBehind ? close - 1 : close).trim();
-    if (action.length > MOST_ACTION_UNITS && !action.startsWith('/*')) {
+    if (action.length > MAX_ACTION_UNITS && !action.startsWith('/*')) {
       throw refused(
-        `has {{ at character ${begin + 1} with ${action.length} characters up to its }}; ${MOST_ACTION_UNITS} is the limit`,
+        `has {{ at character ${begin + 1} with ${action.length} characters up to its }}; ${MAX_ACTION_UNITS} is the limit`,
       );
     }
     const end = close + 2;
@@ -84,8 +84,8 @@ function* marksOf(source: string): Generator<Mark> {
 }
 
 function parse(source: string): Node[] {
-  if (source.length > MOST_UNITS) {
-    throw refused(`has ${source.length} characters; ${MOST_UNITS} is the limit`);
+  if (source.length > MAX_UNITS) {
+    throw refused(`has ${source.length} characters; ${MAX_UNITS} is the limit`);
   }
   const root: Node[] = [];
   const open: { node: Node & { kind: 'if' }; into: Node[] }[] = [];
@@ -104,7 +104,7 @@ function parse(source: string): Node[] {
     if (/^if\s/.test(action)) {
       const name = nameOf(action.slice('if'.length).trim(), action);
       const node: Node = { kind: 'if', name, body: [], otherwise: [] };
-      if (open.length === MOST_DEPTH) throw refused(`has more than ${MOST_DEPTH} ifs within each other`);
+      if (open.length === MAX_DEPTH) throw refused(`has more than ${MAX_DEPTH} ifs within each other`);
       into.push(node);
       open.push({ node, into });
       into = node.body;

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** Milliseconds of beginning requests after which everything else has its turn. */
-const MOST_MS = 10;
+const MAX_MS = 10;
 /** Most requests of those that wait that are begun in one turn. */
-const MOST_A_TURN = 64;
+const MAX_A_TURN = 64;
 
 type Begin = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 type Exchange = readonly [IncomingMessage, ServerResponse];
@@ -60,7 +60,7 @@ export class PacedBegins {
 
   #turn(): void {
     this.#startMs = null;
-    const count = Math.min(this.waiting, MOST_A_TURN);
+    const count = Math.min(this.waiting, MAX_A_TURN);
     this.#isTurning = count > 0;
     // One callback for each, since a request is begun with all of its promises once its callback has returned.
     for (let i = 0; i < count; i++) this.#clock.nextTurn(() => this.#next());
@@ -80,7 +80,7 @@ export class PacedBegins {
   #hasTime(): boolean {
     const now = this.#clock.now();
     this.#startMs ??= now;
-    return now - this.#startMs < MOST_MS;
+    return now - this.#startMs < MAX_MS;
   }
 
   #shift(): Exchange | undefined {

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Most requests that may wait behind the one in progress on their connection; what comes behind them is not answered. */
-export const MOST_WAITING = 64;
+export const MAX_WAITING = 64;
 /** Most requests that a connection may send behind those: then it ends at once. */
-export const MOST_DROPPED = 4096;
+export const MAX_DROPPED = 4096;
 
 /** Requests of a connection behind the one in progress. */
 interface Line {
@@ -42,14 +42,14 @@ export class RequestTurns {
       this.#start(incoming, outgoing);
       return;
     }
-    if (line.dropped === 0 && line.waiting.length < MOST_WAITING) {
+    if (line.dropped === 0 && line.waiting.length < MAX_WAITING) {
       line.waiting.push([incoming, outgoing]);
       return;
     }
     const [, last] = line.waiting.at(-1) ?? [];
     if (last !== undefined) last.shouldKeepAlive = false;
     incoming.resume();
-    if (++line.dropped > MOST_DROPPED) socket.destroy();
+    if (++line.dropped > MAX_DROPPED) socket.destroy();
   }
 
   #start(incoming: IncomingMessage, outgoing: ServerResponse): void {

@@ -9,13 +9,13 @@ export interface WebSocketsOptions {
 }
 
 /** The library counts in 32 bits. */
-const MOST_MESSAGE_BYTES = 2 ** 31 - 1;
+const MAX_MESSAGE_BYTES = 2 ** 31 - 1;
 /**
  * Parts of a message, by frames and by reads from the socket, that wait for its end: each takes some hundred bytes beside its content. A
  * message of the default length in packets of an Ethernet has fewer.
  */
-const MOST_FRAGMENTS = 4096;
-const MOST_CHUNKS = 64 * 1024;
+const MAX_FRAGMENTS = 4096;
+const MAX_CHUNKS = 64 * 1024;
 /** Milliseconds that a client may take to close its end. */
 const CLOSE_MS = 5000;
 /** Milliseconds that it may take when the server ends. */
@@ -47,9 +47,9 @@ export class WebSockets {
     return new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
-      maxPayload: Math.min(this.#options.maxMessageBytes, MOST_MESSAGE_BYTES),
-      maxFragments: MOST_FRAGMENTS,
-      maxBufferedChunks: MOST_CHUNKS,
+      maxPayload: Math.min(this.#options.maxMessageBytes, MAX_MESSAGE_BYTES),
+      maxFragments: MAX_FRAGMENTS,
+      maxBufferedChunks: MAX_CHUNKS,
       // A client that sends pings and reads nothing would fill the memory with their answers.
       autoPong: false,
       closeTimeout: CLOSE_MS,

@@ -13,7 +13,7 @@ export interface TraceSettings {
 export type TraceChange = { [Name in keyof TraceSettings]?: TraceSettings[Name] | null | undefined };
 
 /** Models with settings of their own: each name is a client's. */
-const MOST_MODELS = 1000;
+const MAX_MODELS = 1000;
 
 interface Level {
   own: Partial<TraceSettings>;
@@ -79,9 +79,9 @@ export class TraceDecisions {
   #levelOf(model: string): Level {
     const known = this.#models.get(model);
     if (known !== undefined) return known;
-    if (this.#models.size >= MOST_MODELS) {
+    if (this.#models.size >= MAX_MODELS) {
       throw new RangeError(
-        `${this.#models.size} models have trace settings of their own; at most ${MOST_MODELS} may.`,
+        `${this.#models.size} models have trace settings of their own; at most ${MAX_MODELS} may.`,
       );
     }
     const level: Level = { own: {}, asked: 0 };

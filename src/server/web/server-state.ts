@@ -10,7 +10,7 @@ export type ServerStatus = EngineStatus | 'degraded' | 'draining' | 'loading' | 
 
 const READING_REPOSITORY = 'the model repository is being read';
 /** Names that a reason lists. */
-const MOST_NAMES = 10;
+const MAX_NAMES = 10;
 
 /** State shared by the routes and the code that starts and stops the server. */
 export class ServerState {
@@ -112,7 +112,7 @@ export class ServerState {
 /** Why a server is not ready that still loads these models. */
 export function loadingReason(starting: readonly string[], isLooking = READING_REPOSITORY): string {
   if (starting.length === 0) return isLooking;
-  const more = starting.length - MOST_NAMES;
-  const names = starting.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const more = starting.length - MAX_NAMES;
+  const names = starting.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
   return `${starting.length === 1 ? 'the model' : 'the models'} ${names} ${starting.length === 1 ? 'is' : 'are'} being loaded`;
 }

@@ -26,7 +26,7 @@ export interface ReadAdapter {
 /** Milliseconds in which an adapter is read, from a slow disk too. */
 const TIME_LIMIT_MS = 120_000;
 /** Most adapters that are read or wait for it at a time. */
-const MOST_JOBS = 64;
+const MAX_JOBS = 64;
 
 /** Reads adapters in a thread, which lives only while there is something to read: one of a gigabyte takes seconds. */
 export class AdapterReader {
@@ -38,7 +38,7 @@ export class AdapterReader {
     this.#pool ??= new HelperPool({
       script,
       timeLimitMs: TIME_LIMIT_MS,
-      maxJobs: MOST_JOBS,
+      maxJobs: MAX_JOBS,
       // Shared memory, which the garbage collector does not count.
       onDropped: ({ weights }) => noteFreed(weights.tensors.weights.byteLength),
     });

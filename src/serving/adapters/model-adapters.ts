@@ -1,7 +1,7 @@
 import { noteFreed } from '../../../base/freed-memory.js';
 import { type Name, type NamedText, option, says } from '../../../base/named-text.js';
 import { retell, textOf } from '../../../base/skein-error.js';
-import { MOST_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
+import { MAX_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
 import { HostClosedError } from '../../../callbacks/token-request.js';
 import type { Tensor } from '../../../callbacks/types.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
@@ -32,7 +32,7 @@ export interface LoadedAdapter extends AdapterInfo {
 }
 
 /** Most adapters of a model: as many as one iteration can have at most. */
-export const MOST_ADAPTERS = MOST_ADAPTER_SLOTS;
+export const MAX_ADAPTERS = MAX_ADAPTER_SLOTS;
 
 /** The engine's part in the adapters of a model. */
 export interface AdapterBase {
@@ -184,9 +184,9 @@ export class ModelAdapters {
         'taken',
       );
     }
-    if (this.#loaded.size + this.#reading.size >= MOST_ADAPTERS && !this.#loaded.has(name)) {
+    if (this.#loaded.size + this.#reading.size >= MAX_ADAPTERS && !this.#loaded.has(name)) {
       throw new AdapterError(
-        `The model has ${MOST_ADAPTERS} adapters, which is the limit; unload one.`,
+        `The model has ${MAX_ADAPTERS} adapters, which is the limit; unload one.`,
         'full',
       );
     }

@@ -7,7 +7,7 @@ import type {
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instance-messages.js';
-import { bytesOf, MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/tensors/dynamic-batcher.js';
@@ -88,7 +88,7 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
 
   /** Keeps a response until its turn comes. False: that are too many, or too many bytes. */
   hold(response: InferResponse): boolean {
-    if (this.held.length >= MOST_ANSWERS || this.heldBytes >= MOST_ANSWER_BYTES) return false;
+    if (this.held.length >= MAX_ANSWERS || this.heldBytes >= MAX_ANSWER_BYTES) return false;
     this.held.push(response);
     this.heldBytes += bytesOf(response.outputs, response.parameters);
     return true;

@@ -53,7 +53,7 @@ const BATCHES_AHEAD = 2;
  */
 const RECALL_AFTER_MS = 5;
 /** Requests that wait or run, where the configuration sets no limit. */
-const MOST_ENTRIES = 65_536;
+const MAX_ENTRIES = 65_536;
 
 export interface BatchedModelOptions {
   backend: Backend;
@@ -169,7 +169,7 @@ export class BatchedModel implements InferModel {
         ownerName: (i) => `Instance ${this.#names.get(i)}`,
         instances: instances.length,
         ...ahead,
-        maxEntries: MOST_ENTRIES,
+        maxEntries: MAX_ENTRIES,
         timeLimitMs: own.executeTimeoutMs,
         startLimitMs: own.initializeTimeoutMs,
         isolate: isProcess,

@@ -1,7 +1,7 @@
 import { BufferPool } from '../../../base/buffer-pool.js';
 
 /** Answers of a batch that take less are not worth the way back. */
-const LEAST_BYTES = 16 * 1024;
+const MIN_BYTES = 16 * 1024;
 
 const NOT_LENT = { lease: () => undefined, end: () => {} };
 
@@ -31,7 +31,7 @@ export class LentAnswers {
   /** Memory in which the answers of so many rows probably fit; null: the worker makes its own. */
   memoryFor(rows: number): ArrayBuffer | null {
     const bytes = Math.ceil(this.#bytesPerRow * rows);
-    return this.#pool === null || bytes < LEAST_BYTES ? null : this.#pool.take(bytes);
+    return this.#pool === null || bytes < MIN_BYTES ? null : this.#pool.take(bytes);
   }
 
   noteSize(bytes: number, rows: number): void {
@@ -40,7 +40,7 @@ export class LentAnswers {
 
   /** Each response of a message leases its bytes, if they are worth it; `end` is called behind the last one. */
   share({ buffer }: Uint8Array): { lease: () => (() => void) | undefined; end: () => void } {
-    if (this.#pool === null || buffer.byteLength < LEAST_BYTES) return NOT_LENT;
+    if (this.#pool === null || buffer.byteLength < MIN_BYTES) return NOT_LENT;
     let left = 1;
     const giveUp = () => {
       left--;

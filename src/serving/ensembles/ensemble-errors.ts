@@ -1,6 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferRequest } from '../../../callbacks/infer/infer-types.js';
-import { MOST_ANSWERS_TEXT } from '../../../callbacks/infer/most-answers.js';
+import { MAX_ANSWERS_TEXT } from '../../../callbacks/infer/most-answers.js';
 import type { EnsembleState } from '../../../scheduler/tensors/ensemble-state.js';
 import { asInferError } from '../infer-failure.js';
 
@@ -23,7 +23,7 @@ export function noAnswer(model: string): InferError {
 
 export function tooMuchHeld(): InferError {
   return new InferError(
-    `its members gave more than ${MOST_ANSWERS_TEXT} that wait for steps, which is what one request may have`,
+    `its members gave more than ${MAX_ANSWERS_TEXT} that wait for steps, which is what one request may have`,
     'internal',
   );
 }

@@ -11,11 +11,11 @@ import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../in
 import { InferenceCounters } from '../inference-counters.js';
 import { inEnsemble } from './ensemble-errors.js';
 import { type EnsembleParts, EnsembleRun } from './ensemble-run.js';
-import { MOST_DEPTH } from './most-depth.js';
+import { MAX_DEPTH } from './most-depth.js';
 import { StepLimit } from './step-limit.js';
 
 /** Requests of one ensemble at once. */
-const MOST_REQUESTS = 65_536;
+const MAX_REQUESTS = 65_536;
 
 export interface EnsembleModelOptions {
   /** With the transaction policy of its plan. */
@@ -98,13 +98,13 @@ export class EnsembleModel implements InferModel {
   #checkRoom({ id, origin }: InferRequest): void {
     const { name } = this.config;
     if (this.#isClosed) throw new InferError(`Request for model '${name}', which is unloaded`, 'unavailable');
-    if (this.#runs.size >= MOST_REQUESTS) {
+    if (this.#runs.size >= MAX_REQUESTS) {
       const told = `[request id: ${id === '' ? '<id_unknown>' : id}] Exceeds maximum queue size`;
       throw new InferError(told, 'unavailable');
     }
-    if ((origin?.depth ?? 0) < MOST_DEPTH) return;
+    if ((origin?.depth ?? 0) < MAX_DEPTH) return;
     const deep = new InferError(
-      `it lies in ${MOST_DEPTH} ensembles within each other, which are as many as may`,
+      `it lies in ${MAX_DEPTH} ensembles within each other, which are as many as may`,
       'invalid',
     );
     throw inEnsemble(name, deep);

@@ -1,5 +1,5 @@
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
-import { MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 
 /**
  * The memory of one response of a member, which goes back when nobody has a use for any of its tensors: neither a step that takes one, nor
@@ -74,7 +74,7 @@ export class Leases {
   }
 
   get isTooMuch(): boolean {
-    return this.#count > MOST_ANSWERS || this.#further > MOST_ANSWER_BYTES;
+    return this.#count > MAX_ANSWERS || this.#further > MAX_ANSWER_BYTES;
   }
 
   /** The request is over: what is left of it waits for nothing. */

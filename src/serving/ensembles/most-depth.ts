@@ -1,2 +1,2 @@
 /** Ensembles within each other. */
-export const MOST_DEPTH = 8;
+export const MAX_DEPTH = 8;

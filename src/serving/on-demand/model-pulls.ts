@@ -16,7 +16,7 @@ interface Pull {
 }
 
 /** Downloads at once. */
-const MOST_PULLS = 4;
+const MAX_PULLS = 4;
 
 /** Downloads from the hub, each once for all who ask for it; one that nobody waits for any more is given up. */
 export class ModelPulls {
@@ -67,10 +67,10 @@ export class ModelPulls {
   }
 
   #begin(repository: Repository): Pull {
-    if (this.#pulls.size >= MOST_PULLS) {
+    if (this.#pulls.size >= MAX_PULLS) {
       throw new ModelLoadError(
         'tooMany',
-        `${this.#pulls.size} models are being downloaded; at most ${MOST_PULLS} are at once.`,
+        `${this.#pulls.size} models are being downloaded; at most ${MAX_PULLS} are at once.`,
       );
     }
     const abort = new AbortController();

@@ -27,7 +27,7 @@ export interface StoredModel {
 }
 
 /** Models that are looked at. */
-const MOST_MODELS = 1000;
+const MAX_MODELS = 1000;
 const NAME = /^[A-Za-z0-9][\w.:-]{0,199}$/;
 const HUB_FOLDER = /^models--([\w.-]+?)--([\w.-]+)$/;
 
@@ -108,7 +108,7 @@ export class ModelStore {
   async #look(): Promise<StoredModel[]> {
     const found: StoredModel[] = [];
     for (const name of await namesIn(this.folder)) {
-      if (found.length >= MOST_MODELS) break;
+      if (found.length >= MAX_MODELS) break;
       const path = join(this.folder, name);
       const [, org, repository] = HUB_FOLDER.exec(name) ?? [];
       if (org !== undefined) found.push(...(await this.#ofHub(`${org}/${repository}`)));
@@ -122,7 +122,7 @@ export class ModelStore {
           }
       }
     }
-    return found.slice(0, MOST_MODELS).sort((a, b) => (a.name < b.name ? -1 : 1));
+    return found.slice(0, MAX_MODELS).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** Models of a repository of the hub that are whole. */

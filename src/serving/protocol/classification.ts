@@ -5,7 +5,7 @@ import { NUMBER_TYPES } from './number-types.js';
 import { nextTurn } from './turns.js';
 
 /** Texts in one output: each class of each row. */
-const MOST_CLASSES = 8192;
+const MAX_CLASSES = 8192;
 /** Elements that are compared in one go. */
 const SLICE = 2 ** 14;
 
@@ -30,9 +30,9 @@ export async function classified(
   const rows = isBatched ? (shape[0] ?? 1) : 1;
   const classes = rows === 0 ? 0 : Math.floor(data.length / type.bytes / rows);
   const wanted = Math.min(count, classes);
-  if (rows * wanted > MOST_CLASSES) {
+  if (rows * wanted > MAX_CLASSES) {
     throw malformed(
-      `output '${name}' would have ${rows * wanted} classes in ${rows} rows; at most ${MOST_CLASSES} are told`,
+      `output '${name}' would have ${rows * wanted} classes in ${rows} rows; at most ${MAX_CLASSES} are told`,
     );
   }
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);

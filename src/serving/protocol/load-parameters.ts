@@ -3,7 +3,7 @@ import { knownFields, objectOf } from './known-fields.js';
 import { malformed } from './malformed.js';
 
 const FILE = 'file:';
-const MOST_VALUES = 256;
+const MAX_VALUES = 256;
 /** Bytes of a part of a path that a file system takes. */
 const LONGEST_PART = 255;
 
@@ -23,8 +23,7 @@ export function loadParametersOf(body: unknown, allowsUpload: boolean): LoadPara
   if (config !== undefined && typeof config !== 'string')
     throw malformed("'config' is not a string: the JSON of a configuration is expected");
   if (share !== undefined && typeof share !== 'boolean') throw malformed("'share' is not true or false");
-  if (Object.keys(values).length > MOST_VALUES)
-    throw malformed(`at most ${MOST_VALUES} parameters are taken`);
+  if (Object.keys(values).length > MAX_VALUES) throw malformed(`at most ${MAX_VALUES} parameters are taken`);
   if ((config !== undefined || files.size > 0) && !allowsUpload) {
     throw malformed('this server takes no configuration and no files from clients (--allow-model-upload)');
   }

@@ -6,26 +6,26 @@ import { malformed } from './malformed.js';
 export class RegionAccess {
   readonly #regions: SharedRegions | null;
   readonly #check: () => void;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #spans: SharedSpan[] = [];
   #inputBytes = 0;
 
   /**
-   * @param regions null: clients have no leave @param mostBytes of all inputs together: as many as a request may bring
+   * @param regions null: clients have no leave @param maxBytes of all inputs together: as many as a request may bring
    * @param check throws where this client has no leave
    */
-  constructor(regions: SharedRegions | null, mostBytes: number, check: () => void) {
+  constructor(regions: SharedRegions | null, maxBytes: number, check: () => void) {
     this.#regions = regions;
-    this.#mostBytes = mostBytes;
+    this.#maxBytes = maxBytes;
     this.#check = check;
   }
 
   /** @throws InferError, and what `check` throws */
   input(name: string, offset: number, byteSize: number): SharedSpan {
     this.#inputBytes += byteSize;
-    if (this.#inputBytes > this.#mostBytes) {
+    if (this.#inputBytes > this.#maxBytes) {
       throw malformed(
-        `the inputs in shared memory have more than ${this.#mostBytes} bytes, which is the limit (--max-body-bytes)`,
+        `the inputs in shared memory have more than ${this.#maxBytes} bytes, which is the limit (--max-body-bytes)`,
       );
     }
     return this.output(name, offset, byteSize);

@@ -1,4 +1,4 @@
-import { MOST_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
+import { MAX_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { malformed } from './malformed.js';
@@ -16,6 +16,6 @@ export function checkTextCount(tensors: readonly Pick<InferTensor, 'datatype' | 
     (sum, { datatype, shape }) => sum + (datatype === 'BYTES' ? elementsIn(shape) : 0),
     0,
   );
-  if (count > MOST_ELEMENTS)
-    throw malformed(`the inputs have ${count} elements of BYTES; at most ${MOST_ELEMENTS} are taken`);
+  if (count > MAX_ELEMENTS)
+    throw malformed(`the inputs have ${count} elements of BYTES; at most ${MAX_ELEMENTS} are taken`);
 }

@@ -10,7 +10,7 @@ interface Command {
 }
 
 /** Commands of all models that may wait. */
-const MOST_WAITING = 1000;
+const MAX_WAITING = 1000;
 
 /**
  * All changes of a model repository, one after the other for each model: commands of different models run beside each other.
@@ -47,9 +47,9 @@ export class CommandQueue {
     const chain = this.#chains.get(model) ?? [];
     const last = chain.length > 1 ? chain.at(-1)! : null;
     if (wish !== null && last?.wish === wish) return last.promise;
-    if (this.#waiting >= MOST_WAITING) {
+    if (this.#waiting >= MAX_WAITING) {
       throw new InferError(
-        `${this.#waiting} changes of models wait already; at most ${MOST_WAITING} may.`,
+        `${this.#waiting} changes of models wait already; at most ${MAX_WAITING} may.`,
         'unavailable',
       );
     }

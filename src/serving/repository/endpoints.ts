@@ -9,7 +9,7 @@ interface Endpoint {
 }
 
 /** Endpoints of one model with values of their own: each is an engine or more of its own. */
-const MOST_ENDPOINTS = 64;
+const MAX_ENDPOINTS = 64;
 
 /**
  * Names of models that are loaded with values of their own. Source: the AMD Inference Server's modelLoad:
@@ -39,9 +39,9 @@ export class Endpoints {
       if (endpoint.identity === identity) return name;
       count++;
     }
-    if (count >= MOST_ENDPOINTS) {
+    if (count >= MAX_ENDPOINTS) {
       throw new Error(
-        `it is loaded with ${count} sets of parameters already; at most ${MOST_ENDPOINTS} are taken`,
+        `it is loaded with ${count} sets of parameters already; at most ${MAX_ENDPOINTS} are taken`,
       );
     }
     let name = model;

@@ -257,7 +257,7 @@ export class ModelEntry {
     if (isNeeded) {
       this.#leaving.add(version);
       this.#retiring.push(version);
-      if (this.#retiring.length > MOST_RETIRING) this.#close(this.#retiring[0]!).catch(() => {});
+      if (this.#retiring.length > MAX_RETIRING) this.#close(this.#retiring[0]!).catch(() => {});
       await version.sequences!.whenOver();
       this.#retiring = this.#retiring.filter((one) => one !== version);
     }
@@ -280,7 +280,7 @@ export class ModelEntry {
 }
 
 /** Versions that wait for the end of their sequences: where a load brings one more, the oldest is closed, and its sequences end. */
-const MOST_RETIRING = 4;
+const MAX_RETIRING = 4;
 
 /** Lets sequences of a version go on in the one that takes its place. False: there is none, or one of the two has no sequences. */
 function goesOn(old: ServedVersion, started: readonly ServedVersion[]): boolean {

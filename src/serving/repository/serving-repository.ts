@@ -1,7 +1,7 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
-import { MOST_DEPTH } from '../ensembles/most-depth.js';
+import { MAX_DEPTH } from '../ensembles/most-depth.js';
 import type { InferModel } from '../infer-model.js';
 import type { IndexRow, LoadParameters, ModelRepository } from '../model-repository.js';
 import { CommandQueue } from './command-queue.js';
@@ -346,8 +346,8 @@ export class ServingRepository implements ModelRepository {
       const needsOf = (name: string) =>
         name === entry.name ? [...needs] : (this.#entries.get(name)?.needs({}) ?? []);
       checkCircle(entry.name, needsOf);
-      if (chainLength(entry.name, needsOf) > MOST_DEPTH)
-        throw new Error(`it would lie in ${MOST_DEPTH} ensembles within each other`);
+      if (chainLength(entry.name, needsOf) > MAX_DEPTH)
+        throw new Error(`it would lie in ${MAX_DEPTH} ensembles within each other`);
     } catch (error) {
       throw entry.refuse(error);
     }

@@ -17,7 +17,7 @@ import { floatTensor, textsOf } from './tensor-values.js';
 import { inputOf, outputOf, textConfig } from './text-config.js';
 
 /** Texts of one request; each is a row of its answer. */
-const MOST_TEXTS = 2048;
+const MAX_TEXTS = 2048;
 
 /**
  * An encoder by tensors of texts: `text_input` to `embedding`, or `query` and `document` to `score`. It shares its engine, and
@@ -45,7 +45,7 @@ export class EncoderInfer implements InferModel {
     this.config = textConfig(
       name,
       {
-        max_batch_size: MOST_TEXTS,
+        max_batch_size: MAX_TEXTS,
         input: isScore
           ? [inputOf('query', 'TYPE_STRING', false), inputOf('document', 'TYPE_STRING', false)]
           : [inputOf('text_input', 'TYPE_STRING', false)],

@@ -60,7 +60,7 @@ export interface GenerationOptions {
 
 /** Tokens of an answer to a text, where the request names no limit. */
 export const DEFAULT_MAX_TOKENS = 16;
-export const MOST_SEQUENCES = 128;
+export const MAX_SEQUENCES = 128;
 
 /** @throws InferError; and what the codec refuses */
 export async function readGeneration(given: GivenInputs, options: GenerationOptions): Promise<Generation> {
@@ -126,9 +126,9 @@ function countOf(given: GivenInputs, beamWidth: number, sequences: number): numb
     ['beam_width', beamWidth],
     ['num_return_sequences', sequences],
   ] as const) {
-    if (value >= 1 && value <= MOST_SEQUENCES) continue;
+    if (value >= 1 && value <= MAX_SEQUENCES) continue;
     throw refused(
-      `'${given.nameOf(name)}' is ${value}; a whole number from 1 to ${MOST_SEQUENCES} is expected`,
+      `'${given.nameOf(name)}' is ${value}; a whole number from 1 to ${MAX_SEQUENCES} is expected`,
     );
   }
   if (beamWidth > 1 && sequences > 1)

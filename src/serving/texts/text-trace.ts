@@ -14,7 +14,7 @@ export interface TracedText {
 }
 
 /** Choices of one request that have spans; the others are as these. */
-const MOST_CHOICES = 16;
+const MAX_CHOICES = 16;
 
 /** Of requests that are being traced, how many choices have spans. */
 const numChoices = new WeakMap<TraceSpan, number>();
@@ -45,7 +45,7 @@ export class TextTrace {
   static begin(parent: TraceSpan | undefined, about: TracedText): TextTrace | null {
     if (parent === undefined) return null;
     const count = numChoices.get(parent) ?? 0;
-    if (count >= MOST_CHOICES) return null;
+    if (count >= MAX_CHOICES) return null;
     numChoices.set(parent, count + 1);
     const startMs = performance.now();
     return new TextTrace(parent.child('llm_request', startMs, asked(about)), startMs);

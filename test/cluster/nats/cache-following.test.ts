@@ -5,7 +5,7 @@ import {
   type CacheAsk,
   type CacheChange,
   type CachePart,
-  MOST_CACHE_BLOCKS,
+  MAX_CACHE_BLOCKS,
 } from '../../../cluster/nats/cache-messages.js';
 import { CacheTeller } from '../../../cluster/nats/cache-teller.js';
 import type { KvCacheEvent, KvCacheEventData } from '../../../kvcache/cache-events.js';
@@ -29,7 +29,7 @@ class Told {
   #nextId = 0;
   #now = new Set<number>();
 
-  constructor(mostInMessage = 3, mostBlocks = 1000) {
+  constructor(maxInMessage = 3, maxBlocks = 1000) {
     const send = (change: CacheChange) => {
       this.sent.push(change);
       // What a gateway makes of it that misses nothing.
@@ -38,7 +38,7 @@ class Told {
       for (const hash of change.stored) this.#now.add(hash);
       this.caches[change.next] = sorted(this.#now);
     };
-    this.teller = new CacheTeller({ worker: 'w', send, mostInMessage, mostBlocks });
+    this.teller = new CacheTeller({ worker: 'w', send, maxInMessage, maxBlocks });
   }
 
   /** @param lost events that were lost before these */
@@ -175,7 +175,7 @@ describe('a worker that tells nonsense', () => {
     ['a part that is none', [part(3, 0, 5, [1]), part(3, 1, 5, [])]],
     ['parts of different wholes', [part(3, 0, 2, [1]), part(4, 1, 2, [2])]],
     ['a part twice', [part(3, 0, 3, [1]), part(3, 1, 3, [2]), part(3, 1, 3, [2])]],
-    ['more than a cache may have', [part(3, 0, MOST_CACHE_BLOCKS + 1, [1])]],
+    ['more than a cache may have', [part(3, 0, MAX_CACHE_BLOCKS + 1, [1])]],
   ])('is not believed: %s', (_, parts) => {
     const { follower, blocks } = follow();
     const progress = parts.map((one) => {
@@ -192,7 +192,7 @@ describe('a worker that tells nonsense', () => {
     const { follower } = follow();
     let count = 0;
     do follower.ask();
-    while (follower.onAnswer(part(1, count, MOST_CACHE_BLOCKS, [count++])) && follower.ask().whole !== null);
+    while (follower.onAnswer(part(1, count, MAX_CACHE_BLOCKS, [count++])) && follower.ask().whole !== null);
     expect(count).toBeLessThan(2000);
   });
 

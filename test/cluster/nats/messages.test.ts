@@ -5,8 +5,8 @@ import {
   type CacheAsk,
   type CacheChange,
   type CachePart,
-  MOST_CACHE_BLOCKS,
-  MOST_MESSAGE_BLOCKS,
+  MAX_CACHE_BLOCKS,
+  MAX_MESSAGE_BLOCKS,
 } from '../../../cluster/nats/cache-messages.js';
 import {
   type FramesMessage,
@@ -141,9 +141,9 @@ describe('messages of the queue', () => {
     ['a block that is none', change, ['stored'], Float64Array.of(0.5)],
     ['a block that is not a number', part, ['blocks'], Float64Array.of(Number.NaN)],
     ['blocks in a list', change, ['removed'], [1, 2]],
-    ['more blocks than a message has', change, ['stored'], new Float64Array(MOST_MESSAGE_BLOCKS + 1)],
+    ['more blocks than a message has', change, ['stored'], new Float64Array(MAX_MESSAGE_BLOCKS + 1)],
     ['a part behind the end of the whole', part, ['total'], 3],
-    ['a whole without an end', part, ['total'], MOST_CACHE_BLOCKS + 1],
+    ['a whole without an end', part, ['total'], MAX_CACHE_BLOCKS + 1],
     ['an ask for a part of nothing', ask, ['whole'], {}],
     ['a number of a cache that is none', { ...beat, cacheNumber: 1 }, ['cacheNumber'], -1],
     ['an adapter whose blocks have no key', withKey, ['model', 'adapters', 0, 'blockKey'], { taskId: 'x' }],

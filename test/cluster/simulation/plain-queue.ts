@@ -1,7 +1,7 @@
 import type { EventQueue } from '../../../cluster/simulation/event-queue.js';
 
 const EXPIRES_MS = 3000;
-const MOST_WAITING = 8;
+const MAX_WAITING = 8;
 /** Behind all else that happens at one time. */
 const LAST = 1;
 
@@ -49,7 +49,7 @@ export class PlainQueue {
     const { held, waiting } = this.states[worker]!;
     const own = this.#questions.filter((one) => one.worker === worker);
     const asked = own.reduce((sum, { count }) => sum + count, 0);
-    const count = Math.min(this.places - held, MOST_WAITING - waiting) - asked;
+    const count = Math.min(this.places - held, MAX_WAITING - waiting) - asked;
     if (count <= 0) return;
     const endMs = nowMs + EXPIRES_MS;
     this.#questions.push({ worker, count, endMs });
@@ -105,7 +105,7 @@ export class PlainRoutedQueue {
   ask(): void {}
 
   deliver(nowMs: number): void {
-    const hasRoom = ({ held, waiting }: WorkerState) => held < this.places && waiting < MOST_WAITING;
+    const hasRoom = ({ held, waiting }: WorkerState) => held < this.places && waiting < MAX_WAITING;
     while (this.#waiting.length > 0 && this.states.some(hasRoom)) {
       const request = this.#waiting.shift()!;
       const worker = this.route(request, (name) => hasRoom(this.states[Number(name)]!));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import { AnswerFlow, SLICES_UNDER_WAY } from '../../../engine/backends/answer-flow.js';
 import { BatchAnswers, SLICE_ANSWERS } from '../../../engine/backends/batch-answers.js';
 
@@ -61,7 +61,7 @@ describe('answers of a decoupled model', () => {
     const answers = new BatchAnswers(flow, 2, true, null);
     let count = 0;
     for (; answers.whyFull(0) === null; count++) answers.respond(0, [tensor(1)], null);
-    expect(count).toBe(MOST_ANSWERS + SLICES_UNDER_WAY * SLICE_ANSWERS);
+    expect(count).toBe(MAX_ANSWERS + SLICES_UNDER_WAY * SLICE_ANSWERS);
     expect(answers.whyFull(0)).toContain('more than 10,000 answers or 64 MiB');
     expect(answers.whyFull(1)).toBeNull();
     flow.noteTaken();

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  LONGEST_LINE,
-  MOST_BYTES,
-  MOST_LINES,
-  OutputLimit,
-} from '../../../engine/backends/bounded-output.js';
+import { LONGEST_LINE, MAX_BYTES, MAX_LINES, OutputLimit } from '../../../engine/backends/bounded-output.js';
 
 const lines = (count: number) => 'a line\n'.repeat(count);
 
@@ -19,7 +14,7 @@ describe('the output of an instance', () => {
 
   it('is cut after so many lines a second, and the rest is counted', () => {
     const limit = new OutputLimit();
-    expect(limit.take(lines(MOST_LINES + 7), 100)).toBe(lines(MOST_LINES));
+    expect(limit.take(lines(MAX_LINES + 7), 100)).toBe(lines(MAX_LINES));
     for (let i = 0; i < 300_000; i++) limit.take('a line\n', 1099);
     expect([limit.hasLeftOut, limit.msLeft(1000)]).toEqual([true, 100]);
     expect(limit.takeLeftOut()).toBe(300_007);
@@ -49,8 +44,8 @@ describe('the output of an instance', () => {
       fc.property(texts, (given) => {
         const limit = new OutputLimit();
         const written = given.map((text) => limit.take(text, 0)).join('');
-        expect(Buffer.byteLength(written)).toBeLessThanOrEqual(MOST_BYTES);
-        expect(written.split('\n').length).toBeLessThanOrEqual(MOST_LINES + 1);
+        expect(Buffer.byteLength(written)).toBeLessThanOrEqual(MAX_BYTES);
+        expect(written.split('\n').length).toBeLessThanOrEqual(MAX_LINES + 1);
         if (!limit.hasLeftOut && given.every(({ length }) => length <= LONGEST_LINE)) {
           expect(written).toBe(given.join(''));
         }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { InstanceMessage, ModelCall } from '../../../callbacks/infer/instance-messages.js';
-import { MOST_CALL_BYTES, MOST_CALLS, ModelCalls } from '../../../engine/backends/model-calls.js';
+import { MAX_CALL_BYTES, MAX_CALLS, ModelCalls } from '../../../engine/backends/model-calls.js';
 
 const CALL: ModelCall = {
   model: 'other',
@@ -51,24 +51,24 @@ describe('calls of other models', () => {
   });
 
   it('are bounded in number', async () => {
-    const waiting = Array.from({ length: MOST_CALLS }, () => calls.ask(CALL));
+    const waiting = Array.from({ length: MAX_CALLS }, () => calls.ask(CALL));
     await expect(calls.ask(CALL)).rejects.toThrow(
       'more than 1000 calls or 64 MiB of inputs of one instance wait for their answers; await some of them before the next',
     );
-    expect(posted).toHaveLength(MOST_CALLS);
+    expect(posted).toHaveLength(MAX_CALLS);
     settle(0);
     await waiting[0];
     const next = calls.ask(CALL);
-    for (let call = 1; call <= MOST_CALLS; call++) settle(call);
+    for (let call = 1; call <= MAX_CALLS; call++) settle(call);
     await Promise.all([...waiting, next]);
   });
 
   it('are bounded in bytes, but for one alone', async () => {
-    const large = calls.ask({ ...CALL, inputs: [input(MOST_CALL_BYTES + 1)] });
+    const large = calls.ask({ ...CALL, inputs: [input(MAX_CALL_BYTES + 1)] });
     await expect(calls.ask({ ...CALL, inputs: [input(1)] })).rejects.toThrow('64 MiB of inputs');
     settle(0);
     await large;
-    const two = [1, 2].map(() => calls.ask({ ...CALL, inputs: [input(MOST_CALL_BYTES / 2)] }));
+    const two = [1, 2].map(() => calls.ask({ ...CALL, inputs: [input(MAX_CALL_BYTES / 2)] }));
     await expect(calls.ask({ ...CALL, inputs: [input(1)] })).rejects.toThrow('64 MiB of inputs');
     settle(1);
     settle(2);

@@ -34,7 +34,7 @@ const ROUND = 20;
  * a few hundred adapters that wait for a collection, the allocator holds back up to 40 MB. Sanitizers
  * hold back far more; they run the tests in native/, so that this one is outside.
  */
-const MOST_GROWTH = { nativeBytes: 100e6, heapBytes: 4e6 };
+const MAX_GROWTH = { nativeBytes: 100e6, heapBytes: 4e6 };
 
 const FOLDERS = ['lora-plain', 'lora-patterns', 'lora-rslora', 'lora-plain-gguf'].map((name) =>
   fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url)),
@@ -164,8 +164,8 @@ function held() {
 function expectNoGrowth(since: ReturnType<typeof held>): void {
   const now = held();
   expect([now.threads, now.files]).toEqual([since.threads, since.files]);
-  expect(now.heapBytes - since.heapBytes).toBeLessThan(MOST_GROWTH.heapBytes);
-  expect(now.nativeBytes - since.nativeBytes).toBeLessThan(MOST_GROWTH.nativeBytes);
+  expect(now.heapBytes - since.heapBytes).toBeLessThan(MAX_GROWTH.heapBytes);
+  expect(now.nativeBytes - since.nativeBytes).toBeLessThan(MAX_GROWTH.nativeBytes);
 }
 
 it(`${LOADS} loads of adapters leave nothing behind`, () => {

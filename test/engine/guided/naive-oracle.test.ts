@@ -26,7 +26,7 @@ function randomRegex(random: Random, depth: number): string {
 
 const WORDS = ['a', 'b', '\u00e9', 'ab', 'ba', 'a\u00e9', 'bbb', 'aab', '\u00e9b\u00e9', 'aaaa'];
 /** Texts of up to five words: behind which some of them a text that matches goes on. */
-const MOST_WORDS = 3;
+const MAX_WORDS = 3;
 
 function textsOf(count: number): string[] {
   if (count === 0) return [''];
@@ -46,7 +46,7 @@ it('masks are those of a naive oracle: a token fits where some text that begins 
     const whole = new RegExp(`^(?:${pattern})$`, 'u');
     const matching = LETTERS.filter((text) => whole.test(text));
     let text = '';
-    for (let i = 0; i < MOST_WORDS; i++) {
+    for (let i = 0; i < MAX_WORDS; i++) {
       // Forgetting changes nothing.
       if (random.chance(0.2)) matcher.forget();
       const places = matcher.follow(matcher.start, Buffer.from(text));

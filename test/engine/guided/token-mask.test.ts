@@ -57,20 +57,20 @@ describe('the mask of a place', () => {
       Uint8Array.from({ length: random.integer(4, 12) }, () => random.pick([0x61, 0x62, 0x79, 0x7a])),
     );
     const trie = new TokenTrie(bytesOf);
-    const MOST = 100_000;
+    const MAX_STEPS = 100_000;
     const outcome = (length: number, before: readonly number[]): string => {
       const matcher = matcherOf('regex', '(.*[a-m].{1200}|.*[n-z].{1100})');
       const at = (count: number) => matcher.follow(matcher.start, Buffer.from('az'.repeat(count)))!;
       for (const other of before) {
         try {
-          new MaskWalk(matcher, trie, at(other), MOST).advance(Number.POSITIVE_INFINITY);
+          new MaskWalk(matcher, trie, at(other), MAX_STEPS).advance(Number.POSITIVE_INFINITY);
         } catch (error) {
           if (!(error instanceof GuideBudgetError)) throw error;
         }
       }
       try {
         const places = at(length);
-        new MaskWalk(matcher, trie, places, MOST).advance(Number.POSITIVE_INFINITY);
+        new MaskWalk(matcher, trie, places, MAX_STEPS).advance(Number.POSITIVE_INFINITY);
         return `mask ${fitting(places.mask!, 600).length}`;
       } catch (error) {
         return String(error);
@@ -79,7 +79,7 @@ describe('the mask of a place', () => {
     // The first length that is too much alone is also the first among others.
     let length = 1;
     while (outcome(length, []).startsWith('mask')) length += 4;
-    expect(outcome(length, [])).toContain(`takes more than ${MOST} steps`);
+    expect(outcome(length, [])).toContain(`takes more than ${MAX_STEPS} steps`);
     for (const before of [[length - 4], [length + 4, length - 1], [1, 2, 3, length + 1]]) {
       expect(outcome(length, before)).toBe(outcome(length, []));
       expect(outcome(length - 4, before)).toBe(outcome(length - 4, []));

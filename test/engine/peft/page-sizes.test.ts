@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MOST_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
+import { MAX_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
 import {
   adapterRoom,
   cachePages,
@@ -138,7 +138,7 @@ describe('caches', () => {
       );
     const options = (...args: Parameters<typeof room>) => slotOptions(room(...args));
     expect(options(3)).toEqual({ maxAdapters: 3, maxLoraRank: 64 });
-    expect(options(10 ** 6).maxAdapters).toBe(MOST_ADAPTER_SLOTS);
+    expect(options(10 ** 6).maxAdapters).toBe(MAX_ADAPTER_SLOTS);
     expect([options(3, 2).maxAdapters, options(3, 5).maxAdapters]).toEqual([2, 3]);
     expect(roomOf(room(3, 2))).toEqual({
       maxAdapters: 2,

@@ -91,7 +91,7 @@ describe('steps begun before others are finished', () => {
     const alone = new NativeExecutor(network, OPTIONS);
     const expected = turns(alone, network, 1);
     alone.close();
-    expect(executor.mostBegun).toBe(stages);
+    expect(executor.maxBegun).toBe(stages);
     expect(turns(executor, network, stages)).toEqual(expected);
     expect(turns(executor, network, 1)).toEqual(expected);
   });

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const folder = temporaryFolder('skein-door');
 const SECRET = 'a secret of the tests';
-const MOST = 64;
+const MAX_UNPROVEN = 64;
 let numbers = 0;
 const open: (() => void)[] = [];
 afterEach(() => {
@@ -73,7 +73,7 @@ describe('a door', () => {
   it('lets a newcomer in the place of the oldest where places are short', async () => {
     const { path, came } = await doorAt(60_000);
     const silent: net.Socket[] = [];
-    for (let i = 0; i < MOST; i++) silent.push(await connectTo(path));
+    for (let i = 0; i < MAX_UNPROVEN; i++) silent.push(await connectTo(path));
     const late = await connectToRanks({ path }, SECRET);
     open.push(() => late.destroy());
     await expect.poll(() => came.length).toBe(1);

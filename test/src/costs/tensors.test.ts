@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../support/fresh-folders.js';
 import { cleanEnvironment } from '../support/skein-process.js';
 
 /** What the machine and the garbage collector add goes away. */
-const MOST_TIMES = 3;
+const MAX_TIMES = 3;
 
 let server: MeteredServer;
 let slowness: number;
@@ -24,7 +24,7 @@ afterAll(() => server?.stop());
 describe('a request for tensors keeps within its bounds', () => {
   it.each(dearTensors().map((asked) => [asked.name, asked] as const))('with %s', async (_, asked) => {
     const found: string[] = [];
-    for (let i = 0; i < MOST_TIMES; i++) {
+    for (let i = 0; i < MAX_TIMES; i++) {
       const cost: Cost = await costOfTensors(server, asked);
       expect([200, 400]).toContain(cost.status);
       if (exceeded(cost, slowness).length === 0) return;

@@ -36,7 +36,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 /** Models of a gateway with these workers, whose files come when the test lets them. */
-function setUp(mostModels?: number) {
+function setUp(maxModels?: number) {
   const asked: string[] = [];
   const warnings: string[] = [];
   const answers: ((bytes: Uint8Array) => void)[] = [];
@@ -52,7 +52,7 @@ function setUp(mostModels?: number) {
     bring: () => expect.fail('no files have come'),
     takeAway: async () => {},
     onWarning: (message) => warnings.push(message),
-    ...(mostModels === undefined ? {} : { mostModels }),
+    ...(maxModels === undefined ? {} : { maxModels }),
   });
   return { models, asked, warnings, answers };
 }

@@ -18,7 +18,7 @@ const MODEL = join(repository, 'models/demo/gosling');
 const WORKERS = 3;
 const STREAMS = 9;
 /** Of these, that have begun before a worker is killed: all of them were sent, and few can have ended. */
-const MOST_STREAMS = 5;
+const MAX_STREAMS = 5;
 const TIMEOUT_MS = 200_000;
 
 /** Dynamo's processes find each other by a folder, and talk on this machine alone. */
@@ -169,7 +169,7 @@ describe.skipIf(routingPython === null)('a worker of NVIDIA Dynamo', () => {
       story(url, index, seedFor(index), (pieces) => {
         if (pieces < 20) return;
         begun.add(index);
-        if (begun.size === MOST_STREAMS) noteMost();
+        if (begun.size === MAX_STREAMS) noteMost();
       }),
     );
     await mostBegun;

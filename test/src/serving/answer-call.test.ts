@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
-import { MOST_ANSWER_BYTES, MOST_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { answerCall } from '../../../src/serving/answer-call.js';
 
@@ -61,7 +61,7 @@ describe('the answer to a call of a model', () => {
   });
 
   it('counts the parameters of answers, too', async () => {
-    const parameters = { text: 'x'.repeat(MOST_ANSWER_BYTES / 8) };
+    const parameters = { text: 'x'.repeat(MAX_ANSWER_BYTES / 8) };
     const talking = {
       ...counting(0, 1),
       infer(_: InferRequest, on: InferListener) {
@@ -72,8 +72,8 @@ describe('the answer to a call of a model', () => {
   });
 
   it.each([
-    [MOST_ANSWERS, 1],
-    [64, MOST_ANSWER_BYTES / 64],
+    [MAX_ANSWERS, 1],
+    [64, MAX_ANSWER_BYTES / 64],
   ])(
     'has its bounds: %i answers of %i bytes are given, one more is refused, and the model is told to stop',
     async (count, bytes) => {

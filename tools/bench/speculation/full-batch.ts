@@ -31,7 +31,7 @@ export interface FullBatchResult {
 const WINDOW = 10;
 const RESAMPLES = 2000;
 /** Room for so many tokens of a sequence in a step: accepted drafts bring more than one. */
-const TOKENS_MOST = 4;
+const MAX_TOKENS_A_STEP = 4;
 const TOKENS_PER_BLOCK = 32;
 
 /**
@@ -48,7 +48,7 @@ export async function compareFullBatch(
   { steps, threads }: { steps: number; threads: number | undefined },
 ): Promise<FullBatchResult> {
   const longest = Math.max(...prompts.map(({ tokens }) => tokens.length));
-  const maxSeqLen = TOKENS_PER_BLOCK * Math.ceil((longest + TOKENS_MOST * steps) / TOKENS_PER_BLOCK);
+  const maxSeqLen = TOKENS_PER_BLOCK * Math.ceil((longest + MAX_TOKENS_A_STEP * steps) / TOKENS_PER_BLOCK);
   const params: OptionalParams = {
     maxNumSequences: prompts.length,
     maxSeqLen,

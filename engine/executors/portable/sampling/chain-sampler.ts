@@ -4,7 +4,7 @@ import { visitInOrder } from './ordered-prefix.js';
 import { type PhiloxKey, philoxUniform } from './philox.js';
 
 /** Temperatures below this take the most probable token, as in RowSampler. */
-const LEAST_TEMPERATURE = Math.fround(1e-5);
+const MIN_TEMPERATURE = Math.fround(1e-5);
 /** Number of the draw that decides whether XTC applies: one that no row's own draws ever reach. */
 const XTC_DRAW = 0xffff_ffff;
 /** Number of most probable tokens from which mirostat estimates the exponent of Zipf's law. */
@@ -161,7 +161,7 @@ export class ChainSampler {
   }
 
   #drawOne(temperature: number, uniform: number): number {
-    if (temperature < LEAST_TEMPERATURE) return this.#mostProbable();
+    if (temperature < MIN_TEMPERATURE) return this.#mostProbable();
     const target = uniform * this.#weigh(temperature);
     let sum = 0;
     let last = this.#ids[0]!;

@@ -15,7 +15,7 @@ import { RowWeights } from './row-weights.js';
 import { isStricter, NO_BOUND, type OrderBound, Selection } from './selection.js';
 
 /** Temperatures below this are greedy: their distribution is a single token in float32. */
-const LEAST_TEMPERATURE = Math.fround(1e-5);
+const MIN_TEMPERATURE = Math.fround(1e-5);
 
 /**
  * Samples one row of logits as engine/packed-call/sampling-batch.ts defines it, with the draws of the native sampler
@@ -66,7 +66,7 @@ export class RowSampler {
   }
 
   #choose(sampling: SamplingBatch, row: number, logits: Float32Array): number {
-    if (sampling.temperature[row]! < LEAST_TEMPERATURE) return this.scan.best;
+    if (sampling.temperature[row]! < MIN_TEMPERATURE) return this.scan.best;
     const key = {
       seed: sampling.seed[row]!,
       sequenceIndex: sampling.sequenceIndex[row]!,

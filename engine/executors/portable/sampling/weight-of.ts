@@ -1,5 +1,5 @@
 /** Exponent below which a weight counts as zero: 2 ** -125, as in the native sampler. */
-const LEAST_EXPONENT = -125 * Math.LN2;
+const MIN_EXPONENT = -125 * Math.LN2;
 
 const PARTS = 32;
 /** 2 ** (part / PARTS) */
@@ -15,7 +15,7 @@ const POWERS_OF_TWO = Float64Array.from({ length: 128 }, (_, power) => 2 ** -pow
 export function weightOf(logit: number, maximum: number, inverseTemperature: number): number {
   const exponent = (logit - maximum) * inverseTemperature;
   // Also catches NaN, the difference of two -Infinity in a row of nothing else.
-  if (!(exponent >= LEAST_EXPONENT)) return 0;
+  if (!(exponent >= MIN_EXPONENT)) return 0;
   const scaled = exponent * (PARTS / Math.LN2);
   const whole = Math.floor(scaled + 0.5);
   const rest = (scaled - whole) * (Math.LN2 / PARTS);

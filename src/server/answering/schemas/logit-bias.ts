@@ -4,8 +4,8 @@ import { type About, about, optional } from '../../../schemas/fields.js';
 
 /** Most biases of a request: many times OpenAI's limit. */
 const MAX_BIASES = 16_384;
-const LEAST = -100;
-const MOST = 100;
+const MIN_BIAS = -100;
+const MAX_BIAS = 100;
 /** Most texts among them, and their longest: each is encoded. */
 const MAX_TEXTS = 1024;
 const MAX_TEXT_LENGTH = 256;
@@ -30,8 +30,8 @@ class Biases implements GivenBias {
   add(key: unknown, value: unknown, path: string | number): void {
     const bias = value === false ? Number.NEGATIVE_INFINITY : value;
     if (typeof bias !== 'number') this.#refuse('expected a number, or false for what is never drawn', [path]);
-    else if (value !== false && !(bias >= LEAST && bias <= MOST))
-      this.#refuse(`expected a number from ${LEAST} to ${MOST}`, [path]);
+    else if (value !== false && !(bias >= MIN_BIAS && bias <= MAX_BIAS))
+      this.#refuse(`expected a number from ${MIN_BIAS} to ${MAX_BIAS}`, [path]);
     else if (typeof key === 'number' && Number.isInteger(key) && key >= 0 && key < 2 ** 31)
       this.byToken.set(key, bias);
     else if (typeof key !== 'string' || key === '')
@@ -74,10 +74,10 @@ function readBiases(value: unknown, context: z.RefinementCtx): GivenBias {
 
 export const logitBias = about(optional(z.unknown().transform(readBiases)), {
   description:
-    `Added to the logits of tokens at every step: an object from token ids to numbers from ${LEAST} (never drawn) to ` +
-    `${MOST}, or a list of pairs, of ${MAX_BIASES} tokens at most and no more than the vocabulary has. A text in place of an ` +
+    `Added to the logits of tokens at every step: an object from token ids to numbers from ${MIN_BIAS} (never drawn) to ` +
+    `${MAX_BIAS}, or a list of pairs, of ${MAX_BIASES} tokens at most and no more than the vocabulary has. A text in place of an ` +
     'id stands for all of its tokens; false in place of a number: never drawn.',
   examples: [{ '42': -100 }, [['swan', 3]]],
   type: ['object', 'array', 'null'],
-  additionalProperties: { type: ['number', 'boolean'], minimum: LEAST, maximum: MOST },
+  additionalProperties: { type: ['number', 'boolean'], minimum: MIN_BIAS, maximum: MAX_BIAS },
 } as About);

@@ -6,7 +6,7 @@ import type { ServerState } from '../../web/server-state.js';
 import { defineRoute } from '../server-context.js';
 
 /** Models that are being loaded, as far as an answer names them. */
-const MOST_NAMES = 100;
+const MAX_NAMES = 100;
 
 export const healthRoute = defineRoute({
   method: 'get',
@@ -21,7 +21,7 @@ export const healthRoute = defineRoute({
   responses: async () => (await import('../answers/server.js')).healthResponses(),
   handle: ({ query }, { state, models }) => {
     if (query.model === undefined) {
-      const loading = state.loading.slice(0, MOST_NAMES);
+      const loading = state.loading.slice(0, MAX_NAMES);
       return answer({
         ...report(state),
         ...(loading.length > 0 && { loading }),

@@ -1,8 +1,8 @@
 import {
   LONGEST_NAME,
-  MOST_DIMS,
-  MOST_PARAMETERS,
-  MOST_TENSORS,
+  MAX_DIMS,
+  MAX_PARAMETERS,
+  MAX_TENSORS,
 } from '../../../../callbacks/infer/request-limits.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
 import { FieldBudget, WireReader } from './wire-reader.js';
@@ -69,8 +69,8 @@ export function readInferMessage(bytes: Uint8Array): InferMessage {
 
 /** The next of a list. @throws InferError where that has too many */
 function within<T>(list: readonly unknown[], name: string, next: T): T {
-  if (list.length < MOST_TENSORS) return next;
-  throw malformed(`the request has more than ${MOST_TENSORS} ${name}, which is the limit`);
+  if (list.length < MAX_TENSORS) return next;
+  throw malformed(`the request has more than ${MAX_TENSORS} ${name}, which is the limit`);
 }
 
 function readInput(reader: WireReader): MessageInput {
@@ -81,10 +81,10 @@ function readInput(reader: WireReader): MessageInput {
     if (reader.field === 1) input.name = reader.text(LONGEST_NAME, 'the name of an input');
     else if (reader.field === 2) input.datatype = reader.text(LONGEST_NAME, 'the datatype of an input');
     else if (reader.field === 3) {
-      reader.signedNumbers(shape, MOST_DIMS);
-      if (shape.length > MOST_DIMS) {
+      reader.signedNumbers(shape, MAX_DIMS);
+      if (shape.length > MAX_DIMS) {
         throw malformed(
-          `the shape of input '${input.name}' has more than ${MOST_DIMS} sizes, which is the limit`,
+          `the shape of input '${input.name}' has more than ${MAX_DIMS} sizes, which is the limit`,
         );
       }
     } else if (reader.field === 4) {
@@ -128,8 +128,8 @@ export function addParameter(
     else reader.skip();
   }
   parameters.set(name, parameter);
-  if (parameters.size > MOST_PARAMETERS) {
-    throw malformed(`there are more than ${MOST_PARAMETERS} parameters, which is the limit`);
+  if (parameters.size > MAX_PARAMETERS) {
+    throw malformed(`there are more than ${MAX_PARAMETERS} parameters, which is the limit`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { MOST_ELEMENTS } from '../../../../callbacks/infer/byte-elements.js';
+import { MAX_ELEMENTS } from '../../../../callbacks/infer/byte-elements.js';
 import { BYTES_PER_ELEMENT, type Datatype } from '../../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../../serving/protocol/malformed.js';
@@ -214,9 +214,9 @@ class ContentsReader {
 
   /** An element of BYTES becomes its length, 4 bytes, and its bytes. */
   #readText(): void {
-    if (this.#count > MOST_ELEMENTS) {
+    if (this.#count > MAX_ELEMENTS) {
       throw malformed(
-        `input '${this.#wanted.name}' has more than ${MOST_ELEMENTS} string elements, which is the limit`,
+        `input '${this.#wanted.name}' has more than ${MAX_ELEMENTS} string elements, which is the limit`,
       );
     }
     this.#cursor.read();

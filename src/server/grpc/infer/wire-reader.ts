@@ -9,19 +9,19 @@ export const BYTES = 2;
 export const FIXED32 = 5;
 
 /** Fields of one message, those within its messages included: each costs some tens of nanoseconds, however few bytes it has. */
-const MOST_FIELDS = 32_768;
+const MAX_FIELDS = 32_768;
 /** Bytes of all its texts, which are names and parameters. */
-const MOST_TEXT = 2 ** 20;
+const MAX_TEXT = 2 ** 20;
 
 /** What one message may still have. */
 export class FieldBudget {
-  #fields = MOST_FIELDS;
-  #text = MOST_TEXT;
+  #fields = MAX_FIELDS;
+  #text = MAX_TEXT;
 
   /** @throws InferError */
   takeField(): void {
     if (--this.#fields < 0)
-      throw malformed(`the message has more than ${MOST_FIELDS} fields, which is the limit`);
+      throw malformed(`the message has more than ${MAX_FIELDS} fields, which is the limit`);
   }
 
   /** @throws InferError */
@@ -29,7 +29,7 @@ export class FieldBudget {
     this.#text -= bytes;
     if (this.#text < 0) {
       throw malformed(
-        `names and parameters of the message have more than ${MOST_TEXT} bytes, which is the limit`,
+        `names and parameters of the message have more than ${MAX_TEXT} bytes, which is the limit`,
       );
     }
   }

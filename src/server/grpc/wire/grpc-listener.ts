@@ -32,7 +32,7 @@ const SURPLUS = 256;
 /** Milliseconds that such a connection may stay. */
 const SURPLUS_MS = 5000;
 /** Bytes of all metadata of a call. */
-const MOST_METADATA = 16 * 1024;
+const MAX_METADATA = 16 * 1024;
 /**
  * Megabytes that Node.js keeps for one connection before it refuses its calls: what is written waits there, a part of a message of each call,
  * and its own limit of 10 is less than forty of those.
@@ -72,7 +72,7 @@ export class GrpcListener {
     const { host, port, tls, maxStreams } = options;
     const settings = {
       maxConcurrentStreams: firstStreams(maxStreams),
-      maxHeaderListSize: MOST_METADATA,
+      maxHeaderListSize: MAX_METADATA,
       enablePush: false,
     };
     const given = { settings, maxSessionMemory: SESSION_MEGABYTES };

@@ -5,7 +5,7 @@ const SILENCE_MS = 60_000;
 /** Milliseconds that it may take to answer: then it is gone. */
 const ANSWER_MS = 20_000;
 /** Pings of a client within a time, beyond which its connection is ended. Clients measure the network by some each second. */
-const MOST_PINGS = 100;
+const MAX_PINGS = 100;
 const PINGS_MS = 10_000;
 
 /**
@@ -31,7 +31,7 @@ export function guardSession(session: ServerHttp2Session): void {
       sinceMs = nowMs;
       pings = 0;
     }
-    if (++pings <= MOST_PINGS) return;
+    if (++pings <= MAX_PINGS) return;
     // Clients of gRPC know this text, and ping less often when they have read it.
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from('too_many_pings'));
     session.destroy();

@@ -3,7 +3,7 @@ import { constants, type ServerHttp2Session } from 'node:http2';
 /** Calls that a connection may have at once before one of them is let in. Clients of HTTP/2 take this number before they are told one. */
 const FIRST_STREAMS = 100;
 /** Connections without a call that was let in, beyond which the oldest ones are closed. */
-const MOST_UNKNOWN = 256;
+const MAX_UNKNOWN = 256;
 /** Milliseconds that each of them has for its first call, however many there are. */
 const GRACE_MS = 1000;
 
@@ -31,7 +31,7 @@ export class KnownSessions {
   add(session: ServerHttp2Session): void {
     this.#unknown.set(session, performance.now());
     session.once('close', () => this.#unknown.delete(session));
-    if (this.#unknown.size > MOST_UNKNOWN) this.#closeOldest();
+    if (this.#unknown.size > MAX_UNKNOWN) this.#closeOldest();
   }
 
   /** A call of it was let in. */
@@ -51,7 +51,7 @@ export class KnownSessions {
   #closeOldest(): void {
     clearTimeout(this.#timer);
     for (const [session, sinceMs] of this.#unknown) {
-      if (this.#unknown.size <= MOST_UNKNOWN) return;
+      if (this.#unknown.size <= MAX_UNKNOWN) return;
       const restMs = sinceMs + GRACE_MS - performance.now();
       if (restMs > 0) {
         this.#timer = setTimeout(() => this.#closeOldest(), Math.ceil(restMs));

@@ -4,7 +4,7 @@ import type { Coding } from './metadata.js';
 import { GrpcError } from './status.js';
 
 /** Messages shorter than this are not worth the time that it takes to compress them. */
-const LEAST_COMPRESSED = 1024;
+const MIN_COMPRESSED = 1024;
 /** Bytes that are written in one go: a longer message goes in parts, between which others have their turn. */
 const SLICE = 2 ** 18;
 /** A message up to this is put together: one frame for it costs less than the copy. */
@@ -66,7 +66,7 @@ export class MessageWriter {
   }
 
   #compresses(length: number): boolean {
-    return this.#options.coding !== null && length >= LEAST_COMPRESSED;
+    return this.#options.coding !== null && length >= MIN_COMPRESSED;
   }
 
   #put(bytes: Uint8Array): Promise<void> {

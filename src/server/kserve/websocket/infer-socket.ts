@@ -37,9 +37,9 @@ export interface SocketOpening {
 /** Bytes of a socket by itself. */
 export const SOCKET_BYTES = REQUEST_BYTES;
 /** Bytes of answers that a client has not read with which none of its requests is begun. */
-export const MOST_UNREAD = 2 ** 18;
+export const MAX_UNREAD = 2 ** 18;
 /** Messages that may wait: those of one read that are shorter than any request are far more. */
-const MOST_WAITING = 4096;
+const MAX_WAITING = 4096;
 /** Milliseconds between two pings. A client that gives no sign of life from one to the next is gone. */
 const PING_MS = 30_000;
 /** Most milliseconds from the beginning of a message to its end, as for the body of a request. */
@@ -137,7 +137,7 @@ export class InferSocket {
 
   /** Resolves when its client has read enough of what it was sent. */
   async #read(signal: AbortSignal): Promise<void> {
-    while (this.#socket.bufferedAmount > MOST_UNREAD && !signal.aborted) {
+    while (this.#socket.bufferedAmount > MAX_UNREAD && !signal.aborted) {
       await new Promise<void>((resolve) => {
         const release = onAbort(signal, resolve);
         this.#connection.once('drain', () => {
@@ -174,7 +174,7 @@ export class InferSocket {
     if (!this.#isOpen) return;
     this.#counts.received++;
     this.#services.metrics.socketMessage('received');
-    if (this.#waiting.size >= MOST_WAITING) {
+    if (this.#waiting.size >= MAX_WAITING) {
       this.#close('flood');
       return;
     }
@@ -227,7 +227,7 @@ export class InferSocket {
   /** The latest of several pings is enough to answer, RFC 6455 has it in 5.5.3: a client that reads nothing gets no more of them. */
   #answerPing(data: Buffer): void {
     this.#arrivals.control(data.length);
-    if (this.#isOpen && this.#socket.bufferedAmount <= MOST_UNREAD) this.#socket.pong(data);
+    if (this.#isOpen && this.#socket.bufferedAmount <= MAX_UNREAD) this.#socket.pong(data);
   }
 
   #ping(): void {

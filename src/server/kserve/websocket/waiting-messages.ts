@@ -8,7 +8,7 @@ export interface Pausable {
 }
 
 /** Messages that wait before the source is paused. One read from a connection may bring many more. */
-const MOST_AHEAD = 16;
+const MAX_AHEAD = 16;
 /** Bytes of the objects around a message that waits. */
 const MESSAGE_BYTES = 512;
 
@@ -41,7 +41,7 @@ export class WaitingMessages {
   add(message: ReceivedMessage): void {
     this.#waiting.push(message);
     this.#bytes += message.bytes.length;
-    if (this.#waiting.length >= MOST_AHEAD && !this.#isPaused) {
+    if (this.#waiting.length >= MAX_AHEAD && !this.#isPaused) {
       this.#isPaused = true;
       this.#source.pause();
     }

@@ -3,13 +3,13 @@ import { about, component, optional } from '../../../schemas/fields.js';
 import { metadata } from '../../web/metadata.js';
 import { inputItem, MAX_ITEMS } from './response-items.js';
 
-const MOST_TEXTS = 'Up to 16 texts by names, which come back with the conversation.';
+const MAX_TEXTS = 'Up to 16 texts by names, which come back with the conversation.';
 
 export const createConversationSchema = component(
   'CreateConversationRequest',
   z.object({
     items: optional(z.array(inputItem).max(MAX_ITEMS), 'Items that it begins with.'),
-    metadata: optional(metadata, MOST_TEXTS),
+    metadata: optional(metadata, MAX_TEXTS),
   }),
   'A conversation to keep.',
 );
@@ -17,7 +17,7 @@ export const createConversationSchema = component(
 export const updateConversationSchema = component(
   'UpdateConversationRequest',
   z.object({
-    metadata: about(metadata.nullable(), `${MOST_TEXTS} They take the place of those that it has.`),
+    metadata: about(metadata.nullable(), `${MAX_TEXTS} They take the place of those that it has.`),
   }),
   'What is changed of a conversation.',
 );

@@ -9,7 +9,7 @@ const PLAIN = `${IO}max_batch_size: 8\n`;
 const ECHO =
   'export const execute = (requests) => requests.map(({ inputs: { X } }) => ({ outputs: { Y: X } }));';
 /** Characters of an error that a client may get: a message and its sentence. */
-const MOST = 6000;
+const MAX_CHARACTERS = 6000;
 const LONG = 1_000_000;
 
 const FAULTS = `
@@ -110,14 +110,14 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
     const { message: told } = await failed(what);
     expect(told).toContain(`the model 'faults-${kind}' failed: `);
     expect(told).toContain(message);
-    expect(told.length).toBeLessThan(MOST);
+    expect(told.length).toBeLessThan(MAX_CHARACTERS);
     expect(told).not.toContain(models.folder);
     expect((await failed('')).message).toBe('answered 1');
   });
 
   it.each(['long', 'longError', 'longText', 'longName', 'text'])('is cut, and says so: %s', async (what) => {
     const { message } = await failed(what);
-    expect(message.length).toBeLessThan(MOST);
+    expect(message.length).toBeLessThan(MAX_CHARACTERS);
     expect(message).toMatch(/more characters left out\)/);
     expect((await failed('')).message).toBe('answered 1');
   });
@@ -126,7 +126,7 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
     const { message } = await failed(what);
     expect(message).toContain(`the model 'faults-${kind}' failed: uncaught error`);
     if (what === 'uncaught') expect(message).toContain('uncaught error at model.mjs:23:46: ');
-    expect(message.length).toBeLessThan(MOST);
+    expect(message.length).toBeLessThan(MAX_CHARACTERS);
     await runsAgain();
   });
 
@@ -144,7 +144,7 @@ describe.each(KINDS)('an error of code in a %s', (kind) => {
     await expect.poll(async () => (await failed('longCause')) && cause(), { interval: 200 }).toBeDefined();
     expect(cause()!.stack).toContain('model.mjs:');
     for (const { message, stack = '' } of models.errors) {
-      expect(message.length).toBeLessThan(MOST);
+      expect(message.length).toBeLessThan(MAX_CHARACTERS);
       expect(stack.length).toBeLessThan(70_000);
     }
   });
@@ -217,7 +217,7 @@ describe.each(KINDS)('a module that cannot be loaded in a %s', (kind) => {
     const told = await problemOf(code, `broken-${name.replaceAll(' ', '-')}`);
     expect(told).toContain(message);
     expect(told).not.toContain(models.folder);
-    expect(told.length).toBeLessThan(MOST);
+    expect(told.length).toBeLessThan(MAX_CHARACTERS);
   });
 
   it('names the file that cannot be read among those that it imports', async () => {

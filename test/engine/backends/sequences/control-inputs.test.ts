@@ -87,9 +87,9 @@ describe('control inputs', () => {
     }
   });
 
-  const MOST = 2n ** 64n - 1n;
+  const MAX_ID = 2n ** 64n - 1n;
   it.each([
-    ['TYPE_UINT64', 8, (data: Uint8Array) => new BigUint64Array(data.slice().buffer)[0], MOST],
+    ['TYPE_UINT64', 8, (data: Uint8Array) => new BigUint64Array(data.slice().buffer)[0], MAX_ID],
     ['TYPE_INT64', 8, (data: Uint8Array) => new BigInt64Array(data.slice().buffer)[0], -1n],
     ['TYPE_UINT32', 4, (data: Uint8Array) => new Uint32Array(data.slice().buffer)[0], 2 ** 32 - 1],
     ['TYPE_INT32', 4, (data: Uint8Array) => new Int32Array(data.slice().buffer)[0], -1],
@@ -98,7 +98,7 @@ describe('control inputs', () => {
     const of = (row: InferSequence | null) => controls.of(row)[0]!.data;
     expect(of(ROW)).toHaveLength(bytes);
     expect([read(of(ROW)), read(of(null))].map(Number)).toEqual([5, 0]);
-    expect(read(of({ ...ROW, id: MOST }))).toBe(most);
+    expect(read(of({ ...ROW, id: MAX_ID }))).toBe(most);
   });
 
   it('give the id as a text, which is empty for an empty row', () => {

@@ -23,7 +23,7 @@ const REPORT_EVERY = 1000;
 /**
  * Greatest growth of resident memory less JavaScript's heap over the second half of a long run, in which no shape is new.
  */
-const MOST_GROWTH_BYTES = 32 << 20;
+const MAX_GROWTH_BYTES = 32 << 20;
 
 const MIXES: RunOptions[] = [
   runOptions('GUARANTEED_NO_EVICT', 100, 160, false),
@@ -116,6 +116,6 @@ describeWithTensorFlow('the engine’s loop on TensorFlow', () => {
     expect(before).toMatchObject({ numTensors: 0, numBytes: 0, inTensorFlow: 0 });
     const half = resident[Math.floor(resident.length / 2)];
     if (half === undefined || resident.length < 4) return;
-    expect(resident.at(-1)! - half).toBeLessThan(MOST_GROWTH_BYTES);
+    expect(resident.at(-1)! - half).toBeLessThan(MAX_GROWTH_BYTES);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InstanceState } from '../../../../host/batch/batch-instance.js';
-import { MOST_ROWS, modelsEventOf, sizesOf } from '../../../../src/server/feeds/models-event-of.js';
+import { MAX_ROWS, modelsEventOf, sizesOf } from '../../../../src/server/feeds/models-event-of.js';
 import type { ModelActivity } from '../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../src/serving/inference-counters.js';
 import type { IndexRow } from '../../../../src/serving/model-repository.js';
@@ -131,7 +131,7 @@ describe('the event of all models', () => {
     rows[401] = { name: 'broken', version: '1', state: 'UNAVAILABLE', reason: 'no such file' };
     rows[402] = { name: 'coming', version: '1', state: 'LOADING' };
     const event = modelsEventOf({ rows: () => rows, loaded: () => models }, NOW);
-    expect([event.models, event.rows.length]).toEqual([500, MOST_ROWS]);
+    expect([event.models, event.rows.length]).toEqual([500, MAX_ROWS]);
     expect(event.states).toEqual({ READY: 497, UNAVAILABLE: 2, LOADING: 1 });
     const names = event.rows.map(({ name }) => name);
     const [a, b, c] = [

@@ -19,7 +19,7 @@ const wide = () =>
   new FakeModel(fakeConfig({ name: 'wide', type: 'TYPE_INT32', dims: [-1] }), () => [
     { name: 'OUTPUT0', datatype: 'INT32', shape: [100_000], data: new Uint8Array(400_000).fill(1) },
   ]);
-const MOST = 2 ** 20;
+const MAX_BYTES = 2 ** 20;
 const KEYS = new ApiKeys([
   { name: 'one', weight: 1, key: 'secret' },
   { name: 'two', weight: 1, key: 'other' },
@@ -48,7 +48,7 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
     apiKeys,
     ledger,
     accessLog,
-    maxBodyBytes: MOST,
+    maxBodyBytes: MAX_BYTES,
     allowedHosts: ['skein.example'],
   });
   const log = noting();
@@ -58,7 +58,7 @@ async function serve({ apiKeys = new ApiKeys([]), limit = 2 ** 30, stallLimitMs 
   const lane = new InferLane({
     ...shared,
     allowedHosts: ['skein.example'],
-    maxBodyBytes: MOST,
+    maxBodyBytes: MAX_BYTES,
     requestTimeoutMs: null,
     stallLimitMs,
   });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpServer } from '../../../../src/server/listening/http-server.js';
-import { MOST_DROPPED, MOST_WAITING } from '../../../../src/server/sockets/request-turns.js';
+import { MAX_DROPPED, MAX_WAITING } from '../../../../src/server/sockets/request-turns.js';
 import { MemoryLedger } from '../../../../src/server/web/memory/held-memory.js';
 import type { Script } from '../../support/fake-engine.js';
 import { say, toyServer } from '../../support/toy-server.js';
@@ -70,22 +70,22 @@ describe('requests that come on one connection before others are answered', () =
   it('are answered as far as they may wait, and the connection ends behind the last of them, where there are too many', async () => {
     const { server, socket, text } = await start(() => say('ok'));
     const closed = once(socket, 'close');
-    socket.write(post('a') + get('/live').repeat(MOST_WAITING + 100));
+    socket.write(post('a') + get('/live').repeat(MAX_WAITING + 100));
     await closed;
     const answers = text().split('HTTP/1.1 ').slice(1);
-    expect(answers).toHaveLength(1 + MOST_WAITING);
+    expect(answers).toHaveLength(1 + MAX_WAITING);
     expect(answers.every((answer) => answer.startsWith('200'))).toBe(true);
-    expect(answers.map((answer) => /connection: close/i.test(answer)).indexOf(true)).toBe(MOST_WAITING);
+    expect(answers.map((answer) => /connection: close/i.test(answer)).indexOf(true)).toBe(MAX_WAITING);
     expect(await server.drain(600_000)).toBe(true);
   });
 
   it('end the connection, and the one in work with it, where they do not end', async () => {
     const { server, socket, engine } = await start(endless);
     const closed = once(socket, 'close');
-    socket.write(post('a') + get('/live').repeat(MOST_WAITING + 10));
+    socket.write(post('a') + get('/live').repeat(MAX_WAITING + 10));
     await expect.poll(() => engine.active).toBe(1);
     expect(socket.closed).toBe(false);
-    socket.write(get('/live').repeat(MOST_DROPPED));
+    socket.write(get('/live').repeat(MAX_DROPPED));
     await closed;
     await expect.poll(() => engine.active).toBe(0);
     expect(await server.drain(600_000)).toBe(true);

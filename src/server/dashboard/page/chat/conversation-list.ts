@@ -4,8 +4,8 @@ import { menu } from '../menu.js';
 import { exported, imported } from './conversation-file.js';
 import {
   type ConversationStore,
+  MAX_CONVERSATIONS,
   type Merged,
-  MOST_CONVERSATIONS,
   type StoredConversation,
 } from './conversation-store.js';
 
@@ -157,7 +157,7 @@ export function importWords({ taken, here, dropped }: Merged): string {
       : `${here} ${here === 1 ? 'was' : 'were'} here already, in the same state or a later one.`,
     dropped === 0
       ? ''
-      : `The latest ${MOST_CONVERSATIONS} are kept: ${plural(dropped, 'older one')} left out.`,
+      : `The latest ${MAX_CONVERSATIONS} are kept: ${plural(dropped, 'older one')} left out.`,
   ]
     .filter(Boolean)
     .join(' ');

@@ -29,7 +29,7 @@ export interface Merged {
 const NAME = 'skein-chat';
 const STORE = 'conversations';
 /** Conversations that are kept: older ones are dropped. */
-export const MOST_CONVERSATIONS = 200;
+export const MAX_CONVERSATIONS = 200;
 const LONGEST_TITLE = 60;
 
 /** Conversations of this browser, in IndexedDB; where there is none (a private window), of this tab. */
@@ -61,7 +61,7 @@ export class ConversationStore {
   async put(conversation: StoredConversation): Promise<void> {
     await this.#write([conversation], []);
     const others = (await this.list()).filter(({ id }) => id !== conversation.id);
-    const dropped = others.slice(MOST_CONVERSATIONS - 1);
+    const dropped = others.slice(MAX_CONVERSATIONS - 1);
     if (dropped.length > 0) await this.#write([], dropped);
   }
 
@@ -77,7 +77,7 @@ export class ConversationStore {
       if (known === undefined || known.changedMs < one.changedMs) incoming.set(one.id, one);
     }
     const all = [...new Map([...here, ...incoming]).values()].sort(latestFirst);
-    const kept = new Set(all.slice(0, MOST_CONVERSATIONS));
+    const kept = new Set(all.slice(0, MAX_CONVERSATIONS));
     const taken = [...incoming.values()].filter((one) => kept.has(one));
     const dropped = [...here.values()].filter((one) => !kept.has(one) && !incoming.has(one.id));
     await this.#write(taken, dropped);

@@ -16,7 +16,7 @@ const USUAL_CONTEXT = 512;
 /**
  * Most bursts at once. Two show newcomers joining; more would take all connections that a browser opens to a server.
  */
-const MOST_BURSTS = 2;
+const MAX_BURSTS = 2;
 
 /** Controls for bursts: "Send 16 prompts", their number and length, and stop. */
 export class BurstControls {
@@ -70,7 +70,7 @@ export class BurstControls {
 
   async #send(): Promise<void> {
     const { model } = this.#feed;
-    if (model === null || this.#bursts.size === MOST_BURSTS) return;
+    if (model === null || this.#bursts.size === MAX_BURSTS) return;
     const context = await contextOf(this.#session, model);
     const length = this.#length.value as BurstLength;
     const groups = burstOf(Number(this.#count.value), length, context, this.#turn++);
@@ -88,7 +88,7 @@ export class BurstControls {
   #tell(): void {
     const sum = (name: 'sent' | 'ended') => this.#told.reduce((all, { progress }) => all + progress[name], 0);
     const problem = this.#told.find(({ progress }) => progress.problem !== '')?.progress.problem ?? '';
-    for (const button of this.#senders) button.disabled = this.#bursts.size === MOST_BURSTS;
+    for (const button of this.#senders) button.disabled = this.#bursts.size === MAX_BURSTS;
     this.#stop.disabled = this.#bursts.size === 0;
     const text = problem !== '' ? problem : `${sum('ended')} of ${plural(sum('sent'), 'prompt')} answered`;
     if (this.#status.textContent !== text) this.#status.textContent = text;

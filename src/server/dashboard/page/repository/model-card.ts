@@ -15,7 +15,7 @@ import {
 } from './model-words.js';
 
 /** Instances that are drawn; the words beside them count all. */
-const MOST_DRAWN = 24;
+const MAX_DRAWN = 24;
 
 const STATES = ['busy', 'idle', 'starting', 'dead'] as const;
 
@@ -109,9 +109,9 @@ export class ModelCard {
 
   #draw(instances: ModelWork['instances']): void {
     const states = STATES.flatMap((state) =>
-      Array<string>(Math.min(instances[state], MOST_DRAWN)).fill(state),
+      Array<string>(Math.min(instances[state], MAX_DRAWN)).fill(state),
     );
-    const drawn = states.slice(0, MOST_DRAWN);
+    const drawn = states.slice(0, MAX_DRAWN);
     if (drawn.length !== this.#marks.children.length)
       this.#marks.replaceChildren(...drawn.map(() => el('i')));
     for (const [i, mark] of [...this.#marks.children].entries()) {

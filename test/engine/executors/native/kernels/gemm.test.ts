@@ -52,7 +52,7 @@ function erf(x: number): number {
 }
 
 const SHORT_COUNTS = [1, 3, 4, 7, 17, 48];
-const MOST_ROWS = isShort ? 48 : 128;
+const MAX_ROWS = isShort ? 48 : 128;
 /** Numbers of rows around the borders of one to three tiles, and of blocks; what lies between takes the same paths. */
 const countsOf = (tileRows: number) => {
   const borders = [1, 2, 3].flatMap((tiles) => [-1, 0, 1].map((beside) => tiles * tileRows + beside));
@@ -179,11 +179,11 @@ describe.each(productTables)('GEMM, %s', (table) => {
   it.each(dtypes)('gives a row the same bits in every number of rows, %s', (dtype) => {
     const counts = isShort ? SHORT_COUNTS : countsOf(tileRows);
     for (const gated of [false, true]) {
-      const problem = { rows: MOST_ROWS, n: 75, k: 23, dtype, activation: 1, gated } as const;
+      const problem = { rows: MAX_ROWS, n: 75, k: 23, dtype, activation: 1, gated } as const;
       const most = problemOf(table, gated ? problem : { ...problem, residual: 'output' });
-      const alone = Array.from({ length: MOST_ROWS }, (_, r) => most.run(r, r + 1).row(r));
+      const alone = Array.from({ length: MAX_ROWS }, (_, r) => most.run(r, r + 1).row(r));
       for (const count of counts)
-        for (const begin of [0, (count * 7) % (MOST_ROWS + 1 - count), MOST_ROWS - count]) {
+        for (const begin of [0, (count * 7) % (MAX_ROWS + 1 - count), MAX_ROWS - count]) {
           const y = most.run(begin, begin + count);
           for (let r = begin; r < begin + count; r++)
             expectSameBits(

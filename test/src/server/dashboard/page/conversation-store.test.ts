@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { importWords } from '../../../../../src/server/dashboard/page/chat/conversation-list.js';
 import {
   ConversationStore,
-  MOST_CONVERSATIONS,
+  MAX_CONVERSATIONS,
   type StoredConversation,
   titleIn,
   titleOf,
@@ -28,14 +28,14 @@ describe('conversations of the page', () => {
       ['b', 'b'],
     ]);
     await store.remove('a');
-    for (let i = 0; i < MOST_CONVERSATIONS + 3; i++) await store.put(conversation(`c${i}`, 10 + i));
+    for (let i = 0; i < MAX_CONVERSATIONS + 3; i++) await store.put(conversation(`c${i}`, 10 + i));
     const all = await store.list();
-    expect([all.length, all.at(-1)!.id]).toEqual([MOST_CONVERSATIONS, 'c3']);
+    expect([all.length, all.at(-1)!.id]).toEqual([MAX_CONVERSATIONS, 'c3']);
   });
 
   it('are not dropped when they change, however far ahead the dates of others are', async () => {
     const store = new ConversationStore(null);
-    for (let i = 0; i < MOST_CONVERSATIONS; i++) await store.put(conversation(`c${i}`, 9e15 + i));
+    for (let i = 0; i < MAX_CONVERSATIONS; i++) await store.put(conversation(`c${i}`, 9e15 + i));
     await store.put(conversation('mine', 1));
     const all = await store.list();
     expect([all.length, all.at(-1)!.id, all.some(({ id }) => id === 'c0')]).toEqual([200, 'mine', false]);
@@ -56,7 +56,7 @@ describe('conversations of the page', () => {
         const latest = new Map<string, number>();
         for (const { id, changedMs } of [...here, ...made(file)])
           latest.set(id, Math.max(changedMs, latest.get(id) ?? 0));
-        const expected = [...latest.values()].sort((one, other) => other - one).slice(0, MOST_CONVERSATIONS);
+        const expected = [...latest.values()].sort((one, other) => other - one).slice(0, MAX_CONVERSATIONS);
         const all = await store.list();
         expect(all.map(({ changedMs }) => changedMs)).toEqual(expected);
         expect(all.every(({ id, changedMs }) => latest.get(id) === changedMs)).toBe(true);

@@ -4,7 +4,7 @@ import { FakeModel, failing, fakeConfig } from '../support/fake-models.js';
 import {
   answer,
   asked,
-  MOST,
+  MAX_BYTES,
   output,
   SocketClient,
   scripted,
@@ -182,7 +182,7 @@ describe('a WebSocket', () => {
   it('is closed at what no message may be, and others go on', async () => {
     const other = await open('/v2/models/ints/infer');
     const long = await open('/v2/models/ints/infer');
-    long.send('x'.repeat(MOST + 1));
+    long.send('x'.repeat(MAX_BYTES + 1));
     expect((await long.closed())[0]).toBe(1009);
     const noText = await open('/v2/models/ints/infer');
     noText.socket.send(Buffer.from([0xff]), { binary: false });

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import { FakeModel, fakeConfig } from '../support/fake-models.js';
-import { answer, asked, MOST, SocketClient, scripted, socketServer } from './support/socket-server.js';
+import { answer, asked, MAX_BYTES, SocketClient, scripted, socketServer } from './support/socket-server.js';
 
 const PATH = '/v2/models/ints/infer';
 const ints = new FakeModel(fakeConfig({ name: 'ints', type: 'TYPE_INT32', dims: [-1] }));
@@ -212,8 +212,8 @@ describe('a client of a WebSocket', () => {
   it('has the most expensive messages refused as quickly as those of HTTP', async () => {
     const client = await SocketClient.open(`${served.url}${PATH}`);
     const dear = [
-      '['.repeat(MOST),
-      `{"inputs":${'['.repeat(MOST - 20)}`,
+      '['.repeat(MAX_BYTES),
+      `{"inputs":${'['.repeat(MAX_BYTES - 20)}`,
       `{"a":[${'{},'.repeat(300_000)}0]}`,
       JSON.stringify(asked('most', Array(400_000).fill(1))),
     ];
@@ -287,7 +287,7 @@ describe('whatever a client sends', () => {
         .record({
           first: fc.integer({ min: 0, max: 255 }),
           payload: fc.uint8Array({ maxLength: 200 }),
-          more: fc.constantFrom(0, 0, 0, 5, 70_000, MOST, 2 ** 40),
+          more: fc.constantFrom(0, 0, 0, 5, 70_000, MAX_BYTES, 2 ** 40),
         })
         .map(({ first, payload, more }) => frame(first, payload, payload.length + more)),
       fc.constantFrom(frame(TEXT, Buffer.from(message)), frame(PONG, randomBytes(9))),

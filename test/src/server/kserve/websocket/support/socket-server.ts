@@ -14,7 +14,7 @@ import { asInferError } from '../../../../../../src/serving/infer-failure.js';
 import { FakeModel, fakeConfig } from '../../support/fake-models.js';
 import { fakePlatform } from '../../support/fake-platform.js';
 
-export const MOST = 2 ** 20;
+export const MAX_BYTES = 2 ** 20;
 
 /** A request that a model has, to be answered by the test. */
 export interface Taken {
@@ -63,12 +63,12 @@ export async function socketServer(
   const lines: Record<string, unknown>[] = [];
   const note = (fields: object) => void lines.push(fields as Record<string, unknown>);
   const log: ServerLog = { debug: note, info: note, warn: note, error: note };
-  const toy = fakePlatform(models, { maxBodyBytes: MOST, log, ...options, ledger });
+  const toy = fakePlatform(models, { maxBodyBytes: MAX_BYTES, log, ...options, ledger });
   const { app, state } = toy;
   const server = await HttpServer.listen({
     app,
     state,
-    maxMessageBytes: MOST,
+    maxMessageBytes: MAX_BYTES,
     host: '127.0.0.1',
     port: 0,
     ...ofServer,
