@@ -126,7 +126,7 @@ async function writeEngine(
 ): Promise<void> {
   const weights = await writeWeights({ directory, target }, checkpoint, plan, { ...options, ...precisions });
   writeTokenizer(directory, checkpoint);
-  const { config, format, sampling, sourceHash } = checkpoint;
+  const { config, format, sampling, sourceHash, leftAside, remarks } = checkpoint;
   const manifest: EngineManifest = {
     skeinVersion: skeinVersion(),
     precision: precisions.precision,
@@ -136,6 +136,8 @@ async function writeEngine(
     maxSeqLen: longestSequence(config),
     source: { path: resolve(checkpoint.path), format, hash: sourceHash },
     sampling,
+    ...(leftAside.length > 0 && { leftAside }),
+    ...(remarks.length > 0 && { remarks }),
     ...weights,
   };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });

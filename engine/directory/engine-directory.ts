@@ -1,4 +1,4 @@
-import type { TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
@@ -68,6 +68,9 @@ export interface EngineManifest {
   source: { path: string; format: string; hash: string };
   /** Settings of sampling that the model's makers recommend; absent in engines of versions that did not read them. */
   sampling?: RecommendedSampling;
+  /** See Checkpoint; absent where there is nothing to say, and in engines of versions that did not. */
+  leftAside?: PartLeftAside[];
+  remarks?: string[];
   /** Length of weights.bin. */
   weightsByteLength: number;
   tensors: EngineTensor[];
@@ -102,7 +105,7 @@ export const SOURCE_FORMAT_VERSION = 3;
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
  * tables. Engines of the cache are then built again, under another name; engines that a user has built stay what they are.
  */
-export const BUILD_RULES_VERSION = 3;
+export const BUILD_RULES_VERSION = 4;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;
 

@@ -51,11 +51,16 @@ const HUGGING_FACE_NAMES = new Map([
   ['XLMRobertaModel', 'bert'],
   ['XLMRobertaForSequenceClassification', 'bert'],
 ]);
-/** Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. */
+/**
+ * Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. The text model of a Qwen-VL is that of
+ * Qwen, with its tower in a file of its own.
+ */
 const GGUF_NAMES = new Map([
   ['llama', 'llama'],
   ['qwen2', 'qwen2'],
+  ['qwen2vl', 'qwen2'],
   ['qwen3', 'qwen3'],
+  ['qwen3vl', 'qwen3'],
   ['qwen3moe', 'qwen3moe'],
   ['phi3', 'phi3'],
   ['gemma2', 'gemma2'],

@@ -58,6 +58,12 @@ export interface TokenizerFiles {
   namedTemplates?: NamedTemplates;
 }
 
+/** A part of a model that is left aside: the beginning of its tensors' names, and their number. */
+export interface PartLeftAside {
+  part: string;
+  tensors: number;
+}
+
 /** A published model: opened and checked, with no weights read yet. */
 export interface Checkpoint {
   /** Path that the user gave. */
@@ -65,6 +71,10 @@ export interface Checkpoint {
   format: 'safetensors' | 'gguf';
   config: ModelConfig;
   tensors: Map<string, TensorLocation>;
+  /** Parts of the model that its files have and nothing here computes, such as a vision tower. */
+  leftAside: PartLeftAside[];
+  /** Sentences on what is computed otherwise than the files' names say, for the log of a start. */
+  remarks: string[];
   tokenizer: TokenizerFiles;
   /** Settings of sampling that its makers recommend. */
   sampling: RecommendedSampling;

@@ -13,6 +13,7 @@ import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta } from './rope-config.js';
+import { refusalOfArchitecture } from './unknown-architecture.js';
 
 /**
  * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
@@ -79,7 +80,9 @@ function architectureOf(metadata: GgufMetadata): { architecture: string; keys: G
   const architecture = name === undefined ? undefined : architectureOfGguf(name, hasExperts(keys));
   if (architecture === undefined) {
     throw new CheckpointError(
-      `${metadata.file}: general.architecture should be one of ${supportedGgufArchitectures.join(', ')}, found ${name?.slice(0, 100) ?? 'nothing'}.`,
+      name === undefined
+        ? `${metadata.file}: general.architecture, the name of the model's architecture, is missing.`
+        : refusalOfArchitecture(metadata.file, name, supportedGgufArchitectures),
     );
   }
   return { architecture, keys };

@@ -5,7 +5,7 @@ import type { GgufHeader } from './gguf.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import type { RawTensor } from './raw-tensor.js';
 import type { NamedTensor } from './tensor-layout.js';
-import { refuseUnread } from './unread-tensors.js';
+import type { UnreadTensor } from './unread-tensors.js';
 
 /** GGUF's tensors under Hugging Face's names, matrices of experts by themselves. */
 export function namedGgufTensors(header: GgufHeader, config: ModelConfig): Map<string, NamedTensor> {
@@ -27,17 +27,15 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   return [[name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) }]];
 }
 
-/** Checks that all tensors of a GGUF's layers are read. */
-export function checkAllRead(
+/** Tensors of a GGUF that are not read. */
+export function unreadGgufTensors(
   { file, tensors }: GgufHeader,
   config: ModelConfig,
   read: ReadonlyMap<string, unknown>,
-): void {
-  for (const { name } of tensors) {
-    const [, layer, part] = /^blk\.(\d+)\.(.*)$/.exec(name) ?? [];
-    if (part === undefined || networkNames(name, config).every((one) => read.has(one))) continue;
-    refuseUnread({ file, name, layer: Number(layer), part }, config);
-  }
+): UnreadTensor[] {
+  return tensors
+    .filter(({ name }) => !networkNames(name, config).every((one) => read.has(one)))
+    .map(({ name }) => ({ file, name, own: name }));
 }
 
 /** Names that the network has for a tensor of the file, or for its slices. */

@@ -1,12 +1,15 @@
 import { architectureOfHuggingFace, supportedHuggingFaceArchitectures } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { configOfBert } from './bert-config.js';
+import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { decoderFamily } from './decoder-families.js';
 import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
+import { refusalOfArchitecture } from './unknown-architecture.js';
+import { wrapperNames } from './wrappers.js';
 
 /**
  * Makes the ModelConfig from config.json. `file` is its path, for errors; `generation` is the content of
@@ -71,8 +74,11 @@ function architectureOf(config: ConfigFields): { name: string; architecture: str
   const names = config.raw('architectures');
   const name = Array.isArray(names) ? names[0] : undefined;
   const architecture = typeof name === 'string' ? architectureOfHuggingFace(name) : undefined;
-  if (typeof name !== 'string' || architecture === undefined) {
-    throw config.error('architectures', `one of ${supportedHuggingFaceArchitectures.join(', ')}`);
+  if (typeof name !== 'string')
+    throw config.error('architectures', "a list with the name of the model's class");
+  if (architecture === undefined) {
+    const known = [...supportedHuggingFaceArchitectures, ...wrapperNames];
+    throw new CheckpointError(refusalOfArchitecture(config.where, name, known));
   }
   return { name, architecture };
 }

@@ -1,21 +1,23 @@
 import { join } from 'node:path';
 import type { NetworkPlan } from '../../network/plan.js';
 import { planNetwork } from '../architectures/index.js';
-import type { ModelConfig } from '../model-config.js';
 import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';
 import { ConfigFields } from './config-fields.js';
-import { readJsonObject } from './file-reading.js';
-import { readGguf } from './gguf.js';
+import { type JsonObject, readJsonObject } from './file-reading.js';
+import { type GgufHeader, readGguf } from './gguf.js';
 import { configOfGguf } from './gguf-config.js';
-import { checkAllRead, namedGgufTensors } from './gguf-tensors.js';
+import { namedGgufTensors, unreadGgufTensors } from './gguf-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
+import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
+import { hasOwnOutput } from './output-layer.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import { type RecommendedSampling, recommendedSampling } from './recommended-sampling.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
 import { sourceHash } from './source-hash.js';
-import { checkLayersRead, type NamedTensor, namedTensors } from './tensor-layout.js';
+import { type NamedTensor, namedTensors, unreadTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
+import { unwrapConfig } from './wrappers.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
@@ -28,17 +30,47 @@ export function openCheckpoint(path: string): Checkpoint {
   const hash = sourceHash(files);
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!) : null;
-  const config = gguf ? configOfGguf(gguf, generation) : huggingFaceConfig(files, generation);
-  const raw = gguf
-    ? namedGgufTensors(gguf, config)
-    : namedTensors(readSafetensorsDirectory(files.directory), config);
-  const tensors = checkedTensors(raw, planNetwork(config), files);
-  if (gguf) checkAllRead(gguf, config, tensors);
-  else checkLayersRead(raw, config, tensors);
+  const { config, ...weights } = gguf
+    ? ggufWeights(gguf, generation, files)
+    : folderWeights(files, generation);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
-  return { path, format: files.format, config, tensors, tokenizer, sampling, sourceHash: hash };
+  return { path, format: files.format, config, ...weights, tokenizer, sampling, sourceHash: hash };
 }
+
+type Weights = Pick<Checkpoint, 'config' | 'tensors' | 'leftAside' | 'remarks'>;
+
+function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: ModelFiles): Weights {
+  const config = configOfGguf(gguf, generation);
+  const tensors = checkedTensors(namedGgufTensors(gguf, config), planNetwork(config), files);
+  const leftAside = new LeftAside();
+  leftAside.addUnread(unreadGgufTensors(gguf, config, tensors), config);
+  return { config, tensors, leftAside: leftAside.parts, remarks: [] };
+}
+
+function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weights {
+  const { where, fields, wrapper } = unwrapConfig(...configJson(files));
+  const given = configOfHuggingFace(where, fields, generation);
+  const leftAside = new LeftAside();
+  const textName = wrapper === null ? undefined : leftAside.textName;
+  const raw = namedTensors(readSafetensorsDirectory(files.directory), given, textName);
+  const ownOutput = hasOwnOutput(raw, given);
+  const config = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
+  const tensors = checkedTensors(raw, planNetwork(config), files);
+  // What is tied is read under the embedding's name.
+  const read = new Map<string, unknown>(
+    config.tieWordEmbeddings ? [...tensors, ['lm_head.weight', null]] : tensors,
+  );
+  leftAside.addUnread(unreadTensors(raw, read), config);
+  const remarks = [
+    ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
+    ...(ownOutput ? [OWN_OUTPUT] : []),
+  ];
+  return { config, tensors, leftAside: leftAside.parts, remarks };
+}
+
+const OWN_OUTPUT =
+  'lm_head.weight differs from the embedding, although tie_word_embeddings is true: the output layer uses lm_head.weight.';
 
 /** The settings of sampling that a model's makers recommend, without the rest of it. @throws CheckpointError */
 export function readRecommendedSampling(files: ModelFiles): RecommendedSampling {
@@ -52,11 +84,11 @@ function generationConfig(files: ModelFiles): ConfigFields | null {
   return json && new ConfigFields(file, json);
 }
 
-function huggingFaceConfig(files: ModelFiles, generation: ConfigFields | null): ModelConfig {
+function configJson(files: ModelFiles): [file: string, json: JsonObject] {
   const file = join(files.directory, 'config.json');
   const json = readJsonObject(file, MAX_CONFIG_BYTES);
   if (!json) throw new CheckpointError(`${files.directory}: holds safetensors, but no config.json.`);
-  return configOfHuggingFace(file, json, generation);
+  return [file, json];
 }
 
 /** The tensors that the network needs, each of a supported type and of the shape that the network expects. */

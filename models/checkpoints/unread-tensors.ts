@@ -1,19 +1,23 @@
+import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 
-/** A file's tensor that belongs to a layer: its number, and the tensor's name within the layer. */
-export interface LayerTensor {
+/** A file's tensor that no op reads. */
+export interface UnreadTensor {
   file: string;
   /** As the file has it. */
   name: string;
-  layer: number;
-  part: string;
+  /** The network's name; in a GGUF the same as `name`. */
+  own: string;
 }
+
+/** Names of tensors in layers, by the number of the layer and the part of the name after it. */
+const IN_LAYER = /^(?:model\.layers|h|blk)\.(\d+)\.(.*)$/;
 
 /**
  * Tensors of layers that some files have and nothing computes with: frequencies of RoPE, which the configuration tells, and masks of
  * GPT-2's attention.
  */
-const HARMLESS: ReadonlySet<string> = new Set([
+const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'attn_rot_embd.weight',
   'self_attn.rotary_emb.inv_freq',
   'self_attn.rotary_emb.cos_cached',
@@ -22,15 +26,30 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'attn.masked_bias',
 ]);
 
+/** The same outside of layers: numbers of positions, frequencies, and factors of RoPE that are read with the configuration. */
+const HARMLESS_OUTSIDE = /(?:^|\.)(?:inv_freq|position_ids)$|^rope_(?:freqs|factors_(?:long|short))\.weight$/;
+
+/** Further layers that guess several tokens at once, which no answer needs. */
+const GUESSING = /^(?:model\.)?mtp(?=\.)/;
+
 /**
- * Refuses a tensor of a layer that is not read: norms, biases or scales that are left out would make other answers without a word.
- * llama.cpp refuses such files too. Layers beyond the model's, which guess further tokens, are left alone.
+ * What becomes of a tensor that is not read: null if it says nothing, else the part of the model that is left aside with it.
+ * A norm, bias or scale that is left out would change the answers without a word, so it is refused, as llama.cpp does.
+ *
+ * @throws CheckpointError
  */
-export function refuseUnread(
-  { file, name, layer, part }: LayerTensor,
-  { architecture, numLayers }: { architecture: string; numLayers: number },
-): void {
-  if (layer >= numLayers || HARMLESS.has(part)) return;
+export function leftAsidePart(
+  { file, name, own }: UnreadTensor,
+  { architecture, numLayers, encoder }: Pick<ModelConfig, 'architecture' | 'numLayers' | 'encoder'>,
+): string | null {
+  // An encoder's files have the heads that it was trained with.
+  if (encoder !== undefined) return HARMLESS_OUTSIDE.test(own) ? null : own.split('.')[0]!;
+  const [, layer, part] = IN_LAYER.exec(own) ?? [];
+  // Layers beyond the model's guess further tokens too.
+  if (layer !== undefined && Number(layer) >= numLayers) return null;
+  if (layer === undefined ? HARMLESS_OUTSIDE.test(own) : HARMLESS_IN_LAYERS.has(part!)) return null;
+  const [guessing] = GUESSING.exec(own) ?? [];
+  if (guessing !== undefined) return guessing;
   throw new CheckpointError(
     `${file}: tensor ${name} is not supported: ${architecture} is computed without it, and the answers would be others.`,
   );

@@ -1,3 +1,4 @@
+import { counted } from '../../base/sentences.js';
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { UsageError } from '../errors/usage-error.js';
@@ -70,6 +71,8 @@ function textOf(description: ModelDescription & { model: string }): string {
     ],
     ...expertsRow(description),
     ['stored as', types.length === 0 ? format : `${format}: tensors ${types.join(', ')}`],
+    ...leftAsideRow(description),
+    ...description.remarks.map((remark, i): [string, string] => [i === 0 ? 'remarks' : '', remark]),
     ['context', `${description.maxSeqLen} tokens`],
     ...windowRow(description),
     ...(hasChatTemplate === null
@@ -102,6 +105,12 @@ function executorText({ executor, executorFallback }: ModelDescription): string 
 function expertsRow({ experts }: ModelDescription): [string, string][] {
   if (experts === null) return [];
   return [['experts', `${experts.count} in each layer, of which a token goes to ${experts.used}`]];
+}
+
+function leftAsideRow({ leftAside }: ModelDescription): [string, string][] {
+  if (leftAside.length === 0) return [];
+  const parts = leftAside.map(({ part, tensors }) => `${part} (${counted(tensors, 'tensor')})`);
+  return [['left aside', parts.join(', ')]];
 }
 
 function endsRow({ endTokens }: ModelDescription): [string, string][] {

@@ -14,6 +14,7 @@ import { availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { planNetwork } from '../../models/architectures/index.js';
+import type { PartLeftAside } from '../../models/checkpoints/checkpoint.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
@@ -33,6 +34,10 @@ export interface ModelDescription {
   experts: { count: number; used: number } | null;
   /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
   storedTypes: Record<string, number> | null;
+  /** Parts of the model that its files have and nothing here computes. */
+  leftAside: PartLeftAside[];
+  /** Sentences on what is computed otherwise than the files' names say. */
+  remarks: string[];
   hasChatTemplate: boolean | null;
   /** Settings of sampling that its files recommend, by the API's names; null: an encoder, or an engine directory of a version that did not read them. */
   sampling: RecommendedSampling | null;
@@ -146,7 +151,11 @@ function windowOf({
   return windows.length === 0 ? null : { tokens: windows[0]!, layers: windows.length };
 }
 
-interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'storedTypes' | 'hasChatTemplate'> {
+interface Opened
+  extends Pick<
+    ModelDescription,
+    'format' | 'parameters' | 'storedTypes' | 'leftAside' | 'remarks' | 'hasChatTemplate'
+  > {
   config: ModelConfig;
   plan: NetworkPlan;
   tokenizer: TokenizerSourceFiles;
@@ -158,7 +167,7 @@ interface Opened extends Pick<ModelDescription, 'format' | 'parameters' | 'store
 
 function ofCheckpoint(path: string): Opened {
   const checkpoint = openCheckpoint(path);
-  const { format, config, tensors, tokenizer, sampling } = checkpoint;
+  const { format, config, tensors, leftAside, remarks, tokenizer, sampling } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
@@ -173,6 +182,8 @@ function ofCheckpoint(path: string): Opened {
     sampling,
     parameters: parametersOf(plan),
     storedTypes,
+    leftAside,
+    remarks,
     hasChatTemplate: tokenizer.chatTemplate !== null,
     weights,
     outputWeights,
@@ -190,6 +201,8 @@ async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> 
     sampling: manifest.sampling ?? null,
     parameters: parametersOf(plan),
     storedTypes: null,
+    leftAside: manifest.leftAside ?? [],
+    remarks: manifest.remarks ?? [],
     hasChatTemplate: null,
     weights: precision,
     outputWeights: outputPrecision,

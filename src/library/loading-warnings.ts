@@ -15,6 +15,11 @@ export function warnOfLeftOut({ samplingLeftOut }: { samplingLeftOut: readonly s
   for (const sentence of samplingLeftOut) warnOnce(sentence, 'SKEIN_GENERATION_CONFIG');
 }
 
+/** Warns a program once of what is computed otherwise than a model's files say. */
+export function warnOfRemarks({ remarks }: { remarks: readonly string[] }): void {
+  for (const sentence of remarks) warnOnce(sentence, 'SKEIN_MODEL_REMARK');
+}
+
 function warnOnce(sentence: string, code: string): void {
   if (warned.has(sentence)) return;
   warned.add(sentence);

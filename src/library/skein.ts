@@ -31,7 +31,7 @@ import { checkAdapterName } from '../serving/adapters/adapter-name.js';
 import type { AdapterSet } from '../serving/adapters/model-adapters.js';
 import { loadModel, type ModelOptions } from '../serving/load-model.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
-import { warnOfContext, warnOfFallback, warnOfLeftOut } from './loading-warnings.js';
+import { warnOfContext, warnOfFallback, warnOfLeftOut, warnOfRemarks } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
@@ -186,8 +186,8 @@ export class Skein {
   /**
    * Loads a model. At the first load it is built into the cache. Where another executor than the fastest computes, a
    * process warning says so once; `info.executorFallback` has the same sentence. So it is with settings of sampling that the model
-   * recommends and that no request could have (`info.samplingLeftOut`), and with a context that the KV cache cuts short
-   * (`info.loweredContext`).
+   * recommends and that no request could have (`info.samplingLeftOut`), with a context that the KV cache cuts short
+   * (`info.loweredContext`), and with what is computed otherwise than the model's files say (`info.remarks`).
    * @throws ParameterError for an option that is unknown or out of range; CheckpointError, EngineError, AddonError. The
    * message says in one sentence what is wrong.
    */
@@ -198,6 +198,7 @@ export class Skein {
       throw inPlainNames(error);
     });
     warnOfFallback(loaded.info);
+    warnOfRemarks(loaded.info);
     warnOfContext(loaded.info);
     warnOfLeftOut(loaded.info);
     return new Skein(loaded, options);

@@ -118,7 +118,7 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
   const { maxInputLen, maxSeqLen, tokensPerBlock } = engine;
   const told = info as unknown as Omit<
     ModelInfo,
-    'enginePath' | 'executorFallback' | 'loweredContext' | 'samplingLeftOut'
+    'enginePath' | 'executorFallback' | 'loweredContext' | 'samplingLeftOut' | 'remarks'
   >;
   return {
     ...told,
@@ -130,6 +130,7 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
     loweredContext: null,
     sampling: knownDefaults(sampling),
     samplingLeftOut: [],
+    remarks: [],
   };
 }
 

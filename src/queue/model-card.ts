@@ -21,6 +21,7 @@ export function modelCard(
     executorFallback: __,
     loweredContext: ___,
     samplingLeftOut: ____,
+    remarks: _____,
     sampling,
     ...told
   } = info;

@@ -361,6 +361,7 @@ function modelInfo(
     loweredContext: contextNote,
     sampling,
     samplingLeftOut,
+    remarks: engine.manifest.remarks ?? [],
   };
 }
 

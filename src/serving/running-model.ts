@@ -50,6 +50,8 @@ export interface ModelInfo extends EngineFacts {
   sampling: SamplingDefaults;
   /** A sentence for each recommendation that is left out, since no request could have it. */
   samplingLeftOut: readonly string[];
+  /** A sentence for each thing that is computed otherwise than the model's files say: see Checkpoint.remarks. */
+  remarks: readonly string[];
 }
 
 /** Properties of an encoder. */

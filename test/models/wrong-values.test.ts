@@ -10,6 +10,7 @@ import { makeTablesFile } from '../../models/tokenizer/tables-file.js';
 import { textTemplate } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 import { sentencePieceFiles } from './tokenizer/tiny-tokenizers.js';
 
 const root = temporaryFolder('skein-wrong');
@@ -130,6 +131,20 @@ describe('a wrong value anywhere', () => {
           openCheckpoint(folder);
           if (file === 'tokenizer_config.json') use(await readTokenizerFiles(folder));
         });
+      }
+    }
+  });
+
+  it('in the config.json of a wrapper is said in a sentence', async () => {
+    const made = MADE_MODELS.find(({ name }) => name === 'qwen2.5-vl')!;
+    const folder = writeMadeModel(join(root, 'wrapper'), made);
+    const { vision_config: _, ...config } = made.config;
+    for (const path of paths(config)) {
+      for (const wrong of WRONG) {
+        writeFileSync(join(folder, 'config.json'), JSON.stringify(withValue(config, path, wrong)));
+        await worksOrSays(`${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`, () =>
+          openCheckpoint(folder),
+        );
       }
     }
   });

@@ -80,7 +80,7 @@ describe('an encoder that would be computed wrongly is refused', () => {
   it.each([
     [
       { architectures: ['BertForMaskedLM'] },
-      /architectures should be one of .*BertModel.*, found \["BertForMaskedLM"\]/,
+      /architecture BertForMaskedLM is not supported; near to it are BertForSequenceClassification, BertModel/,
     ],
     [
       { position_embedding_type: 'relative_key' },

@@ -222,7 +222,6 @@ describe('what would change the answer and is not supported is refused by its na
       { rope_parameters: { sliding_attention: { rope_type: 'linear', factor: 2 } } },
       /rope_parameters should be those of full_attention and, without scaling, of sliding_attention/,
     ],
-    ['Gemma3ForConditionalGeneration', {}, /architectures should be one of .*Gemma3ForCausalLM/],
     [
       'GPT2LMHeadModel',
       { scale_attn_by_inverse_layer_idx: true },

@@ -8,6 +8,7 @@ import { freshFolders } from '../../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../../support/test-model.js';
 import {
   ggufTensors,
+  TINY_GGUF_METADATA,
   TINY_MODEL_CONFIG,
   TINY_SHAPES,
   TINY_TOKENIZER,
@@ -85,13 +86,32 @@ describe('openCheckpoint of a GGUF', () => {
     expect(() => scaling({}, { 'rope_freqs.weight': [1, 0] })).toThrow(/greater than 0/);
   });
 
+  it('takes the text model of a Qwen-VL for Qwen, by the keys of its own name', () => {
+    const metadata = Object.fromEntries(
+      Object.entries(TINY_GGUF_METADATA).map(([key, value]) => [key.replace(/^llama\./, 'qwen3vl.'), value]),
+    );
+    const norms = ['attn_q_norm', 'attn_k_norm'].flatMap((name) =>
+      [0, 1].map((layer) => ({
+        name: `blk.${layer}.${name}.weight`,
+        shape: [4],
+        type: 'F32',
+        data: new Uint8Array(16),
+      })),
+    );
+    const path = writeTinyGguf(join(fresh(), 'vl.gguf'), {
+      metadata: { ...metadata, 'general.architecture': { type: 'string', value: 'qwen3vl' } },
+      tensors: [...ggufTensors(), ...norms],
+    });
+    expect(openCheckpoint(path).config).toMatchObject({ architecture: 'qwen3', numLayers: 2, headDim: 4 });
+  });
+
   const wrong: [string, Record<string, TypedValue | null>, RegExp][] = [
     [
       'another architecture',
       { 'general.architecture': { type: 'string', value: 'mamba' } },
-      /one of llama, .*gpt2, found mamba/,
+      /wrong\.gguf: architecture mamba is not supported \(docs/,
     ],
-    ['no architecture', { 'general.architecture': null }, /found nothing/],
+    ['no architecture', { 'general.architecture': null }, /general\.architecture, .*, is missing/],
     [
       'no dimensions',
       { 'llama.block_count': null },

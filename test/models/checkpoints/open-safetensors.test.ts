@@ -77,6 +77,45 @@ describe('openCheckpoint of a folder with safetensors', () => {
       );
   });
 
+  it('refuses tensors outside of layers that nothing computes with, and names parts that no answer needs', () => {
+    const withTensor = (name: string) => {
+      const extra = { name, shape: [1], type: 'F32', data: Buffer.alloc(4) };
+      return openCheckpoint(writeTinyModel(fresh(), { tensors: [...tinyTensors(), extra] }));
+    };
+    for (const name of [
+      'model.embed_norm.weight',
+      'lm_head.bias',
+      'model.visual.merger.weight',
+      'score.weight',
+    ])
+      expect(() => withTensor(name)).toThrow(`tensor ${name} is not supported: llama is computed without it`);
+    expect(withTensor('model.rotary_emb.inv_freq').leftAside).toEqual([]);
+    expect(withTensor('mtp.layers.0.mlp.up_proj.weight').leftAside).toEqual([{ part: 'mtp', tensors: 1 }]);
+  });
+
+  it('believes an lm_head that differs from the embedding, whatever tie_word_embeddings says', () => {
+    const [embedding] = tinyTensors();
+    const opened = (data: Uint8Array) =>
+      openCheckpoint(
+        writeTinyModel(fresh(), {
+          tensors: [...tinyTensors(), { ...embedding!, name: 'lm_head.weight', data }],
+        }),
+      );
+    const same = opened(embedding!.data);
+    expect(same).toMatchObject({ config: TINY_MODEL_CONFIG, remarks: [] });
+    expect(same.tensors.has('lm_head.weight')).toBe(false);
+    const changed = embedding!.data.slice();
+    changed[changed.length - 1]! ^= 1;
+    const other = opened(changed);
+    expect(other.config).toEqual({ ...TINY_MODEL_CONFIG, tieWordEmbeddings: false });
+    expect(other.tensors.has('lm_head.weight')).toBe(true);
+    expect(other.remarks).toEqual([
+      expect.stringMatching(
+        /^lm_head\.weight differs from the embedding, although tie_word_embeddings is true/,
+      ),
+    ]);
+  });
+
   it('changes its hash with any of its files', () => {
     const path = writeTinyModel(fresh());
     const before = openCheckpoint(path).sourceHash;
@@ -126,9 +165,19 @@ describe('openCheckpoint of a folder with safetensors', () => {
     [
       'another architecture',
       { config: { architectures: ['MambaForCausalLM'] } },
-      /architectures should be one of LlamaForCausalLM, .*found \["MambaForCausalLM"\]/,
+      /config\.json: architecture MambaForCausalLM is not supported/,
     ],
-    ['no architecture', { config: { architectures: null } }, /found nothing/],
+    ['no architecture', { config: { architectures: null } }, /architectures should be a list.*found nothing/],
+    [
+      'an architecture with names near to it',
+      { config: { architectures: ['Qwen2MoeForCausalLM'] } },
+      /architecture Qwen2MoeForCausalLM is not supported; near to it are Qwen2ForCausalLM, Qwen2VLForConditionalGeneration, .* \(docs\/models\.md lists all \d+\)\./,
+    ],
+    [
+      'Llama 4',
+      { config: { architectures: ['Llama4ForConditionalGeneration'] } },
+      /architecture Llama4ForConditionalGeneration is not supported: its layers attend in chunks/,
+    ],
     [
       'heads that do not divide',
       { config: { num_key_value_heads: 4, num_attention_heads: 2 } },

@@ -1,0 +1,122 @@
+"""The tiny models of families.py: classes of transformers, and their configurations."""
+
+VOCABULARY = 128
+WINDOW = 20
+
+
+def decoder(**changes):
+    """32 wide, 4 heads of 8 over 2 KV heads, 2 layers."""
+    return {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    } | changes
+
+
+def wrapped(kind, text, vision, layouts, **changes):
+    return {
+        "config": f"{kind}Config",
+        "model": f"{kind}ForConditionalGeneration",
+        "fields": {"text_config": text, "vision_config": vision} | changes,
+        "layouts": layouts,
+    }
+
+
+QWEN_TOWER = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 32, "patch_size": 2}
+SIGLIP_TOWER = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 8,
+    "patch_size": 4,
+}
+# What save_pretrained writes are the names of the first transformers 4; later ones wrote these.
+QWEN_LAYOUT = [["model.", "model.language_model."], ["visual.", "model.visual."]]
+LLAVA_LAYOUT = [
+    ["language_model.model.", "model.language_model."],
+    ["language_model.lm_head.", "lm_head."],
+    ["vision_tower.", "model.vision_tower."],
+    ["multi_modal_projector.", "model.multi_modal_projector."],
+]
+
+WRAPPERS = {
+    "qwen2-vl": wrapped(
+        "Qwen2VL",
+        decoder(rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}),
+        {"depth": 1, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "patch_size": 2},
+        [QWEN_LAYOUT],
+    ),
+    "qwen2.5-vl": wrapped(
+        "Qwen2_5_VL",
+        decoder(tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 5000.0, "mrope_section": [1, 1, 2]}),
+        QWEN_TOWER | {"fullatt_block_indexes": [0]},
+        [QWEN_LAYOUT],
+    ),
+    "qwen3-vl": wrapped(
+        "Qwen3VL",
+        decoder(
+            head_dim=16,
+            rope_parameters={
+                "rope_type": "default",
+                "rope_theta": 5000.0,
+                "mrope_section": [4, 2, 2],
+                "mrope_interleaved": True,
+            },
+        ),
+        QWEN_TOWER | {"num_position_embeddings": 16, "deepstack_visual_indexes": [0]},
+        [],
+    ),
+    "gemma3-vision": wrapped(
+        "Gemma3",
+        decoder(
+            num_hidden_layers=6,
+            num_key_value_heads=1,
+            head_dim=8,
+            query_pre_attn_scalar=12,
+            sliding_window=WINDOW,
+            rope_parameters={
+                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
+            },
+        ),
+        SIGLIP_TOWER,
+        [LLAVA_LAYOUT],
+        mm_tokens_per_image=4,
+        image_token_index=127,
+        boi_token_index=126,
+        eoi_token_index=125,
+    ),
+    "mistral-small3": wrapped(
+        "Mistral3",
+        decoder(model_type="mistral", head_dim=16, sliding_window=None),
+        SIGLIP_TOWER | {"model_type": "pixtral", "head_dim": 8},
+        [LLAVA_LAYOUT],
+        tie_word_embeddings=False,
+    ),
+    "pixtral": wrapped(
+        "Llava",
+        decoder(model_type="mistral", head_dim=16, sliding_window=None),
+        SIGLIP_TOWER | {"model_type": "pixtral", "head_dim": 8},
+        [LLAVA_LAYOUT],
+        image_token_index=10,
+    ),
+    "internvl": wrapped(
+        "InternVL",
+        decoder(model_type="qwen2"),
+        SIGLIP_TOWER,
+        [LLAVA_LAYOUT],
+        tie_word_embeddings=False,
+    ),
+    "smolvlm": wrapped("SmolVLM", decoder(model_type="llama"), SIGLIP_TOWER, [], image_token_id=100),
+    "idefics3": wrapped("Idefics3", decoder(model_type="llama", mlp_bias=True), SIGLIP_TOWER, [], image_token_id=100),
+}
+
+MODELS = WRAPPERS
