@@ -18,7 +18,8 @@ import {
 } from '../scheduler/tokens/encoder-scheduler.js';
 import type { BatchEntry } from './batch/batch-duties.js';
 import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
-import { BatchHost, type OpenGroup } from './batch/batch-host.js';
+import { BatchHost } from './batch/batch-host.js';
+import type { OpenGroup } from './batch/batch-host-options.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
 import { launchGroup, leadJoined } from './ranks/lead-group.js';
 

@@ -5,7 +5,8 @@ import { HostClosedError, QueueFullError } from 'skein';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { BatchFormer, Formed } from '../../../host/batch/batch-former.js';
-import type { BatchHost, BatchHostOptions } from '../../../host/batch/batch-host.js';
+import type { BatchHost } from '../../../host/batch/batch-host.js';
+import type { BatchHostOptions } from '../../../host/batch/batch-host-options.js';
 
 interface Word extends BatchEntry {
   text: string;
