@@ -86,6 +86,12 @@ export class BatchedEntry implements BatchEntry, QueuedRequest {
     return this.span?.traceparent;
   }
 
+  /** Its answers wait for those of the requests before it. */
+  keepTo(order: ReplyOrder<BatchedEntry, () => void>): void {
+    this.order = order;
+    order.begin(this);
+  }
+
   /** Keeps a response until its turn comes. False: that are too many, or too many bytes. */
   hold(response: InferResponse): boolean {
     if (this.held.length >= MAX_ANSWERS || this.heldBytes >= MAX_ANSWER_BYTES) return false;
