@@ -37,8 +37,8 @@ function checked(field: string, retention: Retention): Retention {
 
 const INT32 = { min: 0, max: 2 ** 31 - 1, integer: true };
 
-/** Makes the tensors that readRetention reads. Throws ParameterError for values that they could not carry unchanged. */
-export function retentionInputs(retention: Retention): Record<string, Tensor> {
+/** Refuses values that the tensors could not carry unchanged. @throws ParameterError */
+export function checkRetentionValues(retention: Retention): void {
   const { ranges, generated } = checked('retention', retention);
   for (const { start, end = start, priority, durationMs = 1 } of [
     ...(ranges ?? []),
@@ -46,6 +46,10 @@ export function retentionInputs(retention: Retention): Record<string, Tensor> {
   ]) {
     for (const value of [start, end, priority, durationMs]) checkRange('retention', value, INT32);
   }
+}
+
+/** Makes the tensors that readRetention reads, of checked values. */
+export function retentionInputs({ ranges, generated }: Retention): Record<string, Tensor> {
   const inputs: Record<string, Tensor> = {};
   if (ranges && ranges.length > 0) {
     const rows = ranges.flatMap(({ start, end = -1, priority, durationMs = 0 }) => [

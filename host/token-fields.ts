@@ -1,9 +1,10 @@
 import { closestName } from '../base/did-you-mean.js';
 import { input, says } from '../base/named-text.js';
 import { isObject } from '../base/option-values.js';
+import { type FieldKind, type FieldName, NAMED_FIELDS } from '../callbacks/request/fields.js';
 import type { ParameterKind } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
-import { ParameterError, type SamplingParams } from '../callbacks/sampling-params.js';
+import { ParameterError } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 
 /** What a field holds, and the words for it. */
@@ -50,53 +51,30 @@ function isSignal(value: unknown): boolean {
   return isObject(value) && 'aborted' in value && typeof value.addEventListener === 'function';
 }
 
-type OwnFields = Record<Exclude<keyof TokenRequest, keyof SamplingParams>, keyof typeof KINDS | null>;
-
-/** The fields and their kinds; null: it is looked at where its tensor is made, with its range. */
-const OWN_FIELDS = {
-  promptTokens: 'tokens',
-  maxNewTokens: null,
-  promptEmbeddings: 'rows',
-  positionIds: 'tokens',
-  endTokenIds: 'tokens',
-  stopWords: 'lists',
-  badWords: 'lists',
-  allowedTokens: 'tokens',
-  dryBreakers: 'lists',
-  reasoningBudget: 'object',
-  logitBias: 'map',
-  embeddingBias: 'floats',
-  returnLogProbs: 'flag',
-  topLogProbs: 'number',
-  returnGenerationLogits: 'flag',
-  returnContextLogits: 'flag',
-  returnContextLogProbs: 'flag',
-  topContextLogProbs: 'number',
-  returnContextProgress: 'flag',
-  numSequences: null,
-  firstSequenceIndex: null,
-  knownOutputIds: null,
+/** What a field of each kind holds; null: its value is checked with its range, in whatever form it comes. */
+const OF_FIELD: Readonly<Record<FieldKind, keyof typeof KINDS | null>> = {
+  number: 'number',
+  count: null,
+  milliseconds: null,
+  flag: 'flag',
+  text: 'text',
+  key: null,
+  ids: 'tokens',
+  tokens: 'tokens',
+  words: 'lists',
+  lists: null,
+  floats: 'floats',
+  rows: 'rows',
+  bias: 'map',
   beams: 'beams',
-  streaming: 'flag',
-  priority: 'number',
-  signal: 'signal',
-  timeLimitMs: null,
-  cacheSalt: null,
-  loraTaskId: null,
-  adapter: null,
-  adapterName: 'text',
+  budget: 'object',
   retention: 'object',
-  logitsPostProcessor: 'text',
-  draftTokens: 'tokens',
-  draftLogits: 'rows',
-  maxDraftLen: null,
   guide: 'guide',
-  label: 'text',
-  queueKey: 'text',
-  queueWeight: 'number',
-  clientId: null,
-  shared: 'object',
-} satisfies OwnFields;
+  here: null,
+};
+
+/** Objects of this process. */
+const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'object' };
 
 /** Numbers are checked with their ranges. */
 const OF_PARAMETERS = { number: null, integer: null, flag: 'flag', key: 'seed' } as const satisfies Record<
@@ -106,7 +84,7 @@ const OF_PARAMETERS = { number: null, integer: null, flag: 'flag', key: 'seed' }
 
 const FIELDS: ReadonlyMap<string, keyof typeof KINDS | null> = new Map<string, keyof typeof KINDS | null>([
   ...NAMED_PARAMETERS.map(({ name, parameter }) => [name, OF_PARAMETERS[parameter.kind]] as const),
-  ...Object.entries(OWN_FIELDS),
+  ...NAMED_FIELDS.map(([name, { kind }]) => [name, OF_NAME[name] ?? OF_FIELD[kind]] as const),
 ]);
 
 /**

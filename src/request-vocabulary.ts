@@ -1,3 +1,4 @@
+import { NAMED_FIELDS, tensorsOfField } from '../callbacks/request/fields.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 
 /** Routes that take requests for text, with different names for some fields. */
@@ -19,15 +20,27 @@ interface Term {
 
 /**
  * What a request can ask for: from tensors to options of programs, fields of each route and flags of the command line,
- * and back. It has the parameters of PARAMETERS, but no prompt and no guide, which each caller names.
+ * and back. It has PARAMETERS and REQUEST_FIELDS, but no prompt and no guide, which each caller names.
  */
 export const REQUEST_VOCABULARY: readonly Term[] = [
-  {
-    option: 'maxTokens',
-    inputs: ['request_output_len', 'maxNewTokens'],
-    routes: { responses: 'max_output_tokens' },
-    flag: 'max-tokens',
-  },
+  { option: 'stop', inputs: [], routes: { messages: 'stop_sequences' }, flag: 'stop' },
+  { option: 'includeStop', inputs: [], field: 'include_stop_str_in_output' },
+  { option: 'bestOf', inputs: ['best_of'] },
+  { option: 'truncatePromptTokens', inputs: [] },
+  ...NAMED_FIELDS.flatMap(([name, field]): Term[] => {
+    const { option, field: ofRoutes, routes, flag } = field;
+    if (option === undefined) return [];
+    const inputs = [...tensorsOfField(field).map(([tensor]) => tensor), name];
+    return [
+      {
+        option,
+        inputs: [...new Set(inputs)],
+        ...(ofRoutes === undefined ? {} : { field: ofRoutes }),
+        ...(routes === undefined ? {} : { routes }),
+        ...(flag === undefined ? {} : { flag }),
+      },
+    ];
+  }),
   ...NAMED_PARAMETERS.map(
     ({ name, option, field, tensor, flag }): Term => ({
       option,
@@ -36,41 +49,6 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
       ...(flag === null ? {} : { flag }),
     }),
   ),
-  { option: 'dryBreakers', inputs: ['dry_sequence_breakers', 'dryBreakers'], field: 'dry_sequence_breakers' },
-  { option: 'allowedTokens', inputs: ['allowed_token_ids', 'allowedTokens'], field: 'allowed_token_ids' },
-  {
-    option: 'reasoningBudget',
-    inputs: ['reasoning_budget', 'reasoningBudget'],
-    field: 'thinking_token_budget',
-  },
-  { option: 'badWords', inputs: ['bad_words_list', 'badWords'] },
-  { option: 'logitBias', inputs: ['logit_bias_tokens', 'logit_bias', 'logitBias'] },
-  { option: 'embeddingBias', inputs: ['embedding_bias', 'embeddingBias'] },
-  { option: 'stop', inputs: [], routes: { messages: 'stop_sequences' }, flag: 'stop' },
-  { option: 'stopTokens', inputs: ['stop_words_list', 'stopWords'], field: 'stop_token_ids' },
-  { option: 'includeStop', inputs: [], field: 'include_stop_str_in_output' },
-  {
-    option: 'logProbs',
-    inputs: ['top_log_probs', 'topLogProbs'],
-    field: 'top_logprobs',
-    routes: { completions: 'logprobs' },
-  },
-  {
-    option: 'contextLogProbs',
-    inputs: ['top_context_log_probs', 'topContextLogProbs'],
-    field: 'prompt_logprobs',
-  },
-  { option: 'returnContextLogits', inputs: ['return_context_logits'] },
-  { option: 'returnGenerationLogits', inputs: ['return_generation_logits'] },
-  { option: 'promptEmbeddings', inputs: ['prompt_embedding_table', 'promptEmbeddings'] },
-  { option: 'positionIds', inputs: ['position_ids', 'positionIds'] },
-  { option: 'n', inputs: ['num_return_sequences', 'numSequences'] },
-  { option: 'bestOf', inputs: ['best_of'] },
-  { option: 'beams', inputs: ['beam_width'], field: 'best_of' },
-  { option: 'priority', inputs: ['priority'] },
-  { option: 'cacheSalt', inputs: ['cache_salt', 'cacheSalt'] },
-  { option: 'timeLimitMs', inputs: ['time_limit_ms', 'timeLimitMs'] },
-  { option: 'truncatePromptTokens', inputs: [] },
 ];
 
 const BY_INPUT = new Map(REQUEST_VOCABULARY.flatMap((term) => term.inputs.map((name) => [name, term])));

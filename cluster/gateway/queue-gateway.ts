@@ -12,8 +12,8 @@ import {
 } from '../../callbacks/token-request.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import { checkTokenFields } from '../../host/token-fields.js';
-import { inferenceRequestOf } from '../../host/token-inputs.js';
 import { PieceQueue } from '../../host/token-stream.js';
+import { checkTokenValues } from '../../host/token-values.js';
 import { type Beat, modelKey } from '../nats/beat.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../nats/gateway-port.js';
@@ -135,9 +135,9 @@ export class QueueGateway implements GatewayListener {
         max: MAX_SEQUENCES,
         integer: true,
       });
-      // What it makes is not needed: it refuses what a worker's host would refuse, in the same words.
+      // What a worker's host would refuse is refused here, in the same words.
       checkTokenFields(asked);
-      inferenceRequestOf(0n, asked);
+      checkTokenValues(asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       request.wantsPrefill = canBePrefilled(asked);
       this.#begin(request, queue);

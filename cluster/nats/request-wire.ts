@@ -1,82 +1,25 @@
+import { type FieldKind, NAMED_FIELDS, type RequestField } from '../../callbacks/request/fields.js';
 import type { ParameterKind } from '../../callbacks/request/parameter.js';
-import { NAMED_PARAMETERS, type ParameterName } from '../../callbacks/request/parameters.js';
+import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { MAX_SEQUENCES, type TokenRequest } from '../../callbacks/token-request.js';
 import { type Packable, PacketError } from './packet.js';
 
-/**
- * How each field of a request crosses:
- *
- *   number, text, switch
- *   ids, words   a list of numbers; a list of such lists
- *   guide, beams, budget, retention   the object of that field
- *   tokens   numbers as an Int32Array
- *   lists    lists of numbers, an Int32Array for each
- *   floats   a Float32Array
- *   rows     Float32Arrays of one length
- *   bias     a Map of tokens and numbers
- *   key      a bigint from 0 to 2^64 - 1
- *   here     it stays: it means something only in this process, or the queue has its own way with it
- */
-type Form =
-  | ('number' | 'text' | 'switch' | 'ids' | 'words')
-  | ('guide' | 'beams' | 'budget' | 'retention')
-  | ('tokens' | 'lists' | 'floats' | 'rows' | 'bias' | 'key' | 'here');
+/** How values cross: whole numbers, numbers and times alike, and some fields stay here. */
+type Form = Exclude<FieldKind, 'count' | 'milliseconds'>;
 
-const OWN_FORMS = {
-  promptTokens: 'tokens',
-  maxNewTokens: 'number',
-  promptEmbeddings: 'rows',
-  positionIds: 'tokens',
-  endTokenIds: 'ids',
-  stopWords: 'words',
-  badWords: 'words',
-  allowedTokens: 'tokens',
-  dryBreakers: 'words',
-  reasoningBudget: 'budget',
-  logitBias: 'bias',
-  embeddingBias: 'floats',
-  returnLogProbs: 'switch',
-  topLogProbs: 'number',
-  returnGenerationLogits: 'switch',
-  returnContextLogits: 'switch',
-  returnContextLogProbs: 'switch',
-  topContextLogProbs: 'number',
-  returnContextProgress: 'switch',
-  numSequences: 'number',
-  firstSequenceIndex: 'number',
-  knownOutputIds: 'lists',
-  beams: 'beams',
-  streaming: 'switch',
-  priority: 'number',
+const formOf = ({ kind, staysInGateway }: RequestField): Form => {
+  if (staysInGateway) return 'here';
   // The gateway ends the request in time; a worker gets the time that is left, which needs no common clock.
-  timeLimitMs: 'number',
-  signal: 'here',
-  cacheSalt: 'key',
-  // Workers number adapters each for itself: they go by name.
-  loraTaskId: 'here',
-  adapter: 'here',
-  adapterName: 'text',
-  retention: 'retention',
-  logitsPostProcessor: 'text',
-  draftTokens: 'tokens',
-  draftLogits: 'rows',
-  maxDraftLen: 'number',
-  guide: 'guide',
-  label: 'text',
-  // Whose turn it is was decided before a request is offered.
-  queueKey: 'here',
-  queueWeight: 'here',
-  clientId: 'key',
-  shared: 'here',
-} as const satisfies Record<Exclude<keyof TokenRequest, ParameterName>, Form>;
+  return kind === 'count' || kind === 'milliseconds' ? 'number' : kind;
+};
 
-const OF_KIND = { number: 'number', integer: 'number', flag: 'switch', key: 'key' } as const satisfies Record<
+const OF_KIND = { number: 'number', integer: 'number', flag: 'flag', key: 'key' } as const satisfies Record<
   ParameterKind,
   Form
 >;
 
 const FORMS: readonly (readonly [name: string, form: Form])[] = [
-  ...Object.entries(OWN_FORMS),
+  ...NAMED_FIELDS.map(([name, field]) => [name, formOf(field)] as const),
   ...NAMED_PARAMETERS.map(({ name, parameter }) => [name, OF_KIND[parameter.kind]] as const),
 ];
 
@@ -125,7 +68,7 @@ const PRIORITY = { priority: isNumber, durationMs: or(isNumber) };
 const CHECKS: Readonly<Record<Exclude<Form, 'here' | 'bias'>, (value: unknown) => boolean>> = {
   number: isNumber,
   text: isText,
-  switch: isSwitch,
+  flag: isSwitch,
   ids: isIds,
   words: all(isIds),
   guide: fields({ type: isText, guide: isText }),

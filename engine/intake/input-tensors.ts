@@ -1,7 +1,7 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { input, type NamedText, says } from '../../base/named-text.js';
-import { TENSOR_TYPES } from '../../callbacks/request/parameter.js';
-import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
+import type { ShapeRule, TensorRule, TensorType } from '../../callbacks/request/tensor-rule.js';
+import { INPUT_TENSORS } from '../../callbacks/request/tensors.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor, TensorData } from '../../callbacks/types.js';
 
@@ -12,34 +12,7 @@ const TYPES = {
   bool: Uint8Array,
   /** Bytes of UTF-8. */
   text: Uint8Array,
-} as const;
-type TypeName = keyof typeof TYPES;
-
-/** Shape in the contract: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H the hidden size. */
-export type ShapeRule =
-  | 'one'
-  | '[n]'
-  | '[1, n]'
-  | '[1, 2]'
-  | '[1, 3]'
-  | '[1, 2, n]'
-  | '[1, n, 4]'
-  | '[1, V]'
-  | '[d]'
-  | '[d, V]'
-  | '[n, h]'
-  | '[s, n]'
-  | '[n, H]'
-  | '[n, 3]';
-
-export interface InputRule {
-  type: TypeName;
-  shape: ShapeRule;
-  /** True if a batch of 1 may stand before the shape. */
-  mayHaveBatch?: true;
-  /** What an engine needs to serve the tensor, where some engines lack it. */
-  needs?: Need;
-}
+} as const satisfies Record<TensorType, unknown>;
 
 /** Something that not every engine has. */
 interface Need {
@@ -49,66 +22,12 @@ interface Need {
 }
 
 const isEmpty = ({ data }: Tensor) => data.length === 0;
-const adapters = (isNeutral: Need['isNeutral']): { needs: Need } => ({
-  needs: { of: 'adapters', isNeutral },
-});
 
-const PARAMETER_TENSORS: Readonly<Record<string, InputRule>> = Object.fromEntries(
-  NAMED_PARAMETERS.map(({ tensor, parameter }) => [
-    tensor,
-    { type: TENSOR_TYPES[parameter.kind], shape: 'one' },
-  ]),
-);
-
-/** All inputs of the contract, and our own. */
-export const INPUT_TENSORS: Readonly<Record<string, InputRule>> = {
-  input_ids: { type: 'i32', shape: '[1, n]' },
-  request_output_len: { type: 'i32', shape: 'one' },
-  input_lengths: { type: 'i32', shape: 'one' },
-  beam_width: { type: 'i32', shape: 'one' },
-  num_return_sequences: { type: 'i32', shape: 'one' },
-  best_of: { type: 'i32', shape: 'one' },
-  first_sequence_index: { type: 'i32', shape: 'one' },
-  known_output_ids: { type: 'i32', shape: '[s, n]' },
-  ...PARAMETER_TENSORS,
-  dry_sequence_breakers: { type: 'i32', shape: '[1, 2, n]' },
-  noRepeatNgramSize: { type: 'i32', shape: 'one' },
-  embedding_bias: { type: 'f32', shape: '[1, V]' },
-  logit_bias_tokens: { type: 'i32', shape: '[1, n]' },
-  logit_bias: { type: 'f32', shape: '[1, n]' },
-  allowed_token_ids: { type: 'i32', shape: '[1, n]' },
-  reasoning_budget: { type: 'i32', shape: '[1, 3]' },
-  end_id: { type: 'i32', shape: 'one' },
-  pad_id: { type: 'i32', shape: 'one' },
-  stop_words_list: { type: 'i32', shape: '[1, 2, n]' },
-  bad_words_list: { type: 'i32', shape: '[1, 2, n]' },
-  streaming: { type: 'bool', shape: 'one' },
-  return_log_probs: { type: 'bool', shape: 'one' },
-  top_log_probs: { type: 'i32', shape: 'one' },
-  return_context_logits: { type: 'bool', shape: 'one' },
-  return_generation_logits: { type: 'bool', shape: 'one' },
-  return_context_log_probs: { type: 'bool', shape: 'one' },
-  top_context_log_probs: { type: 'i32', shape: 'one' },
-  return_context_progress: { type: 'bool', shape: 'one' },
-  time_limit_ms: { type: 'i32', shape: 'one' },
-  cache_salt: { type: 'u64', shape: 'one' },
-  retention_ranges: { type: 'i32', shape: '[1, n, 4]' },
-  decode_retention: { type: 'i32', shape: '[1, 2]' },
-  logits_post_processor_name: { type: 'text', shape: '[n]' },
-  guided_decoding_guide_type: { type: 'text', shape: '[n]' },
-  guided_decoding_guide: { type: 'text', shape: '[n]' },
-  client_id: { type: 'u64', shape: 'one' },
-  draft_input_ids: { type: 'i32', shape: '[d]' },
-  draft_logits: { type: 'f32', shape: '[d, V]' },
-  max_draft_len: { type: 'i32', shape: 'one' },
-  len_penalty: { type: 'f32', shape: 'one' },
-  early_stopping: { type: 'i32', shape: 'one' },
-  prompt_embedding_table: { type: 'f32', shape: '[n, H]' },
-  prompt_vocab_size: { type: 'i32', shape: 'one' },
-  position_ids: { type: 'i32', shape: '[1, n]' },
-  lora_task_id: { type: 'u64', shape: 'one', ...adapters(() => false) },
-  lora_weights: { type: 'f32', shape: '[n, h]', mayHaveBatch: true, ...adapters(isEmpty) },
-  lora_config: { type: 'i32', shape: '[n, 3]', mayHaveBatch: true, ...adapters(isEmpty) },
+/** What an engine needs to serve a tensor, where some engines lack it. */
+const NEEDS: Readonly<Record<string, Need>> = {
+  lora_task_id: { of: 'adapters', isNeutral: () => false },
+  lora_weights: { of: 'adapters', isNeutral: isEmpty },
+  lora_config: { of: 'adapters', isNeutral: isEmpty },
 };
 
 /** Sizes of the model, and what its engine lacks. */
@@ -134,7 +53,8 @@ export function checkInputTensors(inputs: unknown, sizes: TensorSizes): Record<s
     if (rule === undefined) throw new ParameterError(name, unknownName(name));
     checkTensor(name, tensor, rule, sizes);
     const { whyNoAdapters } = sizes;
-    if (rule.needs?.of === 'adapters' && whyNoAdapters != null && !rule.needs.isNeutral(tensor as Tensor)) {
+    const needs = NEEDS[name];
+    if (needs?.of === 'adapters' && whyNoAdapters != null && !needs.isNeutral(tensor as Tensor)) {
       throw new ParameterError(name, says`${input(name)} is refused: ${whyNoAdapters}.`, 'unsupported');
     }
   }
@@ -152,7 +72,7 @@ function unknownName(name: string): string {
   return `${name.slice(0, 64)} is not the name of an input tensor; ${hint}`;
 }
 
-function checkTensor(name: string, tensor: unknown, rule: InputRule, sizes: TensorSizes): void {
+function checkTensor(name: string, tensor: unknown, rule: TensorRule, sizes: TensorSizes): void {
   const { shape, data } = (tensor ?? {}) as { shape?: unknown; data?: unknown };
   if (!Array.isArray(shape) || !shape.every((size) => Number.isInteger(size) && size >= 0)) {
     throw new ParameterError(name, says`${input(name)} has no shape; it must be an array of whole numbers.`);

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
+import type { FieldName } from '../../callbacks/request/fields.js';
 import type { OptionsOf } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS, type PARAMETERS } from '../../callbacks/request/parameters.js';
-import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
   ContextProgress,
   FinishReason,
   ReasoningBudgetOptions,
-  TokenBeams,
   TokenPiece,
   TokenRequest,
   TokenTiming,
@@ -35,26 +33,28 @@ export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'see
   seed?: bigint | number | undefined;
 }
 
-/** A request at the level of text: prompt tokens in, pieces of text out. */
-export interface TextRequest extends SamplingOptions {
+/** Fields that a request for text has from the engine's, unchanged. */
+const SHARED_FIELDS = [
+  ...(['promptTokens', 'promptEmbeddings', 'positionIds', 'allowedTokens', 'reasoningBudget'] as const),
+  ...(['dryBreakers', 'logitBias', 'embeddingBias', 'beams', 'badWords', 'returnContextLogits'] as const),
+  ...(['returnGenerationLogits', 'logitsPostProcessor', 'maxDraftLen', 'guide', 'clientId'] as const),
+  ...(['priority', 'cacheSalt', 'timeLimitMs', 'label', 'queueKey', 'queueWeight', 'signal'] as const),
+  'shared',
+] as const satisfies readonly FieldName[];
+
+type Given<T> = { [Name in keyof T]: T[Name] | undefined };
+type SharedFields = Given<Pick<TokenRequest, (typeof SHARED_FIELDS)[number]>>;
+
+/** A request at the level of text: prompt tokens in, pieces of text out. Fields of TokenRequest's names are documented there. */
+export interface TextRequest extends Omit<SamplingOptions, keyof SharedFields>, SharedFields {
   promptTokens: Int32Array | readonly number[];
-  /** Embeddings for token ids in promptTokens from the vocabulary's size on, one row for each. */
-  promptEmbeddings?: readonly Float32Array[] | undefined;
-  /** Position of each prompt token; the answer counts on from the last. */
-  positionIds?: Int32Array | readonly number[] | undefined;
   /** Most tokens to generate. */
   maxTokens: number;
-  /** End tokens and stop tokens are not drawn before this many tokens. */
-  minTokens?: number | undefined;
   /** Texts that end the generation. Several requests of one caller may bring the same StopStrings, made once. */
   stop?: readonly string[] | StopStrings | undefined;
   /** Makes the parser of an answer with reasoning or calls, in whose content alone stop strings are looked for. Default: in all text. */
   createParser?: (() => AnswerParser) | null | undefined;
   stopTokens?: readonly number[] | undefined;
-  /** Sequences of tokens that are not generated. */
-  badWords?: readonly (readonly number[])[] | undefined;
-  /** Sequences of tokens over which DRY sees no repetition. */
-  dryBreakers?: readonly (readonly number[])[] | undefined;
   /** Continues past the model's own end tokens. */
   ignoreEos?: boolean | undefined;
   includeStop?: boolean | undefined;
@@ -67,8 +67,6 @@ export interface TextRequest extends SamplingOptions {
    * tokens too.
    */
   logProbs?: number | undefined;
-  returnContextLogits?: boolean | undefined;
-  returnGenerationLogits?: boolean | undefined;
   /**
    * Log-probs of the prompt's tokens. Default: none; 0: those of the tokens themselves; n: those of the n most probable
    * tokens too.
@@ -76,34 +74,12 @@ export interface TextRequest extends SamplingOptions {
   contextLogProbs?: number | undefined;
   /** Pieces in front of the text tell how far the prompt is. */
   contextProgress?: boolean | undefined;
-  logitsPostProcessor?: string | undefined;
-  /** Form that the answer must have. */
-  guide?: Guide | undefined;
   /** The caller's field that the guide came from, for errors. */
   guideParam?: string | undefined;
-  clientId?: bigint | undefined;
-  /** Most tokens of a draft that the engine makes for the request; 0: none. */
-  maxDraftLen?: number | undefined;
-  /** Priority from 0 to 1, higher first; default 0.5. */
-  priority?: number | undefined;
-  /** Milliseconds, waiting included, after which the request ends with what it has. */
-  timeLimitMs?: number | undefined;
-  signal?: AbortSignal | undefined;
   /** Index of this sequence among several from the prompt; it selects the random numbers. Default 0. */
   sequenceIndex?: number | undefined;
-  /** Beam search; only for generateTexts. */
-  beams?: TokenBeams | undefined;
-  /** The client's own name for the request. */
-  label?: string | undefined;
-  /** Name of the client, and its weight beside others; see TokenRequest. */
-  queueKey?: string | undefined;
-  queueWeight?: number | undefined;
   /** Name of the field that holds the prompt, for errors. */
   promptParam?: string | undefined;
-  /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
-  cacheSalt?: bigint | undefined;
-  /** Store of tensors that this request shares with others; see SharedTensors. */
-  shared?: Pick<SharedTensors, 'of'> | undefined;
   /** Fields of the engine's request that texts have no words for; endTokenIds and stopWords go before what they would be otherwise. */
   engine?: EngineFields | undefined;
 }
@@ -282,9 +258,12 @@ export function generateTokens(
   return model.engine.submitSeveral(asked);
 }
 
-/** The parameters that the request has; the others have the engine's defaults. */
-function parametersOf(request: TextRequest): Partial<SamplingParams> {
+/** The fields and parameters of the engine's request that this one has; the others have the engine's defaults. */
+function givenFields(request: TextRequest): Partial<TokenRequest> {
   const given: Record<string, unknown> = {};
+  for (const name of SHARED_FIELDS) {
+    if (request[name] !== undefined) given[name] = request[name];
+  }
   for (const { name, option } of NAMED_PARAMETERS) {
     const value = request[option as keyof TextRequest];
     if (value !== undefined) given[name] = value;
@@ -295,44 +274,19 @@ function parametersOf(request: TextRequest): Partial<SamplingParams> {
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
+    ...givenFields(request),
     promptTokens: request.promptTokens,
     maxNewTokens: request.maxTokens,
-    ...(request.promptEmbeddings === undefined ? {} : { promptEmbeddings: request.promptEmbeddings }),
-    ...(request.positionIds === undefined ? {} : { positionIds: request.positionIds }),
-    ...parametersOf(request),
-    ...(request.allowedTokens === undefined ? {} : { allowedTokens: request.allowedTokens }),
-    ...(request.reasoningBudget === undefined ? {} : { reasoningBudget: request.reasoningBudget }),
-    ...(request.dryBreakers === undefined ? {} : { dryBreakers: request.dryBreakers }),
-    ...(request.logitBias === undefined ? {} : { logitBias: request.logitBias }),
-    ...(request.embeddingBias === undefined ? {} : { embeddingBias: request.embeddingBias }),
     seed: request.seed === undefined ? drawSeed() : BigInt.asUintN(64, BigInt(request.seed)),
     ...(request.sequenceIndex ? { firstSequenceIndex: request.sequenceIndex } : {}),
-    ...(request.beams === undefined ? {} : { beams: request.beams }),
     endTokenIds: request.ignoreEos ? [] : model.endTokens,
     // Stop tokens are sent as stop words, which are returned: this shows which one ended the request.
     stopWords: (request.stopTokens ?? []).map((token) => [token]),
-    ...(request.badWords === undefined ? {} : { badWords: request.badWords }),
     ...(logProbs === undefined ? {} : { returnLogProbs: true, topLogProbs: logProbs }),
     ...(contextLogProbs === undefined
       ? {}
       : { returnContextLogProbs: true, topContextLogProbs: contextLogProbs }),
     ...(request.contextProgress ? { returnContextProgress: true } : {}),
-    ...(request.returnContextLogits ? { returnContextLogits: true } : {}),
-    ...(request.returnGenerationLogits ? { returnGenerationLogits: true } : {}),
-    ...(request.logitsPostProcessor === undefined
-      ? {}
-      : { logitsPostProcessor: request.logitsPostProcessor }),
-    ...(request.maxDraftLen === undefined ? {} : { maxDraftLen: request.maxDraftLen }),
-    ...(request.guide === undefined ? {} : { guide: request.guide }),
-    ...(request.clientId === undefined ? {} : { clientId: request.clientId }),
-    priority: request.priority ?? 0.5,
-    ...(request.cacheSalt === undefined ? {} : { cacheSalt: request.cacheSalt }),
-    ...(request.timeLimitMs === undefined ? {} : { timeLimitMs: request.timeLimitMs }),
-    ...(request.label === undefined ? {} : { label: request.label }),
-    ...(request.queueKey === undefined ? {} : { queueKey: request.queueKey }),
-    ...(request.queueWeight === undefined ? {} : { queueWeight: request.queueWeight }),
-    ...(request.signal === undefined ? {} : { signal: request.signal }),
-    ...(request.shared === undefined ? {} : { shared: request.shared }),
     ...request.engine,
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INPUT_TENSORS } from '../../engine/intake/input-tensors.js';
+import { INPUT_TENSORS } from '../../callbacks/request/tensors.js';
 import { SAMPLING_SETTINGS } from '../../src/asking/sampling-settings.js';
 import {
   fieldOfFlag,

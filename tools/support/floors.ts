@@ -45,7 +45,14 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['encoder'],
   ],
   host: [
-    ['engine-failure', 'formation-writer', 'post-processor-functions', 'queue', 'token-fields'],
+    [
+      'engine-failure',
+      'formation-writer',
+      'post-processor-functions',
+      'queue',
+      'token-fields',
+      'token-values',
+    ],
     ['links', 'lost-requests', 'manager-life', 'pending-asks', 'room-queue', 'token-inputs'],
     ['host-bridge', 'ranks', 'sent-adapters', 'token-parts', 'watchdog'],
     ['gathered-parts', 'worker-supervisor'],

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { GUIDE_TYPES } from '../../../callbacks/guide.js';
 import {
+  type FieldKind,
+  type FieldName,
+  NAMED_FIELDS,
+  REQUEST_FIELDS,
+  type RequestField,
+} from '../../../callbacks/request/fields.js';
+import {
   NAMED_PARAMETERS,
   type PARAMETERS,
   type ParameterName,
@@ -14,10 +21,6 @@ import {
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import type { JsonForm } from './json-form.js';
 import { count, flag, float, floats, NO_LESS_THAN_ZERO, sameType, token, tokens, u64 } from './values.js';
-
-/** Fields that are no data: a request in another process has none of them. */
-type OfPrograms = 'signal' | 'shared' | 'adapter';
-type Carried = Omit<TokenRequest, OfPrograms>;
 
 const OF_KIND = {
   number: (range: Range) => z.number().min(range.min).max(range.max).optional(),
@@ -42,60 +45,60 @@ const retained = {
 };
 const range = z.strictObject({ start: count, end: count.optional(), ...retained });
 
+/** Forms of the fields by their kinds; a field whose values are narrower has one of its own below. */
+const FORMS = {
+  number: z.number(),
+  count,
+  milliseconds: z.number().min(1),
+  flag: z.boolean(),
+  text: z.string(),
+  key: u64,
+  ids: tokens,
+  tokens,
+  words: z.array(tokens),
+  lists: z.array(tokens),
+  floats,
+  rows: z.array(floats),
+  bias: z.record(z.string().regex(/^\d+$/), float),
+  budget: z.strictObject({ tokens: count, endToken: token, beginToken: token.optional() }),
+  beams: z.strictObject({
+    width: z.number().int().min(1),
+    lengthPenalty: z.number().optional(),
+    earlyStopping: z.union([z.boolean(), z.literal('never')]).optional(),
+  }),
+  retention: z.strictObject({
+    ranges: z.array(range).optional(),
+    generated: z.strictObject(retained).optional(),
+  }),
+  guide: z.strictObject({ type: z.enum(GUIDE_TYPES), guide: z.string() }),
+} satisfies Record<Exclude<FieldKind, 'here'>, z.ZodType>;
+
+type Fields = typeof REQUEST_FIELDS;
+type Carried = { [Name in keyof Fields]: Fields[Name]['kind'] extends 'here' ? never : Name }[keyof Fields];
+
+const carried = Object.fromEntries(
+  NAMED_FIELDS.flatMap(([name, { kind, min }]) => {
+    if (kind === 'here') return [];
+    const form = kind === 'count' && min !== undefined ? count.min(min) : FORMS[kind];
+    return [[name, form.optional()]];
+  }),
+) as unknown as {
+  [Name in Carried]: z.ZodOptional<(typeof FORMS)[Fields[Name]['kind'] & keyof typeof FORMS]>;
+};
+
 const schema = z.strictObject({
-  promptTokens: z.array(NO_LESS_THAN_ZERO),
-  maxNewTokens: z.number().int().min(1),
+  ...carried,
   ...sampling,
-  promptEmbeddings: z.array(floats).optional(),
+  promptTokens: z.array(NO_LESS_THAN_ZERO),
+  maxNewTokens: count.min(1),
   positionIds: z.array(count).optional(),
-  endTokenIds: tokens.optional(),
-  stopWords: z.array(tokens).optional(),
-  badWords: z.array(tokens).optional(),
-  allowedTokens: tokens.optional(),
-  dryBreakers: z.array(tokens).optional(),
-  reasoningBudget: z
-    .strictObject({ tokens: count, endToken: token, beginToken: token.optional() })
-    .optional(),
-  logitBias: z.record(z.string().regex(/^\d+$/), float).optional(),
-  embeddingBias: floats.optional(),
-  returnLogProbs: flag,
   topLogProbs: count.optional(),
-  returnGenerationLogits: flag,
-  returnContextLogits: flag,
-  returnContextLogProbs: flag,
   topContextLogProbs: count.optional(),
-  returnContextProgress: flag,
-  numSequences: z.number().int().min(1).optional(),
-  firstSequenceIndex: count.optional(),
-  knownOutputIds: z.array(tokens).optional(),
-  beams: z
-    .strictObject({
-      width: z.number().int().min(1),
-      lengthPenalty: z.number().optional(),
-      earlyStopping: z.union([z.boolean(), z.literal('never')]).optional(),
-    })
-    .optional(),
-  streaming: flag,
   priority: z.number().min(0).max(1).optional(),
-  timeLimitMs: z.number().min(1).optional(),
-  cacheSalt: u64.optional(),
-  loraTaskId: u64.optional(),
-  adapterName: z.string().optional(),
-  retention: z
-    .strictObject({ ranges: z.array(range).optional(), generated: z.strictObject(retained).optional() })
-    .optional(),
-  logitsPostProcessor: z.string().optional(),
-  draftTokens: tokens.optional(),
-  draftLogits: z.array(floats).optional(),
-  maxDraftLen: count.optional(),
-  guide: z.strictObject({ type: z.enum(GUIDE_TYPES), guide: z.string() }).optional(),
-  label: z.string().optional(),
-  queueKey: z.string().optional(),
   queueWeight: z.number().gt(0).optional(),
-  clientId: u64.optional(),
 });
 
-sameType<z.output<typeof schema>, JsonForm<Carried>>(true);
+sameType<z.output<typeof schema>, JsonForm<Pick<TokenRequest, Carried | ParameterName>>>(true);
 
 /** A TokenRequest as JSON. */
 export const TOKEN_REQUEST: z.ZodType = schema;
@@ -108,26 +111,29 @@ export const TOKEN_REQUEST: z.ZodType = schema;
 export function tokenRequestOf(json: unknown): TokenRequest {
   const read = schema.safeParse(json);
   if (!read.success) throw faultOf(read.error.issues[0]!);
-  const { seed, cacheSalt, loraTaskId, clientId, logitBias, embeddingBias, ...plain } = read.data;
-  const { promptEmbeddings, draftLogits, ...rest } = plain;
-  const request: Record<string, unknown> = { ...rest };
-  const give = <T>(name: keyof TokenRequest, value: T | undefined, convert: (value: T) => unknown) => {
-    if (value !== undefined) request[name] = convert(value);
-  };
-  const numbers = (list: readonly (number | string)[]) => Float32Array.from(list, Number);
-  give('seed', seed, (text) => (text === null ? null : BigInt(text)));
-  give('cacheSalt', cacheSalt, BigInt);
-  give('loraTaskId', loraTaskId, BigInt);
-  give('clientId', clientId, BigInt);
-  give('embeddingBias', embeddingBias, numbers);
-  give('promptEmbeddings', promptEmbeddings, (rows) => rows.map(numbers));
-  give('draftLogits', draftLogits, (rows) => rows.map(numbers));
-  give(
-    'logitBias',
-    logitBias,
-    (biases) => new Map(Object.entries(biases).map(([id, bias]) => [Number(id), Number(bias)])),
-  );
+  const request: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(read.data)) {
+    if (value !== undefined)
+      request[name] = name === 'seed' ? keyOf(value as string | null) : fromJson(name, value);
+  }
   return request as unknown as TokenRequest;
+}
+
+const keyOf = (text: string | null) => (text === null ? null : BigInt(text));
+const numbersOf = (list: readonly (number | string)[]) => Float32Array.from(list, Number);
+
+/** Values of the kinds that JSON writes in another form. */
+const FROM_JSON: Partial<Record<FieldKind, (value: never) => unknown>> = {
+  key: keyOf,
+  floats: numbersOf,
+  rows: (rows: readonly (number | string)[][]) => rows.map(numbersOf),
+  bias: (biases: object) => new Map(Object.entries(biases).map(([id, bias]) => [Number(id), Number(bias)])),
+};
+
+function fromJson(name: string, value: unknown): unknown {
+  const field: RequestField | undefined = REQUEST_FIELDS[name as FieldName];
+  const convert = field && FROM_JSON[field.kind];
+  return convert === undefined ? value : convert(value as never);
 }
 
 function faultOf({ path, message, ...issue }: z.core.$ZodIssue): ParameterError {

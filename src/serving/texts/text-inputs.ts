@@ -1,9 +1,7 @@
-import type { ParameterKind, TensorOf } from '../../../callbacks/request/parameter.js';
-import {
-  NAMED_PARAMETERS,
-  type PARAMETERS,
-  type ParameterName,
-} from '../../../callbacks/request/parameters.js';
+import type { TensorOf } from '../../../callbacks/request/parameter.js';
+import { NAMED_PARAMETERS, type PARAMETERS } from '../../../callbacks/request/parameters.js';
+import type { ShapeRule, TensorType } from '../../../callbacks/request/tensor-rule.js';
+import { FIELD_OF_TENSOR, INPUT_TENSORS } from '../../../callbacks/request/tensors.js';
 import type { DataType, ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { inputOf, outputOf } from './text-config.js';
 
@@ -18,111 +16,105 @@ interface TensorTerm {
 interface InputTerm extends TensorTerm {
   /** Other names: those of the fields of TensorRT-LLM's text models. */
   also?: readonly string[];
-  /** What stands for it in a request of a program, if that is not obvious: as refusals of the engine name it. */
-  fields: readonly string[];
+  /** Name that refusals of the engine have for it, if it is another. */
+  field?: string;
 }
 
 const ONE = [1];
 const ANY = [-1];
-const number = (type: DataType, fields: string, ...also: string[]): InputTerm => ({
-  type,
-  dims: ONE,
-  fields: fields === '' ? [] : [fields],
-  also,
-});
-const list = (
-  type: DataType,
-  fields: string,
-  dims: readonly number[] = ANY,
-  ...also: string[]
-): InputTerm => ({
+/** An input that the engine's requests do not have. */
+const own = (type: DataType, dims: readonly number[] = ONE, field?: string): InputTerm => ({
   type,
   dims,
-  fields: fields === '' ? [] : [fields],
-  also,
-});
-const batched = (type: DataType, fields: string, dims: readonly number[] = ANY): InputTerm => ({
-  ...list(type, fields, dims),
-  hasBatch: true,
+  ...(field === undefined ? {} : { field }),
 });
 
-const OF_KIND = {
-  number: 'TYPE_FP32',
-  integer: 'TYPE_INT32',
-  flag: 'TYPE_BOOL',
-  key: 'TYPE_UINT64',
-} as const satisfies Record<ParameterKind, DataType>;
+const DATA_TYPES: Readonly<Record<TensorType, DataType>> = {
+  i32: 'TYPE_INT32',
+  f32: 'TYPE_FP32',
+  u64: 'TYPE_UINT64',
+  bool: 'TYPE_BOOL',
+  text: 'TYPE_STRING',
+};
+
+/** Fields of TensorRT-LLM's text models, by the tensors of the same meaning. */
+const ALSO: Readonly<Record<string, string>> = {
+  request_output_len: 'max_tokens',
+  len_penalty: 'length_penalty',
+  streaming: 'stream',
+  ...Object.fromEntries(
+    NAMED_PARAMETERS.flatMap(({ tensor, field }) => (field === tensor ? [] : [[tensor, field]])),
+  ),
+};
+
+/** Inputs that are tensors of the engine, in this order. */
+const engine = <Name extends string>(...names: readonly Name[]): Record<Name, InputTerm> =>
+  Object.fromEntries(names.map((name) => [name, engineTerm(name)])) as Record<Name, InputTerm>;
+
+function engineTerm(name: string): InputTerm {
+  const { type, shape } = INPUT_TENSORS[name]!;
+  const field = FIELD_OF_TENSOR.get(name);
+  return {
+    type: DATA_TYPES[type],
+    ...(type === 'text' ? { dims: ONE } : dimsOfRule(shape)),
+    ...(name in ALSO ? { also: [ALSO[name]!] } : {}),
+    ...(field === undefined ? {} : { field: name === 'beam_width' ? `${field}.width` : field }),
+  };
+}
+
+/** Sizes of a rule: those of letters are any. */
+function dimsOfRule(shape: ShapeRule): Pick<TensorTerm, 'dims' | 'hasBatch'> {
+  if (shape === 'one') return { dims: ONE };
+  const dims = shape
+    .slice(1, -1)
+    .split(', ')
+    .map((size) => (/\d/.test(size) ? Number(size) : -1));
+  return dims[0] === 1 ? { dims: dims.slice(1), hasBatch: true } : { dims };
+}
 
 /** Tensor of a parameter of text models; never: they do not list it. */
 type InputOf<P> = P extends { isNoTextInput: true } ? never : TensorOf<P>;
+type ParameterInput = {
+  [Name in keyof typeof PARAMETERS]: InputOf<(typeof PARAMETERS)[Name]>;
+}[keyof typeof PARAMETERS];
 
-const { min_length, random_seed, ...samplers } = Object.fromEntries(
-  NAMED_PARAMETERS.filter(({ parameter }) => !parameter.isNoTextInput).map(
-    ({ name, field, tensor, parameter }) => [
-      tensor,
-      number(OF_KIND[parameter.kind], name, ...(field === tensor ? [] : [field])),
-    ],
+const { min_length, random_seed, ...samplers } = engine(
+  ...NAMED_PARAMETERS.filter(({ parameter }) => !parameter.isNoTextInput).map(
+    ({ tensor }) => tensor as ParameterInput,
   ),
-) as { [Name in ParameterName as InputOf<(typeof PARAMETERS)[Name]>]: InputTerm };
+);
 
 /**
  * Inputs of a model that generates text, all of them optional: one of text_input and input_ids is the prompt. Names, types and shapes are
  * those of TensorRT-LLM's batch manager, and beside them those of its backend for Triton.
  */
 export const TEXT_INPUTS = {
-  text_input: list('TYPE_STRING', '', ONE),
-  input_ids: batched('TYPE_INT32', 'promptTokens'),
-  input_lengths: number('TYPE_INT32', ''),
-  request_output_len: number('TYPE_INT32', 'maxNewTokens', 'max_tokens'),
-  end_id: number('TYPE_INT32', 'endTokenIds'),
-  pad_id: number('TYPE_INT32', ''),
-  stop_words: list('TYPE_STRING', 'stop'),
-  stop_words_list: batched('TYPE_INT32', 'stopWords', [2, -1]),
-  bad_words: list('TYPE_STRING', ''),
-  bad_words_list: batched('TYPE_INT32', 'badWords', [2, -1]),
-  embedding_bias: batched('TYPE_FP32', 'embeddingBias'),
-  embedding_bias_words: list('TYPE_STRING', ''),
-  embedding_bias_weights: list('TYPE_FP32', ''),
-  logit_bias_tokens: batched('TYPE_INT32', 'logitBias'),
-  logit_bias: batched('TYPE_FP32', ''),
+  text_input: own('TYPE_STRING'),
+  ...engine('input_ids', 'input_lengths', 'request_output_len', 'end_id', 'pad_id'),
+  stop_words: own('TYPE_STRING', ANY, 'stop'),
+  ...engine('stop_words_list'),
+  bad_words: own('TYPE_STRING', ANY),
+  ...engine('bad_words_list', 'embedding_bias'),
+  embedding_bias_words: own('TYPE_STRING', ANY),
+  embedding_bias_weights: own('TYPE_FP32', ANY),
+  ...engine('logit_bias_tokens', 'logit_bias'),
   ...samplers,
-  dry_sequence_breakers: batched('TYPE_INT32', 'dryBreakers', [2, -1]),
-  allowed_token_ids: batched('TYPE_INT32', 'allowedTokens'),
+  ...engine('dry_sequence_breakers', 'allowed_token_ids'),
   min_length,
   random_seed,
-  beam_width: number('TYPE_INT32', 'beams.width'),
-  len_penalty: number('TYPE_FP32', '', 'length_penalty'),
-  early_stopping: number('TYPE_INT32', ''),
-  num_return_sequences: number('TYPE_INT32', 'numSequences'),
-  first_sequence_index: number('TYPE_INT32', 'firstSequenceIndex'),
-  known_output_ids: list('TYPE_INT32', 'knownOutputIds', [-1, -1]),
-  streaming: number('TYPE_BOOL', '', 'stream'),
-  stop: number('TYPE_BOOL', ''),
-  return_log_probs: number('TYPE_BOOL', ''),
-  top_log_probs: number('TYPE_INT32', 'topLogProbs'),
-  return_context_logits: number('TYPE_BOOL', ''),
-  return_generation_logits: number('TYPE_BOOL', ''),
-  return_context_log_probs: number('TYPE_BOOL', ''),
-  top_context_log_probs: number('TYPE_INT32', 'topContextLogProbs'),
-  return_perf_metrics: number('TYPE_BOOL', ''),
-  return_num_input_tokens: number('TYPE_BOOL', ''),
-  return_num_output_tokens: number('TYPE_BOOL', ''),
-  exclude_input_in_output: number('TYPE_BOOL', ''),
-  time_limit_ms: number('TYPE_INT32', 'timeLimitMs'),
-  cache_salt: number('TYPE_UINT64', 'cacheSalt'),
-  guided_decoding_guide_type: list('TYPE_STRING', '', ONE),
-  guided_decoding_guide: list('TYPE_STRING', '', ONE),
-  logits_post_processor_name: list('TYPE_STRING', '', ONE),
-  client_id: number('TYPE_UINT64', 'clientId'),
-  draft_input_ids: list('TYPE_INT32', 'draftTokens'),
-  draft_logits: list('TYPE_FP32', 'draftLogits', [-1, -1]),
-  max_draft_len: number('TYPE_INT32', 'maxDraftLen'),
-  prompt_embedding_table: list('TYPE_FP32', 'promptEmbeddings', [-1, -1]),
-  prompt_vocab_size: number('TYPE_INT32', ''),
-  position_ids: batched('TYPE_INT32', 'positionIds'),
-  lora_task_id: number('TYPE_UINT64', 'loraTaskId'),
-  lora_weights: list('TYPE_FP32', '', [-1, -1]),
-  lora_config: list('TYPE_INT32', '', [-1, 3]),
+  ...engine('beam_width', 'len_penalty', 'early_stopping', 'num_return_sequences', 'first_sequence_index'),
+  ...engine('known_output_ids', 'streaming'),
+  stop: own('TYPE_BOOL'),
+  ...engine('return_log_probs', 'top_log_probs', 'return_context_logits', 'return_generation_logits'),
+  ...engine('return_context_log_probs', 'top_context_log_probs'),
+  return_perf_metrics: own('TYPE_BOOL'),
+  return_num_input_tokens: own('TYPE_BOOL'),
+  return_num_output_tokens: own('TYPE_BOOL'),
+  exclude_input_in_output: own('TYPE_BOOL'),
+  ...engine('time_limit_ms', 'cache_salt', 'guided_decoding_guide_type', 'guided_decoding_guide'),
+  ...engine('logits_post_processor_name', 'client_id', 'draft_input_ids', 'draft_logits', 'max_draft_len'),
+  ...engine('prompt_embedding_table', 'prompt_vocab_size', 'position_ids'),
+  ...engine('lora_task_id', 'lora_weights', 'lora_config'),
 } satisfies Readonly<Record<string, InputTerm>>;
 
 export type TextInputName = keyof typeof TEXT_INPUTS;
@@ -175,8 +167,8 @@ export function textInputOf(name: string): TextInputName | undefined {
 }
 
 const BY_FIELD: ReadonlyMap<string, TextInputName> = new Map(
-  (Object.entries(TEXT_INPUTS) as [TextInputName, InputTerm][]).flatMap(([name, { fields }]) =>
-    [name, ...fields].map((one) => [one, name] as const),
+  (Object.entries(TEXT_INPUTS) as [TextInputName, InputTerm][]).flatMap(([name, { field = name }]) =>
+    [name, field].map((one) => [one, name] as const),
   ),
 );
 

@@ -86,7 +86,7 @@ const ODD: [name: string, value: unknown, form: string][] = [
   ['endTokenIds', { length: 1e9 }, 'ids'],
   ['maxNewTokens', '9', 'number'],
   ['topK', null, 'number'],
-  ['streaming', 'x', 'switch'],
+  ['streaming', 'x', 'flag'],
   ['label', { toString: 1 }, 'text'],
   ['guide', { type: 'regex', guide: { length: 1e9 } }, 'guide'],
   ['beams', { width: '5' }, 'beams'],

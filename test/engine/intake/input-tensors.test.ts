@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { INPUT_TENSORS } from '../../../callbacks/request/tensors.js';
 import type { Tensor, TensorData } from '../../../callbacks/types.js';
-import { INPUT_TENSORS } from '../../../engine/intake/input-tensors.js';
 import { validateRequest } from '../../../engine/intake/request-validation.js';
 import { makeRequest } from '../../../tools/support/loop-harness.js';
 
