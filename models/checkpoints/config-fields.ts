@@ -88,7 +88,9 @@ export class ConfigFields {
   }
 
   error(key: string, expected: string): CheckpointError {
-    const found = this.raw(key) === undefined ? 'nothing' : JSON.stringify(this.raw(key)).slice(0, 100);
+    const value = this.raw(key);
+    const shown = typeof value === 'number' ? String(value) : JSON.stringify(value);
+    const found = value === undefined ? 'nothing' : shown.slice(0, 100);
     return new CheckpointError(`${this.where}: ${key} should be ${expected}, found ${found}.`);
   }
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { messageOf } from '../../base/error-text.js';
+import { parsePythonJson } from '../../base/python-json.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { CheckpointError } from './checkpoint.js';
@@ -45,8 +46,8 @@ export function readExactly(path: string, fd: number, target: Uint8Array, offset
   }
 }
 
-/** Text of a file; null where there is no such file. */
-export function readText(path: string, limitBytes: number): string | null {
+/** Bytes of a file; null where there is no such file. */
+export function readBytes(path: string, limitBytes: number): Buffer | null {
   const isThere = fileSystemErrors(path, () => statSync(path, { throwIfNoEntry: false }) !== undefined);
   if (!isThere) return null;
   return withFile(path, (fd, size) => {
@@ -57,8 +58,13 @@ export function readText(path: string, limitBytes: number): string | null {
     }
     const bytes = Buffer.alloc(size);
     readExactly(path, fd, bytes, 0);
-    return bytes.toString('utf8');
+    return bytes;
   });
+}
+
+/** Text of a file; null where there is no such file. */
+export function readText(path: string, limitBytes: number): string | null {
+  return readBytes(path, limitBytes)?.toString('utf8') ?? null;
 }
 
 export type JsonObject = Record<string, unknown>;
@@ -73,7 +79,7 @@ export function readJsonObject(path: string, limitBytes: number): JsonObject | n
 export function parseJsonObject(where: string, text: string): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parsePythonJson(text);
   } catch (error) {
     throw new CheckpointError(`${where}: is not valid JSON: ${messageOf(error).slice(0, 200)}.`);
   }

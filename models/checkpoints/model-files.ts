@@ -5,7 +5,7 @@ import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
-import { TOKENIZER_FILES } from './tokenizer-files.js';
+import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from './tokenizer-files.js';
 
 /** Files of the model at a path. */
 export interface ModelFiles {
@@ -21,6 +21,7 @@ const SIDE_FILES = [
   'generation_config.json',
   'model.safetensors.index.json',
   ...TOKENIZER_FILES,
+  ...OLDER_TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
 ];
 

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { CheckpointError } from './checkpoint.js';
 import { isObject, readJsonObject } from './file-reading.js';
 import type { RawTensor } from './raw-tensor.js';
@@ -16,8 +16,10 @@ const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 export function safetensorsFiles(directory: string): string[] {
   if (existsSync(join(directory, SINGLE))) return [join(directory, SINGLE)];
   if (existsSync(join(directory, INDEX))) {
-    const map = weightMap(join(directory, INDEX));
-    return [...new Set(map.values())].sort().map((name) => join(directory, name));
+    const names = [...new Set(weightMap(join(directory, INDEX)).values())].sort();
+    const missing = names.filter((name) => !existsSync(join(directory, name)));
+    if (missing.length > 0) throw new CheckpointError(`${directory}: ${missingText(missing, names.length)}.`);
+    return names.map((name) => join(directory, name));
   }
   const names = readdirSync(directory).filter((name) => name.endsWith('.safetensors'));
   return names.sort().map((name) => join(directory, name));
@@ -72,10 +74,21 @@ function weightMap(index: string): Map<string, string> {
 function refuseMissingShards(file: string, files: readonly string[]): void {
   const match = /^(.*)-\d{5}-of-(\d{5})\.safetensors$/.exec(basename(file));
   if (!match) return;
-  const siblings = files.filter((other) => basename(other).startsWith(`${match[1]}-`)).length;
-  if (siblings < Number(match[2])) {
-    throw new CheckpointError(
-      `${file}: is one of ${Number(match[2])} shards, but only ${siblings} are there.`,
-    );
+  const count = Number(match[2]);
+  const there = new Set(files.map((other) => basename(other)));
+  if (there.size >= count) return;
+  const missing: string[] = [];
+  for (let i = 1; i <= count && missing.length <= MAX_NAMED; i++) {
+    const name = `${match[1]}-${String(i).padStart(5, '0')}-of-${match[2]}.safetensors`;
+    if (!there.has(name)) missing.push(name);
   }
+  if (missing.length > 0) throw new CheckpointError(`${dirname(file)}: ${missingText(missing, count)}.`);
+}
+
+/** Missing shards that a sentence names at most. */
+const MAX_NAMED = 3;
+
+function missingText(missing: readonly string[], count: number): string {
+  const more = missing.length > MAX_NAMED ? ' and more' : '';
+  return `${missing.slice(0, MAX_NAMED).join(', ')}${more} of the model's ${count} shards ${missing.length === 1 ? 'is' : 'are'} missing`;
 }

@@ -1,9 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { tokenizerFromBpeFiles } from '../tokenizer/bpe-files.js';
 import { tokenizerFromGguf } from '../tokenizer/gguf-tokenizer.js';
 import { additionalFolder, type ModelTemplates, modelTemplates } from '../tokenizer/named-templates.js';
+import { tokenizerFromSentencePiece } from '../tokenizer/sentencepiece-model.js';
 import { CheckpointError, type TokenizerFiles } from './checkpoint.js';
-import { isObject, type JsonObject, readJsonObject, readText } from './file-reading.js';
+import { isObject, type JsonObject, readBytes, readJsonObject, readText } from './file-reading.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 
 export const TOKENIZER_FILES = [
@@ -13,11 +15,20 @@ export const TOKENIZER_FILES = [
   'chat_template.json',
 ] as const;
 
+/** Files that make the tokenizer of a folder without tokenizer.json. */
+export const OLDER_TOKENIZER_FILES = [
+  'vocab.json',
+  'merges.txt',
+  'added_tokens.json',
+  'special_tokens_map.json',
+  'tokenizer.model',
+] as const;
+
 const MAX_TOKENIZER_BYTES = 128 * 1024 * 1024;
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads the tokenizer of a model: its folder's tokenizer.json, else GGUF's metadata. Chat templates come from the folder
+ * Reads the tokenizer of a model: its folder's tokenizer.json, else GGUF's metadata, else older files of the folder. Chat templates come from the folder
  * (see modelTemplates), then the GGUF.
  */
 export function readTokenizer(
@@ -31,13 +42,13 @@ export function readTokenizer(
   const config = readJsonObject(configFile, MAX_CONFIG_BYTES);
   const templates = templatesIn(directory, configFile, config);
   if (tokenizerJson === null) {
-    if (gguf === null) throw new CheckpointError(`${directory}: holds no tokenizer.json.`);
-    const made = tokenizerFromGguf(gguf);
-    if (isObject(made.tokenizerJson)) checkVocabulary(gguf.file, made.tokenizerJson, vocabSize);
+    const made =
+      gguf === null ? otherFiles(directory, config) : { ...tokenizerFromGguf(gguf), file: gguf.file };
+    if (isObject(made.tokenizerJson)) checkVocabulary(made.file, made.tokenizerJson, vocabSize);
     return {
       tokenizerJson: made.tokenizerJson,
       tokenizerConfig: { ...made.tokenizerConfig, ...config },
-      ...(templates ?? ggufTemplates(gguf) ?? { chatTemplate: made.chatTemplate }),
+      ...(templates ?? (gguf && ggufTemplates(gguf)) ?? { chatTemplate: made.chatTemplate }),
     };
   }
   checkVocabulary(file, tokenizerJson, vocabSize);
@@ -46,6 +57,26 @@ export function readTokenizer(
     tokenizerConfig: config ?? (gguf ? configFromMetadata(gguf) : {}),
     ...(templates ?? (gguf && ggufTemplates(gguf)) ?? { chatTemplate: null }),
   };
+}
+
+/** The tokenizer of a folder without tokenizer.json, in the forms that came before it. */
+function otherFiles(directory: string, config: JsonObject | null): TokenizerFiles & { file: string } {
+  const path = (name: string) => join(directory, name);
+  const object = (name: string) => readJsonObject(path(name), MAX_TOKENIZER_BYTES);
+  const [vocab, merges] = [object('vocab.json'), readText(path('merges.txt'), MAX_TOKENIZER_BYTES)];
+  if (vocab !== null && merges !== null) {
+    const file = path('vocab.json');
+    const own = { ...object('special_tokens_map.json'), ...config };
+    const files = { file, vocab, merges, added: object('added_tokens.json') ?? {}, config: own };
+    return { ...tokenizerFromBpeFiles(files), chatTemplate: null, file };
+  }
+  const file = path('tokenizer.model');
+  const bytes = readBytes(file, MAX_TOKENIZER_BYTES);
+  if (bytes !== null)
+    return { ...tokenizerFromSentencePiece(file, bytes, config?.legacy === true), chatTemplate: null, file };
+  throw new CheckpointError(
+    `${directory}: holds no tokenizer.json, no vocab.json with merges.txt, and no tokenizer.model.`,
+  );
 }
 
 /** The chat templates of a folder; null: it has none. */

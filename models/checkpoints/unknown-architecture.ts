@@ -8,12 +8,12 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   ],
 ];
 
-const MOST_NEAR = 3;
-const MOST_SHOWN = 100;
+const MAX_NEAR = 3;
+const MAX_SHOWN = 100;
 
 /** A sentence on an architecture that is not among the known ones: its name, why it is not, and known names near to it. */
 export function refusalOfArchitecture(where: string, name: string, known: readonly string[]): string {
-  const shown = name.slice(0, MOST_SHOWN);
+  const shown = name.slice(0, MAX_SHOWN);
   const [, reason] = REASONS.find(([pattern]) => pattern.test(name)) ?? [];
   const why = reason === undefined ? '' : `: ${reason}`;
   const near = namesNear(name, known);
@@ -27,7 +27,7 @@ function namesNear(name: string, known: readonly string[]): string[] {
     .map((one) => ({ one, length: sharedBeginning(name.toLowerCase(), one.toLowerCase()) }))
     .filter(({ length }) => length >= 3)
     .sort((a, b) => b.length - a.length);
-  if (shared.length > 0) return shared.slice(0, MOST_NEAR).map(({ one }) => one);
+  if (shared.length > 0) return shared.slice(0, MAX_NEAR).map(({ one }) => one);
   const meant = closestName(name, known);
   return meant === null ? [] : [meant];
 }

@@ -1,11 +1,11 @@
 import { CheckpointError, type TokenizerFiles } from '../checkpoints/checkpoint.js';
 import type { GgufMetadata } from '../checkpoints/gguf-metadata.js';
 import { knownPreTokenizers, preTokenization } from './gguf-pre-tokenizers.js';
-import { sentencePieceMerges } from './sentencepiece-merges.js';
+import { byteLevelJson, sentencePieceJson, vocabularyIds } from './made-tokenizer-json.js';
 import type { AddedTokenJson, TokenizerJson } from './tokenizer-json.js';
 
-/** Values of tokenizer.ggml.token_type in the GGUF specification. */
-const TokenType = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
+/** Values of tokenizer.ggml.token_type in the GGUF specification, which are those of SentencePiece. */
+export const TokenType = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
 
 interface Vocabulary {
   tokens: readonly string[];
@@ -73,22 +73,8 @@ function bpeTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary): BuiltToke
   }
   const merges = metadata.strings('tokenizer.ggml.merges');
   if (merges === undefined) throw new CheckpointError(`${metadata.file}: tokenizer.ggml.merges is missing.`);
-  const json: TokenizerJson = {
-    added_tokens: addedTokens(metadata, vocabulary),
-    normalizer: words.normalizer,
-    pre_tokenizer: words.preTokenizer,
-    post_processor: null,
-    decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
-    model: {
-      type: 'BPE',
-      unk_token: null,
-      fuse_unk: false,
-      byte_fallback: false,
-      ignore_merges: words.ignoreMerges,
-      vocab: vocabularyIds(vocabulary.tokens),
-      merges: [...merges],
-    },
-  };
+  const added = addedTokens(metadata, vocabulary);
+  const json = byteLevelJson(words, vocabularyIds(vocabulary.tokens), [...merges], added);
   return { json, addBos: words.addBos };
 }
 
@@ -100,37 +86,16 @@ function sentencePieceTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary):
       `${metadata.file}: tokenizer.ggml.scores has ${scores?.length ?? 'no'} entries for ${tokens.length} tokens.`,
     );
   }
-  const addPrefix = metadata.boolean('tokenizer.ggml.add_space_prefix') ?? true;
   const unknown = metadata.number('tokenizer.ggml.unknown_token_id');
-  const isPiece = (id: number) => types === null || types[id] === TokenType.normal;
-  const prepend = { type: 'Prepend', prepend: '\u2581' };
-  const toMetaspace = { type: 'Replace', pattern: { String: ' ' }, content: '\u2581' };
-  const toSpaces = { type: 'Replace', pattern: { String: '\u2581' }, content: ' ' };
-  const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
-  const json: TokenizerJson = {
-    added_tokens: addedTokens(metadata, vocabulary),
-    normalizer: { type: 'Sequence', normalizers: addPrefix ? [prepend, toMetaspace] : [toMetaspace] },
-    pre_tokenizer: null,
-    post_processor: null,
-    decoder: {
-      type: 'Sequence',
-      decoders: [toSpaces, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(addPrefix ? [strip] : [])],
-    },
-    model: {
-      type: 'BPE',
-      unk_token: unknown === undefined ? null : (tokens[unknown] ?? null),
-      fuse_unk: true,
-      byte_fallback: true,
-      ignore_merges: false,
-      vocab: vocabularyIds(tokens),
-      merges: sentencePieceMerges(tokens, scores, isPiece),
-    },
-  };
+  const json = sentencePieceJson({
+    tokens,
+    scores,
+    isPiece: (id) => types === null || types[id] === TokenType.normal,
+    unknown: unknown === undefined ? null : (tokens[unknown] ?? null),
+    prefix: (metadata.boolean('tokenizer.ggml.add_space_prefix') ?? true) ? 'each' : 'none',
+    added: addedTokens(metadata, vocabulary),
+  });
   return { json, addBos: true };
-}
-
-function vocabularyIds(tokens: readonly string[]): Record<string, number> {
-  return Object.fromEntries(tokens.map((token, id) => [token, id]));
 }
 
 /**

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
+import { parsePythonJson } from '../../base/python-json.js';
 import type { TokenizerFiles } from '../checkpoints/checkpoint.js';
 import { additionalFolder, modelTemplates, type NamedTemplates } from './named-templates.js';
 import { readTablesFile, TABLES_FILE_NAME } from './tables-file.js';
@@ -70,7 +71,7 @@ async function readJson(file: string): Promise<unknown> {
 
 function parseJson(file: string, content: Buffer): unknown {
   try {
-    return JSON.parse(content.toString());
+    return parsePythonJson(content.toString());
   } catch (error) {
     throw new TokenizerError(`${file} is not JSON: ${messageOf(error)}.`, {
       cause: error,

@@ -1,7 +1,7 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
-import { TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
+import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
 import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
@@ -51,7 +51,8 @@ const PREFERRED = [
 /** Chooses the files of a model. @throws HubError where the repository holds no such model. */
 export function chooseFiles(all: readonly string[], { id, quant }: Repository): ChosenFiles {
   const templates = all.filter((path) => TEMPLATES.test(path));
-  const beside = [...BESIDE.filter((path) => all.includes(path)), ...templates];
+  const tokenizer = all.includes('tokenizer.json') ? [] : OLDER_TOKENIZER_FILES;
+  const beside = [...[...BESIDE, ...tokenizer].filter((path) => all.includes(path)), ...templates];
   const safetensors = quant === null ? safetensorsOf(all) : [];
   if (safetensors.length > 0) return { paths: [...beside, ...safetensors], gguf: null };
   const ggufs = all.filter((path) => /\.gguf$/i.test(path) && !/(^|\/)mmproj/i.test(path)).sort();
