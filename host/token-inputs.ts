@@ -91,7 +91,7 @@ const OF_KIND: Partial<Record<FieldKind, (value: never) => Tensor | null>> = {
   flag: bool,
   text,
   key: u64,
-  tokens: (tokens: ArrayLike<number>) => ({ shape: [1, tokens.length], data: Int32Array.from(tokens) }),
+  tokens: (tokens: ArrayLike<number>) => ({ shape: [1, tokens.length], data: new Int32Array(tokens) }),
   words: (words: Lists) => (words.length === 0 ? null : encodeWordList(words.map((word) => [...word]))),
   lists: tableOf,
   floats: (values: Float32Array) => ({ shape: [1, values.length], data: values.slice() }),
@@ -108,7 +108,7 @@ const OWN: Partial<Record<FieldName, (request: Required<TokenRequest>, shared: S
   stopWords: () => ({}),
   streaming: () => ({}),
   draftTokens: ({ draftTokens: tokens }) => ({
-    draft_input_ids: { shape: [tokens.length], data: Int32Array.from(tokens) },
+    draft_input_ids: { shape: [tokens.length], data: new Int32Array(tokens) },
   }),
   beams: ({ beams: { width, lengthPenalty = 1, earlyStopping = false } }) => ({
     beam_width: i32(width),
