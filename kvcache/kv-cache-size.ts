@@ -1,9 +1,8 @@
 import { type NamedText, option, says } from '../base/named-text.js';
 import { retell } from '../base/skein-error.js';
 import type { AttentionWindow } from './attention-window.js';
-import type { CacheShape } from './cache-shape.js';
+import type { CacheShape, KvDtype } from './cache-shape.js';
 import { longestTable } from './kv-cache-options.js';
-import type { KvDtype } from './kv-dtype.js';
 
 export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */

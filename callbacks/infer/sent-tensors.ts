@@ -1,4 +1,3 @@
-import { copiedBytes } from './copied-bytes.js';
 import type { InferTensor } from './infer-types.js';
 
 /**
@@ -11,3 +10,14 @@ export function sentTensors(tensors: readonly InferTensor[]): readonly InferTens
 }
 
 const isWhole = ({ data }: InferTensor) => data.byteLength === data.buffer.byteLength;
+
+/**
+ * A copy of bytes that has memory of its own, from its first byte to its last: any type of number may be read there. A Buffer's own `slice`
+ * gives a view of the same memory, and is not to be used for that.
+ *
+ *   buffer   |..other bytes..| data |..other bytes..|
+ *   copy                     | data |
+ */
+export function copiedBytes(data: Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(data);
+}

@@ -14,7 +14,7 @@ import {
   wholeNumber,
 } from '../../base/option-values.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 import { checkWorkerRestart, type WorkerRestartOptions } from '../restart-policy.js';
 import { type FlagText, ofGptManager, ofPrograms, ofServe } from './option.js';

@@ -1,10 +1,10 @@
-import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import {
   bytesOf,
   MAX_ANSWER_BYTES,
   MAX_ANSWERS,
   MAX_ANSWERS_TEXT,
-} from '../../callbacks/infer/most-answers.js';
+} from '../../callbacks/infer/answer-limits.js';
+import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { AnswerFlow } from './answer-flow.js';
 import { AnswerWriter } from './packed-answers.js';
 

@@ -1,10 +1,10 @@
+import { bytesOf } from '../../callbacks/infer/answer-limits.js';
 import type {
   InstanceCommand,
   InstanceMessage,
   ModelCall,
   ModelCallResponse,
 } from '../../callbacks/infer/instance-messages.js';
-import { bytesOf } from '../../callbacks/infer/most-answers.js';
 import {
   LONGEST_NAME,
   MAX_DIMS,

@@ -1,7 +1,7 @@
 import { SkeinError } from '../../base/skein-error.js';
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision } from '../directory/engine-directory.js';
 import type { LoadableTensor } from '../directory/source-tensors.js';

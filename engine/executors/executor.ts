@@ -1,7 +1,7 @@
 import { SkeinError } from '../../base/skein-error.js';
 import type { InstructionSet, PinThreads } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { PackedBatch } from '../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../packed-call/sampling-batch.js';

@@ -1,7 +1,7 @@
 import { type NamedText, option as optionName, says } from '../../base/named-text.js';
 import type { ExecutorName, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 
 /** Options of a model that some executors cannot use. */
 export type ExecutorOptionParams = {

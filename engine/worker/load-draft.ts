@@ -1,5 +1,5 @@
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { type Engine, loadableEngine, openEngine } from '../building/engine.js';

@@ -1,6 +1,6 @@
 import { counted } from '../../base/sentences.js';
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { UsageError } from '../errors/usage-error.js';
 import { checkedSampling, samplingFields } from '../generation/sampling-defaults.js';
 import { localModel } from '../hub/local-model.js';

@@ -5,6 +5,7 @@ import {
 } from '../../engine/executors/tensorflow/installation.js';
 import { installTensorFlow } from '../../engine/executors/tensorflow/setup/install-tensorflow.js';
 import { UsageError } from '../errors/usage-error.js';
+import { installPackages } from './install-packages.js';
 import { listenForInterruption } from './interruption.js';
 
 export interface SetupFlags {
@@ -36,18 +37,37 @@ async function setupOnnx(flags: SetupFlags): Promise<void> {
 }
 
 async function setupNats(flags: SetupFlags): Promise<void> {
-  const { installNats } = await import('../queue/install-packages.js');
-  await setupPackages(flags, installNats, () => 'the client of NATS');
+  const { NATS_PACKAGES: packages, natsSetupFolder } = await import('../queue/nats-packages.js');
+  const wanted = { name: 'skein-nats', packages, folder: natsSetupFolder() };
+  await setupPackages(
+    flags,
+    (options) => installPackages(wanted, options),
+    () => 'the client of NATS',
+  );
 }
 
 async function setupTracing(flags: SetupFlags): Promise<void> {
-  const { installTracing } = await import('../server/tracing/telemetry/install-packages.js');
-  await setupPackages(flags, installTracing, () => 'tracing');
+  const { TRACING_PACKAGES, tracingSetupFolder } = await import('../server/tracing/telemetry/packages.js');
+  const wanted = { name: 'skein-opentelemetry', packages: TRACING_PACKAGES, folder: tracingSetupFolder() };
+  await setupPackages(
+    flags,
+    (options) => installPackages(wanted, options),
+    () => 'tracing',
+  );
 }
 
 async function setupZeroMq(flags: SetupFlags): Promise<void> {
-  const { installZeroMq } = await import('../serving/kv-events/install-zeromq.js');
-  await setupPackages(flags, installZeroMq, () => 'ZeroMQ');
+  const { ZEROMQ_PACKAGE: packages, zeroMqSetupFolder } = await import(
+    '../serving/kv-events/zeromq-package.js'
+  );
+  // Its addon comes compiled, for each system.
+  const trial = "new (require('zeromq').Publisher)().close()";
+  const wanted = { name: 'skein-zeromq', packages, folder: zeroMqSetupFolder(), trial };
+  await setupPackages(
+    flags,
+    (options) => installPackages(wanted, options),
+    () => 'ZeroMQ',
+  );
 }
 
 /** Packages of npm alone. @param nameOf what is set up, in a sentence */

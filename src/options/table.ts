@@ -5,9 +5,23 @@ import type { EngineOption, FlagSpec, PlainFields } from '../../callbacks/option
 import type { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import type { PEFT_CACHE_OPTIONS } from '../../callbacks/options/peft-cache-options.js';
 import { ENGINE_TABLE } from '../../callbacks/options/table.js';
-import type { LOADING_OPTIONS } from './server/loading.js';
+import { ACCESS_OPTIONS } from './server/access.js';
+import { LOADING_OPTIONS } from './server/loading.js';
+import { MODEL_OPTIONS } from './server/models.js';
+import { QUEUE_OPTIONS } from './server/queue.js';
+import { REQUEST_OPTIONS } from './server/requests.js';
+import { RUNNING_OPTIONS } from './server/running.js';
 import type { ServerOption } from './server/server-option.js';
-import { SERVER_OPTIONS } from './server-options.js';
+
+/** The server's part of the table of options, in the order of the help; the engine's is in callbacks/options/. */
+const SERVER_OPTIONS = {
+  ...MODEL_OPTIONS,
+  ...ACCESS_OPTIONS,
+  ...REQUEST_OPTIONS,
+  ...QUEUE_OPTIONS,
+  ...RUNNING_OPTIONS,
+  ...LOADING_OPTIONS,
+};
 
 type Configured<Option> = Option extends ServerOption<infer _T, infer C> ? C : never;
 
@@ -76,7 +90,7 @@ const ofEngine = ENGINE_TABLE.flatMap(({ path, nameInErrors, option }): Option[]
   ];
 });
 
-/** All options of `skein serve`, each written once: the server's in server-options.ts, the engine's in callbacks/options/. */
+/** All options of `skein serve`, each written once: the server's in server/, the engine's in callbacks/options/. */
 export const OPTIONS: readonly Option[] = [...Object.entries(SERVER_OPTIONS).map(ofServer), ...ofEngine];
 
 export const OPTION_NAMES: readonly OptionName[] = OPTIONS.map(({ name }) => name);

@@ -1,12 +1,12 @@
 import { onAbort } from '../../base/on-abort.js';
-import { InferError } from '../../callbacks/infer/infer-error.js';
-import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import {
   bytesOf,
   MAX_ANSWER_BYTES,
   MAX_ANSWERS,
   MAX_ANSWERS_TEXT,
-} from '../../callbacks/infer/most-answers.js';
+} from '../../callbacks/infer/answer-limits.js';
+import { InferError } from '../../callbacks/infer/infer-error.js';
+import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import type { TraceSpan } from '../../callbacks/infer/trace-span.js';
 import type { InferModel } from './infer-model.js';
 

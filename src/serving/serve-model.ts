@@ -1,4 +1,4 @@
-import { residentBytes } from '../../base/process-memory.js';
+import { readFileSync } from 'node:fs';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { openEngine } from '../../engine/building/engine.js';
 import type { TextModel } from '../generation/text-model.js';
@@ -77,4 +77,16 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
     reasoningParser,
     maxLogProbs: maxLogProbs < 0 ? model.vocabSize : maxLogProbs,
   };
+}
+
+/**
+ * Resident bytes of a process, mapped files included; null where the system does not tell, or the process has ended.
+ */
+export function residentBytes(pid: number): number | null {
+  try {
+    const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return kibibytes === undefined ? null : 1024 * Number(kibibytes);
+  } catch {
+    return null;
+  }
 }

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { resolveLimits } from '../../engine/options/engine-limits.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {

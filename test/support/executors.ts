@@ -7,7 +7,7 @@ import type { NetworkRunner } from '../../engine/executors/portable/network-runn
 import { PortableExecutor } from '../../engine/executors/portable/portable-executor.js';
 import { openTensorFlowRunner } from '../../engine/executors/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/executors/wasm/open-wasm-runner.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';

@@ -1,4 +1,4 @@
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { Activation, NetworkPlan, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultThreads } from '../../base/topology.js';
 import { buildEngine } from '../../engine/building/builder.js';
-import type { KvDtype } from '../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { SequenceDriver } from '../support/sequence-driver.js';
 import { openExecutor } from '../support/test-engine.js';

@@ -1,7 +1,7 @@
 import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
-import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
 import type { ModuleInput, ModuleOutput, TensorData } from './model-module.js';
 
 const ARRAYS = {

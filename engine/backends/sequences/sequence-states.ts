@@ -1,5 +1,5 @@
-import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
 import { whyNotTensor } from '../check-outputs.js';
 import type { StateTensor } from './state-tensors.js';
 

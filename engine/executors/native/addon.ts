@@ -1,6 +1,6 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
-import type { KvDtype } from '../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../kvcache/cache-shape.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { ConvertJob } from '../../directory/convert-job.js';
 import type { LoadableTensor } from '../../directory/source-tensors.js';

@@ -2,9 +2,8 @@ import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
 import { productsOf } from '../../../network/products.js';
 import type { RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
-import type { WasmHeap } from './heap.js';
+import type { PackedMatrix, WasmHeap } from './heap.js';
 import { productWeights, tableWeights, vectorWeights } from './memory-layout.js';
-import { PackedProducts } from './packed-products.js';
 
 /** An engine's weights in the form that the ops use, all of them f32. */
 export interface WasmWeights {
@@ -90,4 +89,25 @@ function readBias(
   at: number,
 ): void {
   reader.read(name, undefined, heap.floatsAt(at + 4 * rows * columns, rows));
+}
+
+/** The packed matrices of products, by weight and bias: a weight with two biases is packed with each of them. */
+export class PackedProducts {
+  readonly #byWeight = new Map<string, Map<string | null, PackedMatrix>>();
+
+  /** @param bias null: the product has none */
+  add(weight: string, bias: string | null, matrix: PackedMatrix): void {
+    const byBias = this.#byWeight.get(weight) ?? new Map<string | null, PackedMatrix>();
+    this.#byWeight.set(weight, byBias.set(bias, matrix));
+  }
+
+  has(weight: string, bias: string | null): boolean {
+    return this.#byWeight.get(weight)?.has(bias) ?? false;
+  }
+
+  of(weight: string, bias: string | null = null): PackedMatrix {
+    const matrix = this.#byWeight.get(weight)?.get(bias);
+    if (matrix === undefined) throw new Error(`${weight} has not been packed with the bias ${bias}.`);
+    return matrix;
+  }
 }

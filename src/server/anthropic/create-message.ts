@@ -1,4 +1,4 @@
-import { planChat } from '../../generation/chat-plan.js';
+import { type ChatAsk, planChat } from '../../generation/chat-plan.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
 import { findGenerator } from '../answering/find-model.js';
@@ -11,12 +11,14 @@ import { chatMaxTokens } from '../answering/text-request.js';
 import { jsonAnswer } from '../web/bodies/json-answer.js';
 import { ApiError } from '../web/errors.js';
 import type { Exchange } from '../web/exchange.js';
+import { fieldsOf, withPlaces } from '../web/field-words.js';
+import { inOtherWords } from '../web/other-words.js';
 import type { LiveRequest } from '../web/request-registry.js';
 import { type Warn, warnOfAll } from '../web/warnings.js';
+import { conversationOf } from './conversation.js';
 import { MessageMaking } from './message-making.js';
-import { askedChat } from './message-prompt.js';
-import { inMessageWords } from './message-words.js';
 import type { CountTokensRequest, MessageRequest } from './schemas/messages.js';
+import { chosenTools, keptPlaces } from './tool-fields.js';
 
 /** Answers POST /v1/messages, whose body its schema has validated. */
 export async function createMessage(
@@ -102,4 +104,31 @@ function budgetOf(thinking: MessageRequest['thinking'], warn: Warn): AskedBudget
   if (tokens == null) return undefined;
   const param = 'thinking.budget_tokens';
   return { tokens, param, onImpossible: (why) => warn(`'${param}' has no effect: ${why}.`) };
+}
+
+const FIELDS = fieldsOf('messages', [
+  ['tools[].function.parameters', 'tools[].input_schema'],
+  ['tools[].function', 'tools[]'],
+  ['tool_choice.function.name', 'tool_choice.name'],
+  ['response_format', 'output_config.format'],
+  ['reasoning_effort', 'output_config.effort'],
+]);
+
+/** Runs code shared with chat, and words errors of the request with this route's names. */
+export function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): Promise<T> {
+  return inOtherWords(withPlaces(FIELDS, keptPlaces(request)), run);
+}
+
+/** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat. */
+export function askedChat(request: CountTokensRequest, warn: Warn): ChatAsk {
+  const { messages, continuesLast } = conversationOf(request, warn);
+  return {
+    ...chosenTools(request, warn),
+    messages,
+    addGenerationPrompt: !continuesLast,
+    continueFinalMessage: continuesLast,
+    variables: request.chat_template_kwargs,
+    thinks: request.thinking !== undefined && request.thinking.type !== 'disabled',
+    reasoningEffort: request.output_config?.effort,
+  };
 }

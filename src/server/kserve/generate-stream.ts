@@ -1,5 +1,5 @@
+import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/answer-limits.js';
 import type { InferResponse } from '../../../callbacks/infer/infer-types.js';
-import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import type { EventStream } from '../web/event-stream.js';

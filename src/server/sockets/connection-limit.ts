@@ -1,6 +1,6 @@
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { openFileLimit } from '../../../base/open-files.js';
 import { ApiError } from '../web/errors.js';
 
 /** Number of connections beyond the limit that are let in to be told so; further ones are closed without a word. */
@@ -81,5 +81,19 @@ export class ConnectionLimit {
       code: 'too_many_connections',
       headers: { 'retry-after': String(RETRY_AFTER_S) },
     });
+  }
+}
+
+/**
+ * Number of files, connections included, that this process may have open (ulimit -n); null where the system does not say.
+ * Node.js raises the limit as far as it may when it starts.
+ */
+export function openFileLimit(): number | null {
+  if (process.platform !== 'linux') return null;
+  try {
+    const limit = Number(/^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]);
+    return Number.isNaN(limit) ? null : limit; // unlimited
+  } catch {
+    return null;
   }
 }

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/answer-limits.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
   InferListener,
@@ -7,7 +8,6 @@ import type {
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes, PackedSequence } from '../../../callbacks/infer/instance-messages.js';
-import { bytesOf, MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { BatchEntry } from '../../../host/batch/batch-duties.js';
 import type { QueuedRequest } from '../../../scheduler/tensors/dynamic-batcher.js';

@@ -1,5 +1,5 @@
+import { bytesOf } from '../../../callbacks/infer/answer-limits.js';
 import type { InferParameters, InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { bytesOf } from '../../../callbacks/infer/most-answers.js';
 
 /** An answer to be kept. */
 export interface KeptAnswer {

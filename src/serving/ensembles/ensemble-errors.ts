@@ -1,6 +1,6 @@
+import { MAX_ANSWERS_TEXT } from '../../../callbacks/infer/answer-limits.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferRequest } from '../../../callbacks/infer/infer-types.js';
-import { MAX_ANSWERS_TEXT } from '../../../callbacks/infer/most-answers.js';
 import type { EnsembleState } from '../../../scheduler/tensors/ensemble-state.js';
 import { asInferError } from '../infer-failure.js';
 

@@ -1,4 +1,5 @@
 import { onAbort } from '../../../base/on-abort.js';
+import { bytesOf } from '../../../callbacks/infer/answer-limits.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type {
   InferListener,
@@ -8,7 +9,6 @@ import type {
   InferTensor,
 } from '../../../callbacks/infer/infer-types.js';
 import type { BatchTimes } from '../../../callbacks/infer/instance-messages.js';
-import { bytesOf } from '../../../callbacks/infer/most-answers.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { EnsemblePlan } from '../../../scheduler/tensors/ensemble-plan.js';
 import {

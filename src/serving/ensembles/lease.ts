@@ -1,5 +1,5 @@
+import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/answer-limits.js';
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
-import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 
 /**
  * The memory of one response of a member, which goes back when nobody has a use for any of its tensors: neither a step that takes one, nor

@@ -5,9 +5,9 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
 } from '../../../callbacks/finish-reason.js';
-import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferOrigin, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
 import type { FinishReason } from '../../../callbacks/token-request.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';

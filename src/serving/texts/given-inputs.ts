@@ -1,6 +1,6 @@
-import { copiedBytes } from '../../../callbacks/infer/copied-bytes.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
 import { textsOf } from './tensor-values.js';
 import { type TextInputName, textInputOf } from './text-inputs.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
+import { MAX_ANSWERS } from '../../../callbacks/infer/answer-limits.js';
 import { AnswerFlow, SLICES_UNDER_WAY } from '../../../engine/backends/answer-flow.js';
 import { BatchAnswers, SLICE_ANSWERS } from '../../../engine/backends/batch-answers.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/answer-limits.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
-import { MAX_ANSWER_BYTES, MAX_ANSWERS } from '../../../callbacks/infer/most-answers.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { answerCall } from '../../../src/serving/answer-call.js';
 

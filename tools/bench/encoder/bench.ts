@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Encoder as EncoderClass } from '../../../src/library/encoder.js';
 import { countOf } from '../../compare/flags.js';
+import { Random } from '../../soak/random.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';
 import { defineBench } from '../bench.js';
 import { compiled } from '../compiled.js';
 import { modelOf, positiveOf, roundsFlag, THREADS_FLAG } from '../flags.js';
-import { type Workload, workloads } from './texts.js';
 
 const FLAGS = {
   model: {
@@ -140,4 +140,29 @@ function table(all: readonly Workload[], sides: ReadonlyMap<string, Measured[]>)
 function cosine(a: readonly number[], b: readonly number[]): number {
   const dot = (x: readonly number[], y: readonly number[]) => x.reduce((sum, v, i) => sum + v * y[i]!, 0);
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+}
+
+/** Texts of one kind, by the number of their words. */
+export interface Workload {
+  name: string;
+  texts: string[];
+}
+
+const WORDS =
+  'the engine serves many users of one model from a single machine while requests join and leave between two steps without padding so that short texts never wait for long ones and every answer stays what it would be alone'.split(
+    ' ',
+  );
+
+/** The same texts for every side and every run. */
+export function workloads(scale: number): Workload[] {
+  const random = new Random(11);
+  const make = (count: number, least: number, most: number) =>
+    Array.from({ length: Math.max(8, Math.round(count * scale)) }, () =>
+      Array.from({ length: random.integer(least, most) }, () => random.pick(WORDS)).join(' '),
+    );
+  return [
+    { name: 'short: 6 to 14 words', texts: make(1024, 6, 14) },
+    { name: 'ragged: 4 to 180 words', texts: make(256, 4, 180) },
+    { name: 'long: 180 words', texts: make(128, 180, 180) },
+  ];
 }

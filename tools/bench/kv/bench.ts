@@ -1,6 +1,6 @@
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
+import type { KvDtype } from '../../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
-import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';

@@ -1,7 +1,7 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
-import type { KvDtype } from '../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../kvcache/cache-shape.js';
 import { countOf, listOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';

@@ -4,12 +4,12 @@ import { cpuMs } from '../../support/cpu-ms.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { findNatsServer, NatsProcess } from '../../support/queue/nats-process.js';
 import { until } from '../../support/queue/queue-lab.js';
+import { seededRandom } from '../../support/random.js';
 import { median, percentile } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';
 import { type BenchOutput, defineBench } from '../bench.js';
 import { MODEL_FLAG, modelOf, roundsFlag } from '../flags.js';
 import { type FrontProcess, startFront, startWorker } from '../queue/front-process.js';
-import { seededRandom } from '../routing/seeded-random.js';
 
 const FLAGS = {
   ...MODEL_FLAG,

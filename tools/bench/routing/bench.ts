@@ -3,10 +3,10 @@ import type { ClusterResult, RoutingPolicy } from '../../../cluster/simulation/c
 import { sharedPrefixTrace } from '../../../cluster/simulation/shared-prefixes.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
+import { seededRandom } from '../../support/random.js';
 import { defineBench } from '../bench.js';
 import { MODEL_FLAG, positiveOf, roundsFlag } from '../flags.js';
 import { measureRealWorkers, REAL_CONDITIONS, realSentence } from './real-workers.js';
-import { seededRandom } from './seeded-random.js';
 
 const FLAGS = {
   model: {

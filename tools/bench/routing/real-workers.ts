@@ -2,10 +2,10 @@ import { CacheRouter } from '../../../cluster/routing/cache-router.js';
 import type { ClusterArrival } from '../../../cluster/simulation/cluster-types.js';
 import { sharedPrefixTrace } from '../../../cluster/simulation/shared-prefixes.js';
 import { promptHashes } from '../../../kvcache/block-hashes.js';
+import { seededRandom } from '../../support/random.js';
 import { median, percentile } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';
 import { compiled } from '../compiled.js';
-import { seededRandom } from './seeded-random.js';
 
 type HostModule = typeof import('../../../host/in-process-host.js');
 type LoadModelModule = typeof import('../../../src/serving/load-model.js');

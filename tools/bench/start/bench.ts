@@ -1,7 +1,7 @@
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
 import { weightBytesOf } from '../../../engine/directory/engine-directory.js';
+import type { KvDtype } from '../../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
-import type { KvDtype } from '../../../kvcache/kv-dtype.js';
 import { countOf } from '../../compare/flags.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { median } from '../../support/statistics.js';

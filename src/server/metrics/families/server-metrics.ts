@@ -4,15 +4,14 @@ import type { InferModel } from '../../../serving/infer-model.js';
 import { followModels, type ModelChange, type ModelDirectory } from '../../../serving/model-directory.js';
 import type { RateLimits } from '../../../serving/rate-limits.js';
 import type { ObservedRequest, RequestObserver } from '../../../serving/request-observer.js';
-import type { ServedModel } from '../../../serving/served-model.js';
+import { enginesOf, type ServedModel } from '../../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../../web/memory/held-memory.js';
 import type { HttpExchange, Metrics } from '../metrics.js';
 import { ModelMetrics, UNCOUNTED } from '../model-metrics.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
-import { engineFamilies } from './engine-metrics.js';
-import { type ModelFamilies, modelFamilies } from './families.js';
+import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { rateLimitFamilies } from './rate-limit-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
@@ -215,4 +214,22 @@ export class ServerMetrics implements Metrics {
  */
 function withFractions(text: string): string {
   return text.replace(/([{,]le="\d+)"/g, '$1.0"');
+}
+
+/** The engines that answer for each model, as they are when the metrics are read. */
+export function engineFamilies(registry: Registry, models: ModelDirectory): void {
+  new Gauge({
+    name: 'skein:engines',
+    help: 'Engines that answer for the model, by fingerprint: more than one fingerprint means different answers',
+    labelNames: [...MODEL_LABELS, 'system_fingerprint'] as const,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const model of models.list()) {
+        if (model.kind !== 'generator') continue;
+        for (const [system_fingerprint, count] of enginesOf(model))
+          this.set({ model_name: model.id, engine: '0', system_fingerprint }, count);
+      }
+    },
+  });
 }

@@ -1,7 +1,8 @@
+import * as z from 'zod';
+import { component } from '../../../schemas/fields.js';
 import { readJson } from '../../web/bodies/read-json.js';
 import { ApiError } from '../../web/errors.js';
 import type { Route } from '../../web/route.js';
-import { invocationSchema } from '../schemas/invocation.js';
 import { defineRoute, type OpenAiServices } from '../services.js';
 import { chatCompletionsRoute } from './chat-completions.js';
 import { completionsRoute } from './completions.js';
@@ -15,6 +16,12 @@ const BY_FIELD: readonly (readonly [field: string, route: Route<OpenAiServices>]
   ['text_1', scoreRoute],
   ['documents', rerankRoute],
 ];
+
+const invocationSchema = component(
+  'Invocation',
+  z.looseObject({}),
+  'The body of one of the other routes, which its fields tell.',
+);
 
 const described = defineRoute({
   method: 'post',

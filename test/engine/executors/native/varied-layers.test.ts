@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
-import type { KvDtype } from '../../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../../kvcache/cache-shape.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeTinyNetwork, OWN_WINDOW, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';

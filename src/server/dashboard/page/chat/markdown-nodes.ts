@@ -2,7 +2,6 @@ import type { MarkedToken, Token, Tokens } from 'marked';
 import { el } from '../dom.js';
 import { codeBlock } from './code-block.js';
 import { decodeEntities } from './entities.js';
-import { safeLink } from './safe-link.js';
 
 /** Deepest nesting of elements; deeper ones are shown as they were written. */
 const MAX_DEPTH = 40;
@@ -115,4 +114,15 @@ function link(href: string, raw: string, children: readonly Node[]): Node[] {
   const target = safeLink(href);
   if (target === null) return [new Text(raw)];
   return [el('a', { href: target, target: '_blank', rel: 'noopener noreferrer nofollow' }, children)];
+}
+
+const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:']);
+
+/**
+ * Target of a link in an answer, by a scheme that runs nothing; null for any other. A text that is no full address,
+ * such as a path of this server, has no target: a model does not know this server.
+ */
+export function safeLink(href: string): string | null {
+  const url = URL.canParse(href) ? new URL(href) : null;
+  return url !== null && SCHEMES.has(url.protocol) ? url.href : null;
 }

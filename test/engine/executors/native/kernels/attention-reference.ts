@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../../../kvcache/cache-shape.js';
 import { fromBf16, multipliesPairs, toBf16 } from './kernel-hooks.js';
 import { asQuants } from './kv-pool.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../../../kvcache/cache-shape.js';
 import { quantsOf } from '../../../../support/kv-quants.js';
 import { isShort } from '../../../../support/scale.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';

@@ -1,4 +1,4 @@
-import type { KvDtype } from '../../../../../kvcache/kv-dtype.js';
+import type { KvDtype } from '../../../../../kvcache/cache-shape.js';
 import { quantsOf } from '../../../../support/kv-quants.js';
 import { fromBf16, toBf16 } from './kernel-hooks.js';
 

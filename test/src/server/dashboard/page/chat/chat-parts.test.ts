@@ -6,7 +6,7 @@ import {
 import { contextWords } from '../../../../../../src/server/dashboard/page/chat/context-meter.js';
 import { chatRequest, type Turn } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
 import { decodeEntities } from '../../../../../../src/server/dashboard/page/chat/entities.js';
-import { safeLink } from '../../../../../../src/server/dashboard/page/chat/safe-link.js';
+import { safeLink } from '../../../../../../src/server/dashboard/page/chat/markdown-nodes.js';
 import { factsOf } from '../../../../../../src/server/dashboard/page/model-facts.js';
 
 describe('links of an answer', () => {
