@@ -27,7 +27,9 @@ export interface ModelConfig {
   /** Epsilon of RMSNorm; for an encoder and for GPT-2 that of LayerNorm. */
   rmsNormEpsilon: number;
   activation: 'silu' | 'gelu' | 'geluTanh' | 'relu';
+  /** Biases of queries, keys and values, and of the attention's output where attentionOutputBias does not say otherwise. */
   attentionBias: boolean;
+  attentionOutputBias?: boolean;
   mlpBias: boolean;
   tieWordEmbeddings: boolean;
   /** Most tokens of a sequence, special ones included. */
@@ -45,6 +47,8 @@ export interface ModelConfig {
   /** RoPE of all layers or, where there is a localRopeTheta, of those without a window. */
   rope: RopeConfig;
   localRopeTheta?: number;
+  /** True for each layer that turns no queries and keys. Absent: RoPE is in all. */
+  layersWithoutRope?: boolean[];
   /** Factor on the products of queries and keys; absent: 1 / sqrt(headDim). */
   attentionScale?: number;
   /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */

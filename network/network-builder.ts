@@ -133,6 +133,13 @@ export class NetworkBuilder {
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
   }
 
+  /** Norms the columns of qkv from `first` on together, as many as there are scales, in place. */
+  rmsNormColumns(qkv: ValueRef, first: number, weight: string, epsilon: number): void {
+    const { columns } = this.#weight(weight, 'vector');
+    require(first + columns <= qkv.width, `${weight}: ${first + columns} of ${qkv.width} columns`);
+    this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first, heads: 1, weight, epsilon });
+  }
+
   /** value = cap * tanh(value / cap), in place. */
   softCap(value: ValueRef, cap: number): void {
     this.#ops.push({ op: 'softCap', value: value.index, cap });

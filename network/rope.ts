@@ -2,6 +2,11 @@
 export interface RopeConfig {
   theta: number;
   rotaryDim: number;
+  /**
+   * Dimensions that turn, the first of rotaryDim: the others have the frequency 0. Absent: all. Where pairs of neighbours turn,
+   * their rows are put apart over the whole head, those of pairs that stay as they are too.
+   */
+  turnedDim?: number;
   scaling:
     | { type: 'none' }
     | { type: 'linear'; factor: number }
@@ -62,6 +67,14 @@ export function ropeDependsOnLength(rope: RopeConfig): boolean {
  *   model's original length, at which these scalings are still the plain RoPE (dynamic) or the short factors (longrope).
  */
 export function ropeFrequencies(rope: RopeConfig, finalLength = 0): RopeFrequencies {
+  if (rope.turnedDim === undefined) return frequenciesOf(rope, finalLength);
+  const { inverseFrequencies, scale } = frequenciesOf({ ...rope, rotaryDim: rope.turnedDim }, finalLength);
+  const all = new Float32Array(rope.rotaryDim / 2);
+  all.set(inverseFrequencies);
+  return { inverseFrequencies: all, scale };
+}
+
+function frequenciesOf(rope: RopeConfig, finalLength: number): RopeFrequencies {
   const { scaling } = rope;
   switch (scaling.type) {
     case 'none':

@@ -185,6 +185,11 @@ class StageWriter {
       const first = Math.max(slice.first, op.first);
       const end = Math.min(slice.first + slice.count, op.first + op.heads * width);
       if (first < end) {
+        if ((first - op.first) % width !== 0 || (end - first) % width !== 0) {
+          throw new RankPlanError(
+            `Op ${origin} of this model norms queries or keys of all heads together, which several ranks share.`,
+          );
+        }
         this.#push({ ...op, first: local + first - slice.first, heads: (end - first) / width }, origin);
       }
       local += slice.count;

@@ -1,8 +1,11 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
+import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
 import { expertNames } from './expert-names.js';
+
+const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key: 'self_attn.k_norm' };
 
 /**
  * Parts common to many decoders, for architecture files to put together: ops with the weights that they read, under the
@@ -12,9 +15,15 @@ export class DecoderParts {
   readonly net: NetworkBuilder;
   readonly #config: ModelConfig;
 
-  constructor(config: ModelConfig, attention: Partial<AttentionShape> = {}) {
+  constructor(config: ModelConfig) {
     const { architecture, vocabSize, hiddenSize, numLayers, numHeads, numKvHeads, headDim, rope } = config;
-    const shape = { numLayers, numHeads, rotaryDim: rope.rotaryDim, ...attention };
+    const ropeTables = this.#ropeTables(config);
+    const shape: AttentionShape = {
+      numLayers,
+      numHeads,
+      rotaryDim: rope.rotaryDim,
+      ...(ropeTables.length > 0 && { ropeTables }),
+    };
     const caches = equalCaches(numLayers, numKvHeads, headDim);
     this.net = new NetworkBuilder({ architecture, vocabSize, hiddenSize, attention: shape, caches });
     this.#config = config;
@@ -53,16 +62,25 @@ export class DecoderParts {
   /** Norms each head of the queries and of the keys by itself. */
   normQueriesAndKeys(qkv: ValueRef, layer: number): void {
     const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
-    const scales = (name: string, source: string) => this.#scales(layer, name, source, headDim);
-    this.net.rmsNormHeads(qkv, 0, numHeads, scales('queryNorm', 'self_attn.q_norm'), rmsNormEpsilon);
-    this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('keyNorm', 'self_attn.k_norm'), rmsNormEpsilon);
+    const scales = (name: string) => this.#scales(layer, `${name}Norm`, NORMS[name]!, headDim);
+    this.net.rmsNormHeads(qkv, 0, numHeads, scales('query'), rmsNormEpsilon);
+    this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('key'), rmsNormEpsilon);
+  }
+
+  /** Norms all queries of a token together, and all its keys. */
+  normAllQueriesAndKeys(qkv: ValueRef, layer: number): void {
+    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const [queries, keys] = [numHeads * headDim, numKvHeads * headDim];
+    const scales = (name: string, width: number) => this.#scales(layer, `${name}Norm`, NORMS[name]!, width);
+    this.net.rmsNormColumns(qkv, 0, scales('query', queries), rmsNormEpsilon);
+    this.net.rmsNormColumns(qkv, queries, scales('key', keys), rmsNormEpsilon);
   }
 
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number): ValueRef {
-    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, localRopeTheta } = this.#config;
+    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows } = this.#config;
     const window = layerWindows?.[layer] ?? null;
-    const ropeTable = window !== null && localRopeTheta !== undefined ? 0 : null;
+    const ropeTable = this.#ropeTable(layer, window !== null);
     const scale = attentionScale ?? 1 / Math.sqrt(headDim);
     return this.net.attention(qkv, layer, scale, { window, softCap: softCap ?? null, ropeTable });
   }
@@ -152,6 +170,23 @@ export class DecoderParts {
 
   build(logits: ValueRef): NetworkPlan {
     return this.net.build(logits);
+  }
+
+  /** RoPE of layers with a window, where it is another one, and frequencies of 0, by which layers without RoPE turn nothing. */
+  #ropeTables({ localRopeTheta, layersWithoutRope, rope: { rotaryDim } }: ModelConfig): number[][] {
+    const tables: number[][] = [];
+    if (localRopeTheta !== undefined) {
+      const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim, scaling: { type: 'none' } });
+      tables.push([...local.inverseFrequencies]);
+    }
+    if (layersWithoutRope?.includes(true)) tables.push(new Array(rotaryDim / 2).fill(0));
+    return tables;
+  }
+
+  #ropeTable(layer: number, hasWindow: boolean): number | null {
+    const { localRopeTheta, layersWithoutRope } = this.#config;
+    if (layersWithoutRope?.[layer]) return localRopeTheta === undefined ? 0 : 1;
+    return hasWindow && localRopeTheta !== undefined ? 0 : null;
   }
 
   #scales(layer: number, name: string, source: string, columns: number): string {

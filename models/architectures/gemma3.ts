@@ -1,5 +1,4 @@
 import type { NetworkPlan } from '../../network/plan.js';
-import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
@@ -9,7 +8,7 @@ import { DecoderParts } from './decoder-parts.js';
  */
 export function gemma3(config: ModelConfig): NetworkPlan {
   const { hiddenSize, attentionBias, outputSoftCap } = config;
-  const parts = new DecoderParts(config, { ropeTables: localRope(config) });
+  const parts = new DecoderParts(config);
   const { net } = parts;
   const x = parts.embed(Math.sqrt(hiddenSize));
   for (let layer = 0; layer < config.numLayers; layer++) {
@@ -27,11 +26,4 @@ export function gemma3(config: ModelConfig): NetworkPlan {
   const logits = parts.logits(x);
   if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
   return parts.build(logits);
-}
-
-/** Table of RoPE for the layers with a window. */
-function localRope({ localRopeTheta, rope: { rotaryDim } }: ModelConfig): number[][] {
-  if (localRopeTheta === undefined) return [];
-  const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim, scaling: { type: 'none' } });
-  return [[...local.inverseFrequencies]];
 }

@@ -1,12 +1,16 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { bert } from './bert.js';
+import { exaone4 } from './exaone4.js';
+import { gemma } from './gemma.js';
 import { gemma2 } from './gemma2.js';
 import { gemma3 } from './gemma3.js';
+import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
+import { olmo2 } from './olmo2.js';
 import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
@@ -24,8 +28,20 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen3', qwen3],
   ['qwen3moe', qwen3moe],
   ['phi3', phi3],
+  ['gemma', gemma],
   ['gemma2', gemma2],
   ['gemma3', gemma3],
+  ['olmo2', olmo2],
+  ['olmo3', olmo2],
+  ['exaone4', exaone4],
+  ['glm', glm],
+  ['glm4', glm4],
+  // Llama's network: what differs is in the config (windows, layers without RoPE, biases) or in the order of rows.
+  ['smollm3', llama],
+  ['ministral', llama],
+  ['ministral3', llama],
+  ['seed_oss', llama],
+  ['ernie4_5', llama],
   ['gpt2', gpt2],
   ['bert', bert],
 ]);
@@ -39,8 +55,19 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen3ForCausalLM', 'qwen3'],
   ['Qwen3MoeForCausalLM', 'qwen3moe'],
   ['Phi3ForCausalLM', 'phi3'],
+  ['GemmaForCausalLM', 'gemma'],
   ['Gemma2ForCausalLM', 'gemma2'],
   ['Gemma3ForCausalLM', 'gemma3'],
+  ['SmolLM3ForCausalLM', 'smollm3'],
+  ['Olmo2ForCausalLM', 'olmo2'],
+  ['Olmo3ForCausalLM', 'olmo3'],
+  ['MinistralForCausalLM', 'ministral'],
+  ['Ministral3ForCausalLM', 'ministral3'],
+  ['Exaone4ForCausalLM', 'exaone4'],
+  ['GlmForCausalLM', 'glm'],
+  ['Glm4ForCausalLM', 'glm4'],
+  ['SeedOssForCausalLM', 'seed_oss'],
+  ['Ernie4_5ForCausalLM', 'ernie4_5'],
   ['GPT2LMHeadModel', 'gpt2'],
   ['BertModel', 'bert'],
   ['BertForSequenceClassification', 'bert'],

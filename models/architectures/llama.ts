@@ -9,14 +9,14 @@ import { DecoderParts } from './decoder-parts.js';
  *   x -> [norm -> q k v -> attention -> output + x -> norm -> gated MLP -> down + x] ... -> norm -> logits
  */
 export function llama(config: ModelConfig): NetworkPlan {
-  const { attentionBias, mlpBias } = config;
+  const { attentionBias, attentionOutputBias = attentionBias, mlpBias } = config;
   const parts = new DecoderParts(config);
   const { net } = parts;
   const x = parts.embed();
   for (let layer = 0; layer < config.numLayers; layer++) {
     const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
     const attended = parts.attention(parts.qkv(attentionInput, layer, attentionBias), layer);
-    net.addLinear(x, attended, parts.attentionOutput(layer, attentionBias));
+    net.addLinear(x, attended, parts.attentionOutput(layer, attentionOutputBias));
 
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
     net.addLinear(x, parts.gatedUp(mlpInput, layer, mlpBias), parts.down(layer, mlpBias));

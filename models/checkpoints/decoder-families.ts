@@ -1,32 +1,10 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import type { ExpertFields } from './experts-config.js';
-import { isObject } from './file-reading.js';
+import type { DecoderFamily } from './decoder-family.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
+import { MORE_FAMILIES } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
-
-/** Fields of a ModelConfig that depend on the family; dimensions are read alike for all. */
-type OfFamily = Pick<ModelConfig, 'rope' | 'slidingWindow'> & Partial<ModelConfig>;
-
-/** Dimensions that were read before. */
-export interface KnownDimensions {
-  name: string;
-  numLayers: number;
-  headDim: number;
-  maxPositions: number;
-}
-
-export interface DecoderFamily {
-  /** Defaults of transformers' config class, where config.json does not say. headDim absent: hidden size / heads. */
-  headDim?: number;
-  tied?: boolean;
-  /** Field of the activation and its default. */
-  activation?: [field: string, fallback: string];
-  rmsNormEpsilon?: number;
-  /** Absent: layers have one MLP each. */
-  experts?: ExpertFields;
-  read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
-}
+import { ropesByType } from './ropes-by-type.js';
 
 /** Default of transformers' MistralConfig where config.json has no such field. */
 const MISTRAL_SLIDING_WINDOW = 4096;
@@ -114,12 +92,24 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   },
   phi3: {
     read: (config, { headDim, maxPositions }) => {
-      const rope = ropeOfHuggingFace(config, headDim, maxPositions);
+      const rope = ropeOfHuggingFace(config, headDim, maxPositions, { partial: 1 });
       if (rope.scaling.type !== 'none' && rope.scaling.type !== 'longrope') {
         throw config.error('rope_scaling', 'absent or of the type longrope or su');
       }
       return { slidingWindow: slidingWindow(config, null), rope };
     },
+  },
+  gemma: {
+    headDim: 256,
+    tied: true,
+    activation: ['hidden_act', 'gelu_pytorch_tanh'],
+    read: (config, { headDim, maxPositions }) => ({
+      slidingWindow: null,
+      // The first configs say gelu and mean its approximation.
+      activation: 'geluTanh',
+      rope: ropeOfHuggingFace(config, headDim, maxPositions),
+      ...refuseBothWays(config),
+    }),
   },
   gemma2: {
     headDim: 256,
@@ -151,7 +141,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
         ...windowFields(windows),
         // Layers with a window have another RoPE, even where all layers have one.
         ...(windows.some((window) => window !== null) ? { layerWindows: windows } : {}),
-        ...gemma3Ropes(config, headDim, maxPositions),
+        ...ropesByType(config, headDim, maxPositions, { theta: 1_000_000, localTheta: 10_000 }),
         ...gemmaFields(config),
         ...capOf('outputSoftCap', config, 'final_logit_softcapping', null),
       };
@@ -161,14 +151,19 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 
 /** Undefined for GPT-2, whose fields have names of their own. */
 export function decoderFamily(architecture: string): DecoderFamily | undefined {
-  return FAMILIES[architecture];
+  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture];
+}
+
+function refuseBothWays(config: ConfigFields): Partial<ModelConfig> {
+  if (config.raw('use_bidirectional_attention') !== true) return {};
+  throw config.error('use_bidirectional_attention', 'false: a token that is written sees none behind it');
 }
 
 function gemmaFields(config: ConfigFields): Partial<ModelConfig> {
-  if (config.raw('use_bidirectional_attention') === true) {
-    throw config.error('use_bidirectional_attention', 'false: a token that is written sees none behind it');
-  }
-  return { attentionScale: 1 / Math.sqrt(config.positive('query_pre_attn_scalar', 256)) };
+  return {
+    ...refuseBothWays(config),
+    attentionScale: 1 / Math.sqrt(config.positive('query_pre_attn_scalar', 256)),
+  };
 }
 
 /** A cap of the config; null means none, and a missing field means `fallback`. */
@@ -180,37 +175,4 @@ function capOf(
 ): Partial<ModelConfig> {
   const cap = config.has(key) ? config.positiveOrNull(key) : fallback;
   return cap === null ? {} : { [name]: cap };
-}
-
-/**
- * RoPE by rope_theta, rope_scaling and rope_local_base_freq or, since transformers 5, by rope_parameters for each type
- * of layers.
- */
-function gemma3Ropes(
-  config: ConfigFields,
-  headDim: number,
-  maxPositions: number,
-): Pick<ModelConfig, 'rope' | 'localRopeTheta'> {
-  const byType = config.raw('rope_parameters');
-  if (byType === undefined) {
-    return {
-      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
-      localRopeTheta: config.positive('rope_local_base_freq', 10_000),
-    };
-  }
-  const { full_attention: full = {}, sliding_attention: local = {} } = isObject(byType) ? byType : {};
-  const names = isObject(byType) ? Object.keys(byType) : [];
-  const isPlain = (rope: unknown) => isObject(rope) && (rope.rope_type ?? 'default') === 'default';
-  const theta = isObject(local) ? (local.rope_theta ?? 10_000) : null;
-  const known = names.every((name) => name === 'full_attention' || name === 'sliding_attention');
-  if (!known || !isObject(full) || !isPlain(local) || typeof theta !== 'number' || !(theta > 1)) {
-    throw config.error(
-      'rope_parameters',
-      'those of full_attention and, without scaling, of sliding_attention',
-    );
-  }
-  return {
-    rope: ropeOfHuggingFace(config, headDim, maxPositions, { parameters: full, theta: 1_000_000 }),
-    localRopeTheta: theta,
-  };
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { NetworkPlan } from '../../network/plan.js';
 import { planNetwork } from '../architectures/index.js';
+import type { ModelConfig } from '../model-config.js';
 import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';
 import { ConfigFields } from './config-fields.js';
 import { type JsonObject, readJsonObject } from './file-reading.js';
@@ -65,8 +66,18 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weig
   const remarks = [
     ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
     ...(ownOutput ? [OWN_OUTPUT] : []),
+    ...shorterContext(fields, config),
   ];
   return { config, tensors, leftAside: leftAside.parts, remarks };
+}
+
+/** Where a decoder computes only a part of the context that its makers name. */
+function shorterContext(fields: JsonObject, { architecture, maxPositions, encoder }: ModelConfig): string[] {
+  const named = fields.max_position_embeddings;
+  if (encoder !== undefined || typeof named !== 'number' || named <= maxPositions) return [];
+  return [
+    `The context is ${maxPositions} of ${named} tokens: beyond, ${architecture} scales queries by their position, which is not supported.`,
+  ];
 }
 
 const OWN_OUTPUT =

@@ -10,13 +10,14 @@ const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
  * Reads RoPE from a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since
  * transformers 5, together with theta in rope_parameters.
  *
- * @param usual `parameters`: used instead of the config's; `theta`: default where the config has none
+ * @param usual `parameters`: used instead of the config's; `theta`, `partial`: defaults where the config has none. Families without
+ *   `partial` turn whole heads, whatever the config says.
  */
 export function ropeOfHuggingFace(
   config: ConfigFields,
   headDim: number,
   maxPositions: number,
-  usual: { parameters?: JsonObject; theta?: number } = {},
+  usual: { parameters?: JsonObject; theta?: number; partial?: number } = {},
 ): RopeConfig {
   const given = usual.parameters ?? config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
   if (!isObject(given)) throw config.error('rope_scaling', 'an object');
@@ -28,7 +29,11 @@ export function ropeOfHuggingFace(
     rope.raw('rope_theta') === undefined
       ? config.positive('rope_theta', usual.theta ?? 10_000)
       : rope.positive('rope_theta');
-  const partial = rope.positiveOrNull('partial_rotary_factor') ?? config.positive('partial_rotary_factor', 1);
+  const partial =
+    usual.partial === undefined
+      ? 1
+      : (rope.positiveOrNull('partial_rotary_factor') ??
+        config.positive('partial_rotary_factor', usual.partial));
   const rotaryDim = Math.trunc(headDim * partial);
   if (partial > 1 || rotaryDim < 2 || rotaryDim % 2 !== 0) {
     throw new CheckpointError(
@@ -40,8 +45,17 @@ export function ropeOfHuggingFace(
       ? rope.integer('original_max_position_embeddings', 1, LIMITS.positions, maxPositions)
       : config.integer('original_max_position_embeddings', 1, LIMITS.positions);
   const scaling = scalingOf(rope, { rotaryDim, maxPositions, originalMaxPositions });
+  if (usual.partial === undefined && scaling.type !== 'none') refusePartial(config, rope);
   checkTheta(config.where, theta, scaling);
   return { theta, rotaryDim, scaling };
+}
+
+/** Where a family turns whole heads transformers ignores the factor, but fails if RoPE is scaled too. */
+function refusePartial(config: ConfigFields, rope: ConfigFields): void {
+  for (const fields of [rope, config]) {
+    if ((fields.raw('partial_rotary_factor') ?? 1) !== 1)
+      throw fields.error('partial_rotary_factor', 'absent or 1 where RoPE is scaled');
+  }
 }
 
 function scalingOf(

@@ -85,6 +85,10 @@ const QWEN2_VL: TextModel = {
 const TEXT_MODELS = new Map<string, TextModel>([
   ['llama', { name: 'LlamaForCausalLM', usual: dimensions(32000, 4096, 11008, 32, 32, null, 2048) }],
   ['mistral', { name: 'MistralForCausalLM', usual: dimensions(32000, 4096, 14336, 32, 32, 8, 131072) }],
+  [
+    'ministral3',
+    { name: 'Ministral3ForCausalLM', usual: dimensions(131072, 4096, 14336, 34, 32, 8, 262144) },
+  ],
   ['qwen2', { name: 'Qwen2ForCausalLM', usual: dimensions(151936, 4096, 22016, 32, 32, 32, 32768) }],
   ['qwen3', { name: 'Qwen3ForCausalLM', usual: dimensions(151936, 4096, 22016, 32, 32, 32, 32768) }],
   ['qwen2_vl_text', QWEN2_VL],

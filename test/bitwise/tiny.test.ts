@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
@@ -12,6 +13,8 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomScenario } from './scenario.js';
 
@@ -29,6 +32,7 @@ const SMALL_POOL = 24;
 const TINY_POOL = 11;
 const SECONDARY_BLOCKS = 40;
 
+const folder = temporaryFolder('skein-bitwise');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
@@ -127,13 +131,19 @@ const sampleOf = <T>(values: readonly T[], instructionSet: InstructionSet): read
     ? values
     : [oneOf(values, INSTRUCTION_SETS.indexOf(instructionSet))];
 
+/** Folder of a committed tiny model, or of one that is made here. */
+function pathOf(variant: string): string {
+  const made = MADE_MODELS.find(({ name }) => name === variant);
+  return made === undefined ? tinyModelPath(variant) : writeMadeModel(join(folder, variant), made);
+}
+
 async function openTiny(
   variant: string,
   format: Format,
   threads: number,
   instructionSet = BEST_INSTRUCTION_SET,
 ) {
-  const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
+  const engine = await engines.get(pathOf(variant), precisionOf(format));
   const { slidingWindow } = engine.manifest.config;
   const executor = openExecutor(engine, {
     ...(slidingWindow === null ? {} : { maxAttentionWindow: slidingWindow }),
@@ -278,6 +288,9 @@ describe.each<[string, Format, number]>([
   ['qwen3moe', 'bf16', 16],
   ['qwen3moe', 'int4', 16],
   ['mixtral', 'int8', 9],
+  ['smollm3', 'bf16', 16],
+  ['olmo3', 'int8', 16],
+  ['glm4', 'int4', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

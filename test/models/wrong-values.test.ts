@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { readPeftCheckpoint } from '../../models/adapters/peft-checkpoint.js';
 import { ChatTemplate } from '../../models/chat-template.js';
+import { configOfHuggingFace } from '../../models/checkpoints/huggingface-config.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import { unwrapConfig } from '../../models/checkpoints/wrappers.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
 import { makeTablesFile } from '../../models/tokenizer/tables-file.js';
 import { textTemplate } from '../../models/tokenizer/text-template.js';
@@ -148,6 +150,23 @@ describe('a wrong value anywhere', () => {
       }
     }
   });
+
+  it.each(['olmo3', 'smollm3', 'exaone4', 'glm4', 'ministral3', 'seed-oss', 'ernie4.5'])(
+    'in the config.json of %s is said in a sentence',
+    async (name) => {
+      const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
+      for (const path of paths(config)) {
+        for (const wrong of WRONG) {
+          const changed = withValue(config, path, wrong);
+          if (typeof changed !== 'object' || changed === null) continue;
+          await worksOrSays(`${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`, () => {
+            const { where, fields } = unwrapConfig('config.json', changed as Record<string, unknown>);
+            configOfHuggingFace(where, fields, null);
+          });
+        }
+      }
+    },
+  );
 
   it('in generation_config.json is said in a sentence', async () => {
     const folder = join(root, 'generation');

@@ -119,4 +119,52 @@ WRAPPERS = {
     "idefics3": wrapped("Idefics3", decoder(model_type="llama", mlp_bias=True), SIGLIP_TOWER, [], image_token_id=100),
 }
 
-MODELS = WRAPPERS
+
+
+def family(kind, fields, **more):
+    return {"config": f"{kind}Config", "model": f"{kind}ForCausalLM", "fields": fields, **more}
+
+
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "original_max_position_embeddings": 128, "beta_fast": 32.0, "beta_slow": 1.0}
+FAMILIES = {
+    "gemma": family("Gemma", decoder(head_dim=16, num_key_value_heads=1)),
+    "smollm3": family("SmolLM3", decoder(num_hidden_layers=4)),
+    "olmo2": family("Olmo2", decoder()),
+    "olmo3": family(
+        "Olmo3",
+        decoder(
+            num_hidden_layers=4,
+            sliding_window=WINDOW,
+            rope_parameters={
+                "full_attention": YARN | {"attention_factor": 1.2},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        ),
+    ),
+    "exaone4": family("Exaone4", decoder(num_hidden_layers=4, sliding_window=WINDOW)),
+    "exaone4-full": family("Exaone4", decoder(sliding_window=None, layer_types=["full_attention"] * 2)),
+    "glm": family("Glm", decoder(head_dim=16)),
+    "glm4": family("Glm4", decoder(head_dim=16)),
+    "seed-oss": family("SeedOss", decoder(head_dim=16)),
+    "ernie4.5": family("Ernie4_5", decoder(head_dim=16)),
+    "ernie4.5-bias": family("Ernie4_5", decoder(head_dim=16, use_bias=True, tie_word_embeddings=False)),
+    "ministral": family(
+        "Ministral",
+        decoder(head_dim=16, sliding_window=WINDOW, layer_types=["full_attention", "sliding_attention"]),
+    ),
+    "ministral3": wrapped(
+        "Mistral3",
+        decoder(
+            model_type="ministral3",
+            head_dim=16,
+            rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
+        ),
+        SIGLIP_TOWER | {"model_type": "pixtral", "head_dim": 8},
+        [],
+        tie_word_embeddings=False,
+    ),
+    # Llama ignores the factor.
+    "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),
+}
+
+MODELS = WRAPPERS | FAMILIES

@@ -109,6 +109,83 @@ describe('a config.json that says little means what transformers takes', () => {
     expect(global.layerWindows).toBeUndefined();
   });
 
+  it('Gemma: heads of 256, tied, and the approximation of GELU by either name', () => {
+    expect(read('GemmaForCausalLM', { hidden_act: 'gelu' })).toMatchObject({
+      headDim: 256,
+      tieWordEmbeddings: true,
+      activation: 'geluTanh',
+    });
+  });
+
+  it('SmolLM3: every fourth layer without RoPE, or those of the list', () => {
+    expect(read('SmolLM3ForCausalLM')).toMatchObject({
+      layersWithoutRope: [false, false, false, true],
+      tieWordEmbeddings: true,
+      slidingWindow: null,
+      rope: { theta: 2_000_000 },
+    });
+    expect(read('SmolLM3ForCausalLM', { no_rope_layers: [0, 1, 1, 0, 1] }).layersWithoutRope).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it('OLMo 3: a window in three of four layers, whose RoPE is not scaled', () => {
+    const rope_scaling = { rope_type: 'yarn', factor: 8, original_max_position_embeddings: 128 };
+    expect(read('Olmo3ForCausalLM', { rope_theta: 500_000, rope_scaling, sliding_window: 64 })).toMatchObject(
+      {
+        layerWindows: [64, 64, 64, null],
+        localRopeTheta: 500_000,
+        rope: { theta: 500_000, scaling: { type: 'yarn' } },
+      },
+    );
+  });
+
+  it('EXAONE 4: layers without a window have no RoPE, unless all are such', () => {
+    expect(read('Exaone4ForCausalLM', { sliding_window: 64 })).toMatchObject({
+      layerWindows: [64, 64, 64, null],
+      layersWithoutRope: [false, false, false, true],
+    });
+    const full = read('Exaone4ForCausalLM', { sliding_window: null, sliding_window_pattern: null });
+    expect(full.layersWithoutRope).toBeUndefined();
+    const types = ['full_attention', ...Array(3).fill('sliding_attention')];
+    const typed = { sliding_window: 64, sliding_window_pattern: 'LLLG', layer_types: types };
+    expect(read('Exaone4ForCausalLM', typed).layersWithoutRope).toEqual([true, false, false, false]);
+    expect(() => read('Exaone4ForCausalLM', { sliding_window: 64, sliding_window_pattern: 'LLLG' })).toThrow(
+      /sliding_window_pattern should be a number, or layer_types there/,
+    );
+  });
+
+  it('GLM-4: biases of queries, keys and values, and half of each head turns', () => {
+    expect(read('Glm4ForCausalLM')).toMatchObject({
+      attentionBias: true,
+      headDim: 128,
+      rope: { rotaryDim: 128, turnedDim: 64 },
+    });
+    expect(read('GlmForCausalLM', { partial_rotary_factor: 1 }).rope.turnedDim).toBeUndefined();
+  });
+
+  it('Ministral 3: the context ends where queries would be scaled by position', () => {
+    const long = { max_position_embeddings: 262144 };
+    expect(read('Ministral3ForCausalLM', long)).toMatchObject({
+      maxPositions: 16384,
+      rope: { theta: 1e6, scaling: { type: 'yarn', factor: 16 } },
+    });
+    const plain = { rope_parameters: { rope_type: 'default', rope_theta: 1e6 } };
+    expect(read('Ministral3ForCausalLM', { ...long, ...plain }).maxPositions).toBe(262144);
+  });
+
+  it('Seed-OSS and ERNIE 4.5: biases by their own fields', () => {
+    expect(read('SeedOssForCausalLM')).toMatchObject({ attentionBias: true, attentionOutputBias: false });
+    expect(read('Ernie4_5ForCausalLM', { use_bias: true })).toMatchObject({
+      attentionBias: true,
+      mlpBias: true,
+      rope: { theta: 500_000 },
+    });
+  });
+
   it('GPT-2: four times the width inside, tied, gelu_new', () => {
     expect(read('GPT2LMHeadModel')).toMatchObject({
       intermediateSize: 256,

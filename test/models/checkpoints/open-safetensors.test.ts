@@ -249,7 +249,16 @@ describe('openCheckpoint of a folder with safetensors', () => {
       /one set of parameters/,
     ],
     ['a theta below 1', { config: { rope_theta: 0.5 } }, /rope theta should be greater than 1/],
-    ['a rotation of nothing', { config: { partial_rotary_factor: 0.1 } }, /rotate an even number/],
+    [
+      'a rotation of nothing',
+      { config: { architectures: ['Phi3ForCausalLM'], partial_rotary_factor: 0.1 } },
+      /rotate an even number/,
+    ],
+    [
+      'a part of a head that turns, with scaled RoPE',
+      { config: { partial_rotary_factor: 0.5, rope_scaling: { type: 'linear', factor: 2 } } },
+      /partial_rotary_factor should be absent or 1 where RoPE is scaled, found 0\.5/,
+    ],
     ['eos ids that are none', { config: { eos_token_id: ['x'] } }, /eos_token_id should be a token id/],
   ];
   for (const [what, change, message] of wrong) {

@@ -1,0 +1,26 @@
+import type { ModelConfig } from '../model-config.js';
+import type { ConfigFields } from './config-fields.js';
+import type { ExpertFields } from './experts-config.js';
+
+/** Fields of a ModelConfig that depend on the family; dimensions are read alike for all. */
+type OfFamily = Pick<ModelConfig, 'rope' | 'slidingWindow'> & Partial<ModelConfig>;
+
+/** Dimensions that were read before. */
+export interface KnownDimensions {
+  name: string;
+  numLayers: number;
+  headDim: number;
+  maxPositions: number;
+}
+
+export interface DecoderFamily {
+  /** Defaults of transformers' config class, where config.json does not say. headDim absent: hidden size / heads. */
+  headDim?: number;
+  tied?: boolean;
+  /** Field of the activation and its default. */
+  activation?: [field: string, fallback: string];
+  rmsNormEpsilon?: number;
+  /** Absent: layers have one MLP each. */
+  experts?: ExpertFields;
+  read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
+}

@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { resolveLimits } from '../../engine/options/engine-limits.js';
+import { firstWrongToken } from '../../tools/support/goldens.js';
+import { SequenceDriver } from '../../tools/support/sequence-driver.js';
+import { engineOptions, nativeEngine, TestEngines } from '../../tools/support/test-engine.js';
+import { compareLogits, greatestDifference } from '../reference/compare-logits.js';
+import { describeExecutors, EXECUTORS, NATIVE } from '../support/executors.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
+
+// Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
+// without RoPE, norms over all heads, frequencies of 0, several tables of RoPE.
+const NAMES = ['smollm3', 'olmo2', 'olmo3', 'exaone4', 'glm4'];
+const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
+/** The norms over all heads are no sum that ranks can share. */
+const NOT_IN_RANKS = ['olmo2', 'olmo3'];
+const OTHERS = EXECUTORS.filter((executor) => executor !== NATIVE);
+const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
+
+const folder = temporaryFolder('skein-conform');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+describeExecutors((on) => {
+  describe.each(FAMILIES)('$name', (made) => {
+    const open = async () => {
+      const engine = await engines.get(writeMadeModel(join(folder, made.name), made), 'f32');
+      const { window } = resolveLimits({ tokensPerBlock: 16 }, engine.manifest);
+      const options = { tokensPerBlock: 16, kvDtype: 'f32', ...window?.options } as const;
+      const executor = await on.open(nativeEngine(engine), engineOptions(engine, options));
+      return { executor, driver: new SequenceDriver(executor, engine.manifest.config) };
+    };
+
+    if (on.name === 'ranks' && NOT_IN_RANKS.includes(made.name)) {
+      it('is refused by a sentence', async () => {
+        await expect(open()).rejects.toThrow(/norms queries or keys of all heads together/);
+      });
+      return;
+    }
+
+    it('has the logits of Hugging Face transformers, and the same greedy tokens', async () => {
+      const { executor, driver } = await open();
+      compareLogits(driver, made.prompts, [256, 13], (reference, ours, where) => {
+        expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+      });
+      const prompt = made.prompts.at(-1)!;
+      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 37);
+      expect(firstWrongToken(tokens, prompt)).toBeNull();
+      executor.close();
+    });
+  });
+}, OTHERS);
