@@ -14,8 +14,12 @@ export interface DearStore {
   name: string;
   /** Type of its items; 'response' where it holds responses. */
   type: string;
-  /** Fills the store. @returns small requests that take as much of it as they may, and more than that */
-  fill(store: Store, model: string): Promise<DearRequest[]>;
+  /**
+   * Fills the store. @returns small requests that take as much of it as they may, and more than that
+   *
+   * @param isFull false: one conversation is added, or one chain of responses
+   */
+  fill(store: Store, model: string, isFull: boolean): Promise<DearRequest[]>;
 }
 
 /** Routes that go on with what is stored, with what they need besides. */
@@ -37,7 +41,7 @@ export function dearStores(): DearStore[] {
     items.map((item, index) => ({
       type,
       name: `stored ${type}${index === 0 ? '' : ` (${index + 1})`}`,
-      fill: (store: Store, model: string) => fillWithItems(store, model, item),
+      fill: (store: Store, model: string, isFull: boolean) => fillWithItems(store, model, item, isFull),
     })),
   );
   const ofResponses = (what: string, ...turns: [numTurns: number, numItems: number, length: number]) => ({
@@ -48,7 +52,12 @@ export function dearStores(): DearStore[] {
   return [...ofItems, ofResponses('long input', 3, 1, 5 * 2 ** 20), ofResponses('many items', 20, 200, 1)];
 }
 
-async function fillWithItems(store: Store, model: string, item: DearItem): Promise<DearRequest[]> {
+async function fillWithItems(
+  store: Store,
+  model: string,
+  item: DearItem,
+  isFull: boolean,
+): Promise<DearRequest[]> {
   const { bytes, work, stored } = itemSize({ ...item, id: ID } as unknown as KeptItem);
   const { maxBytes } = DEFAULT_STORE_LIMITS;
   const json = Buffer.from(JSON.stringify(item));
@@ -64,7 +73,8 @@ async function fillWithItems(store: Store, model: string, item: DearItem): Promi
   const items = Array.from({ length: numItems - 1 }, () => item);
   let conversation = '';
   // One more than there is room for: the store is as full as it gets.
-  for (let filled = 0; filled < maxBytes; filled += numItems * stored)
+  const wantedBytes = isFull ? maxBytes : 1;
+  for (let filled = 0; filled < wantedBytes; filled += numItems * stored)
     conversation = await store('/v1/conversations', { items: [...items, { ...item, id: ID }] });
   const taken = fitting(
     [mostOfType, 1],

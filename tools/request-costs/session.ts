@@ -38,6 +38,8 @@ export const smollm2 = (path: string): MeasuredModel => ({
 const MAX_TIMES = 6;
 /** Requests after which code is compiled and memory that is used again and again is there. */
 const WARMING_UP = 6;
+/** Crowds of which the least one counts; each takes as long as all the other requests of a round. */
+const CROWDS = 3;
 
 /** A server with a client that streams tokens all the time, beside whom requests are measured. */
 export class CostSession {
@@ -98,9 +100,9 @@ export class CostSession {
     const crowds: Cost[] = [];
     for (let i = 0; i < WARMING_UP; i++) {
       for (const path of Object.keys(DEAR_ROUTES)) await costOf(server, requests.plain(path), NO_BASELINE);
-      crowds.push(await costOf(server, requests.crowd(i), NO_BASELINE));
+      if (i >= WARMING_UP - CROWDS) crowds.push(await costOf(server, requests.crowd(i), NO_BASELINE));
     }
-    const fullMs = leastOf(crowds.slice(-3)).iterationMs;
+    const fullMs = leastOf(crowds).iterationMs;
     const longFullMs = (await costOf(server, requests.longCrowd(), NO_BASELINE)).iterationMs;
     const baseline = { tokenMs: await tokenMsOf(server), fullMs, longFullMs };
     return new CostSession(server, neighbour, baseline, requests, fields, await describedItems(server.url));
@@ -111,8 +113,12 @@ export class CostSession {
     return leastCost(this.#server, Array<DearRequest>(MAX_TIMES).fill(request), this.#baseline);
   }
 
-  /** Fills the server's store. @returns the most expensive requests that take from it */
-  async fill({ name, fill }: DearStore): Promise<DearRequest[]> {
+  /**
+   * Fills the server's store. @returns the most expensive requests that take from it
+   *
+   * @param isFull false: one conversation is added to what is there, the greatest one that a request can take from
+   */
+  async fill({ name, fill }: DearStore, isFull = true): Promise<DearRequest[]> {
     const store = async (path: string, body: object) => {
       const { status, ended } = await send(this.#server.url, path, JSON.stringify(body));
       const answer = await ended;
@@ -121,7 +127,7 @@ export class CostSession {
         `The store was not filled with ${name}: ${path} was answered with ${status}: ${answer}`,
       );
     };
-    const requests = await fill(store, 'chat');
+    const requests = await fill(store, 'chat', isFull);
     return requests.map((request) => ({ ...request, name: `${request.name} of ${name}` }));
   }
 

@@ -57,8 +57,9 @@ it('knows what is expensive in every type of item', () => {
 it(`keeps within its bounds whatever a request takes from a full store (seed ${SEED})`, async () => {
   const random = new Random(SEED);
   const tooDear: string[] = [];
-  for (const store of storesOfEachType(random)) {
-    const requests = await session.fill(store);
+  for (const [i, store] of storesOfEachType(random).entries()) {
+    // The first one leaves the store full, and each conversation that is added to it drives out others.
+    const requests = await session.fill(store, i === 0);
     for (const request of [random.pick(requests), random.pick(requests)]) {
       const { cost, exceeded } = await session.measure(request);
       tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
