@@ -12,10 +12,21 @@ import { randomNumbers, randomScenario } from './scenario.js';
 const folder = temporaryFolder('skein-death');
 const enginePath = join(folder, 'engine');
 let vocabSize = 0;
+let requests: InferenceRequest[];
+/** What each of them gets alone. */
+const alone = new Map<bigint, Omit<RequestResult, 'numResponses'>>();
 beforeAll(async () => {
   const model = tinyModelPath('gqa');
   const engine = await buildEngine({ model, outputDirectory: enginePath, precision: 'bf16' });
   vocabSize = engine.manifest.config.vocabSize;
+  const limits = { vocabSize, requests: 60, maxPrompt: 40, maxNew: 100, arrivalSpan: 0, seed: 23 };
+  requests = randomScenario({ ...limits, sharedPrompts: true }).map(({ request }) => request);
+  const quiet = start({});
+  for (const request of requests) {
+    await quiet.submit(request);
+    alone.set(request.requestId, answerOf(quiet, request.requestId));
+  }
+  await quiet.manager.shutdown();
 });
 
 const EXIT = 90;
@@ -67,16 +78,6 @@ it.each([
 ])(
   'workers killed at random under load: every request ends once, and its answer is the one that it gets alone (overlap %s, isolate %s)',
   async (enableTrtOverlap, isolate) => {
-    const limits = { vocabSize, requests: 60, maxPrompt: 40, maxNew: 100, arrivalSpan: 0, seed: 23 };
-    const requests = randomScenario({ ...limits, sharedPrompts: true }).map(({ request }) => request);
-    const quiet = start({});
-    const alone = new Map<bigint, Omit<RequestResult, 'numResponses'>>();
-    for (const request of requests) {
-      await quiet.submit(request);
-      alone.set(request.requestId, answerOf(quiet, request.requestId));
-    }
-    await quiet.manager.shutdown();
-
     const small = { maxTokens: 24 * 16, enableBlockReuse: true };
     const client = start({ kvCacheConfig: small, enableTrtOverlap, isolate });
     const random = randomNumbers(5);

@@ -3,13 +3,15 @@ import { once } from 'node:events';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
+import { bundledChild } from '../../support/bundled-child.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { fakeExecutorModule, runCli, testCacheDir } from '../support/skein-process.js';
+import { fakeExecutorModule, testCacheDir } from '../support/skein-process.js';
+import { warmCli } from '../support/warm-cli.js';
 
 const folder = temporaryFolder('skein-batch');
+const runCli = warmCli();
 
 const model = tinyModelPath('gqa');
 let files = 0;
@@ -225,11 +227,11 @@ describe('a batch that is cut off', () => {
   });
 
   /** A batch whose every iteration takes 40 ms. */
-  function slowBatch(
+  async function slowBatch(
     from: string,
     to: string,
-  ): { child: ChildProcess; ended: Promise<[number | null, string | null]> } {
-    const script = fileURLToPath(new URL('../support/batch-child.mjs', import.meta.url));
+  ): Promise<{ child: ChildProcess; ended: Promise<[number | null, string | null]> }> {
+    const script = await bundledChild(new URL('../support/batch-child.mjs', import.meta.url));
     const options = JSON.stringify({ model, cacheDir: testCacheDir, maxActiveRequests: 4 });
     const executor = fakeExecutorModule({ vocabSize: 320, stepMs: 40 });
     const child = spawn(process.execPath, [script, from, to, options, executor], {
@@ -250,13 +252,13 @@ describe('a batch that is cut off', () => {
 
   it('by kill -9 amid the file goes on to exactly one answer for each request', async () => {
     const [from, to] = [many(), fresh('out.jsonl')];
-    const first = slowBatch(from, to);
+    const first = await slowBatch(from, to);
     await untilAnswers(to, 5);
     first.child.kill('SIGKILL');
     await first.ended;
     const before = linesOf(to).length;
     expect(before).toBeLessThan(ids.length);
-    const [code] = await slowBatch(from, to).ended;
+    const [code] = await (await slowBatch(from, to)).ended;
     expect(code).toBe(0);
     expect(
       linesOf(to)
@@ -267,7 +269,7 @@ describe('a batch that is cut off', () => {
 
   it('by SIGINT drops what is under way, keeps whole lines and exits with 130', async () => {
     const [from, to] = [many(), fresh('out.jsonl')];
-    const { child, ended } = slowBatch(from, to);
+    const { child, ended } = await slowBatch(from, to);
     await untilAnswers(to, 3);
     child.kill('SIGINT');
     expect((await ended)[0]).toBe(130);
