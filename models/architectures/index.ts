@@ -90,9 +90,22 @@ const GGUF_NAMES = new Map([
   ['qwen3vl', 'qwen3'],
   ['qwen3moe', 'qwen3moe'],
   ['phi3', 'phi3'],
+  ['gemma', 'gemma'],
   ['gemma2', 'gemma2'],
   ['gemma3', 'gemma3'],
+  ['smollm3', 'smollm3'],
+  ['olmo2', 'olmo2'],
+  ['exaone4', 'exaone4'],
+  ['glm4', 'glm4'],
+  ['mistral3', 'ministral3'],
+  ['seed_oss', 'seed_oss'],
+  ['ernie4_5', 'ernie4_5'],
   ['gpt2', 'gpt2'],
+]);
+/** Architectures that share a name in GGUF with another one, told apart by what a file has. */
+const GGUF_KINDS = new Map([
+  ['llama', { experts: 'mixtral' }],
+  ['olmo2', { windows: 'olmo3' }],
 ]);
 
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
@@ -103,9 +116,14 @@ export function architectureOfHuggingFace(name: string): string | undefined {
   return HUGGING_FACE_NAMES.get(name);
 }
 
-/** Architecture of GGUF's general.architecture; undefined for an unknown one. @param hasExperts whether its layers have experts */
-export function architectureOfGguf(name: string, hasExperts: boolean): string | undefined {
-  return name === 'llama' && hasExperts ? 'mixtral' : GGUF_NAMES.get(name);
+/** Architecture of GGUF's general.architecture; undefined for an unknown one. @param has whether its layers have experts, and windows */
+export function architectureOfGguf(
+  name: string,
+  has: { experts: boolean; windows: boolean },
+): string | undefined {
+  const kinds: { experts?: string; windows?: string } = GGUF_KINDS.get(name) ?? {};
+  const other = (has.experts ? kinds.experts : undefined) ?? (has.windows ? kinds.windows : undefined);
+  return other ?? GGUF_NAMES.get(name);
 }
 
 /** The network of a model. The same config always gives the same plan. */

@@ -8,11 +8,11 @@ import { checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { readExactly, withFile } from './file-reading.js';
 import type { GgufHeader } from './gguf.js';
 import { expertsOfGguf, hasExperts } from './gguf-experts.js';
-import { ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
+import { ggufFamilyFields, ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 import type { RawTensor } from './raw-tensor.js';
-import { checkTheta } from './rope-config.js';
+import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 
 /**
@@ -55,6 +55,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ),
     activation: /^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu',
     attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
+    ...(architecture === 'seed_oss' && {
+      attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
+    }),
     mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
@@ -62,8 +65,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     rope:
       architecture === 'gpt2'
         ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
-        : ropeOf(keys, tensors, headDim, maxPositions),
+        : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
     ...(experts && { experts }),
+    ...ggufFamilyFields(keys, architecture, numLayers, maxPositions),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(
@@ -77,7 +81,13 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
 function architectureOf(metadata: GgufMetadata): { architecture: string; keys: GgufKeys } {
   const name = metadata.string('general.architecture');
   const keys = new GgufKeys(metadata, name ?? '');
-  const architecture = name === undefined ? undefined : architectureOfGguf(name, hasExperts(keys));
+  const architecture =
+    name === undefined
+      ? undefined
+      : architectureOfGguf(name, {
+          experts: hasExperts(keys),
+          windows: (keys.number('attention.sliding_window') ?? 0) > 0,
+        });
   if (architecture === undefined) {
     throw new CheckpointError(
       name === undefined
@@ -169,7 +179,7 @@ function scalingOf(
     LIMITS.positions,
     maxPositions,
   );
-  const attentionFactor = optional('rope.scaling.attn_factor');
+  const attentionFactor = optional('rope.scaling.attn_factor') ?? optional('rope.scaling.yarn_attn_factor');
   const factors = tensors.get('rope_freqs.weight');
   if (type === 'none' || type === 'linear') {
     if (factors)

@@ -10,6 +10,8 @@ import { windowFields } from './layer-windows.js';
 const PATTERNS = new Map([
   ['gemma2', 2],
   ['gemma3', 6],
+  ['olmo3', 4],
+  ['exaone4', 4],
 ]);
 /** Window of gemma2 where the key is missing, as in llama.cpp. */
 const GEMMA2_WINDOW = 4096;
@@ -26,9 +28,55 @@ export function windowsOfGguf(
   const isSliding = slidingLayers(keys, PATTERNS.get(architecture) ?? 0, numLayers);
   const windows = Array.from({ length: numLayers }, (_, layer) => (isSliding(layer) ? window : null));
   const fields = windowFields(windows);
-  return architecture === 'gemma3' && fields.slidingWindow !== null
+  return HAS_LOCAL_ROPE.has(architecture) && fields.slidingWindow !== null
     ? { ...fields, layerWindows: windows }
     : fields;
+}
+
+/** Families whose layers with a window have a RoPE of their own. */
+const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'olmo3']);
+
+/** Layers without RoPE of SmolLM3: the last of so many, as in llama.cpp. */
+const SMOLLM3_INTERVAL = 4;
+
+/** Fields that the families of more-families.ts have, from a file's keys or as llama.cpp has them. */
+export function ggufFamilyFields(
+  keys: GgufKeys,
+  architecture: string,
+  numLayers: number,
+  maxPositions: number,
+): Partial<ModelConfig> {
+  switch (architecture) {
+    case 'smollm3':
+      return {
+        layersWithoutRope: Array.from(
+          { length: numLayers },
+          (_, layer) => (layer + 1) % SMOLLM3_INTERVAL === 0,
+        ),
+      };
+    case 'olmo3':
+      return {
+        localRopeTheta: keys.positive('rope.freq_base_swa', keys.positive('rope.freq_base', 10_000)),
+      };
+    case 'exaone4': {
+      const { layerWindows } = windowsOfGguf(keys, architecture, numLayers);
+      return layerWindows === undefined
+        ? {}
+        : { layersWithoutRope: layerWindows.map((window) => window === null) };
+    }
+    case 'ministral3': {
+      const isScaled = (keys.number('attention.temperature_scale') ?? 0) !== 0;
+      const original = keys.integer(
+        'rope.scaling.original_context_length',
+        1,
+        LIMITS.positions,
+        maxPositions,
+      );
+      return isScaled ? { maxPositions: Math.min(maxPositions, original) } : {};
+    }
+    default:
+      return {};
+  }
 }
 
 /**

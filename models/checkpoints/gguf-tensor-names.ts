@@ -1,3 +1,5 @@
+import { turnsPairs } from './rope-config.js';
+
 /** Hugging Face's names of GGUF's tensors, by ModelConfig.architecture. */
 interface Names {
   global: Readonly<Record<string, string>>;
@@ -33,6 +35,14 @@ const GEMMA: Names = {
   },
 };
 
+const withNorms = (norms: Names['inLayer']): Names => ({ ...LLAMA, inLayer: { ...LLAMA.inLayer, ...norms } });
+/** Of families with norms after the halves of a layer alone. */
+const POST_NORMS = withNorms({
+  ...QUERY_AND_KEY_NORMS,
+  post_attention_norm: 'post_attention_layernorm',
+  post_ffw_norm: 'post_feedforward_layernorm',
+});
+
 /** Tensors of experts have names of their own: see gguf-tensors.ts. */
 const withRouter = (
   { ffn_gate: _, ffn_up: __, ffn_down: ___, ...inLayer }: Names['inLayer'],
@@ -49,6 +59,23 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   qwen2: LLAMA,
   qwen3: { ...LLAMA, inLayer: QWEN3 },
   qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
+  gemma: LLAMA,
+  smollm3: LLAMA,
+  ministral3: LLAMA,
+  ernie4_5: LLAMA,
+  seed_oss: withNorms({ post_attention_norm: 'post_attention_layernorm' }),
+  olmo2: POST_NORMS,
+  olmo3: POST_NORMS,
+  exaone4: POST_NORMS,
+  glm4: {
+    ...LLAMA,
+    inLayer: {
+      ...LLAMA.inLayer,
+      ffn_up: 'mlp.gate_up_proj',
+      post_attention_norm: 'post_self_attn_layernorm',
+      post_ffw_norm: 'post_mlp_layernorm',
+    },
+  },
   phi3: {
     ...LLAMA,
     inLayer: { ...LLAMA.inLayer, attn_qkv: 'self_attn.qkv_proj', ffn_up: 'mlp.gate_up_proj' },
@@ -81,15 +108,18 @@ export function huggingFaceTensorName(name: string, architecture = 'llama'): str
   return `${place}${names[stem!]}.${kind}`;
 }
 
+/** Families whose rows of queries and keys llama.cpp's converter interleaves. */
+const INTERLEAVED: ReadonlySet<string> = new Set(['llama', 'mixtral', 'smollm3', 'ministral3']);
+
 /**
- * Number of heads whose rows llama.cpp's converter interleaves: those of queries and keys in Llama's family (Mixtral is of it),
- * for the RoPE that its files are made for. All others keep Hugging Face's order.
+ * Number of heads whose rows are interleaved: those of queries and keys where llama.cpp's converter does so, for the RoPE that its
+ * files are made for, and where Hugging Face's order is that already. All others have the network's order.
  */
 export function interleavedHeads(
   name: string,
   { architecture, numHeads, numKvHeads }: { architecture: string; numHeads: number; numKvHeads: number },
 ): number | undefined {
-  if (architecture !== 'llama' && architecture !== 'mixtral') return undefined;
+  if (!INTERLEAVED.has(architecture) && !turnsPairs(architecture)) return undefined;
   const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1];
   return projection === 'q' ? numHeads : projection === 'k' ? numKvHeads : undefined;
 }

@@ -2,7 +2,7 @@ import { type ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
 import { isObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
-import { ropeOfHuggingFace } from './rope-config.js';
+import { ropeOfHuggingFace, turnedPairs } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
 
 type Read = DecoderFamily['read'];
@@ -68,7 +68,7 @@ const glm: Read = (config, { headDim, maxPositions }) => {
   return {
     slidingWindow: null,
     attentionBias: config.boolean('attention_bias', true),
-    rope: rope.rotaryDim === headDim ? rope : { ...rope, rotaryDim: headDim, turnedDim: rope.rotaryDim },
+    rope: turnedPairs('glm', headDim, rope),
   };
 };
 

@@ -115,6 +115,17 @@ function scalingOf(
   }
 }
 
+/** Families whose RoPE turns pairs of neighbours, where the network turns a head's first half with its second. */
+const PAIRS: ReadonlySet<string> = new Set(['ernie4_5', 'glm', 'glm4']);
+
+export const turnsPairs = (architecture: string): boolean => PAIRS.has(architecture);
+
+/** RoPE of such a family over the whole head: the pairs beyond those that turn have the frequency 0. */
+export function turnedPairs(architecture: string, headDim: number, rope: RopeConfig): RopeConfig {
+  const isWhole = !turnsPairs(architecture) || rope.rotaryDim === headDim;
+  return isWhole ? rope : { ...rope, rotaryDim: headDim, turnedDim: rope.rotaryDim };
+}
+
 /** Checks theta: scalings divide by log(theta) or by rotaryDim - 2, so values at which that fails are refused. */
 export function checkTheta(where: string, theta: number, scaling: RopeConfig['scaling']): void {
   if (theta <= 1) throw new CheckpointError(`${where}: rope theta should be greater than 1, found ${theta}.`);

@@ -2,6 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
 import type { RawTensor } from './raw-tensor.js';
+import { turnsPairs } from './rope-config.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
@@ -14,11 +15,6 @@ const GPT2_PREFIX = /^transformer\./;
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
 /** Weights of Gemma's norms, which multiply by 1 + weight. */
 const GEMMA_NORM = /norm\.weight$/;
-
-/** Families whose RoPE turns pairs of neighbours, where the network turns a head's first half with its second. */
-const PAIRS: ReadonlySet<string> = new Set(['ernie4_5', 'glm', 'glm4']);
-
-export const interleavesPairs = (architecture: string): boolean => PAIRS.has(architecture);
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
 const STACKED = /^model\.layers\.(0|[1-9]\d*)\.mlp\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
@@ -51,9 +47,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const prefix = encoder ? ENCODER_PREFIX : isGpt2 ? GPT2_PREFIX : null;
   const own = prefix === null ? name : name.replace(prefix, '');
   if (isGpt2 && GPT2_TURNED.test(own)) return [[own, { ...tensor, transposed: true }]];
-  const interleaved = interleavesPairs(architecture)
-    ? /\.self_attn\.([qk])_proj\./.exec(own)?.[1]
-    : undefined;
+  const interleaved = turnsPairs(architecture) ? /\.self_attn\.([qk])_proj\./.exec(own)?.[1] : undefined;
   if (interleaved !== undefined) {
     return [
       [own, { ...tensor, interleavedHeads: interleaved === 'q' ? config.numHeads : config.numKvHeads }],

@@ -1,10 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { TestTensor } from '../../tools/support/gguf-writer.js';
+import {
+  type GgufTypeName,
+  type TestTensor,
+  type TypedValue,
+  writeGguf,
+} from '../../tools/support/gguf-writer.js';
 import type { TinyPrompt } from '../../tools/support/goldens.js';
 import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
-import { TINY_TOKENIZER } from './tiny-checkpoint.js';
+import { interleave, TINY_GGUF_METADATA, TINY_TOKENIZER } from './tiny-checkpoint.js';
 
 /** A model of tools/reference/families.py: its weights are made here as they are there. */
 export interface MadeModel {
@@ -19,6 +24,46 @@ export interface MadeModel {
 const FILE = new URL('../goldens/families.json', import.meta.url);
 
 export const MADE_MODELS = (JSON.parse(readFileSync(FILE, 'utf8')) as { families: MadeModel[] }).families;
+
+/** What llama.cpp's converter makes of one of them: see tools/reference/families-gguf.py. */
+interface MadeGguf {
+  name: string;
+  keys: [key: string, type: string, value: number | string | boolean | boolean[]][];
+  /** Each with the tensor that it was made of, and how. */
+  tensors: [name: string, shape: number[], source: string, how: { addend?: 1; interleavedHeads?: number }][];
+}
+
+const GGUF_FILE = new URL('../goldens/families-gguf.json', import.meta.url);
+
+export const MADE_GGUFS = (JSON.parse(readFileSync(GGUF_FILE, 'utf8')) as { families: MadeGguf[] }).families;
+
+/** GGUF's names of the types of keys. */
+const KEY_TYPES: Readonly<Record<string, Exclude<GgufTypeName, 'array'>>> = {
+  STRING: 'string',
+  UINT32: 'u32',
+  FLOAT32: 'f32',
+  BOOL: 'bool',
+};
+
+/** Writes the model as the converter would, with the weights that are made here and a tokenizer of six tokens. */
+export function writeMadeGguf(file: string, { tensors }: MadeModel, gguf: MadeGguf): string {
+  const sources = new Map(tensors.map((tensor) => [tensor[0], tensor]));
+  const made = gguf.tensors.map(([name, shape, source, { addend = 0, interleavedHeads }]): TestTensor => {
+    const values = numbers(...sources.get(source)!).map((value) => value + addend);
+    const bytes = new Uint8Array(values.buffer);
+    const data = interleavedHeads === undefined ? bytes : interleave(bytes, shape[0]!, interleavedHeads);
+    return { name, shape, data };
+  });
+  const tokenizer = Object.entries(TINY_GGUF_METADATA).filter(([key]) => key.startsWith('tokenizer.'));
+  const keys = gguf.keys.map(([key, type, value]): [string, TypedValue] => [
+    key,
+    Array.isArray(value)
+      ? { type: 'array', of: typeof value[0] === 'boolean' ? 'bool' : 'i32', value }
+      : { type: KEY_TYPES[type]!, value },
+  ]);
+  writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made);
+  return file;
+}
 
 /** Writes a folder with the model's config.json, safetensors and a tokenizer of six tokens. */
 export function writeMadeModel(

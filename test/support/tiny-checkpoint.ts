@@ -118,7 +118,7 @@ export function ggufTensors(tensors: readonly TestTensor[] = tinyTensors()): Tes
 }
 
 /** Halves of each head's rows (0 1 | 2 3) become pairs (0 2 1 3). */
-function interleave(data: Uint8Array, rows: number, heads: number): Uint8Array {
+export function interleave(data: Uint8Array, rows: number, heads: number): Uint8Array {
   const rowBytes = data.length / rows;
   const half = rows / heads / 2;
   const result = new Uint8Array(data.length);

@@ -1,0 +1,104 @@
+"""
+What llama.cpp's converter makes of the models of families.py, without their weights.
+
+    python tools/reference/families-gguf.py LLAMA_CPP_DIR [NAME ...]
+
+writes test/goldens/families-gguf.json: for each model the keys of its GGUF (without those of the tokenizer), and its tensors: the name and
+shape in the file, the tensor of families.json that it was made of, and how. LLAMA_CPP_DIR is vendor/llama.cpp of the source package of
+llama-cpp-python, or a checkout.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+
+LLAMA_CPP = os.path.abspath(sys.argv[1])
+sys.path.insert(0, LLAMA_CPP)
+sys.path.insert(0, os.path.join(LLAMA_CPP, "gguf-py"))
+
+import gguf  # noqa: E402
+from conversion import get_model_class  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+
+from families import FILE, numbers  # noqa: E402
+
+TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
+# Those that the converter does not know, or whose tokenizer it asks for; glm is converted by the fields of the first ChatGLM.
+NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial"}
+
+
+def permuted(array, heads):
+    """Rows of each head as llama.cpp's own RoPE has them."""
+    return array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
+
+
+def made_of(data, values, heads):
+    """The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, or some of its rows."""
+    for name, array in values.items():
+        if array.shape == data.shape:
+            if numpy.array_equal(array, data):
+                return name, {}
+            if numpy.array_equal(array + numpy.float32(1), data):
+                return name, {"addend": 1}
+            for count in heads:
+                if array.shape[0] % (2 * count) == 0 and numpy.array_equal(permuted(array, count), data):
+                    return name, {"interleavedHeads": count}
+        elif array.ndim == 2 and array.shape[1:] == data.shape[1:] and array.shape[0] > data.shape[0]:
+            for first in range(0, array.shape[0] - data.shape[0] + 1, data.shape[0]):
+                if numpy.array_equal(array[first : first + data.shape[0]], data):
+                    return name, {"firstRow": first}
+    raise ValueError("is made of no tensor")
+
+
+def plain(field):
+    value = field.contents()
+    return value.tolist() if isinstance(value, numpy.ndarray) else value
+
+
+def convert(made):
+    values = {name: numbers(name, shape, mean, spread) for name, shape, mean, spread in made["tensors"]}
+    config = made["config"].get("text_config", made["config"])
+    heads = {config["num_attention_heads"], config["num_key_value_heads"]}
+    with tempfile.TemporaryDirectory() as directory:
+        save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
+        with open(f"{directory}/config.json", "w", encoding="utf-8") as file:
+            json.dump(made["config"] | {"torch_dtype": "float32"}, file)
+        model_class = get_model_class(made["config"]["architectures"][0])
+        model_class.set_vocab = lambda self: None
+        file = Path(directory) / "model.gguf"
+        model_class(Path(directory), gguf.LlamaFileType.ALL_F32, file).write()
+        reader = gguf.GGUFReader(file)
+        skipped = ("GGUF.", "general.", "tokenizer.")
+        keys = [
+            [key, field.types[0].name, plain(field)]
+            for key, field in reader.fields.items()
+            if not key.startswith(skipped) or key == "general.architecture"
+        ]
+        tensors = []
+        for tensor in reader.tensors:
+            shape = [int(size) for size in reversed(tensor.shape)]
+            source, how = made_of(numpy.array(tensor.data).reshape(shape), values, heads)
+            tensors.append([tensor.name, shape, source, how])
+    print(made["name"], dict((key, value) for key, _, value in keys)["general.architecture"], len(tensors))
+    return {"name": made["name"], "keys": keys, "tensors": tensors}
+
+
+def main():
+    with open(FILE, encoding="utf-8") as file:
+        models = json.load(file)["families"]
+    converted = []
+    for made in models:
+        if made["name"] in NOT_CONVERTED or (sys.argv[2:] and made["name"] not in sys.argv[2:]):
+            continue
+        converted.append(convert(made))
+    lines = ",\n  ".join(json.dumps(item, separators=(",", ":")) for item in converted)
+    with open(TARGET, "w", encoding="utf-8") as file:
+        file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp of llama-cpp-python 0.3.36",\n "families": [\n  {lines}\n ]}}\n')
+
+
+if __name__ == "__main__":
+    main()
