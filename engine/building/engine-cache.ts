@@ -12,6 +12,7 @@ import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { defaultThreads } from '../../base/topology.js';
+import { withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { readRecommendedSampling } from '../../models/checkpoints/open-checkpoint.js';
 import { sourceHash } from '../../models/checkpoints/source-hash.js';
@@ -95,7 +96,7 @@ async function foundOrBuilt(options: CachedEngineOptions): Promise<Engine> {
 /** Name of a cache entry: readable, and different for each model, precision and version. */
 function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
   const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
-  const name = basename(resolve(files.path))
+  const name = withoutPartNumber(basename(resolve(files.path)))
     .replace(/\.gguf$/i, '')
     .replace(/[^\w.-]+/g, '-')
     .slice(0, 60);

@@ -13,7 +13,7 @@ const OUTPUT_PRECISIONS: readonly OutputPrecision[] = ['f32', 'bf16', 'int8', 's
 export const ROUTER_PRECISION = 'f32';
 
 /** Types whose numbers int4 has: beside others of up to 8 bits they would be twice as large in int8. */
-const HALVED: ReadonlySet<TensorType> = new Set(['Q4_0', 'Q4_1']);
+const HALVED: ReadonlySet<TensorType> = new Set(['Q4_0', 'Q4_1', 'TQ1_0', 'TQ2_0']);
 
 /** Checks the value of --weights, which may be 'auto'; throws for an unknown one. */
 export function checkWeightPrecision(precision: string): EnginePrecision | 'auto' {
@@ -33,7 +33,7 @@ export function checkOutputPrecision(precision: string): OutputPrecision | 'auto
  *
  * | matrices of the layers are stored as | weights |
  * |---|---|
- * | Q4_0 or Q4_1, all of them | int4: the same numbers |
+ * | Q4_0, Q4_1, TQ1_0 or TQ2_0, all of them | int4: the same numbers |
  * | formats of up to 8 bits, some of them with kernels of their own or in 4 bits | stored: each matrix has its own numbers (stored-precision.ts) |
  * | other formats of up to 8 bits, all of them | int8: Q8_0's numbers, a second rounding for the others |
  * | anything else | bf16 |

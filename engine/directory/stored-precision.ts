@@ -11,7 +11,7 @@ export interface WeightPart {
 
 /**
  * Precisions that keep the numbers of storage types. Q3_K has groups and scales of q6_k's kind. Those without one are
- * rounded a second time: Q2_K to int8, F16 to bf16.
+ * rounded a second time: Q2_K, IQ1 to IQ3 and NVFP4 to int8, F16 to bf16. TQ1_0 and TQ2_0 have three values, which int4 has.
  */
 const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
   F32: 'f32',
@@ -30,6 +30,16 @@ const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
   IQ4_NL: 'iq4_nl',
   IQ4_XS: 'iq4_xs',
   MXFP4: 'mxfp4',
+  NVFP4: 'int8',
+  IQ1_S: 'int8',
+  IQ1_M: 'int8',
+  IQ2_XXS: 'int8',
+  IQ2_XS: 'int8',
+  IQ2_S: 'int8',
+  IQ3_XXS: 'int8',
+  IQ3_S: 'int8',
+  TQ1_0: 'int4',
+  TQ2_0: 'int4',
 };
 
 /** True for storage types whose numbers only a kernel of their own keeps. */

@@ -21,7 +21,17 @@ export type TensorType =
   | 'Q6_K'
   | 'IQ4_NL'
   | 'IQ4_XS'
-  | 'MXFP4';
+  | 'MXFP4'
+  | 'NVFP4'
+  | 'IQ1_S'
+  | 'IQ1_M'
+  | 'IQ2_XXS'
+  | 'IQ2_XS'
+  | 'IQ2_S'
+  | 'IQ3_XXS'
+  | 'IQ3_S'
+  | 'TQ1_0'
+  | 'TQ2_0';
 
 /** Location of a tensor's bytes, which only native code reads. */
 export interface TensorLocation {

@@ -100,12 +100,6 @@ function architectureOf(metadata: GgufMetadata): { architecture: string; keys: G
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
 function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys, architecture: string): void {
-  const parts = metadata.number('split.count') ?? 1;
-  if (parts > 1) {
-    throw new CheckpointError(
-      `${metadata.file}: is one of ${parts} parts of a split model; join them with llama-gguf-split --merge.`,
-    );
-  }
   const type = metadata.string('general.type') ?? 'model';
   if (type !== 'model') {
     throw new CheckpointError(`${metadata.file}: general.type should be model, found ${type.slice(0, 100)}.`);

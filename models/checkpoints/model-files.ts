@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { additionalFolder } from '../tokenizer/named-templates.js';
 import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
+import { ggufParts, modelAmong } from './gguf-parts.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from './tokenizer-files.js';
@@ -25,7 +26,7 @@ const SIDE_FILES = [
   ...SENTENCE_TRANSFORMERS_FILES,
 ];
 
-/** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF. */
+/** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF that is a model. A GGUF may be split. */
 export function findModelFiles(path: string): ModelFiles {
   return fileSystemErrors(path, () => find(path));
 }
@@ -34,24 +35,21 @@ function find(path: string): ModelFiles {
   const status = statSync(path, { throwIfNoEntry: false });
   if (!status) throw new CheckpointError(`${path}: no such file or folder.`);
   if (!status.isDirectory()) {
-    if (/\.gguf$/i.test(path)) return { path, format: 'gguf', directory: dirname(path), weights: [path] };
+    if (/\.gguf$/i.test(path)) return gguf(path, path);
     throw new CheckpointError(`${path}: a model is a folder or a .gguf file.`);
   }
   const safetensors = safetensorsFiles(path);
   if (safetensors.length > 0) return { path, format: 'safetensors', directory: path, weights: safetensors };
   const names = readdirSync(path);
   const ggufs = names.filter((name) => /\.gguf$/i.test(name)).sort();
-  if (ggufs.length === 1) {
-    return { path, format: 'gguf', directory: path, weights: [join(path, ggufs[0]!)] };
-  }
-  if (ggufs.length > 1) {
-    throw new CheckpointError(
-      `${path}: holds ${ggufs.length} GGUF files (${ggufs.slice(0, 5).join(', ')}); name the one you mean.`,
-    );
-  }
+  if (ggufs.length > 0) return gguf(path, modelAmong(path, ggufs));
   const pickled = names.find((name) => /\.(bin|pth?|ckpt)$/.test(name));
   const hint = pickled ? ` (${pickled} is no such format: convert it to safetensors)` : '';
   throw new CheckpointError(`${path}: holds neither *.safetensors nor a .gguf file${hint}.`);
+}
+
+function gguf(path: string, file: string): ModelFiles {
+  return { path, format: 'gguf', directory: dirname(file), weights: ggufParts(file) };
 }
 
 /** All existing files of the model, weights last. */

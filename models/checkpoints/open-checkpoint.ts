@@ -7,6 +7,7 @@ import { ConfigFields } from './config-fields.js';
 import { type JsonObject, readJsonObject } from './file-reading.js';
 import { type GgufHeader, readGguf } from './gguf.js';
 import { configOfGguf } from './gguf-config.js';
+import { readGgufParts } from './gguf-parts.js';
 import { namedGgufTensors, unreadGgufTensors } from './gguf-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
 import { LeftAside } from './left-aside.js';
@@ -24,13 +25,13 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
  * Opens a published model and checks it: a folder with config.json and safetensors, a .gguf file, or a folder with
- * exactly one GGUF. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
+ * exactly one GGUF that is a model; a GGUF may be split. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
  */
 export function openCheckpoint(path: string): Checkpoint {
   const files = findModelFiles(path);
   const hash = sourceHash(files);
   const generation = generationConfig(files);
-  const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!) : null;
+  const gguf = files.format === 'gguf' ? readGgufParts(files.weights) : null;
   const { config, ...weights } = gguf
     ? ggufWeights(gguf, generation, files)
     : folderWeights(files, generation);

@@ -35,6 +35,16 @@ const TYPES: Readonly<Record<TensorType, { elements: number; bytes: number }>> =
   IQ4_NL: { elements: 32, bytes: 18 },
   IQ4_XS: { elements: 256, bytes: 136 },
   MXFP4: { elements: 32, bytes: 17 },
+  NVFP4: { elements: 64, bytes: 36 },
+  IQ1_S: { elements: 256, bytes: 50 },
+  IQ1_M: { elements: 256, bytes: 56 },
+  IQ2_XXS: { elements: 256, bytes: 66 },
+  IQ2_XS: { elements: 256, bytes: 74 },
+  IQ2_S: { elements: 256, bytes: 82 },
+  IQ3_XXS: { elements: 256, bytes: 98 },
+  IQ3_S: { elements: 256, bytes: 110 },
+  TQ1_0: { elements: 256, bytes: 54 },
+  TQ2_0: { elements: 256, bytes: 66 },
 };
 
 export const supportedTensorTypes = Object.keys(TYPES) as TensorType[];

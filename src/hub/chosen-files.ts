@@ -1,5 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { PEFT_FILES } from '../../models/adapters/peft-files.js';
+import { partOf, withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
@@ -10,7 +11,7 @@ import type { Repository } from './repository.js';
 export interface ChosenFiles {
   /** Paths in the repository, small ones first. */
   paths: string[];
-  /** Path of the GGUF file to load; null: the folder is loaded. */
+  /** Path of the GGUF file to load, the first of several parts; null: the folder is loaded. */
   gguf: string | null;
 }
 
@@ -26,7 +27,7 @@ const TEMPLATES = new RegExp(`^${ADDITIONAL_FOLDER}/[\\w.-]+\\.jinja$`);
 const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
 const SINGLE = 'model.safetensors';
 /** The precision in a file's name, as llama.cpp's tools write it: model-Q4_K_M.gguf, model.q8_0.gguf. */
-const QUANT = /[-._]((?:I?Q\d|TQ\d|BF16|F16|F32|FP16|MXFP4)\w*?)(?:-\d{5}-of-\d{5})?\.gguf$/i;
+const QUANT = /[-._]((?:I?Q\d|TQ\d|BF16|F16|F32|FP16|MXFP4|NVFP4)\w*?)(?:-\d{5}-of-\d{5})?\.gguf$/i;
 /** Preferred precisions where no QUANT is given: those that keep most of the model at a moderate size come first. */
 const PREFERRED = [
   'Q8_0',
@@ -57,8 +58,9 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
   if (safetensors.length > 0) return { paths: [...beside, ...safetensors], gguf: null };
   const ggufs = all.filter((path) => /\.gguf$/i.test(path) && !/(^|\/)mmproj/i.test(path)).sort();
   if (ggufs.length > 0) {
-    const gguf = chooseGguf(ggufs, { id, quant });
-    return { paths: [...beside.filter((path) => path !== 'model.safetensors.index.json'), gguf], gguf };
+    const parts = chooseGguf(ggufs, { id, quant });
+    const small = beside.filter((path) => path !== 'model.safetensors.index.json');
+    return { paths: [...small, ...parts], gguf: parts[0]! };
   }
   if (quant !== null) {
     throw new HubError(
@@ -77,8 +79,8 @@ export function chooseAdapterFiles(all: readonly string[], repository: Repositor
     return { paths: [...PEFT_FILES], gguf: null };
   const ggufs = all.filter((path) => /\.gguf$/i.test(path)).sort();
   if (ggufs.length > 0) {
-    const gguf = chooseGguf(ggufs, repository);
-    return { paths: [gguf], gguf };
+    const paths = chooseGguf(ggufs, repository);
+    return { paths, gguf: paths[0]! };
   }
   const hint = all.includes('adapter_model.bin')
     ? ' (adapter_model.bin may run code when it is read, and is not)'
@@ -97,7 +99,7 @@ export interface Wanted {
 
 /** True where files of a folder are all that a model needs, with no part missing. */
 export function isComplete({ paths, gguf }: ChosenFiles): boolean {
-  if (gguf !== null) return true;
+  if (gguf !== null) return paths.filter((path) => /\.gguf$/i.test(path)).length === partOf(gguf).count;
   if (!paths.includes('config.json')) return false;
   const shards = paths.flatMap((path) => SHARD.exec(path)?.[2] ?? []);
   return shards.length === 0 || shards.length === Number(shards[0]);
@@ -116,13 +118,14 @@ export function quantOf(path: string): string {
   return QUANT.exec(path)?.[1]?.toUpperCase() ?? '';
 }
 
-function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string {
+/** Path of a GGUF, or of all its parts. */
+function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string[] {
   const wanted = quant === null ? null : quant.toUpperCase();
   const found = wanted === null ? [] : ggufs.filter((path) => quantOf(path) === wanted);
-  if (found.length === 1) return found[0]!;
-  if (found.length > 1) {
+  if (isOneModel(found)) return found;
+  if (found.length > 0) {
     throw new HubError(
-      `${id} holds ${quant} in ${found.length} files (${found.slice(0, 3).join(', ')}), of which none is a model by itself; parts of a GGUF are joined with llama-gguf-split --merge.`,
+      `${id} holds ${quant} in ${found.length} files (${found.slice(0, 3).join(', ')}), which are not the parts of one model; download the one you mean and name its path.`,
     );
   }
   const quants = [...new Set(ggufs.map(quantOf))].filter((name) => name !== '');
@@ -133,13 +136,16 @@ function chooseGguf(ggufs: readonly string[], { id, quant }: Repository): string
       `${id} has no GGUF file of ${quant}; it has ${quants.join(', ') || ggufs.slice(0, 10).join(', ')}.${hint}`,
     );
   }
-  if (ggufs.length === 1) return ggufs[0]!;
+  if (isOneModel(ggufs)) return [...ggufs];
   const best = PREFERRED.find((name) => quants.includes(name));
   if (best !== undefined) return chooseGguf(ggufs, { id, quant: best });
   throw new HubError(
     `${id} has several GGUF files; name one as ${id}:QUANT, of ${quants.join(', ') || ggufs.slice(0, 10).join(', ')}.`,
   );
 }
+
+/** True where the files are one model: one file, or parts of one. */
+const isOneModel = (ggufs: readonly string[]) => new Set(ggufs.map(withoutPartNumber)).size === 1;
 
 export const A_MODEL: Wanted = { choose: chooseFiles, isComplete };
 export const AN_ADAPTER: Wanted = { choose: chooseAdapterFiles, isComplete: () => true };

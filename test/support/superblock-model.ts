@@ -42,6 +42,28 @@ export const OF_GROUPS_AND_TABLES: readonly LayerTypes[] = [
   { q: 'IQ4_XS', k: 'IQ4_NL', v: 'MXFP4', o: 'MXFP4', gate: 'IQ4_XS', up: 'IQ4_XS', down: 'Q5_0' },
 ];
 
+export const OF_GRIDS: readonly LayerTypes[] = [
+  { q: 'IQ2_XXS', k: 'IQ2_XS', v: 'TQ2_0', o: 'IQ2_S', gate: 'IQ3_XXS', up: 'IQ3_S', down: 'NVFP4' },
+  { q: 'IQ1_S', k: 'TQ1_0', v: 'IQ1_M', o: 'NVFP4', gate: 'TQ2_0', up: 'TQ1_0', down: 'IQ2_XXS' },
+];
+
+/** Bytes of a block of 256 and of 64, and the place of its scale (f16, of weights about a hundredth); null: it has another form. */
+const RANDOM_BLOCKS: Readonly<
+  Record<string, { elements: number; bytes: number; scaleAt: number | null; scale: number }>
+> = {
+  Q3_K: { elements: 256, bytes: 110, scaleAt: 108, scale: 0x06 },
+  IQ1_S: { elements: 256, bytes: 50, scaleAt: 0, scale: 0x18 },
+  IQ1_M: { elements: 256, bytes: 56, scaleAt: null, scale: 0 },
+  IQ2_XXS: { elements: 256, bytes: 66, scaleAt: 0, scale: 0x0c },
+  IQ2_XS: { elements: 256, bytes: 74, scaleAt: 0, scale: 0x0c },
+  IQ2_S: { elements: 256, bytes: 82, scaleAt: 0, scale: 0x0c },
+  IQ3_XXS: { elements: 256, bytes: 98, scaleAt: 0, scale: 0x0a },
+  IQ3_S: { elements: 256, bytes: 110, scaleAt: 0, scale: 0x0c },
+  TQ1_0: { elements: 256, bytes: 54, scaleAt: 52, scale: 0x24 },
+  TQ2_0: { elements: 256, bytes: 66, scaleAt: 64, scale: 0x24 },
+  NVFP4: { elements: 64, bytes: 36, scaleAt: null, scale: 0 },
+};
+
 /** Layers with all matrices in one type. */
 export const ofOneType = (type: string): readonly LayerTypes[] => [
   { q: type, k: type, v: type, o: type, gate: type, up: type, down: type },
@@ -107,7 +129,18 @@ export function randomMatrix(type: string, rows: number, columns: number, random
     for (let at = 0; at < data.length; at += 18) data.set([random.below(256), 0x14], at);
     return data;
   }
-  const data = Uint8Array.from({ length: ((rows * columns) / 256) * 110 }, () => random.below(256));
-  for (let at = 108; at < data.length; at += 110) data.set([random.below(256), 0x06], at);
+  const { elements, bytes, scaleAt, scale } = RANDOM_BLOCKS[type]!;
+  const data = Uint8Array.from({ length: ((rows * columns) / elements) * bytes }, () => random.below(256));
+  for (let at = 0; at < data.length; at += bytes) {
+    if (scaleAt !== null) data.set([random.below(256), scale], at + scaleAt);
+    // The scale of IQ1_M is in the upper nibbles of four numbers, and NVFP4 has one of 8 bits for each group.
+    if (type === 'IQ1_M')
+      for (const [i, digit] of [1, 2, 3, 1].entries())
+        data[at + 49 + 2 * i] = (data[at + 49 + 2 * i]! & 15) | (digit << 4);
+    if (type === 'NVFP4') data.set([0x08, 0x09, 0x0a, 0x0b], at);
+    // A file has no quant of 3.
+    if (type === 'TQ2_0')
+      for (let i = 0; i < 64; i++) data[at + i]! &= ~((data[at + i]! & (data[at + i]! >> 1) & 0x55) * 2);
+  }
   return data;
 }

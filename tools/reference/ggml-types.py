@@ -17,12 +17,13 @@ from gguf.quants import dequantize
 ROWS = 2
 TYPES = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K",
-    "IQ4_NL", "IQ4_XS", "MXFP4",
+    "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0",
 ]  # fmt: skip
 # Byte offsets of the half-precision scales in a block.
 SCALES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
     "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
+    "IQ1_S": [0], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "TQ1_0": [52], "TQ2_0": [64],
 }  # fmt: skip
 
 
@@ -38,6 +39,16 @@ def random_rows(name: str, random: np.random.Generator) -> tuple[np.ndarray, int
     if name == "MXFP4":
         blocks = random.integers(0, 256, (ROWS * 2, size), dtype=np.uint8)
         blocks[:, 0] = [0, 1, 122, 250]  # exponents: two subnormal scales, a common one, a great one
+        return blocks.reshape(ROWS, -1), block * 2
+    if name == "IQ1_M":
+        blocks = random.integers(0, 256, (ROWS * 2, size), dtype=np.uint8)
+        for i, digit in enumerate([0x5, 0x3, 0x1, 0x2]):  # the half 0x2135 in the upper nibbles of four numbers
+            blocks[:, 49 + 2 * i] = (blocks[:, 49 + 2 * i] & 15) | digit << 4
+        return blocks.reshape(ROWS, -1), block * 2
+    if name == "NVFP4":
+        blocks = random.integers(0, 256, (ROWS * 2, size), dtype=np.uint8)
+        blocks[:, :4] &= 127
+        blocks[0, :4] = [0, 0x7F, 1, 0x7E]
         return blocks.reshape(ROWS, -1), block * 2
     columns = 40
     values = random.normal(0, 1, (ROWS, columns)).astype(np.float32)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
-import { dirname, join, sep } from 'node:path';
+import { basename, dirname, join, sep } from 'node:path';
+import { partOf, withoutPartNumber } from '../../../models/checkpoints/gguf-parts.js';
 import { RepositoryCache } from '../../hub/cache.js';
 import { A_MODEL, quantOf } from '../../hub/chosen-files.js';
 import { HubError } from '../../hub/hub-error.js';
@@ -140,7 +141,7 @@ export class ModelStore {
       return model === null ? [] : [{ ...model, ...of, path: root }];
     }
     const models = files
-      .filter((path) => /\.gguf$/i.test(path))
+      .filter((path) => /\.gguf$/i.test(path) && partOf(path).number === 1)
       .map(async (path) => {
         const quant = quantOf(path);
         const model = await modelAt(join(root, path), quant === '' ? id : `${id}:${quant}`);
@@ -176,7 +177,7 @@ async function namesIn(folder: string): Promise<string[]> {
 /** The model of a file or a folder; null: it is none. */
 async function modelAt(path: string, name: string): Promise<StoredModel | null> {
   const isFile = (await stat(path).catch(() => null))?.isFile();
-  if (isFile === undefined || (isFile && !/\.gguf$/i.test(path))) return null;
+  if (isFile === undefined || (isFile && !isFirstPart(path))) return null;
   const names = isFile ? [] : await namesIn(path);
   const ggufs = names.filter((one) => /\.gguf$/i.test(one));
   const format = isFile
@@ -185,17 +186,17 @@ async function modelAt(path: string, name: string): Promise<StoredModel | null> 
       ? 'engine'
       : names.some((one) => one.endsWith('.safetensors')) && names.includes('config.json')
         ? 'safetensors'
-        : ggufs.length === 1
+        : new Set(ggufs.map(withoutPartNumber)).size === 1
           ? 'gguf'
           : null;
   if (format === null) return null;
-  const files = isFile ? [path] : names.map((one) => join(path, one));
+  const files = isFile ? await partsOf(path) : names.map((one) => join(path, one));
   const sizes = await sizesOf(files);
   const hash = createHash('sha256');
   for (const [i, { size, mtimeMs }] of sizes.entries())
     hash.update(`${names[i] ?? ''}\0${size}\0${mtimeMs}\n`);
   return {
-    name: isFile ? name.replace(/\.gguf$/i, '') : name,
+    name: isFile ? withoutPartNumber(name).replace(/\.gguf$/i, '') : name,
     path,
     format,
     quant: quantOf(isFile ? path : (ggufs[0] ?? '')),
@@ -205,6 +206,17 @@ async function modelAt(path: string, name: string): Promise<StoredModel | null> 
     repository: null,
     isDefault: false,
   };
+}
+
+/** True for a GGUF that is no later part of one. */
+const isFirstPart = (path: string) => /\.gguf$/i.test(path) && partOf(path).number === 1;
+
+/** A GGUF, or all parts of it that are there. */
+async function partsOf(path: string): Promise<string[]> {
+  const name = withoutPartNumber(basename(path));
+  const names = partOf(path).count === 1 ? [] : await namesIn(dirname(path));
+  const parts = names.filter((one) => withoutPartNumber(one) === name);
+  return parts.length === 0 ? [path] : parts.map((one) => join(dirname(path), one));
 }
 
 async function sizesOf(files: readonly string[]): Promise<{ size: number; mtimeMs: number }[]> {
@@ -220,5 +232,5 @@ async function filesOf({ path, format }: StoredModel): Promise<string[]> {
       .filter((name) => (format === 'safetensors' ? name.includes('.safetensors') : /\.gguf$/i.test(name)))
       .map((name) => join(path, name));
   }
-  return [path];
+  return partsOf(path);
 }

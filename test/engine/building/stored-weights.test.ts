@@ -11,6 +11,7 @@ import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import {
   LIKE_Q4_K_M,
+  OF_GRIDS,
   OF_GROUPS_AND_TABLES,
   OF_MANY_TYPES,
   writeSuperblockModel,
@@ -60,6 +61,7 @@ describe('a GGUF of types that are kept', () => {
   const file = writeSuperblockModel(join(root, 'q4-k-m.gguf'), LIKE_Q4_K_M);
   const many = writeSuperblockModel(join(root, 'many.gguf'), OF_MANY_TYPES);
   const tables = writeSuperblockModel(join(root, 'tables.gguf'), OF_GROUPS_AND_TABLES, 'Q5_0');
+  const grids = writeSuperblockModel(join(root, 'grids.gguf'), OF_GRIDS);
   const experts = writeExpertsGguf(join(root, 'experts.gguf'));
 
   it('is taken as it is, each part of a stack in its own type, and found again', async () => {
@@ -91,6 +93,21 @@ describe('a GGUF of types that are kept', () => {
     expect(matricesOf(await built(many, 'auto'), 1)).toContain('gateUp q4_k 512+512');
   });
 
+  it('has three values in int4, and what has no kernel of its own in int8', async () => {
+    const engine = await built(grids, 'stored');
+    expect(matricesOf(engine, 0)).toEqual([
+      'qkv int8 0+384',
+      'qkv int4 384+128',
+      'attentionOutput int8 0+256',
+      'gateUp int8 0+1024',
+      'down int8 0+256',
+    ]);
+    expect(matricesOf(engine, 1)).toContain('gateUp int4 0+1024');
+    const [stored, exact] = [engine, await built(grids, 'f32')].map(readWeights);
+    const [up, f32] = [stored, exact].map((weights) => weights!.get('layers.1.gateUp')!);
+    expect(Buffer.from(up!.buffer).equals(Buffer.from(f32!.buffer))).toBe(true);
+  });
+
   it.each([
     ['like Q4_K_M', file],
     ['of many types', many],
@@ -110,6 +127,7 @@ describe('a GGUF of types that are kept', () => {
           [set, 'of many types', many],
           [set, 'of groups and tables', tables],
           [set, 'of experts', experts],
+          [set, 'of grids', grids],
         ] as const,
     ),
   )(

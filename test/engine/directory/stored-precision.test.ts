@@ -41,6 +41,12 @@ describe('parts of a matrix that is stored', () => {
     ['IQ4_NL', 'iq4_nl'],
     ['IQ4_XS', 'iq4_xs'],
     ['MXFP4', 'mxfp4'],
+    ['NVFP4', 'int8'],
+    ['IQ1_S', 'int8'],
+    ['IQ2_XXS', 'int8'],
+    ['IQ3_S', 'int8'],
+    ['TQ1_0', 'int4'],
+    ['TQ2_0', 'int4'],
   ])('as %s are %s', (type, dtype) => {
     const { rows } = weightOf('layers.1.down');
     expect(partsOf('layers.1.down', [/./, type])).toEqual([{ dtype, rows }]);

@@ -59,6 +59,14 @@ describe('of a repository with GGUF files', () => {
     expect(isComplete(chosen)).toBe(true);
   });
 
+  it('the parts of one are all of it, and the first is what is loaded', () => {
+    const parts = [1, 2, 3].map((i) => `big-Q4_K_M-0000${i}-of-00003.gguf`);
+    expect(choose('a/b', [...parts, 'mmproj-F16.gguf'])).toEqual({ paths: parts, gguf: parts[0] });
+    expect(choose('a/b:Q4_K_M', [...parts, 'small-Q8_0.gguf'])).toEqual({ paths: parts, gguf: parts[0] });
+    expect(isComplete({ paths: parts, gguf: parts[0]! })).toBe(true);
+    expect(isComplete({ paths: parts.slice(0, 2), gguf: parts[0]! })).toBe(false);
+  });
+
   it('the only one is meant whatever it is called, and GGUF where it is asked for beside safetensors', () => {
     expect(choose('a/b', ['whatever.gguf']).gguf).toBe('whatever.gguf');
     expect(choose('a/b:Q4_0', ['model.safetensors', 'm-Q4_0.gguf']).gguf).toBe('m-Q4_0.gguf');
@@ -77,7 +85,11 @@ describe('of a repository with GGUF files', () => {
       ['x.gguf', 'y.gguf'],
       /^a\/b has several GGUF files; name one as a\/b:QUANT, of x.gguf, y.gguf\.$/,
     ],
-    ['a/b:F16', ['1/m-F16.gguf', '2/m-F16.gguf'], /holds F16 in 2 files .*llama-gguf-split --merge\.$/],
+    [
+      'a/b:F16',
+      ['1/m-F16.gguf', '2/m-F16.gguf'],
+      /holds F16 in 2 files .*not the parts of one model; download the one you mean and name its path\.$/,
+    ],
     [
       'a/b',
       ['pytorch_model.bin'],

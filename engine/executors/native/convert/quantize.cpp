@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "grid-types.h"
 #include "kernels/half.h"
 
 namespace skein {
@@ -165,6 +166,22 @@ void q3kToQ6k(const uint8_t* source, int64_t blocks, uint8_t* target) {
   }
 }
 
+// Converts d * (q - 1) to eight blocks of int4, d * q + (-d) each.
+template <int BlockBytes, int (*QuantOf)(const uint8_t*, int)>
+void ternaryToInt4(const uint8_t* source, int64_t blocks, uint8_t* target) {
+  for (; blocks > 0; blocks--, source += BlockBytes) {
+    const uint16_t d = load16(source + BlockBytes - 2);
+    for (int g = 0; g < kSuperblock / kGroup; g++, target += 20) {
+      store16(target, d);
+      store16(target + 2, uint16_t(d ^ 0x8000));
+      for (int i = 0; i < 16; i++) {
+        const int at = kGroup * g + i;
+        target[4 + i] = uint8_t(QuantOf(source, at) | QuantOf(source, at + 16) << 4);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 ExactConversion exactConversion(const TensorType& source, DType target) {
@@ -179,6 +196,7 @@ ExactConversion exactConversion(const TensorType& source, DType target) {
       {"Q4_0", DType::kInt4, q4_0ToInt4},                   {"Q4_K", DType::kQ4K, copyBlocks<DType::kQ4K>},
       {"Q5_K", DType::kQ5K, copyBlocks<DType::kQ5K>},       {"Q6_K", DType::kQ6K, copyBlocks<DType::kQ6K>},
       {"Q3_K", DType::kQ6K, q3kToQ6k},                      {"Q5_0", DType::kQ5_0, copyBlocks<DType::kQ5_0>},
+      {"TQ1_0", DType::kInt4, ternaryToInt4<54, tq1Quant>}, {"TQ2_0", DType::kInt4, ternaryToInt4<66, tq2Quant>},
       {"Q5_1", DType::kQ5_1, copyBlocks<DType::kQ5_1>},     {"IQ4_NL", DType::kIq4Nl, copyBlocks<DType::kIq4Nl>},
       {"IQ4_XS", DType::kIq4Xs, copyBlocks<DType::kIq4Xs>}, {"MXFP4", DType::kMxfp4, copyBlocks<DType::kMxfp4>},
   };

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// Converts blocks of a checkpoint into as many blocks of the engine without changing a value.
+// Converts blocks of a checkpoint into blocks of the engine of as many elements without changing a value.
 using ExactConversion = void (*)(const uint8_t* source, int64_t blocks, uint8_t* target);
 
 // Conversion from `source` to `target` without loss; null if there is none.

@@ -1,8 +1,10 @@
 #include "tensor-types.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "grid-types.h"
 #include "kernels/dequantize_row.h"
 
 namespace skein {
@@ -75,6 +77,26 @@ void q3kRow(const uint8_t* s, int64_t blocks, float* t) {  // 32 bytes of third 
   }
 }
 
+// NVFP4: 4 scales of FP8 (E4M3 without a sign) | 4 groups of 16. The low nibbles of 8 bytes are elements 0..7, the high ones 8..15. The
+// table has twice the values of E2M1, so scales are halved; the code of NaN is 0, as GGML has it.
+float e4m3Half(uint8_t code) {
+  const int exponent = code >> 3 & 15, fraction = code & 7;
+  if (code == 0x7f) return 0;
+  return exponent == 0 ? std::ldexp(float(fraction), -10) : std::ldexp(float(8 + fraction), exponent - 11);
+}
+
+void nvfp4Row(const uint8_t* s, int64_t blocks, float* t) {
+  static constexpr int8_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  for (; blocks > 0; blocks--, s += 36, t += 64) {
+    for (int i = 0; i < 32; i++) {
+      const float scale = e4m3Half(s[i / 8]);
+      float* to = t + 16 * (i / 8) + i % 8;
+      to[0] = scale * float(kDoubled[s[4 + i] & 15]);
+      to[8] = scale * float(kDoubled[s[4 + i] >> 4]);
+    }
+  }
+}
+
 // Formats that engines keep.
 template <DType D>
 void keptRow(const uint8_t* s, int64_t blocks, float* t) {
@@ -98,6 +120,16 @@ constexpr TensorType kTypes[] = {
     {"Q5_K", 256, 176, keptRow<DType::kQ5K>},
     {"Q6_K", 256, 210, keptRow<DType::kQ6K>},
     {"IQ4_XS", 256, 136, keptRow<DType::kIq4Xs>},
+    {"NVFP4", 64, 36, nvfp4Row},
+    {"IQ1_S", 256, 50, iq1sRow},
+    {"IQ1_M", 256, 56, iq1mRow},
+    {"IQ2_XXS", 256, 66, iq2xxsRow},
+    {"IQ2_XS", 256, 74, iq2xsRow},
+    {"IQ2_S", 256, 82, iq2sRow},
+    {"IQ3_XXS", 256, 98, iq3xxsRow},
+    {"IQ3_S", 256, 110, iq3sRow},
+    {"TQ1_0", 256, 54, tq1_0Row},
+    {"TQ2_0", 256, 66, tq2_0Row},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // all that it includes.
 #include "convert/convert.cpp"
 #include "convert/converted-rows.cpp"
+#include "convert/grid-types.cpp"
 #include "convert/positioned-file.cpp"
 #include "convert/quantize.cpp"
 #include "convert/source-rows.cpp"

@@ -1,8 +1,9 @@
 import { fromHalf, load16, store16, toHalf } from '../../../../base/half.js';
 import type { TensorPrecision } from '../../../directory/engine-directory.js';
 import { q3kQuant, q3kScale } from './k-quants.js';
+import { tq1Quant, tq2Quant } from './ternary-types.js';
 
-/** Converts blocks of a checkpoint into as many blocks of the engine without changing a value. */
+/** Converts blocks of a checkpoint into blocks of the engine of as many elements without changing a value. */
 export type ExactConversion = (source: Uint8Array, blocks: number, target: Uint8Array) => void;
 
 const copyBlocks =
@@ -58,6 +59,24 @@ const q3kToQ6k: ExactConversion = (source, blocks, target) => {
   }
 };
 
+/** Converts d * (q - 1) to eight blocks of int4, d * q + (-d) each. */
+const ternaryToInt4 =
+  (blockBytes: number, quantOf: (source: Uint8Array, s: number, i: number) => number): ExactConversion =>
+  (source, blocks, target) => {
+    for (let block = 0, s = 0; block < blocks; block++, s += blockBytes) {
+      const d = load16(source, s + blockBytes - 2);
+      for (let g = 0; g < 8; g++) {
+        const t = (8 * block + g) * 20;
+        store16(target, t, d);
+        store16(target, t + 2, d ^ 0x8000);
+        for (let i = 0; i < 16; i++) {
+          const at = 32 * g + i;
+          target[t + 4 + i] = quantOf(source, s, at) | (quantOf(source, s, at + 16) << 4);
+        }
+      }
+    }
+  };
+
 /** The layouts of int8 and int4 are those of Q8_0 and Q4_1; formats that are only kept are stored as they are. */
 const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q8_0 int8': copyBlocks(34),
@@ -65,6 +84,8 @@ const CONVERSIONS: Readonly<Record<string, ExactConversion>> = {
   'Q5_0 int8': q5_0ToInt8,
   'Q4_1 int4': copyBlocks(20),
   'Q4_0 int4': q4_0ToInt4,
+  'TQ1_0 int4': ternaryToInt4(54, tq1Quant),
+  'TQ2_0 int4': ternaryToInt4(66, tq2Quant),
   'Q4_K q4_k': copyBlocks(144),
   'Q5_K q5_k': copyBlocks(176),
   'Q6_K q6_k': copyBlocks(210),

@@ -1,8 +1,10 @@
 import type { KeptPrecision } from '../../../directory/engine-directory.js';
 import type { BlockReader } from './block-reader.js';
+import { iq1mRow, iq1sRow, iq2sRow, iq2xsRow, iq2xxsRow, iq3sRow, iq3xxsRow } from './grid-types.js';
 import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
 import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';
-import { iq4nlRow, iq4xsRow, mxfp4Row } from './value-tables.js';
+import { tq1_0Row, tq2_0Row } from './ternary-types.js';
+import { iq4nlRow, iq4xsRow, mxfp4Row, nvfp4Row } from './value-tables.js';
 
 /** A storage type of checkpoints. Layouts are GGML's, little endian. */
 export interface StorageType {
@@ -30,6 +32,16 @@ const TYPES: readonly [name: string, blockElements: number, blockBytes: number, 
   ['IQ4_NL', 32, 18, iq4nlRow],
   ['IQ4_XS', 256, 136, iq4xsRow],
   ['MXFP4', 32, 17, mxfp4Row],
+  ['NVFP4', 64, 36, nvfp4Row],
+  ['IQ1_S', 256, 50, iq1sRow],
+  ['IQ1_M', 256, 56, iq1mRow],
+  ['IQ2_XXS', 256, 66, iq2xxsRow],
+  ['IQ2_XS', 256, 74, iq2xsRow],
+  ['IQ2_S', 256, 82, iq2sRow],
+  ['IQ3_XXS', 256, 98, iq3xxsRow],
+  ['IQ3_S', 256, 110, iq3sRow],
+  ['TQ1_0', 256, 54, tq1_0Row],
+  ['TQ2_0', 256, 66, tq2_0Row],
 ];
 
 const BY_NAME = new Map<string, StorageType>(

@@ -9,7 +9,7 @@ const IQ4_VALUES = Int8Array.of(
   ...[1, 13, 25, 38, 53, 69, 89, 113],
 );
 /** Twice the values of E2M1. */
-const MXFP4_VALUES = Int8Array.of(...[0, 1, 2, 3, 4, 6, 8, 12], ...[0, -1, -2, -3, -4, -6, -8, -12]);
+const E2M1_VALUES = Int8Array.of(...[0, 1, 2, 3, 4, 6, 8, 12], ...[0, -1, -2, -3, -4, -6, -8, -12]);
 
 /** Writes the values of the group whose 16 bytes begin at `at`. */
 function readGroup(
@@ -53,6 +53,27 @@ export const iq4xsRow: BlockReader = (source, blocks, target) => {
 export const mxfp4Row: BlockReader = (source, blocks, target) => {
   for (let block = 0; block < blocks; block++) {
     const s = 17 * block;
-    readGroup(MXFP4_VALUES, 2 ** (source[s]! - 128), source, s + 1, target, 32 * block);
+    readGroup(E2M1_VALUES, 2 ** (source[s]! - 128), source, s + 1, target, 32 * block);
+  }
+};
+
+/** Half of a scale of FP8 (E4M3 without a sign). The code of NaN is 0, as GGML has it. */
+function e4m3Half(code: number): number {
+  const exponent = (code >> 3) & 15;
+  const fraction = code & 7;
+  if (code === 0x7f) return 0;
+  return exponent === 0 ? fraction * 2 ** -10 : (8 + fraction) * 2 ** (exponent - 11);
+}
+
+/** 4 scales | 4 groups of 16: the low nibbles of 8 bytes are elements 0..7, the high ones 8..15. */
+export const nvfp4Row: BlockReader = (source, blocks, target) => {
+  for (let block = 0, s = 0, t = 0; block < blocks; block++, s += 36, t += 64) {
+    for (let i = 0; i < 32; i++) {
+      const scale = e4m3Half(source[s + (i >> 3)]!);
+      const byte = source[s + 4 + i]!;
+      const to = t + 16 * (i >> 3) + (i & 7);
+      target[to] = scale * E2M1_VALUES[byte & 15]!;
+      target[to + 8] = scale * E2M1_VALUES[byte >> 4]!;
+    }
   }
 };

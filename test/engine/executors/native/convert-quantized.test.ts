@@ -68,6 +68,8 @@ describe('a checkpoint that is quantised already', () => {
     ['IQ4_NL', 'iq4_nl'],
     ['IQ4_XS', 'iq4_xs'],
     ['MXFP4', 'mxfp4'],
+    ['TQ1_0', 'int4'],
+    ['TQ2_0', 'int4'],
   ])('%s becomes %s without loss', (type, target) => {
     const { rows, columns, raw, f32 } = fixtures.find((fixture) => fixture.type === type)!;
     const stored = converted({ type, rows, columns, bytes: Buffer.from(raw, 'base64') }, target);
