@@ -18,7 +18,7 @@ export interface WorkerRestartOptions {
   maxFailedStarts?: number;
 }
 
-export const DEFAULT_WORKER_RESTART: Readonly<Required<WorkerRestartOptions>> = {
+const DEFAULT_WORKER_RESTART: Readonly<Required<WorkerRestartOptions>> = {
   delayMs: 250,
   factor: 2,
   maxDelayMs: 30_000,

@@ -76,7 +76,7 @@ const sweep = z.discriminatedUnion('over', [
   }),
 ]);
 
-export const benchOptions = z.strictObject({
+const benchOptions = z.strictObject({
   /** Base URL of an OpenAI-compatible server, with or without /v1. */
   url: z.string(),
   backend: z.enum(BACKEND_NAMES).default('chat'),

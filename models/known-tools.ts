@@ -62,7 +62,7 @@ function countOf(value: unknown): number {
 }
 
 /** What a filter made of values that never change. */
-export class WrittenValues implements WrittenTexts {
+class WrittenValues implements WrittenTexts {
   readonly #maxUnits: number;
   readonly #texts = new Map<object, Map<string, string>>();
   #units = 0;

@@ -4,7 +4,7 @@ import type { InferParameters } from './infer-types.js';
 export const MAX_TENSORS = 1024;
 /** Parameters of a request or an answer, and characters of their names and texts together. */
 export const MAX_PARAMETERS = 256;
-export const MAX_PARAMETER_CHARACTERS = 65_536;
+const MAX_PARAMETER_CHARACTERS = 65_536;
 export const MAX_DIMS = 32;
 /** Characters of a name or an id. */
 export const LONGEST_NAME = 1024;

@@ -1,5 +1,5 @@
 /** Characters of an id that is a text. Source: Triton's TRITONSERVER_InferenceRequestSetCorrelationIdString. */
-export const LONGEST_SEQUENCE_ID = 128;
+const LONGEST_SEQUENCE_ID = 128;
 
 const MAX_ID = 2n ** 64n - 1n;
 

@@ -10,7 +10,7 @@ export type EngineLevel = 'manager' | 'optionalParams' | 'kvCache' | 'peftCache'
 type Table = Readonly<Record<string, EngineOption>>;
 
 /** All options of the engine by level, then by field. */
-export const ENGINE_OPTIONS: Readonly<Record<EngineLevel, Table>> = {
+const ENGINE_OPTIONS: Readonly<Record<EngineLevel, Table>> = {
   manager: { ...MANAGER_OPTIONS, ...MANAGER_EVENTS },
   optionalParams: OPTIONAL_PARAMS,
   kvCache: KV_CACHE_OPTIONS,

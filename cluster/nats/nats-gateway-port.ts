@@ -148,7 +148,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
  * True for an error of the NATS client that says a subject has no subscriber; false where an answer came too late. The
  * client's classes are not loaded here, so the error is asked.
  */
-export function isNobody(error: unknown): boolean {
+function isNobody(error: unknown): boolean {
   const { isNoResponders, cause } = (error ?? {}) as { isNoResponders?: () => boolean; cause?: unknown };
   if (typeof isNoResponders === 'function' && isNoResponders.call(error)) return true;
   return cause instanceof Error && isNobody(cause);

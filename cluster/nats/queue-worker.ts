@@ -463,7 +463,7 @@ function lanesOf(item: WorkItem, numSequences: number): Lane[] {
 }
 
 /** What a gateway is told of an error that a request ran into at a worker. */
-export function failureFor(error: unknown): RequestFailure {
+function failureFor(error: unknown): RequestFailure {
   if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
   if (error instanceof HostClosedError) return failure('ended', textOf(error));
   // What cannot be read here, no equal worker reads.

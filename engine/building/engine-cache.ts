@@ -45,7 +45,7 @@ export interface CachedEngineOptions extends Omit<BuildOptions, 'outputDirectory
   onDamaged?: (message: string) => void;
 }
 
-export const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
+const DEFAULT_MAX_CACHE_BYTES = 50 * 1024 ** 3;
 
 const USED_MARK = 'engine.json'; // its modification time is the time of the last use
 const LOCK_POLL_MS = 100;

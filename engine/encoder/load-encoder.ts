@@ -30,8 +30,8 @@ export interface EncoderParams {
   pipelineParallelSize?: number | undefined;
 }
 
-export const DEFAULT_ENCODER_NUM_TOKENS = 2048;
-export const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
+const DEFAULT_ENCODER_NUM_TOKENS = 2048;
+const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
 
 /** An encoder ready to run. */
 export interface LoadedEncoder {
@@ -131,7 +131,7 @@ function prepare(
 }
 
 /** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */
-export function encoderLimits(params: EncoderParams, engineSeqLen: number): EncoderBatchLimits {
+function encoderLimits(params: EncoderParams, engineSeqLen: number): EncoderBatchLimits {
   const {
     maxNumTokens = DEFAULT_ENCODER_NUM_TOKENS,
     maxNumSequences = DEFAULT_ENCODER_NUM_SEQUENCES,

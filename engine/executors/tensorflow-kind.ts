@@ -4,7 +4,7 @@ import type { Executor, ExecutorOptions } from './executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 import type { Gpu } from './tensorflow/gpu.js';
 
-export const GPU_HINT =
+const GPU_HINT =
   'This machine has an NVIDIA GPU, which the tensorflow executor could use: run "skein setup tensorflow" (docs/tensorflow.md), or name the executor to hear no more of it.';
 
 /**

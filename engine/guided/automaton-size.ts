@@ -5,7 +5,7 @@ import { characterBytes } from './utf8-ranges.js';
 /** Most states of an automaton. */
 export const MAX_STATES = 100_000;
 /** Most edges from one state to another: some 20 bytes each. */
-export const MAX_EDGES = 400_000;
+const MAX_EDGES = 400_000;
 
 interface Size {
   states: number;

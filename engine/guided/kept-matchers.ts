@@ -6,7 +6,7 @@ import type { GrammarMatcher } from './grammar-matcher.js';
  */
 export const MAX_SETS_OF_GUIDE = 8 * 2 ** 20;
 /** Most bytes that all kept guides take: those that nobody follows now with their automata, the others without. */
-export const MAX_KEPT_BYTES = 64 * 2 ** 20;
+const MAX_KEPT_BYTES = 64 * 2 ** 20;
 
 interface Kept {
   matcher: GrammarMatcher;

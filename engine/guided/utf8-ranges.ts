@@ -10,7 +10,7 @@ const LAST_OF_LENGTH = [0x7f, 0x7ff, 0xffff, 0x10ffff];
  *
  * The result has neither overlong forms nor surrogates unless surrogates are asked for.
  */
-export function utf8Ranges(low: number, high: number): ByteRanges[] {
+function utf8Ranges(low: number, high: number): ByteRanges[] {
   const found: ByteRanges[] = [];
   let first = low;
   for (const last of LAST_OF_LENGTH) {

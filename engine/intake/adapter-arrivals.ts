@@ -7,7 +7,7 @@ import { type AdapterBase, type AdapterInputs, adapterInputsInParts } from './ad
  * Values of adapters that are read in one iteration while others generate: a few milliseconds. An adapter of 40 MB comes
  * in over some twenty iterations; at once it would hold everybody for a tenth of a second.
  */
-export const ARRIVAL_VALUES = 2 ** 20;
+const ARRIVAL_VALUES = 2 ** 20;
 
 /** An adapter that was read, with the digest of its weights; `weights` is not null. */
 export type ArrivedAdapter = AdapterInputs & { fingerprint: string };

@@ -4,7 +4,7 @@ import type { InferenceRequest } from '../../callbacks/types.js';
  * Most values in the tensors of all requests taken between two iterations. Reading and checking them takes some
  * milliseconds, for which every request in flight waits.
  */
-export const INTAKE_VALUES = 2 ** 18;
+const INTAKE_VALUES = 2 ** 18;
 /** Cost of a request in addition to its values, in values. */
 const VALUES_OF_ANY = 2048;
 

@@ -38,7 +38,7 @@ const ROWS = 'each step has a row for each sequence already, and none for a draf
 /**
  * All refused combinations. Every input that is not listed here works, alone and with all others that are not listed.
  */
-export const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
+const REFUSED_COMBINATIONS: readonly RefusedCombination[] = [
   ...NAMED_PARAMETERS.flatMap(({ tensor, parameter: { neutralToBeams: neutral } }) =>
     neutral === undefined
       ? []

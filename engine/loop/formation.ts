@@ -4,7 +4,7 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { LlmRequest } from '../request/llm-request.js';
 
 /** Numbers of a request in EngineFormation.counts, in this order. */
-export const COUNTS_PER_REQUEST = 10;
+const COUNTS_PER_REQUEST = 10;
 
 const QUEUED = 0;
 const CONTEXT = 1;

@@ -40,7 +40,7 @@ export function returnsRows(options: ReturnOptions): boolean {
  * Most rows of logits that a request holds at once: generated rows that are streamed leave one by one. Beams keep theirs until the
  * end: those of the beams that go on, as many of ended ones, and the copies in a response.
  */
-export function heldRows(options: ReturnOptions): { context: number; generation: number } {
+function heldRows(options: ReturnOptions): { context: number; generation: number } {
   const { beams, streaming, maxNewTokens } = options;
   const ofOne = streaming ? 1 : maxNewTokens;
   const generation = beams === null ? ofOne : ROWS_PER_BEAM_TOKEN * beams.width * maxNewTokens;

@@ -1,7 +1,7 @@
 import { insertByPriority, type Waiting, type WaitingQueue } from './waiting-queue.js';
 
 /** Number of tokens that a key of weight 1 gets in a round. */
-export const DEFAULT_QUANTUM = 512;
+const DEFAULT_QUANTUM = 512;
 
 /** The requests of one key, and its credit. */
 interface Flow<T> {

@@ -159,7 +159,7 @@ export class EveryRankFollower {
 }
 
 /** Of all that an answer depends on: the times of arrival are each rank's own. */
-export function digestOfRequests(requests: readonly InferenceRequest[]): string {
+function digestOfRequests(requests: readonly InferenceRequest[]): string {
   return digestOf(
     requests.map(({ requestId, priority, inputs }) => [
       requestId,

@@ -28,7 +28,7 @@ export interface Frame {
 const LENGTH_BYTES = 4;
 const NUMBERS_BYTES = 16;
 /** Bytes of the longest frame: a call fills the memory for it. */
-export const MAX_FRAME_BYTES = NUMBERS_BYTES + 4 * 2 ** 20;
+const MAX_FRAME_BYTES = NUMBERS_BYTES + 4 * 2 ** 20;
 
 export function encodeFrame({ kind, numbers, bytes }: Frame): Buffer {
   const frame = Buffer.allocUnsafe(LENGTH_BYTES + NUMBERS_BYTES + bytes.length);

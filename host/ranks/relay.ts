@@ -5,7 +5,7 @@ import { type GroupShape, ranksOfStage, sizeOf } from '../../engine/ranks/rank-s
 import { FRAMES, type Frame, textFrame } from './frames.js';
 
 /** Ranks that read what `writer` publishes on a channel, itself left out. */
-export function readersOf(shape: GroupShape, writer: number, channel: number): number[] {
+function readersOf(shape: GroupShape, writer: number, channel: number): number[] {
   const stage = Math.floor(writer / shape.tensorParallelSize);
   const ranks =
     channel === CHANNELS.output

@@ -112,7 +112,7 @@ export function tokensOf({ completionTokens, pieces }: RequestRecord): number {
 }
 
 /** Milliseconds per output token after the first; NaN for answers of one token and those not streamed. */
-export function tpotOf(record: RequestRecord): number {
+function tpotOf(record: RequestRecord): number {
   const tokens = tokensOf(record);
   return record.streamed && tokens > 1 ? (record.lastMs - record.firstMs) / (tokens - 1) : Number.NaN;
 }

@@ -31,7 +31,7 @@ export class LiveView {
   }
 }
 
-export function liveLines(
+function liveLines(
   { elapsedMs, dealt, settled, inFlight, waiting, metrics, timeline }: Progress,
   label: string,
   paint: Paint,

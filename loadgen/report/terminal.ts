@@ -125,7 +125,7 @@ function firstOfEach(messages: RunReport['requests']['messages']): RunReport['re
   return messages.filter(({ outcome }) => !seen.has(outcome) && seen.add(outcome));
 }
 
-export function sloText(slo: NonNullable<RunReport['goodput']>['slo']): string {
+function sloText(slo: NonNullable<RunReport['goodput']>['slo']): string {
   return Object.entries(slo)
     .map(([name, limit]) => `${name.replace('Ms', '').toUpperCase()} ${limit} ms`)
     .join(', ');

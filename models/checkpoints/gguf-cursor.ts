@@ -2,7 +2,7 @@ import { CheckpointError } from './checkpoint.js';
 import { readExactly } from './file-reading.js';
 
 /** Most bytes of a GGUF header: vocabularies of a quarter of a million tokens take about a tenth of it. */
-export const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
+const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
 const FIRST_READ_BYTES = 2 * 1024 * 1024;
 
 /** Reads little-endian values of a GGUF header one after another. The header is read in growing steps, never beyond its limit. */

@@ -47,7 +47,7 @@ const TYPES: Readonly<Record<TensorType, { elements: number; bytes: number }>> =
   TQ2_0: { elements: 256, bytes: 66 },
 };
 
-export const supportedTensorTypes = Object.keys(TYPES) as TensorType[];
+const supportedTensorTypes = Object.keys(TYPES) as TensorType[];
 
 export function isSupportedType(type: string): type is TensorType {
   return Object.hasOwn(TYPES, type);

@@ -4,7 +4,7 @@ import { outermostKeys } from './json-keys.js';
 import { elementsOf, type RawTensor } from './raw-tensor.js';
 
 /** Most bytes of a safetensors header: about 250 000 tensors. */
-export const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
+const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
 const MAX_DIMENSIONS = 32;
 
 /** Bytes of an element of each type that safetensors defines. */

@@ -18,7 +18,7 @@ export class InterruptedError extends SkeinError {
 }
 
 /** Exit code of a process that a signal ended: 130 for SIGINT, 143 for SIGTERM. */
-export function exitCodeOf(signal: NodeJS.Signals): number {
+function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 

@@ -19,7 +19,7 @@ function lastOf(path: string): string {
 }
 
 /** Plain name of an option, by the name that the engine or the host uses; null for an option without one. */
-export function plainNameOf(path: string): OptionName | null {
+function plainNameOf(path: string): OptionName | null {
   return CALLED.get(path.replace(/^optionalParams\./, '')) ?? CALLED.get(lastOf(path)) ?? null;
 }
 

@@ -6,7 +6,7 @@ import { type FieldsNode, fieldsNode, type KnownObject } from './fields-node.js'
 import { UnknownFields } from './unknown-fields.js';
 
 /** What happens to unknown fields: a 400, an answer that names them, or nothing. */
-export const UNKNOWN_FIELD_RULES = ['refuse', 'warn', 'ignore'] as const;
+const UNKNOWN_FIELD_RULES = ['refuse', 'warn', 'ignore'] as const;
 export type UnknownFieldRule = (typeof UNKNOWN_FIELD_RULES)[number];
 
 /** A place in a body, as a chain, of which the text is made only where it is told. */

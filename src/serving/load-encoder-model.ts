@@ -58,7 +58,7 @@ export async function loadEncoderModel(options: EncoderOptions): Promise<Running
   return startEncoder(options, engine);
 }
 
-export function isEncoder(engine: Engine): boolean {
+function isEncoder(engine: Engine): boolean {
   return engine.manifest.config.encoder !== undefined;
 }
 

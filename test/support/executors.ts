@@ -66,7 +66,7 @@ export const PLAIN = portable('portable, in plain loops', PlainRunner);
 export const IDLE = portable('portable', IdleRunner);
 
 /** By tfjs-backend-wasm. */
-export const WASM: TestExecutor = {
+const WASM: TestExecutor = {
   name: 'wasm',
   instructionSets: [undefined],
   kvDtypes: ['f32'],
@@ -77,7 +77,7 @@ export const WASM: TestExecutor = {
 };
 
 /** The TensorFlow executor; it runs here if `skein setup tensorflow` has been run. */
-export const TENSORFLOW: TestExecutor = {
+const TENSORFLOW: TestExecutor = {
   name: 'tensorflow',
   instructionSets: [undefined],
   kvDtypes: ['f32', 'bf16'],

@@ -18,13 +18,10 @@ export interface ExpertTypes {
   down: string;
 }
 /** As llama-quantize makes a Q4_K_M, but for the last layer, whose gate and up differ. */
-export const EXPERTS_LIKE_Q4_K_M: readonly ExpertTypes[] = [
+const EXPERTS_LIKE_Q4_K_M: readonly ExpertTypes[] = [
   { attention: 'Q4_K', router: 'F32', gate: 'Q4_K', up: 'Q4_K', down: 'Q6_K' },
   { attention: 'Q6_K', router: 'F32', gate: 'Q4_K', up: 'Q6_K', down: 'Q4_K' },
 ];
-/** Layers with all matrices but the router in one type. */
-export const expertsOfOneType = (type: string): readonly ExpertTypes[] =>
-  Array.from({ length: 2 }, () => ({ attention: type, router: 'F32', gate: type, up: type, down: type }));
 
 /** GGUF's general.architecture: llama is Mixtral's. */
 export type ExpertsArchitecture = 'qwen3moe' | 'llama';

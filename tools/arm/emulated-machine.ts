@@ -34,7 +34,7 @@ export function checkPrograms(): void {
 }
 
 /** Path of Node.js for ARM, fetched by npm where it is not there yet. @throws where npm cannot fetch it */
-export function emulatedNode(): string {
+function emulatedNode(): string {
   const at = join(folder, `node-${NODE.version}`);
   const program = join(at, 'package/bin/node');
   if (existsSync(program)) return program;

@@ -7,7 +7,7 @@ import type { WindowLogits } from './divergence.js';
 const SCRIPT = fileURLToPath(new URL('llama_library.py', import.meta.url));
 
 /** llama.cpp's numbers of the mixtures of types that it makes. */
-export const LLAMA_FTYPES: Readonly<Record<string, number>> = {
+const LLAMA_FTYPES: Readonly<Record<string, number>> = {
   BF16: 32,
   Q8_0: 7,
   Q4_0: 2,

@@ -44,7 +44,7 @@ export const manyValues: readonly JsonText[] = [
 ];
 
 /** Values as deep as is taken. */
-export const deepValues: readonly JsonText[] = [
+const deepValues: readonly JsonText[] = [
   `${'['.repeat(190)}${']'.repeat(190)}`,
   list(1200, () => `${'{"a":'.repeat(190)}1${'}'.repeat(190)}`),
 ];

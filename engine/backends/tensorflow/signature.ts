@@ -3,8 +3,8 @@ import { BackendError } from '../backend-error.js';
 import type { SavedGraph, SavedSignature } from './saved-model-file.js';
 
 /** Names of a configuration's parameters. Source: Triton's TensorFlow backend. */
-export const GRAPH_TAG = 'TF_GRAPH_TAG';
-export const SIGNATURE_DEF = 'TF_SIGNATURE_DEF';
+const GRAPH_TAG = 'TF_GRAPH_TAG';
+const SIGNATURE_DEF = 'TF_SIGNATURE_DEF';
 
 const DEFAULT_TAG = 'serve';
 const DEFAULT_SIGNATURE = 'serving_default';

@@ -102,7 +102,7 @@ function ofApp(name: TensorFlowPackage): string | null {
 }
 
 /** True if the native part was built; node-pre-gyp puts it into a folder for each version of Node-API. */
-export function hasBinding(folder: string): boolean {
+function hasBinding(folder: string): boolean {
   for (let version = Number(process.versions.napi); version >= 3; version--) {
     if (existsSync(join(folder, 'lib', `napi-v${version}`, 'tfjs_binding.node'))) return true;
   }

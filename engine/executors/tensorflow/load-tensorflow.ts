@@ -61,7 +61,7 @@ export interface TensorFlow {
 }
 
 /** The command that installs what is missing. */
-export const SETUP_COMMAND = 'skein setup tensorflow';
+const SETUP_COMMAND = 'skein setup tensorflow';
 
 export const MISSING = `TensorFlow is not installed; run "${SETUP_COMMAND}" (npx ${SETUP_COMMAND} in a project), which links one from pip or downloads it.`;
 

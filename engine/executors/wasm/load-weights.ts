@@ -92,7 +92,7 @@ function readBias(
 }
 
 /** The packed matrices of products, by weight and bias: a weight with two biases is packed with each of them. */
-export class PackedProducts {
+class PackedProducts {
   readonly #byWeight = new Map<string, Map<string | null, PackedMatrix>>();
 
   /** @param bias null: the product has none */

@@ -71,7 +71,7 @@ export const JSON_STRING = rule('json-string');
 export const JSON_INTEGER = rule('json-integer');
 export const JSON_NUMBER = rule('json-number');
 export const JSON_OBJECT = rule('json-object');
-export const JSON_ARRAY = rule('json-array');
+const JSON_ARRAY = rule('json-array');
 export const JSON_VALUE = rule('json-value');
 
 /** The rules of JSON itself, for grammars to refer to. */

@@ -14,7 +14,7 @@ export type TextSet =
 
 export const NO_TEXT: TextSet = { kind: 'alt', items: [] };
 export const EMPTY_TEXT: TextSet = { kind: 'text', text: '' };
-export const ONE_CHARACTER: TextSet = {
+const ONE_CHARACTER: TextSet = {
   kind: 'chars',
   ranges: (ANY_CHARACTER as { ranges: CodePoints }).ranges,
 };

@@ -245,7 +245,7 @@ function compileUnknown(kind: 'filter' | 'test', name: string, scope: Scope): Ev
 
 type EvaluateArgs = (frame: Frame) => Args;
 
-export function compileArguments(node: CallArguments, scope: Scope): EvaluateArgs {
+function compileArguments(node: CallArguments, scope: Scope): EvaluateArgs {
   const values = compileItems(node.args, scope);
   const named = node.named.map(({ name, value }) => ({ name, value: compileExpression(value, scope) }));
   const more = node.more === null ? null : compileExpression(node.more, scope);

@@ -16,7 +16,7 @@ const TITLES = new Map([
 ]);
 
 /** A character as it begins a word. */
-export function titleCase(character: string): string {
+function titleCase(character: string): string {
   const known = TITLES.get(character);
   if (known !== undefined) return known;
   const code = character.codePointAt(0)!;

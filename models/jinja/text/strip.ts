@@ -1,5 +1,5 @@
 /** True for white space as Python's str.strip knows it. @param code a UTF-16 unit */
-export function isSpaceUnit(code: number): boolean {
+function isSpaceUnit(code: number): boolean {
   if (code <= 0x20) return code >= 0x1c || (code >= 9 && code <= 13);
   if (code < 0x85) return false;
   return (

@@ -1,5 +1,5 @@
 /** Digits of a float, the shortest that give it back, and its power of ten: 0.00012 is digits '12', exponent -4. */
-export function shortestDigits(number: number): { digits: string; exponent: number } {
+function shortestDigits(number: number): { digits: string; exponent: number } {
   const [mantissa, exponent] = Math.abs(number).toExponential().split('e') as [string, string];
   return { digits: mantissa.replace('.', ''), exponent: Number(exponent) };
 }

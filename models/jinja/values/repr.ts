@@ -101,7 +101,7 @@ class ReprWriter {
 }
 
 /** A text in quotes. @param marks characters that stay as they are */
-export function reprText(text: string, marks: ReadonlySet<string> | null): string {
+function reprText(text: string, marks: ReadonlySet<string> | null): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   if (PLAIN.test(text)) return quote + text + quote;
   let body = '';

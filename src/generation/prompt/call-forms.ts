@@ -15,7 +15,7 @@ export function* callForms(given: readonly ChatMessage[]): Generator<readonly Ch
 }
 
 /** Calls with ids of nine letters and digits, as Mistral's templates want them, and with objects for arguments. */
-export function plainCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function plainCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const ids = new Map<unknown, string>();
   let open: string[] = [];
   let count = 0;
@@ -61,7 +61,7 @@ function argumentsObject(given: unknown): unknown {
 }
 
 /** Messages with one call each, every one with its results behind it, for templates that know no parallel calls. */
-export function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   if (!messages.some((message) => callsOf(message).length > 1)) return messages;
   const apart: ChatMessage[] = [];
   for (let at = 0; at < messages.length; at++) {

@@ -10,7 +10,7 @@ import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.
  *   qwen3         between markers; the prompt may hold the first one
  *   deepseek_r1   the same, and every answer begins with reasoning, even without a marker
  */
-export const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
+const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
 /**

@@ -19,7 +19,7 @@ export interface FunctionTool {
 export type ToolChoice = { mode: 'none' | 'auto' | 'required' } | { mode: 'named'; name: string };
 
 /** Formats in which models write calls. */
-export const TOOL_FORMAT_NAMES = [
+const TOOL_FORMAT_NAMES = [
   'hermes',
   'llama3_json',
   'pythonic',

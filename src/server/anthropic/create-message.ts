@@ -115,12 +115,12 @@ const FIELDS = fieldsOf('messages', [
 ]);
 
 /** Runs code shared with chat, and words errors of the request with this route's names. */
-export function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): Promise<T> {
+function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): Promise<T> {
   return inOtherWords(withPlaces(FIELDS, keptPlaces(request)), run);
 }
 
 /** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat. */
-export function askedChat(request: CountTokensRequest, warn: Warn): ChatAsk {
+function askedChat(request: CountTokensRequest, warn: Warn): ChatAsk {
   const { messages, continuesLast } = conversationOf(request, warn);
   return {
     ...chosenTools(request, warn),

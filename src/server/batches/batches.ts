@@ -238,7 +238,7 @@ export class Batches {
 }
 
 /** Batches of one API key. */
-export class OwnBatches {
+class OwnBatches {
   readonly #batches: Batches;
   readonly #caller: Caller;
 

@@ -24,7 +24,7 @@ const POLICY = [
 ].join('; ');
 
 /** Files of the page by name, with their types. The build puts them, compressed, into dist/dashboard. */
-export const DASHBOARD_FILES = {
+const DASHBOARD_FILES = {
   'index.html': 'text/html; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
   'theme.js': 'text/javascript; charset=utf-8',

@@ -229,7 +229,7 @@ export class FileStore {
 }
 
 /** Files of one API key. */
-export class OwnFiles {
+class OwnFiles {
   readonly #store: FileStore;
   readonly #owner: string;
 

@@ -14,7 +14,7 @@ const STATUS: Readonly<Record<InferErrorKind, number>> = {
 };
 
 /** Cohere's route, whose version is its own. */
-export const COHERE_RERANK = '/v2/rerank';
+const COHERE_RERANK = '/v2/rerank';
 /** The route of WebSockets for any model, where AMD's Inference Server has it. */
 export const ANY_MODEL_SOCKET = '/models/infer';
 

@@ -23,7 +23,7 @@ const STATUSES = {
 type Status = keyof typeof STATUSES;
 
 /** Error answers in the form of this API. */
-export function ollamaErrors(...statuses: Status[]): Responses {
+function ollamaErrors(...statuses: Status[]): Responses {
   return Object.fromEntries(statuses.map((status) => [status, jsonAnswer(STATUSES[status], errorSchema)]));
 }
 

@@ -3,7 +3,7 @@ import { UNKNOWN_FIELDS_HEADER } from '../../schemas/unknown-fields.js';
 import type { AppEnv } from './app-env.js';
 
 /** Header of an answer that tells what of the request had no effect, or was changed. */
-export const WARNING_HEADER = 'x-skein-warning';
+const WARNING_HEADER = 'x-skein-warning';
 
 /** Most characters of the header: clients and proxies refuse answers whose headers are long. */
 const MAX_HEADER = 1024;

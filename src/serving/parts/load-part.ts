@@ -57,7 +57,7 @@ function generatingOf(name: string, model: InferModel): Generating {
 }
 
 /** Tensors of the engine, without what a tokenizer has to do first. */
-export function enginePartTensors(): { input: ModelInput[]; output: ModelOutput[] } {
+function enginePartTensors(): { input: ModelInput[]; output: ModelOutput[] } {
   const isOfText = ['text_input', 'bad_words', 'embedding_bias_words', 'embedding_bias_weights'];
   return {
     input: textInputs(true, (name) => isOfText.includes(name)),
@@ -69,7 +69,7 @@ export function enginePartTensors(): { input: ModelInput[]; output: ModelOutput[
  * Tokens in, tokens out: requests share the engine's iterations with those of every other protocol.
  * @param find the model as it is now @throws InferError where there is none
  */
-export function engineWork(name: string, find: () => Generating, excludesInput: boolean): PartWork {
+function engineWork(name: string, find: () => Generating, excludesInput: boolean): PartWork {
   const generations = new Generations(find, { isBatched: true, excludesInput, endsByItself: true });
   return {
     endsWhenStopped: true,

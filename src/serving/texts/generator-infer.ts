@@ -103,7 +103,7 @@ export class GeneratorInfer implements InferModel {
  *
  *   max_tokens [1, 1] -> [1]        input_ids [5] -> [1, 5]
  */
-export function inFittingShapes({ input }: Pick<ModelConfig, 'input'>, request: InferRequest): InferRequest {
+function inFittingShapes({ input }: Pick<ModelConfig, 'input'>, request: InferRequest): InferRequest {
   const dimsOf = new Map(input.map(({ name, dims }) => [name, dims]));
   const inputs = request.inputs.map((tensor) => fitting(tensor, dimsOf.get(tensor.name)));
   return { ...request, inputs };

@@ -53,10 +53,7 @@ export class HostSampler {
 }
 
 /** Writes the first entry of each row's most probable tokens, by how many of them each row wants. */
-export function writeTopStart(
-  { numRows, numTopLogProbs }: SamplingBatch,
-  { topStart }: SamplingOutput,
-): void {
+function writeTopStart({ numRows, numTopLogProbs }: SamplingBatch, { topStart }: SamplingOutput): void {
   topStart[0] = 0;
   for (let row = 0; row < numRows; row++)
     topStart[row + 1] = topStart[row]! + Math.max(0, numTopLogProbs[row]!);

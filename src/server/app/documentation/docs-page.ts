@@ -51,7 +51,7 @@ const START = `SwaggerUIBundle({
 `;
 
 /** Files of the page by name, with their types. */
-export const PAGE_FILES = {
+const PAGE_FILES = {
   'start.js': 'text/javascript; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'swagger-ui.css': 'text/css; charset=utf-8',

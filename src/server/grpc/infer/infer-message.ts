@@ -111,7 +111,7 @@ function readOutput(reader: WireReader): MessageOutput {
 
 /** Kinds of the fields of a parameter, by their numbers. */
 type Kinds = readonly (MessageParameter['kind'] | undefined)[];
-export const INFER_KINDS: Kinds = [undefined, 'bool', 'int64', 'string', 'double', 'uint64'];
+const INFER_KINDS: Kinds = [undefined, 'bool', 'int64', 'string', 'double', 'uint64'];
 export const REPOSITORY_KINDS: Kinds = [undefined, 'bool', 'int64', 'string', 'bytes'];
 
 /** Reads an entry of a map of parameters. @throws InferError, GrpcError */

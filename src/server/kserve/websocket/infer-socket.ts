@@ -37,7 +37,7 @@ export interface SocketOpening {
 /** Bytes of a socket by itself. */
 export const SOCKET_BYTES = REQUEST_BYTES;
 /** Bytes of answers that a client has not read with which none of its requests is begun. */
-export const MAX_UNREAD = 2 ** 18;
+const MAX_UNREAD = 2 ** 18;
 /** Messages that may wait: those of one read that are shorter than any request are far more. */
 const MAX_WAITING = 4096;
 /** Milliseconds between two pings. A client that gives no sign of life from one to the next is gone. */

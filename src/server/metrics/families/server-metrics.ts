@@ -217,7 +217,7 @@ function withFractions(text: string): string {
 }
 
 /** The engines that answer for each model, as they are when the metrics are read. */
-export function engineFamilies(registry: Registry, models: ModelDirectory): void {
+function engineFamilies(registry: Registry, models: ModelDirectory): void {
   new Gauge({
     name: 'skein:engines',
     help: 'Engines that answer for the model, by fingerprint: more than one fingerprint means different answers',

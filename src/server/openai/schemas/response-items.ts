@@ -30,7 +30,7 @@ const content = () =>
       'expected a string or a list of {"type": "input_text"} or "output_text" parts (no other kind of part is supported)',
   });
 
-export const messageItem = z.object({
+const messageItem = z.object({
   type: optional(z.literal('message')),
   role: about(z.enum(['user', 'assistant', 'system', 'developer']), 'Who says it.'),
   content: about(content(), 'Text, or parts of text. Text that spells a special token stays text.'),

@@ -20,7 +20,7 @@ export function jsonAnswer(value: unknown, { status = 200 }: { status?: number }
 }
 
 /** Joins parts to slices of at least ANSWER_SLICE characters, except for the last one. */
-export function* jsonSlices(parts: Iterable<string>): Generator<string, undefined, undefined> {
+function* jsonSlices(parts: Iterable<string>): Generator<string, undefined, undefined> {
   let slice = '';
   for (const part of parts) {
     slice += part;

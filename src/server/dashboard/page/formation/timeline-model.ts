@@ -5,7 +5,7 @@ import { type Mark, Track } from './track.js';
 /** Milliseconds for which a request is kept after its end. */
 export const KEPT_MS = 65_000;
 /** Most requests kept; beyond it those that ended first are forgotten. */
-export const MAX_TRACKS = 2000;
+const MAX_TRACKS = 2000;
 /** Change of the server's clock, in milliseconds, above which a new timeline begins. */
 const CLOCK_JUMP_MS = 5_000;
 /** Rate at which the estimated delay from the server forgets its best value. */
