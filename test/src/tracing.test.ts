@@ -6,7 +6,7 @@ import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
 import { grpcAddress, runCli, type SkeinProcess, startServer } from './support/skein-process.js';
-import { type CollectedSpan, TraceCollector } from './support/trace-collector.js';
+import { type CollectedSpan, TraceCollector } from './trace-collector.js';
 
 const folder = temporaryFolder('skein-tracing-');
 let collector: TraceCollector;

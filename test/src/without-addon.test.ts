@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { packageWithoutAddon } from './support/package-without-addon.js';
+import { packageWithoutAddon } from './package-without-addon.js';
 import { runCli, start } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-without-addon');

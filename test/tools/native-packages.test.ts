@@ -20,7 +20,7 @@ import { portableSourcesHash, stampOf } from '../../tools/build-addon/stamp.mjs'
 import { makePackages } from '../../tools/native-packages/make-packages.mjs';
 import { nativeManifest, publishedManifest } from '../../tools/native-packages/manifests.mjs';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { type PublishedPackage, startRegistry } from '../support/npm-registry.js';
+import { type PublishedPackage, startRegistry } from './npm-registry.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = temporaryFolder('skein-native-packages');

@@ -210,7 +210,7 @@ describe('a link to a process', () => {
   it.each(['loading', 'looping'])(
     'ends with the host that is killed, also where its thread is stuck %s',
     async (how) => {
-      const parent = fileURLToPath(new URL('../../support/isolated-parent.mjs', import.meta.url));
+      const parent = fileURLToPath(new URL('./isolated-parent.mjs', import.meta.url));
       const host = spawn(process.execPath, [parent, how], { stdio: ['ignore', 'pipe', 'inherit'] });
       const [line] = (await once(host.stdout, 'data')) as [Buffer];
       const pid = Number(String(line));

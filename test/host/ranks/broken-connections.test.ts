@@ -1,9 +1,9 @@
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { freePort } from '../../../tools/support/free-port.js';
 import { makeRequest } from '../../../tools/support/loop-harness.js';
-import { BadLine, type LineMode } from '../../support/bad-line.js';
 import type { ManagerClient } from '../../support/manager-client.js';
 import { answers, poll, RankManagers, SECRET } from '../../support/rank-managers.js';
+import { BadLine, type LineMode } from './bad-line.js';
 
 const managers = new RankManagers();
 const lines: BadLine[] = [];

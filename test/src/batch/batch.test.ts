@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
-import { bundledChild } from '../../support/bundled-child.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
+import { bundledChild } from '../support/bundled-child.js';
 import { fakeExecutorModule, testCacheDir } from '../support/skein-process.js';
 import { warmCli } from '../support/warm-cli.js';
 
@@ -231,7 +231,7 @@ describe('a batch that is cut off', () => {
     from: string,
     to: string,
   ): Promise<{ child: ChildProcess; ended: Promise<[number | null, string | null]> }> {
-    const script = await bundledChild(new URL('../support/batch-child.mjs', import.meta.url));
+    const script = await bundledChild(new URL('./batch-child.mjs', import.meta.url));
     const options = JSON.stringify({ model, cacheDir: testCacheDir, maxActiveRequests: 4 });
     const executor = fakeExecutorModule({ vocabSize: 320, stepMs: 40 });
     const child = spawn(process.execPath, [script, from, to, options, executor], {

@@ -4,7 +4,7 @@ import { RequestError } from '../../../callbacks/token-request.js';
 import { type Any, readEvents } from '../server/openai/responses/support.js';
 import { templatedCodec } from '../support/toy-codec.js';
 import { listen, readChunks, say, type ToyServer, toyServer } from '../support/toy-server.js';
-import { type Typed, typeProblems } from '../support/type-check.js';
+import { type Typed, typeProblems } from './type-check.js';
 
 const TEMPLATE = '</think>{% if tools %}<tool_call>{% endif %}';
 const TEXT = 'x<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ModelOptions } from 'skein';
-import { bundledChild } from '../../support/bundled-child.js';
+import { bundledChild } from './bundled-child.js';
 
 export const cliPath = fileURLToPath(new URL('../../../dist/bin/skein.js', import.meta.url));
 

@@ -141,7 +141,7 @@ describe('a worker that is terminated', () => {
       packedFile: join(packedFolder, 'packed-of-begun.bin'),
       instructionSet,
     };
-    const script = fileURLToPath(new URL('../../../support/begin-worker.mjs', import.meta.url));
+    const script = fileURLToPath(new URL('./begin-worker.mjs', import.meta.url));
     for (let i = 0; i < 6; i++) {
       const workerData = { options, batch: batchOf([1, 2, 3], 0), sampling: rows(), output: output() };
       const worker = new Worker(script, { workerData: { ...workerData, finishes: i % 2 === 0 } });

@@ -84,7 +84,7 @@ describe('an executor', () => {
 });
 
 describe('worker threads', () => {
-  const script = fileURLToPath(new URL('../../../support/executor-worker.mjs', import.meta.url));
+  const script = fileURLToPath(new URL('./executor-worker.mjs', import.meta.url));
   const start = () => {
     const { plan, weightsFile, tensors, packedFolder } = tiny;
     const packedFile = join(packedFolder, 'packed-of-worker.bin');

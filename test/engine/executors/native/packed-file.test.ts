@@ -176,7 +176,7 @@ describe('the packed file', () => {
   });
 
   it('may be made by several processes at once', async () => {
-    const script = fileURLToPath(new URL('../../../support/make-packed-file.ts', import.meta.url));
+    const script = fileURLToPath(new URL('./make-packed-file.ts', import.meta.url));
     const { plan, weightsFile, tensors, packedFolder } = tiny;
     writeFileSync(
       join(tiny.folder, 'engine.test.json'),

@@ -10,7 +10,7 @@ const UNUSED = /\.(map|d\.ts)$/;
  * @returns the path of its command line.
  */
 export function packageWithoutAddon(folder: string): string {
-  const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const root = fileURLToPath(new URL('../..', import.meta.url));
   mkdirSync(folder, { recursive: true });
   for (const name of ['dist', 'package.json', 'binding.gyp', 'models/demo']) {
     cpSync(join(root, name), join(folder, name), { recursive: true, filter: (file) => !UNUSED.test(file) });

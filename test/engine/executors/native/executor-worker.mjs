@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const addon = createRequire(import.meta.url)('node-gyp-build')(root);
 const executor = addon.createExecutor(workerData.options);
 parentPort.postMessage(executor.forward(workerData.batch).slice());

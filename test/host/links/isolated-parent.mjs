@@ -1,6 +1,6 @@
 // Starts an engine in a process of its own, which gets stuck: node isolated-parent.mjs loading|looping. Says the id of the process
 // on stdout, and waits to be killed.
-import { GptManager } from '../../dist/src/index.js';
+import { GptManager } from '../../../dist/src/index.js';
 
 const isLoading = process.argv[2] === 'loading';
 const waiting = [];
@@ -13,7 +13,7 @@ const manager = new GptManager({
   sendResponse: () => {},
   optionalParams: {
     isolate: true,
-    executorModule: new URL(`./modules/troubled-executor.mjs${isLoading ? '?sleeps' : ''}`, import.meta.url),
+    executorModule: new URL(`../../support/modules/troubled-executor.mjs${isLoading ? '?sleeps' : ''}`, import.meta.url),
   },
 });
 if (!isLoading) {

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Below the checkout, so that what stays outside of a bundle is found in its node_modules. */
 const BUNDLES = join(ROOT, 'build/test-bundles');
 
