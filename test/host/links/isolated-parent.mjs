@@ -13,7 +13,10 @@ const manager = new GptManager({
   sendResponse: () => {},
   optionalParams: {
     isolate: true,
-    executorModule: new URL(`../../support/modules/troubled-executor.mjs${isLoading ? '?sleeps' : ''}`, import.meta.url),
+    executorModule: new URL(
+      `../../support/modules/troubled-executor.mjs${isLoading ? '?sleeps' : ''}`,
+      import.meta.url,
+    ),
   },
 });
 if (!isLoading) {
