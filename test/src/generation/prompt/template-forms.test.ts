@@ -1,9 +1,17 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatAsk, planChat } from '../../../../src/generation/chat-plan.js';
 import type { FunctionTool } from '../../../../src/generation/tools/types.js';
 import { promptText, renderedCodec } from '../../support/rendered-codec.js';
 import { toyModel } from '../../support/toy-server.js';
+
+// Other forms are tried for two seconds: the clock stands, whatever a busy machine takes for them.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const GENERATION = '{% if add_generation_prompt %}A:{% endif %}';
 
@@ -232,4 +240,21 @@ it('a template is tried twenty times at most, and never for its limits', async (
   );
   await expect(planChat({ ...model, codec: endless }, ask)).rejects.toThrow('steps');
   expect(endless.renders()).toBe(1);
+});
+
+it('a template that refuses is not tried again after two seconds', async () => {
+  const rendering = async (ms: number) => {
+    const codec = renderedCodec('{{ raise_exception(messages | length | string) }}{{ tools }}<tool_call>');
+    const encodeChat: typeof codec.encodeChat = (...given) => {
+      vi.advanceTimersByTime(ms);
+      return codec.encodeChat(...given);
+    };
+    const model = { ...toyModel(undefined as never), codec: { ...codec, encodeChat } };
+    const plan = planChat(model, { messages: said('Ssys Uhi'), tools: [tool({ a: {} })] });
+    await expect(plan).rejects.toThrow('2');
+    return codec.renders();
+  };
+  expect(await rendering(2001)).toBe(1);
+  expect(await rendering(1001)).toBe(2);
+  expect(await rendering(0)).toBeGreaterThan(2);
 });
