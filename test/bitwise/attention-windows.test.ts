@@ -67,7 +67,7 @@ function scenario(vocabSize: number): Arrival[] {
 const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   { name: 'together', threads: 1, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
   { name: 'together, chunked', threads: 2, options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 64, true) },
-  { name: 'small pool', threads: 8, options: runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
+  { name: 'small pool', threads: 3, options: runOptions('GUARANTEED_NO_EVICT', SMALL_POOL, 512, false) },
   {
     name: 'small pool, maximal use',
     threads: 2,

@@ -52,7 +52,7 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   },
   {
     name: 'maximal use, small pool, chunked',
-    threads: 8,
+    threads: 3,
     options: runOptions('MAX_UTILIZATION', SMALL_POOL, 64, true),
   },
   {
@@ -62,7 +62,7 @@ const RUNS: { name: string; threads: number; options: RunOptions }[] = [
   },
   {
     name: 'chunked by time, in turns, paused',
-    threads: 8,
+    threads: 3,
     options: {
       ...runOptions('MAX_UTILIZATION', SMALL_POOL, 512, true),
       overlap: true,
