@@ -51,6 +51,10 @@ export interface ModelConfig {
   layersWithoutRope?: boolean[];
   /** Factor on the products of queries and keys; absent: 1 / sqrt(headDim). */
   attentionScale?: number;
+  /** Factors on embeddings, on what each half of a layer adds to the sum, and on logits. Absent: 1. */
+  embeddingScale?: number;
+  residualScale?: number;
+  logitScale?: number;
   /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */
   attentionSoftCap?: number;
   outputSoftCap?: number;

@@ -1,6 +1,14 @@
 import type { CacheShape } from '../kvcache/cache-shape.js';
 import { qkvWidth } from './cache-layers.js';
-import type { Activation, AttentionShape, NetworkPlan, PlanOp, PlanWeight, Rows } from './plan.js';
+import type {
+  Activation,
+  AttentionShape,
+  NetworkPlan,
+  PlanOp,
+  PlanWeight,
+  Rows,
+  WeightSource,
+} from './plan.js';
 import { assignSlots } from './slot-assignment.js';
 
 /** A matrix in a value: its index and its shape. The builder's ops return refs and take them as inputs. */
@@ -8,12 +16,6 @@ export interface ValueRef {
   readonly index: number;
   readonly rows: Rows;
   readonly width: number;
-}
-
-export interface WeightSource {
-  name: string;
-  rows: number;
-  columns: number;
 }
 
 export interface LinearOptions {
@@ -77,12 +79,13 @@ export class NetworkBuilder {
   matrix(name: string, sources: WeightSource[]): string {
     const columns = sources[0]!.columns;
     require(sources.every((source) => source.columns === columns), `${name}: its sources differ in columns`);
+    require(sources.every(({ factor }) => factor === undefined), `${name}: a matrix has no factor`);
     const rows = sources.reduce((sum, source) => sum + source.rows, 0);
     return this.#addWeight({ name, kind: 'matrix', rows, columns, sources });
   }
 
   /** Adds a weight [sum of the sources' columns]; returns its name. */
-  vector(name: string, sources: { name: string; columns: number }[]): string {
+  vector(name: string, sources: Omit<WeightSource, 'rows'>[]): string {
     const columns = sources.reduce((sum, source) => sum + source.columns, 0);
     const stacked = sources.map((source) => ({ ...source, rows: 1 }));
     return this.#addWeight({ name, kind: 'vector', rows: 1, columns, sources: stacked });

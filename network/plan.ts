@@ -25,7 +25,15 @@ export interface PlanWeight {
   rows: number;
   columns: number;
   /** Checkpoint tensors in Hugging Face names, stacked along the rows (vectors: along the columns). */
-  sources: { name: string; rows: number; columns: number }[];
+  sources: WeightSource[];
+}
+
+/** A tensor of the checkpoint. `factor`: each number is multiplied by it, of vectors alone. Absent: 1. */
+export interface WeightSource {
+  name: string;
+  rows: number;
+  columns: number;
+  factor?: number;
 }
 
 export type PlanOp =

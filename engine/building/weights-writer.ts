@@ -21,6 +21,7 @@ import { sourceChecksum } from '../executors/source-checksum.js';
 import type { BuildAsideOptions } from './builder.js';
 import { convertJobs } from './convert-jobs.js';
 import { EngineError, layOutWeights } from './engine.js';
+import { scaleVectors } from './scaled-vectors.js';
 import { piecesOf, staysInSource } from './source-placement.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import { CAN_SUM, withChecksums } from './weights-checksum.js';
@@ -64,10 +65,11 @@ export async function writeWeights(
   for (const { tensor, job } of convertJobs(checkpoint, plan, tensors))
     (staying.get(tensor) ?? copied).push(job);
   const weightsFile = join(directory, 'weights.bin');
-  const fd = openSync(weightsFile, 'w');
+  const fd = openSync(weightsFile, 'w+');
   try {
     ftruncateSync(fd, byteLength);
     await convertAll(weightsFile, copied, byteLength, options);
+    scaleVectors(fd, plan, tensors);
     const sums = await sumStaying(staying, options);
     const total = elsewhere.reduce((sum, tensor) => sum + tensor.byteLength, byteLength);
     options.onProgress?.({ phase: 'finishing', done: total, total });

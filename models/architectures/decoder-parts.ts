@@ -158,14 +158,18 @@ export class DecoderParts {
 
   /** The last norm and the output layer over the rows whose logits are needed. */
   logits(x: ValueRef): ValueRef {
-    const { vocabSize: rows, tieWordEmbeddings, rmsNormEpsilon } = this.#config;
+    const { rmsNormEpsilon, logitScale: factor } = this.#config;
     const { net } = this;
-    const scales = net.vector('finalNorm', [{ name: 'model.norm.weight', columns: x.width }]);
-    const last = net.rmsNorm(net.selectRows(x), scales, rmsNormEpsilon);
-    const weight = tieWordEmbeddings
-      ? 'embedding'
-      : net.matrix('output', [{ name: 'lm_head.weight', rows, columns: x.width }]);
-    return net.linear(last, { weight });
+    const source = { name: 'model.norm.weight', columns: x.width, ...(factor !== undefined && { factor }) };
+    const last = net.rmsNorm(net.selectRows(x), net.vector('finalNorm', [source]), rmsNormEpsilon);
+    return net.linear(last, { weight: this.outputWeight() });
+  }
+
+  /** The output layer's weight: the embedding where they are tied. */
+  outputWeight(): string {
+    const { vocabSize: rows, hiddenSize: columns, tieWordEmbeddings } = this.#config;
+    if (tieWordEmbeddings) return 'embedding';
+    return this.net.matrix('output', [{ name: 'lm_head.weight', rows, columns }]);
   }
 
   build(logits: ValueRef): NetworkPlan {

@@ -1,12 +1,14 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { bert } from './bert.js';
+import { cohere } from './cohere.js';
 import { exaone4 } from './exaone4.js';
 import { gemma } from './gemma.js';
 import { gemma2 } from './gemma2.js';
 import { gemma3 } from './gemma3.js';
 import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
+import { granite } from './granite.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
@@ -34,6 +36,9 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['olmo2', olmo2],
   ['olmo3', olmo2],
   ['exaone4', exaone4],
+  ['granite', granite],
+  ['cohere', cohere],
+  ['cohere2', cohere],
   ['glm', glm],
   ['glm4', glm4],
   // Llama's network: what differs is in the config (windows, layers without RoPE, biases) or in the order of rows.
@@ -64,6 +69,9 @@ const HUGGING_FACE_NAMES = new Map([
   ['MinistralForCausalLM', 'ministral'],
   ['Ministral3ForCausalLM', 'ministral3'],
   ['Exaone4ForCausalLM', 'exaone4'],
+  ['GraniteForCausalLM', 'granite'],
+  ['CohereForCausalLM', 'cohere'],
+  ['Cohere2ForCausalLM', 'cohere2'],
   ['GlmForCausalLM', 'glm'],
   ['Glm4ForCausalLM', 'glm4'],
   ['SeedOssForCausalLM', 'seed_oss'],
@@ -96,6 +104,9 @@ const GGUF_NAMES = new Map([
   ['smollm3', 'smollm3'],
   ['olmo2', 'olmo2'],
   ['exaone4', 'exaone4'],
+  ['granite', 'granite'],
+  ['command-r', 'cohere'],
+  ['cohere2', 'cohere2'],
   ['glm4', 'glm4'],
   ['mistral3', 'ministral3'],
   ['seed_oss', 'seed_oss'],

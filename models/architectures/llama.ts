@@ -8,11 +8,11 @@ import { DecoderParts } from './decoder-parts.js';
  *
  *   x -> [norm -> q k v -> attention -> output + x -> norm -> gated MLP -> down + x] ... -> norm -> logits
  */
-export function llama(config: ModelConfig): NetworkPlan {
+export function llama(config: ModelConfig, embeddingScale = 1): NetworkPlan {
   const { attentionBias, attentionOutputBias = attentionBias, mlpBias } = config;
   const parts = new DecoderParts(config);
   const { net } = parts;
-  const x = parts.embed();
+  const x = parts.embed(embeddingScale);
   for (let layer = 0; layer < config.numLayers; layer++) {
     const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
     const attended = parts.attention(parts.qkv(attentionInput, layer, attentionBias), layer);

@@ -77,7 +77,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
     },
   },
   mixtral: {
-    rmsNormEpsilon: 1e-5,
+    epsilon: ['rms_norm_eps', 1e-5],
     experts: {
       count: ['num_local_experts', 'num_experts'],
       usualCount: 8,

@@ -19,7 +19,8 @@ export interface DecoderFamily {
   tied?: boolean;
   /** Field of the activation and its default. */
   activation?: [field: string, fallback: string];
-  rmsNormEpsilon?: number;
+  /** Field of the norms' epsilon and its default. */
+  epsilon?: [field: string, fallback: number];
   /** Absent: layers have one MLP each. */
   experts?: ExpertFields;
   read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;

@@ -15,6 +15,8 @@ import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 
+const HAS_LAYER_NORM: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2']);
+
 /**
  * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
  */
@@ -51,7 +53,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     numKvHeads,
     headDim,
     rmsNormEpsilon: keys.positive(
-      architecture === 'gpt2' ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
+      HAS_LAYER_NORM.has(architecture) ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
     ),
     activation: /^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu',
     attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),

@@ -12,6 +12,7 @@ const PATTERNS = new Map([
   ['gemma3', 6],
   ['olmo3', 4],
   ['exaone4', 4],
+  ['cohere2', 4],
 ]);
 /** Window of gemma2 where the key is missing, as in llama.cpp. */
 const GEMMA2_WINDOW = 4096;
@@ -58,6 +59,23 @@ export function ggufFamilyFields(
       return {
         localRopeTheta: keys.positive('rope.freq_base_swa', keys.positive('rope.freq_base', 10_000)),
       };
+    case 'granite':
+      return {
+        embeddingScale: keys.positive('embedding_scale', 1),
+        residualScale: keys.positive('residual_scale', 1),
+        attentionScale: keys.positive('attention.scale'),
+        logitScale: 1 / keys.positive('logit_scale', 1),
+      };
+    case 'cohere':
+      return { logitScale: keys.positive('logit_scale', 1) };
+    case 'cohere2': {
+      const { slidingWindow, layerWindows } = windowsOfGguf(keys, architecture, numLayers);
+      const windows = layerWindows ?? Array.from({ length: numLayers }, () => slidingWindow);
+      return {
+        logitScale: keys.positive('logit_scale', 1),
+        layersWithoutRope: windows.map((window) => window === null),
+      };
+    }
     case 'exaone4': {
       const { layerWindows } = windowsOfGguf(keys, architecture, numLayers);
       return layerWindows === undefined

@@ -63,6 +63,9 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   smollm3: LLAMA,
   ministral3: LLAMA,
   ernie4_5: LLAMA,
+  granite: LLAMA,
+  cohere: LLAMA,
+  cohere2: LLAMA,
   seed_oss: withNorms({ post_attention_norm: 'post_attention_layernorm' }),
   olmo2: POST_NORMS,
   olmo3: POST_NORMS,
@@ -109,7 +112,7 @@ export function huggingFaceTensorName(name: string, architecture = 'llama'): str
 }
 
 /** Families whose rows of queries and keys llama.cpp's converter interleaves. */
-const INTERLEAVED: ReadonlySet<string> = new Set(['llama', 'mixtral', 'smollm3', 'ministral3']);
+const INTERLEAVED: ReadonlySet<string> = new Set(['llama', 'mixtral', 'smollm3', 'ministral3', 'granite']);
 
 /**
  * Number of heads whose rows are interleaved: those of queries and keys where llama.cpp's converter does so, for the RoPE that its

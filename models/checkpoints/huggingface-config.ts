@@ -11,6 +11,8 @@ import { configOfGpt2 } from './gpt2-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 import { wrapperNames } from './wrappers.js';
 
+const RMS_NORM_EPSILON: [string, number] = ['rms_norm_eps', 1e-6];
+
 /**
  * Makes the ModelConfig from config.json. `file` is its path, for errors; `generation` is the content of
  * generation_config.json.
@@ -53,7 +55,7 @@ export function configOfHuggingFace(
     numHeads,
     numKvHeads,
     headDim,
-    rmsNormEpsilon: config.positive('rms_norm_eps', family.rmsNormEpsilon ?? 1e-6),
+    rmsNormEpsilon: config.positive(...(family.epsilon ?? RMS_NORM_EPSILON)),
     activation,
     attentionBias: config.boolean('attention_bias', false),
     mlpBias: config.boolean('mlp_bias', false),

@@ -7,6 +7,8 @@ import { ropesByType } from './ropes-by-type.js';
 
 type Read = DecoderFamily['read'];
 
+const LAYER_NORM: [string, number] = ['layer_norm_eps', 1e-5];
+
 /** OLMo 2, and OLMo 3 with a window in three of four layers, where RoPE is never scaled. */
 const olmo2: Read = (config, { headDim, maxPositions }) => ({
   slidingWindow: null,
@@ -119,16 +121,52 @@ const ernie45: Read = (config, { headDim, maxPositions }) => {
   };
 };
 
+const granite: Read = (config, { headDim, maxPositions }) => ({
+  slidingWindow: null,
+  embeddingScale: config.positive('embedding_multiplier', 1),
+  residualScale: config.positive('residual_multiplier', 1),
+  attentionScale: config.positive('attention_multiplier', 1),
+  logitScale: 1 / config.positive('logits_scaling', 1),
+  rope: ropeOfHuggingFace(config, headDim, maxPositions),
+});
+
+/** RoPE turns pairs of neighbours. */
+const cohere: Read = (config, { headDim, maxPositions }) => {
+  if (config.boolean('use_qk_norm', false))
+    throw config.error('use_qk_norm', 'false: norms over heads with weights for each are not supported');
+  return {
+    slidingWindow: null,
+    logitScale: config.positive('logit_scale', 0.0625),
+    rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 500_000 }),
+  };
+};
+
+/** Layers without a window have no RoPE. */
+const cohere2: Read = (config, { numLayers, headDim, maxPositions }) => {
+  const pattern = config.integer('sliding_window_pattern', 1, LIMITS.layers, 4);
+  const isSliding = (layer: number) => (layer + 1) % pattern !== 0;
+  const windows = windowsByType(config, numLayers, slidingWindow(config, 4096), isSliding);
+  return {
+    ...windowFields(windows),
+    layersWithoutRope: windows.map((window) => window === null),
+    logitScale: config.positive('logit_scale', 0.0625),
+    rope: ropeOfHuggingFace(config, headDim, maxPositions),
+  };
+};
+
 /** Families by ModelConfig.architecture, beside those of decoder-families.ts. */
 export const MORE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   smollm3: { tied: true, read: smollm3 },
-  olmo2: { rmsNormEpsilon: 1e-5, read: olmo2 },
-  olmo3: { rmsNormEpsilon: 1e-5, read: olmo3 },
-  exaone4: { rmsNormEpsilon: 1e-5, read: exaone4 },
-  glm: { headDim: 128, rmsNormEpsilon: 1.5625e-7, read: glm },
-  glm4: { headDim: 128, rmsNormEpsilon: 1.5625e-7, read: glm },
+  olmo2: { epsilon: ['rms_norm_eps', 1e-5], read: olmo2 },
+  olmo3: { epsilon: ['rms_norm_eps', 1e-5], read: olmo3 },
+  exaone4: { epsilon: ['rms_norm_eps', 1e-5], read: exaone4 },
+  granite: { read: granite },
+  cohere: { tied: true, epsilon: LAYER_NORM, read: cohere },
+  cohere2: { tied: true, epsilon: LAYER_NORM, read: cohere2 },
+  glm: { headDim: 128, epsilon: ['rms_norm_eps', 1.5625e-7], read: glm },
+  glm4: { headDim: 128, epsilon: ['rms_norm_eps', 1.5625e-7], read: glm },
   ministral: { read: ministral },
-  ministral3: { headDim: 128, rmsNormEpsilon: 1e-5, read: ministral3 },
+  ministral3: { headDim: 128, epsilon: ['rms_norm_eps', 1e-5], read: ministral3 },
   seed_oss: { headDim: 128, read: seedOss },
-  ernie4_5: { headDim: 128, tied: true, rmsNormEpsilon: 1e-5, read: ernie45 },
+  ernie4_5: { headDim: 128, tied: true, epsilon: ['rms_norm_eps', 1e-5], read: ernie45 },
 };

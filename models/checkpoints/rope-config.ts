@@ -116,7 +116,7 @@ function scalingOf(
 }
 
 /** Families whose RoPE turns pairs of neighbours, where the network turns a head's first half with its second. */
-const PAIRS: ReadonlySet<string> = new Set(['ernie4_5', 'glm', 'glm4']);
+const PAIRS: ReadonlySet<string> = new Set(['ernie4_5', 'glm', 'glm4', 'cohere', 'cohere2']);
 
 export const turnsPairs = (architecture: string): boolean => PAIRS.has(architecture);
 

@@ -11,7 +11,7 @@ import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
 // Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
 // without RoPE, norms over all heads, frequencies of 0, several tables of RoPE.
-const NAMES = ['smollm3', 'olmo2', 'olmo3', 'exaone4', 'glm4'];
+const NAMES = ['smollm3', 'olmo2', 'olmo3', 'exaone4', 'glm4', 'granite', 'cohere2'];
 const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];

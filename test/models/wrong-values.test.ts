@@ -151,22 +151,29 @@ describe('a wrong value anywhere', () => {
     }
   });
 
-  it.each(['olmo3', 'smollm3', 'exaone4', 'glm4', 'ministral3', 'seed-oss', 'ernie4.5'])(
-    'in the config.json of %s is said in a sentence',
-    async (name) => {
-      const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
-      for (const path of paths(config)) {
-        for (const wrong of WRONG) {
-          const changed = withValue(config, path, wrong);
-          if (typeof changed !== 'object' || changed === null) continue;
-          await worksOrSays(`${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`, () => {
-            const { where, fields } = unwrapConfig('config.json', changed as Record<string, unknown>);
-            configOfHuggingFace(where, fields, null);
-          });
-        }
+  it.each([
+    'olmo3',
+    'smollm3',
+    'exaone4',
+    'glm4',
+    'granite',
+    'cohere2',
+    'ministral3',
+    'seed-oss',
+    'ernie4.5',
+  ])('in the config.json of %s is said in a sentence', async (name) => {
+    const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
+    for (const path of paths(config)) {
+      for (const wrong of WRONG) {
+        const changed = withValue(config, path, wrong);
+        if (typeof changed !== 'object' || changed === null) continue;
+        await worksOrSays(`${path.join('.')} = ${JSON.stringify(wrong)?.slice(0, 30)}`, () => {
+          const { where, fields } = unwrapConfig('config.json', changed as Record<string, unknown>);
+          configOfHuggingFace(where, fields, null);
+        });
       }
-    },
-  );
+    }
+  });
 
   it('in generation_config.json is said in a sentence', async () => {
     const folder = join(root, 'generation');

@@ -66,7 +66,7 @@ def convert(made):
     with tempfile.TemporaryDirectory() as directory:
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         with open(f"{directory}/config.json", "w", encoding="utf-8") as file:
-            json.dump(made["config"] | {"torch_dtype": "float32"}, file)
+            json.dump(made["config"] | {"torch_dtype": "float32", "rotary_pct": 1.0}, file)
         model_class = get_model_class(made["config"]["architectures"][0])
         model_class.set_vocab = lambda self: None
         file = Path(directory) / "model.gguf"

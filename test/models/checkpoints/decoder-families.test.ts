@@ -158,6 +158,30 @@ describe('a config.json that says little means what transformers takes', () => {
     );
   });
 
+  it('Granite: factors, and none where the config says nothing', () => {
+    const factors = { embedding_multiplier: 12, residual_multiplier: 0.22, attention_multiplier: 0.015625 };
+    expect(read('GraniteForCausalLM', { ...factors, logits_scaling: 8 })).toMatchObject({
+      embeddingScale: 12,
+      residualScale: 0.22,
+      attentionScale: 0.015625,
+      logitScale: 0.125,
+    });
+    expect(read('GraniteForCausalLM')).toMatchObject({ residualScale: 1, attentionScale: 1, logitScale: 1 });
+  });
+
+  it("Cohere: LayerNorm's epsilon and a factor on logits; in Cohere 2 layers without a window have no RoPE", () => {
+    expect(read('CohereForCausalLM', { layer_norm_eps: 1e-4 })).toMatchObject({
+      rmsNormEpsilon: 1e-4,
+      logitScale: 0.0625,
+      tieWordEmbeddings: true,
+      rope: { theta: 500_000 },
+    });
+    expect(read('Cohere2ForCausalLM', { sliding_window: 64 })).toMatchObject({
+      layerWindows: [64, 64, 64, null],
+      layersWithoutRope: [false, false, false, true],
+    });
+  });
+
   it('GLM-4: biases of queries, keys and values, and half of each head turns', () => {
     expect(read('Glm4ForCausalLM')).toMatchObject({
       attentionBias: true,
@@ -303,6 +327,17 @@ describe('what would change the answer and is not supported is refused by its na
       'GPT2LMHeadModel',
       { scale_attn_by_inverse_layer_idx: true },
       /scale_attn_by_inverse_layer_idx should be false/,
+    ],
+    ['CohereForCausalLM', { use_qk_norm: true }, /use_qk_norm should be false: norms over heads/],
+    [
+      'GraniteForCausalLM',
+      { residual_multiplier: 0 },
+      /residual_multiplier should be a number greater than 0/,
+    ],
+    [
+      'SmolLM3ForCausalLM',
+      { no_rope_layers: [1] },
+      /no_rope_layers should be a list of 0 and 1 for each of 4/,
     ],
     ['GPT2LMHeadModel', { scale_attn_weights: false }, /scale_attn_weights should be true/],
     ['GPT2LMHeadModel', { add_cross_attention: true }, /add_cross_attention should be false/],
