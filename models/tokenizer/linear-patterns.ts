@@ -7,7 +7,8 @@
  * repetitions of single characters' classes. Three forms of the unbounded part are linear over a whole text:
  *
  *   C+ D* ...     only the first must match: having read a run it never fails, and what it read is consumed
- *   C* D+ ...     may read a run of C and fail; the next branch is the same with C+ first, and consumes the run
+ *   C* D+ ...     may read a run of C and fail; the next branch is the same with C+ first, and consumes the run. The
+ *                 same with a single D
  *   \s+(?!\S)     gives one character back at most; fails only at a single space
  */
 export function isLinearPattern(pattern: string): boolean {
@@ -44,8 +45,11 @@ const MAX_LENGTH = 4096;
 const MAX_WAYS = 1024;
 /** Greatest count of a repetition. */
 const MAX_COUNT = 64;
-/** BLOOM's pattern: the library reads its bracket as one class. */
-const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+']);
+/**
+ * BLOOM's pattern, whose bracket the library reads as one class, and spaces at the end of a text: without what stands
+ * before them, each place of a run would be tried.
+ */
+const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+', '(?<!\\s)\\s+$']);
 
 /** A part of a branch: one character, or a group, with how often it is there. */
 export interface Piece {
@@ -86,7 +90,8 @@ function isLinear({ pieces, beforeSpace }: Branch, next: Branch | undefined): bo
   const rest = pieces.slice(first + 1);
   if (rest.every(({ least }) => least === 0)) return true;
   const [second, ...others] = rest;
-  const mayFailOnce = isRun(second!) && others.every(({ least }) => least === 0);
+  const isOne = second!.least === 1 && second!.most === 1;
+  const mayFailOnce = (isRun(second!) || isOne) && others.every(({ least }) => least === 0);
   return mayFailOnce && next !== undefined && consumesRun(next, pieces, first);
 }
 

@@ -34,6 +34,7 @@ describe('what is not proved', () => {
     ['one run behind another', 'a*a*b'],
     ['something behind a run', 'a+b'],
     ['a run that may fail, and nobody takes it', '\\s*[\\r\\n]+'],
+    ['one behind a run that may fail, and nobody takes it', '\\s*[\\r\\n]|\\S'],
     ['a run that may fail, and the next takes one of it', '\\s*[\\r\\n]+|\\s|\\s+'],
     ['a run that may fail, and the next takes another', '\\s*[\\r\\n]+|\\S+'],
     ['a lookahead that may refuse all', '\\s+(?=x)'],
