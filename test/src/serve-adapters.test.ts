@@ -224,7 +224,8 @@ function tensorsOf(text: string, parameters: object) {
 describe('a server whose clients load adapters', () => {
   let server: SkeinProcess;
   beforeAll(async () => {
-    server = await startServer([...FLAGS, ...AT_RUN_TIME, ...given(['lora-plain']), '--max-loras', '2']);
+    const limits = ['--max-loras', '2', '--lora-cache-bytes', '600000'];
+    server = await startServer([...FLAGS, ...AT_RUN_TIME, ...given(['lora-plain']), ...limits]);
   });
   const loaded = async (): Promise<{ id: string; parent: string }[]> =>
     (await get(server, '/v1/models')).data.slice(2);
@@ -341,7 +342,6 @@ describe('a server whose clients load adapters', () => {
   });
 
   it('loads no more than fit at once, so that all that are loaded can be asked at once', async () => {
-    const server = await started(startServer([...FLAGS, ...AT_RUN_TIME, '--lora-cache-bytes', '400000']));
     const names: string[] = [];
     for (;;) {
       const name = `n${names.length}`;

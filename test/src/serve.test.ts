@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
@@ -258,9 +258,16 @@ describe('skein serve', () => {
     }
     expect((await complete(server, { max_tokens: 2 })).status).toBe(200);
   });
+});
+
+describe('skein serve with places for sixteen requests', () => {
+  let server: SkeinProcess;
+  beforeAll(async () => {
+    server = await startFakeServer({ model, maxActiveRequests: '16' }, { vocabSize: 320, stepMs: 10 });
+  });
+  afterAll(() => server?.stop());
 
   it('says how much of a prompt it had in the cache, in the usage and in the metrics, and nothing to another salt', async () => {
-    const server = await slow();
     const prompt = Array.from({ length: 40 }, (_, index) => 20 + index);
     const cached = [];
     for (const fields of [{}, {}, { cache_salt: 'mine' }]) {
@@ -276,7 +283,6 @@ describe('skein serve', () => {
   });
 
   it('gives all blocks back when half of 64 streams are left at random', async () => {
-    const server = await slow({ maxActiveRequests: '16' });
     const ends = await Promise.all(
       Array.from({ length: 64 }, async (_, index) => {
         const leave = new AbortController();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Random } from '../../../../tools/soak/random.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';
+import { draws } from '../../../support/scale.js';
 import { startServer } from '../../support/skein-process.js';
 
 // Memory of bodies, batches and answers is used again and again: what came and went before must never be seen.
@@ -58,7 +59,7 @@ async function ask(value: number, length: number, fails: boolean, signal?: Abort
 it('answers each of many long requests with its own numbers, whoever fails or leaves beside them', async () => {
   const random = new Random(5);
   const client = async (first: number) => {
-    for (let i = 0; i < 30; i++) {
+    for (let i = 0; i < draws(10); i++) {
       const length = random.integer(1, random.integer(0, 3) === 0 ? 400_000 : 30_000);
       const kind = random.integer(0, 9);
       const gone = new AbortController();
