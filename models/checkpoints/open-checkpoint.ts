@@ -47,7 +47,8 @@ function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: M
   const tensors = checkedTensors(namedGgufTensors(gguf, config), planNetwork(config), files);
   const leftAside = new LeftAside();
   leftAside.addUnread(unreadGgufTensors(gguf, config, tensors), config);
-  return { config, tensors, leftAside: leftAside.parts, remarks: [] };
+  const named = gguf.metadata.number(`${gguf.metadata.string('general.architecture')}.context_length`);
+  return { config, tensors, leftAside: leftAside.parts, remarks: shorterContext(named, config) };
 }
 
 function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weights {
@@ -67,14 +68,13 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weig
   const remarks = [
     ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
     ...(ownOutput ? [OWN_OUTPUT] : []),
-    ...shorterContext(fields, config),
+    ...shorterContext(fields.max_position_embeddings, config),
   ];
   return { config, tensors, leftAside: leftAside.parts, remarks };
 }
 
 /** Where a decoder computes only a part of the context that its makers name. */
-function shorterContext(fields: JsonObject, { architecture, maxPositions, encoder }: ModelConfig): string[] {
-  const named = fields.max_position_embeddings;
+function shorterContext(named: unknown, { architecture, maxPositions, encoder }: ModelConfig): string[] {
   if (encoder !== undefined || typeof named !== 'number' || named <= maxPositions) return [];
   return [
     `The context is ${maxPositions} of ${named} tokens: beyond, ${architecture} scales queries by their position, which is not supported.`,
