@@ -1,6 +1,4 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { SamplingRows } from '../decoding/sampling-rows.js';
-import type { RequestRows } from '../loop/logits-stage.js';
 import type { CallLimits } from '../packed-call/call-limits.js';
 import type { CallMemory } from '../packed-call/call-memory.js';
 import type { PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.js';
@@ -8,6 +6,7 @@ import type { LlmRequest } from '../request/llm-request.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { PackedArrays } from './packed-arrays.js';
 import type { RopeTable } from './rope-table.js';
+import { SamplingRows } from './sampling-rows.js';
 
 export interface BatchLimits {
   maxNumTokens: number;
@@ -16,6 +15,13 @@ export interface BatchLimits {
   maxDraftRows?: number;
   /** Most sequences of padding rows, beside the maxNumSequences of requests; default 0. */
   maxPaddingSequences?: number;
+}
+
+/** Rows of a step's logits that belong to one request, one row for each of its sequences. */
+export interface RequestRows {
+  readonly request: LlmRequest;
+  readonly firstRow: number;
+  readonly sequences: readonly GeneratedSequence[];
 }
 
 /** Limits of calls that pack the requests of a cache. */

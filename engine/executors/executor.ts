@@ -5,7 +5,7 @@ import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { PackedBatch } from '../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../packed-call/sampling-batch.js';
-import type { RankSeat } from '../ranks/group.js';
+import type { RankSeat } from '../sharding/group.js';
 
 export interface ExecutorOptions {
   /** Number of threads that compute, the calling one included. */

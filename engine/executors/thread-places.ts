@@ -2,6 +2,7 @@ import { option, says } from '../../base/named-text.js';
 import { type Core, readTopology, type Topology } from '../../base/topology.js';
 import type { PinThreads } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { PlaceOfRank } from '../sharding/group.js';
 
 /** Processors for the threads of one executor. */
 export interface ThreadPlaces {
@@ -9,12 +10,6 @@ export interface ThreadPlaces {
   cpus: number[][];
   /** True where memory can be far: weights then get pages of their own, each on the node of the thread that reads it. */
   hasFarMemory: boolean;
-}
-
-/** An executor beside others of its group that share the machine: number `index` of `count`. */
-export interface PlaceOfRank {
-  index: number;
-  count: number;
 }
 
 const ALONE: PlaceOfRank = { index: 0, count: 1 };

@@ -1,3 +1,4 @@
+import type { RequestRows } from '../batch/batch-former.js';
 import { MAX_FORCED_TOKENS } from '../guided/forced-tokens.js';
 import type { GuideReply, GuideThread } from '../guided/guide-messages.js';
 import type { TokenMasks } from '../packed-call/sampling-batch.js';
@@ -6,7 +7,6 @@ import { mayJump } from '../speculation/may-draft.js';
 import type { MaskWait } from './guide-masks.js';
 import { GuideThreadDeaths } from './guide-thread-deaths.js';
 import { GuidedRequest, guideFailure } from './guided-request.js';
-import type { RequestRows } from './logits-stage.js';
 
 /** Time without a reply to open requests after which the loop considers the thread dead. */
 const STUCK_MS = 60_000;

@@ -5,16 +5,9 @@ import {
   runPostProcessor,
 } from '../../callbacks/post-processor-call.js';
 import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
+import type { RequestRows } from '../batch/batch-former.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
 import type { LlmRequest } from '../request/llm-request.js';
-import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-
-/** Rows of a step's logits that belong to one request, one row for each of its sequences. */
-export interface RequestRows {
-  readonly request: LlmRequest;
-  readonly firstRow: number;
-  readonly sequences: readonly GeneratedSequence[];
-}
 
 /** Requests of a step whose draws do not count, with the reasons. */
 export type RowFailures = Map<LlmRequest, RequestFailure>;

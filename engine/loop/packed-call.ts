@@ -1,6 +1,7 @@
 import { failure } from '../../callbacks/request-failure.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { contextPairs } from '../../scheduler/tokens/iteration-cost.js';
+import type { RequestRows } from '../batch/batch-former.js';
 import { BatchFormer, type BatchLimits, callLimits } from '../batch/batch-former.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
@@ -13,7 +14,7 @@ import type { FlightRecorder } from './flight-recorder.js';
 import { GuideMasks } from './guide-masks.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { Chunks, EndedCall, Iteration } from './iteration.js';
-import type { RequestRows, RowFailures } from './logits-stage.js';
+import type { RowFailures } from './logits-stage.js';
 import type { IterationCounts } from './loop-statistics.js';
 import { StepAdapters } from './step-adapters.js';
 

@@ -12,7 +12,6 @@ import type { AdapterRoom } from '../../callbacks/worker-messages.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import { baseModules, type ModuleShape } from '../../models/adapters/base-modules.js';
 import type { ModelConfig } from '../../models/model-config.js';
-import type { ExecutorOptions } from '../executors/executor.js';
 import { pagesFor } from './page-pool.js';
 
 const BYTES_PER_VALUE = Float32Array.BYTES_PER_ELEMENT;
@@ -216,6 +215,6 @@ export function roomOf({ sizes, pages, maxSlots }: LoadedAdapters): AdapterRoom 
 export function slotOptions({
   sizes,
   maxSlots,
-}: LoadedAdapters): Pick<ExecutorOptions, 'maxAdapters' | 'maxLoraRank'> {
+}: LoadedAdapters): Record<'maxAdapters' | 'maxLoraRank', number> {
   return { maxAdapters: maxSlots, maxLoraRank: sizes.maxAdapterSize };
 }

@@ -3,9 +3,9 @@ import { asSentence } from '../../base/sentences.js';
 import { codeOf } from '../../base/skein-error.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
 import { NativeExecutor } from '../executors/native/native-executor.js';
+import { type GroupHandle, RANKS_LOST, type RankSeat } from '../sharding/group.js';
 import { asInts, CALL_KINDS, type Call, CallReader } from './call-bytes.js';
 import { readAdapter, readBatch, readOpen } from './call-codec.js';
-import { type GroupHandle, RANKS_LOST, type RankSeat } from './group.js';
 import { modelName } from './model-name.js';
 
 /** Milliseconds of one wait for a call, after which the follower shows that it is alive. */

@@ -12,12 +12,12 @@ import { AdapterProducts } from '../executors/native/adapter-parts.js';
 import { NativeExecutor } from '../executors/native/native-executor.js';
 import type { PackedBatch } from '../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../packed-call/sampling-batch.js';
+import { type GroupHandle, RANKS_LOST, type RankSeat } from '../sharding/group.js';
+import { sizeOf } from '../sharding/rank-shape.js';
+import { leastMicroBatch } from '../sharding/stages.js';
 import { CALL_KINDS, type CallArray, type CallKind, CallWriter } from './call-bytes.js';
 import { adapterArrays, batchArrays, openArrays } from './call-codec.js';
-import { type GroupHandle, RANKS_LOST, type RankSeat } from './group.js';
 import { modelName } from './model-name.js';
-import { sizeOf } from './rank-shape.js';
-import { leastMicroBatch } from './stages.js';
 
 /** Milliseconds that the ranks may take to open the model: they may have to pack its weights first. */
 const OPEN_LIMIT_MS = 900_000;

@@ -2,9 +2,9 @@ import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 import { loadAddon } from '../executors/native/load-addon.js';
-import type { GroupHandle, RankSeat } from './group.js';
-import { splitPlan } from './split-plan.js';
-import type { StoredPlan } from './stages.js';
+import type { GroupHandle, RankSeat } from '../sharding/group.js';
+import { splitPlan } from '../sharding/split-plan.js';
+import type { StoredPlan } from '../sharding/stages.js';
 
 /** Opens the group's memory as the rank of this seat. */
 export function openSeat(data: SeatData): RankSeat & { group: GroupHandle } {

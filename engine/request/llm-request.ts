@@ -9,11 +9,11 @@ import { BeamSearch } from '../sequences/beam-search.js';
 import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from '../sequences/generated-sequence.js';
 import { SampledSequences } from '../sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from '../sequences/sequence-group.js';
-import { countAccepted } from '../speculation/verification.js';
 import { RequestProgress } from './request-progress.js';
 import type { RequestSpec } from './request-spec.js';
 import { RequestTiming } from './request-timing.js';
 import { ReturnedLogits, returnsRows } from './returned-logits.js';
+import { countAccepted } from './verification.js';
 
 const NO_SEQUENCES: readonly GeneratedSequence[] = [];
 

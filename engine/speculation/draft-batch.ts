@@ -1,5 +1,5 @@
 import { PackedArrays } from '../batch/packed-arrays.js';
-import { SamplingRows } from '../decoding/sampling-rows.js';
+import { SamplingRows } from '../batch/sampling-rows.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { DraftCaches } from './draft-caches.js';
 

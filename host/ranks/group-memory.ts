@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
-import type { GroupHandle } from '../../engine/ranks/group.js';
+import type { GroupHandle } from '../../engine/sharding/group.js';
 import { newMemoryName, removeStaleMemory } from './memory-names.js';
 
 /** Memory as a file system; elsewhere the group's memory is a file whose pages are seldom written. */

@@ -1,5 +1,5 @@
 import type { GroupAddress } from '../../callbacks/group-address.js';
-import type { GroupShape } from '../../engine/ranks/rank-shape.js';
+import type { GroupShape } from '../../engine/sharding/rank-shape.js';
 
 /** Start data of the thread that holds a rank's connections. */
 export interface GroupThreadData {

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { addressText, isShared } from '../../callbacks/group-address.js';
 import type { MissingRanks, SeatData } from '../../callbacks/ranks-options.js';
-import { sizeOf } from '../../engine/ranks/rank-shape.js';
+import { sizeOf } from '../../engine/sharding/rank-shape.js';
 import { asSkeinError, EngineFailure } from '../engine-failure.js';
 import type { BeatReader, LinkEvents, WorkerLink } from '../links/worker-link.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import type { FollowerData, SeatData } from '../../callbacks/ranks-options.js';
-import type { GroupHandle } from '../../engine/ranks/group.js';
+import type { GroupHandle } from '../../engine/sharding/group.js';
 import { rankWorkerScript } from '../../engine/worker/worker-script.js';
 import { ProcessLink } from '../links/process-link.js';
 import type { BeatReader, LinkEvents, WorkerLink } from '../links/worker-link.js';

@@ -1,7 +1,7 @@
 import { callIn, putCall } from '../../engine/ranks/call-bytes.js';
-import type { GroupHandle } from '../../engine/ranks/group.js';
-import { CHANNELS } from '../../engine/ranks/rank-plan.js';
-import { type GroupShape, ranksOfStage, sizeOf } from '../../engine/ranks/rank-shape.js';
+import type { GroupHandle } from '../../engine/sharding/group.js';
+import { CHANNELS } from '../../engine/sharding/rank-plan.js';
+import { type GroupShape, ranksOfStage, sizeOf } from '../../engine/sharding/rank-shape.js';
 import { FRAMES, type Frame, textFrame } from './frames.js';
 
 /** Ranks that read what `writer` publishes on a channel, itself left out. */

@@ -3,7 +3,7 @@ import type net from 'node:net';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addressText, type GroupAddress, isShared } from '../../callbacks/group-address.js';
-import { type GroupShape, sizeOf } from '../../engine/ranks/rank-shape.js';
+import { type GroupShape, sizeOf } from '../../engine/sharding/rank-shape.js';
 import { EngineFailure } from '../engine-failure.js';
 import { Door } from './door.js';
 import { FRAMES, type Frame, textFrame } from './frames.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
-import type { GroupShape } from '../../engine/ranks/rank-shape.js';
+import type { GroupShape } from '../../engine/sharding/rank-shape.js';
 import { readGolden } from '../../tools/support/goldens.js';
 import {
   cacheOf,

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
 import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
-import type { GroupShape } from '../../engine/ranks/rank-shape.js';
+import type { GroupShape } from '../../engine/sharding/rank-shape.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { engineOptions, nativeEngine, TestEngines } from '../../tools/support/test-engine.js';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
-import type { GroupShape } from '../../engine/ranks/rank-shape.js';
+import type { GroupShape } from '../../engine/sharding/rank-shape.js';
 import { f32, i32, text } from '../../tools/support/loop-harness.js';
 import { engineOptions, nativeEngine, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { SamplingResults } from '../../engine/decoding/sampling-results.js';
-import { SamplingRows } from '../../engine/decoding/sampling-rows.js';
+import { SamplingRows } from '../../engine/batch/sampling-rows.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import { validateRequest } from '../../engine/intake/request-validation.js';
 import { ROW_OK } from '../../engine/packed-call/sampling-batch.js';

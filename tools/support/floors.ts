@@ -33,6 +33,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['schemes'],
     ['options'],
     ['directory'],
+    ['sharding'],
     ['executors'],
     ['ranks'],
     ['building'],
@@ -91,23 +92,11 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
 
 /** Arrows inside a room that still climb, each with its target. A new one fails the test, and so does one that is gone. */
 export const CLIMBS: readonly (readonly [from: string, to: string])[] = [
-  // Samplers and drafts name the request whose row they fill.
-  ['engine/decoding/sampling-rows.ts', 'engine/request/llm-request.ts'],
-  ['engine/decoding/sampling-rows.ts', 'engine/sequences/generated-sequence.ts'],
-  ['engine/decoding/sampling-rows.ts', 'engine/speculation/draft-logits.ts'],
-  ['engine/request/llm-request.ts', 'engine/speculation/verification.ts'],
+  // Sequences are those of a request as it was asked for.
   ['engine/sequences/beam-search.ts', 'engine/request/request-spec.ts'],
   ['engine/sequences/generated-sequence.ts', 'engine/request/request-spec.ts'],
   ['engine/sequences/sampled-sequences.ts', 'engine/request/request-spec.ts'],
-  ['engine/batch/batch-former.ts', 'engine/loop/logits-stage.ts'],
-  ['engine/peft/page-sizes.ts', 'engine/executors/executor.ts'],
-  // A rank is an executor that loads its part of a network, and an executor over ranks.
-  ['engine/executors/executor.ts', 'engine/ranks/group.ts'],
+  // The native executor of several ranks is one executor over them.
   ['engine/executors/native-kind.ts', 'engine/ranks/ranked-executor.ts'],
-  ['engine/executors/native/addon.ts', 'engine/ranks/group.ts'],
-  ['engine/executors/native/addon.ts', 'engine/ranks/rank-plan.ts'],
-  ['engine/executors/native/native-executor.ts', 'engine/ranks/own-adapter-parts.ts'],
-  ['engine/executors/native/native-executor.ts', 'engine/ranks/rank-plan.ts'],
-  ['engine/executors/native/native-executor.ts', 'engine/ranks/split-plan.ts'],
   ['engine/executors/fake/load-fake-executor.ts', 'engine/worker/load-executor.ts'],
 ];

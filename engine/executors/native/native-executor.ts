@@ -11,9 +11,8 @@ import { keepChecksums, lacksChecksum } from '../../directory/source-checksums-f
 import { hasSourceChanged } from '../../directory/source-tensors.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
-import { ownAdapterParts } from '../../ranks/own-adapter-parts.js';
-import type { RankPlan } from '../../ranks/rank-plan.js';
-import { splitPlan } from '../../ranks/split-plan.js';
+import type { RankPlan } from '../../sharding/rank-plan.js';
+import { splitPlan } from '../../sharding/split-plan.js';
 import { uniformPlan } from '../cache-layers.js';
 import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
@@ -22,6 +21,7 @@ import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
 import { chooseInstructionSet } from './instruction-set.js';
 import { loadAddon } from './load-addon.js';
+import { ownAdapterParts } from './own-adapter-parts.js';
 
 /**
  * Parts of an engine that the native executor needs: weights.bin is mapped, never read into JavaScript, and a model's file that has

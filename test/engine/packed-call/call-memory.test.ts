@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PackedArrays } from '../../../engine/batch/packed-arrays.js';
+import { SamplingRows } from '../../../engine/batch/sampling-rows.js';
 import { SamplingResults } from '../../../engine/decoding/sampling-results.js';
-import { SamplingRows } from '../../../engine/decoding/sampling-rows.js';
 import { CALL_HEADER } from '../../../engine/packed-call/call-header.js';
 import type { CallLimits } from '../../../engine/packed-call/call-limits.js';
 import { CallMemory } from '../../../engine/packed-call/call-memory.js';

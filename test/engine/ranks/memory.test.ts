@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
-import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
+import { type GroupShape, sizeOf } from '../../../engine/sharding/rank-shape.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 import { executorOptions } from '../../support/native-options.js';
 import { TestGroups } from '../../support/rank-groups.js';

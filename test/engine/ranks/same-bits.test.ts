@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import type { TensorPrecision } from '../../../engine/directory/engine-directory.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
-import type { GroupShape } from '../../../engine/ranks/rank-shape.js';
+import type { GroupShape } from '../../../engine/sharding/rank-shape.js';
 import { ropeFrequencies } from '../../../network/rope.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
 import {

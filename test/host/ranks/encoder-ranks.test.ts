@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { HostClosedError, RequestError } from 'skein';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
-import { type GroupShape, sizeOf } from '../../../engine/ranks/rank-shape.js';
+import { type GroupShape, sizeOf } from '../../../engine/sharding/rank-shape.js';
 import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { poll, RankManagers, rankProcesses, stopProcess } from '../../support/rank-managers.js';

@@ -1,5 +1,10 @@
-import type { PlaceOfRank } from '../executors/thread-places.js';
 import type { GroupShape } from './rank-shape.js';
+
+/** An executor beside others of its group that share the machine: number `index` of `count`. */
+export interface PlaceOfRank {
+  index: number;
+  count: number;
+}
 
 /** A rank's place in its group, and the memory that it shares with the others. */
 export interface RankSeat {

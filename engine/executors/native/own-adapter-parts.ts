@@ -1,5 +1,5 @@
-import type { AdapterPart } from '../executors/native/adapter-parts.js';
-import type { RankPlan } from './rank-plan.js';
+import type { RankPlan } from '../../sharding/rank-plan.js';
+import type { AdapterPart } from './adapter-parts.js';
 
 /**
  * The changes that an adapter makes to a rank's products, from those that it makes to the whole network's: A is whole, of B the rank

@@ -1,7 +1,7 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import { productsOf } from '../../network/products.js';
 import { valuesOf } from '../../network/slot-assignment.js';
-import type { LoadableEngine } from '../executors/executor-kind.js';
+import type { LoadableTensor } from '../directory/source-tensors.js';
 import { type GroupShape, RankPlanError } from './rank-shape.js';
 
 /** Ops [begin, end) of a plan, and the values that come from the stage before and go to the next; null: none. */
@@ -25,7 +25,10 @@ interface Head {
 }
 
 /** A network and the tensors that its weights are stored in. */
-export type StoredPlan = Pick<LoadableEngine, 'plan' | 'tensors'>;
+export interface StoredPlan {
+  plan: NetworkPlan;
+  tensors: readonly LoadableTensor[];
+}
 
 /**
  * Cuts a plan into stages where one value alone is alive: the rows of the hidden state.

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { cutIntoStages, leastMicroBatch, type StoredPlan } from '../../../engine/ranks/stages.js';
+import { cutIntoStages, leastMicroBatch, type StoredPlan } from '../../../engine/sharding/stages.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 
 const networks = new TinyNetworks();

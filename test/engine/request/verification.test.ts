@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { countAccepted } from '../../../engine/speculation/verification.js';
+import { countAccepted } from '../../../engine/request/verification.js';
 
 describe('countAccepted', () => {
   it('accepts what the model drew itself, up to the first other token', () => {

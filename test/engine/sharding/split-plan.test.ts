@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import type { ExchangeOp, RankPlan } from '../../../engine/ranks/rank-plan.js';
-import { type GroupShape, RankPlanError, sizeOf } from '../../../engine/ranks/rank-shape.js';
-import { splitPlan } from '../../../engine/ranks/split-plan.js';
+import type { ExchangeOp, RankPlan } from '../../../engine/sharding/rank-plan.js';
+import { type GroupShape, RankPlanError, sizeOf } from '../../../engine/sharding/rank-shape.js';
+import { splitPlan } from '../../../engine/sharding/split-plan.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 
 const networks = new TinyNetworks();

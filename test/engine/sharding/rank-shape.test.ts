@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { deal, dealColumns, dealHeads, RankPlanError } from '../../../engine/ranks/rank-shape.js';
+import { deal, dealColumns, dealHeads, RankPlanError } from '../../../engine/sharding/rank-shape.js';
 
 describe('dealing', () => {
   test('shares follow one another, cover everything, and differ by one unit at most', () => {
