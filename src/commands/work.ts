@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { skeinVersion } from '../../base/package-info.js';
-import type { Beat, ModelCard } from '../../cluster/nats/beat.js';
 import { type HandOverOptions, HandOvers } from '../../cluster/nats/hand-overs.js';
 import { NO_BLOCKS } from '../../cluster/nats/kept-blocks.js';
 import type { FileMessage } from '../../cluster/nats/messages.js';
-import type { PoolName } from '../../cluster/nats/names.js';
 import { NatsWorkerPort } from '../../cluster/nats/nats-worker-port.js';
 import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import { UsageError } from '../errors/usage-error.js';
 import type { HealthPort } from '../queue/health-port.js';
-import { blockLayout, modelCard, poolFingerprint } from '../queue/model-card.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { ToldCache } from '../queue/told-cache.js';
+import { beatOf, identityOf } from '../queue/worker-beat.js';
 import { WorkerLife } from '../queue/worker-life.js';
 import { logActivity } from '../server/logs/activity-log.js';
 import { Log } from '../server/logs/log.js';
@@ -39,8 +37,6 @@ const BEAT_MS = 1_000;
 const GATEWAY_GRACE_MS = 5_000;
 const NO_PREFILL =
   'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor and from wasm, with --prefix-caching, without ranks and without --micro-batch-overlap.';
-/** Prompts that a prefill worker has at once: one is computed, and the next one is there when it is done. */
-const PREFILL_PLACES = 2;
 /** Milliseconds that the last words may take to leave. */
 const FLUSH_MS = 2_000;
 
@@ -138,29 +134,22 @@ async function workUntilSignal(
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
-  const { model, pool, layout, isPrefill, places } = identityOf(config, entry, loaded, files);
+  const identity = identityOf(id, { config, entry, loaded, files });
+  const { pool, layout, isPrefill, places } = identity;
   if (isPrefill && layout === null) {
     await loaded.close({ abort: true });
     throw new UsageError(NO_PREFILL);
   }
   const onWarning = (message: string) => log.warn({ worker: id }, message);
   let isGone = false;
-  const beat = (): Beat => {
-    const { maxBlocks, usedBlocks } = loaded.statistics.counts();
-    const has = { places, held: worker.size, maxBlocks, usedBlocks };
-    return {
-      kind: 'beat',
-      worker: id,
-      pool: pool.fingerprint,
-      model,
-      ...has,
-      ...(isPrefill ? { isPrefill } : {}),
-      ...(layout === null ? {} : { layout }),
-      ...(cache === null ? {} : { cacheNumber: cache.teller.number }),
+  const beat = () =>
+    beatOf(identity, {
+      ...loaded.statistics.counts(),
+      held: worker.size,
+      cacheNumber: cache?.teller.number ?? null,
       isLeaving: worker.isLeaving,
       isGone,
-    };
-  };
+    });
   const readFile = async ({ pool: of, name, offset }: FileMessage, most: number) =>
     of === pool.fingerprint ? files.read(name, offset, most) : null;
   const port = new NatsWorkerPort({ nc, stream, names, pool, id, beat, readFile, onWarning });
@@ -224,26 +213,6 @@ async function handedOver(
   beat();
   const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
   await Promise.race([whenEmpty, after(1000 * drainTimeoutSeconds)]);
-}
-
-/** What the worker is, for gateways and other workers. */
-function identityOf(
-  config: Config,
-  entry: ConfiguredModel,
-  loaded: RunningModel<'generator'>,
-  files: ModelFiles,
-): { model: ModelCard; pool: PoolName; layout: string | null; isPrefill: boolean; places: number } {
-  const info = (loaded.model.engine as InProcessHost).info!;
-  const own = { ...config, ...entry.options };
-  const model = modelCard(entry, loaded, info, files, own.maxBeamWidth);
-  const isPrefill = config.disaggregationMode === 'prefill';
-  return {
-    model,
-    pool: { model: entry.name, fingerprint: poolFingerprint(model, entry, config, isPrefill) },
-    layout: blockLayout(model, info, entry, config),
-    isPrefill,
-    places: isPrefill ? PREFILL_PLACES : info.maxNumSequences,
-  };
 }
 
 /** null: the engine's blocks cannot be had. */

@@ -64,7 +64,7 @@ import { modelRoute, modelsRoute } from './models.js';
 import { healthRoute, liveRoute, loadRoute, metricsRoute, versionRoute } from './server.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
 
-/** Every route of the server but those of other protocols. Other methods of its paths are answered with 405. */
+/** Every route but those of Ollama and KServe, which have lists of their own. Other methods of their paths are answered with 405. */
 export const ROUTES: readonly ServerRoute[] = [
   chatCompletionsRoute,
   completionsRoute,
