@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import type { LoadableEngine } from '../../engine/executors/executor-kind.js';
 import { loadAddon } from '../../engine/executors/native/load-addon.js';
-import { type GroupShape, sizeOf } from '../../engine/sharding/rank-shape.js';
 import { RankedExecutor } from '../../engine/ranks/ranked-executor.js';
+import { type GroupShape, sizeOf } from '../../engine/sharding/rank-shape.js';
 
 /** A group of ranks that a test leads: rank 0 in this process, each other in one of its own. */
 export interface TestGroup {
