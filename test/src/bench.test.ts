@@ -7,7 +7,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { benchOptionsOf, sloOf } from '../../src/commands/bench-flags.js';
 import { FakeLlm, goodChat } from '../loadgen/support/fake-llm.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { cliPath, runCli } from './support/skein-process.js';
+import { cliPath } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-bench');
 let server: FakeLlm;

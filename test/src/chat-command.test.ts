@@ -3,8 +3,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, CTRL_D, runInTerminal, type Terminal } from './support/pty.js';
-import { runCli, testCacheDir } from './support/skein-process.js';
+import { testCacheDir } from './support/skein-process.js';
 import { listen, say, type ToyServer, toyServer } from './support/toy-server.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 let toy: ToyServer;
 let url: string;

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repository } from '../support/documents.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { runCli, type SkeinProcess, startServer } from './support/skein-process.js';
+import { type SkeinProcess, startServer } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-generation-config');
 const model = join(folder, 'gosling');

@@ -5,7 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { OPTION_NAMES, variableName } from '../../../src/options/table.js';
 import { unknownVariables } from '../../../src/settings/environment.js';
 import { FLOORS } from '../../../tools/support/floors.js';
-import { runCli } from '../support/skein-process.js';
+import { warmCli } from '../support/warm-cli.js';
+
+const runCli = warmCli();
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
