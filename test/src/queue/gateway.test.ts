@@ -10,7 +10,6 @@ import { QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
 import {
   cleanEnvironment,
   cliPath,
-  runCli,
   type SkeinProcess,
   start,
   startServer,
@@ -18,6 +17,9 @@ import {
 } from '../support/skein-process.js';
 import { describeWithNats, testNats } from '../support/test-nats.js';
 import { certificateFixture } from '../support/tls.js';
+import { warmCli } from '../support/warm-cli.js';
+
+const runCli = warmCli();
 
 const OPTIONS = ['--cache-dir', testCacheDir];
 const WORKER = [...OPTIONS, '--threads', '1', '--kv-cache-tokens', '4096', '--max-active-requests', '2'];
