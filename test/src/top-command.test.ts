@@ -8,8 +8,10 @@ import type { Formation, FormationListener } from '../../callbacks/formation.js'
 import { ApiKeys } from '../../src/server/web/access/api-keys.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';
-import { runCli } from './support/skein-process.js';
 import { listen, say, toyServer } from './support/toy-server.js';
+import { warmCli } from './support/warm-cli.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-top');
 const RESTORED = '\x1b[?7h\x1b[?25h\x1b[?1049l';

@@ -5,8 +5,11 @@ import { GrpcClient } from '../../tools/support/grpc-client.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { postJson } from '../support/post-json.js';
-import { grpcAddress, runCli, type SkeinProcess, startServer } from './support/skein-process.js';
+import { grpcAddress, type SkeinProcess, startServer } from './support/skein-process.js';
+import { warmCli } from './support/warm-cli.js';
 import { type CollectedSpan, TraceCollector } from './trace-collector.js';
+
+const runCli = warmCli();
 
 const folder = temporaryFolder('skein-tracing-');
 let collector: TraceCollector;
