@@ -9,10 +9,9 @@ import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import {
-  ENGINE_FORMAT_VERSION,
   type EngineManifest,
   type EngineTensor,
-  SOURCE_FORMAT_VERSION,
+  FORMAT_VERSIONS,
   tensorsByWeight,
 } from '../directory/engine-directory.js';
 import { withFoundChecksums } from '../directory/source-checksums-file.js';
@@ -154,9 +153,9 @@ function readManifest(file: string): EngineManifest {
     throw new EngineError(`${file}: cannot be read: ${readProblem(error)}`);
   }
   const version = manifest?.formatVersion;
-  if (manifest === null || (version !== ENGINE_FORMAT_VERSION && version !== SOURCE_FORMAT_VERSION)) {
+  if (manifest === null || !FORMAT_VERSIONS.includes(version as number)) {
     throw new EngineError(
-      `${file}: has format version ${version}, expected ${ENGINE_FORMAT_VERSION} or ${SOURCE_FORMAT_VERSION}; build the engine again.`,
+      `${file}: has format version ${version}, expected ${FORMAT_VERSIONS[0]} to ${FORMAT_VERSIONS.at(-1)}; build the engine again.`,
     );
   }
   checkPrecision(file, 'precision', manifest.precision);

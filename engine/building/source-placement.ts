@@ -14,7 +14,7 @@ import { exactConversion } from '../executors/portable/convert/exact-conversion.
  *                   '---------------> panels of an instruction set
  *
  * A matrix stays if only products read it, whose panels are packed once, and if it is made of the file quickly each time that
- * somebody asks: not if weights are to be found for int8 or int4. What a step reads by its rows lies in weights.bin, so that a file
+ * somebody asks: not if weights are to be found for int8 or int4, or if its rows lie in two parts of a split file. What a step reads by its rows lies in weights.bin, so that a file
  * that is cut off while a server runs cannot harm that server.
  */
 export function staysInSource(
@@ -25,12 +25,14 @@ export function staysInSource(
   return (weight, { dtype, rows }, firstRow) => {
     if (format !== 'gguf' || !multiplied.has(weight.name)) return false;
     let row = 0;
+    const files = new Set<string>();
     return weight.sources.every(({ name, rows: own }) => {
       const first = row;
       row += own;
-      const { type, transposed = false, addend = 0 } = tensors.get(name)!;
-      const isOutside = first >= firstRow + rows || row <= firstRow;
-      return isOutside || (!transposed && addend === 0 && isQuick(type, dtype));
+      const { file, type, transposed = false, addend = 0 } = tensors.get(name)!;
+      if (first >= firstRow + rows || row <= firstRow) return true;
+      files.add(file);
+      return files.size === 1 && !transposed && addend === 0 && isQuick(type, dtype);
     });
   };
 }
@@ -38,10 +40,11 @@ export function staysInSource(
 const isQuick = (type: TensorType, dtype: TensorPrecision) =>
   dtype === 'f32' || dtype === 'bf16' || exactConversion(type, dtype) !== undefined;
 
-/** The places of a tensor's rows in the model's file, of the jobs that would convert them. */
-export function piecesOf(jobs: readonly ConvertJob[]): SourcePiece[] {
-  return jobs.map(({ type, sourceOffset, sourceByteLength, rows, interleavedHeads }) => ({
+/** The places of a tensor's rows in the model's file, of the jobs that would convert them. @param files its parts, or the only one */
+export function piecesOf(jobs: readonly ConvertJob[], files: readonly string[]): SourcePiece[] {
+  return jobs.map(({ type, source, sourceOffset, sourceByteLength, rows, interleavedHeads }) => ({
     type,
+    ...(files.indexOf(source) > 0 ? { part: files.indexOf(source) } : {}),
     offset: sourceOffset,
     byteLength: sourceByteLength,
     rows,

@@ -1,19 +1,15 @@
-import { closeSync, fchmodSync, fdatasyncSync, ftruncateSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, fchmodSync, fdatasyncSync, ftruncateSync, openSync, statfsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { codeOf } from '../../base/skein-error.js';
 import { defaultThreads } from '../../base/topology.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { ggufParts } from '../../models/checkpoints/gguf-parts.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ConvertJob } from '../directory/convert-job.js';
 import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
-import {
-  ENGINE_FORMAT_VERSION,
-  type EngineManifest,
-  type EngineTensor,
-  SOURCE_FORMAT_VERSION,
-  type SourceFile,
-} from '../directory/engine-directory.js';
+import { type EngineManifest, type EngineTensor, FORMAT_VERSIONS } from '../directory/engine-directory.js';
+import { sourceFileOf } from '../directory/source-tensors.js';
 import { storedParts } from '../directory/stored-precision.js';
 import { storedBytes } from '../directory/weight-blocks.js';
 import { nativeAddonAvailable } from '../executors/native/load-addon.js';
@@ -64,13 +60,14 @@ export async function writeWeights(
   const copied: ConvertJob[] = [];
   for (const { tensor, job } of convertJobs(checkpoint, plan, tensors))
     (staying.get(tensor) ?? copied).push(job);
+  const files = filesOf(staying);
   const weightsFile = join(directory, 'weights.bin');
   const fd = openSync(weightsFile, 'w+');
   try {
     ftruncateSync(fd, byteLength);
     await convertAll(weightsFile, copied, byteLength, options);
     scaleVectors(fd, plan, tensors);
-    const sums = await sumStaying(staying, options);
+    const sums = await sumStaying(staying, files, options);
     const total = elsewhere.reduce((sum, tensor) => sum + tensor.byteLength, byteLength);
     options.onProgress?.({ phase: 'finishing', done: total, total });
     if (options.isDurable || !CAN_SUM) fdatasyncSync(fd);
@@ -84,9 +81,9 @@ export async function writeWeights(
       ...here.map((tensor, i): [EngineTensor, EngineTensor] => [tensor, summed[i]!]),
     ]);
     return {
-      formatVersion: staying.size === 0 ? ENGINE_FORMAT_VERSION : SOURCE_FORMAT_VERSION,
+      formatVersion: FORMAT_VERSIONS[Math.min(files.length, 2)]!,
       weightsByteLength: byteLength,
-      ...(staying.size === 0 ? {} : { sourceFile: sourceFileOf(staying) }),
+      ...(files.length === 0 ? {} : { sourceFile: sourceFileOf(files.map((file) => resolve(file))) }),
       tensors: tensors.map((tensor) => byTensor.get(tensor)!),
     };
   } finally {
@@ -94,15 +91,16 @@ export async function writeWeights(
   }
 }
 
-function sourceFileOf(staying: ReadonlyMap<EngineTensor, ConvertJob[]>): SourceFile {
-  const [[{ source }]] = [...staying.values()] as [[ConvertJob]];
-  const { size, mtimeMs } = statSync(source);
-  return { path: resolve(source), byteLength: size, modifiedMs: mtimeMs };
+/** Files of which tensors stay where they are: the parts of one GGUF. */
+function filesOf(staying: ReadonlyMap<EngineTensor, ConvertJob[]>): string[] {
+  const [jobs] = staying.values();
+  return jobs === undefined ? [] : ggufParts(jobs[0]!.source);
 }
 
 /** The tensors that stay in the model's file, each with its pieces and, unless they are found later, its checksum. */
 async function sumStaying(
   staying: ReadonlyMap<EngineTensor, ConvertJob[]>,
+  files: readonly string[],
   options: WriteOptions,
 ): Promise<Map<EngineTensor, EngineTensor>> {
   const threads = options.threads ?? defaultThreads();
@@ -110,7 +108,7 @@ async function sumStaying(
   const summed = new Map<EngineTensor, EngineTensor>();
   let done = 0;
   for (const [tensor, jobs] of staying) {
-    const placed = { ...tensor, pieces: piecesOf(jobs) };
+    const placed = { ...tensor, pieces: piecesOf(jobs, files) };
     if (options.sumsWhenPacked) {
       summed.set(tensor, placed);
       continue;

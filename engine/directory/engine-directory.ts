@@ -39,6 +39,8 @@ export interface EngineTensor {
 /** Rows of a tensor in the model's file. What they become in the tensor's precision is what weights.bin would have. */
 export interface SourcePiece {
   type: TensorType;
+  /** Number of the part of a split file, from 0; absent: the first. */
+  part?: number;
   offset: number;
   byteLength: number;
   rows: number;
@@ -51,6 +53,14 @@ export interface SourceFile {
   path: string;
   /** Where else starts have had it: machines that share a cache may have it in places of their own. */
   otherPaths?: string[];
+  byteLength: number;
+  modifiedMs: number;
+  /** The other parts of a split file, which lie beside the first. */
+  otherParts?: SourcePart[];
+}
+
+export interface SourcePart {
+  name: string;
   byteLength: number;
   modifiedMs: number;
 }
@@ -100,7 +110,15 @@ export function tensorsByWeight<T extends EngineTensor>(tensors: readonly T[]): 
 /** Version of engine.json and weights.bin; raised when older readers would misread them. */
 export const ENGINE_FORMAT_VERSION = 2;
 /** The same of an engine whose matrices lie in the model's file, which older readers do not know. */
-export const SOURCE_FORMAT_VERSION = 3;
+const SOURCE_FORMAT_VERSION = 3;
+/** The same where the model's file is split: older readers would look for all rows in its first part. */
+const PARTS_FORMAT_VERSION = 4;
+/** Versions that are read, by the number of the model's files in which matrices lie: none, one, parts of one. */
+export const FORMAT_VERSIONS: readonly number[] = [
+  ENGINE_FORMAT_VERSION,
+  SOURCE_FORMAT_VERSION,
+  PARTS_FORMAT_VERSION,
+];
 /**
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
  * tables. Engines of the cache are then built again, under another name; engines that a user has built stay what they are.

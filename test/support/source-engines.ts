@@ -48,11 +48,12 @@ export class SourceEngines {
   }
 
   #writeModels(): [string, string][] {
-    const write = (name: string, ...rest: [typeof LIKE_Q4_K_M, string?]) =>
+    const write = (name: string, ...rest: [typeof LIKE_Q4_K_M, string?, number?]) =>
       writeSuperblockModel(join(this.#root, `${name}.gguf`), ...rest);
     return [
       ['like Q4_K_M', this.mixed],
       ['of many types', write('many', OF_MANY_TYPES)],
+      ['in parts', this.split()],
       ['of groups and tables', write('tables', OF_GROUPS_AND_TABLES, 'Q5_0')],
       ['of experts', writeExpertsGguf(join(this.#root, 'experts.gguf'))],
       [
@@ -67,6 +68,13 @@ export class SourceEngines {
         write(type, ofOneType(type), type === 'Q3_K' ? 'Q6_K' : type),
       ]),
     ];
+  }
+
+  /** The first of three parts of the model like Q4_K_M, in a folder of their own. */
+  split(): string {
+    const folder = this.fresh();
+    mkdirSync(folder);
+    return writeSuperblockModel(join(folder, 'split.gguf'), LIKE_Q4_K_M, undefined, 3);
   }
 
   /** A copy of the model like Q4_K_M in a folder of its own, with the times of the first. */

@@ -70,11 +70,12 @@ export const ofOneType = (type: string): readonly LayerTypes[] => [
   { q: type, k: type, v: type, o: type, gate: type, up: type, down: type },
 ];
 
-/** Writes a GGUF of two layers and widths that superblocks need, with random weights in the types of the layers. */
+/** Writes a GGUF, or its parts, of two layers and widths that superblocks need, with random weights in the types of the layers. */
 export function writeSuperblockModel(
   file: string,
   layers: readonly LayerTypes[],
   embedding = 'Q6_K',
+  parts = 1,
 ): string {
   const random = new Random(31);
   const matrix = (name: string, type: string, rows: number, columns: number): TestTensor => ({
@@ -110,6 +111,7 @@ export function writeSuperblockModel(
   return writeTinyGguf(file, {
     metadata: { 'llama.embedding_length': u32(HIDDEN), 'llama.feed_forward_length': u32(INTERMEDIATE) },
     tensors: ggufTensors(tensors),
+    parts,
   });
 }
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestTensor, TypedValue } from '../../tools/support/gguf-writer.js';
-import { writeGguf } from '../../tools/support/gguf-writer.js';
+import { writeGguf, writeGgufParts } from '../../tools/support/gguf-writer.js';
 import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 
 /** A Llama of a few hundred weights: 2 layers, 2 heads over 1 KV head of 4 dimensions, tied output. */
@@ -133,14 +133,21 @@ export function interleave(data: Uint8Array, rows: number, heads: number): Uint8
 
 export function writeTinyGguf(
   file: string,
-  change: { metadata?: Record<string, TypedValue | null>; tensors?: readonly TestTensor[] } = {},
+  change: {
+    metadata?: Record<string, TypedValue | null>;
+    tensors?: readonly TestTensor[];
+    parts?: number;
+  } = {},
 ): string {
   const entries = Object.entries({ ...TINY_GGUF_METADATA, ...change.metadata });
   const metadata = Object.fromEntries(entries.filter(([, value]) => value !== null)) as Record<
     string,
     TypedValue
   >;
-  writeGguf(file, metadata, change.tensors ?? ggufTensors());
+  const tensors = change.tensors ?? ggufTensors();
+  const { parts = 1 } = change;
+  if (parts > 1) return writeGgufParts(file.replace(/\.gguf$/, ''), metadata, tensors, parts);
+  writeGguf(file, metadata, tensors);
   return file;
 }
 

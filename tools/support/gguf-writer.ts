@@ -181,3 +181,31 @@ export function writeGguf(
 ): void {
   writeFileSync(file, ggufBytes(metadata, tensors));
 }
+
+/**
+ * Writes a GGUF in parts, `NAME-00001-of-00003.gguf` and so on, as llama-gguf-split does.
+ * @param change makes other metadata of a part, by its place from 0 @returns the first file
+ */
+export function writeGgufParts(
+  name: string,
+  metadata: Readonly<Record<string, TypedValue>>,
+  tensors: readonly TestTensor[],
+  count: number,
+  change: (metadata: Record<string, TypedValue>, place: number) => void = () => {},
+): string {
+  const digits = (number: number) => String(number).padStart(5, '0');
+  const perPart = Math.ceil(tensors.length / count);
+  const files = Array.from({ length: count }, (_, place) => {
+    const own: Record<string, TypedValue> = {
+      ...(place === 0 ? metadata : {}),
+      'split.no': { type: 'u16', value: place },
+      'split.count': { type: 'u16', value: count },
+      'split.tensors.count': { type: 'i32', value: tensors.length },
+    };
+    change(own, place);
+    const file = `${name}-${digits(place + 1)}-of-${digits(count)}.gguf`;
+    writeGguf(file, own, tensors.slice(place * perPart, (place + 1) * perPart));
+    return file;
+  });
+  return files[0]!;
+}

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildEngine } from '../../../engine/building/builder.js';
 import { type Engine, EngineError, openEngine } from '../../../engine/building/engine.js';
-import { SOURCE_FORMAT_VERSION } from '../../../engine/directory/engine-directory.js';
+import { FORMAT_VERSIONS } from '../../../engine/directory/engine-directory.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readTokenizerFiles, Tokenizer } from '../../../models/tokenizer/index.js';
 import { BuildProcess } from '../../support/build-process.js';
@@ -220,9 +220,9 @@ describe('openEngine', () => {
     [
       'of another version',
       (m) => {
-        m.formatVersion = SOURCE_FORMAT_VERSION + 1;
+        m.formatVersion = FORMAT_VERSIONS.at(-1)! + 1;
       },
-      /format version 4, expected 2 or 3; build the engine again/,
+      /format version 5, expected 2 to 4; build the engine again/,
     ],
     [
       'of an unknown precision',

@@ -18,6 +18,19 @@ describe('what engine.json says of a GGUF', () => {
     ['a file without a name', (manifest) => Object.assign(manifest.sourceFile!, { path: 7 })],
     ['a file without a time', (manifest) => Object.assign(manifest.sourceFile!, { modifiedMs: 'now' })],
     ['a file without a length', (manifest) => Object.assign(manifest.sourceFile!, { byteLength: -1 })],
+    ['a part without a name', (manifest) => Object.assign(manifest.sourceFile!, { otherParts: [null] })],
+    [
+      'a part that lies elsewhere',
+      (manifest) =>
+        Object.assign(manifest.sourceFile!, {
+          otherParts: [{ name: '../x.gguf', byteLength: 9, modifiedMs: 9 }],
+        }),
+    ],
+    ['a place in a part that is not there', (manifest) => (firstPieces(manifest).pieces![0]!.part = 1)],
+    [
+      'a part that is no number',
+      (manifest) => Object.assign(firstPieces(manifest).pieces![0]!, { part: '0' }),
+    ],
     ['no list of pieces', (manifest) => Object.assign(firstPieces(manifest), { pieces: 'all' })],
     ['no pieces', (manifest) => Object.assign(firstPieces(manifest), { pieces: [] })],
     ['a piece of nothing', (manifest) => Object.assign(firstPieces(manifest), { pieces: [null] })],

@@ -1,9 +1,11 @@
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadableEngine, openEngine } from '../../../engine/building/engine.js';
 import { cachedEngine } from '../../../engine/building/engine-cache.js';
 import { checkWeights } from '../../../engine/building/weights-checksum.js';
 import { type EngineTensor, weightBytesOf } from '../../../engine/directory/engine-directory.js';
+import { hasSourceChanged } from '../../../engine/directory/source-tensors.js';
 import { modelName } from '../../../engine/ranks/model-name.js';
 import { BuildProcess } from '../../support/build-process.js';
 import { instructionSets } from '../../support/native-options.js';
@@ -52,6 +54,33 @@ describe('an engine of the cache whose matrices stay in a GGUF', () => {
       64 * engine.manifest.tensors.length,
     );
     expect(modelName(loadableEngine(engine))).toBe(modelName(loadableEngine(whole)));
+  });
+
+  it('has the answers of the whole file where it is split, wherever its parts lie together', async () => {
+    const first = engines.split();
+    const cacheDirectory = engines.fresh();
+    const engine = await engines.cached(first, cacheDirectory);
+    expect(engine.manifest.formatVersion).toBe(4);
+    const { sourceFile, tensors } = engine.manifest;
+    expect(sourceFile).toMatchObject({ path: first, otherParts: [{}, {}] });
+    const parts = new Set(tensors.flatMap(({ pieces = [] }) => pieces.map(({ part = 0 }) => part)));
+    expect([...parts].sort()).toEqual([0, 1, 2]);
+    const answers = logitsOf(await engines.cached(engines.mixed));
+    expect(logitsOf(engine)).toEqual(answers);
+    const moved = engines.fresh();
+    renameSync(dirname(first), moved);
+    const found = await engines.cached(join(moved, basename(first)), cacheDirectory);
+    expect(found.directory).toBe(engine.directory);
+    for (const file of packedFiles(found)) rmSync(file);
+    expect(logitsOf(found)).toEqual(answers);
+  });
+
+  it('is refused where a part of it is another one than it was', async () => {
+    const first = engines.split();
+    const engine = await engines.cached(first);
+    const last = join(dirname(first), engine.manifest.sourceFile!.otherParts!.at(-1)!.name);
+    utimesSync(last, 1, 1);
+    expect(hasSourceChanged(loadableEngine(openEngine(engine.directory)).tensors)).toBe(true);
   });
 
   it.each(models)('has the panels and the answers of an engine with all weights, %s', async (_, model) => {

@@ -2,7 +2,7 @@ import { appendFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
-import { type TypedValue, writeGguf } from '../../../tools/support/gguf-writer.js';
+import { type TypedValue, writeGguf, writeGgufParts } from '../../../tools/support/gguf-writer.js';
 import { freshFolders } from '../../support/fresh-folders.js';
 import { ggufTensors, TINY_GGUF_METADATA, writeTinyGguf } from '../../support/tiny-checkpoint.js';
 
@@ -11,21 +11,10 @@ const nameOf = (part: number, count = 3) =>
   `tiny-${String(part).padStart(5, '0')}-of-${String(count).padStart(5, '0')}.gguf`;
 const u16 = (value: number): TypedValue => ({ type: 'u16', value });
 
-/** A folder with the tiny model in three parts, as llama-gguf-split writes them. */
-function split(change: (metadata: Record<string, TypedValue>, place: number) => void = () => {}): string {
+/** A folder with the tiny model in three parts. */
+function split(change?: Parameters<typeof writeGgufParts>[4]): string {
   const folder = fresh();
-  const tensors = ggufTensors();
-  const third = Math.ceil(tensors.length / 3);
-  for (let place = 0; place < 3; place++) {
-    const metadata: Record<string, TypedValue> = {
-      ...(place === 0 ? TINY_GGUF_METADATA : {}),
-      'split.no': u16(place),
-      'split.count': u16(3),
-      'split.tensors.count': { type: 'i32', value: tensors.length },
-    };
-    change(metadata, place);
-    writeGguf(join(folder, nameOf(place + 1)), metadata, tensors.slice(place * third, (place + 1) * third));
-  }
+  writeGgufParts(join(folder, 'tiny'), TINY_GGUF_METADATA, ggufTensors(), 3, change);
   return folder;
 }
 

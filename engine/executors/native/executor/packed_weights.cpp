@@ -297,12 +297,14 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
 
 void PackedWeights::openSource(const std::string& weightsFile) {
   sources_.resize(tensors_.size());
-  std::shared_ptr<const PositionedFile> file;
+  // One for each part of a split file.
+  std::unordered_map<std::string, std::shared_ptr<const PositionedFile>> files;
   for (const Entry& entry : entries_) {
     const size_t index = part(entry.weight, entry.part).tensor;
     const std::vector<ConvertJob>& jobs = tensors_[index].jobs;
     if (jobs.empty()) continue;
     try {
+      std::shared_ptr<const PositionedFile>& file = files[jobs.front().source];
       if (file == nullptr) file = std::make_shared<PositionedFile>(jobs.front().source, PositionedFile::Role::kSource);
       sources_[index] = std::make_shared<SourceRows>(jobs, file);
     } catch (const std::runtime_error& error) {
