@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
@@ -6,7 +6,12 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
-import { GgufWriter, ggufBytes, type TypedValue } from '../../../tools/support/gguf-writer.js';
+import {
+  GgufWriter,
+  ggufBytes,
+  type TypedValue,
+  writeGgufParts,
+} from '../../../tools/support/gguf-writer.js';
 import { safetensorsBytes, safetensorsOf } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import {
@@ -64,6 +69,27 @@ describe('hostile checkpoints', () => {
         refusesOrReads(() => openCheckpoint(path));
       }),
       { numRuns: 600 },
+    );
+  });
+
+  it('a changed part of a split GGUF is read or refused', () => {
+    const folder = join(root, 'split');
+    mkdirSync(folder);
+    writeGgufParts(join(folder, 'tiny'), TINY_GGUF_METADATA, ggufTensors(), 3);
+    const parts = readdirSync(folder).map((name) => {
+      const file = join(folder, name);
+      return { file, bytes: readFileSync(file) };
+    });
+    const least = Math.min(...parts.map(({ bytes }) => bytes.length));
+    fc.assert(
+      fc.property(fc.nat(2), mutations(least), (which, { length, ...change }) => {
+        const { file, bytes } = parts[which]!;
+        const cut = length === least ? bytes.length : length;
+        writeFileSync(file, mutated(bytes, { ...change, length: cut }));
+        refusesOrReads(() => openCheckpoint(folder));
+        writeFileSync(file, bytes);
+      }),
+      { numRuns: 400 },
     );
   });
 
