@@ -150,6 +150,8 @@ export interface TextPiece {
   timing?: TokenTiming;
 }
 
+const DEFAULT_PRIORITY = 0.5;
+
 export function drawSeed(): bigint {
   return randomBytes(8).readBigUInt64LE();
 }
@@ -274,6 +276,7 @@ function givenFields(request: TextRequest): Partial<TokenRequest> {
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
+    priority: DEFAULT_PRIORITY,
     ...givenFields(request),
     promptTokens: request.promptTokens,
     maxNewTokens: request.maxTokens,
