@@ -69,7 +69,7 @@ export function checkRange(field: string | Name, value: number, range: Range): v
   const name = typeof field === 'string' ? input(field) : field;
   throw new ParameterError(
     name.name,
-    says`${name} is ${value}; it must be ${kind} from ${range.min} to ${range.max}.`,
+    says`${name} is ${String(value)}; it must be ${kind} from ${range.min} to ${range.max}.`,
   );
 }
 

@@ -15,12 +15,14 @@ const KINDS = {
   tokens: { words: 'an array or Int32Array of token ids is', holds: isTokens },
   lists: {
     words: 'an array of arrays of token ids is',
-    holds: (value) => Array.isArray(value) && value.every(isTokens),
+    // `every` would pass over holes.
+    holds: (value) => Array.isArray(value) && !value.includes(undefined) && value.every(isTokens),
   },
   floats: { words: 'a Float32Array is', holds: (value) => value instanceof Float32Array },
   rows: {
     words: 'an array of Float32Arrays is',
-    holds: (value) => Array.isArray(value) && value.every((row) => row instanceof Float32Array),
+    holds: (value) =>
+      Array.isArray(value) && !value.includes(undefined) && value.every((row) => row instanceof Float32Array),
   },
   map: { words: 'a Map of token ids and numbers is', holds: (value) => value instanceof Map },
   signal: { words: 'an AbortSignal is', holds: isSignal },

@@ -1,4 +1,10 @@
-import { type FieldKind, type FieldName, NAMED_FIELDS, tensorsOfField } from '../callbacks/request/fields.js';
+import {
+  type FieldKind,
+  type FieldName,
+  NAMED_FIELDS,
+  type RequestField,
+  tensorsOfField,
+} from '../callbacks/request/fields.js';
 import type { ParameterKind } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { retentionInputs } from '../callbacks/retention-inputs.js';
@@ -127,18 +133,20 @@ const OWN: Partial<Record<FieldName, (request: Required<TokenRequest>, shared: S
   }),
 };
 
-const WRITERS: readonly Write[] = NAMED_FIELDS.flatMap(([name, field]) => {
+/** What writes the tensors of a field; null: it has none. @throws Error for a kind that no code writes */
+export function writerOf(name: FieldName, field: RequestField): Write | null {
   const [first] = tensorsOfField(field);
-  if (first === undefined) return [];
+  if (first === undefined) return null;
   const own = OWN[name];
   if (own !== undefined) {
-    return (inputs: Inputs, request: TokenRequest, shared: Shared) => {
+    return (inputs, request, shared) => {
       if (request[name] !== undefined) Object.assign(inputs, own(request as Required<TokenRequest>, shared));
     };
   }
   const [tensor] = first;
-  const make = OF_KIND[field.kind] as (value: unknown) => Tensor | null;
-  return (inputs: Inputs, request: TokenRequest, shared: Shared) => {
+  const make = OF_KIND[field.kind] as ((value: unknown) => Tensor | null) | undefined;
+  if (make === undefined) throw new Error(`There is no tensor of the kind ${field.kind} of ${name}.`);
+  return (inputs, request, shared) => {
     const value = request[name];
     if (value === undefined) return;
     const made = isShared.has(field.kind)
@@ -146,7 +154,9 @@ const WRITERS: readonly Write[] = NAMED_FIELDS.flatMap(([name, field]) => {
       : make(value);
     if (made != null) inputs[tensor] = made;
   };
-});
+}
+
+const WRITERS: readonly Write[] = NAMED_FIELDS.flatMap(([name, field]) => writerOf(name, field) ?? []);
 
 /** Table of lists, as wide as the longest of them; null: all of them are empty. */
 function tableOf(lists: Lists): Tensor | null {

@@ -9,6 +9,7 @@ import {
   type SamplingParams,
 } from '../callbacks/sampling-params.js';
 import type { ReasoningBudgetOptions, TokenBeams, TokenRequest } from '../callbacks/token-request.js';
+import type { Tensor } from '../callbacks/types.js';
 import type { Retention } from '../kvcache/retention.js';
 
 type Check = (name: string, value: never, field: RequestField) => void;
@@ -18,6 +19,7 @@ const COUNT = { min: 1, max: MAX_INT, integer: true };
 
 /** How the values of each kind are checked, once they are known to be of the kind. */
 const CHECKS: Partial<Record<FieldKind, Check>> = {
+  number: checkNumber,
   count: (name, value: number, { min = 0 }) => checkRange(name, value, { ...COUNT, min }),
   milliseconds: (name, value: number) => checkRange(name, value, { ...COUNT, integer: false }),
   key: checkKey,
@@ -29,10 +31,9 @@ const CHECKS: Partial<Record<FieldKind, Check>> = {
   words: checkWords,
   lists: checkLists,
   rows: checkRows,
-  bias: (name, value: ReadonlyMap<number, number>) => checkTokens(name, [...value.keys()]),
+  bias: (name, value: ReadonlyMap<number, number>) => checkEach(name, value.keys()),
   beams: (name, { width }: TokenBeams) => checkRange(`${name}.width`, width, COUNT),
-  budget: (name, { tokens }: ReasoningBudgetOptions) =>
-    checkRange(`${name}.tokens`, tokens, { ...COUNT, min: 0 }),
+  budget: checkBudget,
   retention: (_, value: Retention) => checkRetentionValues(value),
 };
 
@@ -47,18 +48,43 @@ const CHECKED = NAMED_FIELDS.flatMap(([name, field]) => {
  */
 export function checkTokenValues(request: TokenRequest): SamplingParams {
   const sampling = resolveSamplingParams(request);
+  const { shared } = request;
   for (const { name, field, check } of CHECKED) {
     const value = request[name];
-    if (value !== undefined || name === 'maxNewTokens') check(name, value as never, field);
+    if (value === undefined && name !== 'maxNewTokens') continue;
+    const run = () => check(name, value as never, field);
+    if (shared !== undefined && LISTS.has(field.kind)) checkOnce(shared, value as object, name, run);
+    else run();
   }
   return sampling;
+}
+
+/** Kinds of long lists, which many requests may share. */
+const LISTS: ReadonlySet<FieldKind> = new Set(['tokens', 'words', 'bias']);
+const CHECKED_MARK: Tensor = { shape: [0], data: new Int32Array(0) };
+
+/** Checks a list that requests share for the first of them only: for hundreds of answers to one prompt that is most of the work. */
+function checkOnce(
+  shared: NonNullable<TokenRequest['shared']>,
+  list: object,
+  name: string,
+  check: () => void,
+): void {
+  shared.of(
+    list,
+    () => {
+      check();
+      return CHECKED_MARK;
+    },
+    `${name}, checked`,
+  );
 }
 
 function checkKey(name: string, value: bigint): void {
   if (typeof value === 'bigint' && BigInt.asUintN(64, value) === value) return;
   throw new ParameterError(
     name,
-    says`${input(name)} is ${value}; it must be a bigint from 0 to 2^64 - 1, such as 1n.`,
+    says`${input(name)} is ${String(value)}; it must be a bigint from 0 to 2^64 - 1, such as 1n.`,
   );
 }
 
@@ -72,14 +98,33 @@ function emptyName(name: string): ParameterError {
 
 /** A number that is not whole would silently become another token. */
 function checkTokens(name: string, tokens: Tokens): void {
-  if (tokens instanceof Int32Array) return;
-  for (let i = 0; i < tokens.length; i++) {
-    if (tokens[i] === (tokens[i]! | 0)) continue;
-    throw new ParameterError(
-      name,
-      says`${input(name)} holds ${tokens[i]} at place ${i}; whole numbers are expected.`,
-    );
+  if (!(tokens instanceof Int32Array)) checkEach(name, tokens);
+}
+
+function checkEach(name: string, tokens: Iterable<unknown>): void {
+  let place = 0;
+  for (const token of tokens) {
+    if (typeof token !== 'number' || token !== (token | 0)) {
+      throw new ParameterError(
+        name,
+        says`${input(name)} holds ${String(token)} at place ${place}; whole numbers are expected.`,
+      );
+    }
+    place++;
   }
+}
+
+/** As a tensor a number is a whole one of 32 bits, whose limits the engine knows. */
+function checkNumber(name: string, value: number, { tensor, above }: RequestField): void {
+  if (tensor !== undefined && value !== (value | 0)) checkRange(name, value, { ...COUNT, min: 0 });
+  if (above === undefined || value > above) return;
+  throw new ParameterError(name, says`${input(name)} is ${value}; it must be a number above ${above}.`);
+}
+
+function checkBudget(name: string, { tokens, endToken, beginToken }: ReasoningBudgetOptions): void {
+  checkRange(`${name}.tokens`, tokens, { ...COUNT, min: 0 });
+  checkRange(`${name}.endToken`, endToken, { ...COUNT, min: -1 });
+  if (beginToken !== undefined) checkRange(`${name}.beginToken`, beginToken, { ...COUNT, min: -1 });
 }
 
 /** The layout of words could not tell an empty one from none. */

@@ -30,11 +30,12 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
   ...NAMED_FIELDS.flatMap(([name, field]): Term[] => {
     const { option, field: ofRoutes, routes, flag } = field;
     if (option === undefined) return [];
-    const inputs = [...tensorsOfField(field).map(([tensor]) => tensor), name];
+    const tensors = tensorsOfField(field).map(([tensor]) => tensor);
+    const inputs = [...(field.hasParts ? tensors.slice(0, 1) : tensors), name];
     return [
       {
         option,
-        inputs: [...new Set(inputs)],
+        inputs,
         ...(ofRoutes === undefined ? {} : { field: ofRoutes }),
         ...(routes === undefined ? {} : { routes }),
         ...(flag === undefined ? {} : { flag }),

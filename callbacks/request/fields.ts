@@ -33,13 +33,17 @@ export interface RequestField {
   kind: FieldKind;
   /** Least value of a count. */
   min?: number;
+  /** A number must be greater than this. */
+  above?: number;
   /** Input tensor that carries it, for GptManager and for KServe; its type and shape are those of the kind. */
   tensor?: string;
   /** Shape of that tensor, where it is another than the kind's. */
   shape?: ShapeRule;
   /** Input tensors of a field that has several, the one that refusals name first. */
   tensors?: Readonly<Record<string, TensorRule>>;
-  /** True if a request that is queued for other workers keeps it back. */
+  /** True if the tensors but the first are parts of the field, with names of their own in refusals. */
+  hasParts?: true;
+  /** True if it is not sent to workers of a queue. */
   staysInGateway?: true;
   /** Option of programs that ask for texts. Absent: they have none. */
   option?: string;
@@ -78,6 +82,7 @@ export const REQUEST_FIELDS = {
   beams: {
     kind: 'beams',
     tensors: { beam_width: i32('one'), len_penalty: f32('one'), early_stopping: i32('one') },
+    hasParts: true,
     option: 'beams',
     field: 'best_of',
   },
@@ -164,7 +169,7 @@ export const REQUEST_FIELDS = {
   label: { kind: 'text' },
   // Whose turn it is was decided before a request is offered.
   queueKey: { kind: 'text', staysInGateway: true },
-  queueWeight: { kind: 'number', staysInGateway: true },
+  queueWeight: { kind: 'number', above: 0, staysInGateway: true },
   signal: { kind: 'here' },
   shared: { kind: 'here' },
 } as const satisfies Readonly<Record<Exclude<keyof TokenRequest, ParameterName>, RequestField>>;

@@ -55,6 +55,15 @@ describe('a field that is added to the table', () => {
     );
   });
 
+  it('is refused at once where no code writes its kind', async () => {
+    const { REQUEST_FIELDS } = await import('../../callbacks/request/fields.js');
+    const { writerOf } = await import('../../host/token-inputs.js');
+    expect(writerOf('napLimit' as never, REQUEST_FIELDS.maxNewTokens)).toBeTypeOf('function');
+    expect(() => writerOf('napMap' as never, { kind: 'bias', tensor: 'nap_map' })).toThrow(
+      'There is no tensor of the kind bias of napMap.',
+    );
+  });
+
   it('is a tensor that the engine knows, with its type and shape', async () => {
     const { checkInputTensors } = await import('../../engine/intake/input-tensors.js');
     const sizes = { vocabSize: 9, hiddenSize: 4 };

@@ -59,7 +59,7 @@ const FORMS = {
   lists: z.array(tokens),
   floats,
   rows: z.array(floats),
-  bias: z.record(z.string().regex(/^\d+$/), float),
+  bias: z.record(z.string().regex(/^(0|[1-9]\d*)$/), float),
   budget: z.strictObject({ tokens: count, endToken: token, beginToken: token.optional() }),
   beams: z.strictObject({
     width: z.number().int().min(1),
