@@ -14,7 +14,7 @@ interface Place<T> {
  *
  *   refuse --> [ parked ] --takeNext: one of the others has ended, or was accepted--> on its way --> accepted, or refused: parked in its old place
  *
- * Others that bring adapters may pass the oldest MAX_PASSED times; then they are parked behind it, so that what they would use becomes free.
+ * Other requests with adapters may pass the oldest MAX_PASSED times. After that they are parked after it, so that room becomes free.
  */
 export class RoomQueue<T> {
   readonly #places = new Map<T, Place<T>>();

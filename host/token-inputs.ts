@@ -90,32 +90,32 @@ const OF_PARAMETER: Readonly<Record<ParameterKind, (value: never) => Tensor>> = 
 type Lists = readonly (Int32Array | readonly number[])[];
 
 /** Tensor of a checked value of a kind; null: it asks for nothing. Those of lists are shared. */
-const OF_KIND: Partial<Record<FieldKind, (value: never) => Tensor | null>> = {
+const OF_KIND: Partial<Record<FieldKind, (value: never, field: RequestField) => Tensor | null>> = {
   number: i32,
   count: i32,
   milliseconds: (value: number) => i32(Math.ceil(value)),
   flag: bool,
   text,
   key: u64,
-  tokens: (tokens: ArrayLike<number>) => ({ shape: [1, tokens.length], data: new Int32Array(tokens) }),
+  tokens: (tokens: ArrayLike<number>, { shape }) => ({
+    shape: shape === '[d]' ? [tokens.length] : [1, tokens.length],
+    data: new Int32Array(tokens),
+  }),
   words: (words: Lists) => (words.length === 0 ? null : encodeWordList(words.map((word) => [...word]))),
   lists: tableOf,
   floats: (values: Float32Array) => ({ shape: [1, values.length], data: values.slice() }),
   rows: rowsTensor,
 };
 
-const isShared: ReadonlySet<FieldKind> = new Set(['tokens', 'words', 'floats']);
+const SHARED: ReadonlySet<FieldKind> = new Set(['tokens', 'words', 'floats']);
 
 type Write = (inputs: Inputs, request: TokenRequest, shared: Shared) => void;
 
-/** Fields that are written otherwise than their kind, by several tensors or together. */
+/** Fields that endInputs and inferenceRequestOf write. */
+const WRITTEN_APART: ReadonlySet<FieldName> = new Set(['endTokenIds', 'stopWords', 'streaming']);
+
+/** Fields of several tensors. */
 const OWN: Partial<Record<FieldName, (request: Required<TokenRequest>, shared: Shared) => Inputs>> = {
-  endTokenIds: () => ({}),
-  stopWords: () => ({}),
-  streaming: () => ({}),
-  draftTokens: ({ draftTokens: tokens }) => ({
-    draft_input_ids: { shape: [tokens.length], data: new Int32Array(tokens) },
-  }),
   beams: ({ beams: { width, lengthPenalty = 1, earlyStopping = false } }) => ({
     beam_width: i32(width),
     len_penalty: f32(lengthPenalty),
@@ -136,7 +136,7 @@ const OWN: Partial<Record<FieldName, (request: Required<TokenRequest>, shared: S
 /** What writes the tensors of a field; null: it has none. @throws Error for a kind that no code writes */
 export function writerOf(name: FieldName, field: RequestField): Write | null {
   const [first] = tensorsOfField(field);
-  if (first === undefined) return null;
+  if (first === undefined || WRITTEN_APART.has(name)) return null;
   const own = OWN[name];
   if (own !== undefined) {
     return (inputs, request, shared) => {
@@ -144,14 +144,14 @@ export function writerOf(name: FieldName, field: RequestField): Write | null {
     };
   }
   const [tensor] = first;
-  const make = OF_KIND[field.kind] as ((value: unknown) => Tensor | null) | undefined;
+  const make = OF_KIND[field.kind] as ((value: unknown, field: RequestField) => Tensor | null) | undefined;
   if (make === undefined) throw new Error(`There is no tensor of the kind ${field.kind} of ${name}.`);
   return (inputs, request, shared) => {
     const value = request[name];
     if (value === undefined) return;
-    const made = isShared.has(field.kind)
-      ? shared.of(value as object, () => make(value)!, name)
-      : make(value);
+    const made = SHARED.has(field.kind)
+      ? shared.of(value as object, () => make(value, field)!, name)
+      : make(value, field);
     if (made != null) inputs[tensor] = made;
   };
 }

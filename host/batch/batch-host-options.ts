@@ -28,16 +28,16 @@ export interface BatchHostOptions extends LifeOptions {
   /** Batches that an instance may have: those beyond the first wait in its port, so that it never waits for this thread. Default 1. */
   batchesAhead?: number | undefined;
   /**
-   * Milliseconds that a batch may take before the one behind it is taken back, so that it can grow, expire, be overtaken and go
-   * to whoever is free; while batches take longer, none waits behind another. The worker has to claim its batches. Not known of
-   * processes: they get no batch ahead where this is set. Default: batches ahead stay where they are.
+   * Milliseconds after which a running batch has the batch sent ahead of it taken back: that one can then grow, expire, be
+   * overtaken or go to another instance. While batches take longer, none is sent ahead. The worker has to claim its batches.
+   * Processes get no batch ahead where this is set. Default: batches sent ahead stay where they are.
    */
   recallAfterMs?: number | undefined;
   /** Entries that wait or run before `submit` throws QueueFullError. */
   maxEntries: number;
   /** Milliseconds that an instance may take over a batch; 0, the default: any time. */
   timeLimitMs?: number | undefined;
-  /** Milliseconds that an instance may take to start anew; 0, the default: any time. */
+  /** Longest restart of an instance in milliseconds; 0, the default: no limit. */
   startLimitMs?: number | undefined;
   /** See OptionalParams of the GptManager: they mean the same. */
   isolate?: boolean | undefined;

@@ -169,7 +169,7 @@ export class InstancePool<Batch extends object, Info, Message extends { type: st
           openLink(
             script,
             { ...data(index, claims), ...more },
-            // Whatever the worker sends is for whoever opens it.
+            // The caller that opens the worker reads its messages.
             events as unknown as LinkEvents<{ type: string }>,
             { isolate, watchdogTimeoutMs, owner },
           );

@@ -32,7 +32,7 @@ export type RowDevice = 'avx512' | 'avx2' | 'any';
 
 /** Number of elements computed at once; a function of the remainder may be rounded otherwise. */
 const VECTOR = 16;
-/** Sums of so many terms and more are computed in parts, whose size changes when there are more rows than MAX_LONG. */
+/** Sums of at least this many terms are computed in parts; with more than MAX_LONG rows the parts have another size. */
 const LONG_SUM = 1984;
 const MAX_LONG = 96;
 /** Number of rows that AVX2's kernels take at a time; a remainder of 1 to 3 rows is rounded otherwise. */

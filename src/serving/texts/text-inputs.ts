@@ -23,11 +23,7 @@ interface InputTerm extends TensorTerm {
 const ONE = [1];
 const ANY = [-1];
 /** An input that the engine's requests do not have. */
-const own = (type: DataType, dims: readonly number[] = ONE, field?: string): InputTerm => ({
-  type,
-  dims,
-  ...(field === undefined ? {} : { field }),
-});
+const own = (type: DataType, dims: readonly number[] = ONE): InputTerm => ({ type, dims });
 
 const DATA_TYPES: Readonly<Record<TensorType, DataType>> = {
   i32: 'TYPE_INT32',
@@ -91,7 +87,7 @@ const { min_length, random_seed, ...samplers } = engine(
 const TEXT_INPUTS = {
   text_input: own('TYPE_STRING'),
   ...engine('input_ids', 'input_lengths', 'request_output_len', 'end_id', 'pad_id'),
-  stop_words: own('TYPE_STRING', ANY, 'stop'),
+  stop_words: own('TYPE_STRING', ANY),
   ...engine('stop_words_list'),
   bad_words: own('TYPE_STRING', ANY),
   ...engine('bad_words_list', 'embedding_bias'),
