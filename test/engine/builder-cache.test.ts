@@ -5,7 +5,11 @@ import { describe, expect, it } from 'vitest';
 import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { EngineError, openEngine } from '../../engine/building/engine.js';
 import { cachedEngine, pruneCache } from '../../engine/building/engine-cache.js';
-import { weightBytesOf } from '../../engine/directory/engine-directory.js';
+import {
+  BUILD_RULES_VERSION,
+  ENGINE_FORMAT_VERSION,
+  weightBytesOf,
+} from '../../engine/directory/engine-directory.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 import { BuildProcess } from '../support/build-process.js';
@@ -34,7 +38,9 @@ describe('cachedEngine', () => {
     const cache = fresh();
     const first = await open(cache);
     expect(first.built).toBe(true);
-    expect(basename(first.engine.directory)).toMatch(/^tiny-model-f32-v2\.3-[0-9a-f]{20}$/);
+    expect(basename(first.engine.directory)).toMatch(
+      new RegExp(`^tiny-model-f32-v${ENGINE_FORMAT_VERSION}\\.${BUILD_RULES_VERSION}-[0-9a-f]{20}$`),
+    );
     const second = await open(cache);
     expect(second.built).toBe(false);
     expect(second.engine).toEqual(first.engine);

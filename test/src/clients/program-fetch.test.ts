@@ -12,6 +12,7 @@ import { testCacheDir } from '../support/skein-process.js';
 
 /** No server has this name: whatever opens a socket fails. */
 const HOST = 'http://skein.invalid';
+const MANY = 16;
 const QUESTION = { role: 'user' as const, content: 'What is your name?' };
 
 describe('clients that have skein.fetch in place of the global one', () => {
@@ -35,6 +36,9 @@ describe('clients that have skein.fetch in place of the global one', () => {
 
   const asked = () => ({ model, messages: [QUESTION], max_tokens: 12, temperature: 0 });
 
+  /** Runs for as long as the model can: nothing of it ends before it is aborted. */
+  const endless = () => ({ ...asked(), n: MANY, max_tokens: 900, ignore_eos: true });
+
   it('are openai, whole and as a stream', async () => {
     const whole = await openai.chat.completions.create(asked());
     expect(whole.choices[0]!.message.content).toBe(expected);
@@ -57,13 +61,13 @@ describe('clients that have skein.fetch in place of the global one', () => {
     const signal = AbortSignal.abort();
     await expect(openai.chat.completions.create(asked(), { signal })).rejects.toThrow(APIUserAbortError);
     const abort = new AbortController();
-    const waiting = openai.chat.completions.create({ ...asked(), max_tokens: 900 }, { signal: abort.signal });
-    await expect.poll(() => skein.counts.running).toBe(1);
+    const waiting = openai.chat.completions.create(endless(), { signal: abort.signal });
+    await expect.poll(() => skein.counts.running, { interval: 1 }).toBe(MANY);
     abort.abort();
     await expect(waiting).rejects.toThrow(APIUserAbortError);
     await expect.poll(() => skein.counts.running).toBe(0);
 
-    const stream = await openai.chat.completions.create({ ...asked(), max_tokens: 900, stream: true });
+    const stream = await openai.chat.completions.create({ ...endless(), stream: true });
     let pieces = 0;
     for await (const _ of stream) if (++pieces === 3) stream.controller.abort();
     expect(pieces).toBe(3);
