@@ -1,5 +1,4 @@
-/** Greatest whole number that the engine counts with. */
-export const MAX_COUNT = 2 ** 31 - 1;
+import { MAX_INT32 } from './int32.js';
 
 /** Accepted values of an option: a description in words and a check. */
 export interface Values<T = unknown> {
@@ -24,10 +23,10 @@ interface Limits {
   integer: boolean;
 }
 
-/** Text of a range, as "a whole number from 1 to 1024"; without the upper end where that is only MAX_COUNT. */
-function rangeText({ min, max, integer }: Limits): string {
+/** Text of a range, as "a whole number from 1 to 1024"; without the upper end where that is only MAX_INT32. */
+export function rangeText({ min, max, integer }: Limits): string {
   const kind = integer ? 'a whole number' : 'a number';
-  return max === MAX_COUNT ? `${kind} of at least ${min}` : `${kind} from ${min} to ${max}`;
+  return max === MAX_INT32 ? `${kind} of at least ${min}` : `${kind} from ${min} to ${max}`;
 }
 
 /** Values of any kind, accepted by a function. */
@@ -43,7 +42,7 @@ export function numberIn(limits: Limits): Values<number> {
     kind: 'number',
     expected: rangeText(limits),
     accepts,
-    ...(max === MAX_COUNT ? { most: max } : {}),
+    ...(max === MAX_INT32 ? { most: max } : {}),
   };
 }
 
@@ -57,7 +56,7 @@ export const wholeNumber = (min: number, max: number): Values<number> =>
   numberIn({ min, max, integer: true });
 
 /** A whole number from 1 on. */
-export const COUNT = wholeNumber(1, MAX_COUNT);
+export const COUNT = wholeNumber(1, MAX_INT32);
 /** A number of bytes, from 0 on. */
 export const BYTES = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 

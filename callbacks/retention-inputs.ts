@@ -1,4 +1,5 @@
 import { messageOf } from '../base/error-text.js';
+import { MAX_INT32 } from '../base/int32.js';
 import { input, says } from '../base/named-text.js';
 import { checkRetention, type Retention, type RetentionPriority } from '../kvcache/retention.js';
 import { checkRange, ParameterError } from './sampling-params.js';
@@ -35,7 +36,7 @@ function checked(field: string, retention: Retention): Retention {
   return retention;
 }
 
-const INT32 = { min: 0, max: 2 ** 31 - 1, integer: true };
+const INT32 = { min: 0, max: MAX_INT32, integer: true };
 
 /** Refuses values that the tensors could not carry unchanged. @throws ParameterError */
 export function checkRetentionValues(retention: Retention): void {

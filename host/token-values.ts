@@ -1,6 +1,6 @@
+import { MAX_INT32 } from '../base/int32.js';
 import { input, says } from '../base/named-text.js';
 import { type FieldKind, NAMED_FIELDS, type RequestField } from '../callbacks/request/fields.js';
-import { MAX_INT } from '../callbacks/request/parameter.js';
 import { checkRetentionValues } from '../callbacks/retention-inputs.js';
 import {
   checkRange,
@@ -15,7 +15,7 @@ import type { Retention } from '../kvcache/retention.js';
 type Check = (name: string, value: never, field: RequestField) => void;
 type Tokens = Int32Array | readonly number[];
 
-const COUNT = { min: 1, max: MAX_INT, integer: true };
+const COUNT = { min: 1, max: MAX_INT32, integer: true };
 
 /** How the values of each kind are checked, once they are known to be of the kind. */
 const CHECKS: Partial<Record<FieldKind, Check>> = {

@@ -1,9 +1,9 @@
+import { MAX_INT32 } from '../base/int32.js';
 import { type NamedText, option, says } from '../base/named-text.js';
 import { retell } from '../base/skein-error.js';
 import { AttentionWindow } from './attention-window.js';
 
 export const DEFAULT_TOKENS_PER_BLOCK = 32;
-const GREATEST_SLOT = 2 ** 31 - 1;
 
 export interface KvCacheOptions {
   numBlocks: number;
@@ -65,9 +65,9 @@ export function resolveSizes(options: KvCacheOptions): KvCacheSizes {
       `numSecondaryBlocks is ${numSecondaryBlocks}; a whole number of at least 0 is expected.`,
     );
   }
-  if ((numBlocks + numSecondaryBlocks) * tokensPerBlock > GREATEST_SLOT) {
+  if ((numBlocks + numSecondaryBlocks) * tokensPerBlock > MAX_INT32) {
     throw new RangeError(
-      `${numBlocks + numSecondaryBlocks} blocks of ${tokensPerBlock} tokens are more than ${GREATEST_SLOT} slots, ` +
+      `${numBlocks + numSecondaryBlocks} blocks of ${tokensPerBlock} tokens are more than ${MAX_INT32} slots, ` +
         'the most that a 32-bit slot number can name.',
     );
   }

@@ -1,10 +1,5 @@
-import {
-  inShownOrder,
-  MAX_INT,
-  type Parameter,
-  shownBounds,
-  TENSOR_TYPES,
-} from '../callbacks/request/parameter.js';
+import { MAX_INT32 } from '../base/int32.js';
+import { inShownOrder, type Parameter, shownBounds, TENSOR_TYPES } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { code, markdownTable } from '../src/settings/option-documents.js';
 
@@ -12,7 +7,7 @@ import { code, markdownTable } from '../src/settings/option-documents.js';
 function valuesText(bounds: readonly [number, number] | undefined, { kind }: Parameter): string {
   if (bounds === undefined) return kind === 'flag' ? 'true, false' : 'of 64 bits';
   const [least, most] = bounds;
-  const limits = most === MAX_INT ? `from ${least}` : `${least} to ${most}`;
+  const limits = most === MAX_INT32 ? `from ${least}` : `${least} to ${most}`;
   return kind === 'integer' ? `whole, ${limits}` : limits;
 }
 

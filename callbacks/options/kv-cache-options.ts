@@ -1,4 +1,5 @@
-import { BYTES, COUNT, MAX_COUNT, SHARE, SWITCH, wholeNumber } from '../../base/option-values.js';
+import { MAX_INT32 } from '../../base/int32.js';
+import { BYTES, COUNT, SHARE, SWITCH, wholeNumber } from '../../base/option-values.js';
 import { ofGptManager, ofServe } from './option.js';
 
 export const DEFAULT_KV_FRACTION = 0.9;
@@ -36,7 +37,7 @@ export const KV_CACHE_OPTIONS = {
     },
   }),
   /** First tokens of a sequence that always stay in the attention window (StreamingLLM); default 0. */
-  sinkTokenLength: ofServe(wholeNumber(0, MAX_COUNT), {
+  sinkTokenLength: ofServe(wholeNumber(0, MAX_INT32), {
     name: 'attentionSinkTokens',
     seedName: 'kvCacheConfig.sinkTokenLength',
     default: 0,

@@ -1,8 +1,8 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import {
   BYTES,
   COUNT,
   isObject,
-  MAX_COUNT,
   MODULE_URL,
   NAME,
   numberIn,
@@ -50,7 +50,7 @@ const TOKENS_PER_BLOCK = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 /** A number of requests, with a limit well above what anybody needs. */
 const REQUESTS = wholeNumber(1, 65536);
 
-const MS: Values<number> = wholeNumber(0, MAX_COUNT);
+const MS: Values<number> = wholeNumber(0, MAX_INT32);
 
 function isWorkerRestart(value: unknown): boolean {
   try {
@@ -194,7 +194,7 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /** Lowers the engine's own limit on prompt and answer together. */
-  maxSeqLen: ofServe(wholeNumber(2, MAX_COUNT), {
+  maxSeqLen: ofServe(wholeNumber(2, MAX_INT32), {
     name: 'maxContextTokens',
     seedName: 'max_seq_len',
     default: "the engine's",
@@ -298,7 +298,7 @@ export const OPTIONAL_PARAMS = {
     },
   }),
   /** Most top log-probs per token that a request may ask for; default: as many as the vocabulary has tokens. */
-  maxTopLogProbs: ofGptManager(wholeNumber(0, MAX_COUNT), {
+  maxTopLogProbs: ofGptManager(wholeNumber(0, MAX_INT32), {
     default: 'the vocabulary',
     help: 'Most top log-probs a token that a request may ask for.',
   }),
@@ -313,7 +313,7 @@ export const OPTIONAL_PARAMS = {
     help: 'Bytes that active requests may hold together for logits to be returned.',
   }),
   /** Milliseconds between calls of getInferenceRequests and pollStopSignals while nothing is active; default 20. */
-  idlePollIntervalMs: ofGptManager(numberIn({ min: 0, max: MAX_COUNT, integer: false }), {
+  idlePollIntervalMs: ofGptManager(numberIn({ min: 0, max: MAX_INT32, integer: false }), {
     default: DEFAULT_IDLE_POLL_INTERVAL_MS,
     help: 'While nothing is active: milliseconds between calls of getInferenceRequests and pollStopSignals.',
   }),
@@ -383,7 +383,7 @@ export const OPTIONAL_PARAMS = {
         `auto, or ${COUNT.expected}`,
         (value) => value === 'auto' || COUNT.accepts(value),
       ),
-      most: MAX_COUNT,
+      most: MAX_INT32,
     },
     {
       name: 'maxChunkMs',
@@ -573,7 +573,7 @@ export const OPTIONAL_PARAMS = {
   /**
    * Milliseconds that one call of a post-processor may take; a call that took longer ends its request. Default 1000.
    */
-  logitsPostProcessorTimeoutMs: ofGptManager(numberIn({ min: 1, max: MAX_COUNT, integer: false }), {
+  logitsPostProcessorTimeoutMs: ofGptManager(numberIn({ min: 1, max: MAX_INT32, integer: false }), {
     default: DEFAULT_LOGITS_POST_PROCESSOR_TIMEOUT_MS,
     help: 'Milliseconds that one call of a post-processor may take.',
   }),

@@ -1,4 +1,5 @@
-import { BYTES, COUNT, MAX_COUNT, SHARE, wholeNumber } from '../../base/option-values.js';
+import { MAX_INT32 } from '../../base/int32.js';
+import { BYTES, COUNT, SHARE, wholeNumber } from '../../base/option-values.js';
 import { ofGptManager, ofServe } from './option.js';
 
 export const DEFAULT_OPTIMAL_ADAPTER_SIZE = 8;
@@ -28,13 +29,13 @@ export const PEFT_CACHE_OPTIONS = {
    * Rows that the host cache of adapters holds, each one rank of one module in one layer; 0, the default: hostCacheSize says
    * it.
    */
-  numHostModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
+  numHostModuleLayer: ofGptManager(wholeNumber(0, MAX_INT32), {
     seedName: 'peftCacheManagerConfig.numHostModuleLayer',
     default: 0,
     help: 'LoRA: rows (one rank of one module in one layer) that the host cache of adapters holds; 0: by hostCacheSize.',
   }),
   /** The same for the device's cache, from which steps read; 0, the default: deviceCachePercent says it. */
-  numDeviceModuleLayer: ofGptManager(wholeNumber(0, MAX_COUNT), {
+  numDeviceModuleLayer: ofGptManager(wholeNumber(0, MAX_INT32), {
     seedName: 'peftCacheManagerConfig.numDeviceModuleLayer',
     default: 0,
     help: 'LoRA: the same for the cache that steps read; 0: by deviceCachePercent.',

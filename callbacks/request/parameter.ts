@@ -9,9 +9,6 @@ export const TENSOR_TYPES = {
   key: 'u64',
 } as const satisfies Record<ParameterKind, string>;
 
-/** Greatest value of a whole number: tensors carry 32 bits. */
-export const MAX_INT = 2 ** 31 - 1;
-
 /** Both ends included. */
 export type Bounds = readonly [min: number, max: number];
 

@@ -1,4 +1,5 @@
-import { MAX_INT, namedParameters, type ParameterTable } from './parameter.js';
+import { MAX_INT32 } from '../../base/int32.js';
+import { namedParameters, type ParameterTable } from './parameter.js';
 
 /**
  * The one table of how the next token is chosen (SamplingBatch documents the order of operations). Its order is that of
@@ -27,7 +28,7 @@ export const PARAMETERS = {
     kind: 'integer',
     tensor: 'runtime_top_k',
     field: 'top_k',
-    range: [0, MAX_INT],
+    range: [0, MAX_INT32],
     isOffBelowZero: true,
     default: 0,
     neutralToBeams: [0, 1],
@@ -126,7 +127,7 @@ export const PARAMETERS = {
     kind: 'integer',
     tensor: 'penalty_last_n',
     field: 'repeat_last_n',
-    range: [-1, MAX_INT],
+    range: [-1, MAX_INT32],
     default: -1,
     help: 'Number of last tokens of prompt and answer that the penalties for repetition, presence and frequency see; -1 = all, 0 = none.',
     isNoTextInput: true,
@@ -140,7 +141,7 @@ export const PARAMETERS = {
   noRepeatNgramSize: {
     kind: 'integer',
     tensor: 'no_repeat_ngram_size',
-    range: [0, MAX_INT],
+    range: [0, MAX_INT32],
     default: 0,
     help: 'No sequence of this many tokens occurs twice in prompt and answer; 0 = off.',
     form: { label: 'No-repeat n-gram', empty: 'off' },
@@ -276,7 +277,7 @@ export const PARAMETERS = {
   dryAllowedLength: {
     kind: 'integer',
     tensor: 'dry_allowed_length',
-    range: [1, MAX_INT],
+    range: [1, MAX_INT32],
     default: 2,
     of: 'dryMultiplier',
     help: 'Length from which repetitions are penalised.',
@@ -286,7 +287,7 @@ export const PARAMETERS = {
   dryPenaltyLastN: {
     kind: 'integer',
     tensor: 'dry_penalty_last_n',
-    range: [-1, MAX_INT],
+    range: [-1, MAX_INT32],
     default: -1,
     of: 'dryMultiplier',
     help: 'Number of last tokens in which repetitions are looked for; -1 = all, 0 = off.',
@@ -298,7 +299,7 @@ export const PARAMETERS = {
     tensor: 'min_length',
     field: 'min_tokens',
     option: 'minTokens',
-    range: [0, MAX_INT],
+    range: [0, MAX_INT32],
     default: 0,
     help: 'Tokens before which neither end nor stop tokens are drawn.',
     form: { label: 'Min tokens', empty: '0' },

@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
@@ -33,7 +34,7 @@ import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
 import { checkFields, readStreaming } from './request-fields.js';
 import { readSequences } from './sequence-inputs.js';
-import { MAX_INT32, readBool, readInt } from './tensor-values.js';
+import { readBool, readInt } from './tensor-values.js';
 
 export interface RequestLimits extends PromptLimits {
   maxBeamWidth: number;

@@ -1,9 +1,10 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import { input, option, says } from '../../base/named-text.js';
 import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import type { BeamParams, EarlyStopping } from '../sequences/beam-params.js';
-import { MAX_INT32, readInt } from './tensor-values.js';
+import { readInt } from './tensor-values.js';
 
 type Inputs = Record<string, Tensor>;
 

@@ -1,8 +1,6 @@
 import { checkRange } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
-export const MAX_INT32 = 2 ** 31 - 1;
-
 /** The one value of a tensor; `fallback` if it is not given. Throws a ParameterError for a value outside min to max. */
 export function readInt(
   inputs: Record<string, Tensor>,

@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import { option, says } from '../../base/named-text.js';
 import type { GptManagerOptions } from '../../callbacks/gpt-manager-options.js';
 import { parseGroupAddress } from '../../callbacks/group-address.js';
@@ -58,7 +59,7 @@ export function checkRanks({
       says`${option('ranks.requests')} is everyRank, which callbacks in a module cannot have; give functions.`,
     );
   }
-  if (!isWhole(joinTimeoutMs, 1, 2 ** 31 - 1))
+  if (!isWhole(joinTimeoutMs, 1, MAX_INT32))
     throw refused(says`${option('ranks.joinTimeoutMs')} must be a number of milliseconds.`);
   if (onMissing !== undefined && typeof onMissing !== 'function')
     throw refused(says`${option('ranks.onMissing')} must be a function.`);

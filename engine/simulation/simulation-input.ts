@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MAX_INT32 } from '../../base/int32.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 
@@ -8,7 +9,6 @@ const MAX_REQUESTS = 10_000;
 const MAX_BLOCKS = 10_000_000;
 const MAX_TOKENS = 1_000_000;
 const MAX_BEAM_WIDTH = 1024;
-const GREATEST_INT32 = 2 ** 31 - 1;
 
 /** The file or object asks for something that does not exist or does not fit. The message names field, value and limit. */
 export class SimulationInputError extends SkeinError {
@@ -44,7 +44,7 @@ const request = z.strictObject(
     arrivalIteration: whole(0, MAX_ITERATIONS - 1),
     promptLength: whole(1, MAX_TOKENS).optional(),
     tokens: z
-      .array(whole(0, GREATEST_INT32), { error: 'must be an array of token ids' })
+      .array(whole(0, MAX_INT32), { error: 'must be an array of token ids' })
       .min(1, { error: 'must hold at least 1 token' })
       .max(MAX_TOKENS, { error: `must hold at most ${MAX_TOKENS} tokens` })
       .optional(),
@@ -75,14 +75,14 @@ const simulation = z.strictObject(
     policy: oneOf(['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH']),
     numBlocks: whole(1, MAX_BLOCKS),
     tokensPerBlock: whole(1, MAX_TOKENS),
-    maxAttentionWindow: whole(1, GREATEST_INT32).optional(),
-    sinkTokenLength: whole(0, GREATEST_INT32).optional(),
-    maxNumRequests: whole(1, GREATEST_INT32),
-    maxBatchSize: whole(1, GREATEST_INT32).optional(),
-    maxNumTokens: whole(1, GREATEST_INT32).optional(),
+    maxAttentionWindow: whole(1, MAX_INT32).optional(),
+    sinkTokenLength: whole(0, MAX_INT32).optional(),
+    maxNumRequests: whole(1, MAX_INT32),
+    maxBatchSize: whole(1, MAX_INT32).optional(),
+    maxNumTokens: whole(1, MAX_INT32).optional(),
     chunk: chunk.optional(),
     maxWaitIterations: whole(1, MAX_ITERATIONS).optional(),
-    startHorizon: whole(1, GREATEST_INT32).optional(),
+    startHorizon: whole(1, MAX_INT32).optional(),
     enableBlockReuse: z.boolean({ error: 'must be true or false' }).optional(),
     requests: z
       .array(request, { error: 'must be an array of requests' })
@@ -129,10 +129,10 @@ function checkSizes({
   maxAttentionWindow,
   sinkTokenLength = 0,
 }: Omit<SimulationInput, 'requests'>): void {
-  if (numBlocks * tokensPerBlock > GREATEST_INT32) {
+  if (numBlocks * tokensPerBlock > MAX_INT32) {
     throw new SimulationInputError(
       `numBlocks is ${numBlocks}; with tokensPerBlock = ${tokensPerBlock} it must be at most ` +
-        `${Math.floor(GREATEST_INT32 / tokensPerBlock)}.`,
+        `${Math.floor(MAX_INT32 / tokensPerBlock)}.`,
     );
   }
   if (sinkTokenLength === 0 || (maxAttentionWindow !== undefined && sinkTokenLength < maxAttentionWindow))

@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import { worded } from '../../base/named-text.js';
 import { AttentionWindow } from '../../kvcache/attention-window.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
@@ -7,8 +8,6 @@ import { IterationPlanner } from '../iteration-planner.js';
 import { ActiveRequests } from '../request/active-requests.js';
 import { type SimulatedArrival, SimulatedRequest } from './simulated-request.js';
 import { SimulatedTokens } from './simulated-tokens.js';
-
-const GREATEST_LENGTH = 2 ** 31 - 1;
 
 export interface SimulationOptions {
   policy: CapacityPolicy;
@@ -203,5 +202,5 @@ function longestSequence(options: SimulationOptions): number {
   const wholePool = numBlocks * tokensPerBlock;
   if (maxAttentionWindow === undefined) return wholePool;
   const window = new AttentionWindow({ maxAttentionWindow, sinkTokenLength, tokensPerBlock });
-  return window.maxBlocks <= numBlocks ? GREATEST_LENGTH : wholePool;
+  return window.maxBlocks <= numBlocks ? MAX_INT32 : wholePool;
 }

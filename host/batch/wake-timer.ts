@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from '../../base/int32.js';
+
 /** A timer of Node.js counts whole milliseconds: what is due within half of one is due. */
 const TICK_US = 1000;
 
@@ -25,7 +27,7 @@ export class WakeTimer {
     this.#dueUs = dueUs;
     if (dueUs === null || dueUs === Number.POSITIVE_INFINITY) return;
     const ms = Math.max(1, Math.round((dueUs - this.nowUs()) / TICK_US));
-    this.#timer = setTimeout(() => this.#wake(dueUs), Math.min(ms, MAX_TIMEOUT_MS));
+    this.#timer = setTimeout(() => this.#wake(dueUs), Math.min(ms, MAX_TIMER_MS));
   }
 
   #wake(dueUs: number): void {
@@ -36,6 +38,3 @@ export class WakeTimer {
     this.#onWake();
   }
 }
-
-/** The longest that setTimeout takes. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;

@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../../base/int32.js';
 import { monotonicMs } from '../clock.js';
 
 /**
@@ -5,8 +6,6 @@ import { monotonicMs } from '../clock.js';
  * late by more.
  */
 const POLL_MS = 2;
-/** Longest delay of a Node timer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface Timed {
   /** Time to issue it, on the monotonic clock. */
@@ -67,7 +66,7 @@ export class Issuer<T extends Timed> {
     }
     const wait = this.#busyWait ? delay - POLL_MS : delay;
     // Timers count whole milliseconds from the loop's last look at the clock, and round a delay down.
-    this.#timer = setTimeout(() => this.#drain(), Math.min(LONGEST_TIMER_MS, Math.max(0, wait)));
+    this.#timer = setTimeout(() => this.#drain(), Math.min(MAX_TIMER_MS, Math.max(0, wait)));
   }
 
   #poll(): void {

@@ -1,4 +1,6 @@
 import { closestName } from '../../base/did-you-mean.js';
+import { MAX_INT32 } from '../../base/int32.js';
+import { rangeText } from '../../base/option-values.js';
 import { inShownOrder, shownBounds } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { UsageError } from '../errors/usage-error.js';
@@ -34,7 +36,7 @@ const SETTINGS: readonly Omit<SamplingSetting, 'field'>[] = [
     name: 'max-tokens',
     metavar: 'N',
     help: 'longest answer (default: the rest of the context, at most --default-max-tokens of serve)',
-    range: { min: 1, max: 2 ** 31 - 1, integer: true },
+    range: { min: 1, max: MAX_INT32, integer: true },
   },
   {
     name: 'stop',
@@ -68,10 +70,7 @@ export function settingValue({ range }: SamplingSetting, text: string, where: st
   const value = text.trim() === '' ? Number.NaN : Number(text);
   const { min, max, integer } = range;
   if (value >= min && value <= max && (!integer || Number.isInteger(value))) return value;
-  const limits = max >= 2 ** 31 - 1 ? `of at least ${min}` : `from ${min} to ${max}`;
-  throw new UsageError(
-    `${where} is ${JSON.stringify(text)}; it must be a ${integer ? 'whole ' : ''}number ${limits}.`,
-  );
+  throw new UsageError(`${where} is ${JSON.stringify(text)}; it must be ${rangeText(range)}.`);
 }
 
 /** The settings among a command's flags, by commander's names. @throws UsageError. */

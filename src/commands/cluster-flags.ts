@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import type { Pace, RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
 import { ROUTING_POLICIES } from '../../cluster/simulation/cluster-types.js';
@@ -54,8 +55,6 @@ const MAX_WORKERS = 100_000;
 const MAX_REQUESTS = 2_000_000;
 /** Over all workers: some 30 bytes each, and several hundred where one is cached. */
 const MAX_BLOCKS = 50_000_000;
-/** Tokens that are made up: each has a number of 31 bits. */
-const MAX_TOKENS = 2 ** 31 - 1;
 const MAX_GENERATED = 1_000_000_000;
 const LENGTH = wholeNumber(1, 1_000_000);
 const MICROSECONDS = numberIn({ min: 0, max: 1e9, integer: false });
@@ -134,7 +133,7 @@ function checkTogether(load: ClusterLoad): void {
     [
       '--prefixes with --prefix-tokens, and --requests with --own-tokens and --new-tokens,',
       prefixes * prefixTokens + (requests + turns) * (ownTokens + newTokens),
-      MAX_TOKENS,
+      MAX_INT32,
       'different tokens',
     ],
   ] as const;

@@ -1,4 +1,5 @@
-import { isObject } from '../../base/option-values.js';
+import { MAX_INT32 } from '../../base/int32.js';
+import { isObject, rangeText } from '../../base/option-values.js';
 import type { Parameter } from '../../callbacks/request/parameter.js';
 import { PARAMETERS } from '../../callbacks/request/parameters.js';
 import {
@@ -28,7 +29,7 @@ export interface CheckedSampling {
 const { minLength: _, ...SAMPLER_RANGES } = SAMPLING_RANGES;
 const RANGES: Readonly<Record<string, Range>> = {
   ...SAMPLER_RANGES,
-  maxTokens: { min: 1, max: 2 ** 31 - 1, integer: true },
+  maxTokens: { min: 1, max: MAX_INT32, integer: true },
 };
 
 /** Takes the recommendations that a request could have; the others are left out, since the model serves without them too. */
@@ -44,7 +45,10 @@ export function checkedSampling(recommended: RecommendedSampling): CheckedSampli
     const { isOffBelowZero }: Partial<Parameter> = option === 'maxTokens' ? {} : PARAMETERS[option];
     const meant = isOffBelowZero && value === -1 ? 0 : value;
     if (isWithin(meant, range)) defaults[option] = meant;
-    else leftOut.push(`${from} recommends ${key} ${value}, which ${inWords(range)}; it is left out.`);
+    else
+      leftOut.push(
+        `${from} recommends ${key} ${value}, which should be ${rangeText(range)}; it is left out.`,
+      );
   }
   return { defaults, leftOut };
 }
@@ -62,11 +66,6 @@ export function knownDefaults(told: unknown): SamplingDefaults {
 
 function isWithin(value: unknown, { min, max, integer }: Range): value is number {
   return typeof value === 'number' && value >= min && value <= max && (!integer || Number.isInteger(value));
-}
-
-function inWords({ min, max, integer }: Range): string {
-  const limits = max >= 2 ** 31 - 1 ? `of at least ${min}` : `from ${min} to ${max}`;
-  return `should be a ${integer ? 'whole ' : ''}number ${limits}`;
 }
 
 /** The settings by the names of the HTTP API. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
+import { MAX_INT32 } from '../../base/int32.js';
 
 /** Description of a field, for the API's own documentation. */
 export interface About {
@@ -64,19 +65,17 @@ export function number(range: { min: number; max: number; integer: boolean }, te
   return optional(schema.min(range.min).max(range.max), text);
 }
 
-export const MAX_INT = 2 ** 31 - 1;
-
 export function count(least: number, text: string | About) {
-  return optional(z.int().min(least).max(MAX_INT), text);
+  return optional(z.int().min(least).max(MAX_INT32), text);
 }
 
-export const tokenId = z.int().min(0).max(MAX_INT);
+export const tokenId = z.int().min(0).max(MAX_INT32);
 
 /** Index of the first value that is no token id of any vocabulary; -1: all are token ids. */
 export function firstThatIsNoToken(values: readonly unknown[]): number {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > MAX_INT) return i;
+    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > MAX_INT32) return i;
   }
   return -1;
 }
@@ -99,7 +98,7 @@ export function tokenList(least: number, isOneOfSeveral = true) {
       return refuse('expected a list of token ids');
     return wrong < 0 ? value : refuse('expected the id of a token', [wrong]);
   });
-  const items = { type: 'integer', minimum: 0, maximum: MAX_INT };
+  const items = { type: 'integer', minimum: 0, maximum: MAX_INT32 };
   const shown = { type: 'array', items, ...(least > 0 ? { minItems: least } : {}) };
   z.globalRegistry.add(schema, shown as z.GlobalMeta);
   return schema;

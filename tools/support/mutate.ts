@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import type { Random } from './random.js';
 
 /** Values that do not belong in place of a number: beside every limit, not whole, not a number, of another type, absent. */
@@ -15,7 +16,7 @@ const ODD_NUMBERS = [
   0.5,
   -0,
   -(2 ** 31),
-  2 ** 31 - 1,
+  MAX_INT32,
   2 ** 31,
   2 ** 32,
   2 ** 53,

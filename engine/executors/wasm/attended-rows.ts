@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { qkvWidth } from '../../../network/cache-layers.js';
@@ -10,7 +11,7 @@ import type { WasmHeap } from './heap.js';
 import type { RunnerParts } from './runner-parts.js';
 import type { Workspace } from './workspace.js';
 
-const ALL = 2 ** 31 - 1;
+const ALL = MAX_INT32;
 
 type Rope = Extract<PlanOp, { op: 'ropeAndCache' }>;
 type Attention = Extract<PlanOp, { op: 'attention' }>;

@@ -1,11 +1,8 @@
 import { z } from 'zod';
+import { MAX_INT32 } from '../../../base/int32.js';
 
 /** Forms of values in the JSON of contracts. */
-export const NO_LESS_THAN_ZERO = z
-  .number()
-  .int()
-  .min(0)
-  .max(2 ** 31 - 1);
+export const NO_LESS_THAN_ZERO = z.number().int().min(0).max(MAX_INT32);
 export const token = NO_LESS_THAN_ZERO;
 export const tokens = z.array(token);
 /** A whole number from 0 on. */

@@ -1,6 +1,6 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import {
   isObject,
-  MAX_COUNT,
   numberIn,
   rule,
   SWITCH,
@@ -24,7 +24,7 @@ const MAX_U64 = 2n ** 64n - 1n;
 
 const isStop = (value: unknown) => typeof value === 'string' && value !== '';
 const isToken = (value: unknown) =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_COUNT;
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INT32;
 
 const isBadWord = (value: unknown) =>
   isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
@@ -68,7 +68,7 @@ const RULES = {
     'an Int32Array or a list of positions',
     (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
   ),
-  maxTokens: wholeNumber(1, MAX_COUNT),
+  maxTokens: wholeNumber(1, MAX_INT32),
   minTokens,
   stop: rule(
     'a text or a list of texts, none of them empty',
@@ -82,11 +82,11 @@ const RULES = {
   includeStop: SWITCH,
   ignoreEos: SWITCH,
   skipSpecialTokens: SWITCH,
-  logProbs: wholeNumber(0, MAX_COUNT),
+  logProbs: wholeNumber(0, MAX_INT32),
   returnGenerationLogits: SWITCH,
   returnContextLogits: SWITCH,
-  contextLogProbs: wholeNumber(0, MAX_COUNT),
-  maxDraftLen: wholeNumber(0, MAX_COUNT),
+  contextLogProbs: wholeNumber(0, MAX_INT32),
+  maxDraftLen: wholeNumber(0, MAX_INT32),
   logitsPostProcessor: rule('a name', (value) => typeof value === 'string'),
   // guideOf checks the content.
   guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
@@ -115,7 +115,7 @@ const RULES = {
     "true, false or an object such as { effort: 'low', maxTokens: 200 }",
     (value) => typeof value === 'boolean' || (isObject(value) && isReasoning(value)),
   ),
-  timeLimitMs: wholeNumber(1, MAX_COUNT),
+  timeLimitMs: wholeNumber(1, MAX_INT32),
   signal: SIGNAL,
   ...SAMPLER_RULES,
   dryBreakers: rule(

@@ -1,13 +1,5 @@
-import {
-  listOf,
-  MAX_COUNT,
-  NAME,
-  oneOf,
-  rule,
-  SWITCH,
-  type Values,
-  wholeNumber,
-} from '../../../base/option-values.js';
+import { MAX_INT32 } from '../../../base/int32.js';
+import { listOf, NAME, oneOf, rule, SWITCH, type Values, wholeNumber } from '../../../base/option-values.js';
 import { DAY_SECONDS, LONGEST_QUEUE, ofServer } from './server-option.js';
 
 const isPrefix = (value: unknown) =>
@@ -175,7 +167,7 @@ export const QUEUE_OPTIONS = {
     OF_QUEUE,
   ),
   maxLocalPrefillLength: ofServer(
-    wholeNumber(0, MAX_COUNT),
+    wholeNumber(0, MAX_INT32),
     {
       group: QUEUE,
       unit: 'tokens',

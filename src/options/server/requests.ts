@@ -1,4 +1,5 @@
-import { MAX_COUNT, NAME, oneOf, SWITCH, wholeNumber } from '../../../base/option-values.js';
+import { MAX_INT32 } from '../../../base/int32.js';
+import { NAME, oneOf, SWITCH, wholeNumber } from '../../../base/option-values.js';
 import { ACCESS, DAY_SECONDS, OF_CLIENTS, ofModel, ofServer, REQUESTS } from './server-option.js';
 
 /** Bounds of what clients may store. */
@@ -11,7 +12,7 @@ const BATCHES = 'Files and batches';
 
 /** Options of what a request may bring, keep and ask for. */
 export const REQUEST_OPTIONS = {
-  maxBodyBytes: ofServer(wholeNumber(1024, 2 ** 31 - 1), {
+  maxBodyBytes: ofServer(wholeNumber(1024, MAX_INT32), {
     group: REQUESTS,
     unit: 'bytes',
     formerly: 'maxBodySize',
@@ -114,7 +115,7 @@ export const REQUEST_OPTIONS = {
     },
     OF_CLIENTS,
   ),
-  defaultMaxTokens: ofModel(wholeNumber(1, MAX_COUNT), {
+  defaultMaxTokens: ofModel(wholeNumber(1, MAX_INT32), {
     group: REQUESTS,
     unit: 'tokens',
     defaultText: 'max_new_tokens of generation_config.json, else 1024',
@@ -136,7 +137,7 @@ export const REQUEST_OPTIONS = {
     isForAsking: true,
     help: 'How to separate reasoning from the answer. auto: by the chat template.',
   }),
-  maxLogprobs: ofModel(wholeNumber(-1, MAX_COUNT), {
+  maxLogprobs: ofModel(wholeNumber(-1, MAX_INT32), {
     group: REQUESTS,
     metavar: 'N',
     default: 20,

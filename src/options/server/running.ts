@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import { NAME, oneOf, SWITCH, wholeNumber } from '../../../base/option-values.js';
 import { DAY_SECONDS, OF_CLIENTS, ofServer } from './server-option.js';
 
@@ -53,7 +54,7 @@ export const RUNNING_OPTIONS = {
     OF_CLIENTS,
   ),
   traceRate: ofServer(
-    wholeNumber(0, 2 ** 31 - 1),
+    wholeNumber(0, MAX_INT32),
     {
       group: 'Running',
       unit: 'requests',

@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { LogControl, LogLevels } from '../web/server-log.js';
@@ -9,8 +10,6 @@ export interface LogSettings extends LogLevels {
   log_file: string;
   log_format: 'default';
 }
-
-const MAX_VERBOSE = 2 ** 31 - 1;
 
 export function logSettings({ levels, path }: LogControl): LogSettings {
   return { log_file: path, ...levels, log_format: 'default' };
@@ -31,7 +30,7 @@ export function changeLogSettings(log: LogControl, body: unknown): LogSettings {
   }
   const verbose = given.log_verbose_level ?? undefined;
   if (verbose !== undefined) {
-    if (!Number.isInteger(verbose) || (verbose as number) < 0 || (verbose as number) > MAX_VERBOSE) {
+    if (!Number.isInteger(verbose) || (verbose as number) < 0 || (verbose as number) > MAX_INT32) {
       throw malformed("'log_verbose_level' is to be a whole number from 0");
     }
     changes.log_verbose_level = verbose as number;

@@ -1,10 +1,9 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
 import { malformed } from '../../serving/protocol/malformed.js';
 import type { TraceChange, TraceDecisions } from '../tracing/trace-settings.js';
 import { checkSettings, knownSettings, TRACE_SETTINGS } from './settings.js';
-
-const MAX_NUMBER = 2 ** 31 - 1;
 
 /** The model whose trace settings are asked for; '': the server's. @throws InferError where it is not loaded */
 export function tracedModel(repository: Pick<ModelRepository, 'loaded'>, name: string): string {
@@ -90,9 +89,9 @@ function numberOf(name: string, value: unknown, least: number): number | null | 
   if (!/^-?\d{1,15}$/.test(value)) throw malformed(`Unable to parse '${name}', got: ${shown}`);
   const number = Number(value);
   if (number < least) throw malformed(`Unable to parse '${name}'. Expecting value >= ${least}, got:${shown}`);
-  if (number > MAX_NUMBER) {
+  if (number > MAX_INT32) {
     throw malformed(
-      `Unable to parse '${name}', value is out of range [ ${least}, ${MAX_NUMBER} ], got: ${shown}`,
+      `Unable to parse '${name}', value is out of range [ ${least}, ${MAX_INT32} ], got: ${shown}`,
     );
   }
   return number;

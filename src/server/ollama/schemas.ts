@@ -1,14 +1,7 @@
 import * as z from 'zod';
+import { MAX_INT32 } from '../../../base/int32.js';
 import { PARAMETERS } from '../../../callbacks/request/parameters.js';
-import {
-  about,
-  component,
-  MAX_INT,
-  notSupported,
-  number,
-  optional,
-  tokenList,
-} from '../../schemas/fields.js';
+import { about, component, notSupported, number, optional, tokenList } from '../../schemas/fields.js';
 import { withOtherFields } from '../../schemas/fields-node.js';
 import { seed, stopFields } from '../answering/schemas/common.js';
 import {
@@ -58,7 +51,7 @@ const options = about(
         ...PARAMETER_OPTIONS,
         seed: seed(PARAMETERS.seed.ollama.help),
         num_predict: optional(
-          z.int().min(-2).max(MAX_INT),
+          z.int().min(-2).max(MAX_INT32),
           'Most tokens of the answer; 0 or less: as it comes.',
         ),
         stop: stopFields.stop,
@@ -218,7 +211,10 @@ export const embedSchema = component(
       description: 'Cuts a text that is too long at its end; false: it is an error.',
       default: true,
     }),
-    dimensions: optional(z.int().min(1).max(MAX_INT), 'Values of each embedding, for models made to be cut.'),
+    dimensions: optional(
+      z.int().min(1).max(MAX_INT32),
+      'Values of each embedding, for models made to be cut.',
+    ),
     ...ofEmbedding,
   }),
   "Fields of Ollama's /api/embed.",

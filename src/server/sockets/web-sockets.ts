@@ -1,4 +1,5 @@
 import type { WebSocketServer } from 'ws';
+import { MAX_INT32 } from '../../../base/int32.js';
 import type { Upgrade } from '../web/upgrade.js';
 
 export interface WebSocketsOptions {
@@ -8,8 +9,6 @@ export interface WebSocketsOptions {
   beginWork(): () => void;
 }
 
-/** The library counts in 32 bits. */
-const MAX_MESSAGE_BYTES = 2 ** 31 - 1;
 /**
  * Parts of a message, by frames and by reads from the socket, that wait for its end: each takes some hundred bytes beside its content. A
  * message of the default length in packets of an Ethernet has fewer.
@@ -47,7 +46,7 @@ export class WebSockets {
     return new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
-      maxPayload: Math.min(this.#options.maxMessageBytes, MAX_MESSAGE_BYTES),
+      maxPayload: Math.min(this.#options.maxMessageBytes, MAX_INT32),
       maxFragments: MAX_FRAGMENTS,
       maxBufferedChunks: MAX_CHUNKS,
       // A client that sends pings and reads nothing would fill the memory with their answers.

@@ -1,9 +1,10 @@
+import { MAX_TIMER_MS } from '../../../base/int32.js';
 import type { ModelDirectory } from '../model-directory.js';
 import { ModelLoadError, reasonFor } from '../model-load-error.js';
 import type { ServedModel } from '../served-model.js';
 import type { StoredModel } from './model-store.js';
 import { evictionsFor, expiryMs, memoryShare, type Resident } from './residency.js';
-import { gaveUp, LONGEST_TIMER_MS, pause } from './waits.js';
+import { gaveUp, pause } from './waits.js';
 
 /** A model that is ready to be loaded. */
 export interface MeasuredModel {
@@ -361,7 +362,7 @@ export class OnDemandModels {
       else this.#unload(loaded);
     }
     if (nextMs === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#tidy(), Math.min(Math.ceil(nextMs), LONGEST_TIMER_MS)).unref();
+    this.#timer = setTimeout(() => this.#tidy(), Math.min(Math.ceil(nextMs), MAX_TIMER_MS)).unref();
   }
 }
 

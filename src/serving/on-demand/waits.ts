@@ -1,7 +1,5 @@
+import { MAX_TIMER_MS } from '../../../base/int32.js';
 import { ModelLoadError } from '../model-load-error.js';
-
-/** Longest time that a timer of Node.js takes. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Rejects when the signal is aborted, or the time is over; until it is stopped. */
 export function gaveUp(signal: AbortSignal, limitMs: number, name: string) {
@@ -12,7 +10,7 @@ export function gaveUp(signal: AbortSignal, limitMs: number, name: string) {
       const seconds = Math.round(limitMs / 1000);
       reject(new ModelLoadError('slow', `The model '${name}' was not loaded within ${seconds} s.`));
     };
-    const timer = setTimeout(onTime, Math.min(limitMs, LONGEST_TIMER_MS));
+    const timer = setTimeout(onTime, Math.min(limitMs, MAX_TIMER_MS));
     signal.addEventListener('abort', onAbort, { once: true });
     stop = () => {
       clearTimeout(timer);

@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../../base/int32.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 
 /** A type of numbers: its bytes, how a value of JSON becomes an element, and an element a text of JSON. */
@@ -88,7 +89,7 @@ export const NUMBER_TYPES: Readonly<Partial<Record<Datatype, NumberType>>> = {
   UINT8: whole(1, 0, 255, 'Uint8'),
   INT16: whole(2, -(2 ** 15), 2 ** 15 - 1, 'Int16'),
   UINT16: whole(2, 0, 2 ** 16 - 1, 'Uint16'),
-  INT32: whole(4, -(2 ** 31), 2 ** 31 - 1, 'Int32'),
+  INT32: whole(4, -(2 ** 31), MAX_INT32, 'Int32'),
   UINT32: whole(4, 0, 2 ** 32 - 1, 'Uint32'),
   INT64: wide(-(2n ** 63n), 2n ** 63n - 1n, 'BigInt64'),
   UINT64: wide(0n, 2n ** 64n - 1n, 'BigUint64'),

@@ -1,3 +1,5 @@
+import { MAX_INT32 } from '../../../base/int32.js';
+
 // Calls of gRPC, good and bad, in the order in which they are made: what is loaded and registered changes on the way. record-grpc.ts asks them of
 // a Triton, test/src/server/grpc/triton-goldens.test.ts of this server. Models are those of grpc-models.ts.
 
@@ -150,7 +152,7 @@ const CONTENTS: GrpcCase[] = [
   ['ModelInfer', one('int8', 'INT8', { int_contents: [-128, 127] })],
   ['ModelInfer', one('int8', 'INT8', { int_contents: [300, -300] })],
   ['ModelInfer', one('int16', 'INT16', { int_contents: [-32768, 32767] })],
-  ['ModelInfer', one('int32', 'INT32', { int_contents: [-(2 ** 31), 2 ** 31 - 1] })],
+  ['ModelInfer', one('int32', 'INT32', { int_contents: [-(2 ** 31), MAX_INT32] })],
   ['ModelInfer', one('int64', 'INT64', { int64_contents: ['-9223372036854775808', '9223372036854775807'] })],
   ['ModelInfer', one('int64', 'INT64', { int_contents: [1, 2] })],
   ['ModelInfer', one('uint8', 'UINT8', { uint_contents: [0, 255] })],

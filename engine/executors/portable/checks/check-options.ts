@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../../../base/int32.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
 import type { ExecutorOptions } from '../../executor.js';
 
@@ -22,7 +23,7 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
   checkRange('tokensPerBlock', tokensPerBlock, 8, 2 ** 16);
   if (!Number.isInteger(Math.log2(tokensPerBlock)))
     throw new Error(`tokensPerBlock must be a power of two, but it is ${tokensPerBlock}.`);
-  checkRange('numBlocks x tokensPerBlock', (numBlocks + numSecondaryBlocks) * tokensPerBlock, 1, 2 ** 31 - 1);
+  checkRange('numBlocks x tokensPerBlock', (numBlocks + numSecondaryBlocks) * tokensPerBlock, 1, MAX_INT32);
   checkWindow(plan, options);
 }
 

@@ -1,11 +1,11 @@
 import * as z from 'zod';
+import { MAX_INT32 } from '../../../../base/int32.js';
 import { PARAMETERS } from '../../../../callbacks/request/parameters.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import {
   about,
   count,
   ignored,
-  MAX_INT,
   number,
   optional,
   shortText,
@@ -101,7 +101,7 @@ export const stopFields = {
   }),
 };
 
-const budget = (text: string) => number({ min: -1, max: MAX_INT, integer: true }, text);
+const budget = (text: string) => number({ min: -1, max: MAX_INT32, integer: true }, text);
 
 /** Longest template of a request, in UTF-16 units: models' own have some thousands. */
 const MAX_TEMPLATE = 65_536;
@@ -122,7 +122,7 @@ export const reasoningFields = {
 
 /** Fields about the engine's treatment of a request, which OpenAI's API lacks. */
 export const engineFields = {
-  priority: optional(z.number().min(-MAX_INT).max(MAX_INT), {
+  priority: optional(z.number().min(-MAX_INT32).max(MAX_INT32), {
     description:
       "Requests of a higher priority are started first, 0 to 1. A number outside of these is vLLM's, where a lower one is started first and 0 is the default.",
     default: 0.5,
@@ -167,7 +167,7 @@ export const commonFields = {
   model: optional(z.string(), 'A name that GET /v1/models lists. Not given: the first of them.'),
   max_tokens: count(1, 'Most tokens of the answer.'),
   n_predict: number(
-    { min: -1, max: MAX_INT, integer: true },
+    { min: -1, max: MAX_INT32, integer: true },
     "llama.cpp's name of max_tokens; -1: as if it were not given.",
   ),
   ...samplingFields,
@@ -220,7 +220,7 @@ export const commonFields = {
     z
       .int()
       .min(-1)
-      .max(MAX_INT)
+      .max(MAX_INT32)
       .refine((value) => value !== 0, 'expected -1 or at least 1'),
     'Keeps only so many of the last tokens of a longer prompt; -1: as many as the context has room for beside the answer. Not given: a prompt that is too long is an error.',
   ),

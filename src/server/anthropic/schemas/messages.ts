@@ -1,13 +1,6 @@
 import * as z from 'zod';
-import {
-  about,
-  component,
-  ignored,
-  MAX_INT,
-  notSupported,
-  optional,
-  shortText,
-} from '../../../schemas/fields.js';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, component, ignored, notSupported, optional, shortText } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { guideFields } from '../../answering/guides.js';
 import { cachePrompt, engineFields, samplingFields, stopFields } from '../../answering/schemas/common.js';
@@ -62,7 +55,7 @@ const thinking = z.discriminatedUnion(
       z.object({
         type: z.enum(['enabled', 'adaptive', 'between_tools']),
         budget_tokens: about(
-          z.int().min(0).max(MAX_INT).nullish(),
+          z.int().min(0).max(MAX_INT32).nullish(),
           "Most tokens of thinking: after them its end is forced, and the answer follows. 'max_tokens' limits both together.",
         ),
         display: optional(
@@ -132,7 +125,7 @@ export const messageRequestSchema = component(
     z.object({
       ...promptFields,
       max_tokens: about(
-        z.int().min(1).max(MAX_INT),
+        z.int().min(1).max(MAX_INT32),
         'Most tokens of the answer, thinking included. What the context has no room for is cut off with the stop reason model_context_window_exceeded.',
       ),
       stop_sequences: about(

@@ -1,4 +1,5 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { MAX_TIMER_MS } from '../../../../base/int32.js';
 import { inflatedBody } from '../../web/bodies/inflate-body.js';
 import { ApiError } from '../../web/errors.js';
 import type { RequestMemory } from '../../web/memory/request-memory.js';
@@ -25,8 +26,6 @@ export interface CallMessage {
   memory: RequestMemory;
 }
 
-/** Longest time that a timer of JavaScript takes. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Milliseconds that the beginning of a call's one message may take: clients send it with the call. */
 const FIRST_MS = 5000;
 /** Bytes of the objects that a message has around it. */
@@ -124,7 +123,7 @@ export class GrpcCall {
   /** Begins to count the time that the client gives. @throws GrpcError for one that cannot be read */
   startDeadline(): void {
     const timeoutMs = timeoutMsOf(this.headers);
-    if (timeoutMs === null || timeoutMs > LONGEST_TIMER_MS) return;
+    if (timeoutMs === null || timeoutMs > MAX_TIMER_MS) return;
     this.#deadline = setTimeout(() => {
       this.#abort('The deadline of the call is over.', 'TimeoutError');
       this.end({ name: 'DEADLINE_EXCEEDED', message: 'Deadline Exceeded' });

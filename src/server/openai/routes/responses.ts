@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { about, ignored, MAX_INT } from '../../../schemas/fields.js';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, ignored } from '../../../schemas/fields.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { ApiError } from '../../web/errors.js';
 import { compactResponse } from '../responses/compact-response.js';
@@ -102,7 +103,7 @@ export const responseRoute = defineRoute({
       "true: the events of a response made with 'background' and 'stream', up to its end.",
     ),
     starting_after: about(
-      z.coerce.number().int().min(-1).max(MAX_INT).optional(),
+      z.coerce.number().int().min(-1).max(MAX_INT32).optional(),
       "With 'stream': the number of the event after which they begin. Not given: the first is first.",
     ),
     include_obfuscation: ignored(),

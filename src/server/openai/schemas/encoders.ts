@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { about, component, ignored, MAX_INT, optional, textsOrTokens } from '../../../schemas/fields.js';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, component, ignored, optional, textsOrTokens } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
 
@@ -13,7 +14,7 @@ const truncatePromptTokens = optional(
   z
     .int()
     .min(-1)
-    .max(MAX_INT)
+    .max(MAX_INT32)
     .refine((value) => value !== 0, 'expected -1 or at least 1'),
   'Cuts longer inputs at their end to so many tokens, special tokens included; -1: to what the model takes. Not given: a longer input is an error. Of a pair of texts the longer one is cut first.',
 );
@@ -40,7 +41,7 @@ export const embeddingRequestSchema = component(
         default: 'float',
       }),
       dimensions: optional(
-        z.int().min(1).max(MAX_INT),
+        z.int().min(1).max(MAX_INT32),
         'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
       ),
     }),
@@ -65,7 +66,7 @@ export const rerankRequestSchema = component(
         z.array(document).min(1).max(MAX_DOCUMENTS),
         `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
       ),
-      top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
+      top_n: optional(z.int().min(1).max(MAX_INT32), 'Results that are given, the best first. Default: all.'),
       return_documents: optional(z.boolean(), {
         description: 'Gives the text of each document with its result.',
         default: true,
@@ -88,9 +89,9 @@ export const cohereRerankSchema = component(
         z.array(document).min(1).max(MAX_DOCUMENTS),
         `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
       ),
-      top_n: optional(z.int().min(1).max(MAX_INT), 'Results that are given, the best first. Default: all.'),
+      top_n: optional(z.int().min(1).max(MAX_INT32), 'Results that are given, the best first. Default: all.'),
       max_tokens_per_doc: optional(
-        z.int().min(1).max(MAX_INT),
+        z.int().min(1).max(MAX_INT32),
         'Tokens of a document and the query together; after them it is cut. Not given: as many as the model takes.',
       ),
       priority: ignored(),

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { about, component, ignored, MAX_INT, optional, shortText } from '../../../schemas/fields.js';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, component, ignored, optional, shortText } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { cachePrompt, engineFields, samplingFields, stopFields } from '../../answering/schemas/common.js';
 import { OTHER_COMPLETION_FIELDS } from '../../answering/schemas/other-fields.js';
@@ -27,7 +28,7 @@ export const infillRequestSchema = component(
       ),
       prompt: optional(z.string(), 'Text after the prefix, which is never cut.'),
       n_predict: optional(
-        z.int().min(-1).max(MAX_INT),
+        z.int().min(-1).max(MAX_INT32),
         'Most tokens of the answer; -1, and not given: as many as the server gives a chat.',
       ),
       ...samplingFields,

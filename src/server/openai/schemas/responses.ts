@@ -1,10 +1,10 @@
 import * as z from 'zod';
+import { MAX_INT32 } from '../../../../base/int32.js';
 import {
   about,
   component,
   count,
   ignored,
-  MAX_INT,
   notSupported,
   optional,
   shortText,
@@ -163,7 +163,7 @@ export const responseRequestSchema = component(
             z.object({
               type: about(z.literal('compaction'), 'The only kind.'),
               compact_threshold: optional(
-                z.int().min(1).max(MAX_INT),
+                z.int().min(1).max(MAX_INT32),
                 'Tokens of the prompt from which on it is compacted. Not given: three quarters of the context.',
               ),
             }),

@@ -1,9 +1,5 @@
-import {
-  inShownOrder,
-  MAX_INT,
-  type Parameter,
-  shownBounds,
-} from '../../../../../callbacks/request/parameter.js';
+import { MAX_INT32 } from '../../../../../base/int32.js';
+import { inShownOrder, type Parameter, shownBounds } from '../../../../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../../../../callbacks/request/parameters.js';
 
 /** A number that a request may have: its name in the API, and its field. */
@@ -40,8 +36,8 @@ function numberField(name: string, parameter: ShownParameter): NumberField {
 
 /** A limit as high as integers of 32 bits is none for a reader. */
 function limitsOf(parameter: ShownParameter): { min: number | undefined; max: number | undefined } {
-  const [least, most = MAX_INT] = shownBounds(parameter) ?? [];
-  const { min = least, max = most === MAX_INT ? undefined : most } = parameter.form;
+  const [least, most = MAX_INT32] = shownBounds(parameter) ?? [];
+  const { min = least, max = most === MAX_INT32 ? undefined : most } = parameter.form;
   return { min, max };
 }
 
