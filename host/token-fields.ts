@@ -75,6 +75,20 @@ const OF_FIELD: Readonly<Record<FieldKind, keyof typeof KINDS | null>> = {
   here: null,
 };
 
+/** Names inside the objects that a field may hold. */
+const PRIORITY = { priority: null, durationMs: null };
+const NAMES_INSIDE: Partial<Record<FieldKind, Names>> = {
+  beams: { width: null, lengthPenalty: null, earlyStopping: null },
+  budget: { tokens: null, endToken: null, beginToken: null },
+  guide: { type: null, guide: null },
+  retention: { ranges: { start: null, end: null, ...PRIORITY }, generated: PRIORITY },
+};
+
+/** Names of an object's fields; those of an object inside, or of each in a list of them. */
+interface Names {
+  readonly [name: string]: Names | null;
+}
+
 /** Objects of this process. */
 const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'object' };
 
@@ -89,6 +103,13 @@ const FIELDS: ReadonlyMap<string, keyof typeof KINDS | null> = new Map<string, k
   ...NAMED_FIELDS.map(([name, { kind }]) => [name, OF_NAME[name] ?? OF_FIELD[kind]] as const),
 ]);
 
+const INSIDE: ReadonlyMap<string, Names> = new Map(
+  NAMED_FIELDS.flatMap(([name, { kind }]) => {
+    const names = NAMES_INSIDE[kind];
+    return names === undefined ? [] : [[name, names] as const];
+  }),
+);
+
 /**
  * Refuses a field that a request does not have, which would be left out without a word, and a value that is of another kind than the
  * field's. @throws ParameterError
@@ -99,9 +120,15 @@ export function checkTokenFields(request: TokenRequest): void {
   for (const [name, value] of Object.entries(request)) {
     if (value === undefined) continue;
     const kind = FIELDS.get(name);
-    if (kind === undefined) throw unknownField(name);
-    if (kind === null || KINDS[kind].holds(value)) continue;
-    throw new ParameterError(name, says`${input(name)} is ${kindOf(value)}; ${KINDS[kind].words} expected.`);
+    if (kind === undefined) throw unknownField(name, 'a request', [...FIELDS.keys()]);
+    if (kind !== null && !KINDS[kind].holds(value)) {
+      throw new ParameterError(
+        name,
+        says`${input(name)} is ${kindOf(value)}; ${KINDS[kind].words} expected.`,
+      );
+    }
+    const inside = INSIDE.get(name);
+    if (inside !== undefined) checkNames(name, value, inside);
   }
   if (request.promptTokens === undefined) {
     throw new ParameterError(
@@ -111,12 +138,24 @@ export function checkTokenFields(request: TokenRequest): void {
   }
 }
 
-function unknownField(name: string): ParameterError {
-  const known = [...FIELDS.keys()];
+/** Refuses names that an object, or one in a list, does not have. Other values are refused where they are read. */
+function checkNames(field: string, value: unknown, names: Names): void {
+  for (const [place, item] of (Array.isArray(value) ? value : [value]).entries()) {
+    if (!isObject(item)) continue;
+    const where = Array.isArray(value) ? `${field}[${place}]` : field;
+    for (const [name, inside] of Object.entries(item)) {
+      const known = Object.hasOwn(names, name) ? names[name] : undefined;
+      if (known === undefined) throw unknownField(name, where, Object.keys(names));
+      if (known !== null) checkNames(`${where}.${name}`, inside, known);
+    }
+  }
+}
+
+function unknownField(name: string, where: string, known: readonly string[]): ParameterError {
   const meant = closestName(name, known);
   const hint = meant === null ? `known are ${known.join(', ')}.` : `did you mean ${meant}?`;
   const shown = name.slice(0, 64);
-  return new ParameterError(shown, `${shown} is not a field of a request; ${hint}`);
+  return new ParameterError(shown, `${shown} is not a field of ${where}; ${hint}`);
 }
 
 /** Words for a value of a wrong kind. */

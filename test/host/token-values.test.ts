@@ -31,6 +31,27 @@ describe('the values of a request', () => {
     [{ reasoningBudget: { tokens: 1 } }, 'reasoningBudget.endToken is undefined; it must be an integer'],
     [{ reasoningBudget: { tokens: 1, endToken: 2.5 } }, 'reasoningBudget.endToken is 2.5'],
     [{ reasoningBudget: { tokens: 1, endToken: 2, beginToken: 'x' } }, 'reasoningBudget.beginToken is x'],
+    [
+      { beams: { width: 2, lenghtPenalty: 2 } },
+      'lenghtPenalty is not a field of beams; did you mean lengthPenalty?',
+    ],
+    [
+      { reasoningBudget: { tokens: 1, endtoken: 1 } },
+      'endtoken is not a field of reasoningBudget; did you mean',
+    ],
+    [
+      { guide: { type: 'regex', guide: 'a', flags: 'i' } },
+      'flags is not a field of guide; known are type, guide.',
+    ],
+    [{ retention: { range: [] } }, 'range is not a field of retention; did you mean ranges?'],
+    [
+      { retention: { ranges: [{ start: 0, priority: 1, duration: 5 }] } },
+      'duration is not a field of retention.ranges[0]; did you mean durationMs?',
+    ],
+    [
+      { retention: { generated: { priority: 1, constructor: 5 } } },
+      'constructor is not a field of retention.generated; known are priority, durationMs.',
+    ],
     [{ promptTokens: [1, 2n] }, 'promptTokens holds 2 at place 1; whole numbers are expected.'],
     [{ promptTokens: [1, null] }, 'promptTokens holds null at place 1; whole numbers are expected.'],
     [{ stopWords: [undefined, [1]] }, 'stopWords is an array; an array of arrays of token ids is expected.'],
