@@ -119,6 +119,8 @@ const GGUF_KINDS = new Map([
   ['olmo2', { windows: 'olmo3' }],
 ]);
 
+/** All architectures of this version by ModelConfig.architecture. */
+export const architectures: readonly string[] = [...ARCHITECTURES.keys()];
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];
 
@@ -135,6 +137,17 @@ export function architectureOfGguf(
   const kinds: { experts?: string; windows?: string } = GGUF_KINDS.get(name) ?? {};
   const other = (has.experts ? kinds.experts : undefined) ?? (has.windows ? kinds.windows : undefined);
   return other ?? GGUF_NAMES.get(name);
+}
+
+/** Names of an architecture in config.json and in GGUF. */
+export function namesOfArchitecture(architecture: string): { huggingFace: string[]; gguf: string[] } {
+  const namesIn = (names: ReadonlyMap<string, string>) =>
+    [...names].flatMap(([name, own]) => (own === architecture ? [name] : []));
+  const shared = [...GGUF_KINDS].filter(([, kinds]) => Object.values(kinds).includes(architecture));
+  return {
+    huggingFace: namesIn(HUGGING_FACE_NAMES),
+    gguf: [...namesIn(GGUF_NAMES), ...shared.map(([name]) => name)],
+  };
 }
 
 /** The network of a model. The same config always gives the same plan. */

@@ -1,10 +1,54 @@
 import { closestName } from '../../base/did-you-mean.js';
 
+const GATED_DELTA = 'most of its layers are a gated delta rule with a state, which no op computes';
+const STATE_LAYERS = 'layers of this kind may keep a state in place of keys and values, which no op computes';
+const LATENT = 'its layers keep keys and values as one latent vector, which no op computes';
+const SHARED_NORM =
+  'attention and MLP of a layer both read one norm, a LayerNorm with biases, and the MLP has no gate';
+const PLAIN_LAYERS = 'its layers have a LayerNorm with biases, and its MLP has no gate';
+
 /** Architectures that a user may expect, and the operations that they need and no executor has. */
 const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
+  ],
+  [/^qwen3_?(next|5|\.5)/i, GATED_DELTA],
+  [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
+  [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
+  [/^gpt-?oss/i, 'each head has a learned sink among its scores, and experts have biases and a clamped gate'],
+  [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite)/i, LATENT],
+  [
+    /^glm4_?moe/i,
+    'layers mix experts that all tokens go to with those that few go to, and the first layers have one MLP',
+  ],
+  [
+    /^minimax_?m2/i,
+    'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',
+  ],
+  [/^(granite_?moe_?hybrid|granite_?hybrid|nemotron_?h|mamba|falcon[-_]?(mamba|h1)|jamba)/i, STATE_LAYERS],
+  [/^lfm2/i, 'most of its layers are a short convolution with a state, which no op computes'],
+  [/^(phi(forcausallm|2)|falcon(forcausallm)?$|gptj)/i, SHARED_NORM],
+  [
+    /^gpt_?neox/i,
+    "attention and MLP of a layer both read the layer's input, by a LayerNorm with biases each",
+  ],
+  [/^bloom/i, 'scores are biased by distance (ALiBi), which no op computes'],
+  [/^stablelm/i, 'its layers have a LayerNorm with biases, and a quarter of each head turns'],
+  [/^starcoder2/i, PLAIN_LAYERS],
+  [/^opt/i, `positions are learned embeddings that begin at 2, the activation is relu, and ${PLAIN_LAYERS}`],
+  [/^olmo(forcausallm)?$/i, 'its LayerNorm has no weights, and queries, keys and values may be clamped'],
+  [/^exaone(forcausallm)?$/i, 'its tensors have names of their own; EXAONE 4 runs'],
+  [/^hunyuan/i, 'queries and keys are normed after RoPE'],
+  [
+    /^minicpm(forcausallm)?$/i,
+    'MiniCPM scales embeddings, residuals and logits, and chooses which blocks to attend to',
+  ],
+  [/^arcee/i, 'its activation is relu squared, without a gate'],
+  [/^apertus/i, 'its activation is xIELU, with numbers of each layer'],
+  [
+    /^nemotron(forcausallm)?$/i,
+    'its activation is relu squared, without a gate, and its norms are LayerNorm1P',
   ],
 ];
 
@@ -28,9 +72,12 @@ function namesNear(name: string, known: readonly string[]): string[] {
     .filter(({ length }) => length >= 3)
     .sort((a, b) => b.length - a.length);
   if (shared.length > 0) return shared.slice(0, MAX_NEAR).map(({ one }) => one);
-  const meant = closestName(name, known);
-  return meant === null ? [] : [meant];
+  const meant = closestName(stemOf(name), known.map(stemOf));
+  return known.filter((one) => stemOf(one) === meant).slice(0, 1);
 }
+
+/** The name of the family in that of a class: endings that all share make no names alike. */
+const stemOf = (name: string) => name.replace(/(ForCausalLM|ForConditionalGeneration|LMHeadModel)$/, '');
 
 function sharedBeginning(one: string, other: string): number {
   let length = 0;

@@ -1,0 +1,47 @@
+/** What a table of models says of a family beside what can be computed, by ModelConfig.architecture. */
+interface FamilyFacts {
+  /** Published models and what is particular about them, in Markdown. */
+  models: string;
+  /** Name in GGUF files that are of this family without another name of their own. */
+  gguf?: string;
+  /** First version of Skein that runs it. */
+  since: string;
+}
+
+const FIRST = '0.1.0';
+const since = (models: string): FamilyFacts => ({ models, since: FIRST });
+
+const EXPERTS = '[with experts](#mixtures-of-experts)';
+
+/** In the order of the table. Encoders have a page of their own. */
+export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
+  llama: since('Llama 2 and 3, SmolLM2, TinyLlama and many more'),
+  mistral: {
+    ...since('Mistral 7B; its sliding window bounds the KV cache of a sequence, which a GGUF does not name'),
+    gguf: 'llama',
+  },
+  mixtral: since(`Mixtral 8x7B and 8x22B, ${EXPERTS}`),
+  qwen2: since('Qwen2, Qwen2.5, DeepSeek-R1-Distill-Qwen'),
+  qwen3: since('Qwen3, dense'),
+  qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
+  phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),
+  gemma2: since('Gemma 2'),
+  gemma3: since('Gemma 3, also [inside a model that sees](#models-that-also-see)'),
+  gemma: since('Gemma 1'),
+  smollm3: since('SmolLM3'),
+  olmo2: since('OLMo 2'),
+  olmo3: since('OLMo 3'),
+  exaone4: since('EXAONE 4'),
+  granite: since('Granite 3, dense; Granite 4 where its class is this one'),
+  cohere: since('Command R; Command R+ (`use_qk_norm`) is refused'),
+  cohere2: since('Command R7B and A'),
+  glm: since('GLM-4 9B, dense'),
+  glm4: since('GLM-4-0414 and Z1, dense'),
+  ministral: since('Ministral with windows in some layers'),
+  ministral3: since(
+    'Ministral 3 up to its original context of 16,384 tokens, beyond which queries would be scaled',
+  ),
+  seed_oss: since('Seed-OSS 36B'),
+  ernie4_5: since('ERNIE 4.5, dense'),
+  gpt2: since('GPT-2, DistilGPT-2'),
+};

@@ -1,0 +1,80 @@
+"""Writes test/goldens/published-tensors.json: names and shapes of the tensors of published models, as transformers' own classes have them.
+
+    pip install torch transformers
+    python tools/reference/published-tensors.py
+
+Reads test/fixtures/published-models.jsonl, and makes each model that is not refused on the meta device, which takes no memory. Matrices of
+experts are named one by one, as the files on the hub have them. Layers that are alike are written once:
+
+    { MODEL: [[name with {layer} and {expert}, shape, layers, experts], ...] }
+"""
+
+import json
+import re
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+TESTS = Path(__file__).parents[2] / "test"
+LAYER = re.compile(r"(?<=layers\.)\d+(?=\.)|(?<=blocks\.)\d+(?=\.)|(?<=\bh\.)\d+(?=\.)")
+EXPERTS = {
+    "qwen3_moe": ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight"),
+    "mixtral": (
+        "block_sparse_moe.gate.weight",
+        "block_sparse_moe.experts.{expert}.w1.weight",
+        "block_sparse_moe.experts.{expert}.w3.weight",
+        "block_sparse_moe.experts.{expert}.w2.weight",
+    ),
+}
+
+
+def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
+    """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
+    if model_type not in EXPERTS or ".mlp." not in name:
+        return [(name, shape, 0)]
+    router, gate, up, down = EXPERTS[model_type]
+    prefix, part = name.split("mlp.", 1)
+    if part == "gate.weight":
+        return [(prefix + router, shape, 0)]
+    experts, rows, columns = shape
+    if part == "experts.down_proj":
+        return [(prefix + down, [rows, columns], experts)]
+    assert part == "experts.gate_up_proj", name
+    return [(prefix + one, [rows // 2, columns], experts) for one in (gate, up)]
+
+
+def tensors_of(config: dict) -> list[list]:
+    made = AutoConfig.for_model(**config)
+    kind = AutoModelForImageTextToText if "vision_config" in config else AutoModelForCausalLM
+    with torch.device("meta"):
+        model = kind.from_config(made)
+    left_out = set(model.all_tied_weights_keys) if made.tie_word_embeddings else set()
+    groups: dict[tuple, int] = {}
+    for name, tensor in model.state_dict().items():
+        if name in left_out:
+            continue
+        for own, shape, experts in published(config["model_type"], name, list(tensor.shape)):
+            key = (LAYER.sub("{layer}", own, count=1), tuple(shape), experts)
+            groups[key] = groups.get(key, 0) + 1
+    return [[name, list(shape), layers, experts] for (name, shape, experts), layers in groups.items()]
+
+
+def main() -> None:
+    lines = (TESTS / "fixtures" / "published-models.jsonl").read_text().splitlines()
+    models = [json.loads(line) for line in lines]
+    written = []
+    for model in models:
+        if "refused" in model:
+            continue
+        try:
+            tensors = tensors_of(model["config"])
+        except Exception as error:
+            raise SystemExit(f"{model['id']}: {error!r}")
+        written.append(f"{json.dumps(model['id'])}: {json.dumps(tensors, separators=(',', ':'))}")
+        print(model["id"], len(tensors))
+    (TESTS / "goldens" / "published-tensors.json").write_text("{\n" + ",\n".join(written) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
