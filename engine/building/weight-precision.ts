@@ -45,13 +45,18 @@ export function automaticPrecision(
   checkpoint: Pick<Checkpoint, 'tensors'>,
   plan: NetworkPlan,
 ): EnginePrecision {
-  const outputs = outputWeights(plan);
-  const routers = routerWeights(plan);
-  const types = typesOf(checkpoint, plan, (name) => !outputs.has(name) && !routers.has(name));
+  const types = layerTypes(checkpoint, plan);
   const all = (fits: (type: TensorType) => boolean) => types.every(fits);
   if (all((type) => HALVED.has(type))) return 'int4';
   if (types.some((type) => type === 'F32' || type === 'F16' || type === 'BF16')) return 'bf16';
   return types.some((type) => isKept(type) || HALVED.has(type)) ? 'stored' : 'int8';
+}
+
+/** Storage types of the matrices of the layers, by which the precision is chosen: without embedding, output layer and routers. */
+export function layerTypes(checkpoint: Pick<Checkpoint, 'tensors'>, plan: NetworkPlan): TensorType[] {
+  const outputs = outputWeights(plan);
+  const routers = routerWeights(plan);
+  return typesOf(checkpoint, plan, (name) => !outputs.has(name) && !routers.has(name));
 }
 
 /**

@@ -45,6 +45,9 @@ const AS_STORED: Readonly<Record<TensorType, TensorPrecision>> = {
 /** True for storage types whose numbers only a kernel of their own keeps. */
 export const isKept = (type: TensorType): boolean => !isMade(AS_STORED[type]);
 
+/** True for storage types whose numbers no precision has: they are rounded to int8, which takes more bytes. */
+export const isRoundedAgain = (type: TensorType): boolean => AS_STORED[type] === 'int8' && type !== 'Q8_0';
+
 /**
  * Parts of a matrix, each in the precision that its sources are stored in. Products take a stack in its parts, a gated one gate and
  * up; other ops have matrices of one source.

@@ -17,6 +17,8 @@ export interface GgufHeader {
   metadata: GgufMetadata;
   /** Tensors in the order of the file, with GGUF's names and shapes outermost first. */
   tensors: RawTensor[];
+  /** Bytes of the file before the data and its alignment. */
+  headerBytes: number;
 }
 
 // Limits on a header; real models stay far below them.
@@ -107,7 +109,8 @@ class GgufReader {
     const metadata = new GgufMetadata(file);
     for (let i = 0; i < keyCount; i++) this.#readPair(metadata, i);
     const infos = this.#readTensorInfos(tensorCount);
-    return { file, version, metadata, tensors: this.#place(infos, alignmentOf(metadata)) };
+    const headerBytes = this.#cursor.position;
+    return { file, version, metadata, tensors: this.#place(infos, alignmentOf(metadata)), headerBytes };
   }
 
   #readVersion(): number {

@@ -1,14 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { counted } from '../../base/sentences.js';
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { UsageError } from '../errors/usage-error.js';
 import { checkedSampling, samplingFields } from '../generation/sampling-defaults.js';
-import { localModel } from '../hub/local-model.js';
+import { describedModel } from '../hub/local-model.js';
 import { refusalOfVariables } from '../options/old-names.js';
 import { flagName, optionOf, variableName } from '../options/table.js';
 import { threadsWithReason } from '../settings/thread-count.js';
-import { describeModel, type ModelDescription } from './model-description.js';
-import { showPullProgress } from './pull-progress.js';
+import { type DescriptionOptions, describeModel, type ModelDescription } from './model-description.js';
 
 export interface InfoFlags {
   length?: string;
@@ -26,13 +28,13 @@ export async function info(
   const length = given === undefined ? undefined : Number(given);
   if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
     throw new UsageError(`--length is "${given}"; it must be a whole number of tokens of at least 1.`);
-  const path = await localModel(model, { revision, onProgress: showPullProgress(process.stderr) });
   const cache = chosen('kvCacheDtype', kvCacheDtype);
-  const description = await describeModel(path, {
+  const options = {
     length,
     executor: chosen('executor', executor),
     kvDtype: cache === 'auto' ? undefined : cache,
-  });
+  };
+  const description = await describe(model, revision, options);
   if (length !== undefined && length > description.maxSeqLen) {
     throw new UsageError(
       `--length is ${length}, and a sequence of this model has ${description.maxSeqLen} tokens at most.`,
@@ -40,6 +42,33 @@ export async function info(
   }
   const named = { model, ...description };
   process.stdout.write(json ? `${JSON.stringify(named)}\n` : textOf(named));
+}
+
+/** Describes a model that is here, or one of the hub by its headers, which are gone afterwards. */
+async function describe(
+  model: string,
+  revision: string | undefined,
+  options: DescriptionOptions,
+): Promise<ModelDescription> {
+  let folder: string | null = null;
+  const makeFolder = () => {
+    folder = mkdtempSync(join(tmpdir(), 'skein-described-'));
+    return folder;
+  };
+  try {
+    const { path, remote } = await describedModel(model, makeFolder, { revision });
+    return await describeModel(path, { ...options, remote });
+  } catch (error) {
+    throw folder === null ? error : withoutFolder(error, folder, model);
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The error with the model's name in place of a folder that is gone. */
+function withoutFolder(error: unknown, folder: string, model: string): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(folder, model);
+  return error;
 }
 
 /** Value of a flag or its variable, as for serve. @throws UsageError */
@@ -59,25 +88,21 @@ function chosen(name: 'executor' | 'kvCacheDtype', flag: string | undefined): st
 const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };
 
 function textOf(description: ModelDescription & { model: string }): string {
-  const { model, path, format, architecture, task, parameters, storedTypes, hasChatTemplate, kvCache } =
-    description;
-  const types = Object.entries(storedTypes ?? {}).map(([type, count]) => `${count} ${type}`);
+  const { architecture, task, parameters, kvCache } = description;
   const rows: [string, string][] = [
-    ['model', model === path ? model : `${model}, in ${path}`],
+    ['model', placeOf(description)],
     ['architecture', `${architecture}, which ${TASKS[task]}; ${(parameters / 1e6).toFixed(1)} M parameters`],
     [
       'layers',
       `${description.numLayers} of width ${description.hiddenSize}, vocabulary of ${description.vocabSize}`,
     ],
     ...expertsRow(description),
-    ['stored as', types.length === 0 ? format : `${format}: tensors ${types.join(', ')}`],
+    ['stored as', storedText(description)],
     ...leftAsideRow(description),
-    ...description.remarks.map((remark, i): [string, string] => [i === 0 ? 'remarks' : '', remark]),
+    ...listed('remarks', description.remarks),
     ['context', `${description.maxSeqLen} tokens`],
     ...windowRow(description),
-    ...(hasChatTemplate === null
-      ? []
-      : [['chat template', hasChatTemplate ? 'yes' : 'no'] as [string, string]]),
+    ['chat template', templateText(description)],
     ...endsRow(description),
     ...samplingRows(description),
     [
@@ -87,6 +112,7 @@ function textOf(description: ModelDescription & { model: string }): string {
     ['executor', executorText(description)],
     ['kernels', `${description.instructionSet}, ${threadsWithReason(description.threads)}`],
   ];
+  rows.push(...listed('slow', description.slow));
   if (kvCache !== null) {
     rows.push(['KV cache', `${bytes(kvCache.bytesPerToken)} a token in ${kvCache.dtype}`]);
     rows.push(['fits now', `${kvCache.tokens} tokens in ${bytes(kvCache.bytes)}`]);
@@ -95,6 +121,35 @@ function textOf(description: ModelDescription & { model: string }): string {
   }
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
+}
+
+/** Several lines under one name. */
+function listed(name: string, texts: readonly string[]): [string, string][] {
+  return texts.map((text, i) => [i === 0 ? name : '', text]);
+}
+
+function placeOf({ model, path, remote }: ModelDescription & { model: string }): string {
+  if (remote === null) return model === path ? model : `${model}, in ${path}`;
+  const { commit, files, bytes: size } = remote;
+  return `${model} at ${commit.slice(0, 12)} of the hub: ${counted(files, 'file')} of ${bytes(size)}, not downloaded`;
+}
+
+function storedText({ format, storedTypes, storedBytes }: ModelDescription): string {
+  const types = Object.entries(storedTypes ?? {}).map(([type, count]) => `${count} ${type}`);
+  return storedBytes === null ? format : `${format}: tensors ${types.join(', ')}; ${bytes(storedBytes)}`;
+}
+
+function templateText({ chatTemplate }: ModelDescription): string {
+  if (chatTemplate === null) return 'no';
+  const { problem, tools, reasoning, reasoningSwitch, readsParts, others } = chatTemplate;
+  if (problem !== null) return problem;
+  const thinks = reasoningSwitch === null ? 'reasoning' : `reasoning (${reasoningSwitch})`;
+  return [
+    tools === null ? 'no functions of its own' : `functions (${tools})`,
+    ...(reasoning === null ? [] : [thinks]),
+    readsParts ? 'contents in parts' : 'contents as text',
+    ...(others.length === 0 ? [] : [`others: ${others.join(', ')}`]),
+  ].join(', ');
 }
 
 /** Text about the executor; the sentence about a fallback names the executor too. */
@@ -127,7 +182,7 @@ function samplingRows({ sampling }: ModelDescription): [string, string][] {
     const own = holding.filter(([name]) => sampling![name]!.from === source);
     return `${own.map(([name, value]) => `${name} ${value}`).join(', ')} (${source})`;
   });
-  return [...rows, ...leftOut].map((text, i): [string, string] => [i === 0 ? 'sampling' : '', text]);
+  return listed('sampling', [...rows, ...leftOut]);
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

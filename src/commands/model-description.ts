@@ -4,7 +4,11 @@ import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-o
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
-import { automaticOutputPrecision, automaticPrecision } from '../../engine/building/weight-precision.js';
+import {
+  automaticOutputPrecision,
+  automaticPrecision,
+  layerTypes,
+} from '../../engine/building/weight-precision.js';
 import type { EnginePrecision, OutputPrecision } from '../../engine/directory/engine-directory.js';
 import { weightBytesOf } from '../../engine/directory/engine-directory.js';
 import { storedParts } from '../../engine/directory/stored-precision.js';
@@ -14,17 +18,23 @@ import { availableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { planNetwork } from '../../models/architectures/index.js';
-import type { PartLeftAside } from '../../models/checkpoints/checkpoint.js';
+import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
+import type { RemoteModel } from '../hub/model-headers.js';
+import { slowParts } from './slow-parts.js';
+import { type TemplateAbilities, templateAbilities } from './template-abilities.js';
 
 /** Description of a model, and of what it takes on this machine. Bytes are whole numbers. */
 export interface ModelDescription {
-  path: string;
+  /** Path that was opened; null: the model is on the hub alone. */
+  path: string | null;
+  /** What the hub has, of a model that is not here; null: it is here. */
+  remote: RemoteModel | null;
   format: 'safetensors' | 'gguf' | 'engine';
   architecture: string;
   /** Purpose of the model. */
@@ -34,11 +44,14 @@ export interface ModelDescription {
   experts: { count: number; used: number } | null;
   /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
   storedTypes: Record<string, number> | null;
+  /** Bytes of the tensors that are read, as they are stored; null for an engine directory. */
+  storedBytes: number | null;
   /** Parts of the model that its files have and nothing here computes. */
   leftAside: PartLeftAside[];
   /** Sentences on what is computed otherwise than the files' names say. */
   remarks: string[];
-  hasChatTemplate: boolean | null;
+  /** Abilities of the chat template; null: the model has none. */
+  chatTemplate: TemplateAbilities | null;
   /** Settings of sampling that its files recommend, by the API's names; null: an encoder, or an engine directory of a version that did not read them. */
   sampling: RecommendedSampling | null;
   /** Tokens that end an answer, the usual one first; none for an encoder. */
@@ -64,6 +77,8 @@ export interface ModelDescription {
   /** Instruction set of the executor's kernels. */
   instructionSet: string;
   threads: number;
+  /** Sentences on what will be slow here, and why; none: nothing is known to be. */
+  slow: string[];
   /** KV cache; null for an encoder, which has none. */
   kvCache: KvDescription | null;
 }
@@ -89,6 +104,8 @@ export interface DescriptionOptions {
   executor?: ExecutorChoice | undefined;
   /** Number type of the KV cache; default: the executor's type for these weights. */
   kvDtype?: KvDtype | undefined;
+  /** Of a model whose headers alone are at the path. */
+  remote?: RemoteModel | null;
 }
 
 /**
@@ -99,18 +116,25 @@ export interface DescriptionOptions {
  */
 export async function describeModel(
   path: string,
-  { length, executor, kvDtype }: DescriptionOptions = {},
+  { length, executor, kvDtype, remote = null }: DescriptionOptions = {},
 ): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json'))
     ? await ofEngine(openEngine(path))
     : ofCheckpoint(path);
-  const { config, plan, tokenizer, sampling, weights, outputWeights, weightBytes, ...rest } = opened;
+  const { config, plan, files, layerTypes: types, sampling, ...others } = opened;
+  const { weights, outputWeights, weightBytes, ...rest } = others;
   const { encoder, experts } = config;
+  const tokenizer = new Tokenizer(files);
   const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
+  const computing = await kind.computesWith();
+  const kvCache =
+    encoder === undefined ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length }) : null;
+  const { instructionSet } = computing;
   return {
-    path,
+    path: remote === null ? path : null,
+    remote,
     ...rest,
     architecture: config.architecture,
     task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
@@ -127,16 +151,25 @@ export async function describeModel(
     weightBytes,
     executor: kind.name,
     executorFallback: fallback,
-    ...(await kind.computesWith()),
-    kvCache: encoder === undefined ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length }) : null,
+    ...computing,
+    slow: slowParts({
+      fallback,
+      executor: kind.name,
+      instructionSet,
+      layerTypes: types,
+      weights,
+      weightBytes,
+      cacheTokens: kvCache?.tokens ?? null,
+      unproven: tokenizer.unproven,
+    }),
+    kvCache,
   };
 }
 
 function endTokensOf(
   { eosTokenIds: configured, vocabSize }: ModelConfig,
-  files: TokenizerSourceFiles,
+  tokenizer: Tokenizer,
 ): ModelDescription['endTokens'] {
-  const tokenizer = new Tokenizer(files);
   const ids = eosTokenIds([configured, tokenizer.endTokenIds], vocabSize);
   return ids.map((id) => ({ id, text: tokenizer.tokenEntry(id) ?? '' }));
 }
@@ -154,11 +187,12 @@ function windowOf({
 interface Opened
   extends Pick<
     ModelDescription,
-    'format' | 'parameters' | 'storedTypes' | 'leftAside' | 'remarks' | 'hasChatTemplate'
+    'format' | 'parameters' | 'storedTypes' | 'storedBytes' | 'leftAside' | 'remarks' | 'chatTemplate'
   > {
   config: ModelConfig;
   plan: NetworkPlan;
-  tokenizer: TokenizerSourceFiles;
+  files: TokenizerSourceFiles;
+  layerTypes: TensorType[];
   sampling: RecommendedSampling | null;
   weights: EnginePrecision;
   outputWeights: OutputPrecision;
@@ -173,18 +207,24 @@ function ofCheckpoint(path: string): Opened {
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
   const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
   const storedTypes: Record<string, number> = {};
-  for (const { type } of tensors.values()) storedTypes[type] = (storedTypes[type] ?? 0) + 1;
+  let storedBytes = 0;
+  for (const { type, byteLength } of tensors.values()) {
+    storedTypes[type] = (storedTypes[type] ?? 0) + 1;
+    storedBytes += byteLength;
+  }
   return {
     format,
     config,
     plan,
-    tokenizer,
+    files: tokenizer,
+    layerTypes: layerTypes(checkpoint, plan),
     sampling,
     parameters: parametersOf(plan),
     storedTypes,
+    storedBytes,
     leftAside,
     remarks,
-    hasChatTemplate: tokenizer.chatTemplate !== null,
+    chatTemplate: templateAbilities(tokenizer),
     weights,
     outputWeights,
     weightBytes: layOutWeights(plan, weights, outputWeights, partsOf).byteLength,
@@ -193,17 +233,20 @@ function ofCheckpoint(path: string): Opened {
 
 async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> {
   const { config, precision, outputPrecision } = manifest;
+  const files = await readTokenizerFiles(directory);
   return {
     format: 'engine',
     config,
     plan,
-    tokenizer: await readTokenizerFiles(directory),
+    files,
+    layerTypes: [],
     sampling: manifest.sampling ?? null,
     parameters: parametersOf(plan),
     storedTypes: null,
+    storedBytes: null,
     leftAside: manifest.leftAside ?? [],
     remarks: manifest.remarks ?? [],
-    hasChatTemplate: null,
+    chatTemplate: templateAbilities(files),
     weights: precision,
     outputWeights: outputPrecision,
     weightBytes: weightBytesOf(manifest),

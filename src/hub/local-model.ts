@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { RepositoryCache } from './cache.js';
 import { A_MODEL, AN_ADAPTER, type Wanted } from './chosen-files.js';
 import { HubError } from './hub-error.js';
+import type { RemoteModel } from './model-headers.js';
 import { type PullProgress, pull } from './pull.js';
 import { parseRepository, type Repository } from './repository.js';
 import { type HubSettings, hubSettings } from './settings.js';
@@ -32,19 +33,57 @@ export function localAdapter(adapter: string, options: LocalModelOptions = {}): 
   return local(adapter, AN_ADAPTER, options);
 }
 
+/** A model to describe. */
+export interface DescribedModel {
+  /** Path to open. */
+  path: string;
+  /** What the hub has of it, where it is not here; null: it is here. */
+  remote: RemoteModel | null;
+}
+
+/**
+ * A model named as for localModel, to be described: of one that is not here no weights are downloaded, its headers alone are, into
+ * `folder`. @throws HubError
+ */
+export async function describedModel(
+  model: string,
+  folder: () => string,
+  options: Omit<LocalModelOptions, 'onProgress'> = {},
+): Promise<DescribedModel> {
+  const here = found(model, A_MODEL, options);
+  if (typeof here === 'string') return { path: here, remote: null };
+  const { revision = DEFAULT_REVISION, settings = hubSettings(), signal } = options;
+  const { fetchHeaders } = await import('./model-headers.js');
+  return orNeither(model, () => fetchHeaders(here, folder(), { settings, revision, signal, fetch }));
+}
+
 async function local(name: string, wanted: Wanted, options: LocalModelOptions): Promise<string> {
+  const here = found(name, wanted, options);
+  if (typeof here === 'string') return here;
+  const { revision = DEFAULT_REVISION, settings = hubSettings(), ...rest } = options;
+  return orNeither(name, async () => (await pull(here, { settings, revision, wanted, ...rest })).path);
+}
+
+/** The path of what is here, else the repository to ask the hub for. A name that is neither is returned as a path. @throws HubError */
+function found(
+  name: string,
+  wanted: Wanted,
+  { revision = DEFAULT_REVISION, settings = hubSettings() }: LocalModelOptions,
+): string | Repository {
   if (existsSync(name)) return name;
   const repository = parseRepository(name);
-  const { revision = DEFAULT_REVISION, settings = hubSettings(), ...rest } = options;
   if (repository === null) {
     const sentence = wanted === A_MODEL ? unknownName(name, settings.cacheFolder) : null;
     if (sentence !== null) throw new HubError(sentence);
     return name;
   }
-  const cached = cachedPath(repository, revision, wanted, settings);
-  if (cached !== null) return cached;
+  return cachedPath(repository, revision, wanted, settings) ?? repository;
+}
+
+/** Asks the hub; an error says that there is no such file either. */
+async function orNeither<T>(name: string, ask: () => Promise<T>): Promise<T> {
   try {
-    return (await pull(repository, { settings, revision, wanted, ...rest })).path;
+    return await ask();
   } catch (error) {
     if (error instanceof HubError)
       error.message = `There is no file or folder ${name} here, and ${error.message}`;

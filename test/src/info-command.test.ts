@@ -1,8 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelDescription } from '../../src/commands/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
+import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { warmCli } from './support/warm-cli.js';
@@ -26,16 +28,16 @@ describe('skein info', () => {
     expect((await runCli(['build', model, '-o', engine])).code).toBe(0);
     const before = await describeBy(model);
     const built = await describeBy(engine);
-    const { path: _path, format, storedTypes, hasChatTemplate, kvCache, ...same } = before;
+    const { path: _path, format, storedTypes, storedBytes, kvCache, ...same } = before;
     expect(built).toMatchObject(same);
-    expect([format, built.format, built.storedTypes, built.hasChatTemplate]).toEqual([
+    expect([format, built.format, built.storedTypes, built.storedBytes]).toEqual([
       'safetensors',
       'engine',
       null,
       null,
     ]);
     expect(storedTypes).toEqual({ F32: expect.any(Number) });
-    expect(typeof hasChatTemplate).toBe('boolean');
+    expect(storedBytes).toBe(4 * before.parameters);
     expect(kvCache!.bytesPerToken).toBe(built.kvCache!.bytesPerToken);
   });
 
@@ -105,6 +107,9 @@ describe('skein info', () => {
     expect(stdout).toMatch(
       /^model {2,}.*\narchitecture {2,}llama, which generates text; \d+\.\d M parameters\n/,
     );
+    expect(stdout).toMatch(/^stored as {2,}gguf: tensors .*\b5 Q8_0\b.*; [\d.]+ kB$/m);
+    expect(stdout).toMatch(/^slow {2,}Matrices of Q8_0, Q4_0, Q4_1 run in bf16, /m);
+    expect(stdout).toMatch(/^chat template {2,}no functions of its own, contents as text$/m);
     expect(stdout).toMatch(/^executor {2,}native\n/m);
     expect(stdout).toMatch(/^KV cache {2,}[\d.]+ kB a token in bf16$/m);
     expect(stdout).toMatch(/^ +\d+ sequences of \d+ tokens$/m);
@@ -155,6 +160,82 @@ describe('skein info', () => {
   });
 });
 
+describe('skein info of a model of the hub', () => {
+  const ID = 'skein-tests/tiny-qwen3moe';
+  const home = join(folder, 'home');
+  let hub: FakeHub;
+  let environment: Record<string, string>;
+  beforeAll(async () => {
+    hub = await FakeHub.start(ID, filesOf(tinyModelPath('qwen3moe')));
+    environment = { HF_ENDPOINT: hub.endpoint, HF_HOME: home, HF_TOKEN: '', HF_HUB_OFFLINE: '' };
+  });
+  afterAll(() => hub.close());
+
+  it('is that of its files, which stay where they are', async () => {
+    const { code, stdout, stderr } = await runCli(['info', ID, '--json', '--revision', 'v1'], {
+      environment,
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { model, path, remote, kvCache, ...same } = JSON.parse(stdout);
+    const local = await describeBy(tinyModelPath('qwen3moe'));
+    const { path: _path, remote: none, kvCache: room, ...wanted } = local;
+    expect(same).toEqual(wanted);
+    expect([model, path, none]).toEqual([ID, null, null]);
+    expect(kvCache.bytesPerToken).toBe(room!.bytesPerToken);
+    const bytes = [...hub.files.values()].reduce((sum, { content }) => sum + content.length, 0);
+    expect(remote).toEqual({ commit: hub.commit, bytes, files: hub.files.size });
+    expect(existsSync(home)).toBe(false);
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('skein-described-'))).toEqual([]);
+  });
+
+  it('says for people where it is', async () => {
+    const { stdout } = await runCli(['info', ID], { environment });
+    expect(stdout).toMatch(
+      new RegExp(
+        `^model {2,}${ID} at ${hub.commit.slice(0, 12)} of the hub: 4 files of [\\d.]+ .B, not downloaded$`,
+        'm',
+      ),
+    );
+  });
+
+  it('has the name of the model in place of a folder that is gone', async () => {
+    const files = filesOf(tinyModelPath('gqa'));
+    const config = {
+      ...JSON.parse(files.get('config.json')!.content.toString()),
+      architectures: ['BloomForCausalLM'],
+    };
+    files.set('config.json', { content: Buffer.from(JSON.stringify(config)), isLarge: false });
+    const other = await FakeHub.start('skein-tests/bloom', files);
+    const ended = await runCli(['info', 'skein-tests/bloom'], {
+      environment: { ...environment, HF_ENDPOINT: other.endpoint },
+    });
+    await other.close();
+    expect(ended).toMatchObject({ code: 1, stdout: '' });
+    expect(ended.stderr).toMatch(
+      /^skein: skein-tests\/bloom\/config\.json: architecture BloomForCausalLM is not supported: .*ALiBi/,
+    );
+  });
+
+  it.each([
+    [
+      'a repository that there is not',
+      ['a/b'],
+      {},
+      /^skein: There is no file or folder a\/b here, and 127\.0\.0\.1 has no model a\/b/,
+    ],
+    [
+      'a revision that there is not',
+      [ID, '--revision', 'v9'],
+      {},
+      /has no skein-tests\/tiny-qwen3moe, or no revision "v9"/,
+    ],
+    ['no network', [ID], { HF_HUB_OFFLINE: '1' }, /HF_HUB_OFFLINE forbids to ask for it\.$/m],
+  ])('refuses %s', async (_what, args, changes, message) => {
+    const ended = await runCli(['info', ...args], { environment: { ...environment, ...changes } });
+    expect(ended).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(message) });
+  });
+});
+
 describeWithTestModel('skein info of SmolLM2', () => {
   it('is what its card says', async () => {
     expect(await describeBy(testModelPath!)).toMatchObject({
@@ -167,7 +248,7 @@ describeWithTestModel('skein info of SmolLM2', () => {
       maxSeqLen: 8192,
       weights: 'int4',
       outputWeights: 'int8',
-      hasChatTemplate: true,
+      chatTemplate: { tools: null, reasoning: null, readsParts: false, problem: null },
       kvCache: { dtype: 'bf16', bytesPerToken: 2 * 30 * 3 * 64 * 2 },
     });
   });

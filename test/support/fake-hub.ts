@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -40,6 +40,8 @@ export class FakeHub {
   readonly troubles: Trouble[] = [];
   /** Files that were asked for: path, first byte, and authorization of each. */
   readonly sent: { path: string; start: number; authorization: string | undefined }[] = [];
+  /** Bytes of each file that were asked for. */
+  readonly bytesSent = new Map<string, number>();
   questions = 0;
   readonly #server: Server;
 
@@ -112,7 +114,10 @@ export class FakeHub {
 
   #send(path: string, { headers }: IncomingMessage, response: ServerResponse): void {
     const { content } = this.files.get(path)!;
-    const start = this.knowsRanges ? Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1] ?? 0) : 0;
+    const [, first = '0', last = ''] =
+      (this.knowsRanges ? /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') : null) ?? [];
+    const start = Number(first);
+    const end = last === '' ? undefined : Number(last) + 1;
     this.sent.push({ path, start, authorization: headers.authorization });
     const index = this.troubles.findIndex((trouble) => trouble.path === path);
     const trouble = index < 0 ? undefined : this.troubles.splice(index, 1)[0];
@@ -121,22 +126,28 @@ export class FakeHub {
         .writeHead(trouble.status, trouble.retryAfter ? { 'retry-after': trouble.retryAfter } : {})
         .end();
     }
-    const body = (trouble?.content ?? content).subarray(start);
-    const range =
-      start > 0 ? { 'content-range': `bytes ${start}-${content.length - 1}/${content.length}` } : {};
-    response.writeHead(start > 0 ? 206 : 200, { 'content-length': body.length, ...range });
+    const body = (trouble?.content ?? content).subarray(start, end);
+    const isPart = start > 0 || last !== '';
+    const range = isPart
+      ? { 'content-range': `bytes ${start}-${start + body.length - 1}/${content.length}` }
+      : {};
+    this.bytesSent.set(path, (this.bytesSent.get(path) ?? 0) + body.length);
+    response.writeHead(isPart ? 206 : 200, { 'content-length': body.length, ...range });
     if (trouble?.stalls) return void response.flushHeaders();
     if (trouble?.cutAfter === undefined) return void response.end(body);
     response.write(body.subarray(0, trouble.cutAfter), () => response.destroy());
   }
 }
 
-/** The files of a folder as those of a repository; weights are large files. */
+/** The files of a folder, and of folders in it, as those of a repository; weights are large files. */
 export function filesOf(folder: string): Map<string, HubFile> {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   return new Map(
-    readdirSync(folder).map((name) => [
-      name,
-      { content: readFileSync(join(folder, name)), isLarge: /\.(safetensors|gguf)$/.test(name) },
-    ]),
+    names
+      .filter((name) => statSync(join(folder, name)).isFile())
+      .map((name) => [
+        name,
+        { content: readFileSync(join(folder, name)), isLarge: /\.(safetensors|gguf)$/.test(name) },
+      ]),
   );
 }
