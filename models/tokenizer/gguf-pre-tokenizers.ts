@@ -1,3 +1,4 @@
+import { FURTHER_WORDS, SPACES_BY_HALVES } from './linear-patterns.js';
 import type { ComponentJson } from './tokenizer-json.js';
 
 /**
@@ -82,6 +83,36 @@ const YOUTU = [
 const BLOOM = ' ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+';
 const BAILING = `'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|${WORDS}|\\p{N}|${SYMBOLS}|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+`;
 const SEED_CODER = `(?:${CONTRACTIONS})|${WORDS}|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|${SPACES}`;
+/** Words with the single spaces between them: tokens run over several. */
+const EXAONE_MOE =
+  `(?:${CONTRACTIONS})|[^\\r\\n\\p{L}\\p{N}]?\\p{L}[\\p{L}\\p{M}]*${FURTHER_WORDS}|\\p{N}|` +
+  ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+';
+/** As Llama 3, but spaces are cut into runs of powers of two. */
+const JAIS2 = `(?:${CONTRACTIONS})|${WORDS}|\\p{N}{1,3}|${SYMBOLS}|\\s*[\\r\\n]+|${SPACES_BY_HALVES}`;
+/** As GPT-4o, but Chinese characters are words apart; the original is a pattern of tiktoken with intersections of classes. */
+const KIMI = (() => {
+  const upper = `(?:(?!\\p{Han})${UPPER})`;
+  const lower = `(?:(?!\\p{Han})${LOWER})`;
+  const [prefix, ending] = ['[^\\r\\n\\p{L}\\p{N}]?', `(?:${CONTRACTIONS})?`];
+  return `\\p{Han}+|${prefix}${upper}*${lower}+${ending}|${prefix}${upper}+${lower}*${ending}|\\p{N}{1,3}|${SYMBOLS}|${SPACES}`;
+})();
+/** Digits in groups of three from the right, as numbers are written. */
+const TINY_AYA = ['\\d{1,3}(?=(?:\\d{3})*\\b)', GPT4O];
+const SUPERBPE = ['\\p{N}+', '(?=(\\d{3})+(?!\\d))'];
+const AFMOE = [
+  '\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))',
+  '[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fd5\u0e40-\u0e7f' +
+    '\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+',
+  DEEPSEEK_V3[2]!,
+];
+const CHAMELEON = [
+  '<sentinel:[0-9]+>',
+  'IMGIMG[A-I]{1,4}Z',
+  '[\\t\\n]|    |  ',
+  '\\p{N}',
+  '[\\p{P}!-/:-@\\[-`{-~]',
+  GPT2,
+];
 /** Patterns for single digits, then GPT-2's words. */
 const DIGITS_GPT2 = ['\\p{N}', GPT2];
 
@@ -159,6 +190,14 @@ const FAMILIES: Family[] = [
   { names: ['deepseek-v3', 'hunyuan-dense', 'joyai-llm', 'hy_v4'], patterns: DEEPSEEK_V3 },
   { names: ['deepseek-coder'], patterns: DEEPSEEK_CODER },
   { names: ['falcon'], patterns: FALCON },
+  { names: ['exaone-moe'], patterns: [EXAONE_MOE] },
+  { names: ['jais-2'], patterns: [JAIS2] },
+  // tiktoken takes a word that is a token as it is.
+  { names: ['kimi-k2'], patterns: [KIMI], ignoreMerges: true },
+  { names: ['tiny_aya', 'cohere2moe'], patterns: TINY_AYA },
+  { names: ['superbpe'], patterns: SUPERBPE },
+  { names: ['afmoe'], patterns: AFMOE },
+  { names: ['chameleon'], patterns: CHAMELEON, addBos: true },
 ];
 
 /** Names that preTokenization knows, in alphabetical order. */

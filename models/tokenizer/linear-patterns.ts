@@ -14,7 +14,7 @@
 export function isLinearPattern(pattern: string): boolean {
   if (pattern.length > MAX_LENGTH) return false;
   if (KNOWN.has(pattern)) return true;
-  const branches = readPattern(pattern);
+  const branches = readPattern(pattern.replace(SPACES_BY_HALVES, '\\s+').replaceAll(FURTHER_WORDS, ''));
   if (branches === null) return false;
   const ways = branches.reduce((sum, branch) => sum + waysOf(branch), 0);
   return ways <= MAX_WAYS && branches.every((branch, i) => isLinear(branch, branches[i + 1]));
@@ -47,9 +47,23 @@ const MAX_WAYS = 1024;
 const MAX_COUNT = 64;
 /**
  * BLOOM's pattern, whose bracket the library reads as one class, and spaces at the end of a text: without what stands
- * before them, each place of a run would be tried.
+ * before them, each place of a run would be tried. Digits behind a mark are read once for each mark.
  */
-const KNOWN: ReadonlySet<string> = new Set([' ?[^(\\s|[.,!?…。，、।۔،])]+', '(?<!\\s)\\s+$']);
+const KNOWN: ReadonlySet<string> = new Set([
+  ' ?[^(\\s|[.,!?…。，、।۔،])]+',
+  '(?<!\\s)\\s+$',
+  '<sentinel:[0-9]+>',
+]);
+
+/**
+ * A run of spaces in pieces of at most 512, each half of the one before: what fails at a place has read no more than twice what the next
+ * piece takes.
+ */
+export const SPACES_BY_HALVES =
+  '\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)|\\s{8}(?!\\S)|' +
+  '\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}';
+/** Words behind a first one, with a space before each: it never fails, and what it reads is consumed but for the last space. */
+export const FURTHER_WORDS = '(?: \\p{L}[\\p{L}\\p{M}]*)*';
 
 /** A part of a branch: one character, or a group, with how often it is there. */
 export interface Piece {
@@ -116,9 +130,15 @@ function isRun(piece: Piece): boolean {
   return isUnbounded(piece) && piece.least === 1;
 }
 
-/** Pattern of one character: a class, an escape for a class or a character, a character that stands for itself. */
-const ATOM =
-  /\[\^?(?:[^[\]\\&]|&(?!&)|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9]))+\]|\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9])|[^\\()[\]{}|*+?^$]/uy;
+/**
+ * Pattern of one character: a class, an escape for a class or a character, a character that stands for itself; also one of a class that is
+ * none of another: (?:(?!\p{Han})\p{L}).
+ */
+const ATOM = (() => {
+  const escaped = String.raw`\\(?:[pP]\{[^{}]*\}|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtfvsSdDwW]|[^A-Za-z0-9])`;
+  const one = String.raw`(?:\[\^?(?:[^[\]\\&]|&(?!&)|${escaped})+\]|${escaped})`;
+  return new RegExp(String.raw`${one}|\(\?:\(\?!${one}\)${one}\)|[^\\()[\]{}|*+?^$]`, 'uy');
+})();
 /**
  * Pattern of a quantifier. The library turns a possessive `++` into `+`; a lazy one, or a count followed by a sign, is
  * not proved.

@@ -13,21 +13,35 @@ const PUBLISHED = {
   digits: '\\p{N}+',
 };
 
+/** Digits in groups from the right: each looks for the end of the number, so that texts are encoded with a limit of time. */
+const GROUPING = ['afmoe', 'cohere2moe', 'superbpe', 'tiny_aya'];
+
 describe('patterns of ordinary models', () => {
   it.each(Object.entries(PUBLISHED))('are linear: %s', (_, pattern) => {
     expect(isLinearPattern(pattern)).toBe(true);
   });
 
-  it.each(knownPreTokenizers)('are linear: %s of GGUF', (name) => {
+  const patternsOf = (name: string) => {
     const parts = preTokenization(name)!.preTokenizer.pretokenizers as { pattern?: { Regex: string } }[];
-    const patterns = parts.flatMap(({ pattern }) => (pattern === undefined ? [] : [pattern.Regex]));
+    return parts.flatMap(({ pattern }) => (pattern === undefined ? [] : [pattern.Regex]));
+  };
+
+  it.each(knownPreTokenizers)('are linear: %s of GGUF', (name) => {
+    const patterns = patternsOf(name);
     expect(patterns.length).toBeGreaterThan(0);
-    for (const pattern of patterns) expect(isLinearPattern(pattern), pattern).toBe(true);
+    const unproven = patterns.filter((pattern) => !isLinearPattern(pattern));
+    expect(unproven.map((pattern) => pattern.includes('{3})'))).toEqual(
+      GROUPING.includes(name) ? [true] : [],
+    );
   });
 });
 
 describe('what is not proved', () => {
   it.each([
+    ['a class without another, and what may fail', '(?:(?!\\p{Han})\\p{L})*b'],
+    ['a class without a run', '(?:(?!\\p{Han}+)\\p{L})+'],
+    ['spaces in pieces that are no halves', '\\s{512}(?!\\S)|\\s{511}(?!\\S)|\\s{1}'],
+    ['words that have to be there', '(?: \\p{L}[\\p{L}\\p{M}]*)+'],
     ['a repetition of repetitions', '(a+)+$'],
     ['two ways to the same', '(\\s|\\s+)+x'],
     ['a group that is repeated', '(?:ab)+'],

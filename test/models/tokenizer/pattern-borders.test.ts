@@ -48,21 +48,28 @@ const texts = fc
   .array(fc.constantFrom(...UNITS), { minLength: 40, maxLength: 80 })
   .map((units) => units.join(''));
 
-describe('the borders of the patterns of tokenizers', () => {
-  const families = new Map(
-    knownPreTokenizers.map((name) => {
-      const cutting = preTokenization(name)!.preTokenizer.pretokenizers as { pattern?: { Regex: string } }[];
-      const patterns = cutting.flatMap(({ pattern }) => pattern?.Regex ?? []);
-      return [patterns.join('\n'), patterns] as const;
-    }),
-  );
+/** Their words may run over many others, or end at what is far behind. */
+const WITHOUT = ['afmoe', 'cohere2moe', 'exaone-moe', 'jais-2', 'tiny_aya'];
 
-  it('are there for all that are known', () => {
+describe('the borders of the patterns of tokenizers', () => {
+  const patternsOf = (names: readonly string[]) =>
+    new Map(
+      names.map((name) => {
+        const cutting = preTokenization(name)!.preTokenizer.pretokenizers as {
+          pattern?: { Regex: string };
+        }[];
+        const patterns = cutting.flatMap(({ pattern }) => pattern?.Regex ?? []);
+        return [patterns.join('\n'), patterns] as const;
+      }),
+    );
+
+  const families = patternsOf(knownPreTokenizers.filter((name) => !WITHOUT.includes(name)));
+
+  it('are there for all that are known, but for those that look far ahead', () => {
     expect(families.size).toBeGreaterThan(8);
-    for (const patterns of families.values()) {
-      const borders = new PatternBorders(cutterOf(patterns).patterns!);
-      expect(borders.exist, patterns.join()).toBe(true);
-    }
+    const exist = (patterns: readonly string[]) => new PatternBorders(cutterOf(patterns).patterns!).exist;
+    for (const patterns of families.values()) expect(exist(patterns), patterns.join()).toBe(true);
+    for (const patterns of patternsOf(WITHOUT).values()) expect(exist(patterns), patterns.join()).toBe(false);
   });
 
   it.each([...families.values()].map((patterns) => [patterns]))('are between words: %j', (patterns) => {
