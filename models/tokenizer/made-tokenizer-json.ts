@@ -2,6 +2,9 @@ import type { PreTokenization } from './gguf-pre-tokenizers.js';
 import { sentencePieceMerges } from './sentencepiece-merges.js';
 import type { AddedTokenJson, TokenizerJson } from './tokenizer-json.js';
 
+/** What SentencePiece writes for a space. */
+const SPACE = '\u2581';
+
 /** The tokenizer.json of a byte-level BPE that cuts texts by `words`. */
 export function byteLevelJson(
   words: PreTokenization,
@@ -43,9 +46,9 @@ export interface SentencePieces {
 /** The tokenizer.json of a SentencePiece vocabulary of the kind BPE. */
 export function sentencePieceJson(pieces: SentencePieces): TokenizerJson {
   const { tokens, scores, isPiece, unknown, prefix, added } = pieces;
-  const prepend = { type: 'Prepend', prepend: '\u2581' };
-  const toMetaspace = { type: 'Replace', pattern: { String: ' ' }, content: '\u2581' };
-  const toSpaces = { type: 'Replace', pattern: { String: '\u2581' }, content: ' ' };
+  const prepend = { type: 'Prepend', prepend: SPACE };
+  const toMetaspace = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
+  const toSpaces = { type: 'Replace', pattern: { String: SPACE }, content: ' ' };
   const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
   return {
     added_tokens: added,
@@ -55,7 +58,7 @@ export function sentencePieceJson(pieces: SentencePieces): TokenizerJson {
         : { type: 'Sequence', normalizers: prefix === 'each' ? [prepend, toMetaspace] : [toMetaspace] },
     pre_tokenizer:
       prefix === 'first'
-        ? { type: 'Metaspace', replacement: '\u2581', prepend_scheme: 'first', split: false }
+        ? { type: 'Metaspace', replacement: SPACE, prepend_scheme: 'first', split: false }
         : null,
     post_processor: null,
     decoder: {
@@ -70,6 +73,115 @@ export function sentencePieceJson(pieces: SentencePieces): TokenizerJson {
       ignore_merges: false,
       vocab: vocabularyIds(tokens),
       merges: sentencePieceMerges(tokens, scores, isPiece),
+    },
+  };
+}
+
+/** The tokenizer.json of pieces with merges, as Gemma has it: a space is a letter, and characters without a piece are bytes. */
+export function mergedPiecesJson(pieces: {
+  vocab: Record<string, number>;
+  merges: string[];
+  unknown: string | null;
+  added: AddedTokenJson[];
+}): TokenizerJson {
+  const { vocab, merges, unknown, added } = pieces;
+  return {
+    added_tokens: added,
+    normalizer: { type: 'Replace', pattern: { String: ' ' }, content: SPACE },
+    pre_tokenizer: { type: 'Split', pattern: { String: ' ' }, behavior: 'MergedWithPrevious', invert: false },
+    post_processor: null,
+    decoder: {
+      type: 'Sequence',
+      decoders: [
+        { type: 'Replace', pattern: { String: SPACE }, content: ' ' },
+        { type: 'ByteFallback' },
+        { type: 'Fuse' },
+      ],
+    },
+    model: {
+      type: 'BPE',
+      unk_token: unknown,
+      fuse_unk: true,
+      byte_fallback: true,
+      ignore_merges: false,
+      vocab,
+      merges,
+    },
+  };
+}
+
+/** The tokenizer.json of a SentencePiece vocabulary of the kind Unigram, as T5 has it. */
+export function unigramJson(pieces: {
+  tokens: readonly string[];
+  scores: ArrayLike<number>;
+  unknownId: number;
+  /** SentencePiece's rules of normalization in base64; null: none. */
+  charsMap: string | null;
+  /** True where a text is encoded as if a space stood before it. */
+  hasPrefix: boolean;
+  /** True where spaces at the end and all but one of several are left out. */
+  removesSpaces: boolean;
+  added: AddedTokenJson[];
+}): TokenizerJson {
+  const { tokens, scores, unknownId, charsMap, hasPrefix, removesSpaces, added } = pieces;
+  const normalizers = [
+    ...(charsMap === null ? [] : [{ type: 'Precompiled', precompiled_charsmap: charsMap }]),
+    ...(removesSpaces
+      ? [
+          { type: 'Strip', strip_left: false, strip_right: true },
+          { type: 'Replace', pattern: { Regex: ' {2,}' }, content: SPACE },
+        ]
+      : []),
+  ];
+  const metaspace = {
+    type: 'Metaspace',
+    replacement: SPACE,
+    prepend_scheme: hasPrefix ? 'always' : 'never',
+    split: true,
+  };
+  return {
+    added_tokens: added,
+    normalizer: normalizers.length === 0 ? null : { type: 'Sequence', normalizers },
+    pre_tokenizer: metaspace,
+    post_processor: null,
+    decoder: metaspace,
+    model: {
+      type: 'Unigram',
+      unk_id: unknownId,
+      byte_fallback: false,
+      vocab: tokens.map((token, id): [string, number] => [token, scores[id]!]),
+    },
+  };
+}
+
+/** The tokenizer.json of a WordPiece vocabulary, as BERT has it. */
+export function wordPieceJson(words: {
+  vocab: Record<string, number>;
+  unknown: string;
+  lowercase: boolean;
+  /** Tokens before and after a text, with their ids; null: none. */
+  around: { cls: [string, number]; sep: [string, number] } | null;
+  added: AddedTokenJson[];
+}): TokenizerJson {
+  const { vocab, unknown, lowercase, around, added } = words;
+  return {
+    added_tokens: added,
+    normalizer: {
+      type: 'BertNormalizer',
+      clean_text: true,
+      handle_chinese_chars: true,
+      strip_accents: null,
+      lowercase,
+    },
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    post_processor: around === null ? null : { type: 'BertProcessing', ...around },
+    decoder: { type: 'WordPiece', prefix: '##', cleanup: false },
+    model: {
+      type: 'WordPiece',
+      unk_token: unknown,
+      continuing_subword_prefix: '##',
+      max_input_chars_per_word: 100,
+      vocab,
     },
   };
 }

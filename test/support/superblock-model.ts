@@ -47,6 +47,12 @@ export const OF_GRIDS: readonly LayerTypes[] = [
   { q: 'IQ1_S', k: 'TQ1_0', v: 'IQ1_M', o: 'NVFP4', gate: 'TQ2_0', up: 'TQ1_0', down: 'IQ2_XXS' },
 ];
 
+/** As dynamic files (UD) have it: each matrix in the type that was measured to suit it, some with kernels and some without. */
+export const DYNAMIC: readonly LayerTypes[] = [
+  { q: 'Q5_K', k: 'Q8_0', v: 'Q8_0', o: 'IQ4_XS', gate: 'IQ2_XXS', up: 'IQ3_XXS', down: 'Q4_K' },
+  { q: 'IQ4_XS', k: 'Q6_K', v: 'Q5_K', o: 'Q4_K', gate: 'IQ2_XXS', up: 'IQ2_XXS', down: 'IQ3_S' },
+];
+
 /** Bytes of a block of 256 and of 64, and the place of its scale (f16, of weights about a hundredth); null: it has another form. */
 const RANDOM_BLOCKS: Readonly<
   Record<string, { elements: number; bytes: number; scaleAt: number | null; scale: number }>

@@ -10,6 +10,7 @@ import { writeExpertsGguf } from '../../support/experts-model.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import {
+  DYNAMIC,
   LIKE_Q4_K_M,
   OF_GRIDS,
   OF_GROUPS_AND_TABLES,
@@ -62,6 +63,7 @@ describe('a GGUF of types that are kept', () => {
   const many = writeSuperblockModel(join(root, 'many.gguf'), OF_MANY_TYPES);
   const tables = writeSuperblockModel(join(root, 'tables.gguf'), OF_GROUPS_AND_TABLES, 'Q5_0');
   const grids = writeSuperblockModel(join(root, 'grids.gguf'), OF_GRIDS);
+  const dynamic = writeSuperblockModel(join(root, 'dynamic.gguf'), DYNAMIC, 'Q5_K', 2);
   const experts = writeExpertsGguf(join(root, 'experts.gguf'));
 
   it('is taken as it is, each part of a stack in its own type, and found again', async () => {
@@ -108,6 +110,18 @@ describe('a GGUF of types that are kept', () => {
     expect(Buffer.from(up!.buffer).equals(Buffer.from(f32!.buffer))).toBe(true);
   });
 
+  it('of a dynamic file keeps what a kernel reads beside int8 for the rest', async () => {
+    const engine = await built(dynamic, 'auto');
+    expect(engine.manifest).toMatchObject({ precision: 'stored', outputPrecision: 'stored' });
+    expect(matricesOf(engine, 0)).toEqual([
+      'qkv q5_k 0+256',
+      'qkv int8 256+256',
+      'attentionOutput iq4_xs 0+256',
+      'gateUp int8 0+1024',
+      'down q4_k 0+256',
+    ]);
+  });
+
   it.each([
     ['like Q4_K_M', file],
     ['of many types', many],
@@ -128,6 +142,7 @@ describe('a GGUF of types that are kept', () => {
           [set, 'of groups and tables', tables],
           [set, 'of experts', experts],
           [set, 'of grids', grids],
+          [set, 'in the types of a dynamic file', dynamic],
         ] as const,
     ),
   )(

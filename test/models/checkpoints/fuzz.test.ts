@@ -6,6 +6,7 @@ import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
+import { Tokenizer, TokenizerError } from '../../../models/tokenizer/index.js';
 import {
   GgufWriter,
   ggufBytes,
@@ -24,14 +25,24 @@ import {
 
 const root = temporaryFolder('skein-fuzz');
 
-/** Either it works or it is a CheckpointError; a RangeError for memory, a TypeError or a crash fails the property. */
+/** Either it works or it is an error of a model's file; a RangeError for memory, a TypeError or a crash fails the property. */
 function refusesOrReads(action: () => unknown): void {
   try {
     action();
   } catch (error) {
-    if (!(error instanceof CheckpointError)) throw error;
+    if (!(error instanceof CheckpointError || error instanceof TokenizerError)) throw error;
   }
 }
+
+const tokenizerOfKind = (kind: string): Record<string, TypedValue> => ({
+  'tokenizer.ggml.model': { type: 'string', value: kind },
+  'tokenizer.ggml.scores': { type: 'array', of: 'f32', value: [0, 0, 0, -1, -2, -3] },
+  'tokenizer.ggml.unknown_token_id': { type: 'u32', value: 0 },
+  'tokenizer.ggml.cls_token_id': { type: 'u32', value: 1 },
+  'tokenizer.ggml.seperator_token_id': { type: 'u32', value: 2 },
+  'tokenizer.ggml.remove_extra_whitespaces': { type: 'bool', value: true },
+  'tokenizer.ggml.precompiled_charsmap': { type: 'array', of: 'u8', value: [1, 2, 3] },
+});
 
 const gguf = ggufBytes(TINY_GGUF_METADATA, ggufTensors());
 const safetensors = safetensorsBytes(tinyTensors());
@@ -71,6 +82,21 @@ describe('hostile checkpoints', () => {
       { numRuns: 600 },
     );
   });
+
+  it.each(['bert', 't5', 'gemma4'])(
+    'a changed GGUF with a tokenizer of the kind %s is read or refused',
+    (kind) => {
+      const path = join(root, `${kind}.gguf`);
+      const bytes = ggufBytes({ ...TINY_GGUF_METADATA, ...tokenizerOfKind(kind) }, ggufTensors());
+      fc.assert(
+        fc.property(mutations(bytes.length), (change) => {
+          writeFileSync(path, mutated(bytes, change));
+          refusesOrReads(() => new Tokenizer(openCheckpoint(path).tokenizer).encode('a b ab'));
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
 
   it('a changed part of a split GGUF is read or refused', () => {
     const folder = join(root, 'split');
