@@ -1,12 +1,12 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addSubModel } from '../serving/support/onnx-writer.js';
 import { grpcAddress, type SkeinProcess, startServer } from '../support/skein-process.js';
 import { testPython } from '../support/test-python.js';
+import { Programs } from './pages/programs.js';
 
 /** Triton's own examples: a model repository, and programs of its client. They are no part of this project. */
 const triton = process.env.SKEIN_TEST_TRITON;
@@ -155,6 +155,8 @@ print(json.dumps({"same": [[bool(ok), id] for ok, id in found], "top": [[v.decod
 
 const folder = mkdtempSync(join(tmpdir(), 'skein-triton-'));
 let server: SkeinProcess;
+/** One process for all programs: importing the client takes longer than most of them. */
+let python: Programs | null = null;
 
 beforeAll(async () => {
   const names = triton === undefined ? ['of_our_own'] : LISTED;
@@ -187,13 +189,15 @@ beforeAll(async () => {
   ]);
 });
 afterAll(async () => {
+  python?.close();
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function run(args: readonly string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(testPython!, args);
-  return stdout;
+/** Runs Python code with these arguments. @returns what it prints */
+async function run(code: string, ...args: readonly string[]): Promise<string> {
+  python ??= Programs.python(testPython!);
+  return (await python.run(`import sys\nsys.argv = ${JSON.stringify(['', ...args])}\n${code}`)).text;
 }
 
 function addModel(name: keyof typeof STAND_INS): void {
@@ -223,7 +227,8 @@ const program = (name: string) => join(triton!, 'client-examples', `${name}.py`)
 
 /** Runs a program of Triton's examples; it prints PASS at its end if it prints that at all. */
 async function expectToPass(name: string, args: readonly string[]): Promise<void> {
-  const printed = await run([program(name), ...args]);
+  const code = `import runpy\nrunpy.run_path(${JSON.stringify(program(name))}, run_name='__main__')`;
+  const printed = await run(code, ...args);
   if (readFileSync(program(name), 'utf8').includes('PASS')) expect(`${name}: ${printed}`).toMatch(/PASS/);
 }
 
@@ -252,7 +257,7 @@ const itWithExamples = triton === undefined ? () => {} : it;
 
 describe.skipIf(testPython === null)("Triton's client from pip", () => {
   it('reads and writes tensors in every form', async () => {
-    const answer = JSON.parse(await run(['-c', SCRIPT, address()]));
+    const answer = JSON.parse(await run(SCRIPT, address()));
     expect(answer).toEqual({
       same: Array(6).fill([true, '7']),
       top: [
@@ -276,7 +281,7 @@ describe.skipIf(testPython === null)("Triton's client from pip", () => {
 describe.skipIf(!hasGrpc)("Triton's client from pip over gRPC", () => {
   it('reads and writes tensors, and streams', async () => {
     const before = (await (await fetch(`${server.url}/v2/models/of_our_own/stats`)).json()) as Counted;
-    const answer = JSON.parse(await run(['-c', GRPC_SCRIPT, grpcAddress(server)]));
+    const answer = JSON.parse(await run(GRPC_SCRIPT, grpcAddress(server)));
     expect(answer).toEqual({
       same: Array(3).fill([true, '7']),
       top: [
@@ -307,6 +312,6 @@ describe.skipIf(!hasGrpc)("Triton's client from pip over gRPC", () => {
     const code = readFileSync(program('memory_growth_test'), 'utf8')
       .replaceAll('localhost:8001', grpcAddress(server))
       .replaceAll('localhost:8000', address());
-    for (const protocol of ['grpc', 'http']) await run(['-c', code, '-i', protocol, '-r', '50']);
+    for (const protocol of ['grpc', 'http']) await run(code, '-i', protocol, '-r', '50');
   });
 });

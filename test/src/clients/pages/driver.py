@@ -33,6 +33,9 @@ for line in sys.stdin:
     try:
         with contextlib.redirect_stdout(printed):
             exec(json.loads(line)["program"], names)
+    except SystemExit as end:
+        if end.code:
+            error = f"It ended with {end.code!r}."
     except Exception:
         error = traceback.format_exc()
     print(json.dumps({"pieces": printed.pieces, "error": error}), file=answers, flush=True)
