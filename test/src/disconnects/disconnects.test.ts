@@ -11,8 +11,8 @@ import { bodyOf, exchange, stays, WAYS } from './exchange.js';
 import { growth, heldMemory, type Memory } from './memory.js';
 import { type Asked, contentOf, NUM_REQUESTS, requestOf } from './requests.js';
 
-/** Length of the run of crowds; .ci/run asks for 10. Ten minutes: SKEIN_SOAK_SECONDS=600. */
-const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 5);
+/** Length of the run of crowds; .ci/run asks for 5. Ten minutes: SKEIN_SOAK_SECONDS=600. */
+const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 3);
 const CLIENTS = 128;
 /** Memory is looked at between them, when all is quiet. The first is for warming up. */
 const ROUNDS = Math.min(20, 5 + Math.floor(SECONDS / 20));
@@ -58,7 +58,7 @@ function sockets(): number {
 
 /** Fills the store of responses, so that the memory kept on purpose is held from the beginning. */
 async function fillStore(): Promise<void> {
-  const body = { model: 'chat', input: 'x'.repeat(100), max_output_tokens: 8, ignore_eos: true, seed: 1 };
+  const body = { model: 'chat', input: 'x'.repeat(100), max_output_tokens: 1, ignore_eos: true, seed: 1 };
   for (let left = STORED_RESPONSES; left > 0; left -= 64)
     await Promise.all(Array.from({ length: 64 }, () => whole({ path: '/v1/responses', body })));
 }
