@@ -68,11 +68,11 @@ describe('skein serve', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
-  it('answers the same with every --batching-scheme, and says how long requests waited', async () => {
-    // V1 knows neither chunks nor reuse, and runs though both are on by default.
+  it('answers the same with a --batching-scheme as with the default one, and says how long requests waited', async () => {
     const texts: string[] = [];
-    for (const scheme of ['V1', 'InflightBatching', 'InflightFusedBatching']) {
-      const server = await started(startServer(['--model', model, '--batching-scheme', scheme]));
+    // V1 knows neither chunks nor reuse, and runs though both are on by default.
+    for (const flags of [[], ['--batching-scheme', 'V1']]) {
+      const server = await started(startServer(['--model', model, ...flags]));
       const response = await complete(server, { max_tokens: 8 });
       const { choices } = (await response.json()) as { choices: { text: string }[] };
       texts.push(choices[0]!.text);
@@ -119,20 +119,35 @@ describe('skein serve', () => {
 
   it('at SIGTERM lets a running stream end and says 503 meanwhile', async () => {
     const { gate, open } = shutGate();
-    const server = await slow({}, { stepMs: 1, gate });
+    const server = await slow({ accessLog: 'true' }, { stepMs: 1, gate });
     const stream = await reading(await complete(server, { max_tokens: 150, stream: true }));
     const ended = server.stop();
     await expect.poll(() => health(server)).toBe(503);
-    const refused = await complete(server, { max_tokens: 1 });
-    expect(refused.status).toBe(503);
-    expect(await refused.json()).toMatchObject({ error: { code: 'server_shutting_down' } });
+    expect((await fetch(`${server.url}/live`)).status).toBe(200);
+    for (const path of ['/v1/completions', '/tokenize']) {
+      const refused = await postJson(server.url + path, { prompt: 'a' });
+      expect(refused.status).toBe(503);
+      expect(await refused.json()).toMatchObject({ error: { code: 'server_shutting_down' } });
+      // The default of --drain-timeout-seconds is 30 s.
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1);
+      expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(30);
+      expect(refused.headers.get('connection')).toBe('close');
+    }
     open();
     expect(await stream.rest()).toMatch(/"finish_reason":"length"[\s\S]*\[DONE\]\n\n$/);
     const { code, stderr } = await ended;
     expect(code).toBe(0);
-    expect(withoutLoading(stderr)).toBe(
-      'skein: finishing the answers under way; a second signal ends at once\n',
-    );
+    const lines = withoutLoading(stderr).split('\n');
+    expect(lines.filter((line) => !line.startsWith('{'))).toEqual([
+      'skein: finishing the answers under way; a second signal ends at once',
+      '',
+    ]);
+    const records = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+    expect(Object.keys(records.find(({ path }) => path === '/v1/completions'))).toEqual([
+      ...['level', 'time', 'requestId', 'key', 'remote', 'method', 'path', 'route', 'status'],
+      ...['durationMs', 'isWhole', 'msg'],
+    ]);
+    expect(stderr).not.toContain('"prompt"');
   });
 
   it('at SIGTERM cuts off what takes longer than --drain-timeout-seconds, and tells each client so', async () => {
