@@ -46,6 +46,7 @@ export function convertJobs(
         interleavedHeads: tensor.interleavedHeads ?? 0,
         transposed: tensor.transposed ?? false,
         addend: tensor.addend ?? 0,
+        ...(tensor.quantized && { quantized: tensor.quantized }),
         targetOffset: offset + before,
         targetType: dtype,
       };

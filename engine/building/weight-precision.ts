@@ -36,6 +36,7 @@ export function checkOutputPrecision(precision: string): OutputPrecision | 'auto
  * | Q4_0, Q4_1, TQ1_0 or TQ2_0, all of them | int4: the same numbers |
  * | formats of up to 8 bits, some of them with kernels of their own or in 4 bits | stored: each matrix has its own numbers (stored-precision.ts) |
  * | other formats of up to 8 bits, all of them | int8: Q8_0's numbers, a second rounding for the others |
+ * | safetensors, some of them quantised | stored: the same numbers where a format of ours has them (quantized-blocks.ts) |
  * | anything else | bf16 |
  *
  * @param checkpoint whose stored types are read
@@ -45,6 +46,7 @@ export function automaticPrecision(
   checkpoint: Pick<Checkpoint, 'tensors'>,
   plan: NetworkPlan,
 ): EnginePrecision {
+  if ([...checkpoint.tensors.values()].some(({ quantized }) => quantized !== undefined)) return 'stored';
   const types = layerTypes(checkpoint, plan);
   const all = (fits: (type: TensorType) => boolean) => types.every(fits);
   if (all((type) => HALVED.has(type))) return 'int4';

@@ -1,4 +1,5 @@
 import type { TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { QuantizedSource } from '../../models/checkpoints/quantized/quantized-source.js';
 import type { TensorPrecision } from './engine-directory.js';
 
 /** One tensor (or a slice of a stacked one) from a checkpoint file into a file of the engine directory. */
@@ -15,6 +16,8 @@ export interface ConvertJob {
   transposed?: boolean;
   /** Value added to each element. Default 0. */
   addend?: number;
+  /** Other parts of a quantised matrix, whose codes the source's bytes are: it is read as blocks of `type`. */
+  quantized?: QuantizedSource;
   targetOffset: number;
   targetType: TensorPrecision;
 }

@@ -1,4 +1,5 @@
-import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { Checkpoint, TensorLocation, TensorType } from '../../models/checkpoints/checkpoint.js';
+import { keptNumbers } from '../../models/checkpoints/quantized/quantized-blocks.js';
 import type { PlanWeight } from '../../network/plan.js';
 import type { TensorPrecision } from './engine-directory.js';
 import { isMade } from './weight-blocks.js';
@@ -48,6 +49,12 @@ export const isKept = (type: TensorType): boolean => !isMade(AS_STORED[type]);
 /** True for storage types whose numbers no precision has: they are rounded to int8, which takes more bytes. */
 export const isRoundedAgain = (type: TensorType): boolean => AS_STORED[type] === 'int8' && type !== 'Q8_0';
 
+/** The precision of a tensor; a quantised matrix whose numbers no block has is rounded. */
+function storedAs(tensor: TensorLocation): TensorPrecision {
+  const kept = tensor.quantized && keptNumbers(tensor, tensor.quantized);
+  return kept === 'bf16' || kept === 'int8' ? kept : AS_STORED[tensor.type];
+}
+
 /**
  * Parts of a matrix, each in the precision that its sources are stored in. Products take a stack in its parts, a gated one gate and
  * up; other ops have matrices of one source.
@@ -58,7 +65,7 @@ export const isRoundedAgain = (type: TensorType): boolean => AS_STORED[type] ===
 export function storedParts(checkpoint: Pick<Checkpoint, 'tensors'>, weight: PlanWeight): WeightPart[] {
   const parts: WeightPart[] = [];
   for (const { name, rows } of weight.sources) {
-    const dtype = AS_STORED[checkpoint.tensors.get(name)!.type];
+    const dtype = storedAs(checkpoint.tensors.get(name)!);
     const last = parts.at(-1);
     if (last?.dtype === dtype) last.rows += rows;
     else parts.push({ dtype, rows });

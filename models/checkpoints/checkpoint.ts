@@ -2,6 +2,7 @@ import type { Name, NamedText } from '../../base/named-text.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 import type { NamedTemplates } from '../tokenizer/named-templates.js';
+import type { QuantizedSource } from './quantized/quantized-source.js';
 import type { RecommendedSampling } from './recommended-sampling.js';
 
 /** Storage types that the native converter reads. Names as GGUF and safetensors write them. */
@@ -55,6 +56,8 @@ export interface TensorLocation {
   transposed?: boolean;
   /** Number added to each element: Gemma's norms store the difference of their weights from 1. Absent: 0. */
   addend?: number;
+  /** Where the other numbers of a quantised matrix lie, which is read as blocks of `type`; `byteLength` is that of its codes. */
+  quantized?: QuantizedSource;
 }
 
 export interface TokenizerFiles {

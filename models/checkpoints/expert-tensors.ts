@@ -1,5 +1,6 @@
 import { expertNames } from '../architectures/expert-names.js';
 import type { ModelConfig } from '../model-config.js';
+import { sliceOf } from './quantized/quantized-source.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import type { NamedTensor } from './tensor-layout.js';
 
@@ -56,6 +57,7 @@ export function expertSlices(
   const byteLength = tensor.byteLength! / names.length;
   return names.map((name, i) => {
     const offset = tensor.offset + i * byteLength;
-    return [name, { ...tensor, shape: [rows, columns], offset, byteLength }];
+    const quantized = tensor.quantized && sliceOf(tensor.quantized, i, names.length);
+    return [name, { ...tensor, shape: [rows, columns], offset, byteLength, ...(quantized && { quantized }) }];
   });
 }

@@ -87,11 +87,5 @@ function architectureOf(config: ConfigFields): { name: string; architecture: str
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
 function refuseUnsupported(config: ConfigFields): void {
-  if (config.raw('quantization_config') !== undefined) {
-    throw config.error(
-      'quantization_config',
-      'absent: weights in F32, F16 and BF16 are read, or a GGUF file',
-    );
-  }
   if (config.raw('rope_interleaved') === true) throw config.error('rope_interleaved', 'false');
 }

@@ -13,6 +13,9 @@ import { configOfHuggingFace } from './huggingface-config.js';
 import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
 import { hasOwnOutput } from './output-layer.js';
+import { quantizationOf } from './quantized/quantization-config.js';
+import { quantizationRemark } from './quantized/quantization-remarks.js';
+import { quantizedTensors } from './quantized/quantized-tensors.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import { type RecommendedSampling, recommendedSampling } from './recommended-sampling.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
@@ -56,7 +59,9 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weig
   const given = configOfHuggingFace(where, fields, generation);
   const leftAside = new LeftAside();
   const textName = wrapper === null ? undefined : leftAside.textName;
-  const raw = namedTensors(readSafetensorsDirectory(files.directory), given, textName);
+  const method = quantizationOf(where, fields);
+  const stored = readSafetensorsDirectory(files.directory);
+  const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
   const ownOutput = hasOwnOutput(raw, given);
   const config = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
   const tensors = checkedTensors(raw, planNetwork(config), files);
@@ -68,6 +73,7 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weig
   const remarks = [
     ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
     ...(ownOutput ? [OWN_OUTPUT] : []),
+    ...(method === null ? [] : [quantizationRemark(method.label, tensors.values())]),
     ...shorterContext(fields.max_position_embeddings, config),
   ];
   return { config, tensors, leftAside: leftAside.parts, remarks };

@@ -1,5 +1,6 @@
 import type { TensorType } from './checkpoint.js';
 import { CheckpointError } from './checkpoint.js';
+import type { QuantizedSource } from './quantized/quantized-source.js';
 
 /**
  * A tensor as a container's header describes it, of any type; checked to lie within its file where the size is known.
@@ -15,6 +16,8 @@ export interface RawTensor {
   offset: number;
   /** Size in bytes; null where the type's size is not known. */
   byteLength: number | null;
+  /** See TensorLocation. */
+  quantized?: QuantizedSource;
 }
 
 /** Storage types that can be converted: elements and bytes of a block; a row holds whole blocks. */

@@ -14,6 +14,7 @@ const ELEMENT_BYTES = new Map<unknown, number>([
   ['I8', 1],
   ['F8_E5M2', 1],
   ['F8_E4M3', 1],
+  ['F8_E8M0', 1],
   ['I16', 2],
   ['U16', 2],
   ['F16', 2],

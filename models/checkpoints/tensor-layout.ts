@@ -46,7 +46,12 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const isGpt2 = architecture === 'gpt2';
   const prefix = encoder ? ENCODER_PREFIX : isGpt2 ? GPT2_PREFIX : null;
   const own = prefix === null ? name : name.replace(prefix, '');
-  if (isGpt2 && GPT2_TURNED.test(own)) return [[own, { ...tensor, transposed: true }]];
+  if (isGpt2 && GPT2_TURNED.test(own)) {
+    if (tensor.quantized === undefined) return [[own, { ...tensor, transposed: true }]];
+    throw new CheckpointError(
+      `${tensor.file}: tensor ${tensor.name} is quantised, which is not supported for GPT-2.`,
+    );
+  }
   const interleaved = turnsPairs(architecture) ? /\.self_attn\.([qk])_proj\./.exec(own)?.[1] : undefined;
   if (interleaved !== undefined) {
     return [

@@ -217,9 +217,9 @@ describe('openCheckpoint of a folder with safetensors', () => {
       /layer_types should be sliding_attention for each layer/,
     ],
     [
-      'quantised weights',
-      { config: { quantization_config: { quant_method: 'gptq' } } },
-      /quantization_config should be absent.*gptq/,
+      'weights of a quantisation that is not read',
+      { config: { quantization_config: { quant_method: 'hqq' } } },
+      /quantization_config: quant_method should be one of awq, .*found "hqq"/,
     ],
     [
       'an unknown RoPE',

@@ -122,11 +122,6 @@ describe('the text model of a published config', () => {
       { text_config: { hidden_size: 'wide' } },
       /^config\.json: text_config: hidden_size should be a whole number .*found "wide"\.$/,
     ],
-    [
-      'quantised weights',
-      { text_config: {}, quantization_config: { quant_method: 'awq' } },
-      /quantization_config should be absent/,
-    ],
   ])('is refused with %s', (_, fields, message) => {
     expect(() => read({ architectures: ['LlavaForConditionalGeneration'], ...fields })).toThrow(message);
   });

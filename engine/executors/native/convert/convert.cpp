@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "converted-rows.h"
 #include "executor/checksums.h"
+#include "open-files.h"
+#include "quantized-rows.h"
 #include "source-rows.h"
 
 namespace skein {
@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t kPieceElements = 1 << 18;
 // Least number of rows in a piece of a transposed source, which is read piece by piece.
 constexpr int64_t kTransposedRows = 256;
+// Number of elements in a piece of a quantised matrix that lies by columns, about; and its least number of rows.
+constexpr int64_t kByColumnsElements = 1 << 22, kByColumnsRows = 32;
 // Bytes that are read and summed up at once.
 constexpr int64_t kSummedBytes = 1 << 20;
 
@@ -31,11 +33,19 @@ struct Work {
   int64_t firstPiece;
 };
 
-void runPiece(ConvertedRows& rows, const Work& work, const PositionedFile& target, int64_t piece) {
+// Rows that are converted at once: many where a row does not lie in one place.
+int64_t rowsOfPiece(const ConvertJob& job) {
+  if (job.quantized && job.quantized->order != CodeOrder::kRows)
+    return std::max(kByColumnsRows, kByColumnsElements / job.columns);
+  return std::max<int64_t>(job.transposed ? kTransposedRows : 1, kPieceElements / job.columns);
+}
+
+void runPiece(ConvertedRows& rows, const Work& work, const OpenFiles& files, const PositionedFile& target,
+              int64_t piece) {
   const ConvertJob& job = *work.job;
   const int64_t rowSize = int64_t(rowBytes(job.targetType, job.columns));
   const int64_t first = piece * work.rowsPerPiece, count = std::min(work.rowsPerPiece, job.rows - first);
-  target.write(rows.of(job, *work.source, first, count), count * rowSize, job.targetOffset + first * rowSize);
+  target.write(rows.of(job, *work.source, first, count, &files), count * rowSize, job.targetOffset + first * rowSize);
 }
 
 // Runs pieces 0 .. pieces - 1 on up to `threads` threads. worker() makes the function of one thread, which is called with numbers
@@ -70,23 +80,23 @@ void eachPiece(int64_t pieces, int32_t threads, const Worker& worker) {
 
 void convert(const std::string& targetPath, const std::vector<ConvertJob>& jobs, int32_t threads) {
   const PositionedFile target(targetPath, PositionedFile::Role::kTarget);
-  std::map<std::string, std::unique_ptr<PositionedFile>> sources;
+  OpenFiles files;
   std::vector<Work> works;
   int64_t pieces = 0;
   for (const ConvertJob& job : jobs) {
-    auto& source = sources[job.source];
-    if (!source) source = std::make_unique<PositionedFile>(job.source, PositionedFile::Role::kSource);
-    checkSource(job, *source);
+    const PositionedFile& source = files.open(job.source);
+    checkSource(job, source);
     target.checkRange("converted tensor", job.targetOffset, job.rows * int64_t(rowBytes(job.targetType, job.columns)));
-    const int64_t rowsPerPiece = std::max<int64_t>(job.transposed ? kTransposedRows : 1, kPieceElements / job.columns);
-    works.push_back({&job, source.get(), rowsPerPiece, pieces});
+    checkQuantized(job, files);
+    const int64_t rowsPerPiece = rowsOfPiece(job);
+    works.push_back({&job, &source, rowsPerPiece, pieces});
     pieces += (job.rows + rowsPerPiece - 1) / rowsPerPiece;
   }
 
   eachPiece(pieces, threads, [&] {
     return [&, rows = ConvertedRows(), at = size_t(0)](int64_t i) mutable {
       while (at + 1 < works.size() && works[at + 1].firstPiece <= i) at++;
-      runPiece(rows, works[at], target, i - works[at].firstPiece);
+      runPiece(rows, works[at], files, target, i - works[at].firstPiece);
     };
   });
 }

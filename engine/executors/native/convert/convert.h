@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "quantized-source.h"
 #include "tensor-types.h"
 
 namespace skein {
@@ -19,6 +21,8 @@ struct ConvertJob {
   int64_t interleavedHeads;  // 0 = the rows are in order
   bool transposed = false;   // the source holds [columns, rows]
   float addend = 0;          // added to each element
+  // Other parts of a quantised matrix, whose codes the source's bytes are: it is read as blocks of `type`. Null: it is plain.
+  std::shared_ptr<const QuantizedSource> quantized = nullptr;
   int64_t targetOffset;
   DType targetType;
 };

@@ -1,5 +1,6 @@
 #include "converted-rows.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "quantize.h"
@@ -34,7 +35,7 @@ void checkSource(const ConvertJob& job, const PositionedFile& source) {
   }
   // At most 2^32 rows of 2^24 * 4 bytes: no product here overflows 63 bits.
   const int64_t expected = job.rows * (job.columns / job.type->blockElements * job.type->blockBytes);
-  if (job.sourceByteLength != expected) {
+  if (!job.quantized && job.sourceByteLength != expected) {
     fail(job.source + ": a tensor of type " + std::string(job.type->name) + " and shape " + shape + " takes " +
          std::to_string(expected) + " bytes, found " + std::to_string(job.sourceByteLength) + ".");
   }
@@ -42,7 +43,7 @@ void checkSource(const ConvertJob& job, const PositionedFile& source) {
     fail(job.source + ": " + std::to_string(job.rows) + " rows do not divide into " +
          std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
   }
-  if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0)) {
+  if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0 || job.quantized)) {
     fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) +
          " cannot be turned; its elements must "
          "be single numbers, in the order of rows.");
@@ -74,8 +75,24 @@ void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, in
   }
 }
 
-const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count) {
-  read(job, source, first, count);
+// Where heads are interleaved, all rows of the heads are read, and put in order.
+void ConvertedRows::readQuantized(const ConvertJob& job, const OpenFiles& files, int64_t first, int64_t count) {
+  if (job.interleavedHeads == 0) return quantized_.read(job, files, first, count, raw_);
+  const int64_t headRows = job.rows / job.interleavedHeads;
+  const int64_t from = first / headRows * headRows, end = (first + count + headRows - 1) / headRows * headRows;
+  quantized_.read(job, files, from, end - from, heads_);
+  const int64_t rowSize = int64_t(heads_.size()) / (end - from);
+  raw_.resize(size_t(count * rowSize));
+  for (int64_t r = 0; r < count; r++) {
+    const uint8_t* row = heads_.data() + (sourceRow(first + r, headRows) - from) * rowSize;
+    std::copy(row, row + rowSize, raw_.data() + r * rowSize);
+  }
+}
+
+const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count,
+                                 const OpenFiles* files) {
+  if (job.quantized && files) readQuantized(job, *files, first, count);
+  else read(job, source, first, count);
   const int64_t blocks = count * (job.columns / job.type->blockElements);
   const ExactConversion exact =
       job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);

@@ -30,6 +30,46 @@ std::string stringOf(const Napi::Object& object, const char* key) {
   return value.As<Napi::String>().Utf8Value();
 }
 
+// The place in `names` of the word that a field has.
+template <class Enum, size_t N>
+Enum wordOf(const Napi::Object& object, const char* key, const char* const (&names)[N]) {
+  const std::string word = stringOf(object, key);
+  for (size_t i = 0; i < N; i++)
+    if (word == names[i]) return Enum(i);
+  throw Napi::TypeError::New(object.Env(), std::string("convert: ") + key + " has the unknown value " + word + ".");
+}
+
+FilePart partOf(const Napi::Object& object) {
+  return {stringOf(object, "file"), integerOf(object, "offset"), integerOf(object, "byteLength")};
+}
+
+std::optional<Napi::Object> objectOf(const Napi::Object& object, const char* key) {
+  const Napi::Value value = object.Get(key);
+  if (!value.IsObject()) return std::nullopt;
+  return value.As<Napi::Object>();
+}
+
+std::shared_ptr<const QuantizedSource> quantizedOf(const Napi::Object& object) {
+  const auto scales = objectOf(object, "scales");
+  if (!scales) throw Napi::TypeError::New(object.Env(), "convert: scales should be an object.");
+  auto source = std::make_shared<QuantizedSource>();
+  source->name = stringOf(object, "name");
+  source->codes = wordOf<Codes>(object, "codes", {"u4", "u8", "i8", "e4m3", "e2m1"});
+  source->order = wordOf<CodeOrder>(object, "order", {"rows", "gptq", "awq"});
+  source->zero = int32_t(integerOf(object, "zero"));
+  source->rowsEach = integerOf(object, "rowsEach");
+  source->columnsEach = integerOf(object, "columnsEach");
+  source->scales = {partOf(*scales), wordOf<ScaleType>(*scales, "type", {"F32", "F16", "BF16", "F8_E4M3", "F8_E8M0"}),
+                    scales->Get("byColumns").ToBoolean()};
+  if (const auto zeros = objectOf(object, "zeros")) {
+    source->zeros = {partOf(*zeros), wordOf<ZeroOrder>(*zeros, "order", {"bytes", "packedRows", "gptq", "awq"}),
+                     uint32_t(integerOf(*zeros, "add"))};
+  }
+  if (const auto groups = objectOf(object, "groups")) source->groups = partOf(*groups);
+  if (const auto divisor = objectOf(object, "divisor")) source->divisor = partOf(*divisor);
+  return source;
+}
+
 DType targetTypeOf(Napi::Env env, const std::string& name) {
   std::string names;
   for (const WeightFormat& format : kWeightFormats) {
@@ -56,6 +96,7 @@ ConvertJob jobOf(const Napi::Value& value) {
   job.transposed = object.Get("transposed").ToBoolean();
   const Napi::Value addend = object.Get("addend");
   if (addend.IsNumber()) job.addend = addend.As<Napi::Number>().FloatValue();
+  if (const auto quantized = objectOf(object, "quantized")) job.quantized = quantizedOf(*quantized);
   job.targetOffset = integerOf(object, "targetOffset");
   job.targetType = targetTypeOf(value.Env(), stringOf(object, "targetType"));
   return job;

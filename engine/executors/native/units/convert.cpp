@@ -5,5 +5,6 @@
 #include "convert/grid-types.cpp"
 #include "convert/positioned-file.cpp"
 #include "convert/quantize.cpp"
+#include "convert/quantized-rows.cpp"
 #include "convert/source-rows.cpp"
 #include "convert/tensor-types.cpp"

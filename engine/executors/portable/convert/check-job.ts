@@ -58,14 +58,14 @@ export function checkSource(job: ConvertJob, type: StorageType, source: Position
     );
   }
   const expected = BigInt(rows) * BigInt((columns / type.blockElements) * type.blockBytes);
-  if (BigInt(sourceByteLength) !== expected) {
+  if (job.quantized === undefined && BigInt(sourceByteLength) !== expected) {
     throw new Error(
       `${job.source}: a tensor of type ${type.name} and shape ${shape} takes ${expected} bytes, found ${sourceByteLength}.`,
     );
   }
   if (heads > 0 && rows % (2 * heads) !== 0)
     throw new Error(`${job.source}: ${rows} rows do not divide into ${heads} heads of interleaved halves.`);
-  if (job.transposed && (type.blockElements !== 1 || heads !== 0)) {
+  if (job.transposed && (type.blockElements !== 1 || heads !== 0 || job.quantized !== undefined)) {
     throw new Error(
       `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
     );
@@ -78,7 +78,7 @@ export function checkSource(job: ConvertJob, type: StorageType, source: Position
   checkRange(source, 'tensor', job.sourceOffset, sourceByteLength);
 }
 
-function checkRange(file: PositionedFile, role: string, offset: number, length: number): void {
+export function checkRange(file: PositionedFile, role: string, offset: number, length: number): void {
   const { size } = file;
   if (offset <= size && length <= size - offset) return;
   const end = BigInt(offset) + BigInt(length);

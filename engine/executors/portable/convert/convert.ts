@@ -1,7 +1,9 @@
 import type { ConvertJob } from '../../../directory/convert-job.js';
 import { storedBytes } from '../../../directory/weight-blocks.js';
 import { checkBounds, checkFields } from './check-job.js';
+import { checkQuantized } from './check-quantized.js';
 import { ConvertedRows } from './converted-rows.js';
+import { OpenFiles } from './open-files.js';
 import { PositionedFile } from './positioned-file.js';
 import type { StorageType } from './tensor-types.js';
 
@@ -9,6 +11,9 @@ import type { StorageType } from './tensor-types.js';
 const PIECE_ELEMENTS = 2 ** 18;
 /** Least number of rows in a piece of a transposed source, which is read piece by piece. */
 const TRANSPOSED_ROWS = 256;
+/** Number of elements in a piece of a quantised matrix that lies by columns, about; and its least number of rows. */
+const BY_COLUMNS_ELEMENTS = 2 ** 22;
+const BY_COLUMNS_ROWS = 32;
 
 /** A job with its open file and its type. */
 interface Work {
@@ -33,30 +38,36 @@ export function* convertInPieces(
 ): Generator<void, void, void> {
   checkArguments(target, jobs, threads);
   const types = jobs.map(checkFields);
-  const sources = new Map<string, PositionedFile>();
+  const files = new OpenFiles();
   const file = PositionedFile.forWriting(target);
   try {
     const works = jobs.map((job, i): Work => {
-      const source = sources.get(job.source) ?? PositionedFile.forReading(job.source);
-      sources.set(job.source, source);
+      const source = files.at(job.source);
       checkBounds(job, types[i]!, source, file);
+      checkQuantized(job, files);
       return { job, type: types[i]!, source };
     });
     const rows = new ConvertedRows();
     for (const { job, type, source } of works) {
-      const least = job.transposed ? TRANSPOSED_ROWS : 1;
-      const rowsPerPiece = Math.max(least, Math.floor(PIECE_ELEMENTS / job.columns));
+      const rowsPerPiece = rowsOfPiece(job);
       for (let first = 0; first < job.rows; first += rowsPerPiece) {
         const count = Math.min(rowsPerPiece, job.rows - first);
-        const bytes = rows.of(job, type, source, first, count);
+        const bytes = rows.of(job, type, source, first, count, files);
         file.write(bytes, job.targetOffset + storedBytes(job.targetType, first, job.columns));
         yield;
       }
     }
   } finally {
     file.close();
-    for (const source of sources.values()) source.close();
+    files.close();
   }
+}
+
+/** Rows that are converted at once: many where a row does not lie in one place. */
+function rowsOfPiece({ columns, transposed = false, quantized }: ConvertJob): number {
+  if (quantized !== undefined && quantized.order !== 'rows')
+    return Math.max(BY_COLUMNS_ROWS, Math.floor(BY_COLUMNS_ELEMENTS / columns));
+  return Math.max(transposed ? TRANSPOSED_ROWS : 1, Math.floor(PIECE_ELEMENTS / columns));
 }
 
 function checkArguments(target: unknown, jobs: unknown, threads: unknown): void {

@@ -2,9 +2,11 @@ import { bitsToBf16 } from '../../../../base/half.js';
 import type { ConvertJob } from '../../../directory/convert-job.js';
 import { isMade, storedBytes, WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
 import { exactConversion } from './exact-conversion.js';
+import type { OpenFiles } from './open-files.js';
 import type { PositionedFile } from './positioned-file.js';
 import { int4Block } from './quantize-int4.js';
 import { int8Block } from './quantize-int8.js';
+import { type QuantizedJob, readQuantized } from './quantized-rows.js';
 import type { StorageType } from './tensor-types.js';
 
 /** Converts pieces of tensors in memory of its own, which it reuses. */
@@ -14,11 +16,25 @@ export class ConvertedRows {
   #turned = new ArrayBuffer(0);
   #converted = new ArrayBuffer(0);
 
-  /** Rows `first` to `first + count` of a job in the target's format: a view that is valid until the next call. */
-  of(job: ConvertJob, type: StorageType, source: PositionedFile, first: number, count: number): Uint8Array {
+  /**
+   * Rows `first` to `first + count` of a job in the target's format: a view that is valid until the next call.
+   *
+   * @param files for a quantised matrix, whose parts may lie in several
+   */
+  of(
+    job: ConvertJob,
+    type: StorageType,
+    source: PositionedFile,
+    first: number,
+    count: number,
+    files?: OpenFiles,
+  ): Uint8Array {
     const { columns, targetType, transposed = false, addend = 0 } = job;
     const blocks = count * (columns / type.blockElements);
-    const raw = this.#read(job, type, source, first, count);
+    const raw =
+      files !== undefined && isQuantized(job)
+        ? inOrder(job, first, count, (from, rows) => readQuantized(job, files, from, rows))
+        : this.#read(job, type, source, first, count);
     const targetBytes = storedBytes(targetType, count, columns);
     const exact = transposed || addend !== 0 ? undefined : exactConversion(type.name, targetType);
     if (exact !== undefined) {
@@ -81,6 +97,29 @@ export class ConvertedRows {
       for (let r = 0; r < rows; r++) to[r * columns + c] = from[c * rows + r]!;
     return new Float32Array(this.#turned, 0, floats.length);
   }
+}
+
+const isQuantized = (job: ConvertJob): job is QuantizedJob => job.quantized !== undefined;
+
+/** Rows of a job out of those that `read` gives; where heads are interleaved, all rows of the heads are read. */
+function inOrder(
+  { rows, interleavedHeads }: ConvertJob,
+  first: number,
+  count: number,
+  read: (first: number, count: number) => Uint8Array,
+): Uint8Array {
+  if (interleavedHeads === 0) return read(first, count);
+  const headRows = rows / interleavedHeads;
+  const from = Math.floor(first / headRows) * headRows;
+  const end = Math.ceil((first + count) / headRows) * headRows;
+  const all = read(from, end - from);
+  const rowBytes = all.length / (end - from);
+  const ordered = new Uint8Array(count * rowBytes);
+  for (let r = 0; r < count; r++) {
+    const at = (sourceRow(first + r, headRows) - from) * rowBytes;
+    ordered.set(all.subarray(at, at + rowBytes), r * rowBytes);
+  }
+  return ordered;
 }
 
 /**

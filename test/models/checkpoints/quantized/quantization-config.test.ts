@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import { quantizationOf } from '../../../../models/checkpoints/quantized/quantization-config.js';
+
+const labelOf = (config: unknown) => quantizationOf('config.json', { quantization_config: config })?.label;
+const int4 = { num_bits: 4, type: 'int', strategy: 'group', group_size: 128, symmetric: false };
+const compressed = (weights: object, more: object = {}, group: object = {}) => ({
+  quant_method: 'compressed-tensors',
+  config_groups: { group_0: { targets: ['Linear'], weights, ...group } },
+  ...more,
+});
+
+describe('quantization_config', () => {
+  it('names the form', () => {
+    expect(quantizationOf('config.json', {})).toBeNull();
+    expect(labelOf(null)).toBeUndefined();
+    expect(labelOf({ quant_method: 'fp8', weight_block_size: [128, 128], fmt: 'e4m3' })).toBe(
+      'FP8 (e4m3, blocks of 128 x 128)',
+    );
+    expect(labelOf({ quant_method: 'fp8' })).toBe('FP8 (e4m3)');
+    expect(labelOf({ quant_method: 'awq', bits: 4, group_size: 128, version: 'GEMM' })).toBe(
+      'AWQ (4 bits, groups of 128)',
+    );
+    expect(labelOf({ quant_method: 'awq', w_bit: 4, q_group_size: 64 })).toBe('AWQ (4 bits, groups of 64)');
+    expect(labelOf({ quant_method: 'gptq', bits: 8, group_size: -1, desc_act: true })).toBe(
+      'GPTQ (8 bits, a scale for each row, act-order)',
+    );
+    expect(labelOf({ quant_method: 'mxfp4' })).toBe('MXFP4');
+    expect(labelOf(compressed(int4))).toBe('compressed-tensors (int4, groups of 128, zero points)');
+    expect(
+      labelOf(compressed({ num_bits: 8, type: 'float', strategy: 'block', block_structure: [128, 128] })),
+    ).toBe('compressed-tensors (FP8, blocks of 128 x 128)');
+    const fp4 = { num_bits: 4, type: 'float', strategy: 'tensor_group', group_size: 16 };
+    expect(quantizationOf('config.json', { compression_config: compressed(fp4) })?.label).toBe(
+      'compressed-tensors (NVFP4, groups of 16)',
+    );
+  });
+
+  it.each<[what: string, fields: Record<string, unknown>, message: RegExp]>([
+    [
+      'bitsandbytes',
+      { quantization_config: { quant_method: 'bitsandbytes' } },
+      /bitsandbytes, which is not read: take the model's original files/,
+    ],
+    [
+      'MLX',
+      { quantization: { group_size: 64, bits: 4 } },
+      /by MLX, which is not read: take the model's original files/,
+    ],
+    [
+      'MLX under the other name',
+      { quantization_config: { group_size: 64, bits: 4 } },
+      /by MLX, which is not read/,
+    ],
+    [
+      'an unknown method',
+      { quantization_config: { quant_method: 'hqq' } },
+      /quant_method should be one of awq, compressed-tensors, fp8, gptq, mxfp4, found "hqq"\.$/,
+    ],
+    ['no method', { quantization_config: {} }, /quant_method should be one of .*, found nothing/],
+    ['a text', { quantization_config: 'awq' }, /quantization_config should be an object, found "awq"/],
+  ])('refuses %s', (_, fields, message) => {
+    expect(() => quantizationOf('config.json', fields)).toThrow(message);
+  });
+
+  it.each<[what: string, config: Record<string, unknown>, message: RegExp]>([
+    ['GPTQ of 3 bits', { quant_method: 'gptq', bits: 3, group_size: 128 }, /bits should be 4 or 8, found 3/],
+    ['GPTQ of 2 bits', { quant_method: 'gptq', bits: 2, group_size: 128 }, /bits should be 4 or 8, found 2/],
+    ['AWQ of 8 bits', { quant_method: 'awq', bits: 8, group_size: 128 }, /bits should be 4, found 8/],
+    [
+      'other orders of AWQ',
+      { quant_method: 'awq', bits: 4, group_size: 128, version: 'gemv' },
+      /version should be "gemm", found "gemv"/,
+    ],
+    ['no group size', { quant_method: 'gptq', bits: 4 }, /group_size should be a whole number/],
+    [
+      'other formats of GPTQ',
+      { quant_method: 'gptq', bits: 4, group_size: 128, checkpoint_format: 'marlin' },
+      /checkpoint_format should be "gptq" or "gptq_v2", found "marlin"/,
+    ],
+    ['e5m2', { quant_method: 'fp8', fmt: 'e5m2' }, /fmt should be "e4m3", found "e5m2"/],
+    [
+      'half a block',
+      { quant_method: 'fp8', weight_block_size: [128] },
+      /weight_block_size should be an array of 2/,
+    ],
+    ['3 bits', compressed({ ...int4, num_bits: 3 }), /group_0: weights: num_bits should be 4 or 8, found 3/],
+    [
+      'an unknown strategy',
+      compressed({ ...int4, strategy: 'attn_head' }),
+      /strategy should be one of tensor, channel/,
+    ],
+    ['an unknown format', compressed(int4, { format: 'marlin-24' }), /format should be one of int-quantized/],
+    [
+      'sparse weights',
+      compressed(int4, { sparsity_config: { format: 'sparse-24-bitmask' } }),
+      /sparsity_config should be of the format "dense"/,
+    ],
+    [
+      'rotations that are computed while the model runs',
+      compressed(int4, { transform_config: { config_groups: { u: { type: 'hadamard' } } } }),
+      /transform_config should be without config_groups/,
+    ],
+    ['no groups', { quant_method: 'compressed-tensors' }, /config_groups should be an object of groups/],
+    [
+      'targets that are no names',
+      compressed(int4, {}, { targets: [3] }),
+      /targets should be a list of names/,
+    ],
+    ['a pattern that is none', compressed(int4, {}, { targets: ['re:('] }), /the pattern "\(" has/],
+  ])('refuses %s', (_, config, message) => {
+    expect(() => labelOf(config)).toThrow(message);
+  });
+});
