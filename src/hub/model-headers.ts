@@ -35,7 +35,8 @@ const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
 const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
 /** Bytes by which matrices that may be one are told apart. */
 const COMPARED_BYTES = 64 * 1024;
-const MAX_SMALL_BYTES = 1024 * 1024;
+const MAX_SMALL_BYTES = 4 * 1024 * 1024;
+const MAX_LOOKED_AT_BYTES = 128 * 1024 * 1024;
 
 /**
  * Writes a model of the hub into a folder without its weights: small files whole, of the others the headers, before a hole as long as the
@@ -134,22 +135,39 @@ function headerEnd(file: string): number {
   }
 }
 
-/** Fetches what of the weights a description depends on: factors of RoPE, and whether the output layer is the embedding. */
+/** Fetches what of the weights a description depends on. @throws HubError if that is more than headers should be */
 async function fetchLookedAt(
   sources: readonly [file: string, source: RemoteSource][],
   options: HeaderOptions,
 ): Promise<void> {
-  for (const [file, source] of sources) {
-    if (!WEIGHTS.test(file)) continue;
-    for (const { offset, byteLength, name } of tensorsOf(file)) {
-      const length = /^rope_/.test(name)
-        ? Math.min(byteLength ?? 0, MAX_SMALL_BYTES)
-        : /(^|\.)(lm_head|embed_tokens|wte)\.weight$/.test(name)
-          ? Math.min(byteLength ?? 0, COMPARED_BYTES)
-          : 0;
-      if (length > 0) writePart(file, offset, await fetchRange(source, offset, length, options), null);
-    }
+  const parts = sources.flatMap(([file, source]) =>
+    (WEIGHTS.test(file) ? tensorsOf(file) : []).flatMap(({ name, offset, byteLength }) => {
+      const length = Math.min(byteLength ?? 0, lookedAt(name));
+      return length === 0 ? [] : [{ file, source, offset, length }];
+    }),
+  );
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  if (bytes > MAX_LOOKED_AT_BYTES) {
+    const { name } = parts[0]!.source;
+    throw new HubError(
+      `${name} and the other files have ${(bytes / 1e6).toFixed(0)} MB of orders and zero points, by which a description is made; pull the model first.`,
+    );
   }
+  for (let begin = 0; begin < parts.length; begin += AT_ONCE) {
+    const some = parts.slice(begin, begin + AT_ONCE).map(async ({ file, source, offset, length }) => {
+      writePart(file, offset, await fetchRange(source, offset, length, options), null);
+    });
+    await Promise.all(some);
+  }
+}
+
+/**
+ * Bytes of a tensor that are looked at when a model is opened: factors of RoPE, orders and zero points of GPTQ's columns, and of what may be
+ * one matrix, embedding and output layer, enough to tell them apart.
+ */
+function lookedAt(name: string): number {
+  if (/^rope_|\.(g_idx|weight_g_idx|qzeros)$/.test(name)) return MAX_SMALL_BYTES;
+  return /(^|\.)(lm_head|embed_tokens|wte)\.weight$/.test(name) ? COMPARED_BYTES : 0;
 }
 
 /** None where the file has a fault: who opens it names it. */

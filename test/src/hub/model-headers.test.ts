@@ -1,13 +1,15 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { HubError } from '../../../src/hub/hub-error.js';
 import { fetchHeaders } from '../../../src/hub/model-headers.js';
 import type { TypedValue } from '../../../tools/support/gguf-writer.js';
+import { safetensorsOf } from '../../../tools/support/safetensors-writer.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { FakeHub, filesOf, type HubFile } from '../../support/fake-hub.js';
 import { freshFolders } from '../../support/fresh-folders.js';
+import { writeQuantizedModel } from '../../support/quantized-models.js';
 import { ggufTensors, tinyTensors, writeTinyGguf, writeTinyModel } from '../../support/tiny-checkpoint.js';
 
 const makeFolder = freshFolders('skein-headers');
@@ -27,9 +29,19 @@ async function fetched(files: ReadonlyMap<string, HubFile>, change: (hub: FakeHu
 /** What is read of a checkpoint, without what depends on its place and times. */
 const contentOf = (path: string) => {
   const { config, tensors, leftAside, remarks, tokenizer } = openCheckpoint(path);
-  const places = [...tensors.values()].map(({ file: _, ...tensor }) => tensor);
+  const places = [...tensors.values()].map((tensor) =>
+    JSON.stringify(tensor, (key, value) => (key === 'file' ? basename(value) : value)),
+  );
   return { config, places, leftAside, remarks, tokenizer };
 };
+
+/** The file with a header that is longer than what is asked for at first, so that no weights come with it. */
+function withLongHeader(bytes: Buffer): Buffer {
+  const length = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.toString('utf8', 8, 8 + length));
+  const text = JSON.stringify({ ...header, __metadata__: { format: 'pt', note: 'long '.repeat(100_000) } });
+  return safetensorsOf(text, bytes.subarray(8 + length));
+}
 
 describe('the headers of a model of the hub', () => {
   it.each(['gqa', 'qwen3moe', 'gemma3-gguf', 'bert-mean'])('describe %s as its files do', async (name) => {
@@ -72,6 +84,15 @@ describe('the headers of a model of the hub', () => {
     const { remarks } = contentOf(path);
     expect(remarks).toEqual(contentOf(folder).remarks);
     expect(remarks[0]).toMatch(/^lm_head\.weight differs from the embedding/);
+  });
+
+  it.each(['gptq', 'gptq-order', 'ct-int4'])('have what tells how %s is read', async (name) => {
+    const model = writeQuantizedModel(makeFolder(), name);
+    const file = join(model, 'model.safetensors');
+    writeFileSync(file, withLongHeader(readFileSync(file)));
+    const { path } = await fetched(filesOf(model));
+    expect(hub.bytesSent.get('model.safetensors')).toBeLessThan(statSync(file).size);
+    expect(contentOf(path)).toEqual(contentOf(model));
   });
 
   it('come from a hub without ranges, and again after faults that pass', async () => {
