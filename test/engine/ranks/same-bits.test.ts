@@ -71,9 +71,10 @@ async function expectSameBits(changes: Partial<TinyShape>, shape: Partial<GroupS
   const network = networks.make(changes);
   const alone = new NativeExecutor(network, OPTIONS);
   const { executor } = await groups.open(network, shape, OPTIONS);
-  expect(allLogits(executor, network.inverseFrequencies)).toEqual(
-    allLogits(alone, network.inverseFrequencies),
+  const [found, expected] = [executor, alone].map((one) =>
+    Buffer.concat(allLogits(one, network.inverseFrequencies).map(({ buffer }) => Buffer.from(buffer))),
   );
+  expect(found!.equals(expected!)).toBe(true);
   alone.close();
 }
 
@@ -87,9 +88,12 @@ describe('the logits of ranks are those of one process', () => {
     { ...two, pipelineParallelSize: 2 },
   ];
   describe.each(shapes)('on %o', (shape) => {
+    const place = shapes.indexOf(shape);
     // Widths of which exchanges are streamed, too.
     const types = ['f32', 'bf16', 'int8', 'int4', 'q5_0', 'q5_1', 'iq4_nl', 'mxfp4'] as const;
-    test.each(types satisfies readonly TensorPrecision[])('%s', async (precision) => {
+    // What a shape cuts does not depend on the type: each type on two of the shapes, and each shape with three types or more.
+    const own = types.filter((_, i) => i % 5 === place || (i + 2) % 5 === place);
+    test.each(own satisfies readonly TensorPrecision[])('%s', async (precision) => {
       await expectSameBits({ precision, hiddenSize: 64, intermediateSize: 192 }, shape);
     });
     const wide = { hiddenSize: 256, intermediateSize: 256, headDim: 64 };

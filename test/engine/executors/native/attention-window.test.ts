@@ -81,6 +81,13 @@ const WINDOWS = [
   { maxAttentionWindow: 64 },
   { maxAttentionWindow: 530, sinkTokenLength: 4 },
 ] as const;
+/** Numbers of threads, each with some of the windows: which rows a thread takes does not depend on a window. */
+const IN_THREADS = [
+  { ...WINDOWS[0], threads: [8] },
+  { ...WINDOWS[1], threads: [1, 2] },
+  { ...WINDOWS[2], threads: [1] },
+  { ...WINDOWS[3], threads: [2, 8] },
+];
 
 describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet) => {
   it.each(WINDOWS)('%o is what the naive network with a mask gives', (window) => {
@@ -106,12 +113,12 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
 
   const isBest = instructionSet === bestInstructionSet;
   describe.each<KvDtype>(isBest ? ['f32', 'bf16', 'int8'] : ['f32', 'bf16'])('in %s', (kvDtype) => {
-    it.each(WINDOWS)(
-      '%o has the same bits token by token and in any chunks, at 1, 2 and 8 threads',
-      (window) => {
+    it.each(isBest ? IN_THREADS : [IN_THREADS[1]!, IN_THREADS[3]!])(
+      '%o has the same bits token by token and in any chunks',
+      ({ threads: counts, ...window }) => {
         const options = { ...window, instructionSet, kvDtype };
         const expected = oneByOne({ ...options, threads: 1 });
-        for (const threads of [1, 2, 8])
+        for (const threads of counts)
           expectSameLogits(mixed({ ...options, threads }, 100 + threads), expected);
       },
     );
@@ -119,7 +126,7 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
     it('has the same bits at any block size', () => {
       const options = { instructionSet, kvDtype, maxAttentionWindow: 45, sinkTokenLength: 9 };
       const expected = oneByOne({ ...options, tokensPerBlock: 8 });
-      for (const tokensPerBlock of [16, 32, 64])
+      for (const tokensPerBlock of [16, 64])
         expectSameLogits(mixed({ ...options, tokensPerBlock }, tokensPerBlock), expected);
     });
 

@@ -41,9 +41,12 @@ afterAll(() => {
   for (const network of Object.values(networks)) network.remove();
 });
 
-function makeTokens(): number[][] {
+/** Matrices of superblocks are ten times as wide, and slow: half of the sequences, one of them longer than a split. */
+const lengthsIn = (precision: Precision) => (precision === 'mixed' ? LENGTHS.slice(0, 4) : LENGTHS);
+
+function makeTokens(precision: Precision): number[][] {
   const random = new Random(21);
-  return LENGTHS.map((length) => Array.from({ length }, () => random.below(67)));
+  return lengthsIn(precision).map((length) => Array.from({ length }, () => random.below(67)));
 }
 
 type Logits = Float32Array[][];
@@ -62,7 +65,7 @@ function withExecutor(
   } as const;
   const executor = new NativeExecutor(networks[precision], executorOptions(options));
   const blocks = new Random(changes.threads ?? 0).permutation(POOL_BLOCKS);
-  const sequences = new PagedSequences(executor, networks[precision], makeTokens(), blocks);
+  const sequences = new PagedSequences(executor, networks[precision], makeTokens(precision), blocks);
   run(sequences);
   executor.close();
   return sequences.logits;
@@ -71,7 +74,8 @@ function withExecutor(
 /** Each sequence whole and alone. */
 function alone(changes: Changes): Logits {
   return withExecutor(changes, (sequences) => {
-    for (const [sequence, upTo] of LENGTHS.entries()) sequences.step([{ sequence, upTo }]);
+    for (const [sequence, upTo] of lengthsIn(changes.precision ?? 'f32').entries())
+      sequences.step([{ sequence, upTo }]);
   });
 }
 
@@ -87,17 +91,18 @@ describe.each(instructionSets)('a sequence on %s', (instructionSet) => {
   describe.each(isBest ? [...FORMATS, WITH_INT8_CACHE] : FORMATS)(
     'with weights in $precision, cache in $kvDtype',
     (format) => {
+      let expected: Logits;
+
       it('has the same bits alone, chunked, mixed with others, at 1, 2 and 8 threads', () => {
-        const expected = alone({ instructionSet, ...format, threads: 1 });
-        for (const threads of [1, 2, 8]) {
+        expected = alone({ instructionSet, ...format, threads: 1 });
+        for (const threads of [2, 8]) {
           expectSameLogits(mixed({ instructionSet, ...format, threads }, 100 + threads), expected);
         }
         expectSameLogits(alone({ instructionSet, ...format, threads: 8 }), expected);
       });
 
       it('has the same bits at any block size', () => {
-        const expected = alone({ instructionSet, ...format, tokensPerBlock: 8 });
-        for (const tokensPerBlock of [16, 32, 64]) {
+        for (const tokensPerBlock of [8, 64]) {
           expectSameLogits(mixed({ instructionSet, ...format, tokensPerBlock }, tokensPerBlock), expected);
         }
       });

@@ -139,6 +139,15 @@ export function weightsOf(dtype: Dtype, rows: number, columns: number, seed: num
   return { stored: all.subarray(32, 32 + length), exact: fromBf16(rounded) };
 }
 
+/** Weights that are the same for every table and setting: making them costs more than most products. Nobody changes them. */
+const madeWeights = new Map<string, ReturnType<typeof weightsOf>>();
+export function sharedWeights(dtype: Dtype, rows: number, columns: number): ReturnType<typeof weightsOf> {
+  const key = `${dtype} ${rows} ${columns}`;
+  const made = madeWeights.get(key) ?? weightsOf(dtype, rows, columns, 3);
+  madeWeights.set(key, made);
+  return made;
+}
+
 /** A matrix of NaN with guards before, between (stride > width) and after its rows. */
 export function guarded(rows: number, width: number, stride: number, fill?: Float32Array) {
   const guard = 64;
