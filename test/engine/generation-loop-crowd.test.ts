@@ -11,6 +11,7 @@ import {
   runAlone,
 } from '../../tools/support/loop-harness.js';
 import { type CrowdArrival, crowdInputs, runCrowd } from '../support/loop-crowd.js';
+import { draws } from '../support/scale.js';
 
 const arrival = (index: number): fc.Arbitrary<CrowdArrival> =>
   fc
@@ -133,13 +134,13 @@ describe('a request in a crowd', () => {
         }
         pauses += totals.totalPauses;
       }),
-      { numRuns: 200 },
+      { numRuns: draws(60) },
     );
     // The histories are only worth something if they pause and cancel a lot.
-    expect(pauses).toBeGreaterThan(100);
-    expect(cancelled).toBeGreaterThan(30);
-    expect(emptySlots).toBeGreaterThan(100);
-    expect(overlapped).toBeGreaterThan(500);
+    expect(pauses).toBeGreaterThan(30);
+    expect(cancelled).toBeGreaterThan(10);
+    expect(emptySlots).toBeGreaterThan(30);
+    expect(overlapped).toBeGreaterThan(150);
   });
 
   it('sends each token of a paused request once, also those generated a second time', () => {

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ReuseKey } from '../../kvcache/prefix-tree.js';
 import type { Retention } from '../../kvcache/retention.js';
+import { draws } from '../support/scale.js';
 
 const SIZE = 8;
 const NUM_BLOCKS = 9;
@@ -269,10 +270,10 @@ it.each([
         reused += machine.reusedTokens;
         swaps += machine.kv.stats().swappedInBlocks;
       }),
-      { numRuns: 60 },
+      { numRuns: draws(30) },
     );
-    expect(reused).toBeGreaterThan(2_000);
-    expect(swaps).toBeGreaterThanOrEqual(least);
+    expect(reused).toBeGreaterThan(900);
+    expect(swaps).toBeGreaterThanOrEqual(least / 2);
   },
 );
 
@@ -288,9 +289,9 @@ it.each([0, 5])(
         resets += machine.resets;
         reused += machine.reusedTokens;
       }),
-      { numRuns: 60 },
+      { numRuns: draws(30) },
     );
-    expect(resets).toBeGreaterThan(100);
-    expect(reused).toBeGreaterThan(1_000);
+    expect(resets).toBeGreaterThan(45);
+    expect(reused).toBeGreaterThan(450);
   },
 );

@@ -15,6 +15,7 @@ import {
 } from '../../../tools/support/gguf-writer.js';
 import { safetensorsBytes, safetensorsOf } from '../../../tools/support/safetensors-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
+import { draws } from '../../support/scale.js';
 import {
   ggufTensors,
   TINY_CONFIG,
@@ -79,7 +80,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(path, mutated(gguf, change));
         refusesOrReads(() => openCheckpoint(path));
       }),
-      { numRuns: 600 },
+      { numRuns: draws(240) },
     );
   });
 
@@ -115,7 +116,7 @@ describe('hostile checkpoints', () => {
         refusesOrReads(() => openCheckpoint(folder));
         writeFileSync(file, bytes);
       }),
-      { numRuns: 400 },
+      { numRuns: draws(160) },
     );
   });
 
@@ -139,7 +140,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(path, writer.raw(rest).bytes());
         refusesOrReads(() => readGguf(path));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -163,7 +164,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(path, ggufBytes({ ...TINY_GGUF_METADATA, ...change }, ggufTensors()));
         refusesOrReads(() => openCheckpoint(path));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -174,7 +175,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(path, mutated(safetensors, change));
         refusesOrReads(() => readSafetensors(path));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -203,7 +204,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(path, safetensorsOf(JSON.stringify(value), data));
         refusesOrReads(() => readSafetensors(path));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -232,7 +233,7 @@ describe('hostile checkpoints', () => {
         writeFileSync(join(path, 'config.json'), JSON.stringify({ ...TINY_CONFIG, ...change }));
         refusesOrReads(() => openCheckpoint(path));
       }),
-      { numRuns: 500 },
+      { numRuns: draws(200) },
     );
   });
 });

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type * as TokenizerModule from '../../../models/tokenizer/index.js';
@@ -120,16 +120,17 @@ describe('a tokenizer is unproven', () => {
 
 describe('every ordinary tokenizer', () => {
   const root = fileURLToPath(new URL('../../..', import.meta.url));
+  const textOf = (path: string) => readFileSync(path, 'latin1');
   const folders = readdirSync(`${root}/test/fixtures`)
     .map((name) => `${root}/test/fixtures/${name}`)
     .concat(`${root}/models/demo/gosling`, process.env.SKEIN_TEST_MODEL ?? [])
-    .filter((folder) => {
-      try {
-        return readFileSync(`${folder}/tokenizer.json`).length > 0;
-      } catch {
-        return false;
-      }
-    });
+    .filter((folder) => existsSync(`${folder}/tokenizer.json`))
+    // Many models share a tokenizer.
+    .filter(
+      (folder, i, all) =>
+        all.findIndex((other) => textOf(`${other}/tokenizer.json`) === textOf(`${folder}/tokenizer.json`)) ===
+        i,
+    );
   it.each(folders)('is proven, and has the same ids in a thread: %s', async (folder) => {
     const files = await readTokenizerFiles(folder);
     const tokenizer = new Tokenizer(files);

@@ -6,7 +6,7 @@ import { type NamedRequest, queued } from '../../support/queued-requests.js';
 import { draws } from '../../support/scale.js';
 import { SlowBatcher } from './oracle/slow-batcher.js';
 
-const RUNS = draws(1000);
+const RUNS = draws(400);
 
 const policy: fc.Arbitrary<QueuePolicy> = fc.record({
   timeoutAction: fc.constantFrom('REJECT', 'DELAY'),
@@ -283,7 +283,7 @@ describe('random histories of the dynamic batcher', () => {
         expect(pair.fast.size).toBe(0);
         pair.end();
       }),
-      { numRuns: 40 },
+      { numRuns: draws(12) },
     );
   });
 });

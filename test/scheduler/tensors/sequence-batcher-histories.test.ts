@@ -5,10 +5,11 @@ import {
   SequenceBatcher,
   type SequenceBatcherConfig,
 } from '../../../scheduler/tensors/sequence-batcher.js';
+import { draws } from '../../support/scale.js';
 import type { NamedStep } from '../../support/sequence-timeline.js';
 import { type SlowBatch, SlowSequences } from './oracle/slow-sequences.js';
 
-const RUNS = 2000;
+const RUNS = draws(800);
 
 /** Few slots, ids and microseconds, so that nearly every history meets every rule. */
 const config: fc.Arbitrary<SequenceBatcherConfig> = fc

@@ -247,7 +247,7 @@ function check(policy: SimulationOptions['policy'], kind: Kind, property: (run: 
       property({ history, iterations });
     }),
     // Few histories have a request that waits for another's blocks: with twice as many the count below cannot fail by chance.
-    { numRuns: draws(kind.reuse ? 350 : 175) },
+    { numRuns: draws(kind.reuse ? 120 : 60) },
   );
 }
 
@@ -316,8 +316,8 @@ describe('random histories', () => {
           }
         }
       });
-      if (kind.adapters) expect(passed, 'some lack their adapter').toBeGreaterThan(25);
-      else if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(5);
+      if (kind.adapters) expect(passed, 'some lack their adapter').toBeGreaterThan(8);
+      else if (kind.reuse) expect(passed, 'some wait for blocks that others write').toBeGreaterThan(1);
       else expect(passed).toBe(0);
     });
 
@@ -343,8 +343,8 @@ describe('random histories', () => {
           }
         }
       });
-      expect(pauses, 'the histories are tight enough to pause').toBeGreaterThan(25);
-      if (kind.adapters) expect(withoutAdapter, 'some lack their adapter').toBeGreaterThan(250);
+      expect(pauses, 'the histories are tight enough to pause').toBeGreaterThan(8);
+      if (kind.adapters) expect(withoutAdapter, 'some lack their adapter').toBeGreaterThan(80);
     });
   }
 
@@ -388,7 +388,7 @@ describe('random histories with the options of the schedulers', () => {
       }
       must(simulation.kvCache.freeBlocks === options.numBlocks, 'all blocks come back');
     });
-    fc.assert(everything, { numRuns: draws(100) });
+    fc.assert(everything, { numRuns: draws(50) });
   }
 
   it.each([false, true])(
@@ -418,6 +418,6 @@ describe('random histories with the options of the schedulers', () => {
         }
       }
     });
-    expect(passed, 'some wait too long').toBeGreaterThan(30);
+    expect(passed, 'some wait too long').toBeGreaterThan(10);
   });
 });
