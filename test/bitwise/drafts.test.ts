@@ -109,8 +109,8 @@ function expectDraftsChangeNothing(
 
 describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (instructionSet) => {
   const isBest = instructionSet === BEST_INSTRUCTION_SET;
-  const formats: Format[] = ['f32', 'bf16', 'int8', 'int4'];
-  it.each(isBest ? [...formats, INT8_CACHE] : formats)('%s', async (precision) => {
+  const formats: Format[] = ['f32', 'bf16', 'int8', 'int4', ...(isBest ? ([INT8_CACHE] as const) : [])];
+  it.each(formats)('%s', async (precision) => {
     const opened = await open('gqa', precision, { instructionSet });
     const { executor, config } = opened;
     const arrivals = scenario(config.vocabSize);
@@ -118,7 +118,10 @@ describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (ins
     for (const { request } of arrivals) {
       expectAllowedLength(request, alone.get(request.requestId)!.tokens.length);
     }
-    for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);
+    // A schedule depends neither on the instruction set nor on the format: each of the runs in two formats or more.
+    const first = formats.indexOf(precision);
+    const runs = [RUNS[first]!, ...(isBest ? [RUNS[(first + 2) % 5]!] : [])];
+    for (const { options } of runs) expectDraftsChangeNothing(opened, alone, options);
     executor.close();
   });
 });
@@ -127,7 +130,7 @@ describe('drafts change no bit of an answer', () => {
   it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3'])('of tiny %s', async (variant) => {
     const opened = await open(variant, 'bf16', {});
     const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
-    for (const { options } of RUNS) expectDraftsChangeNothing(opened, alone, options);
+    for (const { options } of [RUNS[1]!, RUNS[4]!]) expectDraftsChangeNothing(opened, alone, options);
     opened.executor.close();
   });
 

@@ -203,7 +203,7 @@ describeExecutors((on) => {
   describe('a request that goes on elsewhere, behind any of its tokens', () => {
     it.each(isNative ? RUNS : [RUNS[2]!])(
       'answers what it would have without a break, %s',
-      async (_, options, shows) => {
+      async (name, options, shows) => {
         const first = await open(1);
         const v1 = options().modelType === 'V1';
         const arrivals = settings().filter(({ request }) => !v1 || !request.inputs.draft_input_ids);
@@ -212,7 +212,8 @@ describeExecutors((on) => {
         first.executor.close();
         const elsewhere = await open(2);
         const { config } = elsewhere;
-        const cuts = everyCut(uncuts, isNative ? 1 : 4);
+        // Every place in one run: what a schedule adds does not depend on the place.
+        const cuts = everyCut(uncuts, isNative ? (name === 'together' ? 1 : 2) : 5);
         const result = runLoop(elsewhere.executor, config, arrivalsOf(cuts), optionsOf(elsewhere, options()));
         elsewhere.executor.close();
         const differences = cuts.map((cut) => firstDifference(cut, result, config.vocabSize));
@@ -228,7 +229,7 @@ describeExecutors((on) => {
     it.each(RUNS)('answers what it would have without a break, %s', async (name, options) => {
       const first = await open(2);
       const processes = options().modelType !== 'V1';
-      const crowd = everything(first.config, { requests: 48, processes });
+      const crowd = everything(first.config, { requests: 32, processes });
       const alone = optionsOf(first, { postProcessors });
       const { answers, finishReasons } = runLoop(first.executor, first.config, crowd, alone);
       first.executor.close();

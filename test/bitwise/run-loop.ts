@@ -311,3 +311,15 @@ export function runAlone(
   }
   return answers;
 }
+
+/** All numbers of an answer, its logits as their bytes: too many for a matcher. */
+export function digestOf({ contextLogits, contextLogProbs, generationLogits, ...answer }: Answer) {
+  const bytes = (values: ArrayLike<number> | null) =>
+    values && Buffer.from(Float32Array.from(values).buffer).toString('base64');
+  return {
+    ...answer,
+    contextLogits: bytes(contextLogits),
+    contextLogProbs: bytes(contextLogProbs),
+    generationLogits: bytes(generationLogits),
+  };
+}

@@ -50,9 +50,15 @@ function check(on: TestExecutor, { plan, weights, inverseFrequencies }: ExpertNe
   for (const token of EACH)
     expect(errorOf(found.alone[token]!, token), `token ${token}`).toBeLessThan(TOLERANCE);
   for (const [row, token] of CROWD.entries()) {
-    if (on.keepsBits) expect(found.crowd[row], `row ${row}`).toEqual(found.alone[token]);
+    if (on.keepsBits) expectSameRow(found.crowd[row]!, found.alone[token]!, row);
     else expect(errorOf(found.crowd[row]!, token), `row ${row}`).toBeLessThan(TOLERANCE);
   }
+}
+
+/** A matcher for each of hundreds of rows would take most of the time. What is no number has the same bits too. */
+function expectSameRow(found: Float32Array, wanted: Float32Array, row: number): void {
+  const same = Buffer.from(found.buffer).equals(Buffer.from(wanted.buffer));
+  if (!same) expect(found, `row ${row}`).toEqual(wanted);
 }
 
 const isNothing = (row: Float32Array) => row.every(Number.isNaN);
@@ -109,7 +115,8 @@ describeExecutors(
       for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
     });
 
-    it.each(BOTH)('one row that is not finite spoils no other: %o', async (settings) => {
+    // Spoilt are rows and weights, not the shares: one kind of them.
+    it.each([BOTH[0]!])('one row that is not finite spoils no other: %o', async (settings) => {
       const intact = await run(on, makeExpertNetwork(freshFolder(), settings));
       const spoilt = await run(
         on,
@@ -119,12 +126,12 @@ describeExecutors(
       );
       for (const [row, token] of CROWD.entries()) {
         if (token === 7) expect(isNothing(spoilt.crowd[row]!)).toBe(true);
-        else if (on.keepsBits) expect(spoilt.crowd[row]).toEqual(intact.crowd[row]);
+        else if (on.keepsBits) expectSameRow(spoilt.crowd[row]!, intact.crowd[row]!, row);
         else expect(spoilt.crowd[row]!.every(Number.isFinite)).toBe(true);
       }
     });
 
-    it.each(BOTH)(
+    it.each([BOTH[1]!])(
       'an expert that is not finite spoils the rows that go to it and no other: %o',
       async (settings) => {
         const score = (weights: Map<string, Float32Array>) => {
@@ -143,7 +150,7 @@ describeExecutors(
           );
           for (const [row, token] of CROWD.entries()) {
             if (token === 5) expect(spoilt.crowd[row]!.some(Number.isFinite)).toBe(false);
-            else if (on.keepsBits) expect(spoilt.crowd[row]).toEqual(intact.crowd[row]);
+            else if (on.keepsBits) expectSameRow(spoilt.crowd[row]!, intact.crowd[row]!, row);
             else expect(spoilt.crowd[row]!.every(Number.isFinite)).toBe(true);
           }
         }

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parseWritten, writtenJson } from '../../../base/written-json.js';
 import { testPython } from '../../src/support/test-python.js';
 import { templatesFolder } from '../../support/published-templates.js';
+import { draws } from '../../support/scale.js';
 import { templates, VARIABLES } from './generated-templates.js';
 import { isAsJudged, judged } from './judge.js';
 
@@ -16,7 +17,7 @@ const DIFFERENT: Readonly<Record<string, string>> = {
 
 describe.skipIf(testPython === null)('generated templates', () => {
   it('are as in Jinja2', () => {
-    const sources = fc.sample(templates, 1500);
+    const sources = fc.sample(templates, draws(500));
     const wanted = judged(JSON.stringify({ templates: sources, conversations: [{}], variables: VARIABLES }));
     const results = wanted.map((one) => (Array.isArray(one) ? one[0]! : one));
     // Jinja2 writes addresses of objects, and bounds what a sandbox may not.
@@ -25,7 +26,7 @@ describe.skipIf(testPython === null)('generated templates', () => {
       return !('text' in result && / at 0x/.test(result.text)) && !isAsJudged(source, VARIABLES, result);
     });
     expect(differing.toSorted((a, b) => a.length - b.length).slice(0, 5)).toEqual([]);
-    expect(results.filter((result) => 'text' in result).length).toBeGreaterThan(1000);
+    expect(results.filter((result) => 'text' in result).length).toBeGreaterThan(sources.length * 0.6);
   });
 });
 
@@ -39,18 +40,26 @@ describe.skipIf(testPython === null || templatesFolder === null)('published temp
   const names =
     templatesFolder === null ? [] : readdirSync(templatesFolder).filter((name) => name.endsWith('.jinja'));
 
-  it('are as in Jinja2 with every conversation, or named here with the reason', () => {
-    const sources = names.map((name) => readFileSync(join(templatesFolder!, name), 'utf8'));
+  function differingOf(some: readonly string[], given: typeof conversations): string[] {
+    const sources = some.map((name) => readFileSync(join(templatesFolder!, name), 'utf8'));
     // Written as they are in the file: JSON.stringify would make 1 of 1.0.
-    const given = writtenJson(conversations.map(({ variables }) => variables));
-    const jobs = `{"templates": ${JSON.stringify(sources)}, "conversations": ${given}, "variables": ${JSON.stringify(common)}}`;
-    const differing = judged(jobs).flatMap((results, i) => {
-      const name = names[i]!.replace('.jinja', '');
-      const isSame = conversations.every(({ variables }, k) =>
+    const written = writtenJson(given.map(({ variables }) => variables));
+    const jobs = `{"templates": ${JSON.stringify(sources)}, "conversations": ${written}, "variables": ${JSON.stringify(common)}}`;
+    return judged(jobs).flatMap((results, i) => {
+      const isSame = given.every(({ variables }, k) =>
         isAsJudged(sources[i]!, { ...common, ...variables }, Array.isArray(results) ? results[k]! : results),
       );
-      return isSame ? [] : [name];
+      return isSame ? [] : [some[i]!.replace('.jinja', '')];
     });
+  }
+
+  it('are as in Jinja2 with conversations of every kind, or named here with the reason', () => {
+    // Templates of one family lie side by side: each is given every third conversation, its neighbours the others.
+    const parts = draws(1) > 1 ? 1 : 3;
+    const differing = Array.from({ length: parts }, (_, part) => {
+      const isOfPart = (_: unknown, i: number) => i % parts === part;
+      return differingOf(names.filter(isOfPart), conversations.filter(isOfPart));
+    }).flat();
     expect(names.length).toBeGreaterThan(200);
     expect(differing).toEqual(Object.keys(DIFFERENT));
   });
