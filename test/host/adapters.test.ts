@@ -265,7 +265,7 @@ describe('a cache of the engine with room for two adapters of the twenty that ar
 
   it('ends what waits: by its client, by its time, and with the host', async () => {
     // So slow that none ends by itself.
-    const slow = open('stepMs=300');
+    const slow = open('stepMs=100');
     const controller = new AbortController();
     const endless = { maxNewTokens: 200, signal: controller.signal };
     const leaving = adapters.slice(1).map((_, i) => tokensOf({ ...withAdapter(i + 1), ...endless }, slow));

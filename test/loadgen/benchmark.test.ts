@@ -18,7 +18,9 @@ const data = { kind: 'random', inputTokens: { kind: 'fixed', tokens: 20 }, outpu
 async function bench(answer: Answer, options: Partial<BenchOptions> = {}, signal?: AbortSignal) {
   server = await FakeLlm.start(answer);
   const hooks = signal === undefined ? {} : { signal };
-  const report = await runBenchmark({ url: server.url, data, scrape: false, warmup: 0, ...options }, hooks);
+  // One worker process, but where a test is about several.
+  const usual = { url: server.url, data, scrape: false, warmup: 0, workers: 1 };
+  const report = await runBenchmark({ ...usual, ...options }, hooks);
   // The report has exactly the fields of its schema.
   expect(benchReport.parse(JSON.parse(JSON.stringify(report)))).toEqual(JSON.parse(JSON.stringify(report)));
   return report;
@@ -208,7 +210,7 @@ describe('runBenchmark', () => {
       else if (url === '/stats') response.end('{"Iteration Counter": 5}');
       else response.writeHead(404).end();
     });
-    const report = await runBenchmark({ url: server.url, data, requests: 3, warmup: 0 });
+    const report = await runBenchmark({ url: server.url, data, requests: 3, warmup: 0, workers: 1 });
     const seen = report.runs[0]!.server!;
     expect(seen.metrics).toEqual({ 'a_total{x="1"}': expect.objectContaining({ first: 1, min: 1 }) });
     expect(seen.metrics['a_total{x="1"}']!.last).toBe(scrapes);
@@ -233,7 +235,10 @@ describe('runBenchmark', () => {
     });
     for (const [path, [backend]] of Object.entries(answers)) {
       const before = server.asked.length;
-      const options = { url: server.url, data, requests: 3, warmup: 0, scrape: false, calibrate: false };
+      const options = {
+        ...{ url: server.url, data, requests: 3, workers: 1 },
+        ...{ warmup: 0, scrape: false, calibrate: false },
+      };
       const report = await runBenchmark({ ...options, backend });
       expect(report.runs[0]!.requests.outcomes.completed).toBe(3);
       expect(report.runs[0]!.tokens.withoutUsage).toBe(backend === 'kserve' || backend === 'raw' ? 3 : 0);
@@ -275,7 +280,7 @@ describe('runBenchmark', () => {
 });
 
 describe('hooks that fail', () => {
-  const options = { data, scrape: false, warmup: 0, requests: 12 } as const;
+  const options = { data, scrape: false, warmup: 0, requests: 12, workers: 1 } as const;
   const arrivals = { kind: 'constant', rate: 20 } as const; // long enough for a progress or two
 
   it.each<[string, () => unknown]>([

@@ -176,27 +176,25 @@ describe('the install script', () => {
     expect(unpacked.calls).toHaveLength(1);
   });
 
-  it.each<[string, (unpacked: Unpacked) => void, string[]]>([
-    [
-      'a source',
-      ({ path }) => appendFileSync(join(path, 'engine/executors/native/addon.cpp'), '// two\n'),
-      [],
-    ],
-    ['a setting', ({ path }) => appendFileSync(join(path, 'binding.gyp'), '\n'), []],
-    [
-      'a library of headers',
-      ({ path }) =>
-        writeFileSync(join(path, 'node_modules/node-addon-api/package.json'), '{"version": "9.0.0"}'),
-      [],
-    ],
-    ['an addon that was cut off', ({ addon }) => truncateSync(addon, 1000), []],
-    ['a missing addon', ({ addon }) => rmSync(addon), []],
-    ['--force', () => {}, ['--force']],
-  ])('compiles again after %s', async (_, change, args) => {
+  it('compiles again after a change of a source, a setting or a library, for an addon that is cut off or missing, and with --force', async () => {
     const unpacked = new Unpacked().useFakeGyp();
     await unpacked.build();
-    change(unpacked);
-    expect((await unpacked.build('build', args)).stderr).toMatch(COMPILED);
+    const { path, addon } = unpacked;
+    const changes: [string, () => void, string[]?][] = [
+      ['a source', () => appendFileSync(join(path, 'engine/executors/native/addon.cpp'), '// two\n')],
+      ['a setting', () => appendFileSync(join(path, 'binding.gyp'), '\n')],
+      [
+        'a library of headers',
+        () => writeFileSync(join(path, 'node_modules/node-addon-api/package.json'), '{"version": "9.0.0"}'),
+      ],
+      ['an addon that was cut off', () => truncateSync(addon, 1000)],
+      ['a missing addon', () => rmSync(addon)],
+      ['--force', () => {}, ['--force']],
+    ];
+    for (const [what, change, args = []] of changes) {
+      change();
+      expect((await unpacked.build('build', args)).stderr, what).toMatch(COMPILED);
+    }
     expect(await unpacked.build()).toEqual({ status: 0, stderr: UP_TO_DATE });
   });
 

@@ -6,10 +6,10 @@ import { runSoak, type SoakOptions } from '../../tools/soak/soak.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 
 /** The short form of `npm run soak`. */
-const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 60);
+const SECONDS = Number(process.env.SKEIN_SOAK_SECONDS ?? 10);
 
 /** Requests of each mix, on the slowest machine too. */
-const MIN_REQUESTS = 21;
+const MIN_REQUESTS = 12;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
@@ -41,7 +41,7 @@ describe('the soak', () => {
     const executorModule = new URL('../support/modules/crowd-dependent-executor.mjs', import.meta.url);
     const [mix] = MIXES;
     const faulty = { ...mix!, crowd: { ...mix!.crowd, executorModule } };
-    const { failures } = await soak({ seconds: 6, seed: 2, mixes: [faulty] });
+    const { failures } = await soak({ seconds: 2, seed: 2, mixes: [faulty], leastRequests: MIN_REQUESTS });
     expect(failures[0]).toMatch(/answered (output|top|cum)_log_prob/);
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type SimulationResult, simulate } from '../../../engine/simulation/simulate.js';
 import type { SimulationInput } from '../../../engine/simulation/simulation-input.js';
 import { CHUNKING_POLICIES } from '../../../scheduler/tokens/types.js';
+import { draws } from '../../support/scale.js';
 
 const policies = ['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH'] as const;
 
@@ -50,7 +51,7 @@ const inputs: fc.Arbitrary<SimulationInput> = fc
 function check(property: (input: SimulationInput, result: SimulationResult) => void): void {
   fc.assert(
     fc.property(inputs, (input) => property(input, simulate(input))),
-    { numRuns: 500 },
+    { numRuns: draws(170) },
   );
 }
 
@@ -83,7 +84,7 @@ describe('any simulation', () => {
       if (policy !== 'MAX_UTILIZATION') expect(paused).toEqual([]);
       pauses += paused.length;
     });
-    expect(pauses, 'the pools are small enough').toBeGreaterThan(50);
+    expect(pauses, 'the pools are small enough').toBeGreaterThan(15);
   });
 
   /**
@@ -181,8 +182,8 @@ describe('any simulation', () => {
       }
       reused += sum;
     });
-    fc.assert(property, { numRuns: 500 });
-    expect(reused, 'prompts begin alike').toBeGreaterThan(100);
-    expect(resumed, 'the pools are small enough').toBeGreaterThan(5);
+    fc.assert(property, { numRuns: draws(170) });
+    expect(reused, 'prompts begin alike').toBeGreaterThan(30);
+    expect(resumed, 'the pools are small enough').toBeGreaterThan(0);
   });
 });

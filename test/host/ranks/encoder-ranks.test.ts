@@ -55,13 +55,8 @@ it.each<[string, WeightPrecision, GroupShape]>([
   // It has one head, so that it can be cut into stages alone.
   ['bert-last', 'bf16', STAGES],
   ['roberta-score', 'bf16', TWO_BY_TWO],
-  ...(['f32', 'bf16', 'int8'] as const).flatMap((precision) =>
-    [FOUR, STAGES, TWO_BY_TWO].map((sizes): [string, WeightPrecision, GroupShape] => [
-      'bert-cls',
-      precision,
-      sizes,
-    ]),
-  ),
+  ['bert-cls', 'f32', FOUR],
+  ['bert-cls', 'int8', TWO_BY_TWO],
 ])('rows of %s in %s on ranks of %o are those of one process', async (model, precision, sizes) => {
   const alone = await open(model, {}, { precision });
   const expected = await alone.encode(TEXTS);
