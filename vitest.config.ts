@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { APART, LONG, OUTSIDE } from './test/support/test-sets.js';
+import { APART, LONG, MORE_APART, OUTSIDE } from './test/support/test-sets.js';
 
 const EVERY = ['test/**/*.test.ts'];
 /** What `npm test` leaves to `npm run test:all`. */
-const MORE = [...OUTSIDE, ...LONG];
+const MORE = [...OUTSIDE, ...LONG, ...MORE_APART];
 
 // Tests of pure modules import the TypeScript sources; tests that start worker threads or the
 // command line import the compiled package by its own name, as a user of it does.
@@ -27,7 +27,8 @@ export default defineConfig({
         extends: true,
         test: { name: 'together', include: EVERY, exclude: [...APART, ...MORE], isolate: false },
       },
-      { extends: true, test: { name: 'more', include: MORE } },
+      { extends: true, test: { name: 'more', include: MORE_APART } },
+      { extends: true, test: { name: 'more-together', include: MORE, exclude: MORE_APART, isolate: false } },
     ],
     // A bound for hangs, not for speed: the real model's tests take their time on a busy machine.
     testTimeout: 600_000,

@@ -78,3 +78,22 @@ export const LONG = [
   'test/tools/{mutate/mutate-command,tests/second-runs}.test.ts',
   'test/{examples,package,package-types,readme}.test.ts',
 ];
+
+/**
+ * Those of `npm run test:all` with a process of their own, for the reasons of APART or because they kill workers, lose devices or end processes
+ * of this one. All others share two processes, as those of `npm test` do.
+ */
+export const MORE_APART = [
+  'test/bitwise/worker-death.test.ts',
+  'test/engine/{misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
+  'test/engine/executors/tensorflow/{faults,faults-manager,leaks,product-type,tensorflow-runner}.test.ts',
+  'test/host/links/*.test.ts',
+  'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
+  'test/loadgen/benchmark.test.ts',
+  'test/src/{address-space,gpu-memory,isolation,load,operations}.test.ts',
+  'test/src/clients/{anthropic-pip,tritonclient}.test.ts',
+  'test/src/{costs,disconnects,held}/*.test.ts',
+  'test/src/queue/{faults,learned-adapters}.test.ts',
+  'test/tools/{build-addon,dist-folder,guided-soak,native-packages,soak}.test.ts',
+  'test/{examples,package,package-types,readme}.test.ts',
+];
