@@ -8,7 +8,7 @@ import { engineOptions, nativeEngine, TestEngines } from '../../tools/support/te
 import { TestGroups } from '../support/rank-groups.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 
-const TOKENS = 12;
+const TOKENS = 6;
 const PROMPT = [504, 3575, 282, 4649, 314];
 const BLOCKS = [0, 1];
 
@@ -39,26 +39,22 @@ function logitsOf(
 }
 
 describeWithTestModel('SmolLM2 on ranks has the logits and greedy tokens of one process', () => {
-  // Each shape in f32 and in one other format: small models have all of them in ranks.test.ts.
-  test.each<[WeightPrecision, Partial<GroupShape>[]]>([
-    ['f32', [{ tensorParallelSize: 2 }, { tensorParallelSize: 4 }, { pipelineParallelSize: 2 }]],
-    ['bf16', [{ tensorParallelSize: 2 }]],
-    ['int8', [{ tensorParallelSize: 4 }]],
-    ['int4', [{ pipelineParallelSize: 2 }]],
-  ])('%s', async (precision, shapes) => {
+  // Each shape in one format: small models have all of both in ranks.test.ts.
+  test.each<[WeightPrecision, Partial<GroupShape>]>([
+    ['bf16', { tensorParallelSize: 2 }],
+    ['int8', { tensorParallelSize: 4 }],
+    ['int4', { pipelineParallelSize: 2 }],
+  ])('%s', async (precision, shape) => {
     const built = await engines.get(testModelPath!, precision);
     const { inverseFrequencies } = ropeFrequencies(built.manifest.config.rope);
     const options = engineOptions(built, { threads: 1, maxSeqLen: 64, numBlocks: 2 });
     const alone = new NativeExecutor(nativeEngine(built), options);
     const expected = logitsOf(alone, inverseFrequencies, options.tokensPerBlock);
-    expect(new Set(expected.tokens).size).toBeGreaterThan(PROMPT.length);
-    for (const shape of shapes) {
-      const { executor } = await groups.open(nativeEngine(built), shape, options);
-      const found = logitsOf(executor, inverseFrequencies, options.tokensPerBlock);
-      expect(found.tokens).toEqual(expected.tokens);
-      expect(found.logits === expected.logits).toBe(true);
-      await groups.close();
-    }
     alone.close();
+    expect(new Set(expected.tokens).size).toBeGreaterThan(PROMPT.length);
+    const { executor } = await groups.open(nativeEngine(built), shape, options);
+    const found = logitsOf(executor, inverseFrequencies, options.tokensPerBlock);
+    expect(found.tokens).toEqual(expected.tokens);
+    expect(found.logits === expected.logits).toBe(true);
   });
 });
