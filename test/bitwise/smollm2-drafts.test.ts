@@ -25,12 +25,10 @@ describeWithTestModel('SmolLM2 with prompt lookup', () => {
     skein.onStats((stats) => {
       drafted += stats.draftedTokens;
     });
-    for (const prompt of PROMPTS) {
-      for (const temperature of [0, 0.7]) {
-        const asked = { prompt, temperature, seed: 3, maxTokens: 64, ignoreEos: true, logProbs: 0 };
-        const without = await skein.complete({ ...asked, maxDraftLen: 0 });
-        expect(await skein.complete(asked)).toStrictEqual(without);
-      }
+    for (const [i, prompt] of PROMPTS.entries()) {
+      const asked = { prompt, temperature: 0.7 * i, seed: 3, maxTokens: 32, ignoreEos: true, logProbs: 0 };
+      const without = await skein.complete({ ...asked, maxDraftLen: 0 });
+      expect(await skein.complete(asked)).toStrictEqual(without);
     }
     expect(drafted).toBeGreaterThan(0);
     await skein.close();

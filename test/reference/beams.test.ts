@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { readGolden } from '../../tools/support/goldens.js';
 import {
+  BEST_INSTRUCTION_SET,
   INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
@@ -33,7 +34,9 @@ describe.each(['tiny-gqa', 'tiny-bias'])('beam search of %s', (model) => {
       tokensPerBlock: 16,
       numBlocks: 120,
     });
-    compareBeams(executor, engine.manifest.config, cases);
+    // Searches are the same code on each set: all on the best one, some of every kind on another.
+    const own = instructionSet === BEST_INSTRUCTION_SET ? cases : cases.filter((_, i) => i % 7 === 0);
+    compareBeams(executor, engine.manifest.config, own);
     executor.close();
   });
 });
