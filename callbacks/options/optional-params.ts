@@ -129,6 +129,20 @@ export const OPTIONAL_PARAMS = {
     default: DEFAULT_MIN_MICRO_BATCH_SIZE,
     help: 'Minimum number of requests in each micro-batch where some take turns: with enableTrtOverlap, and with pipelineParallelSize, where the default is 1 if the stages are even.',
   }),
+  /**
+   * False: computes with the matrices of a GGUF where the file has them, instead of packing a copy for the processor; `enginePath` is then the
+   * GGUF, and nothing is written. Of the native executor alone, in one process. Default true.
+   */
+  panels: ofServe(SWITCH, {
+    name: 'panels',
+    default: true,
+    flag: {
+      group: 'Models',
+      isForAsking: true,
+      default: true,
+      help: 'Pack a copy of the weights for the processor. --no-panels computes from the mapped GGUF and writes nothing: it starts at once, takes no second copy on the disk, and is somewhat slower.',
+    },
+  }),
   /** Most requests active at once; default 64. */
   maxNumSequences: ofServe(REQUESTS, {
     name: 'maxActiveRequests',

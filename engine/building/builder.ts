@@ -9,7 +9,7 @@ import { onlyTold } from '../../base/error-reporter.js';
 import { skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
-import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
+import type { Checkpoint, TokenizerFiles } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { configuredList } from '../../models/tokenizer/named-templates.js';
@@ -23,7 +23,7 @@ import {
   checkOutputPrecision,
   checkWeightPrecision,
 } from './weight-precision.js';
-import { writeWeights } from './weights-writer.js';
+import { type WrittenWeights, writeWeights } from './weights-writer.js';
 
 /**
  * Progress of a build; `waiting`: another process builds the same engine; `summing`: weights that stay in the model's file are summed
@@ -126,21 +126,30 @@ async function writeEngine(
 ): Promise<void> {
   const weights = await writeWeights({ directory, target }, checkpoint, plan, { ...options, ...precisions });
   writeTokenizer(directory, checkpoint);
-  const { config, format, sampling, sourceHash, leftAside, remarks } = checkpoint;
-  const manifest: EngineManifest = {
+  const manifest: EngineManifest = { ...describedEngine(checkpoint), ...precisions, ...weights };
+  writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
+}
+
+/** What engine.json says of a checkpoint, but for its weights. */
+export function describedEngine({
+  path,
+  config,
+  format,
+  sampling,
+  sourceHash,
+  leftAside,
+  remarks,
+}: Checkpoint): Omit<EngineManifest, keyof WrittenWeights | 'precision' | 'outputPrecision'> {
+  return {
     skeinVersion: skeinVersion(),
-    precision: precisions.precision,
-    outputPrecision: precisions.outputPrecision,
     config,
     maxInputLen: longestSequence(config),
     maxSeqLen: longestSequence(config),
-    source: { path: resolve(checkpoint.path), format, hash: sourceHash },
+    source: { path: resolve(path), format, hash: sourceHash },
     sampling,
     ...(leftAside.length > 0 && { leftAside }),
     ...(remarks.length > 0 && { remarks }),
-    ...weights,
   };
-  writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });
 }
 
 /**
@@ -154,17 +163,23 @@ export function longestSequence({ maxPositions, rope }: ModelConfig): number {
 }
 
 function writeTokenizer(directory: string, { tokenizer }: Checkpoint): void {
-  const text = JSON.stringify(tokenizer.tokenizerJson);
-  writeFileSync(join(directory, 'tokenizer.json'), text);
-  const tables = makeTablesFile(text);
+  const texts = tokenizerTexts(tokenizer);
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(directory, name), text);
+  const tables = makeTablesFile(texts['tokenizer.json']!);
   if (tables !== null) writeFileSync(join(directory, TABLES_FILE_NAME), tables);
+}
+
+/** Texts of the tokenizer's files in an engine directory, by the names of these. */
+export function tokenizerTexts(tokenizer: TokenizerFiles): Record<string, string> {
   // Several templates stand in the configuration: one in a file of its own would replace them all.
   const named = configuredList(tokenizer);
   const config = { ...tokenizer.tokenizerConfig, ...(named && { chat_template: named }) };
-  writeFileSync(join(directory, 'tokenizer_config.json'), JSON.stringify(config));
-  if (named === null && tokenizer.chatTemplate !== null) {
-    writeFileSync(join(directory, 'chat_template.jinja'), tokenizer.chatTemplate);
-  }
+  const { chatTemplate } = tokenizer;
+  return {
+    'tokenizer.json': JSON.stringify(tokenizer.tokenizerJson),
+    'tokenizer_config.json': JSON.stringify(config),
+    ...(named === null && chatTemplate !== null && { 'chat_template.jinja': chatTemplate }),
+  };
 }
 
 function makeTarget(target: string): string {

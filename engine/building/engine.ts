@@ -29,15 +29,19 @@ export class EngineError extends SkeinError {
 
 /** An engine directory, opened and checked; its weights are only ever touched by native code. */
 export interface Engine {
+  /** The folder, or the GGUF that is computed with as it lies (stored-engine.ts). */
   directory: string;
   manifest: EngineManifest;
   plan: NetworkPlan;
   weightsFile: string;
+  /** See LoadableEngine. */
+  held?: Uint8Array;
 }
 
 /** The parts of an engine that an executor needs. Weights packed for it are kept in the engine's folder. */
-export function loadableEngine({ directory, manifest, plan, weightsFile }: Engine): LoadableEngine {
-  return { plan, weightsFile, tensors: loadableTensors(manifest), packedFolder: directory };
+export function loadableEngine({ directory, manifest, plan, weightsFile, held }: Engine): LoadableEngine {
+  const own = held === undefined ? {} : { held };
+  return { plan, weightsFile, tensors: loadableTensors(manifest), packedFolder: directory, ...own };
 }
 
 /** Each tensor begins at a multiple of this many bytes of weights.bin. */

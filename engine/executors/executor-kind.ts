@@ -15,6 +15,11 @@ export interface LoadableEngine {
   tensors: LoadableTensor[];
   /** Folder where an executor may keep weights in a layout of its own. May be read-only. */
   packedFolder: string;
+  /**
+   * Of an engine whose matrices are computed with where the model's file has them: the other tensors, in the place of weights.bin. Only
+   * the native executor has such products. Absent: matrices are packed.
+   */
+  held?: Uint8Array;
 }
 
 /** Memory that an executor takes, in bytes. */

@@ -32,7 +32,8 @@ export const nativeKind: ExecutorKind = {
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
     const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(engine, options);
-    const storedWeights = storedWeightBytes(engine.plan, engine.tensors);
+    // What is computed with as it lies is counted as a whole: embeddings too.
+    const storedWeights = engine.held?.length ?? storedWeightBytes(engine.plan, engine.tensors);
     const fixed = { packedWeights: weightBytes, storedWeights, workspace: workspaceBytes };
     return { fixed, kvCache: kvCacheBytes };
   },

@@ -13,8 +13,14 @@ export function checkRanks({
   optionalParams = {},
   callbackModule,
 }: Pick<GptManagerOptions, 'ranks' | 'optionalParams' | 'callbackModule'>): void {
-  const { tensorParallelSize = 1, pipelineParallelSize = 1 } = optionalParams;
+  const { tensorParallelSize = 1, pipelineParallelSize = 1, panels = true } = optionalParams;
   const product = tensorParallelSize * pipelineParallelSize;
+  if (!panels && (product > 1 || ranks !== undefined)) {
+    throw new ParameterError(
+      'panels',
+      says`${option('panels')} is false, so one process computes with the GGUF as it lies; several ranks need panels of their own.`,
+    );
+  }
   if (product > MAX_RANKS) {
     throw refused(
       says`${option('tensorParallelSize')} x ${option('pipelineParallelSize')} is ${product}; at most ${MAX_RANKS} ranks are possible.`,

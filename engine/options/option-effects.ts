@@ -14,7 +14,8 @@ export type ExecutorOptionParams = {
     | 'kvDtype'
     | 'peftCacheManagerConfig'
     | 'tensorParallelSize'
-    | 'pipelineParallelSize']?: OptionalParams[Name] | undefined;
+    | 'pipelineParallelSize'
+    | 'panels']?: OptionalParams[Name] | undefined;
 };
 
 /** A given option that an executor cannot use, and the reason. */
@@ -68,8 +69,18 @@ export function uselessOptions(
 /** The first option with which an executor cannot run; null: it can. */
 export function impossibleOption(
   executor: ExecutorName,
-  { kvDtype, peftCacheManagerConfig, tensorParallelSize = 1, pipelineParallelSize = 1 }: ExecutorOptionParams,
+  {
+    kvDtype,
+    peftCacheManagerConfig,
+    tensorParallelSize = 1,
+    pipelineParallelSize = 1,
+    panels = true,
+  }: ExecutorOptionParams,
 ): ImpossibleOption | null {
+  if (executor !== 'native' && !panels) {
+    const refusal = says`The ${executor} executor converts its weights; computing with a GGUF as it lies (${optionName('panels')}) is of the native executor.`;
+    return { option: 'panels', refusal, reason: refusal };
+  }
   if (executor !== 'native' && tensorParallelSize * pipelineParallelSize > 1) {
     const refusal = says`The ${executor} executor runs a model in one process alone; leave ${optionName(tensorParallelSize > 1 ? 'tensorParallelSize' : 'pipelineParallelSize')} out or take the native executor.`;
     return { option: 'executor', refusal, reason: refusal };

@@ -2,7 +2,8 @@ import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { type Engine, loadableEngine, openEngine } from '../building/engine.js';
+import { type Engine, loadableEngine } from '../building/engine.js';
+import { engineToLoad } from '../building/engine-to-load.js';
 import { weightBytesOf } from '../directory/engine-directory.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
@@ -42,6 +43,8 @@ export interface DraftSetup {
   /** Options of the engine's executor. */
   options: Omit<ExecutorOptions, 'numBlocks'>;
   kvDtype: KvDtype;
+  /** See OptionalParams. */
+  panels: boolean | undefined;
 }
 
 /**
@@ -51,9 +54,9 @@ export interface DraftSetup {
  */
 export async function openDraft(
   path: string,
-  { kind, engine, limits, options, kvDtype }: DraftSetup,
+  { kind, engine, limits, options, kvDtype, panels }: DraftSetup,
 ): Promise<OpenedDraft> {
-  const draft = openEngine(path);
+  const draft = await engineToLoad(path, panels);
   checkSameVocabulary(engine, draft);
   const { plan, manifest } = draft;
   const { config } = manifest;

@@ -5,8 +5,9 @@ import { type AvailableMemory, availableMemory } from '../../kvcache/available-m
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
+import { EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
+import { engineToLoad } from '../building/engine-to-load.js';
 import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
@@ -68,7 +69,7 @@ async function prepare(
   kind: ExecutorKind,
   { enginePath, params, modelType, maxBeamWidth = 1, heartbeat, seat }: LoadRequest,
 ) {
-  const engine = openEngine(enginePath);
+  const engine = await engineToLoad(enginePath, params.panels);
   const { config, precision } = engine.manifest;
   if (config.encoder !== undefined) {
     throw new EngineError(
@@ -107,7 +108,14 @@ async function prepare(
   const draft =
     draftEnginePath === undefined
       ? null
-      : await openDraft(draftEnginePath, { kind, engine, limits, options: withoutPool, kvDtype });
+      : await openDraft(draftEnginePath, {
+          kind,
+          engine,
+          limits,
+          options: withoutPool,
+          kvDtype,
+          panels: params.panels,
+        });
   const { peftCacheManagerConfig: peft } = params;
   const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {

@@ -11,12 +11,17 @@ import { TokenizerError } from './tokenizer-json.js';
 
 /**
  * Reads tokenizer.json, tokenizer_config.json and the chat templates from an engine directory or a Hugging Face
- * model's folder. Only tokenizer.json is required. See modelTemplates for templates. An engine directory may hold the
+ * model's folder, or makes them of a GGUF. Of a folder only tokenizer.json is required. See modelTemplates for templates. An engine directory may hold the
  * vocabulary a second time, as tables: then tokenizer.json is not parsed.
  *
  * @throws TokenizerError that names the file that is missing or is not JSON.
  */
 export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles & TokenizerSourceFiles> {
+  if (/\.gguf$/i.test(directory)) {
+    // Imported here because most starts read no checkpoint.
+    const { openCheckpoint } = await import('../checkpoints/open-checkpoint.js');
+    return openCheckpoint(directory).tokenizer;
+  }
   const [tokenizer, config, template, processor, additional] = await Promise.all([
     readTokenizer(directory),
     readJson(join(directory, 'tokenizer_config.json')),

@@ -27,25 +27,29 @@ const MAX_BYTES = 256 * 1024 * 1024;
 /** Bytes of a part of a file. */
 const PART_BYTES = 512 * 1024;
 
-/** The files of an engine directory that gateways ask for. */
+/** The files of an engine directory that gateways ask for, or those that a GGUF would have there. */
 export class ModelFiles {
   readonly #directory: string;
+  /** Of a GGUF that is computed with as it lies; null: they lie in the directory. */
+  readonly #made: ReadonlyMap<string, Buffer> | null;
   readonly facts: FileFacts[];
 
-  private constructor(directory: string, facts: FileFacts[]) {
+  private constructor(directory: string, made: ReadonlyMap<string, Buffer> | null, facts: FileFacts[]) {
     this.#directory = directory;
+    this.#made = made;
     this.facts = facts;
   }
 
-  static async open(directory: string): Promise<ModelFiles> {
+  /** @param path see ModelInfo.enginePath */
+  static async open(path: string): Promise<ModelFiles> {
+    const made = isGguf(path) ? await filesOfGguf(path) : null;
     const facts: FileFacts[] = [];
     for (const name of NAMES) {
-      const path = join(directory, name);
-      if (!existsSync(path)) continue;
-      const bytes = await readFile(path);
+      const bytes = made === null ? await readIfThere(join(path, name)) : made.get(name);
+      if (bytes === undefined) continue;
       facts.push({ name, bytes: bytes.byteLength, digest: digestOf(bytes) });
     }
-    return new ModelFiles(directory, facts);
+    return new ModelFiles(path, made, facts);
   }
 
   /** A part of a file, of at most `most` bytes, empty behind its end; null: gateways have no business with it. */
@@ -53,6 +57,7 @@ export class ModelFiles {
     const file = this.facts.find((one) => one.name === name);
     if (file === undefined) return null;
     const length = Math.max(0, Math.min(PART_BYTES, most, file.bytes - offset));
+    if (this.#made !== null) return this.#made.get(name)!.subarray(offset, offset + length);
     const handle = await open(join(this.#directory, name));
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
@@ -61,6 +66,16 @@ export class ModelFiles {
       await handle.close();
     }
   }
+}
+
+const isGguf = (path: string) => /\.gguf$/i.test(path);
+
+const readIfThere = async (path: string) => (existsSync(path) ? readFile(path) : undefined);
+
+async function filesOfGguf(path: string): Promise<Map<string, Buffer>> {
+  const { storedEngineTexts } = await import('../../engine/building/stored-engine.js');
+  const texts = Object.entries(storedEngineTexts(path));
+  return new Map(texts.map(([name, text]) => [name, Buffer.from(text)]));
 }
 
 /** Digest of the files by which texts become tokens: equal where a gateway's tokenizer fits. */

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { onlyTold, warn } from '../../base/error-reporter.js';
+import { option, says } from '../../base/named-text.js';
 import type { IterationStats, ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { FlagSpec } from '../../callbacks/options/option.js';
 import {
@@ -10,10 +11,12 @@ import {
 import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js';
 import { DEFAULT_CHUNKING_POLICY } from '../../callbacks/options/words.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
+import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { BuildProgress } from '../../engine/building/builder.js';
 import { type Engine, openEngine } from '../../engine/building/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../../engine/building/engine-cache.js';
+import { engineToLoad } from '../../engine/building/engine-to-load.js';
 import { checkWeights } from '../../engine/building/weights-checksum.js';
 import { type ExecutorWish, likelyExecutor } from '../../engine/executors/choose-executor.js';
 import type { LoadRequest } from '../../engine/worker/load-executor.js';
@@ -443,6 +446,10 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
   const { revision, signal } = options;
   const onDownload = options.onDownload && onlyTold('onDownload', options.onDownload);
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
+  if (options.panels === false) {
+    checkStored(options);
+    return engineToLoad(model, false);
+  }
   if (existsSync(join(model, 'engine.json'))) {
     const engine = openEngine(model);
     await checkWeights(engine, options.executor);
@@ -466,6 +473,26 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
     });
   cached.onDamaged = options.onDamaged === undefined ? warn : onlyTold('onDamaged', options.onDamaged);
   return cachedEngine(cached);
+}
+
+/** @throws ParameterError where options ask for other weights than those of the file, or for an executor that packs its own */
+function checkStored({ weights = 'auto', outputWeights = 'auto', executorModule }: ModelOptions): void {
+  const other = (['weights', 'outputWeights'] as const).find((name) => {
+    const given = name === 'weights' ? weights : outputWeights;
+    return given !== 'auto' && given !== 'stored';
+  });
+  if (other !== undefined) {
+    throw new ParameterError(
+      other,
+      says`${option(other)} is ${other === 'weights' ? weights : outputWeights}, but without ${option('panels')} the model has the numbers of its file: leave it out, or give stored.`,
+    );
+  }
+  if (executorModule !== undefined) {
+    throw new ParameterError(
+      'panels',
+      says`${option('panels')} is of the native executor, and ${option('executorModule')} names another.`,
+    );
+  }
 }
 
 /** True if one native executor runs the model, which reads all of a GGUF's matrices when it packs them. */

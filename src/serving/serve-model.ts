@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
-import { openEngine } from '../../engine/building/engine.js';
 import type { TextModel } from '../generation/text-model.js';
-import { factsOfEngine, type ModelFacts } from './model-facts.js';
+import { type ModelFacts, readModelFacts } from './model-facts.js';
 import type { RunningModel } from './running-model.js';
 import type { ServedModel } from './served-model.js';
 
@@ -39,8 +38,7 @@ export function servedModel(loaded: RunningModel, settings: ServedSettings): Ser
   let read: ModelFacts | null = null;
   const facts = () => {
     read ??=
-      (loaded.kind === 'generator' ? loaded.facts?.() : undefined) ??
-      factsOfEngine(openEngine(loaded.info.enginePath));
+      (loaded.kind === 'generator' ? loaded.facts?.() : undefined) ?? readModelFacts(loaded.info.enginePath);
     return read;
   };
   const created = Math.floor(Date.now() / 1000);

@@ -20,6 +20,8 @@ export interface NativeExecutorOptions {
   tensors: LoadableTensor[];
   /** File of packed weights. Mapped if it exists and matches; otherwise written aside, renamed, then mapped. */
   packedFile: string;
+  /** Memory in the place of weightsFile. Given: matrices are read where the model's file has them, and nothing is packed. */
+  held?: Uint8Array;
   instructionSet: InstructionSet;
   threads: number;
   maxNumTokens: number;

@@ -61,7 +61,7 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
-    if (engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
+    if (engine.held === undefined && engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
     if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);
@@ -273,6 +273,7 @@ function nativeOptions(
     ...(places === null ? {} : { places }),
     ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,
+    ...(engine.held === undefined ? {} : { held: engine.held }),
     tensors: engine.tensors,
     packedFile: join(engine.packedFolder, packedName(instructionSet, options)),
     instructionSet,

@@ -80,6 +80,8 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
   layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
   layout.rounded = take(roundedFloats(config, kernels, weights));
+  layout.storedPanelFloats = storedPanelFloats(config, kernels, weights);
+  layout.storedPanels = take(layout.storedPanelFloats * static_cast<size_t>(config.threads));
   layout.up = take(upFloats(config));
   const ExpertFloats experts = expertFloats(config, kernels, weights);
   layout.expertPairs = take(experts.pairs);
@@ -211,6 +213,8 @@ void Executor::takeWorkspace() {
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
   rounded_ = base + layout.rounded;
+  storedPanels_ = base + layout.storedPanels;
+  storedPanelFloats_ = layout.storedPanelFloats;
   up_ = base + layout.up;
   expertPairs_ = base + layout.expertPairs;
   expertInner_ = base + layout.expertInner;

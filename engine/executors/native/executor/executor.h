@@ -28,12 +28,21 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, rounded, up, expertPairs, expertInner, expertUp, expertSums, freshBlocks, sinkAngles, sinkQueries;
+  size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp, expertSums, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
   size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
+  size_t storedPanelFloats;       // of one thread
   size_t floats;
 };
+
+// The rows and panels of a product that one task computes.
+struct ProductShare {
+  int32_t rowBegin, rowEnd, panelBegin, panelEnd;
+};
+
+// Floats that a thread needs for panels of stored weights: stored_products.cpp.
+size_t storedPanelFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights);
 
 // Seconds spent per kind of op since profiling was switched on.
 struct Profile {
@@ -144,7 +153,7 @@ class Executor {
   template <typename RowOf>
   bool runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf);
   void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
-                      const ExpertTask& task);
+                      const ExpertTask& task, int32_t thread);
   void multiplyByUp(int32_t inner);
   // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
   // that.
@@ -172,7 +181,10 @@ class Executor {
   // The same with fn(rowBegin, rowEnd) for the rows of each task.
   template <typename Function>
   void eachRowRange(int64_t rows, int64_t rowElements, const Function& fn, int64_t together = 1);
-  // Runs fn(rowBegin, rowEnd, panelBegin, panelEnd) over a matrix product of rows x panels with inner dimension k.
+  // Computes a share of a product: by packed weights, or by stored ones with the memory of a thread.
+  void multiply(const GemmArgs& args, const ProductShare& share, int32_t thread);
+  void multiply(const GatedGemmArgs& args, const ProductShare& share, int32_t thread);
+  // Runs fn(rowBegin, rowEnd, panelBegin, panelEnd, thread) over a matrix product of rows x panels with inner dimension k.
   template <typename Function>
   void eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const Function& fn);
 
@@ -195,6 +207,8 @@ class Executor {
   float* threadScratch_ = nullptr;   // [thread][attention scratch | query rows | partial results of one unit]
   float* sharedPartials_ = nullptr;  // [area][partial results of one unit]
   float* rounded_ = nullptr;         // the input of the running op, for products with quantised weights
+  float* storedPanels_ = nullptr;    // [thread][panels of stored weights that are not quantised]
+  size_t storedPanelFloats_ = 0;     // of one thread
   float* up_ = nullptr;              // the up half of a gated product in two formats
   // Of one pass over the rows of an op with experts, each pair of a row and an expert with a place of its own.
   float* expertPairs_ = nullptr;  // inputs of the running product, as its kernels take them

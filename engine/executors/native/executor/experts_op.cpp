@@ -116,16 +116,16 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
       static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) * kernels_.tileRows;
   const int32_t wanted = config_.threads == 1 ? 1 : static_cast<int32_t>(config_.threads * perThread);
   const std::vector<ExpertTask>& tasks = pass.cut(panels, wanted, blockRows);
-  pool_.run(static_cast<int32_t>(tasks.size()), [&](int32_t index, int32_t) {
+  pool_.run(static_cast<int32_t>(tasks.size()), [&](int32_t index, int32_t thread) {
     const ExpertTask& task = tasks[static_cast<size_t>(index)];
     if (partsOf(task.expert).size() <= part) return;
-    multiplyExpert(op, product, partsOf(task.expert)[part], partsOf(task.expert).size() == 1, task);
+    multiplyExpert(op, product, partsOf(task.expert)[part], partsOf(task.expert).size() == 1, task, thread);
   });
   return hasMore;
 }
 
 void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
-                              const ExpertTask& task) {
+                              const ExpertTask& task, int32_t thread) {
   const int32_t rows = expertRows_.rowsOf(task.expert);
   const int64_t first = int64_t(expertRows_.firstPair(task.expert)) * product.n;
   const uint8_t* input =
@@ -145,8 +145,9 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
                              .ldy = product.n,
                              .activation = op.activation,
                              .rounded = rounded,
-                             .roundedRows = rows};
-    return kernels_.gatedGemm(args, task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd);
+                             .roundedRows = rows,
+                             .stored = part.stored};
+    return multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
   }
   const bool isGate = !product.isDown && product.part == 0;
   const GemmArgs args{.x = x,
@@ -162,8 +163,9 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
                       .ldy = product.n,
                       .activation = isGate ? op.activation : Activation::kNone,
                       .rounded = rounded,
-                      .roundedRows = rows};
-  kernels_.gemm(args, task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd);
+                      .roundedRows = rows,
+                      .stored = part.stored};
+  multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
 }
 
 // The end of a gated product whose halves are in formats of their own: see runMixedGatedLinear().

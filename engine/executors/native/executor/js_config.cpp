@@ -346,6 +346,13 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   });
   config.weightsFile = text(options, "weightsFile");
   config.packedFile = text(options, "packedFile");
+  if (const Napi::Value held = property(options, "held"); !held.IsUndefined()) {
+    if (!held.IsTypedArray() || held.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array)
+      throw std::runtime_error("held must be a Uint8Array.");
+    const Napi::Uint8Array bytes = held.As<Napi::Uint8Array>();
+    config.staysStored = true;
+    config.held.assign(bytes.Data(), bytes.Data() + bytes.ByteLength());
+  }
   config.isa = oneOf(options, "instructionSet", kIsas);
   if (!isaSupported(config.isa)) {
     throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) +

@@ -48,13 +48,13 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
   const int64_t panels = ceilDivide(n, kernels_.panelWidth);
   const int64_t perThread = rows <= kFewRows ? kTasksPerThreadOfFewRows : kTasksPerThread;
   const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread / parts);
-  pool_.run(static_cast<int32_t>(ranges * blocksOfPart * parts), [&](int32_t task, int32_t) {
+  pool_.run(static_cast<int32_t>(ranges * blocksOfPart * parts), [&](int32_t task, int32_t thread) {
     const int64_t block = task / ranges, part = block / blocksOfPart, range = task % ranges;
     const int64_t row = part * rowsOfPart + block % blocksOfPart * rowsOfBlock;
     const int64_t end = std::min({rows, (part + 1) * rowsOfPart, row + rowsOfBlock});
     if (row >= end) return;
     fn(static_cast<int32_t>(row), static_cast<int32_t>(end), static_cast<int32_t>(range * panels / ranges),
-       static_cast<int32_t>((range + 1) * panels / ranges));
+       static_cast<int32_t>((range + 1) * panels / ranges), thread);
   });
 }
 
@@ -125,12 +125,11 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
 void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.output);
   const DType dtype = weights_.dtype(op.weight);
-  const uint8_t* table = static_cast<const uint8_t*>(weights_.raw(op.weight));
-  const size_t bytes = rowBytes(dtype, n);
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
     if (batch.tokenIds[row] >= config_.plan.vocabSize) return;
-    kernels_.embeddingRow(dtype, table + bytes * static_cast<size_t>(batch.tokenIds[row]), static_cast<int32_t>(n),
+    std::vector<uint8_t> converted;
+    kernels_.embeddingRow(dtype, weights_.row(op.weight, batch.tokenIds[row], converted), static_cast<int32_t>(n),
                           output + row * n);
     if (op.scale != 1.0f) kernels_.scaleRow(output + row * n, op.scale, static_cast<int32_t>(n));
   });
@@ -145,12 +144,11 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
 void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.output);
   const DType dtype = weights_.dtype(op.weight);
-  const uint8_t* table = static_cast<const uint8_t*>(weights_.raw(op.weight));
-  const size_t bytes = rowBytes(dtype, n);
   const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kPositions ? batch.positions : batch.tokenTypes;
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
-    kernels_.addEmbeddingRow(dtype, table + bytes * static_cast<size_t>(ids[row]), static_cast<int32_t>(n),
+    std::vector<uint8_t> converted;
+    kernels_.addEmbeddingRow(dtype, weights_.row(op.weight, ids[row], converted), static_cast<int32_t>(n),
                              output + row * n);
   });
 }
@@ -285,10 +283,11 @@ void Executor::runLinear(const PlanOp& op, const BatchView& batch) {
                         .rounded = roundedInput(op, i, batch),
                         .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
                         .adapters = adapters,
-                        .firstPanel = part.firstPanel};
+                        .firstPanel = part.firstPanel,
+                        .stored = part.stored};
     eachTile(rowsOf(op.input, batch), part.dtype, part.columns, k,
-             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-               kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd, int32_t thread) {
+               multiply(args, {rowBegin, rowEnd, panelBegin, panelEnd}, thread);
              });
   }
 }
@@ -317,10 +316,11 @@ void Executor::runMixedGatedLinear(const PlanOp& op, const BatchView& batch) {
                         .rounded = roundedInput(op, i, batch),
                         .roundedRows = static_cast<int32_t>(rows),
                         .adapters = adapters,
-                        .firstPanel = parts[i].firstPanel};
+                        .firstPanel = parts[i].firstPanel,
+                        .stored = parts[i].stored};
     eachTile(rows, parts[i].dtype, n, k,
-             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-               kernels_.gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+             [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd, int32_t thread) {
+               multiply(args, {rowBegin, rowEnd, panelBegin, panelEnd}, thread);
              });
   }
   eachRow(rows, n, [&](int64_t row) {
@@ -346,10 +346,11 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
                            .activation = op.activation,
                            .rounded = roundedInput(op, 0, batch),
                            .roundedRows = static_cast<int32_t>(rowsOf(op.input, batch)),
-                           .adapters = adapterRows(op, batch)};
+                           .adapters = adapterRows(op, batch),
+                           .stored = part.stored};
   eachTile(rowsOf(op.input, batch), part.dtype, part.columns, k,
-           [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-             kernels_.gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
+           [&](int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd, int32_t thread) {
+             multiply(args, {rowBegin, rowEnd, panelBegin, panelEnd}, thread);
            });
 }
 

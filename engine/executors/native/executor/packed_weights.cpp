@@ -153,15 +153,27 @@ void checkTensor(const WeightTensor& tensor, const PlanWeight& weight, const std
 }  // namespace
 
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels)
-    : weights_(Mapping::readOnlyFile(config.weightsFile)), tensors_(config.tensors) {
+    : weights_(mapWeights(config)), panelWidth_(kernels.panelWidth), tensors_(config.tensors) {
   for (const PlanWeight& weight : config.plan.weights) parts_.push_back(weight.parts);
   checkTensors(config);
   copyVectors(config);
-  layOut(config, kernels);
+  if (config.staysStored) stored_ = std::make_unique<StoredWeights>(config, weights_.data());
+  else layOut(config, kernels);
+}
+
+Mapping PackedWeights::mapWeights(const ExecutorConfig& config) {
+  if (!config.staysStored) return Mapping::readOnlyFile(config.weightsFile);
+  Mapping held = Mapping::anonymous(config.held.size(), "Memory for the weights that are not in " + config.weightsFile);
+  if (!config.held.empty()) std::memcpy(held.data(), config.held.data(), config.held.size());
+  return held;
 }
 
 PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool)
     : PackedWeights(config, kernels) {
+  if (stored_ != nullptr) {
+    stored_->willNeed();
+    return;
+  }
   const uint64_t print = fingerprint(config, kernels);
   if (!mapExisting(config.packedFile, print, kernels, pool)) {
     openSource(config.weightsFile);
@@ -173,17 +185,40 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
   if (config.hasFarMemory) moveNear(pool);
 }
 
-void PackedWeights::provide() const { packed_.provide(0, packed_.size(), false); }
+void PackedWeights::provide() const {
+  if (stored_ != nullptr) return stored_->provide();
+  packed_.provide(0, packed_.size(), false);
+}
+
+const uint8_t* PackedWeights::row(int32_t weight, int32_t row, std::vector<uint8_t>& converted) const {
+  if (stored_ != nullptr) return stored_->row(part(weight, 0).tensor, row, converted);
+  return tensorData(weight) + static_cast<size_t>(row) * rowBytes(dtype(weight), tensor(weight).columns);
+}
 
 std::vector<PackedPart> PackedWeights::packedFor(const OpProduct& product) const {
   const int32_t weight = product.weight;
   const bool gated = isGated(product);
+  if (stored_ != nullptr) return storedFor(product);
   std::vector<PackedPart> parts;
   for (size_t i = static_cast<size_t>(firstEntry_[static_cast<size_t>(weight)][gated]); i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     if (entry.weight != weight || entry.gated != gated) break;
     const DType type = tensor(weight, entry.part).dtype;
     parts.push_back({packed_.data() + entry.offset, type, entry.firstColumn, entry.n, entry.firstPanel});
+  }
+  return parts;
+}
+
+// Parts and panels are numbered as packed ones are: see layOutProduct().
+std::vector<PackedPart> PackedWeights::storedFor(const OpProduct& product) const {
+  const std::vector<WeightPart>& stored = parts_[static_cast<size_t>(product.weight)];
+  std::vector<PackedPart> parts;
+  int32_t column = 0, panel = 0;
+  for (const WeightPart& one : stored) {
+    const int32_t n = isGated(product) ? one.rows / 2 : one.rows;
+    parts.push_back({nullptr, tensors_[one.tensor].dtype, column, n, panel, &stored_->matrix(one.tensor)});
+    column += n;
+    panel += (n + panelWidth_ - 1) / panelWidth_;
   }
   return parts;
 }
@@ -199,7 +234,8 @@ void PackedWeights::checkTensors(const ExecutorConfig& config) const {
     const int32_t index = static_cast<int32_t>(&weight - config.plan.weights.data());
     for (const WeightPart& part : weight.parts) {
       checkTensor(tensors_[part.tensor], weight, config.weightsFile, weights_.size());
-      if (!tensors_[part.tensor].jobs.empty() && isReadByRows(config.plan, index)) {
+      const bool mayStay = config.staysStored && weight.matrix;
+      if (!tensors_[part.tensor].jobs.empty() && !mayStay && isReadByRows(config.plan, index)) {
         throw std::runtime_error(config.weightsFile + " must hold tensor " + weight.tensor +
                                  ", which a step reads by its rows.");
       }

@@ -5,26 +5,31 @@
 // The matrices' rows come from weights.bin or, where the engine has no copy of them, from the checkpoint's file, which is opened only
 // to pack: once there is a packed file, that file may be gone.
 //
+// Where weights stay stored (stored_weights.h) there are no packed matrices and no packed file.
+//
 // The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum of the
 // bytes themselves. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
 // processes may do so at once and a reader never sees half a file.
 #pragma once
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "convert/source-rows.h"
 #include "executor/memory.h"
 #include "executor/plan.h"
+#include "executor/stored_weights.h"
 #include "executor/thread_pool.h"
 #include "executor/weight_packing.h"
 
 namespace skein {
 
-// Consecutive columns of a product, whose weights are packed in one format.
+// Consecutive columns of a product, whose weights are packed in one format, or stay stored in one.
 struct PackedPart {
   const void* packed;
   DType dtype;
   int32_t firstColumn, columns, firstPanel;
+  const StoredMatrix* stored = nullptr;
 };
 
 // CRC-32 of a tensor that lies in a checkpoint's file, found while it was packed.
@@ -40,7 +45,7 @@ class PackedWeights {
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels);
   // Maps weights.bin, and maps or makes the packed file. Throws if a weight of the plan is missing, has another shape, lies
   // outside the file, or is to be packed and cannot be read or its checksum has changed since the build. If the packed file cannot be written,
-  // packs into memory.
+  // packs into memory. Where weights stay stored, nothing is packed.
   PackedWeights(const ExecutorConfig& config, const KernelTable& kernels, ThreadPool& pool);
 
   // The weight as stored, row-major, for embeddings, norms and biases: one that is stored in one format.
@@ -49,6 +54,8 @@ class PackedWeights {
     return own.empty() ? tensorData(weight) : own.data();
   }
   DType dtype(int32_t weight) const { return tensor(weight).dtype; }
+  // One row of a matrix that is stored in one format; `converted` may take it.
+  const uint8_t* row(int32_t weight, int32_t row, std::vector<uint8_t>& converted) const;
   // The weight of a product of the plan, in one part for each format: packed for gatedGemm where a gated product has one part, else
   // for gemm.
   std::vector<PackedPart> packedFor(const OpProduct& product) const;
@@ -56,7 +63,8 @@ class PackedWeights {
   std::vector<DType> dtypes(int32_t weight) const;
   // Makes the system provide the pages of the packed weights.
   void provide() const;
-  size_t bytes() const { return packedBytes_; }
+  // Of what products read.
+  size_t bytes() const { return stored_ != nullptr ? stored_->bytes() : packedBytes_; }
   // Sums of whole tensors that lie in the checkpoint's file; none if the packed file was mapped.
   const std::vector<PackedSum>& sums() const { return sums_; }
 
@@ -79,10 +87,12 @@ class PackedWeights {
   const uint8_t* tensorData(int32_t weight, size_t index = 0) const {
     return weights_.data() + tensor(weight, index).offset;
   }
+  static Mapping mapWeights(const ExecutorConfig& config);
   void checkTensors(const ExecutorConfig& config) const;
   void copyVectors(const ExecutorConfig& config);
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   void layOutProduct(const OpProduct& product, const KernelTable& kernels);
+  std::vector<PackedPart> storedFor(const OpProduct& product) const;
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   // Opens the checkpoint's file for the matrices that lie in it.
@@ -97,6 +107,8 @@ class PackedWeights {
   bool pack(const std::string& weightsFile, const PackingTarget& target, const KernelTable& kernels, ThreadPool& pool);
 
   Mapping weights_;
+  std::unique_ptr<const StoredWeights> stored_;  // null: matrices are packed
+  int32_t panelWidth_;
   Mapping packed_;
   size_t packedBytes_ = 0;
   std::vector<WeightTensor> tensors_;

@@ -163,6 +163,9 @@ struct ExecutorConfig {
   std::vector<WeightTensor> tensors;
   std::string weightsFile;
   std::string packedFile;
+  // Matrices are read where the checkpoint's file has them, and none is packed; `held` has the other tensors, in the place of weights.bin.
+  bool staysStored = false;
+  std::vector<uint8_t> held = {};
   Isa isa = Isa::kScalar;
   int32_t threads = 1;
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;

@@ -1,7 +1,7 @@
 // Tables whose products with bf16 weights, and attention over a bf16 cache, multiply pairs (pairs.h); all else is another table's.
 #pragma once
 #include "kernels/attention.h"
-#include "kernels/pack.h"
+#include "kernels/pack_stored.h"
 #include "kernels/products.h"
 
 namespace skein {
@@ -22,6 +22,10 @@ struct Bf16Kernels {
   static void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
     if (dtype != DType::kBf16) return Base().packGatedWeights(dtype, w, n, k, packed);
     packGatedPanels<V>(kPacking, w, size_t(n) * rowBytes(dtype, k), n, k, packed);
+  }
+  static void packStored(StoredType type, const uint8_t* const* rows, int32_t columns, void* panel) {
+    const auto run = formatOf(type).dtype == DType::kBf16 ? skein::packStored<V> : Base().packStored;
+    run(type, rows, columns, panel);
   }
   static size_t roundedBytes(DType dtype, int32_t rows, int32_t k) {
     return dtype == DType::kBf16 ? skein::roundedBytes<V>(dtype, rows, k) : Base().roundedBytes(dtype, rows, k);
@@ -55,6 +59,7 @@ KernelTable withBf16Products(const char* name) {
   table.packWeights = Kernels::packWeights;
   table.packedGatedBytes = Kernels::packedGatedBytes;
   table.packGatedWeights = Kernels::packGatedWeights;
+  table.packStored = Kernels::packStored;
   table.roundedBytes = Kernels::roundedBytes;
   table.roundRow = Kernels::roundRow;
   table.gemm = Kernels::gemm;

@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/attention.h"
 #include "kernels/products.h"
+#include "kernels/stored_products.h"
 
 namespace skein {
 namespace {
@@ -36,6 +37,8 @@ KernelTable withByteProducts(const char* name) {
   table.roundRow = roundRow<V>;
   table.gemm = Kernels::gemm;
   table.gatedGemm = Kernels::gatedGemm;
+  table.storedGemm = storedGemm<V>;
+  table.storedGatedGemm = storedGatedGemm<V>;
   table.attentionSplit = Kernels::attentionSplit;
   return table;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/emulated_tiles.h"
 #include "kernels/products.h"
+#include "kernels/stored_products.h"
 #include "kernels/tile_products.h"
 
 namespace skein {
@@ -16,6 +17,8 @@ KernelTable withEmulatedTiles(const char* name, const KernelTable& others) {
   table.roundRow = roundRow<V>;
   table.gemm = tileGemm<V, EmulatedTiles>;
   table.gatedGemm = tileGatedGemm<V, EmulatedTiles>;
+  table.storedGemm = storedGemm<V>;
+  table.storedGatedGemm = storedGatedGemm<V>;
   return table;
 }
 

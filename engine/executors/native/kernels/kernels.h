@@ -86,6 +86,81 @@ static constexpr size_t rowBytes(DType dtype, int64_t columns) {
   return size_t((columns + blockElements(dtype) - 1) / blockElements(dtype)) * blockBytes(dtype);
 }
 
+// Types in which a GGUF stores the rows of a matrix, for products that read a mapped file as it lies (stored_products.h). dtype: the
+// format that packing makes of the type; such products have its bits.
+enum class StoredType : int32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kBf16 = 2,
+  kQ4_0 = 3,
+  kQ4_1 = 4,
+  kQ5_0 = 5,
+  kQ5_1 = 6,
+  kQ8_0 = 7,
+  kQ3K = 8,
+  kQ4K = 9,
+  kQ5K = 10,
+  kQ6K = 11,
+  kIq4Nl = 12,
+  kIq4Xs = 13,
+  kMxfp4 = 14
+};
+struct StoredFormat {
+  StoredType type;
+  const char* name;  // GGML's
+  DType dtype;
+  int32_t blockElements, blockBytes;
+};
+constexpr StoredFormat kStoredFormats[] = {
+    {StoredType::kF32, "F32", DType::kF32, 1, 4},
+    {StoredType::kF16, "F16", DType::kBf16, 1, 2},
+    {StoredType::kBf16, "BF16", DType::kBf16, 1, 2},
+    {StoredType::kQ4_0, "Q4_0", DType::kInt4, kGroup, 18},
+    {StoredType::kQ4_1, "Q4_1", DType::kInt4, kGroup, 20},
+    {StoredType::kQ5_0, "Q5_0", DType::kQ5_0, kGroup, 22},
+    {StoredType::kQ5_1, "Q5_1", DType::kQ5_1, kGroup, 24},
+    {StoredType::kQ8_0, "Q8_0", DType::kInt8, kGroup, 34},
+    {StoredType::kQ3K, "Q3_K", DType::kQ6K, kSuperblock, 110},
+    {StoredType::kQ4K, "Q4_K", DType::kQ4K, kSuperblock, 144},
+    {StoredType::kQ5K, "Q5_K", DType::kQ5K, kSuperblock, 176},
+    {StoredType::kQ6K, "Q6_K", DType::kQ6K, kSuperblock, 210},
+    {StoredType::kIq4Nl, "IQ4_NL", DType::kIq4Nl, kGroup, 18},
+    {StoredType::kIq4Xs, "IQ4_XS", DType::kIq4Xs, kSuperblock, 136},
+    {StoredType::kMxfp4, "MXFP4", DType::kMxfp4, kGroup, 17},
+};
+static constexpr const StoredFormat& formatOf(StoredType type) { return kStoredFormats[int32_t(type)]; }
+
+// Consecutive rows of a matrix, in the order of its outputs, and where a file has them.
+struct StoredPiece {
+  const uint8_t* data;
+  int32_t rows;
+  // Rows of a head whose halves lie by turns, as llama.cpp stores queries and keys for its own RoPE; 0: the rows lie in order.
+  int32_t headRows;
+};
+
+// A matrix as a file stores it. Rows are those of one type, in one or more pieces.
+struct StoredMatrix {
+  StoredType type;
+  int32_t columns, pieces;
+  const StoredPiece* piece;
+  int64_t rowBytes() const {
+    const StoredFormat& format = formatOf(type);
+    return int64_t(columns / format.blockElements) * format.blockBytes;
+  }
+  const uint8_t* row(int32_t index) const {
+    const StoredPiece* of = piece;
+    for (; index >= of->rows; of++) index -= of->rows;
+    return of->data + placeOf(index, of->headRows) * rowBytes();
+  }
+  //   output (halves)   0 1 2 3 | 4 5 6 7      row = half * size + i
+  //   file (pairs)      0 4 1 5 2 6 3 7        row = 2 * i + half
+  static int64_t placeOf(int32_t index, int32_t headRows) {
+    if (headRows == 0) return index;
+    const int32_t inside = index % headRows, size = headRows / 2;
+    return int64_t(index - inside) + 2 * (inside % size) + inside / size;
+  }
+};
+
 enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
 
 // Form of an adapter's numbers. Those of 16 bits are taken where they have every value exactly, so the form changes no result.
@@ -139,6 +214,8 @@ struct GemmArgs {
   const AdapterRow* adapters = nullptr;
   // Number that the adapters' blocks give to panel 0: panels of the same weight that lie before `packed`.
   int32_t firstPanel = 0;
+  // The weight where it is not packed.
+  const StoredMatrix* stored = nullptr;
 };
 
 // y[m, n] = activation(x * gate^T + (B t)_gate + bias_gate) * (x * up^T + (B t)_up + bias_up); w stacks gate [n, k] over up [n, k].
@@ -157,6 +234,7 @@ struct GatedGemmArgs {
   int32_t roundedRows;
   const AdapterRow* adapters = nullptr;  // as in GemmArgs
   int32_t firstPanel = 0;                // always 0
+  const StoredMatrix* stored = nullptr;  // as in GemmArgs: gate [n, k] over up [n, k]
 };
 
 // One layer of the paged KV pool. One block of one KV head holds
@@ -306,6 +384,12 @@ struct KernelTable {
   // Computes rows [rowBegin, rowEnd) x panels [panelBegin, panelEnd); columns beyond n are never written.
   void (*gemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
   void (*gatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+
+  // The same where args.stored is a matrix of blocks. The bits are those of the matrix packed.
+  void (*storedGemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+  void (*storedGatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+  // Packs `columns` of panelWidth rows of F32, F16 or BF16 as one panel of packWeights().
+  void (*packStored)(StoredType type, const uint8_t* const* rows, int32_t columns, void* panel);
 
   // t = A x for rows that have one adapter, each anywhere in memory; t has room for the rank rounded up to a vector.
   void (*lowerRows)(const AdapterProduct& product, int32_t k, const float* const* x, float* const* t, int32_t rows);

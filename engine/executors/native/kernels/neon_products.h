@@ -1,6 +1,7 @@
 // Tables of NEON whose products with quantised weights take other instructions; all else is that of neon.cpp.
 #pragma once
 #include "kernels/products.h"
+#include "kernels/stored_products.h"
 
 namespace skein {
 namespace {
@@ -23,6 +24,8 @@ KernelTable withQuantizedProducts() {
   KernelTable table = neonKernels();
   table.gemm = gemmOfQuants<V>;
   table.gatedGemm = gatedGemmOfQuants<V>;
+  table.storedGemm = storedGemm<V>;
+  table.storedGatedGemm = storedGatedGemm<V>;
   return table;
 }
 

@@ -31,6 +31,7 @@ struct WholeScales : Vectors {
   // Scales of whole numbers, in the form that weigh() takes; both halves of a sum are multiplied and added.
   using Scale = I;
   static Scale byteScales(const uint8_t* p) { return Vectors::twice(Vectors::signedBytes(p)); }
+  static Scale scalesOf(I numbers) { return Vectors::twice(numbers); }
   static Scale loadScale(const uint8_t* p) { return Vectors::loadI(p); }
   static void storeScale(uint8_t* p, Scale a) { Vectors::storeI(p, a); }
   static Scale weigh(I sum, Scale scale) { return Vectors::productsOfWords(sum, scale); }
@@ -54,6 +55,7 @@ struct FloatScales : Vectors {
   static I startOf(int32_t word) { return Vectors::set1I(word); }
   using Scale = F;
   static Scale byteScales(const uint8_t* p) { return Vectors::floatBytes(p); }
+  static Scale scalesOf(I numbers) { return Vectors::toFloat(numbers); }
   static Scale loadScale(const uint8_t* p) { return Vectors::load(reinterpret_cast<const float*>(p)); }
   static void storeScale(uint8_t* p, Scale a) { Vectors::store(reinterpret_cast<float*>(p), a); }
   static Scale weigh(I sum, Scale scale) { return Vectors::mul(Vectors::toFloat(sum), scale); }

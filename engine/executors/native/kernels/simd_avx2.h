@@ -71,6 +71,53 @@ struct Avx2Vectors {
   static I loadI(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void storeI(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
+  // Words of W rows from `offset` bytes on: lane j of vector i has word i of row j.
+  static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+    const auto two = [&](int j) {
+      const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset));
+      const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j + 4] + offset));
+      return _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
+    };
+    const __m256i a = two(0), b = two(1), c = two(2), d = two(3);
+    const __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    const __m256i upperAb = _mm256_unpackhi_epi32(a, b), upperCd = _mm256_unpackhi_epi32(c, d);
+    words[0] = _mm256_unpacklo_epi64(ab, cd);
+    words[1] = _mm256_unpackhi_epi64(ab, cd);
+    words[2] = _mm256_unpacklo_epi64(upperAb, upperCd);
+    words[3] = _mm256_unpackhi_epi64(upperAb, upperCd);
+  }
+  // One word of each row, and f16 of each row.
+  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+    const auto word = [&](int j) {
+      int32_t value;
+      __builtin_memcpy(&value, rows[j] + offset, 4);
+      return value;
+    };
+    return _mm256_setr_epi32(word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7));
+  }
+  static F halfOfRows(const uint8_t* const* rows, int64_t offset) { return _mm256_cvtph_ps(eightHalves(rows, offset)); }
+  static __m128i eightHalves(const uint8_t* const* rows, int64_t offset) {
+    const auto half = [&](int j) {
+      int16_t value;
+      __builtin_memcpy(&value, rows[j] + offset, 2);
+      return value;
+    };
+    return _mm_setr_epi16(half(0), half(1), half(2), half(3), half(4), half(5), half(6), half(7));
+  }
+  static I both(I a, I b) { return _mm256_and_si256(a, b); }
+  static I either(I a, I b) { return _mm256_or_si256(a, b); }
+  static I plus(I a, I b) { return _mm256_add_epi32(a, b); }
+  static I times(I a, I b) { return _mm256_mullo_epi32(a, b); }
+  static I upBits(I a, int count) { return _mm256_slli_epi32(a, count); }
+  static I downBits(I a, int count) { return _mm256_srli_epi32(a, count); }
+  static I downSigned(I a, int count) { return _mm256_srai_epi32(a, count); }
+  static I bitsOf(F a) { return _mm256_castps_si256(a); }
+  static F floatsOf(I bits) { return _mm256_castsi256_ps(bits); }
+  // Converts the f16 in the lower half of each word, whose upper half is zero.
+  static F halvesOf(I words) {
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+  }
   static F toFloat(I a) { return _mm256_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   // A part of a step of signed bytes, in the form that dot8 takes.

@@ -81,6 +81,38 @@ struct Avx512Vectors {
   static I loadI(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static void storeI(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
+  static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+    const auto row = [&](int j) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset)); };
+    const auto four = [&](int j) {
+      const __m512i first = _mm512_inserti32x4(_mm512_castsi128_si512(row(j)), row(j + 4), 1);
+      return _mm512_inserti32x4(_mm512_inserti32x4(first, row(j + 8), 2), row(j + 12), 3);
+    };
+    const __m512i a = four(0), b = four(1), c = four(2), d = four(3);
+    const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    const __m512i upperAb = _mm512_unpackhi_epi32(a, b), upperCd = _mm512_unpackhi_epi32(c, d);
+    words[0] = _mm512_unpacklo_epi64(ab, cd);
+    words[1] = _mm512_unpackhi_epi64(ab, cd);
+    words[2] = _mm512_unpacklo_epi64(upperAb, upperCd);
+    words[3] = _mm512_unpackhi_epi64(upperAb, upperCd);
+  }
+  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(Avx2Vectors::wordOfRows(rows, offset)),
+                              Avx2Vectors::wordOfRows(rows + 8, offset), 1);
+  }
+  static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
+    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(Avx2Vectors::eightHalves(rows, offset)),
+                                                   Avx2Vectors::eightHalves(rows + 8, offset), 1));
+  }
+  static I both(I a, I b) { return _mm512_and_si512(a, b); }
+  static I either(I a, I b) { return _mm512_or_si512(a, b); }
+  static I plus(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I times(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static I upBits(I a, int count) { return _mm512_slli_epi32(a, uint32_t(count)); }
+  static I downBits(I a, int count) { return _mm512_srli_epi32(a, uint32_t(count)); }
+  static I downSigned(I a, int count) { return _mm512_srai_epi32(a, uint32_t(count)); }
+  static I bitsOf(F a) { return _mm512_castps_si512(a); }
+  static F floatsOf(I bits) { return _mm512_castsi512_ps(bits); }
+  static F halvesOf(I words) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(words)); }
   static F toFloat(I a) { return _mm512_cvtepi32_ps(a); }
   static F loadHalf(const uint8_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));

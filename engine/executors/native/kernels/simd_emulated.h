@@ -133,6 +133,57 @@ struct EmulatedSimd {
   static I set1I(int32_t x) {
     return eachI([&](int) { return x; });
   }
+  [[gnu::noinline]] static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+    for (int i = 0; i < 4; i++)
+      for (int j = 0; j < W; j++) std::memcpy(&words[i].v[j], rows[j] + offset + 4 * i, 4);
+  }
+  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+    return eachI([&](int i) {
+      int32_t word;
+      std::memcpy(&word, rows[i] + offset, 4);
+      return word;
+    });
+  }
+  static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
+    return each([&](int i) {
+      const uint8_t* p = rows[i] + offset;
+      return fromHalf(uint16_t(p[0] | p[1] << 8));
+    });
+  }
+  static I both(I a, I b) {
+    return eachI([&](int i) { return a.v[i] & b.v[i]; });
+  }
+  static I either(I a, I b) {
+    return eachI([&](int i) { return a.v[i] | b.v[i]; });
+  }
+  static I plus(I a, I b) {
+    return eachI([&](int i) { return int32_t(uint32_t(a.v[i]) + uint32_t(b.v[i])); });
+  }
+  static I times(I a, I b) {
+    return eachI([&](int i) { return int32_t(uint32_t(a.v[i]) * uint32_t(b.v[i])); });
+  }
+  static I upBits(I a, int count) {
+    return eachI([&](int i) { return int32_t(uint32_t(a.v[i]) << count); });
+  }
+  static I downBits(I a, int count) {
+    return eachI([&](int i) { return int32_t(uint32_t(a.v[i]) >> count); });
+  }
+  static I downSigned(I a, int count) {
+    return eachI([&](int i) { return a.v[i] >> count; });
+  }
+  static I bitsOf(F a) {
+    I bits;
+    std::memcpy(bits.v, a.v, sizeof bits.v);
+    return bits;
+  }
+  static F floatsOf(I bits) {
+    F a;
+    std::memcpy(a.v, bits.v, sizeof a.v);
+    return a;
+  }
+  static F halvesOf(I words) {
+    return each([&](int i) { return fromHalf(uint16_t(words.v[i])); });
+  }
   static F toFloat(I a) {
     return each([&](int i) { return float(a.v[i]); });
   }
@@ -191,6 +242,7 @@ struct EmulatedSimd {
   static Scale byteScales(const uint8_t* p) {
     return eachI([&](int i) { return int8_t(p[i]); });
   }
+  static Scale scalesOf(I numbers) { return numbers; }
   static Scale loadScale(const uint8_t* p) { return loadI(p); }
   static void storeScale(uint8_t* p, Scale a) { storeI(p, a); }
   static Scale weigh(I sum, Scale scale) {

@@ -82,6 +82,42 @@ struct NeonVectors {
     vst1q_u8(p + 16, bytes(a.high));
   }
   static I set1I(int32_t x) { return {vdupq_n_s32(x), vdupq_n_s32(x)}; }
+  // Words of W rows from `offset` bytes on: lane j of vector i has word i of row j.
+  static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+    int32x4_t low[4], high[4];
+    wordsOfFour(rows, offset, low);
+    wordsOfFour(rows + 4, offset, high);
+    for (int i = 0; i < 4; i++) words[i] = {low[i], high[i]};
+  }
+  // One word of each row, and f16 of each row.
+  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+    int32_t words[W];
+    for (int j = 0; j < W; j++) __builtin_memcpy(words + j, rows[j] + offset, 4);
+    return {vld1q_s32(words), vld1q_s32(words + 4)};
+  }
+  static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
+    uint8_t halves[2 * W];
+    for (int j = 0; j < W; j++) __builtin_memcpy(halves + 2 * j, rows[j] + offset, 2);
+    return loadHalf(halves);
+  }
+  static I both(I a, I b) { return {vandq_s32(a.low, b.low), vandq_s32(a.high, b.high)}; }
+  static I either(I a, I b) { return {vorrq_s32(a.low, b.low), vorrq_s32(a.high, b.high)}; }
+  static I plus(I a, I b) { return {vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)}; }
+  static I times(I a, I b) { return {vmulq_s32(a.low, b.low), vmulq_s32(a.high, b.high)}; }
+  static I upBits(I a, int count) {
+    return {vshlq_s32(a.low, vdupq_n_s32(count)), vshlq_s32(a.high, vdupq_n_s32(count))};
+  }
+  static I downBits(I a, int count) { return {downBitsOf(a.low, count), downBitsOf(a.high, count)}; }
+  static I downSigned(I a, int count) {
+    return {vshlq_s32(a.low, vdupq_n_s32(-count)), vshlq_s32(a.high, vdupq_n_s32(-count))};
+  }
+  static I bitsOf(F a) { return {vreinterpretq_s32_f32(a.low), vreinterpretq_s32_f32(a.high)}; }
+  static F floatsOf(I bits) { return {vreinterpretq_f32_s32(bits.low), vreinterpretq_f32_s32(bits.high)}; }
+  // Converts the f16 in the lower half of each word, whose upper half is zero.
+  static F halvesOf(I words) {
+    return {vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(words.low))),
+            vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(words.high)))};
+  }
   static F toFloat(I a) { return {vcvtq_f32_s32(a.low), vcvtq_f32_s32(a.high)}; }
   static F loadHalf(const uint8_t* p) { return {halves(p), halves(p + 8)}; }
   static int32_t startWord(int32_t) { return 0; }
@@ -137,6 +173,17 @@ struct NeonVectors {
   }
 
  protected:
+  static void wordsOfFour(const uint8_t* const* rows, int64_t offset, int32x4_t (&out)[4]) {
+    const auto row = [&](int j) { return vreinterpretq_s32_u8(vld1q_u8(rows[j] + offset)); };
+    const int32x4x2_t ab = vtrnq_s32(row(0), row(1)), cd = vtrnq_s32(row(2), row(3));
+    out[0] = vcombine_s32(vget_low_s32(ab.val[0]), vget_low_s32(cd.val[0]));
+    out[1] = vcombine_s32(vget_low_s32(ab.val[1]), vget_low_s32(cd.val[1]));
+    out[2] = vcombine_s32(vget_high_s32(ab.val[0]), vget_high_s32(cd.val[0]));
+    out[3] = vcombine_s32(vget_high_s32(ab.val[1]), vget_high_s32(cd.val[1]));
+  }
+  static int32x4_t downBitsOf(int32x4_t a, int count) {
+    return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-count)));
+  }
   static int32x4_t words(uint8x16_t a) { return vreinterpretq_s32_u8(a); }
   static uint8x16_t bytes(int32x4_t a) { return vreinterpretq_u8_s32(a); }
   static float32x4_t greater(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }

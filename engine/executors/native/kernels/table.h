@@ -4,8 +4,10 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
+#include "kernels/pack_stored.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
+#include "kernels/stored_products.h"
 #include "kernels/vocab.h"
 #include "kernels/wide_row.h"
 
@@ -26,6 +28,9 @@ constexpr KernelTable makeTable(const char* name) {
       .roundRow = roundRow<V>,
       .gemm = gemm<V>,
       .gatedGemm = gatedGemm<V>,
+      .storedGemm = storedGemm<V>,
+      .storedGatedGemm = storedGatedGemm<V>,
+      .packStored = packStored<V>,
       .lowerRows = lowerRows<V>,
       .loweringBytes = loweringBytes<V>,
       .packLowering = packLowering<V>,

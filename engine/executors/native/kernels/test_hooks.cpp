@@ -76,6 +76,11 @@ class Fields {
   }
   float number(const char* name) const { return object_.Get(name).As<Napi::Number>().FloatValue(); }
   float number(const char* name, float absent) const { return object_.Has(name) ? number(name) : absent; }
+  // Empty when the field is absent.
+  std::string text(const char* name) const {
+    const Napi::Value value = object_.Get(name);
+    return value.IsString() ? value.As<Napi::String>().Utf8Value() : std::string();
+  }
   DType dtype() const { return dtypeOf(object_.Get("dtype").As<Napi::String>()); }
   // First element of a typed array's view; null if the field is absent or null.
   template <class T = float>
@@ -185,11 +190,43 @@ struct TestAdapter {
   std::vector<AdapterRow> rows;
 };
 
-// Runs a product. `threads` shares out the panels; for timing only.
+// The matrix whose rows lie in `stored`, of the type named `type`; `headRows`: see StoredPiece. Absent: there is none.
+struct TestStored {
+  TestStored(const Fields& f, const std::string& type, int32_t rows)
+      : piece{f.data<uint8_t>("stored"), rows, f.integer("headRows")},
+        matrix{.type = StoredType::kF32, .columns = f.integer("k"), .pieces = 1, .piece = &piece} {
+    for (const StoredFormat& format : kStoredFormats)
+      if (type == format.name) matrix.type = format.type;
+  }
+  const StoredMatrix* get() const { return piece.data == nullptr ? nullptr : &matrix; }
+
+  StoredPiece piece;
+  StoredMatrix matrix;
+};
+
+// Packs the panels of `stored`, of F32, F16 or BF16, one behind the other.
+Napi::Value packStored(const Napi::CallbackInfo& info) {
+  const KernelTable& table = tableOf(info);
+  const Fields f(info);
+  const int32_t n = f.integer("n"), k = f.integer("k"), width = table.panelWidth;
+  const TestStored stored(f, f.text("type"), n);
+  const DType dtype = formatOf(stored.matrix.type).dtype;
+  const size_t bytes = table.packedBytes(dtype, width, k);
+  auto result = Napi::Uint8Array::New(info.Env(), table.packedBytes(dtype, n, k));
+  std::vector<const uint8_t*> rows(static_cast<size_t>(width));
+  for (int32_t panel = 0; panel * width < n; ++panel) {
+    for (int32_t j = 0; j < width; ++j) rows[size_t(j)] = stored.matrix.row(std::min(n - 1, panel * width + j));
+    table.packStored(stored.matrix.type, rows.data(), k, result.Data() + size_t(panel) * bytes);
+  }
+  return result;
+}
+
+// Runs a product, of `stored` where it is given. `threads` shares out the panels; for timing only.
 void gemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   const KernelTable& table = tableOf(info);
   const TestAdapter adapter(f, table);
+  const TestStored stored(f, f.text("type"), f.integer("n"));
   const GemmArgs args{.x = f.data("x"),
                       .ldx = f.integer("ldx"),
                       .packed = f.data<void>("packed"),
@@ -204,14 +241,18 @@ void gemm(const Napi::CallbackInfo& info) {
                       .activation = Activation(f.integer("activation")),
                       .rounded = f.data<void>("rounded"),
                       .roundedRows = f.integer("roundedRows"),
-                      .adapters = adapter.rows.empty() ? nullptr : adapter.rows.data()};
+                      .adapters = adapter.rows.empty() ? nullptr : adapter.rows.data(),
+                      .stored = stored.get()};
+  const auto run = args.stored ? table.storedGemm : table.gemm;
   const int32_t rowBegin = f.integer("rowBegin"), rowEnd = f.integer("rowEnd");
   inThreads(f.integer("threads"), f.integer("panelBegin"), f.integer("panelEnd"),
-            [&](int64_t begin, int64_t end) { table.gemm(args, rowBegin, rowEnd, int32_t(begin), int32_t(end)); });
+            [&](int64_t begin, int64_t end) { run(args, rowBegin, rowEnd, int32_t(begin), int32_t(end)); });
 }
 
 void gatedGemm(const Napi::CallbackInfo& info) {
   const Fields f(info);
+  const KernelTable& table = tableOf(info);
+  const TestStored stored(f, f.text("type"), 2 * f.integer("n"));
   const GatedGemmArgs args{.x = f.data("x"),
                            .ldx = f.integer("ldx"),
                            .packed = f.data<void>("packed"),
@@ -223,9 +264,10 @@ void gatedGemm(const Napi::CallbackInfo& info) {
                            .ldy = f.integer("ldy"),
                            .activation = Activation(f.integer("activation")),
                            .rounded = f.data<void>("rounded"),
-                           .roundedRows = f.integer("roundedRows")};
-  tableOf(info).gatedGemm(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"),
-                          f.integer("panelEnd"));
+                           .roundedRows = f.integer("roundedRows"),
+                           .stored = stored.get()};
+  const auto run = args.stored ? table.storedGatedGemm : table.gatedGemm;
+  run(args, f.integer("rowBegin"), f.integer("rowEnd"), f.integer("panelBegin"), f.integer("panelEnd"));
 }
 
 KvLayer layerOf(const Fields& f) {
@@ -511,6 +553,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("names", names);
   add("shape", shape);
   add("pack", pack);
+  add("packStored", packStored);
   add("round", round);
   add("gemm", gemm);
   add("gatedGemm", gatedGemm);

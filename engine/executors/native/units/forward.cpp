@@ -8,5 +8,6 @@
 #include "executor/fresh_chunks.cpp"
 #include "executor/ops.cpp"
 #include "executor/shared_prefixes.cpp"
+#include "executor/stored_products.cpp"
 #include "kernels/isa.cpp"
 #include "kernels/same_products.cpp"

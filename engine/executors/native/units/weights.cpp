@@ -6,5 +6,6 @@
 #include "executor/group_memory.cpp"
 #include "executor/memory.cpp"
 #include "executor/packed_weights.cpp"
+#include "executor/stored_weights.cpp"
 #include "executor/weight_packing.cpp"
 #include "executor/weight_parts.cpp"

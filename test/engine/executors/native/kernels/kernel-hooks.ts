@@ -41,6 +41,7 @@ interface KernelHooks {
   compareProducts(table: string, fields: Fields): boolean;
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
+  packStored(table: string, fields: Fields): Uint8Array;
   round(table: string, fields: Fields): Uint8Array;
   gemm(table: string, fields: Fields): void;
   gatedGemm(table: string, fields: Fields): void;

@@ -1,0 +1,106 @@
+#include "executor/stored_weights.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "convert/converted-rows.h"
+#include "convert/quantize.h"
+
+namespace skein {
+namespace {
+
+// True where blocks of the file are those of the format.
+bool isAsStored(const StoredFormat& format) {
+  return format.type != StoredType::kF16 && size_t(format.blockBytes) == blockBytes(format.dtype);
+}
+
+const StoredFormat* formatNamed(std::string_view name) {
+  const auto found = std::find_if(std::begin(kStoredFormats), std::end(kStoredFormats),
+                                  [&](const StoredFormat& format) { return format.name == name; });
+  return found == std::end(kStoredFormats) ? nullptr : found;
+}
+
+// The type whose rows are those of the format.
+StoredType typeOf(const WeightTensor& tensor) {
+  for (const StoredFormat& format : kStoredFormats)
+    if (format.dtype == tensor.dtype && isAsStored(format)) return format.type;
+  throw std::runtime_error("Tensor " + tensor.name + " has a format whose rows no product reads.");
+}
+
+StoredType typeOf(const WeightTensor& tensor, const ConvertJob& job) {
+  const std::string what = job.source + ": tensor " + tensor.name + " is of type " + std::string(job.type->name);
+  const StoredFormat* format = formatNamed(job.type->name);
+  if (format == nullptr || format->dtype != tensor.dtype || job.transposed || job.addend != 0)
+    throw std::runtime_error(what + ", whose rows no product reads as " + formatOf(tensor.dtype).name + ".");
+  if (job.type != tensor.jobs.front().type)
+    throw std::runtime_error(what + ", and its first rows are " + std::string(tensor.jobs.front().type->name) + ".");
+  return format->type;
+}
+
+}  // namespace
+
+StoredWeights::StoredWeights(const ExecutorConfig& config, const uint8_t* held)
+    : pieces_(config.tensors.size()), matrices_(config.tensors.size()) {
+  for (const PlanWeight& weight : config.plan.weights) {
+    if (config.plan.ranks > 1)
+      throw std::runtime_error("Weights that stay in their file are read by one process, and not by several ranks.");
+    if (!weight.matrix) continue;
+    for (const WeightPart& part : weight.parts) addMatrix(part.tensor, config.tensors[part.tensor], held);
+  }
+}
+
+void StoredWeights::addMatrix(size_t index, const WeightTensor& tensor, const uint8_t* held) {
+  std::vector<StoredPiece>& pieces = pieces_[index];
+  if (!pieces.empty()) return;
+  StoredType type{};
+  for (const ConvertJob& job : tensor.jobs) {
+    type = typeOf(tensor, job);
+    pieces.push_back(pieceOf(tensor, job));
+  }
+  if (tensor.jobs.empty()) {
+    type = typeOf(tensor);
+    pieces.push_back({held + tensor.offset, static_cast<int32_t>(tensor.rows), 0});
+  }
+  matrices_[index] = {type, static_cast<int32_t>(tensor.columns), static_cast<int32_t>(pieces.size()), pieces.data()};
+}
+
+StoredPiece StoredWeights::pieceOf(const WeightTensor& tensor, const ConvertJob& job) {
+  checkSource(job, PositionedFile(job.source, PositionedFile::Role::kSource));
+  const auto found = files_.find(job.source);
+  const Mapping& file =
+      found != files_.end() ? found->second : files_.emplace(job.source, Mapping::readOnlyFile(job.source)).first->second;
+  if (job.sourceOffset + job.sourceByteLength > int64_t(file.size()))
+    throw std::runtime_error(job.source + " became shorter while it was opened: tensor " + tensor.name + " is cut off.");
+  bytes_ += static_cast<size_t>(job.sourceByteLength);
+  const int64_t headRows = job.interleavedHeads == 0 ? 0 : job.rows / job.interleavedHeads;
+  return {file.data() + job.sourceOffset, static_cast<int32_t>(job.rows), static_cast<int32_t>(headRows)};
+}
+
+const uint8_t* StoredWeights::row(size_t tensor, int32_t row, std::vector<uint8_t>& converted) const {
+  const StoredMatrix& matrix = matrices_[tensor];
+  const StoredFormat& format = formatOf(matrix.type);
+  const uint8_t* from = matrix.row(row);
+  if (isAsStored(format)) return from;
+  const TensorType& type = *tensorTypeOf(format.name);
+  const int64_t columns = matrix.columns, blocks = columns / format.blockElements;
+  converted.resize(rowBytes(format.dtype, columns));
+  if (const ExactConversion exact = exactConversion(type, format.dtype)) {
+    exact(from, blocks, converted.data());
+    return converted.data();
+  }
+  std::vector<float> floats(static_cast<size_t>(columns));
+  type.toF32(from, blocks, floats.data());
+  uint16_t* rounded = reinterpret_cast<uint16_t*>(converted.data());
+  for (int64_t i = 0; i < columns; ++i) rounded[i] = floatToBf16(floats[static_cast<size_t>(i)]);
+  return converted.data();
+}
+
+void StoredWeights::willNeed() const {
+  for (const auto& [path, file] : files_) file.willNeed();
+}
+
+void StoredWeights::provide() const {
+  for (const auto& [path, file] : files_) file.provide(0, file.size(), false);
+}
+
+}  // namespace skein
