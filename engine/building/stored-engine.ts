@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { option, says } from '../../base/named-text.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import { type Checkpoint, CheckpointError, type TensorType } from '../../models/checkpoints/checkpoint.js';
 import { findModelFiles } from '../../models/checkpoints/model-files.js';
@@ -15,6 +16,8 @@ import { type Engine, EngineError, layOutWeights } from './engine.js';
 import { scaleVectorsIn } from './scaled-vectors.js';
 import { piecesOf } from './source-placement.js';
 import { routerWeights } from './weight-precision.js';
+
+const PANELS = option('panels');
 
 /** Types whose rows the native executor multiplies as a file has them (kernels/stored_products.h). */
 const ROW_TYPES: ReadonlySet<TensorType> = new Set([
@@ -58,9 +61,9 @@ function storedEngineOf(checkpoint: Checkpoint): Engine {
   const files = findModelFiles(path).weights.map((file) => resolve(file));
   const file = files[0]!;
   if (checkpoint.format !== 'gguf')
-    throw new EngineError(`${path}: only a GGUF is computed with as it lies; leave --no-panels out.`);
+    throw new EngineError(says`${path}: only a GGUF is computed with as it lies; let ${PANELS} be true.`);
   if (checkpoint.config.encoder !== undefined)
-    throw new EngineError(`${path}: encoders are not computed with as they lie; leave --no-panels out.`);
+    throw new EngineError(says`${path}: encoders are not computed with as they lie; let ${PANELS} be true.`);
   const plan = planNetwork(checkpoint.config);
   const precisions = { precision: 'stored', outputPrecision: 'stored' } as const;
   const { tensors, byteLength, elsewhere } = layOutWeights(
@@ -124,7 +127,7 @@ function staysStored(
       const { type, transposed = false, addend = 0 } = tensors.get(source.name)!;
       if (ROW_TYPES.has(type) && !transposed && addend === 0) continue;
       throw new EngineError(
-        `${path}: tensor ${source.name} is of type ${type}, whose rows no product reads as they lie (${[...ROW_TYPES].join(', ')} are); leave --no-panels out, so that the model is converted once.`,
+        says`${path}: tensor ${source.name} is of type ${type}, whose rows no product reads as they lie (${[...ROW_TYPES].join(', ')} are); let ${PANELS} be true, so that the model is converted once.`,
       );
     }
     return true;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { option, says } from '../../base/named-text.js';
+import { isGguf, readTokenizerFiles } from '../../models/tokenizer/tokenizer-files.js';
 import { type Engine, EngineError } from '../building/engine.js';
 
 /** The part of a tokenizer.json that assigns ids to texts. */
@@ -14,7 +15,7 @@ interface TokenizerFile {
  * id (padding, truncation, templates) may differ.
  * @throws EngineError naming both engines and the first difference.
  */
-export function checkSameVocabulary(engine: Engine, draft: Engine): void {
+export async function checkSameVocabulary(engine: Engine, draft: Engine): Promise<void> {
   const refuse = (why: string): never => {
     throw new EngineError(
       says`${option('draftEnginePath')} ${draft.directory} cannot draft for ${engine.directory}: ${why}; both need the same tokenizer.`,
@@ -22,9 +23,7 @@ export function checkSameVocabulary(engine: Engine, draft: Engine): void {
   };
   const [size, draftSize] = [engine.plan.vocabSize, draft.plan.vocabSize];
   if (draftSize !== size) refuse(`its vocabulary has ${draftSize} tokens and that of the model ${size}`);
-  const [text, draftText] = [engine, draft].map(({ directory }) =>
-    readFileSync(join(directory, 'tokenizer.json'), 'utf8'),
-  ) as [string, string];
+  const [text, draftText] = [await tokenizerText(engine), await tokenizerText(draft)];
   if (text === draftText) return;
   const tokens = tokensOf(text);
   const draftTokens = tokensOf(draftText);
@@ -32,6 +31,11 @@ export function checkSameVocabulary(engine: Engine, draft: Engine): void {
     const [token, draftToken] = [tokens.get(id), draftTokens.get(id)];
     if (token !== draftToken) refuse(`token ${id} is ${named(draftToken)} there and ${named(token)} here`);
   }
+}
+
+async function tokenizerText({ directory }: Engine): Promise<string> {
+  if (!isGguf(directory)) return readFileSync(join(directory, 'tokenizer.json'), 'utf8');
+  return JSON.stringify((await readTokenizerFiles(directory)).tokenizerJson);
 }
 
 function named(token: string | undefined): string {

@@ -7,6 +7,7 @@ import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
 import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import { isGguf } from '../../models/tokenizer/tokenizer-files.js';
 import { digestOfPath, engineFingerprint } from '../building/engine-fingerprint.js';
 import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
@@ -149,7 +150,7 @@ function guidesOf(
   enginePath: string,
   { executor }: LoadedExecutor,
 ): Pick<LoopEnvironment, 'guideThread'> {
-  if (!existsSync(join(enginePath, 'tokenizer.json'))) return {};
+  if (!isGguf(enginePath) && !existsSync(join(enginePath, 'tokenizer.json'))) return {};
   const ask = (setup: GuideThreadSetup | null) =>
     port.postMessage({ type: 'guide-thread', setup } satisfies WorkerMessage, setup ? [setup.port] : []);
   const starter = { start: ask, stop: () => ask(null) };

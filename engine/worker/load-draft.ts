@@ -57,7 +57,7 @@ export async function openDraft(
   { kind, engine, limits, options, kvDtype, panels }: DraftSetup,
 ): Promise<OpenedDraft> {
   const draft = await engineToLoad(path, panels);
-  checkSameVocabulary(engine, draft);
+  await checkSameVocabulary(engine, draft);
   const { plan, manifest } = draft;
   const { config } = manifest;
   const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;

@@ -17,7 +17,7 @@ export {
   Tokenizer,
   type TokenizerSourceFiles,
 } from './tokenizer.js';
-export { readTokenizerFiles } from './tokenizer-files.js';
+export { isGguf, readTokenizerFiles } from './tokenizer-files.js';
 export { TokenizerError } from './tokenizer-json.js';
 export {
   PromptTimeError,

@@ -9,6 +9,9 @@ import { readTablesFile, TABLES_FILE_NAME } from './tables-file.js';
 import type { TokenizerSourceFiles } from './tokenizer.js';
 import { TokenizerError } from './tokenizer-json.js';
 
+/** True for the path of a GGUF, which has its tokenizer itself. */
+export const isGguf = (path: string): boolean => /\.gguf$/i.test(path);
+
 /**
  * Reads tokenizer.json, tokenizer_config.json and the chat templates from an engine directory or a Hugging Face
  * model's folder, or makes them of a GGUF. Of a folder only tokenizer.json is required. See modelTemplates for templates. An engine directory may hold the
@@ -17,7 +20,7 @@ import { TokenizerError } from './tokenizer-json.js';
  * @throws TokenizerError that names the file that is missing or is not JSON.
  */
 export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles & TokenizerSourceFiles> {
-  if (/\.gguf$/i.test(directory)) {
+  if (isGguf(directory)) {
     // Imported here because most starts read no checkpoint.
     const { openCheckpoint } = await import('../checkpoints/open-checkpoint.js');
     return openCheckpoint(directory).tokenizer;

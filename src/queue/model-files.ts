@@ -8,6 +8,7 @@ import {
   publishBuildDirectory,
 } from '../../base/build-directory.js';
 import type { FileFacts } from '../../cluster/nats/beat.js';
+import { isGguf } from '../../models/tokenizer/index.js';
 
 /**
  * Files of an engine directory by which a gateway serves the model: its tokenizer and chat template, and what it is.
@@ -67,8 +68,6 @@ export class ModelFiles {
     }
   }
 }
-
-const isGguf = (path: string) => /\.gguf$/i.test(path);
 
 const readIfThere = async (path: string) => (existsSync(path) ? readFile(path) : undefined);
 

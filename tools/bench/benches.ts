@@ -127,6 +127,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'how long a start of skein serve takes, on what, and the memory it holds',
     load: () => import('./start/bench.js'),
   },
+  stored: {
+    summary: 'weights of a GGUF as they lie (--no-panels) beside packed ones',
+    load: () => import('./stored/bench.js'),
+  },
   tools: {
     summary: 'what the number of functions in a request costs',
     load: () => import('./tools/bench.js'),

@@ -96,12 +96,22 @@ struct Avx512Vectors {
     words[3] = _mm512_unpackhi_epi64(upperAb, upperCd);
   }
   static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(Avx2Vectors::wordOfRows(rows, offset)),
-                              Avx2Vectors::wordOfRows(rows + 8, offset), 1);
+    const auto four = [&](int j) {
+      int32_t words[4];
+      for (int i = 0; i < 4; i++) __builtin_memcpy(words + i, rows[j + i] + offset, 4);
+      return _mm_setr_epi32(words[0], words[1], words[2], words[3]);
+    };
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(four(0)), four(4), 1);
+    const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(four(8)), four(12), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
   }
   static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
-    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(Avx2Vectors::eightHalves(rows, offset)),
-                                                   Avx2Vectors::eightHalves(rows + 8, offset), 1));
+    const auto eight = [&](int j) {
+      int16_t halves[8];
+      for (int i = 0; i < 8; i++) __builtin_memcpy(halves + i, rows[j + i] + offset, 2);
+      return _mm_setr_epi16(halves[0], halves[1], halves[2], halves[3], halves[4], halves[5], halves[6], halves[7]);
+    };
+    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(eight(0)), eight(8), 1));
   }
   static I both(I a, I b) { return _mm512_and_si512(a, b); }
   static I either(I a, I b) { return _mm512_or_si512(a, b); }
