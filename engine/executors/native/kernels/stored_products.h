@@ -75,8 +75,18 @@ template <class V>
 struct PanelRows {
   const uint8_t* of[kPanelWidth<V>];
 
-  PanelRows(const StoredMatrix& matrix, int first, int count) {
-    for (int j = 0; j < kPanelWidth<V>; j++) of[j] = j < count ? matrix.row(first + j) : of[j - 1];
+  PanelRows(const StoredMatrix& matrix, int64_t rowBytes, int first, int count) {
+    const StoredPiece* piece = matrix.piece;
+    for (; first >= piece->rows; piece++) first -= piece->rows;
+    for (int j = 0; j < kPanelWidth<V>; j++, first++) {
+      if (j >= count) {
+        of[j] = of[j - 1];
+        continue;
+      }
+      if (first == piece->rows) piece++, first = 0;
+      const int64_t place = piece->headRows == 0 ? first : StoredMatrix::placeOf(first, piece->headRows);
+      of[j] = piece->data + place * rowBytes;
+    }
   }
 };
 
@@ -92,16 +102,17 @@ class StoredPanels {
       : x(storedProductsOf<V>(args.stored->type).rows, args.rounded, args.roundedRows, args.k),
         matrix_(*args.stored),
         products_(storedProductsOf<V>(matrix_.type)),
+        rowBytes_(matrix_.rowBytes()),
         groups_(groupsOf(args.k)) {}
 
-  PanelRows<V> rowsOf(int first, int n) const { return {matrix_, first, n < NR ? n : NR}; }
+  PanelRows<V> rowsOf(int first, int n) const { return {matrix_, rowBytes_, first, n < NR ? n : NR}; }
 
   // As panelSums(). next: the rows of the panel that follows.
   template <class AheadOf, class Done>
   void sum(int row, int rows, const PanelRows<V>& panel, const PanelRows<V>& next, float* sums, AheadOf aheadOf,
            Done done) const {
     const StoredProducts<V>& products = products_;
-    StoredCalls<V> calls(panel.of, next.of, bytesOf(groups_));
+    StoredCalls<V> calls(panel.of, next.of, rowBytes_);
     if (rows <= kFewStoredRows<V>) {
       Ahead ahead = aheadOf(row, rows, groups_);
       calls.begin(kStoredAhead);
@@ -134,6 +145,7 @@ class StoredPanels {
 
   const StoredMatrix& matrix_;
   const StoredProducts<V>& products_;
+  const int64_t rowBytes_;
   const int groups_;
 };
 
