@@ -68,18 +68,20 @@ describeExecutors((on) => {
         compareLogits(driver, prompts, CHUNKS, (reference, ours, where) => {
           expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
         });
-        // Steps of one row are the same whatever the prompt: the shortest and the longest, in one piece.
-        for (const prompt of [prompts[0]!, prompts.at(-1)!]) {
-          const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 256);
-          expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
-        }
+        // Steps of one row are the same whatever the prompt: the longest, in one piece.
+        const prompt = prompts.at(-1)!;
+        expect(
+          firstWrongToken(driver.greedy(prompt.promptIds, prompt.tokens.length, 256), prompt),
+        ).toBeNull();
         executor.close();
       });
     },
   );
 
   it.each(DIVERGENCE_MAX)('weights in %s stay close', async (precision, most) => {
-    for (const kvDtype of on.kvDtypes) {
+    // Each type of cache with one precision or more.
+    const place = DIVERGENCE_MAX.findIndex(([name]) => name === precision);
+    for (const kvDtype of [on.kvDtypes[place % on.kvDtypes.length]!]) {
       const { executor, driver } = await openDriver(on, 'gqa', { precision, kvDtype });
       const divergences: number[] = [];
       compareLogits(driver, readGolden<TinyPrompt>('tiny-gqa'), CHUNKS, (reference, ours) =>
@@ -97,7 +99,7 @@ describeExecutors((on) => {
       const options = { maxAttentionWindow: window, sinkTokenLength: sinks };
       const { executor, driver } = await openDriver(on, 'gqa', options);
       const asked = [{ ...prompt, ropeFinalLength: prompt.promptIds.length }];
-      compareLogits(driver, asked, [256, 23], (reference, ours, where) => {
+      compareLogits(driver, asked, [23], (reference, ours, where) => {
         expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
       });
       const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 50);
