@@ -29,15 +29,17 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 /**
  * Opens a published model and checks it: a folder with config.json and safetensors, a .gguf file, or a folder with
  * exactly one GGUF that is a model; a GGUF may be split. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
+ *
+ * @param hasWeights false where there are headers alone, before holes
  */
-export function openCheckpoint(path: string): Checkpoint {
+export function openCheckpoint(path: string, hasWeights = true): Checkpoint {
   const files = findModelFiles(path);
   const hash = sourceHash(files);
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGgufParts(files.weights) : null;
   const { config, ...weights } = gguf
     ? ggufWeights(gguf, generation, files)
-    : folderWeights(files, generation);
+    : folderWeights(files, generation, hasWeights);
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
   return { path, format: files.format, config, ...weights, tokenizer, sampling, sourceHash: hash };
@@ -54,12 +56,12 @@ function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: M
   return { config, tensors, leftAside: leftAside.parts, remarks: shorterContext(named, config) };
 }
 
-function folderWeights(files: ModelFiles, generation: ConfigFields | null): Weights {
+function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWeights: boolean): Weights {
   const { where, fields, wrapper } = unwrapConfig(...configJson(files));
   const given = configOfHuggingFace(where, fields, generation);
   const leftAside = new LeftAside();
   const textName = wrapper === null ? undefined : leftAside.textName;
-  const method = quantizationOf(where, fields);
+  const method = quantizationOf(where, fields, hasWeights);
   const stored = readSafetensorsDirectory(files.directory);
   const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
   const ownOutput = hasOwnOutput(raw, given);

@@ -120,7 +120,7 @@ export async function describeModel(
 ): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json'))
     ? await ofEngine(openEngine(path))
-    : ofCheckpoint(path);
+    : ofCheckpoint(path, remote === null);
   const { config, plan, files, layerTypes: types, sampling, ...others } = opened;
   const { weights, outputWeights, weightBytes, ...rest } = others;
   const { encoder, experts } = config;
@@ -199,8 +199,8 @@ interface Opened
   weightBytes: number;
 }
 
-function ofCheckpoint(path: string): Opened {
-  const checkpoint = openCheckpoint(path);
+function ofCheckpoint(path: string, hasWeights: boolean): Opened {
+  const checkpoint = openCheckpoint(path, hasWeights);
   const { format, config, tensors, leftAside, remarks, tokenizer, sampling } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);

@@ -18,21 +18,25 @@ interface Layout {
   order: Exclude<CodeOrder, 'rows'>;
   /** See Zeros. */
   add: number;
+  /** What the configuration says, where the weights are not here to tell; null: they are. */
+  told: { isSymmetric: boolean; isShuffled: boolean } | null;
 }
 
 /**
  * GPTQ as AutoGPTQ and GPTQModel write it: codes in words of 32 bits along the columns, zero points and scales for each group, and with
  * act-order the group of each column. The first format of its zero points has them less 1. GPTQModel's TorchLinear is the reference.
  */
-export function gptqMethod(config: ConfigFields): QuantizationMethod {
+export function gptqMethod(config: ConfigFields, hasWeights: boolean): QuantizationMethod {
   const bits = bitsOf(config, [4, 8]);
   const groupSize = groupSizeOf(config, 'group_size');
   const format = config.string('checkpoint_format') ?? config.string('format') ?? 'gptq';
   if (format !== 'gptq' && format !== 'gptq_v2')
     throw config.error('checkpoint_format', '"gptq" or "gptq_v2"');
   if (config.raw('is_marlin_format') === true) throw config.error('is_marlin_format', 'false');
-  const layout: Layout = { bits, groupSize, order: 'gptq', add: format === 'gptq' ? 1 : 0 };
-  const actOrder = config.boolean('desc_act', false) ? ', act-order' : '';
+  const isShuffled = config.boolean('desc_act', false);
+  const told = hasWeights ? null : { isSymmetric: config.boolean('sym', true), isShuffled };
+  const layout: Layout = { bits, groupSize, order: 'gptq', add: format === 'gptq' ? 1 : 0, told };
+  const actOrder = isShuffled ? ', act-order' : '';
   return {
     label: `GPTQ (${bits} bits, ${groupText(groupSize)}${actOrder})`,
     codes: ['qweight'],
@@ -46,17 +50,18 @@ export function gptqMethod(config: ConfigFields): QuantizationMethod {
  * AWQ as AutoAWQ's version "gemm" writes it: 4 bits in words of 32 along the rows, in an order of its own, with zero points and scales for
  * each group. AutoAWQ's dequantize_gemm is the reference.
  */
-export function awqMethod(config: ConfigFields): QuantizationMethod {
+export function awqMethod(config: ConfigFields, hasWeights: boolean): QuantizationMethod {
   const bits = bitsOf(config, [4]);
   const groupSize = groupSizeOf(config, config.has('group_size') ? 'group_size' : 'q_group_size');
   const version = (config.string('version') ?? 'gemm').toLowerCase();
   if (version !== 'gemm') throw config.error('version', '"gemm"');
+  const told = hasWeights ? null : { isSymmetric: !config.boolean('zero_point', true), isShuffled: false };
   return {
     label: `AWQ (${bits} bits, ${groupText(groupSize)})`,
     codes: ['qweight'],
     needed: ['qzeros', 'scales'],
     unread: [],
-    matrix: (module) => packedMatrix(module, { bits, groupSize, order: 'awq', add: 0 }),
+    matrix: (module) => packedMatrix(module, { bits, groupSize, order: 'awq', add: 0, told }),
   };
 }
 
@@ -74,7 +79,7 @@ function groupSizeOf(config: ConfigFields, key: string): number | null {
   return config.raw(key) === -1 ? null : config.integer(key, 1, LIMITS.width);
 }
 
-function packedMatrix(module: ModuleTensors, { bits, groupSize, order, add }: Layout): RawTensor {
+function packedMatrix(module: ModuleTensors, { bits, groupSize, order, add, told }: Layout): RawTensor {
   const codes = ofType(module.get('qweight')!, ['I32']);
   const inWord = 32 / bits;
   const [first, second] = sizesOf(codes);
@@ -91,7 +96,7 @@ function packedMatrix(module: ModuleTensors, { bits, groupSize, order, add }: La
   const zeroPart = partOf(zeroTensor, [groups, Math.ceil(rows / inWord)]);
   const order32 = module.get('g_idx');
   const groupPart = order32 && partOf(ofType(order32, ['I32']), [columns]);
-  const isShuffled = order32 !== undefined && !isInOrder(order32, columnsEach);
+  const isShuffled = order32 !== undefined && (told?.isShuffled ?? !isInOrder(order32, columnsEach));
   const middle = bits === 4 ? 8 : 128;
   return quantizedMatrix(codes, module, [rows, columns], {
     codes: bits === 4 ? 'u4' : 'u8',
@@ -100,7 +105,9 @@ function packedMatrix(module: ModuleTensors, { bits, groupSize, order, add }: La
     rowsEach: 1,
     columnsEach,
     scales,
-    ...(!areAll(zeroTensor, bits, middle - add) && { zeros: { ...zeroPart, order, add } }),
+    ...(!(told?.isSymmetric ?? areAll(zeroTensor, bits, middle - add)) && {
+      zeros: { ...zeroPart, order, add },
+    }),
     ...(isShuffled && groupPart && { groups: groupPart }),
   });
 }

@@ -8,7 +8,7 @@ import { mxfp4Method } from './mxfp4.js';
 import type { QuantizationMethod } from './quantization-method.js';
 
 /** By quant_method. */
-const METHODS = new Map<string, (config: ConfigFields) => QuantizationMethod>([
+const METHODS = new Map<string, (config: ConfigFields, hasWeights: boolean) => QuantizationMethod>([
   ['awq', awqMethod],
   ['compressed-tensors', compressedTensorsMethod],
   ['fp8', fp8Method],
@@ -19,8 +19,17 @@ const METHODS = new Map<string, (config: ConfigFields) => QuantizationMethod>([
 const INSTEAD =
   "take the model's original files (--weights int8 or int4 makes them smaller), or a GGUF, AWQ, GPTQ, FP8 or compressed-tensors file of it";
 
-/** How the matrices of a folder are quantised; null where config.json says nothing of it. @throws CheckpointError for a method that is not read */
-export function quantizationOf(where: string, fields: JsonObject): QuantizationMethod | null {
+/**
+ * How the matrices of a folder are quantised; null where config.json says nothing of it.
+ *
+ * @param hasWeights false where a folder has the headers of its files alone: what zero points and orders of columns would tell is then believed of config.json
+ * @throws CheckpointError for a method that is not read
+ */
+export function quantizationOf(
+  where: string,
+  fields: JsonObject,
+  hasWeights = true,
+): QuantizationMethod | null {
   const config = new ConfigFields(where, fields);
   const key = config.raw('quantization_config') === undefined ? 'compression_config' : 'quantization_config';
   const given = config.raw(key);
@@ -38,7 +47,7 @@ export function quantizationOf(where: string, fields: JsonObject): QuantizationM
   }
   const method = METHODS.get(name ?? '');
   if (method === undefined) throw own.error('quant_method', `one of ${[...METHODS.keys()].join(', ')}`);
-  return method(own);
+  return method(own, hasWeights);
 }
 
 /** MLX names no method, only its numbers. */

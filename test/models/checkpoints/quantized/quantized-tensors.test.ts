@@ -101,6 +101,24 @@ describe('tensors of a quantised model', () => {
     expect(shuffled).toMatchObject({ type: 'F32' });
   });
 
+  it('are what config.json says where the weights are not here', () => {
+    const file = join(fresh(), 'model.safetensors');
+    const parts = [
+      tensor('a.qzeros', 'I32', [2, 2]),
+      tensor('a.scales', 'F16', [2, 16]),
+      tensor('a.g_idx', 'I32', [64]),
+    ];
+    writeFileSync(file, safetensorsBytes([tensor('a.qweight', 'I32', [8, 16]), ...parts]));
+    const typeOf = (more: object) =>
+      quantizedTensors(
+        readSafetensors(file),
+        quantizationOf('config.json', { quantization_config: { ...GPTQ, ...more } }, false)!,
+      )[0]!.type;
+    expect(typeOf({})).toBe('Q4_0');
+    expect(typeOf({ sym: false })).toBe('Q5_0');
+    expect(typeOf({ desc_act: true })).toBe('F32');
+  });
+
   it('have the scheme of their group: patterns count before classes', () => {
     const shape = (rows: number, columns: number) =>
       Buffer.from(BigInt64Array.of(BigInt(rows), BigInt(columns)).buffer);
