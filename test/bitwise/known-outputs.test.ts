@@ -213,7 +213,7 @@ describeExecutors((on) => {
         const elsewhere = await open(2);
         const { config } = elsewhere;
         // Every place in one run: what a schedule adds does not depend on the place.
-        const cuts = everyCut(uncuts, isNative ? (name === 'together' ? 1 : 2) : 5);
+        const cuts = everyCut(uncuts, isNative ? (name === 'together' ? 1 : 2) : 4);
         const result = runLoop(elsewhere.executor, config, arrivalsOf(cuts), optionsOf(elsewhere, options()));
         elsewhere.executor.close();
         const differences = cuts.map((cut) => firstDifference(cut, result, config.vocabSize));
