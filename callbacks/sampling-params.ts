@@ -31,6 +31,9 @@ export interface Range {
   integer: boolean;
 }
 
+/** Exponent by which a beam's length divides its sum of log-probs. */
+export const LENGTH_PENALTY_RANGE: Range = { min: -100, max: 100, integer: false };
+
 /** Limits of each parameter, both ends included. */
 export const SAMPLING_RANGES = Object.fromEntries(
   NUMBER_PARAMETERS.map(({ name, parameter: { range, kind } }) => {
@@ -69,8 +72,14 @@ export function checkRange(field: string | Name, value: number, range: Range): v
   const name = typeof field === 'string' ? input(field) : field;
   throw new ParameterError(
     name.name,
-    says`${name} is ${String(value)}; it must be ${kind} from ${range.min} to ${range.max}.`,
+    says`${name} is ${shownValue(value)}; it must be ${kind} from ${range.min} to ${range.max}.`,
   );
+}
+
+/** A value as a program writes it, so that '1' and 1n are not taken for 1. */
+export function shownValue(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 64)}'`;
+  return typeof value === 'bigint' ? `${value}n` : String(value).slice(0, 64);
 }
 
 const FLAGS = NAMED_PARAMETERS.filter(({ parameter }) => parameter.kind === 'flag').map(

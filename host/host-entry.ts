@@ -1,4 +1,7 @@
+import { messageOf } from '../base/error-text.js';
+import { isObject } from '../base/option-values.js';
 import type { RequestFailure } from '../callbacks/request-failure.js';
+import { ParameterError } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
 import { type BroughtAdapter, missingAdapter } from './sent-adapters.js';
@@ -75,15 +78,27 @@ function costOf({ promptTokens, maxNewTokens, numSequences = 1, beams }: TokenRe
 }
 
 /** Stands for a request of which no field can be relied on, so that its stream can say so. */
-export const UNREADABLE: TokenRequest = { promptTokens: [], maxNewTokens: 1 };
+const UNREADABLE: TokenRequest = { promptTokens: [], maxNewTokens: 1 };
 
-/** What is wrong with the fields of a request, before anything is read from them; null: nothing. */
-export function faultOf(request: TokenRequest): unknown {
+/**
+ * A request as it is now, with its own fields alone: each is read once, so that what was checked is what runs. Where a
+ * field cannot be relied on, `fault` says so, and the request is one without a meaning.
+ */
+export function takenRequest(given: TokenRequest): { request: TokenRequest; fault: unknown } {
   try {
+    const request = isObject(given) ? ownFields(given) : given;
     checkTokenFields(request);
-    return null;
+    return { request, fault: null };
   } catch (error) {
-    return error;
+    return { request: UNREADABLE, fault: error };
+  }
+}
+
+function ownFields(given: TokenRequest): TokenRequest {
+  try {
+    return { ...given };
+  } catch (error) {
+    throw new ParameterError('request', `A field of the request cannot be read: ${messageOf(error)}`);
   }
 }
 

@@ -25,7 +25,7 @@ import { AdapterSends } from './adapter-sends.js';
 import { FormationWatchers } from './formation-watchers.js';
 import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
-import { entryOf, faultOf, type HostEntry, inHostsWords, UNREADABLE } from './host-entry.js';
+import { entryOf, type HostEntry, inHostsWords, takenRequest } from './host-entry.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { type QueueLimits, requireRoom } from './queue/queue-room.js';
@@ -244,8 +244,7 @@ export class InProcessHost {
       throw new HostClosedError(this.failure?.message ?? 'The host is closed and takes no more requests.');
     }
     if (this.#whyHeld !== null) throw new HostClosedError(this.#whyHeld);
-    const fault = faultOf(given);
-    const request = fault === null ? given : UNREADABLE;
+    const { request, fault } = takenRequest(given);
     this.#checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;

@@ -5,7 +5,11 @@ import { type FieldKind, type FieldName, NAMED_FIELDS } from '../callbacks/reque
 import type { ParameterKind } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
+import { SharedTensors } from '../callbacks/shared-tensors.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
+
+/** End tokens of a request: models have a few. */
+const MAX_IDS = 1024;
 
 /** What a field holds, and the words for it. */
 const KINDS = {
@@ -26,6 +30,11 @@ const KINDS = {
   },
   map: { words: 'a Map of token ids and numbers is', holds: (value) => value instanceof Map },
   signal: { words: 'an AbortSignal is', holds: isSignal },
+  shared: { words: 'a SharedTensors is', holds: (value) => value instanceof SharedTensors },
+  ids: {
+    words: `an array or Int32Array of at most ${MAX_IDS} token ids is`,
+    holds: (value) => isTokens(value) && (value as readonly number[]).length <= MAX_IDS,
+  },
   seed: {
     words: 'a bigint, such as 1n, or null is',
     holds: (value) => typeof value === 'bigint' || value === null,
@@ -61,7 +70,7 @@ const OF_FIELD: Readonly<Record<FieldKind, keyof typeof KINDS | null>> = {
   flag: 'flag',
   text: 'text',
   key: null,
-  ids: 'tokens',
+  ids: 'ids',
   tokens: 'tokens',
   words: 'lists',
   lists: null,
@@ -90,7 +99,7 @@ interface Names {
 }
 
 /** Objects of this process. */
-const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'object' };
+const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'shared' };
 
 /** Numbers are checked with their ranges. */
 const OF_PARAMETERS = { number: null, integer: null, flag: 'flag', key: 'seed' } as const satisfies Record<

@@ -7,6 +7,7 @@ import {
   ParameterError,
   resolveSamplingParams,
   type SamplingParams,
+  shownValue,
 } from '../callbacks/sampling-params.js';
 import type { ReasoningBudgetOptions, TokenBeams, TokenRequest } from '../callbacks/token-request.js';
 import type { Tensor } from '../callbacks/types.js';
@@ -31,7 +32,7 @@ const CHECKS: Partial<Record<FieldKind, Check>> = {
   words: checkWords,
   lists: checkLists,
   rows: checkRows,
-  bias: (name, value: ReadonlyMap<number, number>) => checkEach(name, value.keys()),
+  bias: checkBias,
   beams: (name, { width }: TokenBeams) => checkRange(`${name}.width`, width, COUNT),
   budget: checkBudget,
   retention: (_, value: Retention) => checkRetentionValues(value),
@@ -105,9 +106,10 @@ function checkEach(name: string, tokens: Iterable<unknown>): void {
   let place = 0;
   for (const token of tokens) {
     if (typeof token !== 'number' || token !== (token | 0)) {
+      const expected = Number.isInteger(token) ? 'whole numbers of 32 bits' : 'whole numbers';
       throw new ParameterError(
         name,
-        says`${input(name)} holds ${String(token)} at place ${place}; whole numbers are expected.`,
+        says`${input(name)} holds ${shownValue(token)} at place ${place}; ${expected} are expected.`,
       );
     }
     place++;
@@ -115,10 +117,24 @@ function checkEach(name: string, tokens: Iterable<unknown>): void {
 }
 
 /** As a tensor a number is a whole one of 32 bits, whose limits the engine knows. */
-function checkNumber(name: string, value: number, { tensor, above }: RequestField): void {
+function checkNumber(name: string, value: number, { tensor, above, max }: RequestField): void {
   if (tensor !== undefined && value !== (value | 0)) checkRange(name, value, { ...COUNT, min: 0 });
-  if (above === undefined || value > above) return;
-  throw new ParameterError(name, says`${input(name)} is ${value}; it must be a number above ${above}.`);
+  if (above === undefined || max === undefined || (value > above && value <= max)) return;
+  throw new ParameterError(
+    name,
+    says`${input(name)} is ${value}; it must be a number above ${above} and at most ${max}.`,
+  );
+}
+
+function checkBias(name: string, biases: ReadonlyMap<number, number>): void {
+  checkEach(name, biases.keys());
+  for (const [token, bias] of biases) {
+    if (typeof bias === 'number') continue;
+    throw new ParameterError(
+      name,
+      says`${input(name)} has ${shownValue(bias)} for token ${token}; a number is expected.`,
+    );
+  }
 }
 
 function checkBudget(name: string, { tokens, endToken, beginToken }: ReasoningBudgetOptions): void {

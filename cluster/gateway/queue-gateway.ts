@@ -10,8 +10,8 @@ import {
   type TokenRequest,
   type TokenStream,
 } from '../../callbacks/token-request.js';
+import { takenRequest } from '../../host/host-entry.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
-import { checkTokenFields } from '../../host/token-fields.js';
 import { PieceQueue } from '../../host/token-stream.js';
 import { checkTokenValues } from '../../host/token-values.js';
 import { type Beat, modelKey } from '../nats/beat.js';
@@ -111,11 +111,12 @@ export class QueueGateway implements GatewayListener {
    * Submits a request with one sequence or several, or with beams: see InProcessHost.submitSeveral.
    * @throws QueueFullError, HostClosedError at once
    */
-  submit(model: string, asked: TokenRequest): TokenStream[] {
+  submit(model: string, given: TokenRequest): TokenStream[] {
     const queue = this.#attempts.models.get(model);
     if (this.#isClosed || queue === undefined) {
       throw new HostClosedError('The gateway is closed and takes no more requests.');
     }
+    const { request: asked, fault } = takenRequest(given);
     const nowMs = performance.now();
     queue.checkRoom(asked.queueKey ?? '', nowMs);
     const number = this.#nextId++;
@@ -130,13 +131,13 @@ export class QueueGateway implements GatewayListener {
       (_, i) => new PieceQueue(BigInt(number), asked, () => this.#leave(id, i), tell, i),
     );
     try {
+      if (fault !== null) throw fault;
       checkRange(width > 1 ? 'beams.width' : 'numSequences', numStreams, {
         min: 1,
         max: MAX_SEQUENCES,
         integer: true,
       });
       // What a worker's host would refuse is refused here, in the same words.
-      checkTokenFields(asked);
       checkTokenValues(asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       request.wantsPrefill = canBePrefilled(asked);

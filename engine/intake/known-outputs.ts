@@ -8,6 +8,7 @@ import {
 } from '../../callbacks/finish-reason.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
+import { MAX_SEQUENCES } from '../../callbacks/token-request.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { KnownOutput, RequestSpec } from '../request/request-spec.js';
 
@@ -44,7 +45,8 @@ export function readKnownOutputs(
   if (tensor === undefined) return null;
   const [numRows, width] = tensor.shape as [number, number];
   const { numSequences } = limits;
-  if (numRows > numSequences) {
+  // Rows of no places cost the client nothing, so they are counted whatever the request asks for.
+  if (numRows > Math.min(numSequences, MAX_SEQUENCES)) {
     throw refused(
       `has ${numRows} rows; the request generates ${counted(numSequences, 'sequence')} in all, and each has one row at most`,
     );

@@ -1,6 +1,6 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { input, option, says } from '../../base/named-text.js';
-import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
+import { checkRange, LENGTH_PENALTY_RANGE, ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import type { BeamParams, EarlyStopping } from '../sequences/beam-params.js';
@@ -50,7 +50,7 @@ function readBeams(inputs: Inputs, maxBeamWidth: number): BeamParams | null {
   }
   const stopping = readInt(inputs, 'early_stopping', DEFAULT_EARLY_STOPPING, 0, MAX_INT32);
   const lengthPenalty = (inputs.len_penalty?.data[0] as number | undefined) ?? DEFAULT_LEN_PENALTY;
-  checkRange('len_penalty', lengthPenalty, { min: -100, max: 100, integer: false });
+  checkRange('len_penalty', lengthPenalty, LENGTH_PENALTY_RANGE);
   return width === 1 ? null : { width, lengthPenalty, earlyStopping: earlyStoppingOf(stopping) };
 }
 

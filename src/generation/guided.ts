@@ -45,7 +45,9 @@ export async function guideOf(
 ): Promise<Guide> {
   const json = asJsonSchema(schema, param);
   const guided = { json, ...others };
-  const wrong = Object.entries(guided).find(([name, value]) => value !== undefined && !FORMS[name]?.(value));
+  const wrong = Object.entries(guided).find(
+    ([name, value]) => value !== undefined && !(Object.hasOwn(FORMS, name) && FORMS[name]!(value)),
+  );
   if (wrong !== undefined) {
     throw new InvalidRequestError(
       says`${field(param)} has ${wrong[0]}: ${JSON.stringify(wrong[1])?.slice(0, 60)}, which is not a form of json, regex, choice, grammar or structuralTag.`,

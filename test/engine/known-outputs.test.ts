@@ -325,6 +325,14 @@ describe('a guided request that has generated tokens elsewhere', () => {
 describe('what cannot be known of a request', () => {
   const REFUSED: [string, Record<string, Tensor>, string][] = [
     [
+      'lists without a place, more than any request has',
+      {
+        known_output_ids: { shape: [1e7, 0], data: new Int32Array(0) },
+        num_return_sequences: i32(2 ** 31 - 1),
+      },
+      'known_output_ids has 10000000 rows; the request generates 2147483647 sequences in all, and each has one row at most.',
+    ],
+    [
       'more lists than sequences',
       { ...knownOutputs([[1], [2], [3]]), num_return_sequences: i32(2) },
       'known_output_ids has 3 rows; the request generates 2 sequences in all, and each has one row at most.',

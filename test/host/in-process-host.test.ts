@@ -252,6 +252,35 @@ describe('InProcessHost', () => {
     expect(host.running + host.queued).toBe(0);
   });
 
+  it('reads each field of a request once, and its own alone', async () => {
+    const host = plain();
+    let reads = 0;
+    const changing = {
+      promptTokens: [1],
+      maxNewTokens: 2,
+      ...greedy,
+      get numSequences() {
+        return ++reads;
+      },
+    };
+    expect((await collect(host.submit(changing))).tokens).toEqual(alone([1], 2));
+    expect(reads).toBe(1);
+    const inherited = Object.create({ promptTokens: [1], maxNewTokens: 2, stopWords: 5 }) as never;
+    const throwing = {
+      maxNewTokens: 2,
+      get promptTokens(): number[] {
+        throw new TypeError('not now');
+      },
+    };
+    for (const [given, message] of [
+      [inherited, 'promptTokens is missing; an array or Int32Array of token ids is expected.'],
+      [throwing, 'A field of the request cannot be read: not now'],
+    ] as const) {
+      const error = await collect(host.submit(given)).catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ isInvalid: true, message });
+    }
+  });
+
   it('refuses what is no request', async () => {
     const error = await collect(plain().submit(null as never)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ isInvalid: true, message: 'A request is an object, not null.' });

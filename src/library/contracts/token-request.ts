@@ -95,7 +95,7 @@ const schema = z.strictObject({
   topLogProbs: count.optional(),
   topContextLogProbs: count.optional(),
   priority: z.number().min(0).max(1).optional(),
-  queueWeight: z.number().gt(0).optional(),
+  queueWeight: z.number().gt(0).max(1000).optional(),
 });
 
 sameType<z.output<typeof schema>, JsonForm<Pick<TokenRequest, Carried | ParameterName>>>(true);

@@ -22,12 +22,15 @@ import type { GenerateOptions, SeveralOptions } from '../skein.js';
 
 const MAX_U64 = 2n ** 64n - 1n;
 
+/** `every` would pass over holes. */
+const isListOf = (value: unknown, isOne: (item: unknown) => boolean): value is unknown[] =>
+  Array.isArray(value) && !value.includes(undefined) && value.every(isOne);
+
 const isStop = (value: unknown) => typeof value === 'string' && value !== '';
 const isToken = (value: unknown) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INT32;
 
-const isBadWord = (value: unknown) =>
-  isStop(value) || (Array.isArray(value) && value.length > 0 && value.every(isToken));
+const isBadWord = (value: unknown) => isStop(value) || (isListOf(value, isToken) && value.length > 0);
 const isReasoning = ({ effort, maxTokens, ...others }: Record<string, unknown>) =>
   Object.keys(others).length === 0 &&
   (effort === undefined || typeof effort === 'string') &&
@@ -60,24 +63,22 @@ const RULES = {
     'an Int32Array or an array of token ids',
     (value) => Array.isArray(value) || value instanceof Int32Array,
   ),
-  promptEmbeddings: rule(
-    'a list of Float32Arrays',
-    (value) => Array.isArray(value) && value.every((row) => row instanceof Float32Array),
+  promptEmbeddings: rule('a list of Float32Arrays', (value) =>
+    isListOf(value, (row) => row instanceof Float32Array),
   ),
   positionIds: rule(
     'an Int32Array or a list of positions',
-    (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+    (value) => value instanceof Int32Array || isListOf(value, isToken),
   ),
   maxTokens: wholeNumber(1, MAX_INT32),
   minTokens,
   stop: rule(
     'a text or a list of texts, none of them empty',
-    (value) => isStop(value) || (Array.isArray(value) && value.every(isStop)),
+    (value) => isStop(value) || isListOf(value, isStop),
   ),
-  stopTokens: rule('a list of token ids', (value) => Array.isArray(value) && value.every(isToken)),
-  badWords: rule(
-    'a list of texts or lists of token ids, none of them empty',
-    (value) => Array.isArray(value) && value.every(isBadWord),
+  stopTokens: rule('a list of token ids', (value) => isListOf(value, isToken)),
+  badWords: rule('a list of texts or lists of token ids, none of them empty', (value) =>
+    isListOf(value, isBadWord),
   ),
   includeStop: SWITCH,
   ignoreEos: SWITCH,
@@ -118,13 +119,12 @@ const RULES = {
   timeLimitMs: wholeNumber(1, MAX_INT32),
   signal: SIGNAL,
   ...SAMPLER_RULES,
-  dryBreakers: rule(
-    'a list of texts or lists of token ids, none of them empty',
-    (value) => Array.isArray(value) && value.every(isBadWord),
+  dryBreakers: rule('a list of texts or lists of token ids, none of them empty', (value) =>
+    isListOf(value, isBadWord),
   ),
   allowedTokens: rule(
     'a list of token ids',
-    (value) => value instanceof Int32Array || (Array.isArray(value) && value.every(isToken)),
+    (value) => value instanceof Int32Array || isListOf(value, isToken),
   ),
   reasoningBudget: rule(
     'an object such as { tokens: 100, endToken: 5 }',
@@ -138,7 +138,12 @@ const RULES = {
     (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),
   ),
   embeddingBias: rule('a Float32Array', (value) => value instanceof Float32Array),
-  seed: rule('a whole number', (value) => typeof value === 'bigint' || Number.isInteger(value)),
+  seed: rule(
+    `a whole number from 0 to ${MAX_U64}, above 2^53 as a bigint`,
+    (value) =>
+      (Number.isSafeInteger(value) && (value as number) >= 0) ||
+      (typeof value === 'bigint' && value >= 0n && value <= MAX_U64),
+  ),
 } satisfies Rules<GenerateOptions>;
 
 /** What people look for in one call, and another one has. */

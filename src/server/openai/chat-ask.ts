@@ -56,7 +56,17 @@ export function chatAsk(
 
 /** Most tokens of an answer that a body asks for; undefined: it names no limit. @throws ApiError */
 export function chatLimit(request: ChatPromptRequest): number | undefined {
-  return request.max_completion_tokens ?? tokensAsked(request);
+  const { max_completion_tokens: asked } = request;
+  const older = tokensAsked(request);
+  if (asked !== undefined && older !== undefined && asked !== older) {
+    const other = request.max_tokens === undefined ? 'n_predict' : 'max_tokens';
+    throw new ApiError(
+      400,
+      `'max_completion_tokens' is ${asked} and '${other}' is ${older}: they are two names of one limit.`,
+      { param: other },
+    );
+  }
+  return asked ?? older;
 }
 
 /** The end of a chat's prompt, where the body asks for no more. */

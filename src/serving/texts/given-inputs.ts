@@ -7,6 +7,8 @@ import { type TextInputName, textInputOf } from './text-inputs.js';
 /** A copy of the elements, which lie anywhere in their memory. */
 const aligned = ({ data }: InferTensor): ArrayBuffer => copiedBytes(data).buffer;
 
+const invalid = (message: string) => new InferError(message, 'invalid');
+
 type MeaningOf = (name: string) => TextInputName | undefined;
 
 /** The inputs of a request by what they mean, whichever of their names the client used. */
@@ -19,9 +21,8 @@ export class GivenInputs {
       const name = meaningOf(input.name)!;
       const other = this.#given.get(name);
       if (other !== undefined) {
-        throw new InferError(
+        throw invalid(
           `'${other.name}' and '${input.name}' are two names of one input; one of them is expected`,
-          'invalid',
         );
       }
       this.#given.set(name, input);
@@ -68,11 +69,17 @@ export class GivenInputs {
     return tensor && new Float32Array(aligned(tensor));
   }
 
-  /** Rows of a matrix, the last two of its sizes. */
-  rows(name: TextInputName): Float32Array[] | undefined {
-    const values = this.floats(name);
-    if (values === undefined) return undefined;
-    const [count = 0, width = 0] = this.#given.get(name)!.shape.slice(-2);
+  /**
+   * Rows of a matrix, the last two of its sizes. They are counted before one is made: a row of no elements costs the
+   * client nothing. @throws InferError for more than `most`, and for rows without elements
+   */
+  rows(name: TextInputName, most: number): Float32Array[] | undefined {
+    const tensor = this.#given.get(name);
+    if (tensor === undefined) return undefined;
+    const [count = 0, width = 0] = tensor.shape.slice(-2);
+    if (count > most) throw invalid(`'${tensor.name}' has ${count} rows; at most ${most} are taken`);
+    if (count > 0 && width === 0) throw invalid(`'${tensor.name}' has rows without elements`);
+    const values = new Float32Array(aligned(tensor));
     return Array.from({ length: count }, (_, i) => values.subarray(i * width, (i + 1) * width));
   }
 

@@ -16,6 +16,10 @@ const LIMITS = {
   embedding_bias_words: { most: 1024, longest: 32_768, units: 32_768 },
 } satisfies Record<string, WordLimits>;
 
+/** Most words of a list of tokens, and tokens of all. */
+const MAX_WORDS = 1024;
+const MAX_WORD_TOKENS = 32_768;
+
 const refused = (message: string) => new InferError(message, 'invalid');
 
 /** Texts of which the empty ones, as many clients send for none, are left out. @throws InferError for more than are taken */
@@ -32,15 +36,20 @@ export function wordTexts(given: GivenInputs, input: keyof typeof LIMITS): strin
   return texts;
 }
 
-/** Lists of tokens. @throws ParameterError for what is no such list */
+/** Lists of tokens. @throws ParameterError for what is no such list, InferError for more than are taken */
 export function wordList(
   given: GivenInputs,
   input: 'stop_words_list' | 'bad_words_list' | 'dry_sequence_breakers',
 ): number[][] {
   const tensor = given.get(input);
   if (tensor === undefined) return [];
-  const shape = [1, 2, tensor.shape.at(-1)!];
-  return decodeWordList(input, shape, given.integers(input)!).map((word) => [...word]);
+  const length = tensor.shape.at(-1)!;
+  if (length > MAX_WORD_TOKENS)
+    throw refused(`'${input}' has ${length} places; at most ${MAX_WORD_TOKENS} are taken`);
+  const words = decodeWordList(input, [1, 2, length], given.integers(input)!);
+  if (words.length > MAX_WORDS)
+    throw refused(`'${input}' has ${words.length} words; at most ${MAX_WORDS} are taken`);
+  return words.map((word) => [...word]);
 }
 
 /** Numbers added to the logits of tokens; undefined: none. */

@@ -53,7 +53,9 @@ function unknown(
 function tensorOf({ name, data_type, dims }: ModelInput, value: Value, isBatched: boolean): InferTensor {
   const datatype = datatypeOf(data_type);
   const isOfOne = dims.every((size) => size === 1 || size === -1) && dims.length === 1;
-  const data = isOfOne ? bytesOf(datatype, value) : null;
+  // True and false are 1 and 0 for early_stopping alone, as in the generate extension.
+  const isOfType = name === 'early_stopping' || datatype !== 'INT32' || typeof value !== 'boolean';
+  const data = isOfOne && isOfType ? bytesOf(datatype, value) : null;
   if (data !== null) return { name, datatype, shape: isBatched ? [1, 1] : [1], data };
   const expected = isOfOne ? `one element of ${datatype} is expected` : 'it is taken as an input alone';
   throw refused(`parameter '${name}' is ${shown(value)}; ${expected}`);
@@ -75,7 +77,6 @@ function bytesOf(datatype: string, value: Value): Uint8Array | null {
       view.setFloat32(0, Number(value), true);
       return first(4);
     case 'INT32':
-      // True and false are 1 and 0, as in the generate extension's early_stopping.
       if (typeof value === 'string' || !Number.isInteger(Number(value))) return null;
       view.setInt32(0, Number(value), true);
       return view.getInt32(0, true) === Number(value) ? first(4) : null;

@@ -1,8 +1,9 @@
+import { counted } from '../../../base/sentences.js';
 import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/guide.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { ParameterKind } from '../../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
-import { DRAWING_TENSORS } from '../../../callbacks/sampling-params.js';
+import { checkRange, DRAWING_TENSORS, LENGTH_PENALTY_RANGE } from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
@@ -61,6 +62,8 @@ export interface GenerationOptions {
 /** Tokens of an answer to a text, where the request names no limit. */
 export const DEFAULT_MAX_TOKENS = 16;
 export const MAX_SEQUENCES = 128;
+/** Rows of a table of embeddings, or of a draft's logits: more than a context has places. */
+const MAX_ROWS = 65_536;
 
 /** @throws InferError; and what the codec refuses */
 export async function readGeneration(given: GivenInputs, options: GenerationOptions): Promise<Generation> {
@@ -81,6 +84,8 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
   const sequences = given.number('num_return_sequences') ?? 1;
   const count = countOf(given, beamWidth, sequences);
   const guide = await guideOf(given, model);
+  const known = knownOutputs(given, count);
+  const beams = beamsOf(given, beamWidth);
   const request: TextRequest = {
     promptTokens,
     promptParam: isOfTokens ? 'input_ids' : 'text_input',
@@ -89,7 +94,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     ...promptFields(given),
     stop: new StopStrings(wordTexts(given, 'stop_words')),
     badWords: badWords.length === 0 ? undefined : badWords,
-    ...(beamWidth > 1 ? { beams: beamsOf(given, beamWidth) } : {}),
+    ...(beamWidth > 1 ? { beams } : {}),
     sequenceIndex: given.number('first_sequence_index'),
     logProbs: returns.logProbs ? returns.topLogProbs : undefined,
     contextLogProbs: returns.contextLogProbs ? returns.topContextLogProbs : undefined,
@@ -102,16 +107,16 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     maxDraftLen: given.number('max_draft_len'),
     timeLimitMs: given.number('time_limit_ms'),
     cacheSalt: given.big('cache_salt'),
-    engine: engineFields(given, isOfTokens, options),
+    engine: engineFields(given, { isOfTokens, known }, options),
   };
   const endId = given.number('end_id') ?? model.endTokens[0] ?? 0;
   return {
     request,
     count,
-    known: knownOutputs(given).map((row) => withoutEnd(row, request.engine?.endTokenIds)),
+    known: known.map((row) => withoutEnd(row, request.engine?.endTokenIds)),
     isOfTokens,
     isStreamed: given.is('streaming'),
-    padId: given.number('pad_id') ?? Math.max(endId, 0),
+    padId: padIdOf(given, endId),
     excludesInput: given.has('exclude_input_in_output')
       ? given.is('exclude_input_in_output')
       : options.excludesInput,
@@ -205,9 +210,9 @@ function nonEmpty<T extends { length: number }>(values: T | undefined): T | unde
 }
 
 function promptFields(given: GivenInputs): Partial<TextRequest> {
-  const table = given.rows('prompt_embedding_table');
+  const table = given.rows('prompt_embedding_table', MAX_ROWS);
   const rows = given.number('prompt_vocab_size');
-  if (rows !== undefined && rows > (table?.length ?? 0))
+  if (rows !== undefined && !(rows >= 0 && rows <= (table?.length ?? 0)))
     throw refused(`'prompt_vocab_size' is ${rows}; 'prompt_embedding_table' has ${table?.length ?? 0} rows`);
   return {
     promptEmbeddings: table && nonEmpty(table.slice(0, rows)),
@@ -215,13 +220,20 @@ function promptFields(given: GivenInputs): Partial<TextRequest> {
   };
 }
 
+/** Both numbers are checked with one beam too, of which they change nothing: an invalid value is a mistake. */
 function beamsOf(given: GivenInputs, width: number): NonNullable<TextRequest['beams']> {
   const early = given.number('early_stopping') ?? 1;
-  return {
-    width,
-    lengthPenalty: given.number('len_penalty') ?? 0,
-    earlyStopping: early === 2 ? 'never' : early !== 0,
-  };
+  if (early < 0)
+    throw refused(`'early_stopping' is ${early}; 0 (no), 1 (yes) or a greater number (never) is expected`);
+  const lengthPenalty = given.number('len_penalty') ?? 0;
+  checkRange('len_penalty', lengthPenalty, LENGTH_PENALTY_RANGE);
+  return { width, lengthPenalty, earlyStopping: early > 1 ? 'never' : early === 1 };
+}
+
+function padIdOf(given: GivenInputs, endId: number): number {
+  const padId = given.number('pad_id') ?? Math.max(endId, 0);
+  if (padId >= -1) return padId;
+  throw refused(`'${given.nameOf('pad_id')}' is ${padId}; a whole number from -1 is expected`);
 }
 
 /** @throws InferError for numbers of log-probs beyond the server's limit */
@@ -261,6 +273,8 @@ async function guideOf(given: GivenInputs, { codec }: TextModel): Promise<Guide 
     throw refused(
       `'guided_decoding_guide_type' is '${type.slice(0, 64)}'; one of ${GUIDE_TYPES.join(', ')} is expected`,
     );
+  if (guide === '' && known !== 'json')
+    throw refused(`'guided_decoding_guide' is missing; the type ${known} needs one`);
   if (guide.length > MAX_GUIDE_LENGTH)
     throw refused(
       `'guided_decoding_guide' has ${guide.length} characters; at most ${MAX_GUIDE_LENGTH} are taken`,
@@ -272,7 +286,7 @@ async function guideOf(given: GivenInputs, { codec }: TextModel): Promise<Guide 
 
 function engineFields(
   given: GivenInputs,
-  isOfTokens: boolean,
+  { isOfTokens, known }: Pick<Generation, 'isOfTokens' | 'known'>,
   { model, adapters, endsByItself, caller }: GenerationOptions,
 ): EngineFields {
   const stopWords = wordList(given, 'stop_words_list');
@@ -280,8 +294,7 @@ function engineFields(
   const isOwn =
     endId === undefined ? !isOfTokens || endsByItself : endsByItself && endId === model.endTokens[0];
   const draft = nonEmpty(given.integers('draft_input_ids'));
-  const logits = nonEmpty(given.rows('draft_logits') ?? []);
-  const known = knownOutputs(given);
+  const logits = nonEmpty(given.rows('draft_logits', MAX_ROWS) ?? []);
   return {
     endTokenIds: isOwn ? model.endTokens : endId === undefined || endId === -1 ? [] : [endId],
     ...(stopWords.length === 0 ? {} : { stopWords }),
@@ -292,15 +305,25 @@ function engineFields(
   };
 }
 
-/** Rows of tokens, each as long as it is before its first -1. */
-function knownOutputs(given: GivenInputs): Int32Array[] {
-  const tokens = given.integers('known_output_ids');
-  if (tokens === undefined) return [];
-  const [count = 0, width = 0] = given.get('known_output_ids')!.shape.slice(-2);
+/** Rows of tokens, each as long as it is before its first -1. @throws InferError for more rows than sequences */
+function knownOutputs(given: GivenInputs, numSequences: number): Int32Array[] {
+  const tensor = given.get('known_output_ids');
+  if (tensor === undefined) return [];
+  const [count = 0, width = 0] = tensor.shape.slice(-2);
+  if (count > numSequences)
+    throw refused(
+      `'known_output_ids' has ${count} rows; the request generates ${counted(numSequences, 'sequence')}`,
+    );
+  const tokens = given.integers('known_output_ids')!;
   return Array.from({ length: count }, (_, i) => {
     const row = tokens.subarray(i * width, (i + 1) * width);
     const end = row.indexOf(-1);
-    return end < 0 ? row : row.subarray(0, end);
+    if (end < 0) return row;
+    const rest = row.subarray(end).findIndex((token) => token !== -1);
+    if (rest < 0) return row.subarray(0, end);
+    throw refused(
+      `'known_output_ids' holds ${row[end + rest]} at [${i}, ${end + rest}]; -1 is expected there`,
+    );
   });
 }
 

@@ -53,7 +53,7 @@ export class SequenceAnswer {
   constructor(text: SequenceText | null, stopWords: readonly (readonly number[])[], numKnown: number) {
     this.#text = text;
     this.#stopWords = stopWords;
-    this.#tailLength = Math.max(0, ...stopWords.map(({ length }) => length));
+    this.#tailLength = stopWords.reduce((most, { length }) => Math.max(most, length), 0);
     this.numTokens = numKnown;
   }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { MAX_INT32 } from '../../../../base/int32.js';
 import { PARAMETERS } from '../../../../callbacks/request/parameters.js';
+import { LENGTH_PENALTY_RANGE } from '../../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
 import {
   about,
@@ -188,14 +189,11 @@ export const commonFields = {
     description: 'Searches for the most probable answers instead of drawing; not with a stream.',
     default: false,
   }),
-  length_penalty: number(
-    { min: -100, max: 100, integer: false },
-    {
-      description:
-        "Power of the length by which a beam's log-probability is divided; more prefers longer ones.",
-      default: 1,
-    },
-  ),
+  length_penalty: number(LENGTH_PENALTY_RANGE, {
+    description:
+      "Power of the length by which a beam's log-probability is divided; more prefers longer ones.",
+    default: 1,
+  }),
   early_stopping: about(
     optional(z.union([z.boolean(), z.literal('never')], { error: 'expected true, false or "never"' })),
     {

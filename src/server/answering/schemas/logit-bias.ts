@@ -11,7 +11,7 @@ const MAX_TEXTS = 1024;
 const MAX_TEXT_LENGTH = 256;
 
 /** Pattern of a token id, which is a key of an object and so a text. */
-const TOKEN = /^\d{1,10}$/;
+const TOKEN = /^(0|[1-9]\d{0,9})$/;
 /** A number that is no id: it is not meant as a text either. */
 const OTHER_NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
 
@@ -33,16 +33,21 @@ class Biases implements GivenBias {
     else if (value !== false && !(bias >= MIN_BIAS && bias <= MAX_BIAS))
       this.#refuse(`expected a number from ${MIN_BIAS} to ${MAX_BIAS}`, [path]);
     else if (typeof key === 'number' && Number.isInteger(key) && key >= 0 && key < 2 ** 31)
-      this.byToken.set(key, bias);
+      this.#addToken(key, bias, path);
     else if (typeof key !== 'string' || key === '')
       this.#refuse('expected the id of a token, such as 42, or a text', [path]);
-    else if (TOKEN.test(key)) this.byToken.set(Number(key), bias);
+    else if (TOKEN.test(key)) this.#addToken(Number(key), bias, path);
     else if (OTHER_NUMBER.test(key))
       this.#refuse(`expected the id of a token, such as 42, or a text; ${key.slice(0, 20)} is no id`, [path]);
     else if (key.length > MAX_TEXT_LENGTH)
       this.#refuse(`a text has at most ${MAX_TEXT_LENGTH} characters`, [path]);
     else if (this.byText.length === MAX_TEXTS) this.#refuse(`at most ${MAX_TEXTS} texts are taken`);
     else this.byText.push([key, bias]);
+  }
+
+  #addToken(token: number, bias: number, path: string | number): void {
+    if (this.byToken.has(token)) this.#refuse(`token ${token} has a bias already`, [path]);
+    else this.byToken.set(token, bias);
   }
 }
 

@@ -57,6 +57,24 @@ describe('a request that is refused', () => {
     ['a top_p below 0', { top_p: -0.5 }, 'top_p', 'expected at least 0.'],
     ['an n too large', { n: 1e9 }, 'n', 'expected at most 128.'],
     ['a fraction of tokens', { max_tokens: 1.5 }, 'max_tokens', 'expected an integer.'],
+    [
+      'two limits of one answer',
+      { max_tokens: 3, max_completion_tokens: 4 },
+      'max_tokens',
+      "'max_completion_tokens' is 4 and 'max_tokens' is 3: they are two names of one limit.",
+    ],
+    [
+      'two biases of a token',
+      {
+        logit_bias: [
+          [1, 5],
+          [1, -5],
+        ],
+      },
+      'logit_bias[1]',
+      'token 1 has a bias already.',
+    ],
+    ['an id written otherwise', { logit_bias: { '01': 5 } }, 'logit_bias.01'],
     ['no tokens at all', { max_tokens: 0 }, 'max_tokens', 'expected at least 1.'],
     ['a text for a switch', { stream: 'yes' }, 'stream', 'expected true or false.'],
     [

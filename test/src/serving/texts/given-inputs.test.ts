@@ -26,7 +26,19 @@ describe.each([0, 1, 3, 4, 7])('a Buffer that begins at byte %i of its memory', 
     const given = new GivenInputs([idTensor, { ...table, data: within(numbers, offset) }]);
     expect(given.integers('input_ids')).toEqual(ids);
     expect(given.floats('prompt_embedding_table')).toEqual(numbers);
-    expect(given.rows('prompt_embedding_table')).toEqual([numbers.subarray(0, 2), numbers.subarray(2)]);
+    expect(given.rows('prompt_embedding_table', 2)).toEqual([numbers.subarray(0, 2), numbers.subarray(2)]);
+  });
+
+  it('has no more rows than are taken, and none without elements', () => {
+    const table = { name: 'prompt_embedding_table', datatype: 'FP32' } as const;
+    const rowsOf = (shape: number[], data: Float32Array) =>
+      new GivenInputs([{ ...table, shape, data: within(data, offset) }]).rows('prompt_embedding_table', 2);
+    expect(() => rowsOf([1, 4, 1], numbers)).toThrow(
+      "'prompt_embedding_table' has 4 rows; at most 2 are taken",
+    );
+    expect(() => rowsOf([5e9, 0], new Float32Array(0))).toThrow('has 5000000000 rows; at most 2 are taken');
+    expect(() => rowsOf([1, 2, 0], new Float32Array(0))).toThrow('has rows without elements');
+    expect(rowsOf([0, 0], new Float32Array(0))).toEqual([]);
   });
 
   it('is a copy, which nobody else writes into', () => {

@@ -146,9 +146,59 @@ describe('raw tensors', () => {
       [IDS, LENGTH, tensor('guided_decoding_guide', 'BYTES', ['a'])],
       /'guided_decoding_guide_type' is missing/,
     ],
+    [
+      [IDS, LENGTH, tensor('guided_decoding_guide_type', 'BYTES', ['regex'])],
+      /'guided_decoding_guide' is missing; the type regex needs one/,
+    ],
+    // A row without elements costs the client nothing.
+    [
+      [IDS, LENGTH, tensor('known_output_ids', 'INT32', [], [1e9, 0])],
+      /'known_output_ids' has 1000000000 rows; the request generates 1 sequence/,
+    ],
+    [
+      [IDS, LENGTH, tensor('known_output_ids', 'INT32', [5, -1, 7], [1, 3])],
+      /holds 7 at \[0, 2\]; -1 is expected/,
+    ],
+    [
+      [IDS, LENGTH, tensor('prompt_embedding_table', 'FP32', [], [5e9, 0])],
+      /has 5000000000 rows; at most 65536/,
+    ],
+    [[IDS, LENGTH, tensor('draft_logits', 'FP32', [], [1e6, 0])], /has 1000000 rows; at most 65536/],
+    [[IDS, LENGTH, tensor('prompt_vocab_size', 'INT32', [-1])], /'prompt_vocab_size' is -1/],
+    [[IDS, LENGTH, tensor('pad_id', 'INT32', [-2])], /'pad_id' is -2; a whole number from -1 is expected/],
+    [[IDS, LENGTH, tensor('early_stopping', 'INT32', [-1])], /'early_stopping' is -1/],
+    [
+      [IDS, LENGTH, tensor('len_penalty', 'FP32', [1e30])],
+      /len_penalty is .*must be a number from -100 to 100/,
+    ],
     [[IDS, LENGTH, tensor('input_id', 'INT32', [1])], /unexpected inference input 'input_id'/],
   ] as const)('that are wrong are refused by name (%#)', async (inputs, message) => {
     expect(await errorOf(inputs as readonly Tensor[])).toEqual([400, expect.stringMatching(message)]);
+  });
+
+  it('take lists of words that are long, and refuse longer ones by their number', async () => {
+    const lists = (words: number, places = words) => {
+      const offsets = Array.from({ length: places }, (_, i) => (i < words ? i + 1 : -1));
+      return [...Array.from({ length: places }, (_, i) => 300 + (i % 20)), ...offsets];
+    };
+    for (const name of ['stop_words_list', 'bad_words_list', 'dry_sequence_breakers']) {
+      const long = tensor(name, 'INT32', lists(1025), [1, 2, 1025]);
+      expect(await errorOf([IDS, LENGTH, long])).toEqual([
+        400,
+        `'${name}' has 1025 words; at most 1024 are taken`,
+      ]);
+      const wide = tensor(name, 'INT32', lists(1, 32_769), [1, 2, 32_769]);
+      expect((await errorOf([IDS, LENGTH, wide]))[1]).toBe(
+        `'${name}' has 32769 places; at most 32768 are taken`,
+      );
+    }
+    const most = tensor('stop_words_list', 'INT32', lists(1024), [1, 2, 1024]);
+    expect((await answer([IDS, LENGTH, most])).output_ids!.shape[2]).toBeGreaterThan(5);
+  });
+
+  it('take true and false as numbers for early_stopping alone', async () => {
+    expect((await answer([IDS, LENGTH], { parameters: { early_stopping: true } })).output_ids).toBeDefined();
+    expect((await errorOf([IDS, LENGTH], { parameters: { top_k: true } }))[1]).toMatch(/'top_k' is true/);
   });
 
   it('are refused for misspelt parameters and outputs, and for adapters that there are not', async () => {
