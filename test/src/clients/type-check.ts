@@ -8,6 +8,29 @@ export interface Typed {
   value: unknown;
 }
 
+const OPTIONS: ts.CompilerOptions = {
+  noEmit: true,
+  strict: true,
+  skipLibCheck: true,
+  target: ts.ScriptTarget.ES2023,
+  module: ts.ModuleKind.NodeNext,
+  types: [],
+};
+
+/** Files of the packages and of the language, which are read once for all checks. */
+const read = new Map<string, ts.SourceFile | undefined>();
+
+function hostOf(own: string): ts.CompilerHost {
+  const host = ts.createCompilerHost(OPTIONS);
+  const fresh = host.getSourceFile;
+  host.getSourceFile = (file, ...more) => {
+    if (file === own) return fresh(file, ...more);
+    if (!read.has(file)) read.set(file, fresh(file, ...more));
+    return read.get(file);
+  };
+  return host;
+}
+
 /**
  * Messages of the compiler about values written down as constants of their types; none if the values match.
  * Fields beside those of the type are allowed: they are what this server has besides.
@@ -26,14 +49,7 @@ export function typeProblems(module: string, values: readonly Typed[]): string[]
   const file = fileURLToPath(new URL(`./said-${process.pid}.ts`, import.meta.url));
   writeFileSync(file, lines.join('\n'));
   try {
-    const program = ts.createProgram([file], {
-      noEmit: true,
-      strict: true,
-      skipLibCheck: true,
-      target: ts.ScriptTarget.ES2023,
-      module: ts.ModuleKind.NodeNext,
-      types: [],
-    });
+    const program = ts.createProgram([file], OPTIONS, hostOf(file));
     return ts.getPreEmitDiagnostics(program).map(({ messageText, start = 0 }) => {
       const line = lines.join('\n').slice(0, start).split('\n').length - 1;
       return `${lines[line]!.slice(0, 300)}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;

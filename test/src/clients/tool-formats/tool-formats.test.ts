@@ -7,6 +7,7 @@ import * as z from 'zod';
 import { ModelCodec } from '../../../../dist/src/generation/model-codec.js';
 import { toolStyle } from '../../../../src/generation/tools/detect-format.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';
+import { draws } from '../../../support/scale.js';
 import { type SkeinProcess, startFakeServer } from '../../support/skein-process.js';
 import { listen, type ToyServer, toyServer } from '../../support/toy-server.js';
 import { type Call, TOOL_FORMATS, type ToolFormat } from './formats.js';
@@ -169,7 +170,7 @@ describe('calls that have to be, by grammar, from a model that would write anyth
     const choices = ['required', { type: 'function' as const, function: { name: 'search' } }] as const;
     let ended = 0;
     for (const tool_choice of choices) {
-      for (const seed of [1, 2, 3, 4]) {
+      for (let seed = 1; seed <= draws(2); seed++) {
         const ask = {
           ...{ model, messages, tools, tool_choice, seed, max_tokens: 500, temperature: 1 },
           parallel_tool_calls: seed % 2 === 0,
@@ -194,6 +195,6 @@ describe('calls that have to be, by grammar, from a model that would write anyth
         });
       }
     }
-    expect(ended).toBeGreaterThan(3);
+    expect(ended).toBeGreaterThan(1);
   });
 });
