@@ -10,7 +10,7 @@ import { draws } from '../support/scale.js';
 import { type SkeinProcess, startServer } from './support/skein-process.js';
 
 const folder = temporaryFolder('skein-model-crowds');
-const CLIENTS = 32;
+const CLIENTS = 16;
 const IO = `input: [{name: X, data_type: TYPE_INT32, dims: [1]}]
 output: [{name: Y, data_type: TYPE_INT32, dims: [1]}, {name: PID, data_type: TYPE_INT32, dims: [1]}]\n`;
 
@@ -59,7 +59,7 @@ async function infer(model: string, value: number): Promise<Answer> {
 
 const NAMES = ['a', 'b', 'c'];
 /** Loads and unloads that contradict each other, of all models in turns. */
-const COMMANDS = Array.from({ length: draws(60) }, (_, i) => ({
+const COMMANDS = Array.from({ length: draws(30) }, (_, i) => ({
   name: NAMES[i % NAMES.length]!,
   command: (i * 7) % 5 < 3 ? ('load' as const) : ('unload' as const),
 }));

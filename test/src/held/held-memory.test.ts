@@ -5,7 +5,7 @@ import { type SkeinProcess, startServer } from '../support/skein-process.js';
 import { type Manners, RawRequest } from './raw-client.js';
 
 /** Connections at once; SKEIN_HELD_CLIENTS=200 takes minutes. */
-const CLIENTS = Number(process.env.SKEIN_HELD_CLIENTS ?? 24);
+const CLIENTS = Number(process.env.SKEIN_HELD_CLIENTS ?? 16);
 const MIB = 2 ** 20;
 const BODY_BYTES = 16 * MIB;
 /** Room for five of the longest bodies. */
