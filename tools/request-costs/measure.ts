@@ -61,8 +61,8 @@ export interface MeasuredCost {
   exceeded: string[];
 }
 
-/** Longest time for which the answer of a request is read by default before its client leaves. */
-export const MAX_READ_MS = 4000;
+/** Longest time for which the answer of a request is read before its client leaves. */
+const MAX_READ_MS = 4000;
 /** Number of iterations within which the work behind a request that left is done. */
 const ITERATIONS_AFTER = 8;
 /** Number of iterations over which the cost of a neighbour's token is measured. */
@@ -94,7 +94,6 @@ export async function costOf(
     hasOwnMemory = false,
   }: DearRequest,
   { tokenMs, fullMs, longFullMs }: Baseline,
-  maxReadMs = MAX_READ_MS,
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
@@ -107,7 +106,7 @@ export async function costOf(
   const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
   const late = setTimeout(() => {
     for (const { leave } of exchanges) leave();
-  }, maxReadMs);
+  }, MAX_READ_MS);
   const beginnings = await Promise.all(exchanges.map(({ ended }) => ended));
   clearTimeout(late);
   await pass(server, ITERATIONS_AFTER);
@@ -127,22 +126,16 @@ export async function costOf(
   };
 }
 
-/**
- * Least cost of a request, and the bounds that it exceeds.
- *
- * @param repetitions the request, as often as it may be measured
- * @param maxReadMs longest time for which its answer is read before its client leaves
- */
+/** Least cost of a request, and the bounds that it exceeds. @param repetitions the request, as often as it may be measured */
 export async function leastCost(
   server: MeteredServer,
   repetitions: readonly DearRequest[],
   baseline: Baseline,
-  maxReadMs = MAX_READ_MS,
 ): Promise<MeasuredCost> {
   const costs: Cost[] = [];
   let slowness = 1;
   for (;;) {
-    costs.push(await costOf(server, repetitions[costs.length]!, baseline, maxReadMs));
+    costs.push(await costOf(server, repetitions[costs.length]!, baseline));
     const cost = leastOf(costs);
     if (exceeded(cost, slowness).length > 0) slowness = Math.max(slowness, calibrated());
     const found = exceeded(cost, slowness);

@@ -109,8 +109,8 @@ export class CostSession {
   }
 
   /** Least cost of the request over its repetitions, and the bounds that it exceeds. */
-  measure(request: DearRequest, maxReadMs?: number): Promise<MeasuredCost> {
-    return leastCost(this.#server, Array<DearRequest>(MAX_TIMES).fill(request), this.#baseline, maxReadMs);
+  measure(request: DearRequest): Promise<MeasuredCost> {
+    return leastCost(this.#server, Array<DearRequest>(MAX_TIMES).fill(request), this.#baseline);
   }
 
   /**

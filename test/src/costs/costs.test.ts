@@ -14,8 +14,6 @@ import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
 const SEED = Number(process.env.SKEIN_COSTS_SEED ?? 1);
 /** Number of random requests with several fields. */
 const RUNS = Number(process.env.SKEIN_COSTS_RUNS ?? draws(6));
-/** A request is as expensive in its first second as in its fourth, for which `npm run costs` reads it. */
-const READ_MS = 1000;
 
 let session: CostSession;
 beforeAll(async () => {
@@ -42,7 +40,7 @@ it(`keeps within its bounds whatever a single request asks for (seed ${SEED})`, 
   const costs: Cost[] = [];
   const tooDear: string[] = [];
   for (const request of requests) {
-    const { cost, exceeded } = await session.measure(request, READ_MS);
+    const { cost, exceeded } = await session.measure(request);
     costs.push(cost);
     tooDear.push(
       ...exceeded.map((what) => `${cost.name} (${cost.status}, ${cost.bodyBytes} bytes): ${what}`),
@@ -64,7 +62,7 @@ it(`keeps within its bounds whatever a request takes from a full store (seed ${S
     // The first one leaves the store full, and each conversation that is added to it drives out others.
     const requests = await session.fill(store, i === 0);
     for (let i = 0; i < draws(1); i++) {
-      const { cost, exceeded } = await session.measure(random.pick(requests), READ_MS);
+      const { cost, exceeded } = await session.measure(random.pick(requests));
       tooDear.push(...exceeded.map((what) => `${cost.name} (${cost.status} ${cost.answer}): ${what}`));
       expect([200, 400, 413], `${cost.name}: ${cost.answer}`).toContain(cost.status);
     }
