@@ -365,7 +365,7 @@ describe('skein.fetch', () => {
 
   it('takes an address in place of a request, whatever its host', async () => {
     const headers = { 'content-type': 'application/json' };
-    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2 });
+    const body = JSON.stringify({ model: skein.info.name, prompt: 'Once', max_tokens: 2, ignore_eos: true });
     for (const address of ['/v1/completions', url, new URL('https://elsewhere.example/llm/v1/completions')]) {
       const answer = await skein.fetch(address, { method: 'POST', headers, body, basePath: '/llm' });
       expect(await answer.json()).toMatchObject({ usage: { completion_tokens: 2 } });
