@@ -35,7 +35,7 @@ describe('the options of restarts', () => {
     [{ delayMs: -1 }, /workerRestart\.delayMs is -1/],
     [{ factor: 0.5 }, /workerRestart\.factor is 0\.5/],
     [{ maxDelayMs: Number.NaN }, /workerRestart\.maxDelayMs is NaN/],
-    [{ stableMs: '5' }, /workerRestart\.stableMs is 5/],
+    [{ stableMs: '5' }, /workerRestart\.stableMs is '5'/],
     [{ maxFailedStarts: 1.5 }, /workerRestart\.maxFailedStarts is 1\.5/],
     [{ maxFailedStarts: 0 }, /workerRestart\.maxFailedStarts is 0/],
   ])('%j', (given, message) => {

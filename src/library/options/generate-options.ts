@@ -21,6 +21,7 @@ import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js'
 import type { GenerateOptions, SeveralOptions } from '../skein.js';
 
 const MAX_U64 = 2n ** 64n - 1n;
+const MIN_I64 = -(2n ** 63n);
 
 /** `every` would pass over holes. */
 const isListOf = (value: unknown, isOne: (item: unknown) => boolean): value is unknown[] =>
@@ -138,11 +139,11 @@ const RULES = {
     (value) => value instanceof Map && [...value].every(([token, bias]) => isToken(token) && isBias(bias)),
   ),
   embeddingBias: rule('a Float32Array', (value) => value instanceof Float32Array),
+  // As on the HTTP routes a number below 0 is one of 64 bits too.
   seed: rule(
-    `a whole number from 0 to ${MAX_U64}, above 2^53 as a bigint`,
+    'a whole number of 64 bits, beyond 2^53 as a bigint',
     (value) =>
-      (Number.isSafeInteger(value) && (value as number) >= 0) ||
-      (typeof value === 'bigint' && value >= 0n && value <= MAX_U64),
+      Number.isSafeInteger(value) || (typeof value === 'bigint' && value >= MIN_I64 && value <= MAX_U64),
   ),
 } satisfies Rules<GenerateOptions>;
 

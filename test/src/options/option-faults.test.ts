@@ -126,7 +126,12 @@ const GENERATE: Row[] = [
     [[], ['x', [1, 2]]],
     'a list of texts or lists of token ids, none of them empty',
   ],
-  ['seed', [0.5, '1', Number.NaN], [0, -1, 2 ** 40, 5n], 'a whole number'],
+  [
+    'seed',
+    [0.5, '1', Number.NaN, 2 ** 64, 2n ** 64n],
+    [0, -1, 2 ** 40, 5n, 2n ** 64n - 1n],
+    'a whole number of 64 bits, beyond 2^53 as a bigint',
+  ],
 ];
 
 /** Message of the error that a call throws; it must be one sentence. */
