@@ -1,12 +1,14 @@
 import { closestName } from '../base/did-you-mean.js';
 import { input, says } from '../base/named-text.js';
 import { isObject } from '../base/option-values.js';
+import type { Guide } from '../callbacks/guide.js';
 import { type FieldKind, type FieldName, NAMED_FIELDS } from '../callbacks/request/fields.js';
 import type { ParameterKind } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
 import { SharedTensors } from '../callbacks/shared-tensors.js';
-import type { TokenRequest } from '../callbacks/token-request.js';
+import type { ReasoningBudgetOptions, TokenBeams, TokenRequest } from '../callbacks/token-request.js';
+import type { Retention, RetentionPriority } from '../kvcache/retention.js';
 
 /** End tokens of a request: models have a few. */
 const MAX_IDS = 1024;
@@ -84,19 +86,25 @@ const OF_FIELD: Readonly<Record<FieldKind, keyof typeof KINDS | null>> = {
   here: null,
 };
 
-/** Names inside the objects that a field may hold. */
-const PRIORITY = { priority: null, durationMs: null };
-const NAMES_INSIDE: Partial<Record<FieldKind, Names>> = {
-  beams: { width: null, lengthPenalty: null, earlyStopping: null },
-  budget: { tokens: null, endToken: null, beginToken: null },
-  guide: { type: null, guide: null },
-  retention: { ranges: { start: null, end: null, ...PRIORITY }, generated: PRIORITY },
-};
-
 /** Names of an object's fields; those of an object inside, or of each in a list of them. */
 interface Names {
   readonly [name: string]: Names | null;
 }
+
+/** The names of a type, each of them. */
+const namesOf = <T>(names: { readonly [Name in keyof T]-?: Names | null }): Names => names;
+
+const PRIORITY = { priority: null, durationMs: null };
+/** Names inside the objects that a field may hold. */
+const NAMES_INSIDE: Partial<Record<FieldKind, Names>> = {
+  beams: namesOf<TokenBeams>({ width: null, lengthPenalty: null, earlyStopping: null }),
+  budget: namesOf<ReasoningBudgetOptions>({ tokens: null, endToken: null, beginToken: null }),
+  guide: namesOf<Guide>({ type: null, guide: null }),
+  retention: namesOf<Retention>({
+    ranges: namesOf<NonNullable<Retention['ranges']>[number]>({ start: null, end: null, ...PRIORITY }),
+    generated: namesOf<RetentionPriority>(PRIORITY),
+  }),
+};
 
 /** Objects of this process. */
 const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'shared' };

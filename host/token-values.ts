@@ -117,9 +117,11 @@ function checkEach(name: string, tokens: Iterable<unknown>): void {
 }
 
 /** As a tensor a number is a whole one of 32 bits, whose limits the engine knows. */
-function checkNumber(name: string, value: number, { tensor, above, max }: RequestField): void {
+function checkNumber(name: string, value: number, { tensor, within }: RequestField): void {
   if (tensor !== undefined && value !== (value | 0)) checkRange(name, value, { ...COUNT, min: 0 });
-  if (above === undefined || max === undefined || (value > above && value <= max)) return;
+  if (within === undefined) return;
+  const { above, max } = within;
+  if (value > above && value <= max) return;
   throw new ParameterError(
     name,
     says`${input(name)} is ${value}; it must be a number above ${above} and at most ${max}.`,

@@ -33,9 +33,8 @@ export interface RequestField {
   kind: FieldKind;
   /** Least value of a count. */
   min?: number;
-  /** A number must be greater than this, and at most `max`. */
-  above?: number;
-  max?: number;
+  /** A number must be greater than `above`, and at most `max`. */
+  within?: { above: number; max: number };
   /** Input tensor that carries it, for GptManager and for KServe; its type and shape are those of the kind. */
   tensor?: string;
   /** Shape of that tensor, where it is another than the kind's. */
@@ -170,7 +169,7 @@ export const REQUEST_FIELDS = {
   label: { kind: 'text' },
   // Whose turn it is was decided before a request is offered.
   queueKey: { kind: 'text', staysInGateway: true },
-  queueWeight: { kind: 'number', above: 0, max: 1000, staysInGateway: true },
+  queueWeight: { kind: 'number', within: { above: 0, max: 1000 }, staysInGateway: true },
   signal: { kind: 'here' },
   shared: { kind: 'here' },
 } as const satisfies Readonly<Record<Exclude<keyof TokenRequest, ParameterName>, RequestField>>;

@@ -73,6 +73,8 @@ const FORMS = {
   guide: z.strictObject({ type: z.enum(GUIDE_TYPES), guide: z.string() }),
 } satisfies Record<Exclude<FieldKind, 'here'>, z.ZodType>;
 
+const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
+
 type Fields = typeof REQUEST_FIELDS;
 type Carried = { [Name in keyof Fields]: Fields[Name]['kind'] extends 'here' ? never : Name }[keyof Fields];
 
@@ -95,7 +97,7 @@ const schema = z.strictObject({
   topLogProbs: count.optional(),
   topContextLogProbs: count.optional(),
   priority: z.number().min(0).max(1).optional(),
-  queueWeight: z.number().gt(0).max(1000).optional(),
+  queueWeight: z.number().gt(WEIGHT.above).max(WEIGHT.max).optional(),
 });
 
 sameType<z.output<typeof schema>, JsonForm<Pick<TokenRequest, Carried | ParameterName>>>(true);

@@ -8,6 +8,7 @@ import {
   type Values,
   wholeNumber,
 } from '../../../base/option-values.js';
+import { REQUEST_FIELDS } from '../../../callbacks/request/fields.js';
 import {
   NAMED_PARAMETERS,
   type OptionOf,
@@ -20,6 +21,7 @@ import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 import type { GenerateOptions, SeveralOptions } from '../skein.js';
 
+const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
 const MAX_U64 = 2n ** 64n - 1n;
 const MIN_I64 = -(2n ** 63n);
 
@@ -96,8 +98,8 @@ const RULES = {
   priority: numberIn({ min: 0, max: 1, integer: false }),
   queueKey: TEXT,
   queueWeight: rule(
-    'a number above 0 and at most 1000',
-    (value) => typeof value === 'number' && value > 0 && value <= 1000,
+    `a number above ${WEIGHT.above} and at most ${WEIGHT.max}`,
+    (value) => typeof value === 'number' && value > WEIGHT.above && value <= WEIGHT.max,
   ),
   cacheSalt: U64,
   adapter: rule('the name of an adapter', (value) => typeof value === 'string'),

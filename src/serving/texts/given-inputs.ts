@@ -79,7 +79,7 @@ export class GivenInputs {
     const [count = 0, width = 0] = tensor.shape.slice(-2);
     if (count > most) throw invalid(`'${tensor.name}' has ${count} rows; at most ${most} are taken`);
     if (count > 0 && width === 0) throw invalid(`'${tensor.name}' has rows without elements`);
-    const values = new Float32Array(aligned(tensor));
+    const values = this.floats(name)!;
     return Array.from({ length: count }, (_, i) => values.subarray(i * width, (i + 1) * width));
   }
 

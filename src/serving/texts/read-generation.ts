@@ -85,7 +85,6 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
   const count = countOf(given, beamWidth, sequences);
   const guide = await guideOf(given, model);
   const known = knownOutputs(given, count);
-  const beams = beamsOf(given, beamWidth);
   const request: TextRequest = {
     promptTokens,
     promptParam: isOfTokens ? 'input_ids' : 'text_input',
@@ -94,7 +93,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     ...promptFields(given),
     stop: new StopStrings(wordTexts(given, 'stop_words')),
     badWords: badWords.length === 0 ? undefined : badWords,
-    ...(beamWidth > 1 ? { beams } : {}),
+    beams: beamsOf(given, beamWidth),
     sequenceIndex: given.number('first_sequence_index'),
     logProbs: returns.logProbs ? returns.topLogProbs : undefined,
     contextLogProbs: returns.contextLogProbs ? returns.topContextLogProbs : undefined,
@@ -220,13 +219,14 @@ function promptFields(given: GivenInputs): Partial<TextRequest> {
   };
 }
 
-/** Both numbers are checked with one beam too, of which they change nothing: an invalid value is a mistake. */
-function beamsOf(given: GivenInputs, width: number): NonNullable<TextRequest['beams']> {
+/** Undefined for one beam, with which both numbers are checked too: they change nothing then, but an invalid value is a mistake. */
+function beamsOf(given: GivenInputs, width: number): TextRequest['beams'] {
   const early = given.number('early_stopping') ?? 1;
   if (early < 0)
     throw refused(`'early_stopping' is ${early}; 0 (no), 1 (yes) or a greater number (never) is expected`);
   const lengthPenalty = given.number('len_penalty') ?? 0;
   checkRange('len_penalty', lengthPenalty, LENGTH_PENALTY_RANGE);
+  if (width === 1) return undefined;
   return { width, lengthPenalty, earlyStopping: early > 1 ? 'never' : early === 1 };
 }
 

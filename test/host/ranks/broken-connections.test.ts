@@ -67,7 +67,7 @@ it.each([
   await expectReturn(leader, follower);
 });
 
-it('a slow line changes no answer, and one that dies while nobody asks anything is noticed by both ends', async () => {
+it('a slow line changes no answer, and both ends notice one that dies while no request runs', async () => {
   const { line, leader, follower } = await startThroughLine();
   line.mode = 'delay';
   expect(await answers(leader, [1n, 2n])).toEqual(await answersAlone([1n, 2n]));

@@ -29,7 +29,7 @@ const TYPES: readonly [type: string, dtype: Dtype, elements: number, bytes: numb
   ['MXFP4', 'mxfp4', 32, 17],
 ];
 
-/** Rows of a GGUF in memory that ends with the last one, so that a sanitizer finds what is read behind it. */
+/** Rows of a GGUF in memory that ends with the last one, so that a sanitizer finds a read past its end. */
 const exactly = (bytes: Uint8Array): Uint8Array => bytes.slice();
 
 /** What conversion makes of rows, which is then packed. */
