@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { type ReadText, readText } from './read-text.js';
+import { type ReadText, readText } from './system-texts.js';
 
 /**
  * Number of processors that this process may keep busy: the smallest of what the scheduler's affinity (cpuset included)

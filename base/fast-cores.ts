@@ -1,5 +1,5 @@
-import { parseCpuList } from './cpu-list.js';
-import type { ReadText } from './read-text.js';
+import { parseCpuList, type ReadText } from './system-texts.js';
+
 import type { Core } from './topology.js';
 
 const DEVICES = '/sys/devices';

@@ -61,3 +61,8 @@ function problemOf({ name, advice }: Step, status: number | string | null, outpu
   const help = advice.find(([pattern]) => pattern.test(`${output}\n${status}`))?.[1];
   return `${name} failed: ${reason.slice(0, 300)}${help === undefined ? '.' : `; ${help}.`}`;
 }
+
+/** Options of Node.js for a child of this process: its own, but for those of a debugger, which has one port. */
+export function childOptions(): string[] {
+  return process.execArgv.filter((argument) => !/^--(inspect|debug|watch)/.test(argument));
+}

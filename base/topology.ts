@@ -1,9 +1,8 @@
 import { cpus } from 'node:os';
 import { appleCores } from './apple-cores.js';
-import { parseCpuList } from './cpu-list.js';
 import { cpuQuota } from './cpu-quota.js';
 import { fastCores } from './fast-cores.js';
-import { type ReadText, readText } from './read-text.js';
+import { parseCpuList, type ReadText, readText } from './system-texts.js';
 
 /** A physical core, as far as this process may use it. */
 export interface Core {

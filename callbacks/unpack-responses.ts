@@ -52,7 +52,7 @@ export function sendTo<T>(
  *                      what the network gave after prompt token t. Else the dummy [1, 1, 1]
  *   generation_logits  [1, 1, n, vocab] f32 where return_generation_logits was asked for; row t is what token t of this
  *                      response was drawn from. Else the dummy [1, 1, 1, 1]
- *   finish_reasons     [1, 1] see callbacks/finish-reason.ts
+ *   finish_reasons     [1, 1] see FinishCode
  *   output_log_probs   [1, 1, n] of the generated tokens in this response; where log-probs were asked for
  *   cum_log_probs      [1, 1] sum over all generated tokens; where log-probs were asked for
  *   top_token_ids      [1, 1, n, k] and

@@ -4,8 +4,15 @@ import type { ModelType, OptionalParams } from './gpt-manager-options.js';
 import type { HostPostProcessors } from './host-post-processors.js';
 import type { SeatData } from './ranks-options.js';
 
+/** A worker's connections to its host, added to the data that its script gets. */
+export interface WorkerWires {
+  port: MessagePort;
+  doorbell: SharedArrayBuffer;
+  heartbeat: SharedArrayBuffer;
+}
+
 /** Start data that the GptManager gives its worker. */
-export interface WorkerData {
+export interface WorkerData extends WorkerWires {
   enginePath: string;
   modelType: ModelType;
   schedulerPolicy: SchedulerPolicy;
@@ -22,7 +29,4 @@ export interface WorkerData {
   /** Its place as rank 0 of a group; null: the engine is alone. */
   seat: SeatData | null;
   wants: { statsJson: boolean; stats: boolean; kvEvents: boolean };
-  port: MessagePort;
-  doorbell: SharedArrayBuffer;
-  heartbeat: SharedArrayBuffer;
 }

@@ -1,8 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorRecord } from '../base/error-record.js';
-
+import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
-import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import type { EngineFormation } from './formation.js';
 import type { IterationStats } from './gpt-manager-options.js';
 

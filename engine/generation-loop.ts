@@ -1,7 +1,7 @@
 import type { EngineFormation } from '../callbacks/formation.js';
 import { failure } from '../callbacks/request-failure.js';
+import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import type { KvCacheManager, KvCacheStats } from '../kvcache/kv-cache-manager.js';
-import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
 import type { ContextPace } from '../scheduler/tokens/context-pace.js';
 import type { IterationPlanner } from './iteration-planner.js';
 import type { BlockTransfer } from './loop/block-transfer.js';

@@ -5,7 +5,7 @@ import { InferError } from '../callbacks/infer/infer-error.js';
 import { RequestIdError } from '../callbacks/request-id-error.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
 import { HostClosedError, QueueFullError, RequestError } from '../callbacks/token-request.js';
-import { BackendError } from '../engine/backends/backend-error.js';
+import { BackendError } from '../engine/backends/backend.js';
 import { EngineError } from '../engine/building/engine.js';
 import { ExecutorLostError } from '../engine/executors/executor.js';
 import { ExecutorUnavailableError } from '../engine/executors/executor-kind.js';

@@ -8,12 +8,11 @@ import {
   DEFAULT_WATCHDOG_TIMEOUT_MS,
 } from '../callbacks/options/optional-params.js';
 import { failure } from '../callbacks/request-failure.js';
-import type { WorkerData } from '../callbacks/worker-data.js';
+import type { WorkerData, WorkerWires } from '../callbacks/worker-data.js';
 import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
-import type { WorkerWires } from '../callbacks/worker-wires.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
-import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
+import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import { withOwnClass } from './engine-failure.js';
 import { HostBridge, type InProcessCalls } from './host-bridge.js';
 import { openLink } from './links/open-link.js';

@@ -20,7 +20,7 @@ import {
 } from '../callbacks/token-request.js';
 import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
 import type { EngineInfo, TurnChanges } from '../callbacks/worker-messages.js';
-import type { PromptBlocks } from '../kvcache/prompt-blocks.js';
+import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import { AdapterSends } from './adapter-sends.js';
 import { FormationWatchers } from './formation-watchers.js';
 import { GptManager } from './gpt-manager.js';

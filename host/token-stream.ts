@@ -1,10 +1,10 @@
+import type { PieceListener } from '../callbacks/piece-source.js';
 import {
   FINISH_CANCELLED,
   FINISH_LENGTH,
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
-} from '../callbacks/finish-reason.js';
-import type { PieceListener } from '../callbacks/piece-source.js';
+} from '../callbacks/response-batch.js';
 import type {
   ContextProgress,
   FinishReason,

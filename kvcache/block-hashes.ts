@@ -1,3 +1,8 @@
+/** The full blocks at the beginning of a prompt, as engines tell each other of them. */
+export interface PromptBlocks extends ReuseKey {
+  tokens: Int32Array;
+}
+
 /** Sequences with different keys share no block. */
 export interface ReuseKey {
   /** 0n: no salt. */

@@ -388,7 +388,7 @@ export const OPTIONAL_PARAMS = {
    * iterations: a new request waits at most about this long for another's long prompt. The bound is four times as long
    * where there is no other request. Prompts that fit into it run whole, all prompts of an iteration together in at
    * most four times as long. Needs enableChunkedContext. 'auto': chosen to suit the executor
-   * (engine/executors/chunk-times.ts), less where few sequences generate, and more where an iteration takes longer without
+   * (engine/worker/create-loop.ts), less where few sequences generate, and more where an iteration takes longer without
    * any prompt. Default: no bound.
    */
   maxChunkMs: ofServe(

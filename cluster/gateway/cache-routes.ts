@@ -2,7 +2,7 @@ import { CacheFollower } from '../nats/cache-follower.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { RoutingPort } from '../nats/gateway-port.js';
 import type { WorkItem } from '../nats/messages.js';
-import { roomFor } from '../nats/worker-room.js';
+import { roomFor } from '../nats/worker-port.js';
 import { AHEAD_PER_WORKER, offersFor, type RosterWorker } from '../nats/worker-roster.js';
 import { CacheRouter } from '../routing/cache-router.js';
 import type { DirectAnswer } from '../routing/model-routing.js';

@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
-import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
+import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import { fetchBlocks } from './fetch-blocks.js';
 import { KeptBlocks } from './kept-blocks.js';
 import type { BlocksAnswer, BlocksMessage, WorkItem } from './messages.js';

@@ -16,8 +16,7 @@ import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
 import { PacketError } from './packet.js';
 import { prefillRequest } from './prefill-request.js';
 import { numSequencesOf, unpackedRequest } from './request-wire.js';
-import type { Delivery, WorkerPort } from './worker-port.js';
-import { roomFor } from './worker-room.js';
+import { type Delivery, roomFor, type WorkerPort } from './worker-port.js';
 
 /** The engine of a worker: an InProcessHost. */
 export interface WorkEngine {

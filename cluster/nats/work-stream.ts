@@ -1,9 +1,16 @@
+import type * as JetStream from '@nats-io/jetstream';
 import type { Consumer, ConsumerMessages, JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import type * as Nats from '@nats-io/transport-node';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
 import { OfferError } from './gateway-port.js';
 import type { PoolName, QueueNames } from './names.js';
-import type { NatsModules } from './nats-modules.js';
+
+/** The libraries of the queue, which are loaded only where one is used. */
+export interface NatsModules {
+  nats: typeof Nats;
+  jetstream: typeof JetStream;
+}
 
 /** How the stream is made, where it is not there yet. */
 export interface StreamOptions {

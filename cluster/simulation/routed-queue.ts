@@ -1,5 +1,5 @@
 import { ArrivalQueue, type Waiting } from '../../host/queue/waiting-queue.js';
-import { roomFor } from '../nats/worker-room.js';
+import { roomFor } from '../nats/worker-port.js';
 import type { SimulatedWorker } from './simulated-worker.js';
 
 interface Item extends Waiting {

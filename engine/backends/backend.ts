@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { InferParameters, InferSequence, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelCall, ModelCallResponse } from '../../callbacks/infer/instance-messages.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
@@ -138,3 +139,12 @@ export interface Instance {
   deallocate?(): void | Promise<void>;
   close(): void | Promise<void>;
 }
+
+/** A model's files cannot be used, or its backend cannot run here. */
+export class BackendError extends SkeinError {
+  override name = 'BackendError';
+  override readonly code = 'SKEIN_BACKEND';
+}
+
+/** The module that the worker of an instance runs: a file beside this one, also where both are bundled. */
+export const instanceWorkerScript = (): URL => new URL('./instance-worker.js', import.meta.url);

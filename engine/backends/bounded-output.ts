@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { cutText } from '../../base/cut-text.js';
+import { cutText } from '../../base/error-text.js';
 
 /** Lines and bytes that an instance may write in a second: they pass through the host's thread, which everybody shares. */
 export const MAX_LINES = 500;

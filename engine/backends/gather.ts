@@ -1,6 +1,6 @@
 import { BYTES_PER_ELEMENT, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
-import { BackendError } from './backend-error.js';
+import { BackendError } from './backend.js';
 
 /**
  * The rows of an input of several requests as one tensor, for a backend that runs a batch at once:

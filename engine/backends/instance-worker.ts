@@ -9,8 +9,8 @@ import type {
   InstanceMessage,
   ModelCall,
 } from '../../callbacks/infer/instance-messages.js';
+import type { WorkerWires } from '../../callbacks/worker-data.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
-import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { AnswerFlow } from './answer-flow.js';
 import type { Instance, InstanceSetup, OpenInstance } from './backend.js';
 import { BatchAnswers } from './batch-answers.js';

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import { BackendError } from './backend-error.js';
+import { BackendError } from './backend.js';
 
 /** Milliseconds that a promise may still take when nothing keeps the event loop alive: a timer or a thread that does not may settle it. */
 export const GRACE_MS = 5000;

@@ -12,7 +12,7 @@ import {
   whyNotParameters,
 } from '../../callbacks/infer/request-limits.js';
 import { sentTensors } from '../../callbacks/infer/sent-tensors.js';
-import { BackendError } from './backend-error.js';
+import { BackendError } from './backend.js';
 import type { LoopWatch } from './loop-watch.js';
 
 /** Calls of an instance that may wait for their answers, and bytes of what they bring; one alone may be longer. */

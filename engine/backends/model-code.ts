@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs';
 import { sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { cutText } from '../../base/cut-text.js';
+import { cutText } from '../../base/error-text.js';
 import { LONGEST_MESSAGE } from '../../callbacks/infer/request-limits.js';
-import type { ModelFiles } from './backend.js';
-import { BackendError } from './backend-error.js';
+import { BackendError, type ModelFiles } from './backend.js';
+
 import { boundedError, isOwn, keepFrames, thrownFrames, thrownText } from './thrown.js';
 
 /** Characters of a stack in which a frame of the model is looked for. */

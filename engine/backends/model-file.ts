@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { BackendError } from './backend-error.js';
+import type { ModelConfig } from '../../models/repository/model-config.js';
+import { BackendError } from './backend.js';
 
 /** Files of a folder that an error names. */
 const MAX_NAMES = 5;
@@ -26,4 +27,14 @@ export function namesThere(filenames: readonly string[]): string {
 /** `a, b or c` */
 export function orList(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+}
+
+/** Threads of one instance: 1 unless its configuration says more, since several instances and batches run beside each other. @throws BackendError */
+export function threadsOf({ parameters }: ModelConfig, name: string): number {
+  const text = parameters[name]?.string_value;
+  if (text === undefined) return 1;
+  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
+  throw new BackendError(
+    `parameters.${name} is ${JSON.stringify(text)}; a whole number from 1 to 999 is expected.`,
+  );
 }

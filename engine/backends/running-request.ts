@@ -1,4 +1,4 @@
-import { cutText } from '../../base/cut-text.js';
+import { cutText } from '../../base/error-text.js';
 import type { InferParameters, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { PackedRequest, PackedSequence } from '../../callbacks/infer/instance-messages.js';
 import { LONGEST_MESSAGE, whyNotParameters } from '../../callbacks/infer/request-limits.js';

@@ -1,5 +1,5 @@
 import { Heartbeat } from '../../callbacks/heartbeat.js';
-import type { WorkerWires } from '../../callbacks/worker-wires.js';
+import type { WorkerWires } from '../../callbacks/worker-data.js';
 
 /** Milliseconds between two beats while a command runs whose code awaits something. */
 const BEAT_MS = 250;

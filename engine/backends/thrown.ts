@@ -1,9 +1,8 @@
 import { inspect, types } from 'node:util';
-import { cutText } from '../../base/cut-text.js';
-import { messageOf } from '../../base/error-text.js';
+import { cutText, messageOf } from '../../base/error-text.js';
 import { codeOf } from '../../base/skein-error.js';
 import { LONGEST_MESSAGE } from '../../callbacks/infer/request-limits.js';
-import type { BackendError } from './backend-error.js';
+import type { BackendError } from './backend.js';
 
 /** Characters of the frames of a stack that cross. */
 const LONGEST_FRAMES = 8192;

@@ -1,7 +1,7 @@
 import { BufferPool } from '../../base/buffer-pool.js';
 import type { ModelConfig, ModelWarmup } from '../../models/repository/model-config.js';
-import type { Instance, InstanceSetup } from './backend.js';
-import { BackendError } from './backend-error.js';
+import { BackendError, type Instance, type InstanceSetup } from './backend.js';
+
 import type { AnswerSink } from './batch-answers.js';
 import { packBatch } from './packed-batch.js';
 import { RunningRequest } from './running-request.js';

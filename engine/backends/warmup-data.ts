@@ -6,7 +6,7 @@ import { datatypeOf, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { DataType, ModelConfig, ModelWarmup } from '../../models/repository/model-config.js';
 import { bytesOfRow, warmupFile } from '../../models/repository/warmup.js';
-import { BackendError } from './backend-error.js';
+import { BackendError } from './backend.js';
 
 type WarmupInput = ModelWarmup['inputs'][string];
 

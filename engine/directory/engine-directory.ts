@@ -1,3 +1,4 @@
+import { renameSync, writeFileSync } from 'node:fs';
 import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -137,3 +138,15 @@ export type TensorPrecision = WeightPrecision | KeptPrecision;
 export type EnginePrecision = WeightPrecision | 'stored';
 /** Numeric type of the embedding and of the output layer, which four bits would harm most. */
 export type OutputPrecision = Exclude<EnginePrecision, 'int4'>;
+
+/** Puts a text in the place of a file by one step of the file system, so that nobody reads half of it. False: it cannot be written. */
+export function replaceFile(path: string, text: string): boolean {
+  const written = `${path}.${process.pid}-${Date.now()}.tmp`;
+  try {
+    writeFileSync(written, text);
+    renameSync(written, path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,7 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EngineTensor } from './engine-directory.js';
-import { replaceFile } from './replace-file.js';
+import { type EngineTensor, replaceFile } from './engine-directory.js';
 
 /**
  * Checksums of tensors that lie in the model's file, where an engine was made without them: the first executor that packs the tensors

@@ -2,7 +2,7 @@ import { input, type NamedText, says } from '../../base/named-text.js';
 import { GUIDE_TYPES, type Guide, type GuideType, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
-import { readText } from './read-text.js';
+import { readText } from './tensor-values.js';
 
 const TYPE = 'guided_decoding_guide_type';
 const GUIDE = 'guided_decoding_guide';

@@ -5,7 +5,7 @@ import {
   FINISH_LENGTH,
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
-} from '../../callbacks/finish-reason.js';
+} from '../../callbacks/response-batch.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
 import { MAX_SEQUENCES } from '../../callbacks/token-request.js';

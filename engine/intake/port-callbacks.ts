@@ -10,8 +10,8 @@ import type {
   TurnChanges,
   WorkerMessage,
 } from '../../callbacks/worker-messages.js';
+import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
-import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
 import type { AdapterArrivals } from './adapter-arrivals.js';
 import { numTaken } from './intake-budget.js';
 import type { IterationReport, LoopCallbacks } from './loop-callbacks.js';

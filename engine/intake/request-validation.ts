@@ -30,11 +30,10 @@ import {
 } from './logit-inputs.js';
 import { ownForm } from './other-forms.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
-import { readText } from './read-text.js';
 import { checkCombinations } from './refused-combinations.js';
 import { checkFields, readStreaming } from './request-fields.js';
 import { readSequences } from './sequence-inputs.js';
-import { readBool, readInt } from './tensor-values.js';
+import { readBool, readInt, readText } from './tensor-values.js';
 
 export interface RequestLimits extends PromptLimits {
   maxBeamWidth: number;

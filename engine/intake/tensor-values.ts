@@ -1,4 +1,5 @@
-import { checkRange } from '../../callbacks/sampling-params.js';
+import { input, says } from '../../base/named-text.js';
+import { checkRange, ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
 
 /** The one value of a tensor; `fallback` if it is not given. Throws a ParameterError for a value outside min to max. */
@@ -18,4 +19,15 @@ export function readInt(
 
 export function readBool(inputs: Record<string, Tensor>, name: string): boolean {
   return readInt(inputs, name, 0, 0, 1) === 1;
+}
+
+/** Text of a tensor of UTF-8 bytes; null if it is not given. */
+export function readText(inputs: Record<string, Tensor>, name: string): string | null {
+  const tensor = inputs[name];
+  if (!tensor) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(tensor.data as Uint8Array);
+  } catch {
+    throw new ParameterError(name, says`${input(name)} is not UTF-8; it must hold the bytes of a text.`);
+  }
 }

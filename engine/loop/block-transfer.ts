@@ -1,7 +1,7 @@
+import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { PromptBlocks } from '../../kvcache/prompt-blocks.js';
 import type { Executor } from '../executors/executor.js';
-import type { RunningSteps } from './running-steps.js';
+import type { RunningSteps } from './iteration.js';
 
 /** Moves cached blocks out of this engine, and those of equal engines into it. Called between two iterations. */
 export class BlockTransfer {

@@ -2,10 +2,9 @@ import { messageOf } from '../../base/error-text.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { type Executor, ExecutorLostError } from '../executors/executor.js';
 import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
-import type { Chunks, EndedCall, Iteration } from './iteration.js';
+import type { Chunks, EndedCall, Iteration, RunningSteps } from './iteration.js';
 import type { LogitsStage } from './logits-stage.js';
 import type { PackedCall } from './packed-call.js';
-import type { RunningSteps } from './running-steps.js';
 import { changeSlots } from './step-adapters.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { blocksForNextStep } from '../../scheduler/tokens/block-needs.js';
 import type { LlmRequest } from '../request/llm-request.js';
-import { longestDraftInWindow } from '../speculation/draft-limits.js';
+import { longestDraftInWindow } from '../speculation/draft-lengths.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
 import { mayDraft, mayJump } from '../speculation/may-draft.js';
 import type { GuidedDecoding } from './guided-decoding.js';

@@ -1,5 +1,5 @@
 import type { IterationStats, ModelType, StatsFormat } from '../../callbacks/gpt-manager-options.js';
-import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { ExecutorMemory, TurnChanges } from '../../callbacks/worker-messages.js';
 import type { KvCacheStats } from '../../kvcache/kv-cache-manager.js';
 import type { ResponseWriter } from '../intake/response-writer.js';
 import type { LlmRequest } from '../request/llm-request.js';
@@ -8,7 +8,6 @@ import type { Chunks, Iteration } from './iteration.js';
 import { iterationStatsJson } from './iteration-stats-json.js';
 import type { LoopEnvironment } from './loop-options.js';
 import { batchManagerStatsJson, LoopStatistics } from './loop-statistics.js';
-import { takeTurns } from './take-turns.js';
 
 /** Reports the results of an iteration, its responses and its statistics, in one call. */
 export class IterationReporter {
@@ -107,4 +106,21 @@ export class IterationReporter {
 
 function bytesOf(memory: ExecutorMemory): number {
   return memory.weightBytes + memory.kvCacheBytes + memory.secondaryKvCacheBytes + memory.workspaceBytes;
+}
+
+/**
+ * Who waits and who runs, as of the iteration that is about to start: a request waits until it runs for the first time, and while it is paused.
+ *
+ *   waits --first chunk--> has begun --pause--> waits --resume--> has begun
+ *
+ * @returns the changes, each once; null: there are none
+ */
+function takeTurns(chunks: Chunks, paused: readonly LlmRequest[]): TurnChanges | null {
+  const began = chunks.filter(({ request }) => request.isWaiting).map(({ request }) => request);
+  const again = paused.filter((request) => !request.isWaiting);
+  if (began.length + again.length === 0) return null;
+  for (const request of began) request.isWaiting = false;
+  for (const request of again) request.isWaiting = true;
+  const idsOf = (requests: readonly LlmRequest[]) => requests.map(({ requestId }) => requestId);
+  return { began: idsOf(began), paused: idsOf(again) };
 }

@@ -35,3 +35,13 @@ export interface EndedCall {
   /** Requests that did not move on: their step is repeated when their masks have come. */
   readonly late: ReadonlySet<LlmRequest>;
 }
+
+/** The steps that the executor computes while the loop goes on; other parts must not interfere with them. */
+export class RunningSteps {
+  /** The iteration of each step, oldest first. Set by the runner of calls. */
+  iterations: readonly Iteration[] = [];
+
+  get count(): number {
+    return this.iterations.length;
+  }
+}

@@ -1,5 +1,5 @@
 import { DEFAULT_MIN_MICRO_BATCH_SIZE } from '../../callbacks/options/optional-params.js';
-import type { RunningSteps } from './running-steps.js';
+import type { RunningSteps } from './iteration.js';
 
 /**
  * Where micro-batches take turns: divides the requests that can run into `parts` of them. Requests in flight are in the others.

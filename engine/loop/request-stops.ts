@@ -1,4 +1,4 @@
-import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/finish-reason.js';
+import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/response-batch.js';
 import type { SequenceStop } from '../../callbacks/worker-messages.js';
 import type { LoopCallbacks } from '../intake/loop-callbacks.js';
 import type { IterationPlanner } from '../iteration-planner.js';

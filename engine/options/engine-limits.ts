@@ -15,9 +15,9 @@ import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { MicroBatchLimits } from '../../scheduler/tokens/types.js';
 import { type PaddingRoom, paddingRoom } from '../schemes/padding-room.js';
-import { checkExecutor } from './check-executor.js';
 import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
+import { checkExecutor } from './option-effects.js';
 
 /** Rows of logits for draft tokens, for all sequences of a step together, where only requests and guides bring drafts. */
 const DRAFT_ROWS = 32;

@@ -111,3 +111,16 @@ export function checkOptionsOf(executor: ExecutorName, params: ExecutorOptionPar
   const [useless] = uselessOptions(executor, params);
   if (useless !== undefined) throw new ParameterError(useless.option, refusalOf(executor, useless));
 }
+
+/** Throws a ParameterError if an option cannot be honoured by the named executor. */
+export function checkExecutor(params: OptionalParams): void {
+  const { executor, executorModule } = params;
+  if (executor === undefined || executor === 'auto') return;
+  if (executorModule !== undefined) {
+    throw new ParameterError(
+      'executor',
+      'executor is refused: executorModule brings an executor of its own; leave one of them out.',
+    );
+  }
+  checkOptionsOf(executor, params);
+}

@@ -1,4 +1,4 @@
-import { noteFreed } from '../../base/freed-memory.js';
+import { noteFreed } from '../../base/buffer-pool.js';
 import { input, option, says } from '../../base/named-text.js';
 import { AdapterMissingError } from '../../callbacks/adapter-missing-error.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';

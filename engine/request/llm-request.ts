@@ -1,5 +1,5 @@
-import type { FinishCode } from '../../callbacks/finish-reason.js';
 import type { RequestFailure } from '../../callbacks/request-failure.js';
+import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { ResumeLimits } from '../../scheduler/tokens/pause.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';

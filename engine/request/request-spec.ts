@@ -1,5 +1,5 @@
-import type { FinishCode } from '../../callbacks/finish-reason.js';
 import type { Guide } from '../../callbacks/guide.js';
+import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
 import type { Retention } from '../../kvcache/retention.js';
 import type { BadWords } from '../decoding/bad-words.js';

@@ -4,7 +4,7 @@ import {
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
   type FinishCode,
-} from '../../callbacks/finish-reason.js';
+} from '../../callbacks/response-batch.js';
 import { countEndings } from '../../callbacks/stop-words.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';

@@ -1,4 +1,4 @@
-import type { FinishCode } from '../../callbacks/finish-reason.js';
+import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { RequestSpec } from '../request/request-spec.js';
 import { GeneratedSequence } from './generated-sequence.js';
 import type { DrawnRows, GroupChange, SequenceGroup } from './sequence-group.js';

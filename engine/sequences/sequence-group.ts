@@ -1,4 +1,4 @@
-import type { FinishCode } from '../../callbacks/finish-reason.js';
+import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { GeneratedSequence } from './generated-sequence.js';
 

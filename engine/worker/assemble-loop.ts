@@ -13,6 +13,7 @@ import { type CallRunner, OverlappedCalls, SerialCalls } from '../loop/call-runn
 import { DraftStage } from '../loop/draft-stage.js';
 import { FlightRecorder } from '../loop/flight-recorder.js';
 import { GuidedDecoding } from '../loop/guided-decoding.js';
+import { RunningSteps } from '../loop/iteration.js';
 import { IterationReporter } from '../loop/iteration-reporter.js';
 import { LogitsStage } from '../loop/logits-stage.js';
 import type { LoopEnvironment, LoopOptions } from '../loop/loop-options.js';
@@ -21,7 +22,6 @@ import { type CallParts, PackedCall } from '../loop/packed-call.js';
 import { RequestExit } from '../loop/request-exit.js';
 import { RequestIntake } from '../loop/request-intake.js';
 import { RequestStops } from '../loop/request-stops.js';
-import { RunningSteps } from '../loop/running-steps.js';
 import { TokenUpdate } from '../loop/token-update.js';
 import { ActiveRequests } from '../request/active-requests.js';
 import type { LlmRequest } from '../request/llm-request.js';

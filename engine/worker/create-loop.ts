@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import { DEFAULT_MAX_DRAFT_LEN } from '../../callbacks/options/optional-params.js';
+import { CHUNK_MS } from '../../callbacks/options/words.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import { chunkMsOn } from '../executors/chunk-times.js';
+import type { ChunkMs } from '../../scheduler/tokens/types.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { PeftCacheManager } from '../peft/peft-cache-manager.js';
@@ -116,4 +118,11 @@ export function poolBlocks(
   { padding }: LoadedExecutor['limits'],
 ): number {
   return options.numBlocks - padding.blocks;
+}
+
+/** What a `maxChunkMs` means on an executor; undefined: no bound. A user's own executor counts as native. */
+export function chunkMsOn(executor: string, maxChunkMs: number | 'auto' | undefined): ChunkMs | undefined {
+  if (maxChunkMs === undefined) return undefined;
+  if (maxChunkMs !== 'auto') return { least: maxChunkMs, most: maxChunkMs };
+  return Object.hasOwn(CHUNK_MS, executor) ? CHUNK_MS[executor as ExecutorName] : CHUNK_MS.native;
 }

@@ -5,20 +5,24 @@ import { type MessagePort, workerData } from 'node:worker_threads';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
 import { DEFAULT_IDLE_POLL_INTERVAL_MS } from '../../callbacks/options/optional-params.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
-import type { GuideThreadSetup } from '../../callbacks/worker-messages.js';
-import { Doorbell, type EngineInfo, type WorkerMessage } from '../../callbacks/worker-messages.js';
+import {
+  Doorbell,
+  type EngineInfo,
+  type GuideThreadSetup,
+  type WorkerMessage,
+} from '../../callbacks/worker-messages.js';
+
 import { isGguf } from '../../models/tokenizer/tokenizer-files.js';
 import { digestOfPath, engineFingerprint } from '../building/engine-fingerprint.js';
 import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
-import { chunkMsOn } from '../executors/chunk-times.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import { GuideThreadPort } from '../guided/guide-thread.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
 import { PortCallbacks } from '../intake/port-callbacks.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { roomOf } from '../peft/page-sizes.js';
-import { createLoop, poolBlocks } from './create-loop.js';
+import { chunkMsOn, createLoop, poolBlocks } from './create-loop.js';
 import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
 import { runWorker } from './run-worker.js';
 

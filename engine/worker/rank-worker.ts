@@ -1,8 +1,8 @@
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
 import type { FollowerData } from '../../callbacks/ranks-options.js';
+import type { WorkerWires } from '../../callbacks/worker-data.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
-import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { loadableEngine, openEngine } from '../building/engine.js';
 import { Follower } from '../ranks/follower.js';
 import { openSeat } from '../ranks/seat.js';

@@ -1,6 +1,6 @@
 import { recordOf } from '../../base/error-record.js';
+import type { WorkerWires } from '../../callbacks/worker-data.js';
 import type { WorkerFailure } from '../../callbacks/worker-messages.js';
-import type { WorkerWires } from '../../callbacks/worker-wires.js';
 
 /**
  * Runs the main function of a worker's thread. What it throws is the thread's last message and not an uncaught error: Node.js ends the

@@ -1,10 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { childOptions } from '../../base/child-options.js';
 import { errorOf } from '../../base/error-record.js';
+import { childOptions } from '../../base/run-step.js';
 import type { WorkerLife } from '../../callbacks/worker-messages.js';
 import { EngineFailure } from '../engine-failure.js';
 import type { Downward, Upward } from './process-messages.js';
-import { workerProcessScript } from './process-script.js';
 import { isMessage, type LinkEvents, type WorkerLink } from './worker-link.js';
 
 /**
@@ -126,3 +125,6 @@ function howEnded(code: number | null, signal: NodeJS.Signals | null): string {
   const hint = signal === 'SIGKILL' ? '; where nobody sent it, the system did for want of memory' : '';
   return `was ended by ${signal}${hint}.`;
 }
+
+/** URL of the module that a worker's process runs: a file beside this one, also where both are bundled. */
+const workerProcessScript = (): URL => new URL('./worker-process.js', import.meta.url);

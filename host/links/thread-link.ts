@@ -8,13 +8,13 @@ import {
 import { requireThreadRoom } from '../../base/address-space.js';
 import { errorOf } from '../../base/error-record.js';
 import { Heartbeat } from '../../callbacks/heartbeat.js';
+import type { WorkerWires } from '../../callbacks/worker-data.js';
 import {
   Doorbell,
   type WorkerFailure,
   type WorkerLife,
   type WorkerMessage,
 } from '../../callbacks/worker-messages.js';
-import type { WorkerWires } from '../../callbacks/worker-wires.js';
 import { GuideThreadHost } from '../../engine/guided/guide-thread-host.js';
 import { EngineFailure } from '../engine-failure.js';
 import { isMessage, type LinkEvents, type WorkerLink } from './worker-link.js';

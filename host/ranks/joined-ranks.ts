@@ -6,7 +6,6 @@ import { sizeOf } from '../../engine/sharding/rank-shape.js';
 import { asSkeinError, EngineFailure } from '../engine-failure.js';
 import type { BeatReader, LinkEvents, WorkerLink } from '../links/worker-link.js';
 import type { FromGroupThread, GroupThreadData, ToGroupThread } from './group-messages.js';
-import { groupThreadScript } from './group-script.js';
 
 /** Events of a group beside those of its worker. */
 export interface GroupEvents<Message> extends LinkEvents<Message> {
@@ -161,3 +160,6 @@ export class JoinedRanks<Message extends { type: string }, Command> implements W
     if (!this.#threadHasEnded) this.#thread.postMessage(message);
   }
 }
+
+/** URL of the module that holds a rank's connections: a file beside this one, also where both are bundled. */
+const groupThreadScript = (): URL => new URL('./group-thread.js', import.meta.url);

@@ -1,4 +1,4 @@
-import { formatCpuList } from '../../base/cpu-list.js';
+import { formatCpuList } from '../../base/system-texts.js';
 import type { Core, Topology } from '../../base/topology.js';
 
 /** Processors for the load generator's processes. */

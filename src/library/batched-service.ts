@@ -7,12 +7,13 @@ import { OPTIONAL_PARAMS } from '../../callbacks/options/optional-params.js';
 import type { WorkerRestartOptions } from '../../callbacks/restart-policy.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { HostClosedError, RequestError } from '../../callbacks/token-request.js';
-import type {
-  ServiceCommand,
-  ServiceMessage,
-  ServiceWorkerData,
+import {
+  type ServiceCommand,
+  type ServiceMessage,
+  type ServiceWorkerData,
+  serviceWorkerScript,
 } from '../../engine/service/service-messages.js';
-import { serviceWorkerScript } from '../../engine/service/worker-script.js';
+
 import type { BatchEntry } from '../../host/batch/batch-duties.js';
 import { BatchHost } from '../../host/batch/batch-host.js';
 import { withOwnClass } from '../../host/engine-failure.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../base/home-folder.js';
-import type { NatsModules } from '../../cluster/nats/nats-modules.js';
+import type { NatsModules } from '../../cluster/nats/work-stream.js';
 import { UsageError } from '../errors/usage-error.js';
 import { findPackages } from '../optional-packages.js';
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
 import { QueueNames } from '../../cluster/nats/names.js';
-import type { NatsModules } from '../../cluster/nats/nats-modules.js';
-import { WorkStream } from '../../cluster/nats/work-stream.js';
+import { type NatsModules, WorkStream } from '../../cluster/nats/work-stream.js';
+
 import { fileProblem } from '../errors/file-problem.js';
 import { UsageError } from '../errors/usage-error.js';
 import type { Config } from '../settings/config.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cutText } from '../../base/cut-text.js';
+import { cutText } from '../../base/error-text.js';
 
 describe('a text that is cut', () => {
   it('says how much is missing, and stays as it is within the limit', () => {

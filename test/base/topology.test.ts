@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { performanceCores } from '../../base/apple-cores.js';
-import { formatCpuList, parseCpuList } from '../../base/cpu-list.js';
 import { cpuQuota } from '../../base/cpu-quota.js';
+import { formatCpuList, parseCpuList } from '../../base/system-texts.js';
 import { defaultThreads, fewerThreads, readTopology } from '../../base/topology.js';
 import { sockets, syntheticMachine } from '../support/synthetic-machine.js';
 

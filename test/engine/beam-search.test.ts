@@ -5,7 +5,7 @@ import {
   FINISH_LENGTH,
   FINISH_NOT_FINISHED,
   FINISH_STOP_WORDS,
-} from '../../callbacks/finish-reason.js';
+} from '../../callbacks/response-batch.js';
 import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { PostProcessors } from '../../engine/decoding/post-processors.js';

@@ -4,7 +4,7 @@ import {
   FINISH_END_ID,
   FINISH_LENGTH,
   FINISH_STOP_WORDS,
-} from '../../callbacks/finish-reason.js';
+} from '../../callbacks/response-batch.js';
 import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import {

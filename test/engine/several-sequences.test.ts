@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FINISH_CANCELLED, FINISH_END_ID, FINISH_LENGTH } from '../../callbacks/finish-reason.js';
+import { FINISH_CANCELLED, FINISH_END_ID, FINISH_LENGTH } from '../../callbacks/response-batch.js';
 import { encodeWordList } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import {

@@ -1,6 +1,6 @@
 import type { InferenceRequest } from 'skein';
 import { describe, expect, it } from 'vitest';
-import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/finish-reason.js';
+import { FINISH_CANCELLED, FINISH_TIMED_OUT } from '../../callbacks/response-batch.js';
 import {
   type HarnessOptions,
   i32,

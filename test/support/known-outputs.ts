@@ -1,4 +1,4 @@
-import { FINISH_END_ID } from '../../callbacks/finish-reason.js';
+import { FINISH_END_ID } from '../../callbacks/response-batch.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { type Answer, type RunResult, sequenceKey } from '../bitwise/run-loop.js';
 

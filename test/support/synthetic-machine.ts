@@ -1,4 +1,4 @@
-import type { ReadText } from '../../base/read-text.js';
+import type { ReadText } from '../../base/system-texts.js';
 
 export interface SyntheticCore {
   cpus: number[];

@@ -4,7 +4,6 @@ import { type Response, unpackResponses } from '../../callbacks/unpack-responses
 import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
-import { chunkMsOn } from '../../engine/executors/chunk-times.js';
 import { FAKE_MODEL } from '../../engine/executors/fake/fake-adapters.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
@@ -16,6 +15,7 @@ import { PeftCacheManager } from '../../engine/peft/peft-cache-manager.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
 import type { DraftPolicy } from '../../engine/speculation/draft-policy.js';
 import { assembleLoop } from '../../engine/worker/assemble-loop.js';
+import { chunkMsOn } from '../../engine/worker/create-loop.js';
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ChunkingPolicy, SchedulerPolicy } from '../../scheduler/tokens/types.js';

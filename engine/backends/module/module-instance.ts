@@ -3,8 +3,15 @@ import { BYTES_PER_ELEMENT, datatypeOf, elementsIn, isDatatype } from '../../../
 import type { InferSequence, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
 import type { ModelConfig, ModelOutput } from '../../../models/repository/model-config.js';
-import type { BatchRow, Instance, InstanceRequest, InstanceServices, InstanceSetup } from '../backend.js';
-import { BackendError } from '../backend-error.js';
+import {
+  BackendError,
+  type BatchRow,
+  type Instance,
+  type InstanceRequest,
+  type InstanceServices,
+  type InstanceSetup,
+} from '../backend.js';
+
 import { whyNotTensor } from '../check-outputs.js';
 import { ModelCode } from '../model-code.js';
 import { modelFile } from '../model-file.js';

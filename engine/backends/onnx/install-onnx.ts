@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type SetupOptions, setUpPackages } from '../../../base/setup-packages.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 import { ONNX_PACKAGE, ONNX_PACKAGE_VERSION, onnxPackageFolder, onnxSetupFolder } from './installation.js';
 
 export interface InstallOnnxOptions extends SetupOptions {

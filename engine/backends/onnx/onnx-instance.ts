@@ -3,9 +3,15 @@ import { messageOf } from '../../../base/error-text.js';
 import { asSentence } from '../../../base/sentences.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
-import { BackendError } from '../backend-error.js';
-import { threadsOf } from '../instance-threads.js';
+import {
+  BackendError,
+  type BatchRow,
+  type Instance,
+  type InstanceRequest,
+  type InstanceSetup,
+} from '../backend.js';
+
+import { threadsOf } from '../model-file.js';
 import { RowRunner } from '../run-rows.js';
 import {
   loadOnnxRuntime,

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 import { findOnnxRuntime, ONNX_PACKAGE } from './installation.js';
 
 /** Element data of a tensor, as ONNX Runtime has it: int64 and uint64 as big integers, texts as strings, float16 as bits. */

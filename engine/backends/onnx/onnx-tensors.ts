@@ -1,7 +1,7 @@
 import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 import type { OnnxData, OnnxRuntime, OnnxTensor } from './onnx-runtime.js';
 
 type NumberArray = Exclude<OnnxData, string[]>;

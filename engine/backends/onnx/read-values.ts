@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { childOptions } from '../../../base/child-options.js';
 import { messageOf } from '../../../base/error-text.js';
-import { BackendError } from '../backend-error.js';
+import { childOptions } from '../../../base/run-step.js';
+import { BackendError } from '../backend.js';
 import type { OnnxValues } from './describe-onnx.js';
 import type { OnnxDescription } from './describe-process.js';
 

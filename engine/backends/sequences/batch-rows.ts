@@ -1,7 +1,7 @@
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { BatchRow, InstanceRequest } from '../backend.js';
 import type { ControlInputs } from './control-inputs.js';
-import { zeroData } from './zero-data.js';
+import { zeroData } from './state-tensors.js';
 
 /**
  * The rows of a batch in which each sequence has its own row: requests in theirs, and empty rows between them, whose inputs are zeros in

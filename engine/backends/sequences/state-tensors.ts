@@ -14,8 +14,7 @@ import type {
   SequenceState,
 } from '../../../models/repository/model-config.js';
 import { fieldError, type WrittenConfig } from '../../../models/repository/written-config.js';
-import { BackendError } from '../backend-error.js';
-import { zeroData } from './zero-data.js';
+import { BackendError } from '../backend.js';
 
 /** The folder of a model's folder in which files of initial states lie. */
 const INITIAL_STATES = 'initial_state';
@@ -141,4 +140,12 @@ async function fileAt(path: string): Promise<{ size: number; isFile: boolean }> 
   } catch {
     return { size: 0, isFile: false };
   }
+}
+
+/** Bytes of the length of a text, all that an empty one has. */
+const LENGTH_BYTES = 4;
+
+/** Elements that are all 0, false, or empty texts. */
+export function zeroData(datatype: Datatype, shape: readonly number[]): Uint8Array {
+  return new Uint8Array(elementsIn(shape) * (BYTES_PER_ELEMENT[datatype] ?? LENGTH_BYTES));
 }

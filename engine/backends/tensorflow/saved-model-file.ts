@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type protobuf from 'protobufjs';
 import { messageOf } from '../../../base/error-text.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 
 /** An input or an output of a signature. */
 export interface SavedTensor {

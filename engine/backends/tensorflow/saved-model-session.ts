@@ -2,7 +2,7 @@ import { elementsOf, packElements } from '../../../callbacks/infer/byte-elements
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { problemOfDevice } from '../../executors/tensorflow/device-problem.js';
 import type { TensorFlow, TensorFlowBinding } from '../../executors/tensorflow/load-tensorflow.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 import type { SavedSignature, SavedTensor } from './saved-model-file.js';
 import type { ChosenSignature } from './signature.js';
 import { inputType, outputType } from './tensorflow-types.js';

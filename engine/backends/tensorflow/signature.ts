@@ -1,5 +1,5 @@
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { BackendError } from '../backend-error.js';
+import { BackendError } from '../backend.js';
 import type { SavedGraph, SavedSignature } from './saved-model-file.js';
 
 /** Names of a configuration's parameters. Source: Triton's TensorFlow backend. */

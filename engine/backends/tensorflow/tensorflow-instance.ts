@@ -1,9 +1,15 @@
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { loadTensorFlow } from '../../executors/tensorflow/load-tensorflow.js';
-import type { BatchRow, Instance, InstanceRequest, InstanceSetup } from '../backend.js';
-import { BackendError } from '../backend-error.js';
-import { threadsOf } from '../instance-threads.js';
+import {
+  BackendError,
+  type BatchRow,
+  type Instance,
+  type InstanceRequest,
+  type InstanceSetup,
+} from '../backend.js';
+
+import { threadsOf } from '../model-file.js';
 import { RowRunner } from '../run-rows.js';
 import { readSavedModel } from './saved-model-file.js';
 import { SavedModelSession } from './saved-model-session.js';

@@ -2,8 +2,14 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/error-text.js';
 import { asClause, asSentence } from '../../../base/sentences.js';
+import { SkeinError } from '../../../base/skein-error.js';
 import { findInstallation, type TensorFlowInstallation } from './installation.js';
-import { TensorFlowError } from './tensorflow-error.js';
+
+/** TensorFlow is missing, cannot be loaded, or cannot do what is asked. The message is a sentence that says what to do. */
+export class TensorFlowError extends SkeinError {
+  override name = 'TensorFlowError';
+  override readonly code = 'SKEIN_TENSORFLOW';
+}
 
 type TypedArray = Float32Array | Int32Array | Uint8Array;
 

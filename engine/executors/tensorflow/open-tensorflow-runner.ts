@@ -14,13 +14,12 @@ import { Ops } from './graph/ops.js';
 import { Variable } from './graph/variable.js';
 import { writeHead } from './head-graph.js';
 import { KvPool, POOL } from './kv-pool.js';
-import { loadTensorFlow } from './load-tensorflow.js';
+import { loadTensorFlow, TensorFlowError } from './load-tensorflow.js';
 import { NetworkWeights } from './network-weights.js';
 import { PRODUCT_DTYPES, type ProductType, productType } from './product-type.js';
 import { cpuRowDevice, type RowRule, rowRuleOf } from './row-rule.js';
 import { writeSampling } from './sampling-graph.js';
 import { type Feed, Session } from './session.js';
-import { TensorFlowError } from './tensorflow-error.js';
 import { STEP_UNIT_BYTES, TensorFlowRunner } from './tensorflow-runner.js';
 
 type UniformEngine = RunnableEngine & { plan: UniformPlan };

@@ -2,7 +2,7 @@ import type { NetworkPlan } from '../../../network/plan.js';
 import type { EngineTensor } from '../../directory/engine-directory.js';
 import type { Gpu } from './gpu.js';
 import { DType } from './graph/graph.js';
-import { TensorFlowError } from './tensorflow-error.js';
+import { TensorFlowError } from './load-tensorflow.js';
 
 /**
  * Type in which matrices are held and multiplied; sums, and everything that is not a product with a weight matrix, are

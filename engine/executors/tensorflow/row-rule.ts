@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import { expertWidth } from '../../../network/products.js';
 import type { UniformPlan } from '../cache-layers.js';
-import { TensorFlowError } from './tensorflow-error.js';
+import { TensorFlowError } from './load-tensorflow.js';
 
 /** Rule by which a step is cut and filled up so that a row has the same bits whatever else is in the step. */
 export interface RowRule {

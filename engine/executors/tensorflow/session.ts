@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { ExecutorLostError } from '../executor.js';
 import { problemOfDevice } from './device-problem.js';
 import type { Graph } from './graph/graph.js';
-import type { TensorFlow, TensorHandle } from './load-tensorflow.js';
-import { TensorFlowError } from './tensorflow-error.js';
+import { type TensorFlow, TensorFlowError, type TensorHandle } from './load-tensorflow.js';
 
 /** Value for a placeholder. The array is read while the call runs. */
 export interface Feed {

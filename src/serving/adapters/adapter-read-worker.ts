@@ -1,6 +1,5 @@
-import { cutText } from '../../../base/cut-text.js';
-import { messageOf } from '../../../base/error-text.js';
-import { noteFreed } from '../../../base/freed-memory.js';
+import { noteFreed } from '../../../base/buffer-pool.js';
+import { cutText, messageOf } from '../../../base/error-text.js';
 import { fingerprintOf } from '../../../engine/peft/adapter-fingerprint.js';
 import { openAdapter } from '../../../models/adapters/open-adapter.js';
 import { sharedAdapter } from '../../../models/adapters/shared-adapter.js';

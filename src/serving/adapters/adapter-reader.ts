@@ -1,4 +1,4 @@
-import { noteFreed } from '../../../base/freed-memory.js';
+import { noteFreed } from '../../../base/buffer-pool.js';
 import { textOf } from '../../../base/skein-error.js';
 import type { AdapterLimits } from '../../../models/adapters/adapter-weights.js';
 import type { SharedAdapter } from '../../../models/adapters/shared-adapter.js';

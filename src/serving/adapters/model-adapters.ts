@@ -1,4 +1,4 @@
-import { noteFreed } from '../../../base/freed-memory.js';
+import { noteFreed } from '../../../base/buffer-pool.js';
 import { type Name, type NamedText, option, says } from '../../../base/named-text.js';
 import { retell, textOf } from '../../../base/skein-error.js';
 import { MAX_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';

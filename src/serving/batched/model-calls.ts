@@ -1,4 +1,4 @@
-import { cutText } from '../../../base/cut-text.js';
+import { cutText } from '../../../base/error-text.js';
 import type { InstanceMessage, ModelCallResponse } from '../../../callbacks/infer/instance-messages.js';
 import { LONGEST_MESSAGE } from '../../../callbacks/infer/request-limits.js';
 import { sentTensors } from '../../../callbacks/infer/sent-tensors.js';

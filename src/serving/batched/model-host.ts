@@ -3,9 +3,9 @@ import type {
   InstanceInfo,
   InstanceMessage,
 } from '../../../callbacks/infer/instance-messages.js';
-import type { Backend, InstanceSetup } from '../../../engine/backends/backend.js';
+import { type Backend, type InstanceSetup, instanceWorkerScript } from '../../../engine/backends/backend.js';
+
 import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
-import { instanceWorkerScript } from '../../../engine/backends/worker-script.js';
 import type { BatchDuties } from '../../../host/batch/batch-duties.js';
 import type { BatchHost } from '../../../host/batch/batch-host.js';
 import type { BatchHostOptions } from '../../../host/batch/batch-host-options.js';

@@ -1,13 +1,13 @@
+import { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferOrigin, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
 import {
   FINISH_CANCELLED,
   FINISH_END_ID,
   FINISH_LENGTH,
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
-} from '../../../callbacks/finish-reason.js';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type { InferOrigin, InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { copiedBytes } from '../../../callbacks/infer/sent-tensors.js';
+} from '../../../callbacks/response-batch.js';
 import type { FinishReason } from '../../../callbacks/token-request.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';

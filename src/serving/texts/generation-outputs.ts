@@ -1,6 +1,6 @@
-import { FINISH_CANCELLED } from '../../../callbacks/finish-reason.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { FINISH_CANCELLED } from '../../../callbacks/response-batch.js';
 import type { TokenPiece, TokenTiming } from '../../../callbacks/token-request.js';
 import type { Generation } from './read-generation.js';
 import type { SequenceAnswer, SequencePart } from './sequence-answer.js';

@@ -6,7 +6,7 @@ import {
   FINISH_STOP_WORDS,
   FINISH_TIMED_OUT,
   type FinishCode,
-} from '../../../callbacks/finish-reason.js';
+} from '../../../callbacks/response-batch.js';
 import type { FinishReason, TokenPiece } from '../../../callbacks/token-request.js';
 import type { SequenceText } from '../../generation/sequence-text.js';
 

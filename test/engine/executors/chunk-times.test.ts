@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { chunkMsText } from '../../../callbacks/options/words.js';
 import { Skein } from '../../../dist/src/index.js';
-import { chunkMsOn } from '../../../engine/executors/chunk-times.js';
 import { checkOptionalParams } from '../../../engine/options/engine-limits.js';
+import { chunkMsOn } from '../../../engine/worker/create-loop.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 
 const engines = new TestEngines();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FINISH_END_ID } from '../../../callbacks/finish-reason.js';
+import { FINISH_END_ID } from '../../../callbacks/response-batch.js';
 import type { Tensor } from '../../../callbacks/types.js';
 import {
   f32,

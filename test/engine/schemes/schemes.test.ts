@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FINISH_CANCELLED, FINISH_LENGTH, FINISH_TIMED_OUT } from '../../../callbacks/finish-reason.js';
+import { FINISH_CANCELLED, FINISH_LENGTH, FINISH_TIMED_OUT } from '../../../callbacks/response-batch.js';
 import type { PackedBatch } from '../../../engine/packed-call/packed-batch.js';
 import { bool, i32, LoopHarness, makeRequest, runAlone } from '../../../tools/support/loop-harness.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { longestDraftInWindow } from '../../../engine/speculation/draft-limits.js';
+import { longestDraftInWindow } from '../../../engine/speculation/draft-lengths.js';
 import { AttentionWindow } from '../../../kvcache/attention-window.js';
 
 describe('longestDraftInWindow', () => {

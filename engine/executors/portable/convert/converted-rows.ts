@@ -4,8 +4,7 @@ import { isMade, storedBytes, WEIGHT_GROUP } from '../../../directory/weight-blo
 import { exactConversion } from './exact-conversion.js';
 import type { OpenFiles } from './open-files.js';
 import type { PositionedFile } from './positioned-file.js';
-import { int4Block } from './quantize-int4.js';
-import { int8Block } from './quantize-int8.js';
+import { int4Block, int8Block } from './quantize.js';
 import { type QuantizedJob, readQuantized } from './quantized-rows.js';
 import type { StorageType } from './tensor-types.js';
 

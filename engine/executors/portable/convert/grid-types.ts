@@ -1,5 +1,4 @@
 import { fromHalf, load16 } from '../../../../base/half.js';
-import type { BlockReader } from './block-reader.js';
 import {
   IQ1_S_ROWS,
   IQ1_S_VALUES,
@@ -14,6 +13,7 @@ import {
   IQ3_XXS_ROWS,
   IQ3_XXS_VALUES,
 } from './grids.js';
+import type { BlockReader } from './plain-types.js';
 
 // Formats with blocks of 256 whose quants are rows of a grid: an index stands for 8 values, or 4. Blocks have 8 groups of
 // 32 values, and a sign of one bit for each.

@@ -1,5 +1,5 @@
 import { fromHalf, load16 } from '../../../../base/half.js';
-import type { BlockReader } from './block-reader.js';
+import type { BlockReader } from './plain-types.js';
 
 // Formats with blocks of 256 in groups of 16 or 32 with their own scales.
 //

@@ -1,5 +1,7 @@
 import { fromHalf, halfToBits, load16 } from '../../../../base/half.js';
-import type { BlockReader } from './block-reader.js';
+
+/** Converts the first `blocks` blocks of `source` into floats at the beginning of `target`. */
+export type BlockReader = (source: Uint8Array, blocks: number, target: Float32Array) => void;
 
 // Copies float32 as bits, so that a NaN keeps its bits.
 

@@ -1,8 +1,18 @@
 import type { KeptPrecision } from '../../../directory/engine-directory.js';
-import type { BlockReader } from './block-reader.js';
 import { iq1mRow, iq1sRow, iq2sRow, iq2xsRow, iq2xxsRow, iq3sRow, iq3xxsRow } from './grid-types.js';
 import { q2kRow, q3kRow, q4kRow, q5kRow, q6kRow } from './k-quants.js';
-import { bf16Row, f16Row, f32Row, q4_0Row, q4_1Row, q5_0Row, q5_1Row, q8_0Row } from './plain-types.js';
+import {
+  type BlockReader,
+  bf16Row,
+  f16Row,
+  f32Row,
+  q4_0Row,
+  q4_1Row,
+  q5_0Row,
+  q5_1Row,
+  q8_0Row,
+} from './plain-types.js';
+
 import { tq1_0Row, tq2_0Row } from './ternary-types.js';
 import { iq4nlRow, iq4xsRow, mxfp4Row, nvfp4Row } from './value-tables.js';
 

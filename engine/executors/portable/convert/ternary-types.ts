@@ -1,5 +1,5 @@
 import { fromHalf, load16 } from '../../../../base/half.js';
-import type { BlockReader } from './block-reader.js';
+import type { BlockReader } from './plain-types.js';
 
 // Formats of three values, -d, 0 and d, in blocks of 256.
 

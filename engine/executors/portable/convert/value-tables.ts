@@ -1,5 +1,5 @@
 import { fromHalf, load16 } from '../../../../base/half.js';
-import type { BlockReader } from './block-reader.js';
+import type { BlockReader } from './plain-types.js';
 
 // Formats whose quants of 4 bits are places in a table. A group of 32 has 16 bytes: the low nibbles are elements 0..15, the high
 // ones 16..31.

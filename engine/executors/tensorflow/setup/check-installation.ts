@@ -1,6 +1,6 @@
 import { runStep, type Step } from '../../../../base/run-step.js';
 import { type SetupRecord, TENSORFLOW_PACKAGE_VERSION, type TensorFlowPackage } from '../installation.js';
-import { TensorFlowError } from '../tensorflow-error.js';
+import { TensorFlowError } from '../load-tensorflow.js';
 
 /**
  * Script that computes a product whose result is known, in a process of its own: a library that does not fit may end

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { TensorFlowError } from '../tensorflow-error.js';
+import { TensorFlowError } from '../load-tensorflow.js';
 
 /** A libtensorflow to link: its shared library, the framework library that it needs, and its C headers. */
 export interface LibTensorFlow {

@@ -16,7 +16,7 @@ import {
   TENSORFLOW_PACKAGE_VERSION,
   type TensorFlowPackage,
 } from '../installation.js';
-import { TensorFlowError } from '../tensorflow-error.js';
+import { TensorFlowError } from '../load-tensorflow.js';
 import { checkedRecord } from './check-installation.js';
 import { findLibTensorFlow, type LibTensorFlow } from './find-libtensorflow.js';
 

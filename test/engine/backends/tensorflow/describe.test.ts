@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { BackendError } from '../../../../engine/backends/backend-error.js';
+import { BackendError } from '../../../../engine/backends/backend.js';
 import { findBackend } from '../../../../engine/backends/find-backend.js';
 import { readSavedModel } from '../../../../engine/backends/tensorflow/saved-model-file.js';
 import { tensorflowBackend } from '../../../../engine/backends/tensorflow/tensorflow-backend.js';

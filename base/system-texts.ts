@@ -1,3 +1,16 @@
+import { readFileSync } from 'node:fs';
+
+/** Reads a small text file of the system; null where it cannot be read. Tests pass their own. */
+export type ReadText = (path: string) => string | null;
+
+export const readText: ReadText = (path) => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
 /** Parses a list as the kernel writes it, such as `0-3,8`. */
 export function parseCpuList(text: string): number[] {
   return text.split(',').flatMap((part) => {

@@ -1,6 +1,43 @@
 import { fromHalf, store16, toHalf } from '../../../../base/half.js';
 import { WEIGHT_GROUP } from '../../../directory/weight-blocks.js';
-import { isAllFinite, NAN_HALF, rounded } from './quantized-blocks.js';
+
+/** Not a number, in half precision. */
+const NAN_HALF = 0x7e00;
+
+/** Adding this leaves a number no bits below 1, and so rounds it, ties to even. */
+const ROUNDING = 1.5 * 2 ** 52;
+
+/** The nearest whole number, ties to even; numbers far beyond 2^31 stay far beyond. */
+const rounded = (value: number): number => value + ROUNDING - ROUNDING;
+
+function isAllFinite(x: Float32Array, at: number, count: number): boolean {
+  for (let i = 0; i < count; i++) if (!Number.isFinite(x[at + i]!)) return false;
+  return true;
+}
+
+/** Writes values x[at .. at + count) into a block at `to`: f16 scale | 32 signed bytes. */
+export function int8Block(x: Float32Array, at: number, count: number, block: Uint8Array, to: number): void {
+  block.fill(0, to, to + 34);
+  let greatest = 0;
+  for (let i = 0; i < count; i++) {
+    const magnitude = Math.abs(x[at + i]!);
+    if (greatest < magnitude) greatest = magnitude;
+  }
+  let half = toHalf(greatest / 127);
+  // A tiny scale has few digits in half precision; rounded down it would leave the greatest value out of range.
+  if (Math.fround(fromHalf(half) * 127.5) < greatest) half++;
+  const scale = fromHalf(half);
+  if (!isAllFinite(x, at, count) || !Number.isFinite(scale)) {
+    store16(block, to, NAN_HALF);
+    return;
+  }
+  store16(block, to, half);
+  if (!(scale > 0)) return;
+  for (let i = 0; i < count; i++) {
+    const step = rounded(Math.fround(x[at + i]! / scale));
+    block[to + 2 + i] = step < -127 ? -127 : Math.min(step, 127);
+  }
+}
 
 const { fround } = Math;
 
