@@ -2,6 +2,7 @@ import type { CacheShape } from '../kvcache/cache-shape.js';
 import { qkvWidth } from './cache-layers.js';
 import type {
   Activation,
+  AttentionMask,
   AttentionShape,
   NetworkPlan,
   PlanOp,
@@ -38,9 +39,12 @@ export interface ExpertOptions {
 /** Attention settings of one layer that differ between networks. */
 export interface AttentionOptions {
   /**
-   * Tokens that a token of this layer attends to, itself included; absent or null: all tokens that the engine keeps.
+   * Tokens that a token of this layer attends to, itself included, on each side that it sees; absent or null: all tokens that
+   * the engine keeps.
    */
   window?: number | null;
+  /** True: a token also attends to what follows it. Absent: it does not. */
+  bothWays?: boolean;
   /** Cap on the attention scores; absent or null: none. */
   softCap?: number | null;
   /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
@@ -221,7 +225,7 @@ export class NetworkBuilder {
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
     const { numHeads, numLayers, ropeTables = [] } = this.#header.attention;
     const table = options.ropeTable ?? undefined;
-    const window = options.window ?? undefined;
+    const mask = maskOf(options);
     const softCap = options.softCap ?? undefined;
     require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
@@ -235,7 +239,7 @@ export class NetworkBuilder {
       output: output.index,
       layer,
       scale,
-      ...(window === undefined ? {} : { window }),
+      ...(mask === undefined ? {} : { mask }),
       ...(softCap === undefined ? {} : { softCap }),
     });
     return output;
@@ -331,6 +335,11 @@ export class NetworkBuilder {
       residual: residual?.index ?? null,
     });
   }
+}
+
+function maskOf({ window, bothWays = false }: AttentionOptions): AttentionMask | undefined {
+  if (window == null && !bothWays) return undefined;
+  return { ...(window == null ? {} : { window }), ...(bothWays ? { bothWays } : {}) };
 }
 
 function require(condition: boolean, what: string): void {

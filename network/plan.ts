@@ -93,9 +93,9 @@ export type PlanOp =
    */
   | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number }
   /**
-   * Attention of each token over its sequence's cache, up to its own position unless bothWays; reads q from qkv. output
-   * [T x heads * valueDim]. window: the layer's own, in tokens, the token itself included; it is a mask, and the cache
-   * keeps no less for it. softCap: each score becomes cap * tanh(score * scale / cap) before the softmax.
+   * Attention of each token over its sequence's cache; reads q from qkv. output [T x heads * valueDim]. mask: which tokens
+   * it attends to; absent: itself and all before it. softCap: each score becomes cap * tanh(score * scale / cap) before
+   * the softmax.
    */
   | {
       op: 'attention';
@@ -103,7 +103,7 @@ export type PlanOp =
       output: number;
       layer: number;
       scale: number;
-      window?: number;
+      mask?: AttentionMask;
       softCap?: number;
     }
   /** Changes the value to cap * tanh(value / cap). */
@@ -115,8 +115,24 @@ export type PlanOp =
   /** output = input / |input| */
   | { op: 'normalize'; input: number; output: number };
 
+/**
+ * The tokens of its sequence that a token attends to. The cache keeps no less for it. The token at position i attends to j
+ * where
+ *
+ *   j <= i, or bothWays        and        |i - j| < window, or no window
+ */
+export interface AttentionMask {
+  /** The layer's own window, in tokens: those to one side, the token itself included. Absent: all. */
+  window?: number;
+  /** True for an encoder: a token also attends to what follows it. The same in all layers of a plan. */
+  bothWays?: boolean;
+}
+
 export interface AttentionShape {
-  /** Layers that keep something of each token, as many as the plan has caches. */
+  /**
+   * Layers that keep something of each token, as many as the plan has caches: 1 for an encoder, whose keys and values are
+   * read only while their layer runs, so that the layers write over one another's.
+   */
   numLayers: number;
   /** Heads of queries, the same in all layers. */
   numHeads: number;
@@ -124,11 +140,6 @@ export interface AttentionShape {
   rotaryDim: number;
   /** Inverse frequencies [rotaryDim / 2] of layers that do not use the batch's; the same for every sequence. */
   ropeTables?: number[][];
-  /**
-   * True for an encoder: a token attends to its whole sequence, also to what follows it. Its keys and values are read
-   * only while their layer runs, so that numLayers, which counts caches, is 1: the layers write over one another's.
-   */
-  bothWays?: boolean;
 }
 
 /** qkv value, of a layer's cache: [q (numHeads * keyDim) | k (kvHeads * keyDim) | v (kvHeads * valueDim)] per row. */

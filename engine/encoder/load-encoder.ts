@@ -6,7 +6,7 @@ import type { EncoderConfig } from '../../models/encoder-config.js';
 import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
 import { engineFingerprint } from '../building/engine-fingerprint.js';
-import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
+import { likelyExecutor, requireSupport, startOnExecutor } from '../executors/choose-executor.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 import { openSeat, threadsOf } from '../ranks/seat.js';
@@ -127,7 +127,9 @@ function prepare(
     pinThreads: params.pinThreads ?? 'auto',
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  return { engine, config, limits, options, loadable: loadableEngine(engine) };
+  const loadable = loadableEngine(engine);
+  requireSupport(kind, loadable.plan);
+  return { engine, config, limits, options, loadable };
 }
 
 /** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */

@@ -15,10 +15,7 @@ export function cachedHeads(
 ): CachedHeads {
   const { kvHeads, keyDim, valueDim } = caches[layer]!;
   if (keyDim === valueDim) return { numKvHeads: kvHeads, headDim: keyDim };
-  throw new Error(
-    `The ${executor} executor keeps values as wide as keys, but layer ${layer} of the plan has keys of ${keyDim} and values of ` +
-      `${valueDim} numbers.`,
-  );
+  throw new Error(unequalWords(executor, layer, caches[layer]!));
 }
 
 /** A plan whose layers all keep the same heads: a network's, or a rank's part of one. */
@@ -33,22 +30,43 @@ export function uniformPlan<Plan extends Pick<NetworkPlan, 'attention' | 'caches
   plan: Plan,
   executor: string,
 ): Uniform<Plan> {
+  const uneven = unevenLayers(plan, executor);
+  if (uneven !== null) throw new Error(uneven);
+  return { ...plan, attention: { ...plan.attention, ...cachedHeads(plan, 0, executor) } };
+}
+
+/** Why an executor whose layers all keep the same heads cannot compute a plan; null: it can. */
+export function unevenLayers(
+  plan: Pick<NetworkPlan, 'attention' | 'caches'>,
+  executor: string,
+): string | null {
   const { caches, attention } = plan;
-  if (caches.length !== attention.numLayers || caches.length === 0) {
-    throw new Error(
-      `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`,
-    );
-  }
-  const first = cachedHeads(plan, 0, executor);
-  for (const [layer, shape] of caches.entries()) {
-    const { numKvHeads, headDim } = cachedHeads(plan, layer, executor);
-    if (numKvHeads === first.numKvHeads && headDim === first.headDim) continue;
-    throw new Error(
-      `The ${executor} executor keeps the same in all layers, but layer 0 of the plan keeps ${inWords(caches[0]!)}, and ` +
-        `layer ${layer} ${inWords(shape)}; the wasm executor runs such plans.`,
-    );
-  }
-  return { ...plan, attention: { ...attention, ...first } };
+  if (caches.length !== attention.numLayers || caches.length === 0)
+    return `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`;
+  const unequal = unequalWidths(plan, executor);
+  if (unequal !== null) return unequal;
+  const [first] = caches;
+  const layer = caches.findIndex(
+    ({ kvHeads, keyDim }) => kvHeads !== first!.kvHeads || keyDim !== first!.keyDim,
+  );
+  if (layer === -1) return null;
+  return (
+    `The ${executor} executor keeps the same in all layers, but layer 0 of the plan keeps ${inWords(first!)}, and ` +
+    `layer ${layer} ${inWords(caches[layer]!)}; the wasm executor runs such plans.`
+  );
+}
+
+/** Why an executor whose keys are as wide as its values cannot compute a plan; null: it can. */
+export function unequalWidths({ caches }: Pick<NetworkPlan, 'caches'>, executor: string): string | null {
+  const layer = caches.findIndex(({ keyDim, valueDim }) => keyDim !== valueDim);
+  return layer === -1 ? null : unequalWords(executor, layer, caches[layer]!);
+}
+
+function unequalWords(executor: string, layer: number, { keyDim, valueDim }: CacheShape): string {
+  return (
+    `The ${executor} executor keeps values as wide as keys, but layer ${layer} of the plan has keys of ${keyDim} and values of ` +
+    `${valueDim} numbers.`
+  );
 }
 
 function inWords({ kvHeads, keyDim }: CacheShape): string {

@@ -1,5 +1,6 @@
 import { type NamedText, says, worded } from '../../base/named-text.js';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import {
   checkOptionsOf,
   type ExecutorOptionParams,
@@ -87,6 +88,12 @@ export async function startOnExecutor<T>(
     : new ExecutorUnavailableError(
         problems.reduce((before, one) => says`${before} ${one}`, 'No executor can run this model.'),
       );
+}
+
+/** @throws ExecutorUnavailableError where this kind of executor cannot compute the network: another may be tried */
+export function requireSupport(kind: ExecutorKind, plan: NetworkPlan): void {
+  const reason = kind.supports(plan);
+  if (reason !== null) throw new ExecutorUnavailableError(reason);
 }
 
 function automatic(kind: ExecutorKind): ExecutorKind {

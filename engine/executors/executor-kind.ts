@@ -49,6 +49,8 @@ export interface ExecutorKind {
   hint?(): Promise<string | null>;
   /** Reason why it cannot run on this machine, as one sentence that says what to do; null: no reason is known. */
   problem(): Promise<string | null>;
+  /** Reason why it cannot compute a network, as one sentence that names what it lacks; null: it can. */
+  supports(plan: NetworkPlan): string | null;
   /** Kernels that it computes with here, and the number of threads by default. @throws if it cannot run */
   computesWith(): Promise<{ instructionSet: string; threads: number }>;
   /**

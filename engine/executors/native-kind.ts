@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import { RankedExecutor } from '../ranks/ranked-executor.js';
+import { unevenLayers } from './cache-layers.js';
 import type { ExecutorKind } from './executor-kind.js';
 import { storedWeightBytes } from './memory-budget.js';
 import { chooseInstructionSet } from './native/instruction-set.js';
@@ -20,6 +21,7 @@ export const nativeKind: ExecutorKind = {
       return messageOf(error);
     }
   },
+  supports: (plan) => unevenLayers(plan, 'native'),
   computesWith: async () => ({
     instructionSet: chooseInstructionSet(
       loadAddon().supportedInstructionSets(),

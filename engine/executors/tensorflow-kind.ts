@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
+import { unevenLayers } from './cache-layers.js';
 import type { Executor, ExecutorOptions } from './executor.js';
 import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
 import type { Gpu } from './tensorflow/gpu.js';
@@ -31,6 +32,7 @@ export const tensorflowKind: ExecutorKind = {
     if (findInstallation() !== null) return null;
     return (await import('./tensorflow/load-tensorflow.js')).MISSING;
   },
+  supports: (plan) => unevenLayers(plan, 'tensorflow'),
   computesWith: async () => {
     const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
     const installation = findInstallation();

@@ -1,3 +1,4 @@
+import { unequalWidths } from './cache-layers.js';
 import type { ExecutorKind } from './executor-kind.js';
 
 const THREADS = 1;
@@ -9,6 +10,7 @@ const THREADS = 1;
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('./wasm/open-wasm-runner.js')).wasmProblem(),
+  supports: (plan) => unequalWidths(plan, 'wasm'),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
     const { MAX_HEAP_BYTES } = await import('./wasm/heap.js');

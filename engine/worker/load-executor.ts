@@ -8,7 +8,7 @@ import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
 import { engineToLoad } from '../building/engine-to-load.js';
-import { likelyExecutor, startOnExecutor } from '../executors/choose-executor.js';
+import { likelyExecutor, requireSupport, startOnExecutor } from '../executors/choose-executor.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import { addMemory, afterLoading, besideAdapters, withinPools } from '../executors/memory-budget.js';
@@ -94,6 +94,7 @@ async function prepare(
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const loadable = loadableEngine(engine);
+  requireSupport(kind, loadable.plan);
   const ranks = ranksHere(seat);
   const measured = await Promise.all(
     ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...own })),

@@ -19,7 +19,7 @@ export function bert(config: ModelConfig): NetworkPlan {
     vocabSize,
     outputWidth: encoder.head.kind === 'embedding' ? hiddenSize : 1,
     hiddenSize,
-    attention: { numLayers: 1, numHeads, rotaryDim: 0, bothWays: true },
+    attention: { numLayers: 1, numHeads, rotaryDim: 0 },
     caches: equalCaches(1, numHeads, headDim),
   });
 
@@ -51,7 +51,7 @@ export function bert(config: ModelConfig): NetworkPlan {
         [`${source}.attention.self.value`, hiddenSize],
       ]),
     );
-    const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim));
+    const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim), { bothWays: true });
     net.addLinear(
       x,
       attended,

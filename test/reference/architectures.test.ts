@@ -113,7 +113,7 @@ describe.each(['qwen2', 'phi3', 'gemma2', 'gemma3', 'mistral', 'mixtral'])(
       const engine = await engines.get(tinyModelPath(architecture), 'f32');
       const ops = engine.plan.ops.map((op) => {
         if (op.op !== 'attention') return op;
-        const { window: _, ...rest } = op;
+        const { mask: _, ...rest } = op;
         return rest;
       });
       const executor = openExecutor({ ...engine, plan: { ...engine.plan, ops } });

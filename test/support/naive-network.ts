@@ -215,7 +215,7 @@ export function naiveLogits(
       const v = (numHeads + numKvHeads + kvHead) * headDim;
       const scores = new Float64Array(t + 1).fill(Number.NEGATIVE_INFINITY);
       for (let s = 0; s <= t; s++) {
-        if (!isSeen(s, t, op.window)) continue;
+        if (!isSeen(s, t, op.mask?.window)) continue;
         const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
         for (let i = 0; i < headDim; i++)

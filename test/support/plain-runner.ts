@@ -348,7 +348,7 @@ export class PlainRunner implements NetworkRunner {
     const width = numKvHeads * headDim;
     const shape = { tokensPerBlock: this.#options.tokensPerBlock, window: this.#window };
     const found: SeenKey[] = [];
-    const { sinks, recent, end } = placesBefore(batch, sequence, this.#window, op.window);
+    const { sinks, recent, end } = placesBefore(batch, sequence, this.#window, op.mask?.window);
     for (let place = 0; place < end; place++) {
       if (place >= sinks && place < recent) continue;
       const slot = slotOf(batch, sequence, place, shape);
@@ -390,7 +390,9 @@ export class PlainRunner implements NetworkRunner {
     const output = this.#row(op.output, t);
     const query = this.#row(op.qkv, t);
     const ofSinks = this.#sinkQueries.subarray(t * numHeads * headDim, (t + 1) * numHeads * headDim);
-    const own = seen.filter((key) => key.place <= place && isAttendedTo(key.place, place, window, op.window));
+    const own = seen.filter(
+      (key) => key.place <= place && isAttendedTo(key.place, place, window, op.mask?.window),
+    );
     for (let head = 0; head < numHeads; head++) {
       const kv = Math.floor((head * numKvHeads) / numHeads) * headDim;
       const scores = own.map(({ place: at, key }) => {

@@ -1,5 +1,5 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
-import type { PlanOp } from '../../../network/plan.js';
+import type { AttentionMask, PlanOp } from '../../../network/plan.js';
 import type { UniformPlan } from '../cache-layers.js';
 import { TILE_ROWS } from './attention-units.js';
 import { DType, type Output } from './graph/graph.js';
@@ -171,7 +171,7 @@ export class AttentionGraph {
     if (sinkQueries !== null) {
       scores = ops.select(this.#areSinks(kind), ops.reshape(scored(sinkQueries), grouped), scores);
     }
-    const masked = ops.reshape(ops.add(scores, this.#mask(kind, op.window)), [
+    const masked = ops.reshape(ops.add(scores, this.#mask(kind, op.mask ?? {})), [
       -1,
       numKvHeads * perOwner,
       places,
@@ -195,28 +195,30 @@ export class AttentionGraph {
   }
 
   /** Mask added to scores [U, 1, rows, 1, places]: shared by all layers with the same window. */
-  #mask(kind: Kind, layerWindow?: number): Output {
-    const key = `${kind.owner}|${layerWindow}`;
+  #mask(kind: Kind, own: AttentionMask): Output {
+    const key = `${kind.owner}|${own.window}|${own.bothWays}`;
     const known = this.#masks.get(key);
     if (known !== undefined) return known;
     const ops = this.#ops;
     const keys = this.#spread(kind.keyPlaces, [-1, 1, 1, 1, this.#places]);
     const isKey = ops.greater(keys, ops.int(-1), DType.int32);
-    const mask = ops.select(this.#sees(kind, keys, isKey, layerWindow), ops.float(0), ops.float(MASKED));
+    const mask = ops.select(this.#sees(kind, keys, isKey, own), ops.float(0), ops.float(MASKED));
     this.#masks.set(key, mask);
     return mask;
   }
 
-  #sees(kind: Kind, keys: Output, isKey: Output, layerWindow?: number): Output {
+  #sees(kind: Kind, keys: Output, isKey: Output, mask: AttentionMask): Output {
     const ops = this.#ops;
-    const { attention, window } = this.#options;
-    if (attention.bothWays) return isKey;
+    const { window } = this.#options;
+    const { window: layerWindow, bothWays = false } = mask;
+    if (bothWays && layerWindow === undefined) return isKey;
     const { singlePlaces, tiles } = this.#feeds;
     const own = kind.rows === 1 ? singlePlaces : tiles!.places;
     const byOwner = ops.reshape(own, [-1, kind.rows], DType.int32);
     const rows = this.#spread(ops.gather(byOwner, kind.owner, DType.int32), [-1, 1, kind.rows, 1, 1]);
     const back = ops.sub(rows, keys, DType.int32);
-    const isBefore = ops.and(isKey, ops.greater(back, ops.int(-1), DType.int32));
+    const mostAhead = bothWays ? layerWindow! : 1;
+    const isBefore = ops.and(isKey, ops.greater(back, ops.int(-mostAhead), DType.int32));
     const recent = Math.min(
       layerWindow ?? Number.POSITIVE_INFINITY,
       window === null ? Number.POSITIVE_INFINITY : window.maxAttentionWindow - window.sinkTokenLength,

@@ -18,7 +18,10 @@ export interface PoolShape {
   tokensPerBlock: number;
   numKvHeads: number;
   window: AttentionWindow | null;
+  /** Whether a row sees also what follows it. */
   bothWays: boolean;
+  /** Whether a step has each of its sequences as a whole. */
+  takesWhole: boolean;
   /** Number of a block that always holds zeros, for the part of a unit beyond its sequence. */
   zeroBlock: number;
   /** Number of a block that takes the rows which only fill up a step. */

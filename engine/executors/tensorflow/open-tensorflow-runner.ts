@@ -1,6 +1,7 @@
 import { option, says } from '../../../base/named-text.js';
 import { availableMemory } from '../../../kvcache/available-memory.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import { attendsBothWays, takesWholeSequences } from '../../../network/attention-mask.js';
 import { type UniformPlan, uniformPlan } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import type { NetworkRunner, OpenRunner, RunnableEngine } from '../portable/network-runner.js';
@@ -91,7 +92,8 @@ function poolShape({ plan }: UniformEngine, options: ExecutorOptions): { shape: 
     tokensPerBlock,
     numKvHeads: plan.attention.numKvHeads,
     window,
-    bothWays: plan.attention.bothWays === true,
+    bothWays: attendsBothWays(plan),
+    takesWhole: takesWholeSequences(plan),
     zeroBlock,
     wasteBlock: zeroBlock + 1,
     firstFreshBlock: zeroBlock + 2,

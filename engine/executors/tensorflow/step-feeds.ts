@@ -1,4 +1,5 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
+import { attendsByPlace } from '../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { forEachPromptRow } from '../portable/embedding-rows.js';
@@ -50,6 +51,7 @@ export function stepFeeds(
   context: StepContext,
 ): Record<string, Feed> {
   const { plan, pool, window, wasteRow } = context;
+  const byPlace = attendsByPlace(plan);
   const feeds: Record<string, Feed> = {};
   const feed = (name: string, values: ArrayLike<number>, shape = [values.length]) => {
     feeds[`${scope}/${name}`] = { values: Int32Array.from(values), shape };
@@ -61,7 +63,7 @@ export function stepFeeds(
     feed(`${name}KeyPlaces`, units.places, [units.owner.length, places]);
   };
   feedUnits('single', step.single);
-  if (!plan.attention.bothWays) feed('singlePlaces', step.singlePlaces);
+  if (byPlace) feed('singlePlaces', step.singlePlaces);
   const hasTiles = step.tiles.owner.length > 0;
   if (hasTiles || context.looksUpResults) {
     feed('singleRows', step.singleRows);
@@ -70,8 +72,7 @@ export function stepFeeds(
   if (hasTiles) {
     feedUnits('tile', step.tiles);
     feed('tileRows', step.tileRows);
-    if (!plan.attention.bothWays)
-      feed('tilePlaces', step.tilePlaces, [step.tilePlaces.length / TILE_ROWS, TILE_ROWS]);
+    if (byPlace) feed('tilePlaces', step.tilePlaces, [step.tilePlaces.length / TILE_ROWS, TILE_ROWS]);
   }
   feed('writes', step.writes, [step.writes.length / 2, 2]);
   feed('zeroed', slicesOf([...zeroedBlocks, ...step.freshBlocks], pool.numKvHeads));

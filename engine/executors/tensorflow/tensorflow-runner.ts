@@ -137,7 +137,7 @@ export class TensorFlowRunner implements NetworkRunner {
           rows + count <= rule.most &&
           units + countUnits({ sequence, first: at, count, place }, length, pool) <= most;
         let count = end - at;
-        if (!pool.bothWays && !fits(count)) {
+        if (!pool.takesWhole && !fits(count)) {
           // Use the room that is left, if it is worth a tile; else all that a separate step holds.
           const room = rule.most - rows;
           count = Math.min(count, room >= TILE_ROWS ? room : rule.most);

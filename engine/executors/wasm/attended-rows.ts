@@ -241,7 +241,8 @@ export class AttendedRows {
   }
 
   #attendRows(op: Attention, sequence: number, begin: number, end: number): void {
-    const { numHeads, bothWays = false } = this.#plan.attention;
+    const { numHeads } = this.#plan.attention;
+    const { mask = {} } = op;
     const { numKvHeads, headDim } = this.#heads[op.layer]!;
     const { values, blockTables, sinkQueries, scores, pools } = this.#workspace;
     const { kernels } = this.#heap;
@@ -268,8 +269,8 @@ export class AttendedRows {
       numHeads / numKvHeads,
       end - begin,
       begin - firstRow,
-      bothWays ? length : 0,
-      Math.min(recent, op.window ?? ALL),
+      mask.bothWays ? length : 0,
+      Math.min(recent, mask.window ?? ALL),
       window?.sinkTokenLength ?? 0,
       op.scale,
       op.softCap ?? 0,

@@ -1,16 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import type { ExecutorName } from '../../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
-import { likelyExecutor, startOnExecutor } from '../../../engine/executors/choose-executor.js';
+import {
+  likelyExecutor,
+  requireSupport,
+  startOnExecutor,
+} from '../../../engine/executors/choose-executor.js';
 import type { Executor } from '../../../engine/executors/executor.js';
 import { type ExecutorKind, ExecutorUnavailableError } from '../../../engine/executors/executor-kind.js';
 import { AddonError } from '../../../engine/executors/native/load-addon.js';
+import type { NetworkPlan } from '../../../network/plan.js';
 
 function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {
   const never = () => Promise.reject(new Error('not in this test'));
   return {
     name,
     problem: async () => problem,
+    supports: () => null,
     computesWith: never,
     threadsFor: () => 1,
     kvDtypeFor: () => 'f32',
@@ -24,6 +30,19 @@ const NO_ADDON = 'The native addon could not be loaded.';
 const nameOf = async ({ name }: ExecutorKind) => name;
 
 describe('startOnExecutor', () => {
+  it('passes over one that cannot compute the network', async () => {
+    const lacking = { ...kind('native'), supports: () => 'The native executor has no such op.' };
+    const start = async (one: ExecutorKind) => {
+      requireSupport(one, {} as NetworkPlan);
+      return one.name;
+    };
+    expect(await startOnExecutor({}, start, [lacking, kind('wasm')])).toEqual({
+      started: 'wasm',
+      fallback: 'The wasm executor runs in the place of a faster one: The native executor has no such op.',
+    });
+    await expect(startOnExecutor({ executor: 'native' }, start, [lacking])).rejects.toThrow('has no such op');
+  });
+
   it('takes the first that nothing is known against', async () => {
     const kinds = [kind('native'), kind('wasm')];
     expect(await startOnExecutor({}, nameOf, kinds)).toEqual({ started: 'native', fallback: null });

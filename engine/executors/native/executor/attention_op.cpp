@@ -138,14 +138,14 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
 }
 
 // The window of a layer: no more than the layer's own. If the engine has none, every block of a sequence is kept, and
-// entry b of its table is block b.
-AttentionWindow windowOf(const PlanOp& op, AttentionWindow window) {
+// entry b of its table is block b. No sequence is longer than `most`, and so is no window.
+AttentionWindow windowOf(const PlanOp& op, AttentionWindow window, int32_t most) {
   if (op.window == 0) return window;
   if (window.on()) {
     window.recent = std::min(window.recent, op.window);
     return window;
   }
-  return {.recent = op.window, .sinks = 0, .sinkBlocks = 0, .ringBlocks = std::numeric_limits<int32_t>::max()};
+  return {.recent = std::min(op.window, most), .sinks = 0, .sinkBlocks = 0, .ringBlocks = std::numeric_limits<int32_t>::max()};
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
                        .outputWidth = width(op.output),
                        .scale = op.scale,
                        .softCap = op.softCap,
-                       .window = windowOf(op, config_.window()),
+                       .window = windowOf(op, config_.window(), config_.maxSeqLen),
                        .sinkQueries = sinkQueries_};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {

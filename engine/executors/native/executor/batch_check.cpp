@@ -192,19 +192,18 @@ void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
   }
 }
 
-// Checks that sequences come as a whole if tokens attend to what follows them, and that means are taken one per
-// sequence.
+// Checks that sequences come as a whole where they must, and that means are taken one per sequence.
 void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
   const auto pools = [](const PlanOp& op) { return op.kind == OpKind::kMeanPool; };
   if (std::any_of(plan.ops.begin(), plan.ops.end(), pools) && batch.numLogitRows != batch.numSequences) {
     fail("numLogitRows is " + std::to_string(batch.numLogitRows) + ", but of each of the " +
          std::to_string(batch.numSequences) + " sequences one mean comes out");
   }
-  for (int64_t sequence = 0; plan.bothWays && sequence < batch.numSequences; ++sequence) {
+  for (int64_t sequence = 0; plan.wholeSequences && sequence < batch.numSequences; ++sequence) {
     const int64_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     if (batch.contextLength[sequence] == rows) continue;
     fail(at("contextLength", sequence) + " is " + std::to_string(batch.contextLength[sequence]) + ", but its " +
-         std::to_string(rows) + " tokens must be the whole sequence, since they attend both ways");
+         std::to_string(rows) + " tokens must be the whole sequence, since they attend both ways or their layers share a cache");
   }
 }
 

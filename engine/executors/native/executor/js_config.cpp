@@ -95,7 +95,6 @@ class PlanReader {
     plan_.headDim = integer(attention, "headDim");
     plan_.rotaryDim = integer(attention, "rotaryDim");
     readRopeTables(attention);
-    plan_.bothWays = property(attention, "bothWays").ToBoolean();
     eachObject(source, "weights", [&](const Napi::Object& item) { readWeight(item); });
     eachObject(source, "values", [&](const Napi::Object& item) {
       plan_.values.push_back({oneOf(item, "rows", kRows), integer(item, "width"), integer(item, "slot")});
@@ -105,11 +104,22 @@ class PlanReader {
     });
     eachObject(source, "ops", [&](const Napi::Object& item) { plan_.ops.push_back(readOp(item)); });
     plan_.logits = integer(source, "logits");
+    readMasks();
     readRank(source);
     return std::move(plan_);
   }
 
  private:
+  // Layers that attend both ways, or that write over one another's cache, need whole sequences.
+  void readMasks() {
+    int32_t layers = 0;
+    for (const PlanOp& op : plan_.ops) {
+      layers += op.kind == OpKind::kRopeAndCache;
+      plan_.bothWays = plan_.bothWays || op.bothWays;
+    }
+    plan_.wholeSequences = plan_.bothWays || layers > plan_.numLayers;
+  }
+
   void readRank(const Napi::Object& source) {
     if (isAbsent(source, "ranks")) return;
     plan_.ranks = integer(source, "ranks");
@@ -286,7 +296,11 @@ class PlanReader {
     op.layer = integer(item, "layer");
     op.scale = static_cast<float>(number(item, "scale"));
     readColumns(item, op);
-    if (!isAbsent(item, "window")) op.window = integer(item, "window");
+    if (!isAbsent(item, "mask")) {
+      const Napi::Object mask = object(item, "mask");
+      if (!isAbsent(mask, "window")) op.window = integer(mask, "window");
+      op.bothWays = property(mask, "bothWays").ToBoolean();
+    }
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
   }
 

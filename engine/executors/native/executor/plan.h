@@ -92,6 +92,7 @@ struct PlanOp {
   int32_t layer = -1;
   int32_t table = -1;  // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
   int32_t window = 0;  // of kAttention: the layer's own; 0: none
+  bool bothWays = false;  // of kAttention: a token attends also to what follows it
   // First column that the op changes: of kRmsNormHeads, with heads; of a rank's part of products, attention and kSoftCap.
   int32_t firstColumn = 0;
   int32_t heads = 0;
@@ -121,7 +122,8 @@ struct NetworkPlan {
   int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
   std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
-  bool bothWays = false;                       // a token attends to all of its sequence, and sequences come whole
+  bool bothWays = false;       // tokens attend also to what follows them, in all layers
+  bool wholeSequences = false;  // a step has each of its sequences as a whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;
   std::vector<PlanSlot> slots;

@@ -291,7 +291,7 @@ class PlanChecker {
     if (!std::isfinite(op.scale)) fail("scale must be a finite number");
     if (!(op.softCap >= 0) || !std::isfinite(op.softCap)) fail("softCap must be a number greater than 0");
     if (op.window < 0) fail("window must be at least 1, but it is " + std::to_string(op.window));
-    if (op.window > 0 && plan_.bothWays) fail("has a window, but where tokens attend both ways there is none");
+    if (op.bothWays != plan_.bothWays) fail("attends up to each token's own position, but others of the plan both ways");
     if (config_.window().on() && !followsItsCache(op)) {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }
@@ -445,9 +445,9 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(config.maxAdapters, 0, kMostAdapters, "maxAdapters");
   checkRange(config.maxLoraRank, config.maxAdapters > 0 ? 1 : 0, kMostLoraRank, "maxLoraRank");
   checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");
-  if (plan.bothWays && config.maxAttentionWindow > 0) {
+  if (plan.wholeSequences && config.maxAttentionWindow > 0) {
     throw std::runtime_error("maxAttentionWindow is " + std::to_string(config.maxAttentionWindow) +
-                             ", but where tokens attend both ways there is no window.");
+                             ", but a network that takes whole sequences has no window of the engine.");
   }
   if (config.sinkTokens > 0 && !plan.layersAreAlike()) {
     throw std::runtime_error("sinkTokenLength is " + std::to_string(config.sinkTokens) +

@@ -18,7 +18,7 @@
 //
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
-// see all positions of the sequence: only the last step has a mask.
+// see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too.
 #pragma once
 #include "kernels/attention_products.h"
 #include "kernels/tiles.h"
@@ -66,7 +66,7 @@ void weighScores(const Rows& rows, int pair, int stepStart, float* scores, float
   bool whole = true;
   for (int p = 0; p < N; p++) {
     visible[p].end = rows.seenBy(pair + p) - stepStart;
-    visible[p].begin = window.on() ? visible[p].end - window.recent : 0;
+    visible[p].begin = window.on() ? rows.windowOf(pair + p) - stepStart : 0;
     visible[p].sinks = window.sinks - stepStart;
     whole = whole && visible[p].whole();
   }
@@ -195,7 +195,9 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
     // Rows before this one end before the step begins.
-    const int firstSeeing = args.bothWays > 0 ? rows.begin : step - args.firstPosition;
+    const int firstSeeing = args.bothWays == 0  ? step - args.firstPosition
+                            : args.window.on() ? step - args.firstPosition - args.window.recent + 1
+                                               : rows.begin;
     const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;
     const int pair = (firstRow - rows.begin) * heads;
     if (readsInPlace<V, T>(*args.kv, pairs - pair)) attendInPlace<V, T>(rows, pair, pairs, step, partial);

@@ -20,9 +20,18 @@ struct Rows {
 
   int heads() const { return args.numHeads / args.kv->kvHeads; }
   int rowOf(int pair) const { return begin + pair / heads(); }
-  // Number of positions that a pair attends to, and that the last pair does.
-  int seenBy(int pair) const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + rowOf(pair) + 1; }
-  int seen() const { return args.bothWays > 0 ? args.bothWays : args.firstPosition + end; }
+  // The first position behind those that a row attends to.
+  int endOf(int row) const {
+    const int own = args.firstPosition + row + 1;
+    if (args.bothWays == 0) return own;
+    if (!args.window.on() || args.window.recent > args.bothWays - own) return args.bothWays;
+    return own + args.window.recent - 1;
+  }
+  int seenBy(int pair) const { return endOf(rowOf(pair)); }
+  // The first position behind those that any row attends to.
+  int seen() const { return endOf(end - 1); }
+  // The first position of a window that a pair attends to, beside the sinks; it may be below 0.
+  int windowOf(int pair) const { return args.firstPosition + rowOf(pair) + 1 - args.window.recent; }
   int headOf(int pair) const { return kvHead * heads() + pair % heads(); }
   int headDim() const { return args.kv->headDim; }
   // The f32 query of a pair, or its query for the sinks.

@@ -309,12 +309,12 @@ struct AttentionArgs {
   const float* q;             // first query row of this sequence, first head; rotated
   int64_t ldq;                // floats between query rows
   int32_t numHeads;           // query heads; heads per KV head = numHeads / kvHeads
-  int32_t firstPosition;      // cache position of query row 0; row i attends up to firstPosition + i
+  int32_t firstPosition;      // cache position of query row 0; row i attends up to firstPosition + i, unless bothWays
   float scale;
   // Cap: a score counts as softCap * tanh(q . k * scale / softCap). 0: as q . k * scale.
   float softCap = 0;
-  // Length of the sequence if every row attends to all of it, also to positions behind its own. 0: causal. Not with a
-  // window.
+  // Length of the sequence if rows attend also to positions behind their own: to all of them, or with a window to
+  // window.recent - 1. 0: causal.
   int32_t bothWays = 0;
   AttentionWindow window = {};
   // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are then

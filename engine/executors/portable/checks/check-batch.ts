@@ -1,4 +1,5 @@
 import type { AttentionWindow } from '../../../../kvcache/attention-window.js';
+import { takesWholeSequences } from '../../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
 import {
   PACKED_TABLE,
@@ -181,10 +182,7 @@ function checkLookups(batch: PackedBatch, plan: NetworkPlan): void {
   }
 }
 
-/**
- * Checks that sequences come as a whole if tokens attend to what follows them, and that means are taken one per
- * sequence.
- */
+/** Checks that sequences come as a whole where they must, and that means are taken one per sequence. */
 function checkWholeSequences(batch: PackedBatch, plan: NetworkPlan): void {
   const { numLogitRows, numSequences, queryStart, contextLength } = batch;
   if (plan.ops.some(({ op }) => op === 'meanPool') && numLogitRows !== numSequences) {
@@ -192,12 +190,13 @@ function checkWholeSequences(batch: PackedBatch, plan: NetworkPlan): void {
       `numLogitRows is ${numLogitRows}, but of each of the ${numSequences} sequences one mean comes out.`,
     );
   }
-  for (let sequence = 0; plan.attention.bothWays && sequence < numSequences; sequence++) {
+  const takesWhole = takesWholeSequences(plan);
+  for (let sequence = 0; takesWhole && sequence < numSequences; sequence++) {
     const rows = queryStart[sequence + 1]! - queryStart[sequence]!;
     if (contextLength[sequence] === rows) continue;
     throw new Error(
       `contextLength[${sequence}] is ${contextLength[sequence]}, but its ${rows} tokens must be the whole sequence, ` +
-        'since they attend both ways.',
+        'since they attend both ways or their layers share a cache.',
     );
   }
 }

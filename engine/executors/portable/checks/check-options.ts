@@ -1,4 +1,5 @@
 import { MAX_INT32 } from '../../../../base/int32.js';
+import { takesWholeSequences } from '../../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
 import type { ExecutorOptions } from '../../executor.js';
 
@@ -53,14 +54,14 @@ function checkWindow({ attention, ops }: NetworkPlan, options: ExecutorOptions):
   const { maxAttentionWindow = 0, sinkTokenLength = 0 } = options;
   checkRange('maxAttentionWindow', maxAttentionWindow, 0, GREATEST);
   checkRange('sinkTokenLength', sinkTokenLength, 0, Math.max(maxAttentionWindow - 1, 0));
-  if (attention.bothWays && maxAttentionWindow > 0) {
+  if (takesWholeSequences({ attention, ops }) && maxAttentionWindow > 0) {
     throw new Error(
-      `maxAttentionWindow is ${maxAttentionWindow}, but where tokens attend both ways there is no window.`,
+      `maxAttentionWindow is ${maxAttentionWindow}, but a network that takes whole sequences has no window of the engine.`,
     );
   }
   const isOwn = ops.some(
     (op) =>
-      (op.op === 'attention' && op.window !== undefined) ||
+      (op.op === 'attention' && op.mask?.window !== undefined) ||
       (op.op === 'ropeAndCache' && op.table !== undefined),
   );
   if (sinkTokenLength > 0 && isOwn) {

@@ -329,8 +329,8 @@ export function setCache(
  * @param sinkQueries the queries rotated to the rows' places in the cache, rows of group * kvHeads * headDim; read if
  *   numSinks > 0
  * @param group heads that share a KV head
- * @param first position of the first row. Row i sees positions up to first + i, or all `length` of them (0: causal)
- * @param recent number of positions that a row sees, its own included, beside the first numSinks; all: 2^31 - 1
+ * @param first position of the first row. Row i sees positions up to first + i, or both ways those of all `length` (0: causal)
+ * @param recent number of positions that a row sees on each side, its own included, beside the first numSinks; all: 2^31 - 1
  * @param cap 0: none
  * @param room scratch of attentionScratchBytes for the longest sequence; `positions`: the length of that sequence
  * @param output rows of group * kvHeads * headDim
@@ -368,8 +368,9 @@ export function attention(
         const row = pair / group;
         const column = (kvHead * group + (pair - row * group)) * headDim;
         const at = pairs + <usize>i * PAIR;
-        const end = length > 0 ? length : first + row + 1;
-        const begin = length > 0 ? 0 : max(0, end - recent);
+        const own = first + row + 1;
+        const begin = max(0, own - recent);
+        const end = length === 0 ? own : recent < length ? min(length, own + recent - 1) : length;
         i32.store(at + QUERY, <i32>qkv + ((row * stride + column) << 2));
         i32.store(at + SINK_QUERY, <i32>sinkQueries + ((row * width + column) << 2));
         i32.store(at + OUTPUT, <i32>output + ((row * width + column) << 2));

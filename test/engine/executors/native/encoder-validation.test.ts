@@ -128,13 +128,18 @@ describe('a plan of an encoder that does not fit', () => {
       (plan) => set('by', 'colour')(plan.ops.find(({ op }) => op === 'addEmbedding')!),
       /by is "colour", but it must be one of positions, tokenTypes/,
     ],
+    [
+      'layers of which only some attend both ways',
+      (plan) => set('mask', { window: 3 })(plan.ops.find(({ op }) => op === 'attention')!),
+      /\(attention\) of the plan: attends up to each token's own position, but others of the plan both ways/,
+    ],
   ])('%s', (_, change, message) => {
     expect(() => open(changed(change))).toThrow(message);
   });
 
   it('has a window', () => {
     expect(() => open(engine.plan, { maxAttentionWindow: 32 })).toThrow(
-      /maxAttentionWindow is 32, but where tokens attend both ways there is no window/,
+      /maxAttentionWindow is 32, but a network that takes whole sequences has no window of the engine/,
     );
   });
 });

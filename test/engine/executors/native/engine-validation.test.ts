@@ -82,7 +82,7 @@ describe('an engine that does not fit together', () => {
     [
       'a window of nothing',
       (p) => {
-        opOf(p, 'attention').window = -3;
+        opOf(p, 'attention').mask = { window: -3 };
       },
       /\(attention\).*window must be at least 1, but it is -3/,
     ],

@@ -58,6 +58,7 @@ function expectedRow(
   { q, keys, values }: Record<'q' | 'keys' | 'values', Float32Array>,
   position: number,
   seen = position + 1,
+  first = 0,
 ): Expected {
   const width = s.kvHeads * s.headDim;
   const numHeads = s.kvHeads * s.group;
@@ -65,6 +66,7 @@ function expectedRow(
     const at = Math.floor(head / s.group) * s.headDim;
     const query = (position * numHeads + head) * s.headDim;
     const scores = Array.from({ length: seen }, (_, t) => {
+      if (t < first) return Number.NEGATIVE_INFINITY;
       let sum = 0;
       for (let d = 0; d < s.headDim; d++) sum += q[query + d]! * keys[t * width + at + d]!;
       const score = sum / Math.sqrt(s.headDim);
@@ -92,7 +94,7 @@ function sequenceOf(
   changeValues(v);
   const { layer, blockTable } = cacheOf(table, s, k, v);
   /** Calls the kernel once for the chunk of positions [begin, end), for its rows [rowBegin, rowEnd). */
-  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0) => {
+  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0, recent = 0) => {
     const rows = rowEnd - rowBegin;
     const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
     const y = guarded(1, rows * stride, rows * stride);
@@ -105,6 +107,8 @@ function sequenceOf(
       numHeads,
       firstPosition: begin,
       bothWays,
+      recent,
+      ringBlocks: recent > 0 ? 2 ** 31 - 1 : 0,
       scale: 1 / Math.sqrt(s.headDim),
       softCap: s.softCap ?? 0,
       rowBegin,
@@ -124,7 +128,15 @@ function sequenceOf(
     return cached;
   };
   const expected = (position: number) => expectedRow(table, s, asMultiplied(), position);
-  const expectedBothWays = (position: number) => expectedRow(table, s, asMultiplied(), position, s.tokens);
+  const expectedBothWays = (position: number, window = s.tokens) =>
+    expectedRow(
+      table,
+      s,
+      asMultiplied(),
+      position,
+      Math.min(s.tokens, position + window),
+      Math.max(0, position - window + 1),
+    );
   return { run, expected, expectedBothWays };
 }
 
@@ -250,6 +262,29 @@ describe.each(tables)('attention, %s', (table) => {
       for (let begin = 0; begin < tokens; begin += 37) {
         const end = Math.min(tokens, begin + 16);
         sequence.run(0, tokens, begin, end, tokens).forEach((row, r) => {
+          expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
+        });
+      }
+    }
+  });
+
+  it('sees as far ahead as back in a window both ways, with the same bits for any rows', () => {
+    for (const [dtype, tokens, tokensPerBlock, headDim, window] of [
+      ['f32', 70, 32, 40, 1],
+      ['f32', 600, 32, 64, 65],
+      ['bf16', 90, 16, 32, 33],
+      ['f32', 545, 8, 10, 500],
+      ['int8', 600, 64, 64, 32],
+      ['f32', 33, 32, 16, 100],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 2, group: 2, headDim });
+      const whole = sequence.run(0, tokens, 0, tokens, tokens, window);
+      for (const position of [0, 1, 31, 32, 64, 511, 512, tokens - 1].filter((one) => one < tokens)) {
+        expectNear(whole[position]!, sequence.expectedBothWays(position, window));
+      }
+      for (let begin = 0; begin < tokens; begin += 37) {
+        const end = Math.min(tokens, begin + 16);
+        sequence.run(0, tokens, begin, end, tokens, window).forEach((row, r) => {
           expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
         });
       }
