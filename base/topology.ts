@@ -2,6 +2,7 @@ import { cpus } from 'node:os';
 import { appleCores } from './apple-cores.js';
 import { cpuQuota } from './cpu-quota.js';
 import { fastCores } from './fast-cores.js';
+import { counted } from './sentences.js';
 import { parseCpuList, type ReadText, readText } from './system-texts.js';
 
 /** A physical core, as far as this process may use it. */
@@ -137,4 +138,10 @@ function firstOf(read: ReadText, folder: string, files: readonly string[]): stri
     if (text !== null) return text;
   }
   return null;
+}
+
+/** The threads of an executor in words, and, where they are the default and fewer than the machine's processors, why. */
+export function threadsWithReason(threads: number): string {
+  const why = fewerThreads(threads);
+  return why === null ? counted(threads, 'thread') : `${counted(threads, 'thread')} (${why})`;
 }

@@ -23,8 +23,8 @@ import {
   parseOptions,
   serverUrl,
 } from './options.js';
-import { canPin, launcherOf, pinThisProcess } from './placement/pin.js';
-import { planPlacement } from './placement/plan.js';
+import { canPin, launcherOf, pinThisProcess, planPlacement } from './placement.js';
+
 import { runReport } from './report/run-report.js';
 import { type BenchReport, REPORT_SCHEMA, type RunReport } from './report/schema.js';
 import { kneeOf, nextLoad, pointsOf, saturation } from './sweep.js';

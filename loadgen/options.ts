@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { BACKEND_NAMES } from './backends/backend.js';
-import { InputError } from './input-error.js';
+import { InputError } from './errors.js';
 import { SLO_PRESETS } from './metrics/slo.js';
 
 const rate = z.number().positive().max(1e6);

@@ -1,7 +1,7 @@
 import { CsvError, type Info, parse as parseCsv } from 'csv-parse/sync';
 import { linesOf, readDataFile } from '../data/jsonl.js';
 import { drawWords, PLAIN_SCALE, type TokenScale, wordsFor } from '../data/words.js';
-import { InputError } from '../input-error.js';
+import { InputError } from '../errors.js';
 import { Random } from '../random.js';
 import type { Dataset } from '../samples.js';
 

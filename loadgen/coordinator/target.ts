@@ -1,12 +1,11 @@
 import type { Agent, RequestInit, Response } from 'undici';
-import { SkeinError } from '../../base/skein-error.js';
 import type { Backend } from '../backends/backend.js';
-import type { TokenScale } from '../data/words.js';
-import { drawWords } from '../data/words.js';
-import { InputError } from '../input-error.js';
+import { drawWords, type TokenScale } from '../data/words.js';
+
+import { InputError, TargetError } from '../errors.js';
 import { Random } from '../random.js';
-import { undici } from '../undici.js';
 import { AnswerReader } from '../worker/answer-reader.js';
+import { undici } from '../worker/connections.js';
 import type { TlsOptions } from '../worker/frames.js';
 import { codeOf } from '../worker/network-faults.js';
 
@@ -31,12 +30,6 @@ export function fetchFrom({ tls }: Target, url: string, init: RequestInit): Prom
   const dispatcher = agents.get(tls) ?? new undici.Agent({ connect: { ...tls } });
   agents.set(tls, dispatcher);
   return undici.fetch(url, { ...init, dispatcher });
-}
-
-/** An error for a server that cannot be reached, or cannot do what the run needs. */
-export class TargetError extends SkeinError {
-  override name = 'TargetError';
-  override readonly code = 'SKEIN_LOADGEN_TARGET';
 }
 
 /**

@@ -1,5 +1,5 @@
 import { readTrace } from '../arrivals/trace.js';
-import { InputError } from '../input-error.js';
+import { InputError } from '../errors.js';
 import type { FullBenchOptions } from '../options.js';
 import type { Dataset } from '../samples.js';
 import { conversations } from './conversations.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { messageOf } from '../../base/error-text.js';
-import { InputError } from '../input-error.js';
+import { InputError } from '../errors.js';
 import { Random } from '../random.js';
 import type { Dataset, Message, Sample, Turn } from '../samples.js';
 import { drawLength, type LengthOptions } from './lengths.js';

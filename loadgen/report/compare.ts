@@ -1,5 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
-import { InputError } from '../input-error.js';
+import { InputError } from '../errors.js';
 import { type BenchReport, benchReport, REPORT_SCHEMA, type RunReport } from './schema.js';
 
 /** Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom. */

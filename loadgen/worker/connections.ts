@@ -1,7 +1,10 @@
+import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import type { buildConnector, Client } from 'undici';
-import { undici } from '../undici.js';
 import type { TlsOptions } from './frames.js';
+
+/** The undici package, loaded only where load is generated: it is larger than the rest of the command line. */
+export const undici = createRequire(import.meta.url)('undici') as typeof import('undici');
 
 /** Handshakes at once while connections are opened ahead; more would overflow the server's backlog. */
 const HANDSHAKES = 64;

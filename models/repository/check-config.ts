@@ -1,5 +1,4 @@
 import { checkBatchTensors } from './check-batch-tensors.js';
-import { checkCache } from './check-cache.js';
 import { checkEnsemble } from './check-ensemble.js';
 import { checkSequenceBatching } from './check-sequence-batching.js';
 import type { DynamicBatching, InstanceGroup, ModelConfig, ModelInput, ModelOutput } from './model-config.js';
@@ -199,4 +198,23 @@ function checkFilename(name: string, path: FieldPath, refuse: Refuse): void {
   if (name === '.' || name === '..' || /[/\\\0]/.test(name)) {
     refuse(path, `is ${JSON.stringify(name)}; the name of a file in the model's folder is expected.`);
   }
+}
+
+/**
+ * Models whose answers do not follow from one request keep none. Words are Triton's.
+ * @param refuse for a field, with the rest of a sentence that begins with it
+ */
+export function checkCache(config: ModelConfig, refuse: (path: FieldPath, rest: string) => never): void {
+  if (config.response_cache?.enable !== true) return;
+  const why =
+    config.sequence_batching !== undefined
+      ? 'sequence batching scheduler'
+      : config.model_transaction_policy.decoupled
+        ? "'decoupled' transaction policy"
+        : null;
+  if (why === null) return;
+  refuse(
+    ['response_cache'],
+    `is enabled: Response Cache does not currently support model ${config.name} with ${why}. Please disable the response cache.`,
+  );
 }

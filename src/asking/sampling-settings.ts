@@ -3,7 +3,7 @@ import { MAX_INT32 } from '../../base/int32.js';
 import { rangeText } from '../../base/option-values.js';
 import { inShownOrder, shownBounds } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { fieldOfFlag } from '../request-vocabulary.js';
 
 /** Settings of how an answer is drawn, by the names of the API's fields. */

@@ -1,6 +1,5 @@
 import { asSentence } from '../../base/sentences.js';
-import { holdsSecret } from '../../base/url-secrets.js';
-import { UsageError } from '../errors/usage-error.js';
+import { holdsSecret, UsageError } from '../errors/user-errors.js';
 
 /** Base of a server's URLs, from an address with or without /v1; without a slash at its end. @throws UsageError. */
 export function serverAddress(text: string, where: string): string {

@@ -1,5 +1,5 @@
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { type Answered, BatchFileError } from './batch-files.js';
 import { type LineRules, parseBatchLine } from './batch-line.js';
 import { splitLines } from './split-lines.js';

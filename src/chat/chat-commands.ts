@@ -5,7 +5,7 @@ import {
   settingOf,
   settingValue,
 } from '../asking/sampling-settings.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { loadChat, saveChat } from './chat-file.js';
 import type { Conversation } from './conversation.js';
 

@@ -1,9 +1,9 @@
-import type { Command } from 'commander';
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
+
 import type { Asker } from '../asking/asker.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { serverAddress } from '../asking/server-address.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { flagName, OPTIONS } from '../options/table.js';
 import { loadConfig } from '../settings/config.js';
 import { flagsOf, gathered } from '../settings/flags.js';

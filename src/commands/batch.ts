@@ -5,7 +5,7 @@ import { LineFile } from '../batch/line-file.js';
 import { type BatchPlan, planBatch } from '../batch/plan-batch.js';
 import { type BatchCounts, runBatch } from '../batch/run-batch.js';
 import { Slots } from '../batch/slots.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { ApiKeys } from '../server/web/access/api-keys.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { Config } from '../settings/config.js';

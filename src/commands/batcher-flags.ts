@@ -1,5 +1,5 @@
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 
 /** Flags of `skein simulate --batcher` as commander gives them. */
 export interface BatcherFlags {

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { mustBe, numberIn, shown, TEXT, type Values, wholeNumber } from '../../base/option-values.js';
 import type { BatcherArrival } from '../../engine/simulation/batcher-simulation.js';
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { MAX_REQUESTS } from './batcher-flags.js';
 
 const MAX_FILE_BYTES = 256 * 2 ** 20;

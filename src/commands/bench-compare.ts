@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { InputError } from '../../loadgen/input-error.js';
+import { InputError } from '../../loadgen/errors.js';
 import { compareReports, comparisonText, readReport } from '../../loadgen/report/compare.js';
 import { htmlReport } from '../../loadgen/report/html.js';
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 
 export interface CompareFlags {
   json?: boolean;

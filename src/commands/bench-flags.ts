@@ -3,7 +3,7 @@ import type { BackendName } from '../../loadgen/backends/backend.js';
 import { parseLength } from '../../loadgen/data/lengths.js';
 import { SLO_PRESETS, type Slo, type SloPreset } from '../../loadgen/metrics/slo.js';
 import type { BenchOptions } from '../../loadgen/options.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { flagName } from '../options/table.js';
 
 /** Flags as commander gives them: texts, and booleans for switches. */

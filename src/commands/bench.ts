@@ -7,7 +7,7 @@ import { htmlReport } from '../../loadgen/report/html.js';
 import { LiveView } from '../../loadgen/report/live.js';
 import { coloured, headLines, plain, runSummary, sweepSummary } from '../../loadgen/report/terminal.js';
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { type BenchFlags, benchOptionsOf } from './bench-flags.js';
 
 /** Signals that end the run; a second one does not wait for the report. */

@@ -8,7 +8,7 @@ import { ChatFileError } from '../chat/chat-file.js';
 import { ChatHistory, stateDirectory } from '../chat/chat-history.js';
 import { ChatInput } from '../chat/chat-input.js';
 import { Conversation } from '../chat/conversation.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
 import { plainText } from '../terminal/plain-text.js';
 import { readerGone } from '../terminal/standard-output.js';

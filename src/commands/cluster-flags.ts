@@ -1,8 +1,8 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
-import type { Pace, RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
-import { ROUTING_POLICIES } from '../../cluster/simulation/cluster-types.js';
-import { UsageError } from '../errors/usage-error.js';
+import { type Pace, ROUTING_POLICIES, type RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
+
+import { UsageError } from '../errors/user-errors.js';
 import { flagName } from '../options/table.js';
 
 /** Flags of `skein simulate --workers` as commander gives them, without those that other simulations have too. */

@@ -1,8 +1,8 @@
+import { counted } from '../../base/sentences.js';
 import type { Asker } from '../asking/asker.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { ApiKeys } from '../server/web/access/api-keys.js';
 import type { Config } from '../settings/config.js';
-import { threadCount } from '../settings/thread-count.js';
 import { loadConfigured } from './load-configured.js';
 import { serveModels } from './open-server.js';
 
@@ -41,7 +41,7 @@ export async function loadAsker(config: Config, signal: AbortSignal): Promise<As
   const { executor, instructionSet, threads, weights, maxSeqLen } = loaded!.info;
   return {
     model: adapter ?? entry.name,
-    about: `${entry.name}${adapter === undefined ? '' : ` with ${adapter}`}: weights ${weights}, ${executor} executor on ${instructionSet}, ${threadCount(threads)}, context of ${maxSeqLen} tokens`,
+    about: `${entry.name}${adapter === undefined ? '' : ` with ${adapter}`}: weights ${weights}, ${executor} executor on ${instructionSet}, ${counted(threads, 'thread')}, context of ${maxSeqLen} tokens`,
     maxSeqLen,
     loadMs: performance.now() - start,
     post: async (path, body, abort) =>

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { counted } from '../../base/sentences.js';
+import { threadsWithReason } from '../../base/topology.js';
 import type { ExecutorChoice } from '../../callbacks/gpt-manager-options.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { checkedSampling, samplingFields } from '../generation/sampling-defaults.js';
 import { describedModel } from '../hub/local-model.js';
 import { refusalOfVariables } from '../options/old-names.js';
 import { flagName, optionOf, variableName } from '../options/table.js';
-import { threadsWithReason } from '../settings/thread-count.js';
 import { type DescriptionOptions, describeModel, type ModelDescription } from './model-description.js';
 
 export interface InfoFlags {

@@ -1,7 +1,7 @@
 import { retell, textOf } from '../../base/skein-error.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { withFlagNames } from '../options/flag-names.js';
 import { leadingRank, openSecret } from '../serving/leading-rank.js';
 import type { ModelOptions } from '../serving/load-model.js';

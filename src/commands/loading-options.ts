@@ -1,4 +1,4 @@
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import type { ModelOptions } from '../serving/load-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 

@@ -4,7 +4,7 @@ import { parseGroupAddress } from '../../callbacks/group-address.js';
 import type { RanksOptions } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { GptManager } from '../../host/gpt-manager.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { flagOfOption } from '../options/flag-names.js';
 import { flagName, type OptionName, optionOf, variableName } from '../options/table.js';
 import { openSecret, readSecret } from '../serving/leading-rank.js';

@@ -1,5 +1,5 @@
 import { fstatSync } from 'node:fs';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 
 /** Most bytes read from stdin; no model takes a longer prompt. */
 const MAX_STDIN_BYTES = 16 * 2 ** 20;

@@ -2,7 +2,7 @@ import { answerSummary, answerTimings } from '../asking/answer-summary.js';
 import { type Answer, type AskedMessage, ask, type Question } from '../asking/ask.js';
 import type { Asker } from '../asking/asker.js';
 import { settingsOfFlags } from '../asking/sampling-settings.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { AnswerPrinter } from '../terminal/answer-printer.js';
 import { readerGone } from '../terminal/standard-output.js';
 import { type AskingFlags, askerOf } from './asking-command.js';

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { packageRoot, skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
+import { threadsWithReason } from '../../base/topology.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { hubSettings } from '../hub/settings.js';
 import { listenWhileLoading } from '../server/listening/loading-answers.js';
 import { tellTerminal } from '../server/logs/log-output.js';
@@ -16,7 +17,6 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import type { Config } from '../settings/config.js';
 import { demoModelPath } from '../settings/demo-model.js';
-import { threadsWithReason } from '../settings/thread-count.js';
 import { listenForHangUp } from './hang-up.js';
 import { listenForInterruption } from './interruption.js';
 import { loadConfigured } from './load-configured.js';

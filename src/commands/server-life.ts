@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeProblem } from '../../base/system-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import type { HttpServer } from '../server/listening/http-server.js';
 import { abandonLogs } from '../server/logs/log-output.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';

@@ -1,11 +1,11 @@
-import type { SetupOptions } from '../../base/setup-packages.js';
+import { type SetupOptions, setUpPackages } from '../../base/setup-packages.js';
 import {
   TENSORFLOW_PACKAGES,
   type TensorFlowPackage,
 } from '../../engine/executors/tensorflow/installation.js';
 import { installTensorFlow } from '../../engine/executors/tensorflow/setup/install-tensorflow.js';
-import { UsageError } from '../errors/usage-error.js';
-import { installPackages } from './install-packages.js';
+import { UsageError } from '../errors/user-errors.js';
+
 import { listenForInterruption } from './interruption.js';
 
 export interface SetupFlags {
@@ -133,4 +133,25 @@ function packageOf(name: string): TensorFlowPackage {
   throw new UsageError(
     `There is no package '${name}' for this; there are: ${TENSORFLOW_PACKAGES.join(', ')}.`,
   );
+}
+
+interface OptionalPackages {
+  /** Of the folder's package.json. */
+  name: string;
+  /** Versions by names. */
+  packages: Readonly<Record<string, string>>;
+  folder: string;
+  /** A program that fails where they cannot be used; default: it loads them. */
+  trial?: string;
+}
+
+/** Installs packages of npm that some option needs into a folder of the user's cache. @throws UsageError; the reason of `signal` */
+async function installPackages(
+  { name, packages, folder, trial }: OptionalPackages,
+  options: SetupOptions,
+): Promise<{ folder: string; isNew: boolean }> {
+  const loads = Object.keys(packages).map((one) => `require('${one}')`);
+  const failure = (message: string) => new UsageError(message);
+  const setup = { target: folder, name, packages, trial: trial ?? loads.join(';'), failure };
+  return { folder, isNew: await setUpPackages(setup, options) };
 }

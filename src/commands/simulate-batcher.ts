@@ -15,7 +15,7 @@ import { ModelConfigError } from '../../models/repository/model-config-error.js'
 import { parseModelConfig, readModelConfig } from '../../models/repository/read-model-config.js';
 import { modelBatcher } from '../../scheduler/tensors/batcher-presets.js';
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { batcherChart } from './batcher-chart.js';
 import { type BatcherFlags, type BatcherLoad, batcherLoad } from './batcher-flags.js';
 import { readBatcherTrace } from './batcher-trace.js';

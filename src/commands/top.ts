@@ -1,5 +1,5 @@
 import { serverAddress } from '../asking/server-address.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { readerGone } from '../terminal/standard-output.js';
 import { type FeedOptions, watchFeed } from '../top/feed-client.js';
 import { frame } from '../top/frame.js';

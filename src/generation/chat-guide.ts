@@ -6,8 +6,8 @@ import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning/reasoni
 import type { TextCodec } from './text-model.js';
 import type { ToolStyle } from './tools/detect-format.js';
 import { ANY_ARGUMENTS, type FollowedSchema, followedSchema, parametersOf } from './tools/followed-schema.js';
-import { guideAsFormat } from './tools/guide-format.js';
-import { either, sequence, type TagFormat } from './tools/tag-format.js';
+import { either, guideAsFormat, sequence, type TagFormat } from './tools/guide-format.js';
+
 import { type CallGuideOptions, callsFormat, freeFormat, marker } from './tools/tool-guide.js';
 import type { FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 

@@ -8,8 +8,7 @@ import { InvalidRequestError } from '../errors/request-errors.js';
 import { checkGuideHere } from './guide-checks.js';
 import { asJsonSchema, type StandardSchema } from './standard-schema.js';
 import type { TextCodec } from './text-model.js';
-import { guideAsFormat } from './tools/guide-format.js';
-import type { TagFormat } from './tools/tag-format.js';
+import { guideAsFormat, type TagFormat } from './tools/guide-format.js';
 
 /** Form that an answer must have: one of these fields. */
 export interface GuidedOptions {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { HubError } from './hub-error.js';
+import { HubError } from '../errors/user-errors.js';
 
 /** A file of the hub. */
 export interface RemoteSource {

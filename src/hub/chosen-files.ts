@@ -4,7 +4,7 @@ import { partOf, withoutPartNumber } from '../../models/checkpoints/gguf-parts.j
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
-import { HubError } from './hub-error.js';
+import { HubError } from '../errors/user-errors.js';
 import type { Repository } from './repository.js';
 
 /** Files of a repository that make the wanted model. */

@@ -5,8 +5,8 @@ import type { ReadableStream } from 'node:stream/web';
 import { setTimeout } from 'node:timers/promises';
 import { SkeinError } from '../../base/skein-error.js';
 import { writeProblem } from '../../base/system-problem.js';
+import { HubError } from '../errors/user-errors.js';
 import { type Checksum, hasChecksum } from './checksum.js';
-import { HubError } from './hub-error.js';
 
 export interface Download {
   /** Name of the file in errors: ORG/NAME/path. */

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { HubApiError, listFiles, modelInfo } from '@huggingface/hub';
 import { asSentence } from '../../base/sentences.js';
+import { HubError } from '../errors/user-errors.js';
 import type { Checksum } from './checksum.js';
-import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 import type { HubSettings } from './settings.js';
 

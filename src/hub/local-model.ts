@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { HubError } from '../errors/user-errors.js';
 import { RepositoryCache } from './cache.js';
 import { A_MODEL, AN_ADAPTER, type Wanted } from './chosen-files.js';
-import { HubError } from './hub-error.js';
 import type { RemoteModel } from './model-headers.js';
 import { type PullProgress, pull } from './pull.js';
 import { parseRepository, type Repository } from './repository.js';

@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path';
 import { readGguf } from '../../models/checkpoints/gguf.js';
 import type { RawTensor } from '../../models/checkpoints/raw-tensor.js';
 import { readSafetensors } from '../../models/checkpoints/safetensors.js';
+import { HubError } from '../errors/user-errors.js';
 import { fetchRange, type RangeOptions, type RemoteSource } from './byte-range.js';
 import { A_MODEL } from './chosen-files.js';
 import { download } from './download.js';
 import type { RemoteFile } from './hub-client.js';
-import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 import type { HubSettings } from './settings.js';
 

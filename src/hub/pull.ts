@@ -2,11 +2,11 @@ import { mkdirSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeReason } from '../../base/system-problem.js';
+import { HubError } from '../errors/user-errors.js';
 import { RepositoryCache } from './cache.js';
 import { A_MODEL, type Wanted } from './chosen-files.js';
 import { download } from './download.js';
 import type { RemoteFile, RemoteRepository } from './hub-client.js';
-import { HubError } from './hub-error.js';
 import type { Repository } from './repository.js';
 import type { HubSettings } from './settings.js';
 

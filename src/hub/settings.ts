@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { homeFolder } from '../../base/home-folder.js';
-import { holdsSecret } from '../../base/url-secrets.js';
-import { HubError } from './hub-error.js';
+import { HubError, holdsSecret } from '../errors/user-errors.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

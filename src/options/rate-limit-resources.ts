@@ -1,4 +1,4 @@
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 
 /** NAME:COUNT, or NAME:COUNT:DEVICE. */
 const FORM = /^([^:]{1,128}):(\d{1,10})(?::(\d{1,10}))?$/;

@@ -5,7 +5,7 @@ import { QueueNames } from '../../cluster/nats/names.js';
 import { type NatsModules, WorkStream } from '../../cluster/nats/work-stream.js';
 
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import type { Config } from '../settings/config.js';
 import { loadNats } from './nats-packages.js';
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../callbacks/infer/infer-error.js';
+
 import {
   HostClosedError,
   NoWorkerError,
@@ -37,4 +38,9 @@ export function requestCancelled(): InferError {
 /** A signal's reason: whoever asked has left. */
 function isAbort(error: unknown): boolean {
   return error instanceof DOMException && ['AbortError', 'TimeoutError'].includes(error.name);
+}
+
+/** A request that is wrong, whichever protocol it came by. */
+export function malformed(message: string): InferError {
+  return new InferError(message, 'invalid');
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { closestName, hintOf } from '../../base/did-you-mean.js';
 import { mustBe } from '../../base/option-values.js';
 import { fileProblem } from '../errors/file-problem.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { fromText } from '../options/from-text.js';
 import { optionCalled, refusalOf, refusalOfVariables } from '../options/old-names.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';

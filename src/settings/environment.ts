@@ -1,5 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { FORMER_VARIABLES } from '../options/old-names.js';
 import { OPTION_NAMES, variableName } from '../options/table.js';
 

@@ -2,7 +2,7 @@ import { closestName } from '../../base/did-you-mean.js';
 import { messageOf } from '../../base/error-text.js';
 import { isObject, shown } from '../../base/option-values.js';
 import { asSentence } from '../../base/sentences.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { ADAPTER_NAME, isAdapterName } from '../serving/adapters/adapter-name.js';
 import { checkNames, type ModelEntry, modelEntry } from './model-entries.js';
 

@@ -1,5 +1,5 @@
 import { hintOf } from '../../base/did-you-mean.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 import { optionCalled, refusalOf } from '../options/old-names.js';
 import { OPTIONS, type OptionName } from '../options/table.js';
 import { nameOf } from '../serving/model-name.js';

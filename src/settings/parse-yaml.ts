@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
-import { UsageError } from '../errors/usage-error.js';
+import { UsageError } from '../errors/user-errors.js';
 
 /**
  * Parses the content of a file in JSON or YAML. @param what the file, as the beginning of a sentence. @throws

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { readTopology, type Topology } from '../../base/topology.js';
-import { canPin, launcherOf } from '../../loadgen/placement/pin.js';
-import { type PlacementRequest, planPlacement } from '../../loadgen/placement/plan.js';
+import { canPin, launcherOf, type PlacementRequest, planPlacement } from '../../loadgen/placement.js';
+
 import { type SyntheticCore, syntheticMachine } from '../support/synthetic-machine.js';
 
 /** Two nodes of four cores with two threads each; node 1 has the fastest core. */
@@ -113,7 +113,7 @@ describe('the placement', () => {
       const module = (path: string) => JSON.stringify(new URL(`../../dist/loadgen/${path}`, import.meta.url));
       const script = `
       import { readdirSync, readFileSync } from 'node:fs';
-      import { launcherOf, pinThisProcess } from ${module('placement/pin.js')};
+      import { launcherOf, pinThisProcess } from ${module('placement.js')};
       import { WorkerProcess } from ${module('worker/worker-process.js')};
       const processorsOf = (pid) => [...new Set(readdirSync('/proc/' + pid + '/task').map((thread) =>
         /Cpus_allowed_list:\\s*(\\S+)/.exec(readFileSync('/proc/' + pid + '/task/' + thread + '/status', 'utf8'))[1]))];

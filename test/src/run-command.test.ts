@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { openSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunFlags, run as runCommand } from '../../src/commands/run.js';
-import { UsageError } from '../../src/errors/usage-error.js';
+import { UsageError } from '../../src/errors/user-errors.js';
 import { ApiKeys } from '../../src/server/web/access/api-keys.js';
 import type { Step } from './support/fake-engine.js';
 import { CTRL_C, runInTerminal } from './support/pty.js';

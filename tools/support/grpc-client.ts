@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
-import { HEALTH_SCHEMA } from '../../src/server/grpc/schema/health-schema.js';
 import { INFERENCE_SCHEMA } from '../../src/server/grpc/schema/inference-schema.js';
+import { HEALTH_SCHEMA } from '../../src/server/grpc/schema/message-types.js';
 
 /** How a call has ended: its answer, or the code of gRPC by name and what it says. */
 export type GrpcAnswer =

@@ -5,8 +5,8 @@ import type { JsonValue } from '../../../engine/guided/sources/schema-keywords.j
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { checkGuide, guideOf, tagGuide } from '../guided.js';
 import type { TextCodec } from '../text-model.js';
+import type { TagFormat } from './guide-format.js';
 import { parameterTags } from './qwen3-coder-guide.js';
-import type { TagFormat } from './tag-format.js';
 import type { FunctionTool, ToolFormatName } from './types.js';
 
 /** The schema that calls of a function follow. */

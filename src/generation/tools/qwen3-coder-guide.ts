@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { FollowedSchema } from './followed-schema.js';
+import { either, sequence, type TagFormat, text } from './guide-format.js';
 import { typesOf } from './parameter-types.js';
 import { PARAMETER_BEGIN, PARAMETER_END } from './qwen3-coder-parser.js';
-import { either, sequence, type TagFormat, text } from './tag-format.js';
 import type { FunctionTool } from './types.js';
 
 type Schema = Readonly<Record<string, unknown>>;

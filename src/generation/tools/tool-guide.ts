@@ -1,11 +1,11 @@
 import { CALL_BEGIN, CALL_END, CALL_SEPARATOR, CALLS_BEGIN, CALLS_END, FENCE } from './deepseek-parser.js';
 import { type FollowedSchema, keywordArguments, schemaFormat } from './followed-schema.js';
+import { either, sequence, type TagFormat, text } from './guide-format.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
 import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
 import { parameterTags } from './qwen3-coder-guide.js';
 import { FUNCTION_BEGIN, FUNCTION_END } from './qwen3-coder-parser.js';
-import { either, sequence, type TagFormat, text } from './tag-format.js';
 import type { FunctionTool, ToolFormatName } from './types.js';
 
 export interface CallGuideOptions {

@@ -29,8 +29,8 @@ import { bodyLimit } from '../web/bodies/body-limit.js';
 import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from '../web/bodies/read-json.js';
 import { sendDirectAnswers } from '../web/direct-answer.js';
 import { ApiError, clientLeft, shuttingDown, stillLoading, toApiError } from '../web/errors.js';
-import type { EventStreamOptions } from '../web/event-stream.js';
-import { DEFAULT_EVENT_STREAM_OPTIONS } from '../web/event-stream.js';
+import { DEFAULT_EVENT_STREAM_OPTIONS, type EventStreamOptions } from '../web/event-stream.js';
+
 import { MemoryLedger } from '../web/memory/held-memory.js';
 import { holdMemory } from '../web/memory/hold-memory.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
@@ -41,9 +41,9 @@ import type { LentModel } from '../web/route.js';
 import type { LogControl, LogLevels, ServerLog } from '../web/server-log.js';
 import type { ServerState } from '../web/server-state.js';
 import { tellUnknownFields, tellWarnings } from '../web/warnings.js';
-import { canonicalPaths } from './canonical-path.js';
 import { followRequests } from './follow-requests.js';
-import { handlerNames, mountRoutes, openPaths, streamedRoutes } from './mount.js';
+import { canonicalPaths, handlerNames, mountRoutes, openPaths, streamedRoutes } from './mount.js';
+
 import { observeHttp } from './observe-http.js';
 import { ALL_ROUTES, ROUTES } from './routes/index.js';
 import { metricsRoute } from './routes/server.js';

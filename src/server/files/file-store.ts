@@ -6,10 +6,9 @@ import type { Caller } from '../web/access/api-keys.js';
 import { fileInUse, fileNotFound, notStored } from './file-errors.js';
 import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
 import { FileWriter } from './file-writer.js';
-import { RECORD, readRecord } from './record-file.js';
+import { PART, RECORD, readRecord, writeWhole } from './record-file.js';
 import { StorageFolder } from './storage-folder.js';
 import { FILE_ID, readStoredFile, type StoredFile } from './stored-file.js';
-import { PART, writeWhole } from './write-whole.js';
 
 export interface FileStoreOptions {
   /** Folder whose content outlives the server; null: a temporary one. */

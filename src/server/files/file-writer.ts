@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { fileTooLong, noRoomForFile, notStored } from './file-errors.js';
 import type { FileAccount } from './file-limits.js';
-import { PART } from './write-whole.js';
+import { PART } from './record-file.js';
 
 /** A file that is being written: it counts from its first byte on, and appears when it is whole. */
 export class FileWriter {

@@ -1,4 +1,22 @@
-import { lstat, readFile } from 'node:fs/promises';
+import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
+
+/** Ending of the name of a file that is not whole yet. */
+export const PART = '.part';
+
+/** Writes a file that appears by one rename when it is on the disk, so that nobody finds a part of it. */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  const part = `${path}${PART}`;
+  // One that a process has left, or a link that somebody has put there.
+  await rm(part, { force: true });
+  const file = await open(part, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(part, path);
+}
 
 /** Ending of the name of a record. */
 export const RECORD = '.json';

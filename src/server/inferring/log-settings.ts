@@ -1,6 +1,6 @@
 import { MAX_INT32 } from '../../../base/int32.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { LogControl, LogLevels } from '../web/server-log.js';
 import { knownSettings } from './settings.js';
 

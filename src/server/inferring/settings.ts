@@ -1,5 +1,5 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 
 /** What this server tells of tracing: it has none, in the form that clients of Triton read. */
 export const TRACE_SETTINGS = {

@@ -1,7 +1,7 @@
 import { MAX_INT32 } from '../../../base/int32.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { ModelRepository } from '../../serving/model-repository.js';
-import { malformed } from '../../serving/protocol/malformed.js';
 import type { TraceChange, TraceDecisions } from '../tracing/trace-settings.js';
 import { checkSettings, knownSettings, TRACE_SETTINGS } from './settings.js';
 

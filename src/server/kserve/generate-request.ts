@@ -5,7 +5,7 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME, MAX_PARAMETERS, MAX_TENSORS } from '../../../callbacks/infer/request-limits.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import { TEXT_PARAMETERS } from '../../serving/texts/parameter-inputs.js';
 import { fieldTensor } from './generate-tensor.js';
 import { ownParameters } from './own-parameters.js';

@@ -2,7 +2,7 @@ import { datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelInput } from '../../../models/repository/model-config.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import { bytesOfJson } from './json-tensors.js';
 
 /**

@@ -6,9 +6,9 @@ import type {
   InferResponse,
   InferTerms,
 } from '../../../callbacks/infer/infer-types.js';
-import { requestCancelled } from '../../serving/infer-failure.js';
+import { malformed, requestCancelled } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { STREAM_HEADERS } from '../answering/respond.js';
 import { inferTerms } from '../inferring/infer-terms.js';

@@ -1,9 +1,9 @@
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
-import { malformed } from '../../serving/protocol/malformed.js';
-import { refuseAdapter } from '../../serving/protocol/refuse-adapter.js';
+import { refuseAdapter } from '../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { bodyMemory, REQUEST_BYTES } from '../web/memory/memory-estimates.js';

@@ -1,5 +1,5 @@
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { NumberType } from '../../serving/protocol/number-types.js';
 import { MAX_JSON_DEPTH } from '../web/bodies/json-size.js';
 

@@ -2,7 +2,7 @@ import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { Datatype } from '../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import { NUMBER_TYPES } from '../../serving/protocol/number-types.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { NumberElements, TextElements } from './json-elements.js';

@@ -1,7 +1,7 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferParameters, InferRequest, InferSequence } from '../../../callbacks/infer/infer-types.js';
 import { sequenceNumber, whyNotSequenceText } from '../../../callbacks/infer/sequence-id.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 
 /** Takes those parameters out that are the request's own, and leaves the rest to the model. @throws InferError */
 export function ownParameters({

@@ -1,6 +1,6 @@
 import { BYTES_PER_ELEMENT, datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { ReadInfer } from './read-infer.js';
 
 /**

@@ -8,8 +8,8 @@ import {
   MAX_TENSORS,
 } from '../../../callbacks/infer/request-limits.js';
 import { meantDataType } from '../../../models/repository/meant-data-type.js';
+import { malformed } from '../../serving/infer-failure.js';
 import type { OutputWish } from '../../serving/protocol/chosen-outputs.js';
-import { malformed } from '../../serving/protocol/malformed.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { checkTextCount, countedElements } from '../../serving/protocol/tensor-limits.js';
 import type { SharedSpan } from '../../serving/shared-memory/shared-regions.js';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { messageOf } from '../../../base/error-text.js';
-import { malformed } from '../../serving/protocol/malformed.js';
+import { malformed } from '../../serving/infer-failure.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { JsonSize, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../web/bodies/json-size.js';
 import { DataLists } from './data-lists.js';

@@ -1,10 +1,10 @@
 import type { Context } from 'hono';
+import { malformed } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { metadataOf, modelsCounted, statisticsOf } from '../../serving/protocol/describe-model.js';
 import { extensions } from '../../serving/protocol/extensions.js';
 import { knownFields } from '../../serving/protocol/known-fields.js';
 import { loadParametersOf } from '../../serving/protocol/load-parameters.js';
-import { malformed } from '../../serving/protocol/malformed.js';
 import { noCudaMemory, noCudaRegion, noSharedMemory } from '../../serving/shared-memory/no-shared-memory.js';
 import { type RegionStatus, SharedRegions } from '../../serving/shared-memory/shared-regions.js';
 import { inferTerms } from '../inferring/infer-terms.js';

@@ -3,13 +3,15 @@ import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
 import type { ChatAsk, ChatPlan } from '../../generation/chat-plan.js';
 import { guideOf } from '../../generation/guided.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
+import type { SamplingDefaults } from '../../generation/sampling-defaults.js';
+import type { TextRequest } from '../../generation/text-generation.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ChoiceRun } from '../answering/choice-run.js';
 import { respondWithStream } from '../answering/respond.js';
 import type { AnsweringServices } from '../answering/services.js';
-import { topLogProbs } from '../answering/text-request.js';
+import { chatMaxTokens, topLogProbs } from '../answering/text-request.js';
 import type { Exchange } from '../web/exchange.js';
 import { fieldsOf } from '../web/field-words.js';
 import { inOtherWords } from '../web/other-words.js';
@@ -18,8 +20,9 @@ import { warnOfAll } from '../web/warnings.js';
 import { type AnswerOptions, answerWithoutText, OllamaAnswer } from './answer.js';
 import { asGenerator, keepAliveOf, letGo, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
-import { maxTokensOf, samplingOf } from './sampling.js';
-import type { ChatBody } from './schemas.js';
+import { parametersOf } from './parameter-options.js';
+import type { ChatBody, OllamaOptions } from './schemas.js';
+
 import type { OllamaServices } from './services.js';
 import { Timings } from './timings.js';
 
@@ -143,4 +146,24 @@ export function reasoningOf(
   const style = reasoningStyle(source, model.reasoningParser ?? 'auto');
   if (style === 'none' && !knows('reasoning_effort')) throw notCapable(asked, 'thinking');
   return knows('enable_thinking') ? { variables: { enable_thinking: true } } : {};
+}
+
+/** The part of a request that Ollama's options say. What the model recommends goes before Ollama's own values. */
+function samplingOf(
+  options: OllamaOptions = {} as OllamaOptions,
+  recommended: SamplingDefaults = {},
+): Partial<TextRequest> {
+  return { ...parametersOf(options, recommended), stop: options.stop };
+}
+
+/**
+ * Most tokens of an answer: an answer that the context cannot hold ends there, where OpenAI's routes refuse the request.
+ */
+function maxTokensOf(
+  model: ServedGenerator,
+  { num_predict: asked = -1 }: Pick<OllamaOptions, 'num_predict'>,
+  promptTokens: number,
+): number {
+  if (asked <= 0) return chatMaxTokens(model, undefined, promptTokens);
+  return Math.max(1, Math.min(asked, model.maxSeqLen - promptTokens));
 }

@@ -1,5 +1,5 @@
 import { asSentence } from '../../../base/sentences.js';
-import { HubError } from '../../hub/hub-error.js';
+import { HubError } from '../../errors/user-errors.js';
 import type { PullProgress } from '../../hub/pull.js';
 import { parseRepository, type Repository } from '../../hub/repository.js';
 import type { ModelLife } from '../answering/model-life.js';

@@ -2,7 +2,8 @@ import { noteFreed } from '../../../base/buffer-pool.js';
 import { type Name, type NamedText, option, says } from '../../../base/named-text.js';
 import { retell, textOf } from '../../../base/skein-error.js';
 import { MAX_ADAPTER_SLOTS } from '../../../callbacks/options/peft-cache-options.js';
-import { HostClosedError } from '../../../callbacks/token-request.js';
+import type { PieceSource } from '../../../callbacks/piece-source.js';
+import { HostClosedError, type TokenPiece, type TokenRequest } from '../../../callbacks/token-request.js';
 import type { Tensor } from '../../../callbacks/types.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
 import { type AdapterInputs, readAdapterInputs } from '../../../engine/intake/adapter-inputs.js';
@@ -11,8 +12,8 @@ import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js
 import { moduleName } from '../../../models/adapters/module-ids.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
-import type { TextModel } from '../../generation/text-model.js';
-import { withAdapter } from './adapter-engine.js';
+import type { TextModel, TokenEngine } from '../../generation/text-model.js';
+
 import { AdapterError } from './adapter-error.js';
 import type { AdapterInfo } from './adapter-info.js';
 import { checkAdapterName } from './adapter-name.js';
@@ -255,4 +256,19 @@ function inOptions(text: NamedText, { hostPages, devicePages }: AdapterRoom): Na
 
 function bytesOf({ moduleLayers }: AdapterWeights): number {
   return moduleLayers.reduce((sum, { a, b }) => sum + a.byteLength + b.byteLength, 0);
+}
+
+/** The same model, all of whose requests have this adapter. The host sends its weights to the engine where that does not hold them. */
+function withAdapter(
+  model: TextModel,
+  own: Required<Pick<TokenRequest, 'loraTaskId' | 'adapter' | 'adapterName'>>,
+): TextModel {
+  const { engine } = model;
+  const adapted: TokenEngine = {
+    submit: (request): PieceSource<TokenPiece> => engine.submit({ ...request, ...own }),
+  };
+  const { submitSeveral } = engine;
+  if (submitSeveral !== undefined)
+    adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, ...own });
+  return { ...model, engine: adapted };
 }

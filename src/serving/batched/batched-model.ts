@@ -14,11 +14,11 @@ import { ReplyOrder } from '../../../scheduler/tensors/reply-order.js';
 import type { OnCall } from '../answer-call.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
-import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
+import type { FailureReason, InferModel, ModelActivity, SequencePlace, TimeCounts } from '../infer-model.js';
 import { InferenceCounters } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
 import type { RateLimits } from '../rate-limits.js';
-import type { SequencePlace } from '../sequence-place.js';
+
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
 import { CalledParts, callWaits } from './called-parts.js';

@@ -1,6 +1,6 @@
 import type { InferRequest } from '../../../callbacks/infer/infer-types.js';
 import type { SequenceKey } from '../../../scheduler/tensors/sequences/sequence-line.js';
-import type { SequencePlace } from '../sequence-place.js';
+import type { SequencePlace } from '../infer-model.js';
 import { keyedSequence } from './sequence-former.js';
 
 /** The version whose place a model has taken, while sequences are under way there. */

@@ -11,8 +11,7 @@ import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../in
 import { InferenceCounters } from '../inference-counters.js';
 import { inEnsemble } from './ensemble-errors.js';
 import { type EnsembleParts, EnsembleRun } from './ensemble-run.js';
-import { MAX_DEPTH } from './most-depth.js';
-import { StepLimit } from './step-limit.js';
+import { MAX_DEPTH, StepLimit } from './step-limit.js';
 
 /** Requests of one ensemble at once. */
 const MAX_REQUESTS = 65_536;

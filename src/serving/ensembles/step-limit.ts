@@ -1,3 +1,6 @@
+/** Ensembles within each other. */
+export const MAX_DEPTH = 8;
+
 /**
  * Requests that a step of an ensemble may have at its model at once, of all requests of the ensemble; others wait in their order
  * (`max_inflight_requests` of Triton).

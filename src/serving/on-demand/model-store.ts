@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { partOf, withoutPartNumber } from '../../../models/checkpoints/gguf-parts.js';
+import { HubError } from '../../errors/user-errors.js';
 import { RepositoryCache } from '../../hub/cache.js';
 import { A_MODEL, quantOf } from '../../hub/chosen-files.js';
-import { HubError } from '../../hub/hub-error.js';
 
 /** A model that lies in the folder, loaded or not. */
 export interface StoredModel {

@@ -1,6 +1,6 @@
 import { packElements } from '../../../callbacks/infer/byte-elements.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { malformed } from './malformed.js';
+import { malformed } from '../infer-failure.js';
 import { NUMBER_TYPES } from './number-types.js';
 import { nextTurn } from './turns.js';
 

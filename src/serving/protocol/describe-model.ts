@@ -1,8 +1,8 @@
 import { type Datatype, datatypeOf } from '../../../callbacks/infer/datatypes.js';
 import type { ModelInput, ModelOutput } from '../../../models/repository/model-config.js';
+import { malformed } from '../infer-failure.js';
 import type { InferModel, VersionStatistics } from '../infer-model.js';
 import type { ModelRepository } from '../model-repository.js';
-import { malformed } from './malformed.js';
 
 /** An input or an output of a model. */
 export interface TensorMetadata {

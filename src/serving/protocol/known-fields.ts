@@ -1,5 +1,7 @@
 import { closestName } from '../../../base/did-you-mean.js';
-import { malformed } from './malformed.js';
+import type { InferRequest } from '../../../callbacks/infer/infer-types.js';
+import { malformed } from '../infer-failure.js';
+import type { InferModel } from '../infer-model.js';
 
 /** Names that an error lists. */
 const LONGEST_NAME = 100;
@@ -28,4 +30,15 @@ export function objectOf(value: unknown, what: string): Record<string, unknown> 
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   throw malformed(`Unable to parse ${what}: an object is expected`);
+}
+
+/** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
+export function refuseAdapter(
+  { config, ignoresParameters }: Pick<InferModel, 'config' | 'ignoresParameters'>,
+  { parameters }: Pick<InferRequest, 'parameters'>,
+): void {
+  if (ignoresParameters !== true || !Object.hasOwn(parameters, 'lora_name')) return;
+  throw malformed(
+    `parameter 'lora_name' is for models that generate text; '${config.name}' takes no LoRA adapters`,
+  );
 }

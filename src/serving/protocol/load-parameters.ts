@@ -1,6 +1,6 @@
+import { malformed } from '../infer-failure.js';
 import type { LoadParameters } from '../model-repository.js';
 import { knownFields, objectOf } from './known-fields.js';
-import { malformed } from './malformed.js';
 
 const FILE = 'file:';
 const MAX_VALUES = 256;

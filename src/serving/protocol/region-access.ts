@@ -1,6 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
+import { malformed } from '../infer-failure.js';
 import type { SharedRegions, SharedSpan } from '../shared-memory/shared-regions.js';
-import { malformed } from './malformed.js';
 
 /** Finds parts of regions of shared memory for the tensors of one request, and lets go of them when it is over. */
 export class RegionAccess {

@@ -1,7 +1,7 @@
 import { MAX_ELEMENTS } from '../../../callbacks/infer/byte-elements.js';
 import { elementsIn } from '../../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../../callbacks/infer/infer-types.js';
-import { malformed } from './malformed.js';
+import { malformed } from '../infer-failure.js';
 
 /** Elements of an input of this shape. @throws InferError where they are more than can be counted */
 export function countedElements(name: string, shape: readonly number[]): number {

@@ -1,7 +1,7 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
-import { MAX_DEPTH } from '../ensembles/most-depth.js';
+import { MAX_DEPTH } from '../ensembles/step-limit.js';
 import type { InferModel } from '../infer-model.js';
 import type { IndexRow, LoadParameters, ModelRepository } from '../model-repository.js';
 import { CommandQueue } from './command-queue.js';

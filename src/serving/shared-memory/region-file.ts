@@ -1,7 +1,7 @@
 import { readSync, writeSync } from 'node:fs';
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
-import { malformed } from '../protocol/malformed.js';
+import { malformed } from '../infer-failure.js';
 
 /** Where Linux has the objects of shm_open. */
 const FOLDER = '/dev/shm/';

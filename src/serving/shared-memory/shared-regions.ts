@@ -1,6 +1,6 @@
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import { LONGEST_NAME } from '../../../callbacks/infer/request-limits.js';
-import { malformed } from '../protocol/malformed.js';
+import { malformed } from '../infer-failure.js';
 import { RegionFile } from './region-file.js';
 
 export interface SharedMemoryLimits {

@@ -6,7 +6,6 @@ import {
   graphProblem,
 } from '../../../scheduler/tensors/ensemble-graph.js';
 import { type ConfiguredMember, planEnsemble } from '../../../scheduler/tensors/ensemble-plan.js';
-import { shapeFor } from '../../../scheduler/tensors/ensemble-shapes.js';
 import { EnsembleState, wantedParts } from '../../../scheduler/tensors/ensemble-state.js';
 
 /** `A B -> C` of a model m0, and so on; inputs and outputs of the models are I0, I1, ... and O0, O1, ... */
@@ -289,20 +288,5 @@ describe('what a request wants', () => {
     const state = new EnsembleState(plan, wantedParts(plan, null));
     for (const tensor of [0, 1, 2, 2, 3]) state.arrive(tensor);
     expect(state.unmet()).toEqual({ more: 'CLASSIFICATION', count: 2, less: 'SEGMENTATION', lessCount: 1 });
-  });
-});
-
-describe('a tensor between models with and without batches', () => {
-  it.each([
-    ['both with', [3, 4], 3, [4], true, [3, 4]],
-    ['both without', [4], 0, [4], false, [4]],
-    ['one row to none', [1, 4], 1, [4], false, [4]],
-    ['one row that is a dimension', [1, 4], 1, [1, 4], false, [1, 4]],
-    ['a batch that is a dimension', [3, 4], 3, [-1, 4], false, [3, 4]],
-    ['a batch that fits nothing', [3, 4], 3, [4], false, [3, 4]],
-    ['none to one row', [4], 0, [4], true, [1, 4]],
-    ['a dimension that is a batch', [3, 4], 0, [4], true, [3, 4]],
-  ])('has the shape that its taker expects: %s', (_, shape, batchSize, dims, takesBatches, expected) => {
-    expect(shapeFor({ shape, batchSize }, dims, takesBatches)).toEqual(expected);
   });
 });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
-import { HubError } from '../../../src/hub/hub-error.js';
+import { HubError } from '../../../src/errors/user-errors.js';
 import { fetchHeaders } from '../../../src/hub/model-headers.js';
 import type { TypedValue } from '../../../tools/support/gguf-writer.js';
 import { safetensorsOf } from '../../../tools/support/safetensors-writer.js';

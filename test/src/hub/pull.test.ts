@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HubError } from '../../../src/hub/hub-error.js';
+import { HubError } from '../../../src/errors/user-errors.js';
 import { localModel } from '../../../src/hub/local-model.js';
 import { type PullOptions, type PullProgress, pull } from '../../../src/hub/pull.js';
 import { repositoryOf } from '../../../src/hub/repository.js';

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { HubError } from '../../../src/hub/hub-error.js';
+import { HubError } from '../../../src/errors/user-errors.js';
 import { localModel } from '../../../src/hub/local-model.js';
 import { hubSettings } from '../../../src/hub/settings.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';

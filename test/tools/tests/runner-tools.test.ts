@@ -122,7 +122,7 @@ describe('property tests', () => {
 
   it('are found among all tests', () => {
     const found = propertyTestsIn(join(repository, 'test/base'));
-    expect(found).toContain(join(repository, 'test/base/cut-text.test.ts'));
+    expect(found).toContain(join(repository, 'test/base/error-text.test.ts'));
     expect(found).not.toContain(join(repository, 'test/base/columns.test.ts'));
   });
 });

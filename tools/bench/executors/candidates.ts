@@ -1,3 +1,4 @@
+import { counted } from '../../../base/sentences.js';
 import { defaultThreads } from '../../../base/topology.js';
 import type { Executor, ExecutorOptions } from '../../../engine/executors/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../../engine/executors/native/native-executor.js';
@@ -6,7 +7,6 @@ import { findInstallation } from '../../../engine/executors/tensorflow/installat
 import { openTensorFlowRunner } from '../../../engine/executors/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../../engine/executors/wasm/open-wasm-runner.js';
 import { WasmRunner } from '../../../engine/executors/wasm/wasm-runner.js';
-import { threadCount } from '../../../src/settings/thread-count.js';
 
 /** Seconds per kind of op since the last call; counting goes on where `on` is true. */
 export type Profile = (on: boolean) => Record<string, number>;
@@ -20,7 +20,7 @@ export interface Candidate {
 }
 
 const native = (threads: number): Candidate => ({
-  name: `native, ${threadCount(threads)}`,
+  name: `native, ${counted(threads, 'thread')}`,
   open: async (engine, options) => {
     const executor = new NativeExecutor(engine, { ...options, threads });
     return { executor, profile: (on) => executor.profile(on) };
@@ -42,7 +42,7 @@ const wasm: Candidate = {
 
 /** TensorFlow runs a single graph, so that the parts of a call cannot be timed. */
 const tensorflow = (threads: number): Candidate => ({
-  name: `tensorflow, ${threadCount(threads)}`,
+  name: `tensorflow, ${counted(threads, 'thread')}`,
   drawsOnDevice: true,
   open: async (engine, options) => ({
     executor: await PortableExecutor.open(engine, { ...options, threads }, openTensorFlowRunner),

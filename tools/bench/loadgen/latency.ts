@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { canPin, pinThisProcess } from '../../../loadgen/placement/pin.js';
+import { canPin, pinThisProcess } from '../../../loadgen/placement.js';
 import { Random } from '../../../loadgen/random.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { allCompleted, optionsFor, pacedReference, runBenchmark, withServer } from './server.js';

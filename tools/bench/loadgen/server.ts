@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { BenchOptions, runBenchmark as RunBenchmark } from '../../../loadgen/index.js';
-import { launcherOf } from '../../../loadgen/placement/pin.js';
+import { launcherOf } from '../../../loadgen/placement.js';
 
 // The library is taken as it is built: worker processes are started from there.
 const library = new URL('../../../dist/loadgen/index.js', import.meta.url).href;

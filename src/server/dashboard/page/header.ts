@@ -1,5 +1,5 @@
-import { chatOnlySwitch } from './chat-only.js';
 import { el, icon } from './dom.js';
+
 import type { Feed } from './feed.js';
 import type { NextModel } from './model-choice.js';
 import { ModelFacts } from './model-facts.js';
@@ -139,4 +139,29 @@ export function duration(seconds: number): string {
   const hours = Math.floor(minutes / 60);
   if (hours < 24) return `${hours} h ${minutes % 60} min`;
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const NAME = 'view';
+const CHAT = 'chat';
+
+/** Switch of the view: the whole page, or the chat alone. The address has it (`?view=chat`), so that it can be kept and sent. */
+function chatOnlySwitch(): HTMLButtonElement {
+  const root = document.documentElement;
+  const button = el('button', { class: 'button quiet', type: 'button' }, ['Chat only'], {
+    click: () => {
+      const address = new URL(location.href);
+      if (root.dataset.view === CHAT) address.searchParams.delete(NAME);
+      else address.searchParams.set(NAME, CHAT);
+      history.replaceState(null, '', address);
+      show();
+    },
+  });
+  const show = () => {
+    const isAlone = new URL(location.href).searchParams.get(NAME) === CHAT;
+    if (isAlone) root.dataset.view = CHAT;
+    else delete root.dataset.view;
+    button.setAttribute('aria-pressed', String(isAlone));
+  };
+  show();
+  return button;
 }

@@ -4,7 +4,7 @@ import {
   MAX_PARAMETERS,
   MAX_TENSORS,
 } from '../../../../callbacks/infer/request-limits.js';
-import { malformed } from '../../../serving/protocol/malformed.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import { FieldBudget, WireReader } from './wire-reader.js';
 
 /** A parameter, by which of its fields is set; null: none is. */

@@ -8,8 +8,8 @@ import type {
 } from '../../../../callbacks/infer/infer-types.js';
 import { whyNotSequenceText } from '../../../../callbacks/infer/sequence-id.js';
 import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import type { OutputWish } from '../../../serving/protocol/chosen-outputs.js';
-import { malformed } from '../../../serving/protocol/malformed.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { checkTextCount, countedElements } from '../../../serving/protocol/tensor-limits.js';
 import type { SharedSpan } from '../../../serving/shared-memory/shared-regions.js';

@@ -1,7 +1,7 @@
 import { MAX_ELEMENTS } from '../../../../callbacks/infer/byte-elements.js';
 import { BYTES_PER_ELEMENT, type Datatype } from '../../../../callbacks/infer/datatypes.js';
 import type { InferError } from '../../../../callbacks/infer/infer-error.js';
-import { malformed } from '../../../serving/protocol/malformed.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import { nextTurn } from '../../../serving/protocol/turns.js';
 import { unreadable, VarintCursor } from './varint-cursor.js';
 import { BYTES, FIXED32, FIXED64, VARINT } from './wire-reader.js';

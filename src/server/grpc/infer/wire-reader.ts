@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { malformed } from '../../../serving/protocol/malformed.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import { unreadable, VarintCursor } from './varint-cursor.js';
 
 /** How a field's value is written. Source: Protocol Buffers, "Encoding". */

@@ -5,7 +5,7 @@ import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../../serving/infer-model.js';
 import { askOnce } from '../../../serving/protocol/ask-once.js';
 import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-outputs.js';
-import { refuseAdapter } from '../../../serving/protocol/refuse-adapter.js';
+import { refuseAdapter } from '../../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { bytesOf } from '../../inferring/infer-stream.js';
 import { inferTerms } from '../../inferring/infer-terms.js';
@@ -22,8 +22,7 @@ import type { CallMessage, GrpcCall } from '../wire/grpc-call.js';
 import { headerText } from '../wire/metadata.js';
 import { type CallStatus, OK } from '../wire/status.js';
 import type { InferenceServices } from './inference-methods.js';
-import { type Method, method } from './method.js';
-import { versionOf } from './model-version.js';
+import { type Method, method, versionOf } from './method.js';
 
 /** ModelInfer: one request, one answer. */
 export function inferMethod(types: MethodTypes, services: InferenceServices): Method {

@@ -13,8 +13,8 @@ import type { Fields, MethodTypes } from '../schema/message-types.js';
 import { inferMethod } from './infer-method.js';
 import { loadMethod } from './load-method.js';
 import { memoryMethods } from './memory-methods.js';
-import { type Method, type MethodTraits, plainMethod, textIn } from './method.js';
-import { versionOf } from './model-version.js';
+import { type Method, type MethodTraits, plainMethod, textIn, versionOf } from './method.js';
+
 import { streamInferMethod } from './stream-infer-method.js';
 
 /** What the methods of the protocol answer from. */

@@ -1,8 +1,8 @@
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import type { LoadParameters } from '../../../serving/model-repository.js';
 import { loadParametersOf } from '../../../serving/protocol/load-parameters.js';
-import { malformed } from '../../../serving/protocol/malformed.js';
 import { requireAdmin } from '../../web/access/auth.js';
 import { addParameter, type MessageParameter, REPOSITORY_KINDS } from '../infer/infer-message.js';
 import { FieldBudget, WireReader } from '../infer/wire-reader.js';

@@ -1,4 +1,5 @@
 import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import type { Caller } from '../../web/access/api-keys.js';
 import type { RequestMemory } from '../../web/memory/request-memory.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
@@ -70,3 +71,15 @@ export function method({ path, isStream }: MethodTypes, traits: MethodTraits): O
 
 /** A text among the fields. */
 export const textIn = (fields: Fields, name: string) => fields[name] as string;
+
+const EXPECTED = 'version should be an integral value > 0';
+
+/** The version that a request names; '': the latest. Words are Triton's. @throws InferError for what is no number above 0 */
+export function versionOf(text: string): string {
+  if (text === '' || /^[1-9]\d{0,17}$/.test(text)) return text;
+  throw malformed(
+    /^-?\d{1,18}$/.test(text)
+      ? `invalid model version specified '${text}' , ${EXPECTED}`
+      : `failed to get model version from specified version string '${text}' (details: stol), ${EXPECTED}`,
+  );
+}

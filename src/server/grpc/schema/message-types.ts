@@ -1,8 +1,22 @@
 import { createRequire } from 'node:module';
 import type protobuf from 'protobufjs';
 import { GrpcError } from '../wire/status.js';
-import { HEALTH_SCHEMA } from './health-schema.js';
 import { INFERENCE_SCHEMA } from './inference-schema.js';
+
+/** The health service that balancers and orchestrators ask. Source: gRPC's "Health Checking Protocol". */
+export const HEALTH_SCHEMA = `
+syntax = "proto3";
+package grpc.health.v1;
+service Health {
+  rpc Check (HealthCheckRequest) returns (HealthCheckResponse);
+  rpc Watch (HealthCheckRequest) returns (stream HealthCheckResponse);
+}
+message HealthCheckRequest { string service = 1; }
+message HealthCheckResponse {
+  enum ServingStatus { UNKNOWN = 0; SERVING = 1; NOT_SERVING = 2; SERVICE_UNKNOWN = 3; }
+  ServingStatus status = 1;
+}
+`;
 
 /** Fields of a message by their names in the schema; numbers of 64 bits are texts. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { malformed } from '../../../serving/protocol/malformed.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import { statusOf, wordsOf } from '../errors.js';
 import type { InferBody } from '../infer-answer.js';
 import { lengthOf } from '../json-text.js';

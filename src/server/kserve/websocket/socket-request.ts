@@ -1,9 +1,9 @@
 import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
 import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
+import { malformed } from '../../../serving/infer-failure.js';
 import type { InferModel } from '../../../serving/infer-model.js';
-import { malformed } from '../../../serving/protocol/malformed.js';
-import { refuseAdapter } from '../../../serving/protocol/refuse-adapter.js';
+import { refuseAdapter } from '../../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { HeldRequest } from '../../inferring/held-request.js';
 import { inferTerms } from '../../inferring/infer-terms.js';

@@ -13,10 +13,9 @@ import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
 import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
-import { rateLimitFamilies } from './rate-limit-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
-import { sequenceFamilies } from './sequence-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
+import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */

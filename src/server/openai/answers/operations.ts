@@ -63,3 +63,14 @@ export function invocationResponses(): Responses {
     ...errors(400, 401, 404, 413, 429, 500, 503),
   };
 }
+
+export function adapterResponses(): Responses {
+  const example = "Success: LoRA adapter 'sql' added successfully.";
+  return {
+    200: {
+      description: 'It is done.',
+      content: { 'text/plain': { schema: z.string(), example } },
+    },
+    ...errors(400, 401, 403, 404, 413, 429, 503),
+  };
+}

@@ -1,9 +1,9 @@
 import { el } from '../dom.js';
+
 import type { FormationEvent } from '../feed.js';
 import type { MountPanel } from '../panels.js';
 import { BlockView } from './block-view.js';
 import { BurstControls } from './burst-controls.js';
-import { legend } from './legend.js';
 import { RequestDetails } from './request-details.js';
 import { RequestList } from './request-list.js';
 import { RequestTable } from './request-table.js';
@@ -151,4 +151,26 @@ function blockWords(view: BlockView, formation: FormationEvent | TimelineModel['
   if (isZoomed(view, formation)) parts.push(`the first ${count(view.shown)} shown`);
   if (layout.blocksPerCell > 1) parts.push(`a cell is ${count(layout.blocksPerCell)} blocks`);
   return parts.join(' · ');
+}
+
+const ENTRIES: readonly [mark: string, text: string][] = [
+  ['queued', 'queued'],
+  ['context', 'context chunk'],
+  ['generating', 'generating'],
+  ['paused', 'paused'],
+  ['resumed', 'resuming'],
+  ['done', 'done'],
+  ['cancelled', 'cancelled'],
+  ['failed', 'failed'],
+];
+
+/** Legend: the marks of the timeline with their names. Marks differ by form as well as by colour. */
+function legend(): HTMLElement {
+  return el(
+    'ul',
+    { class: 'legend', 'aria-label': 'Legend' },
+    ENTRIES.map(([mark, text]) =>
+      el('li', {}, [el('span', { class: `mark mark-${mark}`, 'aria-hidden': 'true' }), text]),
+    ),
+  );
 }

@@ -1,7 +1,10 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
-import { rateLimitFamilies } from '../../../../../src/server/metrics/families/rate-limit-metrics.js';
-import { sequenceFamilies } from '../../../../../src/server/metrics/families/sequence-metrics.js';
+import {
+  rateLimitFamilies,
+  sequenceFamilies,
+} from '../../../../../src/server/metrics/families/tensor-metrics.js';
+
 import { tritonFamilies } from '../../../../../src/server/metrics/families/triton-families.js';
 import type { InferModel, TimeCounts } from '../../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../../src/serving/inference-counters.js';

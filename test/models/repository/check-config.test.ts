@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { checkCache } from '../../../models/repository/check-cache.js';
+import { checkCache } from '../../../models/repository/check-config.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 
 const check = (fields: Partial<ModelConfig>, enable = true) =>

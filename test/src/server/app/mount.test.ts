@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalPaths } from '../../../../src/server/app/canonical-path.js';
+import { canonicalPaths } from '../../../../src/server/app/mount.js';
 import { ROUTES } from '../../../../src/server/app/routes/index.js';
 import { KSERVE_ROUTES } from '../../../../src/server/kserve/routes.js';
 import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';

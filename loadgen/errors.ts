@@ -5,3 +5,9 @@ export class InputError extends SkeinError {
   override name = 'InputError';
   override readonly code = 'SKEIN_LOADGEN_INPUT';
 }
+
+/** An error for a server that cannot be reached, or cannot do what the run needs. */
+export class TargetError extends SkeinError {
+  override name = 'TargetError';
+  override readonly code = 'SKEIN_LOADGEN_TARGET';
+}

@@ -1,2 +1,0 @@
-/** Ensembles within each other. */
-export const MAX_DEPTH = 8;
