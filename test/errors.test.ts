@@ -96,8 +96,8 @@ const READERS_OF_FOREIGN_SENTENCES = [
   'engine/executors/tensorflow/load-tensorflow.ts',
   'models/chat-template.ts',
   'models/repository/pbtxt-problem.ts', // protobufjs puts the line behind its sentence
-  'src/cli.ts',
   'src/commands/info.ts', // the sentence of a reader of files has the path of a folder that is gone
+  'src/commands/usage-message.ts',
   'src/schemas/issue-text.ts',
   'src/schemas/validated.ts',
   'src/server/web/bodies/read-form.ts', // busboy's
