@@ -136,7 +136,7 @@ export type { FetchInput, FetchOptions } from './server/app/program-request.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';
-export type { ModelOptions } from './serving/load-model.js';
+export type { ModelOptions } from './serving/model-options.js';
 export type { IndexRow, LoadParameters, VersionState } from './serving/model-repository.js';
 export type { ModelMetadata, ModelStatistics, TensorMetadata } from './serving/protocol/describe-model.js';
 export type { EncoderInfoOfModel, EngineCounts, ModelInfo } from './serving/running-model.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../errors/user-errors.js';
-import type { ModelOptions } from '../serving/load-model.js';
+import type { ModelOptions } from '../serving/model-options.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
 
 const NO_KV_EVENTS = {

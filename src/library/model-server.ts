@@ -6,7 +6,7 @@ import type { ModelConfig } from '../../models/repository/model-config.js';
 import { optionFault, type Rules } from '../options/option-faults.js';
 import { answerCall } from '../serving/answer-call.js';
 import type { InferModel } from '../serving/infer-model.js';
-import type { ModelOptions } from '../serving/load-model.js';
+import type { ModelOptions } from '../serving/model-options.js';
 import type { IndexRow, LoadParameters } from '../serving/model-repository.js';
 import {
   type ModelMetadata,

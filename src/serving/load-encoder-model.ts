@@ -5,8 +5,9 @@ import { checkIsolation } from '../../engine/options/check-isolation.js';
 import { checkRanks } from '../../engine/options/check-ranks.js';
 import { type EncoderBatch, EncoderHost, type EncoderHostOptions } from '../../host/encoder-host.js';
 import { EncoderCodec } from '../encoding/encoder-codec.js';
+import { findEngines } from './find-engines.js';
 import { leadingRank } from './leading-rank.js';
-import { findEngines, type ModelOptions } from './load-model.js';
+import type { ModelOptions } from './model-options.js';
 import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 

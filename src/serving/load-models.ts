@@ -3,7 +3,10 @@ import { retell, textOf } from '../../base/skein-error.js';
 import { type MemoryNeeds, splitMemory } from '../../engine/worker/memory-split.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
-import { type FoundEngines, findEngines, loadRequest, type ModelOptions, startModel } from './load-model.js';
+import { type FoundEngines, findEngines } from './find-engines.js';
+import { loadRequest } from './host-options.js';
+import { startModel } from './load-model.js';
+import type { ModelOptions } from './model-options.js';
 import type { RunningModel } from './running-model.js';
 
 /** One of several models in a process. */

@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine/building/engine.js';
-import type { ModelOptions } from './load-model.js';
+import type { ModelOptions } from './model-options.js';
 
 type ContextOptions = Pick<ModelOptions, 'kvCacheTokens' | 'maxContextTokens' | 'attentionWindowTokens'>;
 

@@ -4,7 +4,7 @@ import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 import { LOADING_OPTIONS } from '../../options/server/loading.js';
 import { ENCODER_OPTIONS, type EncoderOptions } from '../../serving/load-encoder-model.js';
-import type { ModelOptions } from '../../serving/load-model.js';
+import type { ModelOptions } from '../../serving/model-options.js';
 
 const OF_SERVER = Object.entries(LOADING_OPTIONS).map(([name, { values }]) => [name, values]);
 const OF_ENGINE = ENGINE_TABLE.flatMap(({ option: { name, plain } }) =>

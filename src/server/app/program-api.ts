@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../../base/package-info.js';
-import type { ModelOptions } from '../../serving/load-model.js';
 import { LiveModels } from '../../serving/model-directory.js';
+import type { ModelOptions } from '../../serving/model-options.js';
 import type { RunningModel } from '../../serving/running-model.js';
 import { servedModel } from '../../serving/serve-model.js';
 import { DEFAULT_MAX_LOG_PROBS } from '../../serving/served-model.js';

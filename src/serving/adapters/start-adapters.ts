@@ -2,7 +2,7 @@ import { onlyTold } from '../../../base/error-reporter.js';
 import type { AdapterRoom } from '../../../callbacks/worker-messages.js';
 import { takesNoAdapters } from '../../../engine/options/option-effects.js';
 import { localAdapter } from '../../hub/local-model.js';
-import type { ModelOptions } from '../load-model.js';
+import type { ModelOptions } from '../model-options.js';
 import { AdapterError } from './adapter-error.js';
 import { type AdapterBase, ModelAdapters } from './model-adapters.js';
 

@@ -7,7 +7,7 @@ import { KvEventWire } from '../../../cluster/zeromq/kv-event-wire.js';
 import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
 import { fileProblem } from '../../errors/file-problem.js';
 import type { ModelAdapters } from '../adapters/model-adapters.js';
-import type { ModelOptions } from '../load-model.js';
+import type { ModelOptions } from '../model-options.js';
 import { loadZeroMq, ZEROMQ_MISSING } from './zeromq-package.js';
 
 /** Longest topic in bytes, so that a subscription to it fits into what readers may send. */

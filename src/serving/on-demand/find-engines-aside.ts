@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { requireThreadRoom } from '../../../base/address-space.js';
 import { type ErrorRecord, errorOf } from '../../../base/error-record.js';
-import type { FoundEngines, ModelOptions } from '../load-model.js';
+import type { FoundEngines } from '../find-engines.js';
+import type { ModelOptions } from '../model-options.js';
 
 /** The thread's only message. */
 export type EnginesReply = { found: FoundEngines } | { failure: ErrorRecord };

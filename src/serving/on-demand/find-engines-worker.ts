@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { recordOf } from '../../../base/error-record.js';
-import { findEngines } from '../load-model.js';
+import { findEngines } from '../find-engines.js';
 import { ABORT, type EnginesReply, type SilentOptions } from './find-engines-aside.js';
 
 const port = parentPort;

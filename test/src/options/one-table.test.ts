@@ -130,7 +130,7 @@ describe('an option that is added to the table', () => {
   it('is taken by Skein.load, which hands it to the engine, and by GptManager, in their ranges', async () => {
     const { checkModelOptions } = await import('../../../src/library/options/model-options.js');
     const check: (options: unknown) => void = checkModelOptions;
-    const { loadRequest } = await import('../../../src/serving/load-model.js');
+    const { loadRequest } = await import('../../../src/serving/host-options.js');
     const { checkManagerOptions } = await import('../../../engine/options/check-manager-options.js');
     const options = { model: 'm', kvCacheNapSeconds: 7 };
     check(options);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadingOptions } from '../../../src/commands/loading-options.js';
 import { KvEvents } from '../../../src/serving/kv-events/kv-events.js';
-import type { ModelOptions } from '../../../src/serving/load-model.js';
+import type { ModelOptions } from '../../../src/serving/model-options.js';
 import { loadConfig } from '../../../src/settings/config.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 

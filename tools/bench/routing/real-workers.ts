@@ -8,7 +8,7 @@ import { takeRounds } from '../../support/take-rounds.js';
 import { compiled } from '../compiled.js';
 
 type HostModule = typeof import('../../../host/in-process-host.js');
-type LoadModelModule = typeof import('../../../src/serving/load-model.js');
+type FindEnginesModule = typeof import('../../../src/serving/find-engines.js');
 type Host = InstanceType<HostModule['InProcessHost']>;
 
 const NUM_WORKERS = 3;
@@ -115,7 +115,7 @@ class RealWorkers {
 
   static async start(model: string): Promise<RealWorkers> {
     const { InProcessHost } = await compiled<HostModule>('host/in-process-host.js');
-    const { findEngines } = await compiled<LoadModelModule>('src/serving/load-model.js');
+    const { findEngines } = await compiled<FindEnginesModule>('src/serving/find-engines.js');
     const { engine } = await findEngines({ model });
     const workers = new RealWorkers(InProcessHost, engine.directory);
     await Promise.all(workers.#hosts.map((host) => host.ready));

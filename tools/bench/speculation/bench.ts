@@ -1,6 +1,6 @@
 import type { IterationStats } from '../../../callbacks/gpt-manager-options.js';
 import type { TextRequest } from '../../../src/generation/text-generation.js';
-import type { ModelOptions } from '../../../src/serving/load-model.js';
+import type { ModelOptions } from '../../../src/serving/model-options.js';
 import type { RunningModel } from '../../../src/serving/running-model.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
 import { markdownTable, tableRow } from '../../support/markdown-table.js';
@@ -12,7 +12,8 @@ import { MODEL_FLAG, modelOf, roundsFlag } from '../flags.js';
 import { compareFullBatch, type FullBatchPrompt } from './full-batch.js';
 import { EDITS, SUMMARIES, type Task } from './prompts.js';
 
-type LoadModelModule = typeof import('../../../src/serving/load-model.js');
+type LoadModelModule = typeof import('../../../src/serving/load-model.js') &
+  typeof import('../../../src/serving/find-engines.js');
 type GenerationModule = typeof import('../../../src/generation/text-generation.js');
 
 const FULL_BATCH = 64;
@@ -274,7 +275,10 @@ export const bench = defineBench({
   sections: ['speculation'],
   async run(flags, { progress, report }) {
     const model = modelOf(flags);
-    const loader = await compiled<LoadModelModule>('src/serving/load-model.js');
+    const loader = {
+      ...(await compiled<LoadModelModule>('src/serving/load-model.js')),
+      ...(await compiled<LoadModelModule>('src/serving/find-engines.js')),
+    };
     const weights = flags.weights as 'auto';
     const lookup = await part(loader, { model, weights, speculate: 'ngram' }, () => true, flags, progress);
     // There is one real model to measure with: the same model with coarser weights is what can draft for it.
