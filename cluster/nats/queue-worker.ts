@@ -1,21 +1,18 @@
-import { messageOf } from '../../base/error-text.js';
-import { counted } from '../../base/sentences.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
 import {
   HostClosedError,
   QueueFullError,
-  RequestError,
   type TokenPiece,
   type TokenRequest,
 } from '../../callbacks/token-request.js';
 import { FrameSender, type Lane } from './frame-sender.js';
+import { GatewayHolds } from './gateway-holds.js';
 import type { HandOvers } from './hand-overs.js';
-import type { HoldAnswer, StopMessage, WorkItem } from './messages.js';
-import { PacketError } from './packet.js';
-import { prefillRequest } from './prefill-request.js';
-import { numSequencesOf, unpackedRequest } from './request-wire.js';
+import type { StopMessage, WorkItem } from './messages.js';
+import { numSequencesOf } from './request-wire.js';
+import { failureFor, lanesOf, requestOf, type WorkAdapters } from './work-request.js';
 import { type Delivery, roomFor, type WorkerPort } from './worker-port.js';
 
 /** The engine of a worker: an InProcessHost. */
@@ -25,17 +22,12 @@ export interface WorkEngine {
   readonly waiting: number;
 }
 
-/** A worker's own fields of a request with an adapter. */
-export type OwnAdapter = Pick<TokenRequest, 'loraTaskId' | 'adapter'>;
-
-export interface QueueWorkerOptions {
+export interface QueueWorkerOptions extends WorkAdapters {
   id: string;
   port: WorkerPort;
   engine: WorkEngine;
   /** Most requests that it has at once. */
   places: number;
-  /** The adapter of a name; null: the worker has none of this name. */
-  adapterOf: (name: string) => OwnAdapter | null;
   /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
   gatewayGraceMs: number;
   /** null: the engine's blocks cannot be had. */
@@ -47,9 +39,6 @@ export interface QueueWorkerOptions {
 
 const NO_ROOM = failure('ended', 'The worker has no room for the request any more.');
 
-/** A gateway is forgotten after this many times the silence after which its requests are dropped. */
-const REMEMBERED = 20;
-
 /** A request that the worker has. */
 interface Held {
   item: WorkItem;
@@ -60,12 +49,6 @@ interface Held {
   sources: readonly PieceSource<TokenPiece>[];
   lanes: Lane[];
   hasPiece: boolean;
-}
-
-/** A gateway with requests here. */
-interface Asker {
-  heardMs: number;
-  isAsking: boolean;
 }
 
 /**
@@ -86,7 +69,7 @@ export class QueueWorker {
   readonly #options: QueueWorkerOptions;
   readonly #sender: FrameSender;
   readonly #held = new Map<string, Held>();
-  readonly #askers = new Map<string, Asker>();
+  readonly #holds: GatewayHolds<Held>;
   /** Requests that were asked for and have not come. */
   #asked = 0;
   #isLeaving = false;
@@ -99,6 +82,16 @@ export class QueueWorker {
     this.#options = options;
     const { id, port } = options;
     this.#sender = new FrameSender(id, port, (frameId, attempt, why) => this.#fail(frameId, attempt, why));
+    this.#holds = new GatewayHolds(options, {
+      all: () => this.#held.values(),
+      has: (held) => this.#isHeld(held),
+      flush: () => this.#sender.flush(),
+      confirm: (held) => {
+        held.isConfirmed = true;
+        held.delivery.ack();
+      },
+      drop: (held) => this.#drop(held),
+    });
   }
 
   /** Number of requests that it has. */
@@ -195,7 +188,7 @@ export class QueueWorker {
     const { item } = delivery;
     let request: TokenRequest;
     try {
-      request = this.#requestOf(item);
+      request = requestOf(item, this.#options);
     } catch (error) {
       this.#refuse(delivery, error);
       return;
@@ -209,8 +202,7 @@ export class QueueWorker {
       hasPiece: false,
     };
     this.#held.set(item.id, held);
-    const asker = this.#askers.get(item.gateway);
-    if (asker === undefined) this.#askers.set(item.gateway, { heardMs: performance.now(), isAsking: false });
+    this.#holds.note(item.gateway);
     const { handOvers } = this.#options;
     if (item.handOver === undefined || handOvers === null) this.#start(held, request);
     else {
@@ -219,7 +211,7 @@ export class QueueWorker {
         if (isWanted()) this.#start(held, request);
       });
     }
-    if (this.#isHeld(held)) void this.#hold(item.gateway);
+    if (this.#isHeld(held)) void this.#holds.tell(item.gateway);
   }
 
   #start(held: Held, request: TokenRequest): void {
@@ -244,24 +236,6 @@ export class QueueWorker {
     }
     // Nobody wants anything of it: no piece comes that would end it.
     if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
-  }
-
-  #requestOf({ request, known, ended, isPrefill = false }: WorkItem): TokenRequest {
-    const whole = unpackedRequest(request);
-    const count = numSequencesOf(whole);
-    if (known.length > count || ended.some((sequence) => sequence >= count)) {
-      throw new PacketError(
-        `A request of ${counted(count, 'sequence')} tells of more that were begun or ended.`,
-      );
-    }
-    const read = isPrefill ? prefillRequest(whole) : whole;
-    const { adapterName } = read;
-    if (adapterName === undefined) return read;
-    const own = this.#options.adapterOf(adapterName);
-    if (own !== null) return { ...read, ...own };
-    throw RequestError.of(
-      failure('adapter', `The worker has no LoRA adapter '${adapterName}'.`, 'loraTaskId'),
-    );
   }
 
   /** The engine does not take the request: others may, or it is at fault itself. */
@@ -381,52 +355,7 @@ export class QueueWorker {
   /** Tells every gateway what the worker has of it. To be called again and again. */
   holdAll(): void {
     this.#options.handOvers?.expire();
-    for (const gateway of this.#askers.keys()) void this.#hold(gateway);
-  }
-
-  async #hold(gateway: string): Promise<void> {
-    const asker = this.#askers.get(gateway);
-    if (asker === undefined || asker.isAsking) return;
-    asker.isAsking = true;
-    // What it sends before, and has forgotten, comes before the list.
-    this.#sender.flush();
-    const { id: worker, port, gatewayGraceMs } = this.#options;
-    const told = this.#heldFor(gateway);
-    const held = told.map(({ item }): [string, number] => [item.id, item.attempt]);
-    const answer = await port.hold(gateway, { kind: 'hold', worker, held });
-    asker.isAsking = false;
-    const nowMs = performance.now();
-    if (answer !== null) {
-      asker.heardMs = nowMs;
-      this.#confirm(told, answer);
-    } else if (nowMs - asker.heardMs > gatewayGraceMs) {
-      for (const one of told) if (this.#isHeld(one)) this.#drop(one);
-      // It may come back, and learns at once then that its requests were given up.
-      if (nowMs - asker.heardMs <= REMEMBERED * gatewayGraceMs) return;
-    } else return;
-    // It is told until it has heard that there is nothing left: the last tokens may have been lost on the way.
-    if (told.length === 0 && this.#heldFor(gateway).length === 0) this.#askers.delete(gateway);
-  }
-
-  #heldFor(gateway: string): Held[] {
-    return [...this.#held.values()].filter(({ item }) => item.gateway === gateway);
-  }
-
-  #confirm(told: readonly Held[], { stale }: HoldAnswer): void {
-    const unwanted = new Map(stale);
-    for (const held of told) {
-      if (!this.#isHeld(held)) continue;
-      if (unwanted.get(held.item.id) === held.item.attempt) this.#drop(held);
-      else if (!held.isConfirmed) {
-        held.isConfirmed = true;
-        held.delivery.ack();
-      }
-    }
-    // Those that came meanwhile.
-    const rest = [...this.#held.values()].find(
-      ({ isConfirmed, item }) => !isConfirmed && told[0]?.item.gateway === item.gateway,
-    );
-    if (rest !== undefined) void this.#hold(rest.item.gateway);
+    this.#holds.tellAll();
   }
 
   /** Takes no more requests. Those that it has go on here until their gateways have moved them. */
@@ -451,21 +380,4 @@ export class QueueWorker {
     }
     this.#sender.flush();
   }
-}
-
-function lanesOf(item: WorkItem, numSequences: number): Lane[] {
-  const ended = new Set(item.isPrefill ? [] : item.ended);
-  return Array.from({ length: numSequences }, (_, sequence) => {
-    const next = item.known[sequence] ?? 0;
-    return { item, sequence, next, isEnded: ended.has(sequence), framedIn: 0 };
-  });
-}
-
-/** What a gateway is told of an error that a request ran into at a worker. */
-function failureFor(error: unknown): RequestFailure {
-  if (error instanceof RequestError) return failure(error.kind, error.text, error.field);
-  if (error instanceof HostClosedError) return failure('ended', textOf(error));
-  // What cannot be read here, no equal worker reads.
-  if (error instanceof PacketError) return failure('invalid', textOf(error));
-  return failure('internal', messageOf(error));
 }
