@@ -116,6 +116,8 @@ export type {
   TokenLogProb,
 } from './generation/text-generation.js';
 export type { FunctionTool } from './generation/tools/types.js';
+export type { Completion, GenerateOptions, SeveralOptions } from './library/answers.js';
+export { DEFAULT_MAX_TOKENS } from './library/asked-request.js';
 export { BatchedService, type BatchedServiceOptions } from './library/batched-service.js';
 export { type JsonForm, type JsonNumber, jsonFormOf } from './library/contracts/json-form.js';
 export { tokenRequestOf } from './library/contracts/token-request.js';
@@ -124,13 +126,7 @@ export type { InferAnswer, InferCall, InferInput } from './library/inference/inf
 export { ModelServer, type ModelServerOptions } from './library/model-server.js';
 export { openAdapter } from './library/open-adapter.js';
 export type { LoadAdapterOptions } from './library/options/adapter-options.js';
-export {
-  type Completion,
-  DEFAULT_MAX_TOKENS,
-  type GenerateOptions,
-  type SeveralOptions,
-  Skein,
-} from './library/skein.js';
+export { Skein } from './library/skein.js';
 export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './library/tokenizer.js';
 export type { FetchInput, FetchOptions } from './server/app/program-request.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';

@@ -7,7 +7,6 @@ import type { TextCodec } from './text-model.js';
 import type { ToolStyle } from './tools/detect-format.js';
 import { ANY_ARGUMENTS, type FollowedSchema, followedSchema, parametersOf } from './tools/followed-schema.js';
 import { either, guideAsFormat, sequence, type TagFormat } from './tools/guide-format.js';
-
 import { type CallGuideOptions, callsFormat, freeFormat, marker } from './tools/tool-guide.js';
 import type { FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
 

@@ -1,26 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { messageOf } from '../../base/error-text.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
-import { type FinishReason, HostClosedError, type TokenBeams } from '../../callbacks/token-request.js';
-import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
-import { type BadWord, badWordTokens } from '../generation/bad-words.js';
-import { chatPrompt, hasParts, planOptions, type ReasoningOptions } from '../generation/chat-options.js';
-import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from '../generation/chat-pieces.js';
-import { type ChatPlan, stopParser } from '../generation/chat-plan.js';
-import { type DryBreaker, dryBreakerTokens } from '../generation/dry-breakers.js';
-import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from '../generation/guided.js';
+import { bestFirst } from '../generation/best-first.js';
+import { type ChatPiece, chatPieces } from '../generation/chat-pieces.js';
 import { withDefaults } from '../generation/sampling-defaults.js';
-import {
-  generateText,
-  generateTexts,
-  type SamplingOptions,
-  type TextLogProb,
-  type TextPiece,
-  type TextRequest,
-} from '../generation/text-generation.js';
+import { generateText, generateTexts } from '../generation/text-generation.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
-import type { FunctionTool } from '../generation/tools/types.js';
 import { localAdapter } from '../hub/local-model.js';
 import { inPlainNames } from '../options/flag-names.js';
 import type { ProgramApi } from '../server/app/program-api.js';
@@ -32,139 +18,14 @@ import type { AdapterSet } from '../serving/adapters/model-adapters.js';
 import { loadModel } from '../serving/load-model.js';
 import type { ModelOptions } from '../serving/model-options.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
+import { type Completion, type GenerateOptions, type SeveralOptions, whole } from './answers.js';
+import { askedRequest } from './asked-request.js';
 import { warnOfContext, warnOfFallback, warnOfLeftOut, warnOfRemarks } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
 import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 import { Tokenizer } from './tokenizer.js';
-
-/** Options of one answer. One of prompt, messages and promptTokens is given. */
-export interface GenerateOptions extends SamplingOptions {
-  /** Text to continue. */
-  prompt?: string | undefined;
-  /** A conversation to answer, through the model's chat template. */
-  messages?: readonly ChatMessage[] | undefined;
-  /** Token ids of the prompt, taken as they are. */
-  promptTokens?: PromptTokens | undefined;
-  /**
-   * Embeddings of the model's hidden size, one Float32Array each: the id `vocabulary + i` in promptTokens stands for
-   * entry i (prompt tuning). Such ids are never generated.
-   */
-  promptEmbeddings?: readonly Float32Array[] | undefined;
-  /** Position of each prompt token; the answer counts on from the last. Default 0, 1, 2, ... */
-  positionIds?: Int32Array | readonly number[] | undefined;
-  /** Most tokens of the answer. Default: what the context leaves, at most max_new_tokens of the model's generation_config.json, else DEFAULT_MAX_TOKENS. */
-  maxTokens?: number | undefined;
-  /** Fewest tokens of the answer: end tokens and stop tokens are not drawn before. Default 0. */
-  minTokens?: number | undefined;
-  /** Texts that end the answer; they are not part of it. */
-  stop?: string | readonly string[] | undefined;
-  /** Token ids that end the answer; their text is part of it only with includeStop. */
-  stopTokens?: readonly number[] | undefined;
-  /** Texts, or sequences of tokens, that are not generated. */
-  badWords?: readonly BadWord[] | undefined;
-  /** Texts, or sequences of tokens, over which DRY sees no repetition. Default: a new line, a colon, a quote, an asterisk. */
-  dryBreakers?: readonly DryBreaker[] | undefined;
-  /** Keeps the stop string or stop token in the answer. Default false. */
-  includeStop?: boolean | undefined;
-  /** Continues past the model's own end tokens. Default false. */
-  ignoreEos?: boolean | undefined;
-  /** Leaves special tokens out of the text. Default true. */
-  skipSpecialTokens?: boolean | undefined;
-  /**
-   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
-   * tokens too.
-   */
-  logProbs?: number | undefined;
-  /** Returns raw logits of each token of the answer, in the piece that has the token. */
-  returnGenerationLogits?: boolean | undefined;
-  /** Returns raw logits of each token of the prompt, in the first piece. The whole prompt is computed for them. */
-  returnContextLogits?: boolean | undefined;
-  /**
-   * Log-probs of the prompt's tokens, in the first piece. Default: none; 0: those of the tokens themselves; n: those of
-   * the n most probable tokens too.
-   */
-  contextLogProbs?: number | undefined;
-  /** Most tokens of a draft that the engine makes for the answer; 0: none. Default: ModelOptions.maxDraftTokens. */
-  maxDraftLen?: number | undefined;
-  /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
-  logitsPostProcessor?: string | undefined;
-  /** Form that the answer must have: JSON of a schema, a regular expression, a choice, a grammar, tags. */
-  guided?: GuidedOptions | undefined;
-  /** Client id that post-processors get. */
-  clientId?: bigint | undefined;
-  /** Priority from 0 to 1, higher first; default 0.5. */
-  priority?: number | undefined;
-  /** Name of the client, by which ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell requests apart. */
-  queueKey?: string | undefined;
-  /** Weight of the request's key beside others, with fairQueueing; above 0, default 1. */
-  queueWeight?: number | undefined;
-  /** Salt of the cache: requests of different salts share no blocks. 0 to 2^64 - 1. */
-  cacheSalt?: bigint | undefined;
-  /** Name of the LoRA adapter by which the model answers; see ModelOptions.adapters. Default: none. */
-  adapter?: string | undefined;
-  /** Ends the prompt with the header of an answer; only with messages. Default true. */
-  addGenerationPrompt?: boolean | undefined;
-  /** Continues the last message instead of answering it; only with messages. */
-  continueFinalMessage?: boolean | undefined;
-  /** Further variables of the chat template; only with messages. */
-  templateVariables?: Readonly<Record<string, unknown>> | undefined;
-  /** Functions that the model may call; only with messages. A call is told in `toolCalls` of the piece or the completion. */
-  tools?: readonly FunctionTool[] | undefined;
-  /** Whether functions are called: as the model likes ('auto', the default), never, at least one, or a certain one. */
-  toolChoice?: 'none' | 'auto' | 'required' | { name: string } | undefined;
-  /** Allows several calls in one answer. Default true. */
-  parallelToolCalls?: boolean | undefined;
-  /**
-   * Tells the model's reasoning apart from its answer, in `reasoning` of the piece or the completion; false asks the model not to reason, as
-   * far as its chat template knows how. Only with messages. Default: with tools or a guide, whose form is the text's, as true, else reasoning
-   * is part of the text.
-   */
-  reasoning?: boolean | ReasoningOptions | undefined;
-  /** Milliseconds, waiting included, after which the answer ends with what it has and the finish reason 'timeout'. */
-  timeLimitMs?: number | undefined;
-  /**
-   * Signal whose abort ends the request in any state. `complete` then rejects with the signal's reason, as fetch does.
-   */
-  signal?: AbortSignal | undefined;
-}
-
-/** A whole answer. */
-export interface Completion {
-  text: string;
-  tokens: number[];
-  logProbs: TextLogProb[];
-  finishReason: Exclude<FinishReason, 'cancelled'>;
-  /** The stop string or stop token that ended the answer, else null. */
-  stopReason: string | number | null;
-  /** Number of prompt tokens. */
-  promptTokens: number;
-  /** The model's reasoning; absent: there is none, or it is part of the text: see GenerateOptions.reasoning. */
-  reasoning?: string;
-  /** Calls of functions; absent: there are none. */
-  toolCalls?: readonly ToolCall[];
-  /** What was changed about the functions, so that the model's chat template took them, and what of a schema is not followed; absent: nothing. */
-  warnings?: readonly string[];
-  /** Sum of a beam's log-probs, that of an end token included; only where beams were asked for. */
-  cumLogProb?: number;
-}
-
-/** Options of several answers to one prompt. */
-export interface SeveralOptions extends GenerateOptions {
-  /** Number of answers; default 1, with beams as many as there are. */
-  n?: number | undefined;
-  /** Number of answers to draw, of which the n with the greatest mean log-prob are returned; default n. */
-  bestOf?: number | undefined;
-  /** Beam search instead of drawing; needs ModelOptions.maxBeamWidth. */
-  beams?: TokenBeams | undefined;
-}
-
-/** How an answer is read. */
-type AnswerPlan = Pick<ChatPlan, 'createParser' | 'callIds' | 'warnings'>;
-
-/** Most tokens of an answer whose request names no limit. */
-export const DEFAULT_MAX_TOKENS = 1024;
 
 /**
  * A model in this process: text in, text out, many requests in flight at once.
@@ -286,7 +147,7 @@ export class Skein {
   async *generate(options: GenerateOptions): AsyncGenerator<ChatPiece, void, undefined> {
     checkGenerateOptions('generate', options);
     const model = this.#modelOf(options);
-    const { request, plan } = await this.#asked(options);
+    const { request, plan } = await askedRequest(this.#loaded.model, options);
     const pieces = generateText(model, withDefaults(model.sampling, request));
     yield* plan === null ? pieces : chatPieces(pieces, plan);
   }
@@ -299,7 +160,7 @@ export class Skein {
   async complete(options: GenerateOptions): Promise<Completion> {
     checkGenerateOptions('complete', options);
     const model = this.#modelOf(options);
-    const { request, plan } = await this.#asked(options);
+    const { request, plan } = await askedRequest(this.#loaded.model, options);
     const pieces = generateText(model, withDefaults(model.sampling, request));
     return whole(pieces, request.promptTokens.length, plan, options.signal);
   }
@@ -313,7 +174,7 @@ export class Skein {
     const { n, bestOf, beams, ...rest } = checkSeveralOptions(options);
     const model = this.#modelOf(rest);
     const ranks = beams === undefined && bestOf > n;
-    const { request, plan } = await this.#asked(rest);
+    const { request, plan } = await askedRequest(this.#loaded.model, rest);
     if (beams !== undefined) request.beams = beams;
     if (ranks) request.logProbs ??= 0;
     const abort = new AbortController();
@@ -325,7 +186,7 @@ export class Skein {
       abort.abort();
       throw error;
     });
-    const best = (ranks ? answers.toSorted(byMeanLogProb) : answers).slice(0, n);
+    const best = (ranks ? bestFirst(answers, ({ logProbs }) => logProbs) : answers).slice(0, n);
     return ranks && rest.logProbs === undefined ? best.map((one) => ({ ...one, logProbs: [] })) : best;
   }
 
@@ -377,126 +238,4 @@ export class Skein {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-
-  /** The engine's request, and how its answer is read; null: as it is. */
-  async #asked(options: GenerateOptions): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
-    checkOnePrompt(options);
-    const { model } = this.#loaded;
-    const { messages } = options;
-    if (!hasParts(options, model.codec)) {
-      if (messages === undefined) {
-        const warnings: string[] = [];
-        const warn = (leftOut: readonly string[]) => warnings.push(leftOutWarning(leftOut));
-        const request = await this.#request(options, await this.#promptTokens(options), warn);
-        const plan = { createParser: null, callIds: 'openai', warnings } as const;
-        return { request, plan: warnings.length > 0 ? plan : null };
-      }
-      const { promptTokens, reasoning } = await chatPrompt(model, messages, options);
-      const request = await this.#request(options, promptTokens);
-      // Reasoning is part of the text, and no part of the answer that a stop string ends.
-      request.createParser = stopParser(reasoning);
-      return { request, plan: null };
-    }
-    const { plan, fields } = await planOptions(model, options);
-    const { guided: _, ...others } = options;
-    const request = await this.#request(others, fields.promptTokens);
-    return {
-      request: { ...request, ...fields, guideParam: options.guided === undefined ? 'tools' : 'guided' },
-      plan,
-    };
-  }
-
-  async #request(
-    options: GenerateOptions,
-    promptTokens: PromptTokens,
-    warn?: (leftOut: readonly string[]) => void,
-  ): Promise<TextRequest> {
-    const { model } = this.#loaded;
-    const {
-      prompt,
-      messages,
-      stop,
-      maxTokens,
-      badWords,
-      dryBreakers,
-      guided,
-      adapter: _,
-      ...others
-    } = options;
-    const { tools: _t, toolChoice: _c, parallelToolCalls: _p, reasoning: _r, ...rest } = others;
-    if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
-    const room = Math.max(1, model.maxSeqLen - promptTokens.length);
-    return {
-      ...rest,
-      promptTokens,
-      promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
-      maxTokens: maxTokens ?? Math.min(room, model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS),
-      ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec, warn) }),
-      stop: typeof stop === 'string' ? [stop] : stop,
-      badWords: badWords && (await badWordTokens(model.codec, badWords)),
-      ...(options.dryMultiplier
-        ? { dryBreakers: await dryBreakerTokens(model.codec, model.vocabSize, dryBreakers) }
-        : {}),
-    };
-  }
-
-  /** Tokens of a prompt without messages. */
-  async #promptTokens({ prompt, promptTokens = [] }: GenerateOptions): Promise<PromptTokens> {
-    return prompt === undefined ? promptTokens : this.#loaded.model.codec.encodeText(prompt);
-  }
-}
-
-function checkOnePrompt({ prompt, messages, promptTokens }: GenerateOptions): void {
-  if ([prompt, messages, promptTokens].filter((one) => one !== undefined).length === 1) return;
-  throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
-}
-
-/** Collects an answer; see Skein.complete for what it throws. */
-async function whole(
-  generated: AsyncIterable<TextPiece>,
-  promptTokens: number,
-  plan: AnswerPlan | null,
-  signal: AbortSignal | undefined,
-): Promise<Completion> {
-  const texts: string[] = [];
-  const tokens: number[] = [];
-  const logProbs: TextLogProb[] = [];
-  const reasoning: string[] = [];
-  const calls = new CollectedCalls();
-  let last: ChatPiece | null = null;
-  const pieces: AsyncIterable<ChatPiece> = plan === null ? generated : chatPieces(generated, plan);
-  for await (const piece of pieces) {
-    texts.push(piece.text);
-    for (const token of piece.tokens) tokens.push(token);
-    for (const logProb of piece.logProbs) logProbs.push(logProb);
-    if (piece.reasoning !== undefined) reasoning.push(piece.reasoning);
-    calls.add(piece.toolCalls ?? []);
-    last = piece;
-  }
-  const finishReason: FinishReason = last?.finishReason ?? 'cancelled';
-  if (finishReason === 'cancelled') {
-    signal?.throwIfAborted();
-    throw new HostClosedError('The engine was closed before this answer was complete.');
-  }
-  return {
-    text: texts.join(''),
-    tokens,
-    logProbs,
-    finishReason,
-    stopReason: last!.stopReason,
-    promptTokens,
-    ...(reasoning.length === 0 ? {} : { reasoning: reasoning.join('') }),
-    ...(calls.list.length === 0 ? {} : { toolCalls: calls.list }),
-    ...(plan === null || plan.warnings.length === 0 ? {} : { warnings: plan.warnings }),
-    ...(last!.cumLogProb === undefined ? {} : { cumLogProb: last!.cumLogProb }),
-  };
-}
-
-/** Sorts by mean log-prob, the greatest first; an answer without tokens comes last. */
-function byMeanLogProb(a: Completion, b: Completion): number {
-  const mean = ({ logProbs }: Completion) =>
-    logProbs.length === 0
-      ? Number.NEGATIVE_INFINITY
-      : logProbs.reduce((sum, { logProb }) => sum + logProb, 0) / logProbs.length;
-  return mean(a) === mean(b) ? 0 : mean(b) - mean(a);
 }

@@ -19,7 +19,7 @@ import { BIAS_MAX } from '../../../engine/decoding/bias-max.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
-import type { GenerateOptions, SeveralOptions } from '../skein.js';
+import type { GenerateOptions, SeveralOptions } from '../answers.js';
 
 const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
 const MAX_U64 = 2n ** 64n - 1n;

@@ -2,10 +2,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import { answerMemory } from '../../generation/answer-memory.js';
+import { bestFirst } from '../../generation/best-first.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import { withDefaults } from '../../generation/sampling-defaults.js';
-import type { TextPiece, TextRequest } from '../../generation/text-generation.js';
-import { drawSeed, generateTexts } from '../../generation/text-generation.js';
+import {
+  drawSeed,
+  generateTexts,
+  type TextPiece,
+  type TextRequest,
+} from '../../generation/text-generation.js';
 import { engineName } from '../../serving/adapters/served-adapters.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
@@ -256,7 +261,7 @@ export class ChoiceRun {
     if (this.#isForgotten) return;
     for (let prompt = 0; prompt * n < this.numChoices; prompt++) {
       const own = [...kept].filter(([candidate]) => candidate.prompt === prompt).map(([, pieces]) => pieces);
-      const best = (this.#ranks ? own.toSorted(byMeanLogProb) : own).slice(0, n);
+      const best = (this.#ranks ? bestFirst(own, logProbsOf) : own).slice(0, n);
       for (const [rank, pieces] of best.entries()) {
         for (const piece of pieces) onPiece(prompt * n + rank, piece);
         await nextTurn();
@@ -391,14 +396,4 @@ function termsOf({ caller, requestId, timeLimitMs }: RequestTerms): Parameters<t
   };
 }
 
-/** Sorts by mean log-prob, the greatest first; an answer without tokens comes last. */
-function byMeanLogProb(a: readonly TextPiece[], b: readonly TextPiece[]): number {
-  const [meanA, meanB] = [meanLogProb(a), meanLogProb(b)];
-  return meanA === meanB ? 0 : meanB - meanA;
-}
-
-function meanLogProb(pieces: readonly TextPiece[]): number {
-  const logProbs = pieces.flatMap((piece) => piece.logProbs);
-  if (logProbs.length === 0) return Number.NEGATIVE_INFINITY;
-  return logProbs.reduce((sum, { logProb }) => sum + logProb, 0) / logProbs.length;
-}
+const logProbsOf = (pieces: readonly TextPiece[]) => pieces.flatMap(({ logProbs }) => logProbs);

@@ -1,0 +1,79 @@
+import { InvalidRequestError } from '../errors/request-errors.js';
+import { badWordTokens } from '../generation/bad-words.js';
+import { chatPrompt, hasParts, planOptions } from '../generation/chat-options.js';
+import { stopParser } from '../generation/chat-plan.js';
+import { dryBreakerTokens } from '../generation/dry-breakers.js';
+import { checkGuideEnds, guideOf, leftOutWarning } from '../generation/guided.js';
+import type { TextRequest } from '../generation/text-generation.js';
+import type { PromptTokens, TextModel } from '../generation/text-model.js';
+import type { AnswerPlan, GenerateOptions } from './answers.js';
+
+/** Most tokens of an answer whose request names no limit. */
+export const DEFAULT_MAX_TOKENS = 1024;
+
+/** The engine's request, and how its answer is read; null: as it is. */
+export async function askedRequest(
+  model: TextModel,
+  options: GenerateOptions,
+): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
+  checkOnePrompt(options);
+  const { messages } = options;
+  if (!hasParts(options, model.codec)) {
+    if (messages === undefined) {
+      const warnings: string[] = [];
+      const warn = (leftOut: readonly string[]) => warnings.push(leftOutWarning(leftOut));
+      const request = await textRequest(model, options, await promptTokensOf(model, options), warn);
+      const plan = { createParser: null, callIds: 'openai', warnings } as const;
+      return { request, plan: warnings.length > 0 ? plan : null };
+    }
+    const { promptTokens, reasoning } = await chatPrompt(model, messages, options);
+    const request = await textRequest(model, options, promptTokens);
+    // Reasoning is part of the text, and no part of the answer that a stop string ends.
+    request.createParser = stopParser(reasoning);
+    return { request, plan: null };
+  }
+  const { plan, fields } = await planOptions(model, options);
+  const { guided: _, ...others } = options;
+  const request = await textRequest(model, others, fields.promptTokens);
+  return {
+    request: { ...request, ...fields, guideParam: options.guided === undefined ? 'tools' : 'guided' },
+    plan,
+  };
+}
+
+async function textRequest(
+  model: TextModel,
+  options: GenerateOptions,
+  promptTokens: PromptTokens,
+  warn?: (leftOut: readonly string[]) => void,
+): Promise<TextRequest> {
+  const { prompt, messages, stop, maxTokens, badWords, dryBreakers, guided, adapter: _, ...others } = options;
+  const { tools: _t, toolChoice: _c, parallelToolCalls: _p, reasoning: _r, ...rest } = others;
+  if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
+  const room = Math.max(1, model.maxSeqLen - promptTokens.length);
+  return {
+    ...rest,
+    promptTokens,
+    promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
+    maxTokens: maxTokens ?? Math.min(room, model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS),
+    ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec, warn) }),
+    stop: typeof stop === 'string' ? [stop] : stop,
+    badWords: badWords && (await badWordTokens(model.codec, badWords)),
+    ...(options.dryMultiplier
+      ? { dryBreakers: await dryBreakerTokens(model.codec, model.vocabSize, dryBreakers) }
+      : {}),
+  };
+}
+
+/** Tokens of a prompt without messages. */
+async function promptTokensOf(
+  model: TextModel,
+  { prompt, promptTokens = [] }: GenerateOptions,
+): Promise<PromptTokens> {
+  return prompt === undefined ? promptTokens : model.codec.encodeText(prompt);
+}
+
+function checkOnePrompt({ prompt, messages, promptTokens }: GenerateOptions): void {
+  if ([prompt, messages, promptTokens].filter((one) => one !== undefined).length === 1) return;
+  throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
+}
