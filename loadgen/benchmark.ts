@@ -24,7 +24,6 @@ import {
   serverUrl,
 } from './options.js';
 import { canPin, launcherOf, pinThisProcess, planPlacement } from './placement.js';
-
 import { runReport } from './report/run-report.js';
 import { type BenchReport, REPORT_SCHEMA, type RunReport } from './report/schema.js';
 import { kneeOf, nextLoad, pointsOf, saturation } from './sweep.js';

@@ -1,7 +1,6 @@
 import type { Agent, RequestInit, Response } from 'undici';
 import type { Backend } from '../backends/backend.js';
 import { drawWords, type TokenScale } from '../data/words.js';
-
 import { InputError, TargetError } from '../errors.js';
 import { Random } from '../random.js';
 import { AnswerReader } from '../worker/answer-reader.js';

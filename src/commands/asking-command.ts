@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-
 import type { Asker } from '../asking/asker.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { serverAddress } from '../asking/server-address.js';

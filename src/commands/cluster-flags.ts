@@ -1,7 +1,6 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import { type Pace, ROUTING_POLICIES, type RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
-
 import { UsageError } from '../errors/user-errors.js';
 import { flagName } from '../options/table.js';
 

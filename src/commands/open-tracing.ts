@@ -1,5 +1,4 @@
 import { holdsSecret, UsageError } from '../errors/user-errors.js';
-
 import { openTelemetry } from '../server/tracing/telemetry/open-telemetry.js';
 import { findTracingPackages, TRACING_MISSING } from '../server/tracing/telemetry/packages.js';
 import { TraceDecisions } from '../server/tracing/trace-settings.js';

@@ -5,7 +5,6 @@ import {
 } from '../../engine/executors/tensorflow/installation.js';
 import { installTensorFlow } from '../../engine/executors/tensorflow/setup/install-tensorflow.js';
 import { UsageError } from '../errors/user-errors.js';
-
 import { listenForInterruption } from './interruption.js';
 
 export interface SetupFlags {

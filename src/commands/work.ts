@@ -5,7 +5,8 @@ import { type HandOverOptions, HandOvers } from '../../cluster/nats/hand-overs.j
 import { NO_BLOCKS } from '../../cluster/nats/kept-blocks.js';
 import type { FileMessage } from '../../cluster/nats/messages.js';
 import { NatsWorkerPort } from '../../cluster/nats/nats-worker-port.js';
-import { type OwnAdapter, QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
+import { QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
+import type { OwnAdapter } from '../../cluster/nats/work-request.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import { UsageError } from '../errors/user-errors.js';
 import type { HealthPort } from '../queue/health-port.js';

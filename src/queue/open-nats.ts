@@ -3,7 +3,6 @@ import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
 import { messageOf } from '../../base/error-text.js';
 import { QueueNames } from '../../cluster/nats/names.js';
 import { type NatsModules, WorkStream } from '../../cluster/nats/work-stream.js';
-
 import { fileProblem } from '../errors/file-problem.js';
 import { UsageError } from '../errors/user-errors.js';
 import type { Config } from '../settings/config.js';

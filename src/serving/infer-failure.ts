@@ -1,6 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../callbacks/infer/infer-error.js';
-
 import {
   HostClosedError,
   NoWorkerError,

@@ -1,5 +1,4 @@
 import type { InferListener, InferRequest } from '../../callbacks/infer/infer-types.js';
-
 import type { InstanceState } from '../../host/batch/batch-instance.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { readTopology, type Topology } from '../../base/topology.js';
 import { canPin, launcherOf, type PlacementRequest, planPlacement } from '../../loadgen/placement.js';
-
 import { type SyntheticCore, syntheticMachine } from '../support/synthetic-machine.js';
 
 /** Two nodes of four cores with two threads each; node 1 has the fastest core. */

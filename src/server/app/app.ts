@@ -30,7 +30,6 @@ import { bodyTooLarge, DEFAULT_MAX_BODY_BYTES } from '../web/bodies/read-json.js
 import { sendDirectAnswers } from '../web/direct-answer.js';
 import { ApiError, clientLeft, shuttingDown, stillLoading, toApiError } from '../web/errors.js';
 import { DEFAULT_EVENT_STREAM_OPTIONS, type EventStreamOptions } from '../web/event-stream.js';
-
 import { MemoryLedger } from '../web/memory/held-memory.js';
 import { holdMemory } from '../web/memory/hold-memory.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
@@ -43,7 +42,6 @@ import type { ServerState } from '../web/server-state.js';
 import { tellUnknownFields, tellWarnings } from '../web/warnings.js';
 import { followRequests } from './follow-requests.js';
 import { canonicalPaths, handlerNames, mountRoutes, openPaths, streamedRoutes } from './mount.js';
-
 import { observeHttp } from './observe-http.js';
 import { ALL_ROUTES, ROUTES } from './routes/index.js';
 import { metricsRoute } from './routes/server.js';

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { nowSeconds } from '../files/file-store.js';
 import { RECORD, readRecord, writeWhole } from '../files/record-file.js';
 import type { StorageFolder } from '../files/storage-folder.js';
-
 import { ApiError } from '../web/errors.js';
 import { type Batch, hasEnded } from './batch-object.js';
 import { readBatch } from './batch-record.js';

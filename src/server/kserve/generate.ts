@@ -8,7 +8,6 @@ import type {
 } from '../../../callbacks/infer/infer-types.js';
 import { malformed, requestCancelled } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
-
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { STREAM_HEADERS } from '../answering/respond.js';
 import { inferTerms } from '../inferring/infer-terms.js';

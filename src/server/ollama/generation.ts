@@ -22,7 +22,6 @@ import { asGenerator, keepAliveOf, letGo, withModel } from './borrow.js';
 import { notCapable } from './errors.js';
 import { parametersOf } from './parameter-options.js';
 import type { ChatBody, OllamaOptions } from './schemas.js';
-
 import type { OllamaServices } from './services.js';
 import { Timings } from './timings.js';
 

@@ -13,7 +13,6 @@ import { moduleName } from '../../../models/adapters/module-ids.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import type { TextModel, TokenEngine } from '../../generation/text-model.js';
-
 import { AdapterError } from './adapter-error.js';
 import type { AdapterInfo } from './adapter-info.js';
 import { checkAdapterName } from './adapter-name.js';

@@ -18,7 +18,6 @@ import type { FailureReason, InferModel, ModelActivity, SequencePlace, TimeCount
 import { InferenceCounters } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
 import type { RateLimits } from '../rate-limits.js';
-
 import { BatchedEntry } from './batched-entry.js';
 import { type Batch, BatchedFormer } from './batched-former.js';
 import { CalledParts, callWaits } from './called-parts.js';

@@ -2,7 +2,6 @@ import type { CloseOptions } from '../../../host/in-process-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { InferModel, SequencePlace } from '../infer-model.js';
 import type { LoadParameters } from '../model-repository.js';
-
 import type { ServedModel } from '../served-model.js';
 
 /** What a load asks for, of a version that runs: where its files are the same, it may become that by instances that come and go. */

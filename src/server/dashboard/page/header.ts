@@ -1,5 +1,4 @@
 import { el, icon } from './dom.js';
-
 import type { Feed } from './feed.js';
 import type { NextModel } from './model-choice.js';
 import { ModelFacts } from './model-facts.js';

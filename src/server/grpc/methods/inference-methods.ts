@@ -14,7 +14,6 @@ import { inferMethod } from './infer-method.js';
 import { loadMethod } from './load-method.js';
 import { memoryMethods } from './memory-methods.js';
 import { type Method, type MethodTraits, plainMethod, textIn, versionOf } from './method.js';
-
 import { streamInferMethod } from './stream-infer-method.js';
 
 /** What the methods of the protocol answer from. */

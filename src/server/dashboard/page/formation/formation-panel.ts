@@ -1,5 +1,4 @@
 import { el } from '../dom.js';
-
 import type { FormationEvent } from '../feed.js';
 import type { MountPanel } from '../panels.js';
 import { BlockView } from './block-view.js';

@@ -4,7 +4,6 @@ import {
   rateLimitFamilies,
   sequenceFamilies,
 } from '../../../../../src/server/metrics/families/tensor-metrics.js';
-
 import { tritonFamilies } from '../../../../../src/server/metrics/families/triton-families.js';
 import type { InferModel, TimeCounts } from '../../../../../src/serving/infer-model.js';
 import { InferenceCounters } from '../../../../../src/serving/inference-counters.js';
