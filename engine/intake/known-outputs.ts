@@ -10,7 +10,7 @@ import { ParameterError } from '../../callbacks/sampling-params.js';
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
 import { MAX_SEQUENCES } from '../../callbacks/token-request.js';
 import type { Tensor } from '../../callbacks/types.js';
-import type { KnownOutput, RequestSpec } from '../request/request-spec.js';
+import type { KnownOutput, RequestSpec } from '../sequences/request-spec.js';
 
 const FIELD = 'known_output_ids';
 /** Fills a row behind its last token. */

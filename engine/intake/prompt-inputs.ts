@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
-import type { PromptTable } from '../request/request-spec.js';
+import type { PromptTable } from '../sequences/request-spec.js';
 
 /** Parts of a prompt. */
 export interface PromptInputs {

@@ -16,7 +16,7 @@ import {
 import { decodeWordList, endingTokens } from '../../callbacks/stop-words.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { chainValuesOf } from '../decoding/sampler-chain.js';
-import type { RequestSpec } from '../request/request-spec.js';
+import type { RequestSpec } from '../sequences/request-spec.js';
 import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
 import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';

@@ -2,8 +2,8 @@ import { MAX_INT32 } from '../../base/int32.js';
 import { input, option, says } from '../../base/named-text.js';
 import { checkRange, LENGTH_PENALTY_RANGE, ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
-import type { RequestSpec } from '../request/request-spec.js';
 import type { BeamParams, EarlyStopping } from '../sequences/beam-params.js';
+import type { RequestSpec } from '../sequences/request-spec.js';
 import { readInt } from './tensor-values.js';
 
 type Inputs = Record<string, Tensor>;

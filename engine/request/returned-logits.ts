@@ -4,7 +4,7 @@ import { failure, type RequestFailure } from '../../callbacks/request-failure.js
 import type { ContextLogProbs, ContextReturn } from '../../callbacks/response-batch.js';
 import type { ReturnedRows, RowLogProbs } from '../packed-call/packed-batch.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import type { RequestSpec } from './request-spec.js';
+import type { RequestSpec } from '../sequences/request-spec.js';
 
 /** Options of a request that concern its rows of logits. */
 export type ReturnOptions = Pick<

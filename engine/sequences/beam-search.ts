@@ -7,10 +7,10 @@ import {
 } from '../../callbacks/response-batch.js';
 import { countEndings } from '../../callbacks/stop-words.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';
-import type { RequestSpec } from '../request/request-spec.js';
 import { BeamHypotheses, bestOf, type Hypothesis, scoreOf } from './beam-hypotheses.js';
 import { type BeamParams, candidatesPerBeam } from './beam-params.js';
 import { GeneratedSequence } from './generated-sequence.js';
+import type { RequestSpec } from './request-spec.js';
 import type { DrawnRows, GroupChange, SequenceGroup } from './sequence-group.js';
 
 /** A beam with one more token. */

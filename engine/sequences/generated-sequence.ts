@@ -8,7 +8,7 @@ import {
 import { endsWithStopWord } from '../../callbacks/stop-words.js';
 import { SequenceChain } from '../decoding/sampler-chain.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';
-import type { RequestSpec } from '../request/request-spec.js';
+import type { RequestSpec } from './request-spec.js';
 
 /**
  * One of the sequences that a request generates: its tokens, the prompt first, in one array; the reported values of

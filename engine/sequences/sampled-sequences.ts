@@ -1,6 +1,6 @@
 import type { FinishCode } from '../../callbacks/response-batch.js';
-import type { RequestSpec } from '../request/request-spec.js';
 import { GeneratedSequence } from './generated-sequence.js';
+import type { RequestSpec } from './request-spec.js';
 import type { DrawnRows, GroupChange, SequenceGroup } from './sequence-group.js';
 
 const UNMOVED: readonly GroupChange[] = [0, 1].map((newTokens) => ({ newTokens, parents: null }));

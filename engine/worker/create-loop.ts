@@ -6,13 +6,13 @@ import type { WorkerData } from '../../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { ChunkMs } from '../../scheduler/tokens/types.js';
+import type { LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import { DraftModel } from '../speculation/draft-model.js';
 import { Speculation } from '../speculation/speculation.js';
 import { assembleLoop } from './assemble-loop.js';
-import type { LoadedExecutor } from './load-executor.js';
 
 /** Settings of a loop from the GptManager's options. */
 export type LoopSetup = Pick<

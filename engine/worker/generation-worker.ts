@@ -11,11 +11,11 @@ import {
   type GuideThreadSetup,
   type WorkerMessage,
 } from '../../callbacks/worker-messages.js';
-
 import { isGguf } from '../../models/tokenizer/tokenizer-files.js';
 import { digestOfPath, engineFingerprint } from '../building/engine-fingerprint.js';
 import { HostCalls } from '../decoding/host-calls.js';
 import { PostProcessors, postProcessorsOf } from '../decoding/post-processors.js';
+import type { LoadExecutor, LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import { GuideThreadPort } from '../guided/guide-thread.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
@@ -23,7 +23,7 @@ import { PortCallbacks } from '../intake/port-callbacks.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { roomOf } from '../peft/page-sizes.js';
 import { chunkMsOn, createLoop, poolBlocks } from './create-loop.js';
-import { type LoadExecutor, type LoadedExecutor, loadExecutor } from './load-executor.js';
+import { loadExecutor } from './load-executor.js';
 import { runWorker } from './run-worker.js';
 
 /** Number of events of one iteration that are kept if somebody listens: more than a long prompt has blocks. */

@@ -5,8 +5,9 @@ import { RopeTable } from '../batch/rope-table.js';
 import { type Engine, loadableEngine } from '../building/engine.js';
 import { engineToLoad } from '../building/engine-to-load.js';
 import { weightBytesOf } from '../directory/engine-directory.js';
-import type { Executor, ExecutorOptions } from '../executors/executor.js';
+import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import type { LoadedDraft } from '../executors/loaded-executor.js';
 import type { FixedMemory } from '../executors/memory-budget.js';
 import type { EngineLimits } from '../options/engine-limits.js';
 import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
@@ -16,14 +17,6 @@ import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
  * others wait for only one part.
  */
 const MAX_ROUND_ROWS = 512;
-
-/** A draft model that is ready to run. */
-export interface LoadedDraft {
-  executor: Executor;
-  rope: RopeTable;
-  /** Guess for the cost of a round, as a share of a step of the model, until it was measured. */
-  costShare: number;
-}
 
 /** A draft model whose memory is known and not yet taken. */
 export interface OpenedDraft {

@@ -1,6 +1,4 @@
-import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
-import type { SeatData } from '../../callbacks/ranks-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
@@ -8,55 +6,16 @@ import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
 import { engineToLoad } from '../building/engine-to-load.js';
-import { likelyExecutor, requireSupport, startOnExecutor } from '../executors/choose-executor.js';
-import type { Executor, ExecutorOptions } from '../executors/executor.js';
+import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import type { LoadedExecutor, LoadRequest } from '../executors/loaded-executor.js';
 import { addMemory, afterLoading, besideAdapters, withinPools } from '../executors/memory-budget.js';
-import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
-import {
-  adapterRoom,
-  hostCacheBytes,
-  type LoadedAdapters,
-  pageSizes,
-  slotOptions,
-} from '../peft/page-sizes.js';
+import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
+import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
+import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
 import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
-import { type LoadedDraft, openDraft } from './load-draft.js';
+import { openDraft } from './load-draft.js';
 import type { MemoryNeeds } from './memory-split.js';
-
-/** The function that a module given as `executorModule` exports under the name `loadExecutor`. */
-export type LoadExecutor = (request: LoadRequest) => LoadedExecutor | Promise<LoadedExecutor>;
-
-export interface LoadRequest {
-  enginePath: string;
-  params: OptionalParams;
-  /** V1 needs room for padding: EngineLimits.padding has the size. */
-  modelType: ModelType;
-  /** Default 1. The executor needs room for as many sequences of each request: EngineLimits.microBatch.maxSequences. */
-  maxBeamWidth?: number;
-  /** See ExecutorOptions.heartbeat. */
-  heartbeat?: Int32Array;
-  /** The engine is rank 0 of a group; absent: it is alone. */
-  seat?: SeatData;
-}
-
-/** An executor ready to run, with the data that the loop needs about it. */
-export interface LoadedExecutor {
-  executor: Executor;
-  limits: EngineLimits;
-  rope: RopeTable;
-  /** Tokens that end a generation; the first is the usual end_id. */
-  endTokenIds: number[];
-  padTokenId: number | null;
-  /** Reason why another executor than the fastest runs, and how to get that one; absent or null: the fastest runs. */
-  executorFallback?: string | null;
-  /** Caches for LoRA adapters, if OptionalParams.peftCacheManagerConfig is given; absent: requests can have none. */
-  adapters?: LoadedAdapters;
-  /** The draft model, if OptionalParams.draftEnginePath is given. */
-  draft?: LoadedDraft;
-  /** See engineDigest; absent: it is that of the engine's directory. */
-  digest?: string;
-}
 
 /**
  * Least number of logits' rows in one pass: returning a prompt's logits must not go one row at a time if there are few

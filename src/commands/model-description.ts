@@ -9,11 +9,14 @@ import {
   automaticPrecision,
   layerTypes,
 } from '../../engine/building/weight-precision.js';
-import type { EnginePrecision, OutputPrecision } from '../../engine/directory/engine-directory.js';
-import { weightBytesOf } from '../../engine/directory/engine-directory.js';
+import {
+  type EnginePrecision,
+  type OutputPrecision,
+  weightBytesOf,
+} from '../../engine/directory/engine-directory.js';
 import { storedParts } from '../../engine/directory/stored-precision.js';
-import { likelyExecutor } from '../../engine/executors/choose-executor.js';
 import type { ExecutorKind } from '../../engine/executors/executor-kind.js';
+import { likelyExecutor } from '../../engine/kinds/choose-executor.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';

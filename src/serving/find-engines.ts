@@ -7,7 +7,7 @@ import { type Engine, openEngine } from '../../engine/building/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../../engine/building/engine-cache.js';
 import { engineToLoad } from '../../engine/building/engine-to-load.js';
 import { checkWeights } from '../../engine/building/weights-checksum.js';
-import { type ExecutorWish, likelyExecutor } from '../../engine/executors/choose-executor.js';
+import { type ExecutorWish, likelyExecutor } from '../../engine/kinds/choose-executor.js';
 import { localModel } from '../hub/local-model.js';
 import type { ModelOptions } from './model-options.js';
 

@@ -6,7 +6,7 @@ import {
 import { ENGINE_TABLE, type EngineLevel } from '../../callbacks/options/table.js';
 import { DEFAULT_CHUNKING_POLICY } from '../../callbacks/options/words.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
-import type { LoadRequest } from '../../engine/worker/load-executor.js';
+import type { LoadRequest } from '../../engine/executors/loaded-executor.js';
 import type { InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import type { FoundEngines } from './find-engines.js';

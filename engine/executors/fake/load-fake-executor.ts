@@ -2,7 +2,7 @@ import type { PeftCacheConfig } from '../../../callbacks/gpt-manager-options.js'
 import { RopeTable } from '../../batch/rope-table.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../../options/engine-limits.js';
 import { adapterRoom, type LoadedAdapters, pageSizes, slotOptions } from '../../peft/page-sizes.js';
-import type { LoadExecutor } from '../../worker/load-executor.js';
+import type { LoadExecutor } from '../loaded-executor.js';
 import { FAKE_MODEL } from './fake-adapters.js';
 import { FakeExecutor } from './fake-executor.js';
 

@@ -15,7 +15,7 @@ import { type Engine, loadableEngine } from '../../../engine/building/engine.js'
 import { engineToLoad } from '../../../engine/building/engine-to-load.js';
 import { openStoredEngine } from '../../../engine/building/stored-engine.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
-import { nativeKind } from '../../../engine/executors/native-kind.js';
+import { nativeKind } from '../../../engine/kinds/native-kind.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
 import { executorOptions, instructionSets } from '../../support/native-options.js';
 import { logitsOf, promptBatch, SourceEngines } from '../../support/source-engines.js';

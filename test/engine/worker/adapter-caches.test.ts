@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { openEngine } from '../../../engine/building/engine.js';
-import { nativeKind } from '../../../engine/executors/native-kind.js';
+import { nativeKind } from '../../../engine/kinds/native-kind.js';
 import { pageSizes } from '../../../engine/peft/page-sizes.js';
 import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';

@@ -6,7 +6,7 @@ import type { BadWords } from '../decoding/bad-words.js';
 import type { DryPenalty } from '../decoding/dry-penalty.js';
 import type { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../packed-call/sampling-batch.js';
-import type { BeamParams } from '../sequences/beam-params.js';
+import type { BeamParams } from './beam-params.js';
 
 /** Embeddings of ids behind the vocabulary, for prompts only. */
 export interface PromptTable {

@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { ExecutorName } from '../../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
-import {
-  likelyExecutor,
-  requireSupport,
-  startOnExecutor,
-} from '../../../engine/executors/choose-executor.js';
 import type { Executor } from '../../../engine/executors/executor.js';
 import { type ExecutorKind, ExecutorUnavailableError } from '../../../engine/executors/executor-kind.js';
 import { AddonError } from '../../../engine/executors/native/load-addon.js';
+import { likelyExecutor, requireSupport, startOnExecutor } from '../../../engine/kinds/choose-executor.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 
 function kind(name: ExecutorName, problem: string | null = null): ExecutorKind {

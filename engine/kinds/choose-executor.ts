@@ -1,6 +1,8 @@
 import { type NamedText, says, worded } from '../../base/named-text.js';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import type { NetworkPlan } from '../../network/plan.js';
+import { type ExecutorKind, ExecutorUnavailableError } from '../executors/executor-kind.js';
+import { AddonError } from '../executors/native/load-addon.js';
 import {
   checkOptionsOf,
   type ExecutorOptionParams,
@@ -8,8 +10,6 @@ import {
   type UselessOption,
   uselessOptions,
 } from '../options/option-effects.js';
-import { type ExecutorKind, ExecutorUnavailableError } from './executor-kind.js';
-import { AddonError } from './native/load-addon.js';
 import { nativeKind } from './native-kind.js';
 import { tensorflowKind } from './tensorflow-kind.js';
 import { wasmKind } from './wasm-kind.js';

@@ -1,5 +1,5 @@
-import { unequalWidths } from './cache-layers.js';
-import type { ExecutorKind } from './executor-kind.js';
+import { unequalWidths } from '../executors/cache-layers.js';
+import type { ExecutorKind } from '../executors/executor-kind.js';
 
 const THREADS = 1;
 
@@ -9,19 +9,19 @@ const THREADS = 1;
  */
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
-  problem: async () => (await import('./wasm/open-wasm-runner.js')).wasmProblem(),
+  problem: async () => (await import('../executors/wasm/open-wasm-runner.js')).wasmProblem(),
   supports: (plan) => unequalWidths(plan, 'wasm'),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
-    const { MAX_HEAP_BYTES } = await import('./wasm/heap.js');
+    const { MAX_HEAP_BYTES } = await import('../executors/wasm/heap.js');
     const weightBytes = weights.reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0);
     return Math.max(0, Math.min(availableBytes, MAX_HEAP_BYTES) - weightBytes);
   },
   threadsFor: () => THREADS,
   kvDtypeFor: () => 'f32',
   measure: async ({ plan }, options) => {
-    const { heapBytes, memoryLayout } = await import('./wasm/memory-layout.js');
-    const { MAX_HEAP_BYTES } = await import('./wasm/heap.js');
+    const { heapBytes, memoryLayout } = await import('../executors/wasm/memory-layout.js');
+    const { MAX_HEAP_BYTES } = await import('../executors/wasm/heap.js');
     const layout = memoryLayout(plan, options);
     const { packedWeights, tables, workspace, kvCache } = layout;
     return {
@@ -36,8 +36,8 @@ export const wasmKind: ExecutorKind = {
   },
   open: async (engine, options) => {
     const [{ PortableExecutor }, { openWasmRunner }] = await Promise.all([
-      import('./portable/portable-executor.js'),
-      import('./wasm/open-wasm-runner.js'),
+      import('../executors/portable/portable-executor.js'),
+      import('../executors/wasm/open-wasm-runner.js'),
     ]);
     return PortableExecutor.open(engine, options, openWasmRunner);
   },

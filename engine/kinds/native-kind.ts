@@ -1,12 +1,12 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
+import { unevenLayers } from '../executors/cache-layers.js';
+import type { ExecutorKind } from '../executors/executor-kind.js';
+import { storedWeightBytes } from '../executors/memory-budget.js';
+import { chooseInstructionSet } from '../executors/native/instruction-set.js';
+import { loadAddon } from '../executors/native/load-addon.js';
+import { NativeExecutor } from '../executors/native/native-executor.js';
 import { RankedExecutor } from '../ranks/ranked-executor.js';
-import { unevenLayers } from './cache-layers.js';
-import type { ExecutorKind } from './executor-kind.js';
-import { storedWeightBytes } from './memory-budget.js';
-import { chooseInstructionSet } from './native/instruction-set.js';
-import { loadAddon } from './native/load-addon.js';
-import { NativeExecutor } from './native/native-executor.js';
 
 /** The executor of the C++ addon, which runs on the CPU. */
 export const nativeKind: ExecutorKind = {

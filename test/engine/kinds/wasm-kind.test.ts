@@ -3,7 +3,7 @@ import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { openEngine } from '../../../engine/building/engine.js';
 import { loadEncoder } from '../../../engine/encoder/load-encoder.js';
 import type { Executor } from '../../../engine/executors/executor.js';
-import { wasmKind } from '../../../engine/executors/wasm-kind.js';
+import { wasmKind } from '../../../engine/kinds/wasm-kind.js';
 import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 

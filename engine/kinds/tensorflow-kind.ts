@@ -1,9 +1,13 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
-import { unevenLayers } from './cache-layers.js';
-import type { Executor, ExecutorOptions } from './executor.js';
-import { type ExecutorKind, ExecutorUnavailableError, type LoadableEngine } from './executor-kind.js';
-import type { Gpu } from './tensorflow/gpu.js';
+import { unevenLayers } from '../executors/cache-layers.js';
+import type { Executor, ExecutorOptions } from '../executors/executor.js';
+import {
+  type ExecutorKind,
+  ExecutorUnavailableError,
+  type LoadableEngine,
+} from '../executors/executor-kind.js';
+import type { Gpu } from '../executors/tensorflow/gpu.js';
 
 const GPU_HINT =
   'This machine has an NVIDIA GPU, which the tensorflow executor could use: run "skein setup tensorflow" (docs/tensorflow.md), or name the executor to hear no more of it.';
@@ -16,25 +20,25 @@ export const tensorflowKind: ExecutorKind = {
   name: 'tensorflow',
   // On a CPU the other executors are faster, so `auto` needs a GPU.
   isAutomatic: async () => {
-    const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
+    const { findInstallation, seesGpu } = await import('../executors/tensorflow/installation.js');
     const installation = findInstallation();
     return installation !== null && seesGpu(installation);
   },
   hint: async () => {
     const [{ findInstallation }, { hasNvidiaGpu }] = await Promise.all([
-      import('./tensorflow/installation.js'),
-      import('./tensorflow/nvidia-gpu.js'),
+      import('../executors/tensorflow/installation.js'),
+      import('../executors/tensorflow/nvidia-gpu.js'),
     ]);
     return findInstallation() === null && hasNvidiaGpu() ? GPU_HINT : null;
   },
   problem: async () => {
-    const { findInstallation } = await import('./tensorflow/installation.js');
+    const { findInstallation } = await import('../executors/tensorflow/installation.js');
     if (findInstallation() !== null) return null;
-    return (await import('./tensorflow/load-tensorflow.js')).MISSING;
+    return (await import('../executors/tensorflow/load-tensorflow.js')).MISSING;
   },
   supports: (plan) => unevenLayers(plan, 'tensorflow'),
   computesWith: async () => {
-    const { findInstallation, seesGpu } = await import('./tensorflow/installation.js');
+    const { findInstallation, seesGpu } = await import('../executors/tensorflow/installation.js');
     const installation = findInstallation();
     const isGpu = installation !== null && seesGpu(installation);
     return { instructionSet: isGpu ? 'GPU' : 'CPU', threads: defaultThreads() };
@@ -42,7 +46,7 @@ export const tensorflowKind: ExecutorKind = {
   threadsFor: (asked) => asked ?? defaultThreads(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
-    const { measureTensorFlow } = await import('./tensorflow/open-tensorflow-runner.js');
+    const { measureTensorFlow } = await import('../executors/tensorflow/open-tensorflow-runner.js');
     const { weightBytes, workspaceBytes, kvCacheBytes } = measureTensorFlow(
       engine,
       options,
@@ -63,8 +67,8 @@ export const tensorflowKind: ExecutorKind = {
 /** The GPU that would compute; null: TensorFlow computes on the CPU, or nothing is known of the GPU. Loads nothing. */
 async function likelyGpu(): Promise<Gpu | null> {
   const [{ findInstallation, seesGpu }, { findGpu }] = await Promise.all([
-    import('./tensorflow/installation.js'),
-    import('./tensorflow/gpu.js'),
+    import('../executors/tensorflow/installation.js'),
+    import('../executors/tensorflow/gpu.js'),
   ]);
   const installation = findInstallation();
   return installation !== null && seesGpu(installation) ? findGpu() : null;
@@ -74,8 +78,8 @@ async function likelyGpu(): Promise<Gpu | null> {
 async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: boolean): Promise<Executor> {
   await load(options.threads, needsGpu);
   const [{ PortableExecutor }, { openTensorFlowRunner }] = await Promise.all([
-    import('./portable/portable-executor.js'),
-    import('./tensorflow/open-tensorflow-runner.js'),
+    import('../executors/portable/portable-executor.js'),
+    import('../executors/tensorflow/open-tensorflow-runner.js'),
   ]);
   return PortableExecutor.open(engine, options, openTensorFlowRunner);
 }
@@ -86,8 +90,8 @@ async function open(engine: LoadableEngine, options: ExecutorOptions, needsGpu: 
  */
 async function load(threads: number, needsGpu: boolean): Promise<void> {
   const [{ claimTensorFlow, releaseTensorFlow }, { loadTensorFlow }] = await Promise.all([
-    import('./tensorflow/thread-claim.js'),
-    import('./tensorflow/load-tensorflow.js'),
+    import('../executors/tensorflow/thread-claim.js'),
+    import('../executors/tensorflow/load-tensorflow.js'),
   ]);
   const noteLoaded = claimTensorFlow();
   process.once('exit', () => releaseTensorFlow());
