@@ -576,19 +576,21 @@ describe('a request', () => {
   it('is refused where the queue is full or its time in it is over, and leaves it with its client', async () => {
     const gone = new AbortController();
     const parameters = { gate: join(models.folder, 'gate') };
+    const slow = models.repository.find('slow', '');
     const first = models.numbers('slow', [[1]], { parameters });
-    await expect.poll(() => models.repository.find('slow', '').activity().running).toBe(1);
-    const late = models.numbers('slow', [[3]], { timeoutUs: 1000 });
+    await expect.poll(() => slow.activity().running).toBe(1);
+    const second = models.numbers('slow', [[2]], { parameters });
     const left = models.numbers('slow', [[4]], { signal: gone.signal });
+    await expect.poll(() => slow.activity().waiting).toBe(2);
     await expect(models.numbers('slow', [[5]])).rejects.toThrow('Exceeds maximum queue size');
     gone.abort();
     await expect(left).rejects.toThrow(/abort/i);
-    await expect(late).rejects.toThrow('Request timeout expired');
-    const second = models.numbers('slow', [[2]], { parameters });
-    await nextTurn();
+    await expect(models.numbers('slow', [[3]], { timeoutUs: 1000 })).rejects.toThrow(
+      'Request timeout expired',
+    );
     writeFileSync(parameters.gate, '');
     expect(await Promise.all([first, second])).toEqual([[1], [2]]);
-    expect(models.repository.find('slow', '').failures()).toMatchObject({ REJECTED: 2, CANCELED: 1 });
+    expect(slow.failures()).toMatchObject({ REJECTED: 2, CANCELED: 1 });
   });
 });
 
