@@ -43,6 +43,14 @@ export interface EncoderHostOptions extends Omit<EncoderWorkerData, 'encoderModu
   onBatch?: (batch: EncoderBatch) => void;
 }
 
+/** Options of one request. */
+export interface EncodeOptions {
+  /** Signal whose abort ends the request. */
+  signal?: AbortSignal | undefined;
+  /** Called after each batch that had sequences of the request, with the number of its rows that are done. */
+  onDone?: ((rows: number) => void) | undefined;
+}
+
 /** Size of a batch and duration of its forward. */
 export interface EncoderBatch {
   sequences: number;
@@ -55,6 +63,7 @@ interface Entry extends EncoderWork, BatchEntry {
   sequences: readonly EncoderSequence[];
   rows: (Float32Array | null)[];
   missing: number;
+  onDone: EncodeOptions['onDone'];
   resolve(rows: Float32Array[]): void;
 }
 
@@ -161,7 +170,10 @@ export class EncoderHost {
    * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for an invalid sequence, and where the
    * engine fails
    */
-  encode(sequences: readonly EncoderSequence[], signal?: AbortSignal): Promise<Float32Array[]> {
+  encode(
+    sequences: readonly EncoderSequence[],
+    { signal, onDone }: EncodeOptions = {},
+  ): Promise<Float32Array[]> {
     this.#host.requireRoom();
     signal?.throwIfAborted();
     if (sequences.length === 0) return Promise.resolve([]);
@@ -179,6 +191,7 @@ export class EncoderHost {
         missing: sequences.length,
         hasStarted: false,
         release: null,
+        onDone,
         resolve,
         fail: reject,
       };
@@ -207,6 +220,7 @@ export class EncoderHost {
   #deliver({ rows, errors, forwardMs }: EncoderAnswer, batch: Batch): void {
     const width = this.info!.outputWidth;
     let tokens = 0;
+    const advanced = new Set<Entry>();
     for (const [i, { work, index }] of batch.entries()) {
       tokens += work.lengths[index]!;
       if (!this.#host.has(work)) continue;
@@ -216,13 +230,22 @@ export class EncoderHost {
         continue;
       }
       work.rows[index] = rows.slice(i * width, (i + 1) * width);
-      if (--work.missing === 0) {
-        this.#host.settle(work);
-        work.resolve(work.rows as Float32Array[]);
-      }
+      work.missing--;
+      advanced.add(work);
     }
+    for (const work of advanced) this.#advance(work);
     const told = { sequences: batch.length, tokens, forwardMs };
     this.#host.tell('onBatch', () => this.#options.onBatch?.(told));
+  }
+
+  /** Tells a request of its new rows, and ends it with the last one. */
+  #advance(work: Entry): void {
+    if (!this.#host.has(work)) return;
+    const done = work.sequences.length - work.missing;
+    if (work.onDone) this.#host.tell('onDone', () => work.onDone!(done));
+    if (work.missing > 0) return;
+    this.#host.settle(work);
+    work.resolve(work.rows as Float32Array[]);
   }
 }
 

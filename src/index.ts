@@ -104,6 +104,7 @@ export type { SchedulerPolicy } from '../scheduler/tokens/types.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';
 export type { ScoreOptions } from './encoding/score.js';
+export { VECTOR_TYPES, type VectorType, vectorOfType } from './encoding/vector-types.js';
 export { ContextLengthError, InvalidRequestError } from './errors/request-errors.js';
 export type { ReasoningOptions } from './generation/chat-options.js';
 export type { ChatPiece, ToolCall, ToolCallPart } from './generation/chat-pieces.js';

@@ -82,12 +82,20 @@ export function applyTemplate(
 }
 
 /**
- * Cuts texts at their ends until they fit into `room` tokens, the longer one of two first: longest_first of Hugging
- * Face's tokenizers.
+ * Cuts texts until they fit into `room` tokens: a single one at a side, two at their ends, the longer one first, as longest_first
+ * of Hugging Face's tokenizers does.
  */
-export function truncateTexts<T extends readonly Int32Array[]>(texts: T, room: number): T {
+export function truncateTexts<T extends readonly Int32Array[]>(
+  texts: T,
+  room: number,
+  side: 'start' | 'end' = 'end',
+): T {
   if (texts.reduce((sum, text) => sum + text.length, 0) <= room) return texts;
-  if (texts.length === 1) return [texts[0]!.subarray(0, room)] as unknown as T;
+  if (texts.length === 1) {
+    const [text] = texts as unknown as [Int32Array];
+    const cut = side === 'end' ? text.subarray(0, room) : text.subarray(text.length - room);
+    return [cut] as unknown as T;
+  }
   const lengths = [texts[0]!.length, texts[1]!.length];
   const shorter = Math.min(...lengths);
   const half = Math.floor(room / 2);

@@ -1,7 +1,7 @@
 import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
-import type { EncoderInput } from './encoder-codec.js';
+import type { EncoderInput, TruncateSide } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
 
 /** Options of embedding texts. */
@@ -13,6 +13,10 @@ export interface EmbedOptions {
    * inputs are refused.
    */
   truncatePromptTokens?: number | undefined;
+  /** Which side of a longer input is cut. Default: 'end'. */
+  truncateSide?: TruncateSide | undefined;
+  /** Called after each batch that had inputs of this call, with the number of embeddings that are done and of all. */
+  onProgress?: ((done: number, all: number) => void) | undefined;
   /** Signal whose abort ends the request. */
   signal?: AbortSignal | undefined;
 }
@@ -44,9 +48,10 @@ export async function embed(
   if (dimensions !== undefined) checkDimensions(dimensions, model);
   const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
   const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
-  const sequences = await codec.single(inputs, { maxSeqLen, truncateTo }, 'input', name);
+  const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
+  const sequences = await codec.single(inputs, limit, 'input', name);
   for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), model.vocabSize);
-  const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+  const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;
   return { embeddings: isCut ? rows.map((row) => unit(row.subarray(0, dimensions))) : rows, promptTokens };
 }
@@ -67,11 +72,12 @@ function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): voi
 export async function encode(
   engine: RowEngine,
   sequences: readonly EncoderSequence[],
-  signal: AbortSignal | undefined,
+  { signal, onProgress }: Pick<EmbedOptions, 'signal' | 'onProgress'>,
   onAccepted: OnAccepted,
 ): Promise<{ rows: Float32Array[]; promptTokens: number }> {
   const promptTokens = sequences.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
-  const rows = engine.encode(sequences, signal);
+  const onDone = onProgress && ((done: number) => onProgress(done, sequences.length));
+  const rows = engine.encode(sequences, { signal, onDone });
   onAccepted(promptTokens);
   return { rows: await rows, promptTokens };
 }

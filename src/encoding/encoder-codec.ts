@@ -15,14 +15,16 @@ import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 /** A text, or token ids that are taken as they are, with any special tokens already among them. */
 export type EncoderInput = string | Int32Array | readonly number[];
 
+/** A side of a text. */
+export type TruncateSide = 'start' | 'end';
+
 /** Longest input, and whether longer ones are cut. */
 export interface LengthLimit {
   maxSeqLen: number;
-  /**
-   * Number of tokens, special ones included, to which longer inputs are cut at their end. Absent: longer inputs are
-   * refused.
-   */
+  /** Number of tokens, special ones included, to which longer inputs are cut. Absent: longer inputs are refused. */
   truncateTo?: number | undefined;
+  /** Which side of a single input is cut; default 'end'. */
+  side?: TruncateSide | undefined;
 }
 
 /** Tokenizer of an encoder, which adds special tokens around a text or a pair of texts. */
@@ -108,12 +110,12 @@ function checkUnits(text: string, { maxSeqLen }: LengthLimit, param: string): vo
 function fitted<T extends readonly Int32Array[]>(
   texts: T,
   around: number,
-  { maxSeqLen, truncateTo }: LengthLimit,
+  { maxSeqLen, truncateTo, side = 'end' }: LengthLimit,
   param: string,
   name: string,
 ): T {
   const length = around + texts.reduce((sum, text) => sum + text.length, 0);
-  if (truncateTo !== undefined) return truncateTexts(texts, Math.max(0, truncateTo - around));
+  if (truncateTo !== undefined) return truncateTexts(texts, Math.max(0, truncateTo - around), side);
   if (length <= maxSeqLen) return texts;
   throw new ContextLengthError(
     `${contextWords(maxSeqLen)}${name} has ${length}, special tokens included. Please reduce its length, or have it cut by truncate_prompt_tokens.`,

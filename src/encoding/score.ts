@@ -36,7 +36,7 @@ export async function scorePairs(
   const limit = { maxSeqLen, truncateTo: truncation(options.truncatePromptTokens, maxSeqLen) };
   if (head.kind === 'score') {
     const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
-    const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+    const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
     const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
     return { scores: rows.map((row) => activate(row[0]!)), promptTokens };
   }
@@ -44,7 +44,7 @@ export async function scorePairs(
   const distinct = [...new Set(pairs.flat())];
   const nameOf = (i: number) => names.pair(pairs.findIndex((pair) => pair.includes(distinct[i]!)));
   const sequences = await codec.single(distinct, limit, names.param, (i) => `a text of ${nameOf(i)}`);
-  const { rows, promptTokens } = await encode(engine, sequences, options.signal, onAccepted);
+  const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const rowOf = new Map(distinct.map((text, i) => [text, rows[i]!]));
   return { scores: pairs.map(([a, b]) => cosine(rowOf.get(a)!, rowOf.get(b)!)), promptTokens };
 }

@@ -17,3 +17,9 @@ export function named(here: string, ...harmless: readonly unknown[]): OtherField
 export function withoutBearing(names: string): OtherFields {
   return Object.fromEntries(names.split(/\s+/).map((name) => [name, NO_BEARING]));
 }
+
+/** The same without those that a route has. @param names separated by spaces */
+export function without(fields: OtherFields, names: string): OtherFields {
+  const left = new Set(names.split(/\s+/));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !left.has(name)));
+}

@@ -123,20 +123,40 @@ describe('an encoder in its worker', () => {
     expect(sums(await host.encode([sequence(3)]))).toEqual([3]);
   });
 
+  it('tells a request after each of its batches how many rows are done, and no more once it is aborted', async () => {
+    const { host } = open();
+    await host.ready;
+    const many = Array.from({ length: 500 }, () => sequence(1));
+    const done: number[] = [];
+    await host.encode(many, { onDone: (rows) => done.push(rows) });
+    expect(done.at(-1)).toBe(500);
+    expect(done.length).toBeGreaterThan(1);
+    expect(done).toEqual([...new Set(done)].sort((a, b) => a - b));
+    const gone = new AbortController();
+    const until: number[] = [];
+    const onDone = (rows: number) => {
+      until.push(rows);
+      gone.abort(new Error('enough'));
+    };
+    await expect(host.encode(many, { signal: gone.signal, onDone })).rejects.toThrow('enough');
+    await host.encode([sequence(9)]);
+    expect(until).toHaveLength(1);
+  });
+
   it('ends a request whose signal is aborted at once, waiting or running, and goes on with the others', async () => {
     const { host } = open({}, { stepMs: '30' });
     await host.ready;
     const gone = new AbortController();
     const many = host.encode(
       Array.from({ length: 500 }, () => sequence(1)),
-      gone.signal,
+      gone,
     );
     const other = host.encode([sequence(9)]);
     setTimeout(() => gone.abort(new Error('enough')), 40);
     await expect(many).rejects.toThrow('enough');
     expect(sums(await other)).toEqual([9]);
     expect([host.queued, host.running]).toEqual([0, 0]);
-    expect(() => host.encode([sequence(1)], gone.signal)).toThrow('enough');
+    expect(() => host.encode([sequence(1)], gone)).toThrow('enough');
   });
 
   it('fails what it had when it dies, and another one answers what waited', async () => {

@@ -576,6 +576,10 @@ const encoders: Readonly<Record<string, DearField>> = {
     dearInputs(sizes).map((input) => ({ input: input as string, truncate_prompt_tokens: '-1' })),
   encoding_format: one({ input: list(2048, (index) => `"${index}"`), encoding_format: '"float"' }),
   dimensions: harmless('null'),
+  output_dimension: harmless('null'),
+  output_dtype: one({ input: list(2048, (index) => `"${index}"`), output_dtype: '"int8"' }),
+  truncation: harmless('true'),
+  truncate: harmless('true'),
   query: () => longTexts.map((query) => ({ query, truncate_prompt_tokens: '-1' })),
   documents: () =>
     [
@@ -701,6 +705,30 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   },
   '/v1/embeddings': { plain: { input: '"Once"' }, fields: encoders },
   '/v1/rerank': { plain: { query: '"Once"', documents: '["upon"]' }, fields: encoders },
+  '/v2/embed': {
+    plain: { texts: '["Once"]' },
+    fields: {
+      ...encoders,
+      texts: () =>
+        [
+          list(2048, (index) => `"${index}"`),
+          list(2000, () => text('word ', 4000)),
+          list(2, () => text('x', LONGEST / 2)),
+        ].map((texts) => ({ texts })),
+      inputs: one({
+        texts: 'null',
+        inputs: list(2048, (index) => `{"content":[{"type":"text","text":"${index}"}]}`),
+      }),
+      input_type: harmless('"search_query"'),
+      embedding_types: one({
+        texts: list(2048, (index) => `"${index}"`),
+        embedding_types: '["float","int8","uint8","binary","ubinary","base64"]',
+      }),
+      truncate: one({ texts: list(2, () => text('x', LONGEST / 2)), truncate: '"START"' }),
+      max_tokens: harmless('1'),
+      priority: jsonField,
+    },
+  },
   '/v2/rerank': {
     plain: { query: '"Once"', documents: '["upon"]' },
     fields: { ...encoders, max_tokens_per_doc: harmless('1'), priority: jsonField },

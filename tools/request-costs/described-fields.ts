@@ -31,7 +31,7 @@ export async function describedFields(url: string): Promise<Map<string, readonly
   const fields = new Map<string, readonly string[]>();
   for (const [path, { post }] of Object.entries(paths)) {
     const schema = post?.requestBody?.content['application/json']?.schema;
-    if (schema === undefined || (path.startsWith('/v2/') && path !== '/v2/rerank')) continue;
+    if (schema === undefined || (path.startsWith('/v2/') && !/^\/v2\/(embed|rerank)$/.test(path))) continue;
     const found = schema.$ref === undefined ? schema : components.schemas[schema.$ref.split('/').at(-1)!]!;
     fields.set(path, Object.keys(found.properties ?? {}));
   }

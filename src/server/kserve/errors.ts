@@ -13,14 +13,14 @@ const STATUS: Readonly<Record<InferErrorKind, number>> = {
   internal: 500,
 };
 
-/** Cohere's route, whose version is its own. */
-const COHERE_RERANK = '/v2/rerank';
+/** Cohere's routes, whose version is their own. */
+const OF_COHERE = new Set(['/v2/embed', '/v2/rerank']);
 /** The route of WebSockets for any model, where AMD's Inference Server has it. */
 export const ANY_MODEL_SOCKET = '/models/infer';
 
 /** Paths whose errors have the form of the Open Inference Protocol: {"error": text}. */
 export function isOfProtocol(path: string): boolean {
-  return path === '/v2' || path === ANY_MODEL_SOCKET || (path.startsWith('/v2/') && path !== COHERE_RERANK);
+  return path === '/v2' || path === ANY_MODEL_SOCKET || (path.startsWith('/v2/') && !OF_COHERE.has(path));
 }
 
 /** The status of an error as the protocol has it. */

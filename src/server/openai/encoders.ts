@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { EmbedOptions } from '../../encoding/embed.js';
 import { ranking, type Scores, scorePairs } from '../../encoding/score.js';
+import { vectorOfType } from '../../encoding/vector-types.js';
 import type { ServedEncoder } from '../../serving/served-model.js';
 import { findEncoder } from '../answering/find-model.js';
 import { embedObserved, type Followed, observed } from '../answering/run-encoder.js';
@@ -10,7 +12,9 @@ import { ApiError } from '../web/errors.js';
 import type { Exchange } from '../web/exchange.js';
 import { embeddingsMemory } from '../web/memory/memory-estimates.js';
 import type {
+  CohereEmbedRequest,
   CohereRerankRequest,
+  CohereType,
   EmbeddingRequest,
   RerankRequest,
   ScoreRequest,
@@ -82,15 +86,90 @@ async function embedded(
   const model = findEncoder(context, request.model, 'embedding');
   terms.memory.addAnswer(embeddingsMemory(request.input.length, model.outputWidth));
   const options = {
-    dimensions: request.dimensions,
-    truncatePromptTokens: request.truncate_prompt_tokens,
+    dimensions: oneOf(request, 'dimensions', 'output_dimension'),
+    truncatePromptTokens: truncatedTo(request),
     signal,
   };
   const follow = { observe: context.observe, tally: terms.tally };
   const { embeddings: rows, promptTokens } = await embedObserved(model, request.input, options, follow);
-  const asBase64 = request.encoding_format === 'base64';
-  const written = (row: Float32Array) => (asBase64 ? base64(row) : new JsonNumbers(row));
+  const { output_dtype: type = 'float', encoding_format: format } = request;
+  const written = (row: Float32Array) => {
+    const vector = vectorOfType(row, type);
+    return format === 'base64' ? base64(vector) : new JsonNumbers(vector);
+  };
   return { model, rows, written, promptTokens };
+}
+
+/** What truncate_prompt_tokens says, or Voyage's and text-embeddings-inference's words for "to the model's limit". */
+function truncatedTo(request: EmbeddingRequest): number | undefined {
+  const cuts = oneOf(request, 'truncation', 'truncate');
+  const { truncate_prompt_tokens: tokens = cuts ? -1 : undefined } = request;
+  if (cuts === false && tokens !== undefined) throw contradiction('truncation', 'truncate_prompt_tokens');
+  return tokens;
+}
+
+/** The value of a field that has two names. @throws ApiError where both are given and differ */
+function oneOf<T, A extends keyof T & string, B extends keyof T & string>(
+  request: T,
+  a: A,
+  b: B,
+): T[A] | T[B] {
+  const { [a]: first, [b]: second } = request;
+  if (first !== undefined && second !== undefined && (first as unknown) !== second) throw contradiction(b, a);
+  return first ?? second;
+}
+
+function contradiction(field: string, other: string): ApiError {
+  return new ApiError(400, `'${field}' contradicts '${other}': give one of them.`, {
+    param: field,
+    code: 'invalid_value',
+  });
+}
+
+/** Answers POST /v2/embed: embeddings in Cohere's form, each in all types that are asked for. */
+export async function cohereEmbed(
+  context: AnsweringServices,
+  request: CohereEmbedRequest,
+  { signal, terms }: Exchange,
+): Promise<Response> {
+  const texts = textsOf(request);
+  const model = findEncoder(context, request.model, 'embedding');
+  const { embedding_types: types = ['float'], truncate = 'END', max_tokens: maxTokens = -1 } = request;
+  const distinct = [...new Set(types)];
+  terms.memory.addAnswer(embeddingsMemory(distinct.length * texts.length, model.outputWidth));
+  const options: EmbedOptions & { signal: AbortSignal } = {
+    dimensions: request.output_dimension,
+    truncatePromptTokens: truncate === 'NONE' ? undefined : maxTokens,
+    truncateSide: truncate === 'START' ? 'start' : 'end',
+    signal,
+  };
+  const follow = { observe: context.observe, tally: terms.tally };
+  const { embeddings: rows, promptTokens } = await embedObserved(model, texts, options, follow);
+  const inType = (type: CohereType) =>
+    JsonList.of(rows, (row) => (type === 'base64' ? base64(row) : new JsonNumbers(vectorOfType(row, type))));
+  return jsonAnswer(
+    new JsonObject({
+      id: randomUUID(),
+      embeddings: new JsonObject(Object.fromEntries(distinct.map((type) => [type, inType(type)]))),
+      texts: JsonList.of(texts, (text) => text),
+      meta: {
+        api_version: { version: '2' },
+        billed_units: { input_tokens: promptTokens },
+      },
+      response_type: 'embeddings_by_type',
+    }),
+  );
+}
+
+/** The texts of a request in Cohere's form; the parts of an input are one text. */
+function textsOf({ texts, inputs }: CohereEmbedRequest): readonly string[] {
+  if (texts !== undefined && inputs !== undefined) throw contradiction('inputs', 'texts');
+  const given = texts ?? inputs?.map(({ content }) => content.map(({ text }) => text).join('\n'));
+  if (given !== undefined) return given;
+  throw new ApiError(400, "The body must have 'texts' or 'inputs'.", {
+    param: 'texts',
+    code: 'missing_required_parameter',
+  });
 }
 
 /** Answers POST /v1/rerank, whose body its schema has validated. */
@@ -198,8 +277,9 @@ function scored(
   );
 }
 
-/** Base64 of a row: 32-bit floats, little-endian on every machine. */
-function base64(row: Float32Array): string {
+/** Base64 of a vector: bytes, or 32-bit floats that are little-endian on every machine. */
+function base64(row: Float32Array | Int8Array | Uint8Array): string {
+  if (!(row instanceof Float32Array)) return Buffer.from(row.buffer).toString('base64');
   const bytes = Buffer.alloc(4 * row.length);
   for (const [i, value] of row.entries()) bytes.writeFloatLE(value, 4 * i);
   return bytes.toString('base64');

@@ -108,7 +108,7 @@ export class EncoderInfer implements InferModel {
 
   #count(engine: RowEngine): RowEngine {
     return {
-      encode: (sequences, signal) => {
+      encode: (sequences, options) => {
         const startMs = performance.now();
         const sinceStart = () => 1e6 * (performance.now() - startMs);
         const noteFailure = (error: unknown) => {
@@ -119,7 +119,7 @@ export class EncoderInfer implements InferModel {
         };
         let rows: Promise<Float32Array[]>;
         try {
-          rows = engine.encode(sequences, signal);
+          rows = engine.encode(sequences, options);
         } catch (error) {
           noteFailure(error);
           throw error;

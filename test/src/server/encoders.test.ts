@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LoadedEncoder, loadEncoder } from '../../../engine/encoder/load-encoder.js';
 import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
+import { vectorOfType } from '../../../src/encoding/vector-types.js';
 import { createApp } from '../../../src/server/app/app.js';
 import { ServerMetrics } from '../../../src/server/metrics/families/server-metrics.js';
 import { ServerState } from '../../../src/server/web/server-state.js';
@@ -201,7 +202,7 @@ describe('POST /v1/embeddings', () => {
     [{ input: [150] }, 'input', /^The input has the token 150, but this model's vocabulary has 150./],
     [{ input: 'x', encoding_format: 'int8' }, 'encoding_format', /encoding_format/],
     [{ input: 'x', truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens', /expected -1 or at least 1/],
-    [{ input: 'x', output_dimension: 3 }, 'output_dimension', /is not supported: use 'dimensions'/],
+    [{ input: 'x', output_dimension: 3 }, 'dimensions', /^dimensions is 3, but this model/],
   ])('refuses %j with the name of the field', async (body, param, message) => {
     const answer = await post('/v1/embeddings', body);
     expect(answer.status).toBe(400);
@@ -312,6 +313,103 @@ describe('POST /v1/rerank', () => {
   ])('refuses %j with the name of the field', async (body, param) => {
     const answer = await post('/v1/rerank', body);
     expect([answer.status, answer.body.error.param]).toEqual([400, param]);
+  });
+});
+
+describe('types of values', () => {
+  const asked = { model: 'vectors', input: ['the cat', 'a dog'] };
+
+  it.each(['int8', 'uint8', 'binary', 'ubinary'] as const)(
+    'are given as %s, also in base64',
+    async (type) => {
+      const { body: floats } = await post('/v1/embeddings', asked);
+      const { body } = await post('/v1/embeddings', { ...asked, output_dtype: type });
+      const base64 = await post('/v1/embeddings', {
+        ...asked,
+        output_dtype: type,
+        encoding_format: 'base64',
+      });
+      for (const [i, { embedding }] of floats.data.entries()) {
+        const expected = vectorOfType(Float32Array.from(embedding), type);
+        expect(body.data[i].embedding).toEqual([...expected]);
+        const bytes = Buffer.from(base64.body.data[i].embedding, 'base64');
+        expect(bytes.equals(Buffer.from(expected.buffer))).toBe(true);
+      }
+    },
+  );
+
+  it("are asked for with Voyage's other fields, which must not contradict OpenAI's", async () => {
+    const long = { ...asked, input: 'the cat '.repeat(50) };
+    expect((await post('/v1/embeddings', { ...long, truncation: false })).status).toBe(400);
+    const cut = (await post('/v1/embeddings', { ...long, truncation: true })).body;
+    expect(cut.data[0].embedding).toEqual(
+      (await post('/v1/embeddings', { ...long, truncate_prompt_tokens: -1 })).body.data[0].embedding,
+    );
+    for (const [fields, param] of [
+      [{ truncation: false, truncate_prompt_tokens: 8 }, 'truncation'],
+      [{ truncation: true, truncate: false }, 'truncate'],
+      [{ dimensions: 8, output_dimension: 16 }, 'output_dimension'],
+      [{ output_dtype: 'int4' }, 'output_dtype'],
+    ] as const) {
+      const { status, body } = await post('/v1/embeddings', { ...asked, ...fields });
+      expect([status, body.error.param]).toEqual([400, param]);
+    }
+  });
+});
+
+describe('POST /v2/embed', () => {
+  const texts = ['the cat', 'a bird can fly high'];
+  const asked = { model: 'vectors', texts, input_type: 'search_document' };
+
+  it("embeds as /v1/embeddings does, in Cohere's form and all types that are asked for", async () => {
+    const types = ['float', 'int8', 'uint8', 'binary', 'ubinary', 'base64'];
+    const { body } = await post('/v2/embed', { ...asked, embedding_types: types });
+    const plain = (await post('/v1/embeddings', { model: 'vectors', input: texts })).body;
+    const base64 = (
+      await post('/v1/embeddings', { model: 'vectors', input: texts, encoding_format: 'base64' })
+    ).body;
+    expect(Object.keys(body.embeddings)).toEqual(types);
+    expect(body).toMatchObject({
+      texts,
+      meta: { api_version: { version: '2' }, billed_units: { input_tokens: plain.usage.prompt_tokens } },
+      response_type: 'embeddings_by_type',
+    });
+    for (const [i, { embedding }] of plain.data.entries()) {
+      const row = Float32Array.from(embedding);
+      expect(body.embeddings.float[i]).toEqual(embedding);
+      expect(body.embeddings.int8[i]).toEqual([...vectorOfType(row, 'int8')]);
+      expect(body.embeddings.ubinary[i]).toEqual([...vectorOfType(row, 'ubinary')]);
+      expect(body.embeddings.base64[i]).toBe(base64.data[i].embedding);
+    }
+    const inParts = texts.map((text) => ({ content: [{ type: 'text', text }] }));
+    expect(
+      (await post('/v2/embed', { ...asked, texts: undefined, inputs: inParts })).body.embeddings,
+    ).toEqual({
+      float: body.embeddings.float,
+    });
+  });
+
+  it('cuts the side of a long text that is named, or none', async () => {
+    const long = { ...asked, texts: [`${'the cat '.repeat(50)}a dog`], max_tokens: 4 };
+    const embedded = async (fields: object) => (await post('/v2/embed', { ...long, ...fields })).body;
+    const alone = async (text: string) => (await embedded({ texts: [text] })).embeddings.float;
+    expect((await embedded({})).embeddings.float).toEqual(await alone('the cat'));
+    expect((await embedded({ truncate: 'START' })).embeddings.float).toEqual(await alone('a dog'));
+    expect((await embedded({ truncate: 'NONE' })).error.message).toMatch(/special tokens included/);
+  });
+
+  it.each([
+    [{ texts: undefined }, 'texts'],
+    [{ inputs: [{ content: [{ type: 'text', text: 'a' }] }] }, 'inputs'],
+    [{ texts: [] }, 'texts'],
+    [{ input_type: 'image' }, 'input_type'],
+    [{ embedding_types: ['int4'] }, 'embedding_types'],
+    [{ texts: undefined, inputs: [{ content: [{ type: 'image_url', image_url: {} }] }] }, 'inputs'],
+    [{ output_dimension: 0 }, 'output_dimension'],
+    [{ images: ['data:image/png;base64,'] }, 'images'],
+  ])('refuses %o by its field', async (fields, param) => {
+    const { status, body } = await post('/v2/embed', { ...asked, ...fields });
+    expect([status, body.error.param]).toEqual([400, expect.stringMatching(new RegExp(`^${param}`))]);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { NamedParameter } from '../../../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../../../callbacks/request/parameters.js';
 import type { OtherFields } from '../../../schemas/fields-node.js';
-import { lacking, NO_BEARING, named, withoutBearing } from '../../../schemas/other-field.js';
+import { lacking, NO_BEARING, named, without, withoutBearing } from '../../../schemas/other-field.js';
 
 /** Names that other servers have for our parameters. @param nameOf the name here; null: the route lacks the parameter */
 function namesElsewhere(nameOf: (one: NamedParameter) => string | null): OtherFields {
@@ -173,12 +173,6 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   truncation: named('truncate_prompt_tokens'),
   truncate: named('truncate_prompt_tokens', 'NONE'),
 };
-
-/** The same without those that a route has. */
-function without(fields: OtherFields, names: string): OtherFields {
-  const left = new Set(names.split(/\s+/));
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => !left.has(name)));
-}
 
 /** Fields of other routes that turn something on, or give it. */
 const NOT_HERE = lacking('it on this route', false, 0, '', []);

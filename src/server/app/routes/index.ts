@@ -19,6 +19,7 @@ import {
 } from '../../openai/routes/conversations.js';
 import {
   classifyRoute,
+  cohereEmbedRoute,
   cohereRerankRoute,
   embeddingsRoute,
   poolingRoute,
@@ -72,6 +73,7 @@ export const ROUTES: readonly ServerRoute[] = [
   invocationsRoute,
   embeddingsRoute,
   rerankRoute,
+  cohereEmbedRoute,
   cohereRerankRoute,
   scoreRoute,
   poolingRoute,

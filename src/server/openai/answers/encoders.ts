@@ -19,7 +19,7 @@ const embeddingList = component(
         index: about(z.int(), 'Which of the inputs.'),
         embedding: about(
           z.union([z.array(z.number()), z.string()]),
-          'Numbers, or base64 of 32-bit floats in little-endian order.',
+          'Numbers, or base64: of 32-bit floats in little-endian order, or of the bytes of `output_dtype`.',
         ),
       }),
     ),
@@ -74,6 +74,32 @@ export function embeddingResponses(): Responses {
 
 export function rerankResponses(): Responses {
   return { 200: jsonAnswer('The ranking.', ranking), ...refusals() };
+}
+
+export function cohereEmbedResponses(): Responses {
+  const rows = (values: z.ZodType) => z.array(values).optional();
+  const numbers = rows(z.array(z.number()));
+  const answer = z.object({
+    id: z.string(),
+    embeddings: about(
+      z.object({
+        float: numbers,
+        int8: numbers,
+        uint8: numbers,
+        binary: numbers,
+        ubinary: numbers,
+        base64: rows(z.string()),
+      }),
+      'The embeddings in the order of the texts, in each type that was asked for.',
+    ),
+    texts: z.array(z.string()),
+    meta: z.object({
+      api_version: z.object({ version: z.literal('2') }),
+      billed_units: z.object({ input_tokens: z.int() }),
+    }),
+    response_type: z.literal('embeddings_by_type'),
+  });
+  return { 200: jsonAnswer('The embeddings.', answer), ...refusals() };
 }
 
 export function cohereRerankResponses(): Responses {

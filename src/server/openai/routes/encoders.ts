@@ -1,5 +1,6 @@
-import { classify, cohereRerank, embeddings, pooling, rerank, score } from '../encoders.js';
+import { classify, cohereEmbed, cohereRerank, embeddings, pooling, rerank, score } from '../encoders.js';
 import {
+  cohereEmbedSchema,
   cohereRerankSchema,
   embeddingRequestSchema,
   rerankRequestSchema,
@@ -36,6 +37,25 @@ export const rerankRoute = defineRoute({
   responses: async () => (await import('../answers/encoders.js')).rerankResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => rerank(context, body, exchange),
+});
+
+export const cohereEmbedRoute = defineRoute({
+  method: 'post',
+  path: '/v2/embed',
+  tags: ['Encoders'],
+  summary: "Embeds texts, in the form of Cohere's API",
+  description: 'Texts that are too long are cut, unless `truncate` is NONE.',
+  body: cohereEmbedSchema,
+  examples: {
+    Texts: {
+      texts: ['The cat sits outside.', 'A man plays the guitar.'],
+      input_type: 'search_document',
+      embedding_types: ['float', 'int8'],
+    },
+  },
+  responses: async () => (await import('../answers/encoders.js')).cohereEmbedResponses(),
+  loadsModel: true,
+  handle: ({ body, exchange }, context) => cohereEmbed(context, body, exchange),
 });
 
 export const cohereRerankRoute = defineRoute({

@@ -1,7 +1,9 @@
 import * as z from 'zod';
 import { MAX_INT32 } from '../../../../base/int32.js';
+import { VECTOR_TYPES } from '../../../encoding/vector-types.js';
 import { about, component, ignored, optional, textsOrTokens } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
+import { lacking, without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
 
 /** Most inputs, as in OpenAI's API. */
@@ -30,6 +32,18 @@ const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
   examples: ['The cat sits outside.'],
 });
 
+const dimensions = optional(
+  z.int().min(1).max(MAX_INT32),
+  'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
+);
+
+const vectorType = z.enum(VECTOR_TYPES);
+
+const OTHER_EMBEDDING_FIELDS = without(
+  OTHER_ENCODER_FIELDS,
+  'output_dimension output_dtype truncation truncate',
+);
+
 export const embeddingRequestSchema = component(
   'EmbeddingRequest',
   withOtherFields(
@@ -40,15 +54,67 @@ export const embeddingRequestSchema = component(
         description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
         default: 'float',
       }),
-      dimensions: optional(
-        z.int().min(1).max(MAX_INT32),
-        'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
-      ),
+      dimensions,
+      output_dimension: optional(dimensions, "Voyage's name of dimensions."),
+      output_dtype: optional(vectorType, {
+        description: `Voyage's type of the values: ${VECTOR_TYPES.join(', ')}. In base64 these are the bytes of that type.`,
+        default: 'float',
+      }),
+      truncation: optional(z.boolean(), "Voyage's way to say that longer inputs are cut at their end."),
+      truncate: optional(z.boolean(), 'The same in text-embeddings-inference.'),
     }),
-    OTHER_ENCODER_FIELDS,
+    OTHER_EMBEDDING_FIELDS,
   ),
-  "OpenAI's fields, and vLLM's truncate_prompt_tokens.",
+  "OpenAI's fields, vLLM's truncate_prompt_tokens, and Voyage's types of values.",
 );
+
+const COHERE_TYPES = [...VECTOR_TYPES, 'base64'] as const;
+
+export type CohereType = (typeof COHERE_TYPES)[number];
+
+export const cohereEmbedSchema = component(
+  'CohereEmbedRequest',
+  withOtherFields(
+    z.object({
+      model,
+      texts: optional(z.array(z.string()).min(1).max(MAX_INPUTS), `Up to ${MAX_INPUTS} texts.`),
+      inputs: optional(
+        z
+          .array(
+            z.object({ content: z.array(z.object({ type: z.literal('text'), text: z.string() })).min(1) }),
+          )
+          .min(1)
+          .max(MAX_INPUTS),
+        'In place of texts: inputs of parts, all of them text.',
+      ),
+      input_type: optional(
+        z.enum(['search_document', 'search_query', 'classification', 'clustering']),
+        'What the texts are for.',
+      ),
+      embedding_types: optional(z.array(z.enum(COHERE_TYPES)).min(1).max(COHERE_TYPES.length), {
+        description: `Types of the values, each of which the answer has: ${COHERE_TYPES.join(', ')}.`,
+        default: ['float'],
+      }),
+      output_dimension: dimensions,
+      truncate: optional(z.enum(['NONE', 'START', 'END']), {
+        description: 'Which side of a longer text is cut; NONE: it is an error.',
+        default: 'END',
+      }),
+      max_tokens: optional(
+        z.int().min(1).max(MAX_INT32),
+        'Tokens of each text, after which it is cut. Not given: as many as the model takes.',
+      ),
+      priority: ignored(),
+    }),
+    {
+      ...without(OTHER_ENCODER_FIELDS, 'embedding_types input_type output_dimension truncate'),
+      images: lacking('embeddings of images', []),
+    },
+  ),
+  "The fields of Cohere's API, version 2.",
+);
+
+export type CohereEmbedRequest = z.output<typeof cohereEmbedSchema>;
 
 export type EmbeddingRequest = z.output<typeof embeddingRequestSchema>;
 
@@ -96,9 +162,7 @@ export const cohereRerankSchema = component(
       ),
       priority: ignored(),
     }),
-    Object.fromEntries(
-      Object.entries(OTHER_ENCODER_FIELDS).filter(([name]) => name !== 'max_tokens_per_doc'),
-    ),
+    without(OTHER_ENCODER_FIELDS, 'max_tokens_per_doc'),
   ),
   "The fields of Cohere's API, version 2.",
 );

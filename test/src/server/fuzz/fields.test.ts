@@ -27,6 +27,7 @@ const NO_ADAPTERS = { status: 403, param: null };
 const REFUSED: Readonly<Record<string, { status: number; param: string | null }>> = {
   '/v1/embeddings': NO_GENERATOR,
   '/v1/rerank': NO_GENERATOR,
+  '/v2/embed': NO_GENERATOR,
   '/v2/rerank': NO_GENERATOR,
   '/infill': NO_GENERATOR,
   '/v1/score': NO_GENERATOR,

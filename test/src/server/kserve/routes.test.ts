@@ -269,6 +269,6 @@ describe('the description of the API', () => {
     const { paths } = (await (
       await fakePlatform([], { platform: null }).get('/openapi.json')
     ).json()) as typeof document;
-    expect(Object.keys(paths).filter((path) => path.startsWith('/v2'))).toEqual(['/v2/rerank']);
+    expect(Object.keys(paths).filter((path) => path.startsWith('/v2'))).toEqual(['/v2/embed', '/v2/rerank']);
   });
 });
