@@ -155,7 +155,7 @@ describe('the README, and docs/', () => {
   it('has an example of embeddings, scores and rankings that runs', async () => {
     const code = `${encoderExample}\nconsole.log(cat.length, man.length, scores.length, ranked.length);`;
     const { stdout, stderr } = await run(process.execPath, 'encoder.mjs', code);
-    expect([stdout, stderr]).toEqual(['48 48 2 1\n', '']);
+    expect([stdout, stderr]).toEqual(['64 of 100\n100 of 100\n48 48 2 1\n', '']);
   });
 
   it('has a manager whose functions get eight responses and as many statistics', async () => {

@@ -68,6 +68,8 @@ export const embeddingRequestSchema = component(
   "OpenAI's fields, vLLM's truncate_prompt_tokens, and Voyage's types of values.",
 );
 
+const textPart = z.object({ type: z.literal('text'), text: about(z.string(), 'The text of a part.') });
+
 const COHERE_TYPES = [...VECTOR_TYPES, 'base64'] as const;
 
 export type CohereType = (typeof COHERE_TYPES)[number];
@@ -80,9 +82,7 @@ export const cohereEmbedSchema = component(
       texts: optional(z.array(z.string()).min(1).max(MAX_INPUTS), `Up to ${MAX_INPUTS} texts.`),
       inputs: optional(
         z
-          .array(
-            z.object({ content: z.array(z.object({ type: z.literal('text'), text: z.string() })).min(1) }),
-          )
+          .array(z.object({ content: about(z.array(textPart).min(1), 'The parts, joined by line breaks.') }))
           .min(1)
           .max(MAX_INPUTS),
         'In place of texts: inputs of parts, all of them text.',
