@@ -24,13 +24,15 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Epsilon of RMSNorm; for an encoder and for GPT-2 that of LayerNorm. */
+  /** Epsilon of the layers' norms, be they RMSNorm or LayerNorm. */
   rmsNormEpsilon: number;
-  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu';
+  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu' | 'reluSquared';
   /** Biases of queries, keys and values, and of the attention's output where attentionOutputBias does not say otherwise. */
   attentionBias: boolean;
   attentionOutputBias?: boolean;
   mlpBias: boolean;
+  /** Whether each head of queries and keys has a LayerNorm with weights of its own. Absent: false. */
+  ownHeadNorms?: boolean;
   tieWordEmbeddings: boolean;
   /** Most tokens of a sequence, special ones included. */
   maxPositions: number;

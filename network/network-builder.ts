@@ -8,7 +8,9 @@ import type {
   PlanOp,
   PlanWeight,
   Rows,
+  TurnedNorms,
   WeightSource,
+  Xielu,
 } from './plan.js';
 import { assignSlots } from './slot-assignment.js';
 
@@ -49,6 +51,8 @@ export interface AttentionOptions {
   softCap?: number | null;
   /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
   ropeTable?: number | null;
+  /** Norms of heads after they have turned; absent: none. */
+  norms?: TurnedNorms;
 }
 
 export interface NetworkHeader {
@@ -111,8 +115,9 @@ export class NetworkBuilder {
     this.#ops.push({ op: 'addEmbedding', output: sum.index, weight, by });
   }
 
-  layerNorm(input: ValueRef, weight: string, bias: string, epsilon: number): ValueRef {
-    for (const name of [weight, bias]) {
+  /** @param bias null: none */
+  layerNorm(input: ValueRef, weight: string, bias: string | null, epsilon: number): ValueRef {
+    for (const name of bias === null ? [weight] : [weight, bias]) {
       const { columns } = this.#weight(name, 'vector');
       require(columns === input.width, `${name}: ${columns} entries for a width of ${input.width}`);
     }
@@ -145,6 +150,21 @@ export class NetworkBuilder {
     const { columns } = this.#weight(weight, 'vector');
     require(first + columns <= qkv.width, `${weight}: ${first + columns} of ${qkv.width} columns`);
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first, heads: 1, weight, epsilon });
+  }
+
+  /** LayerNorm over each of `heads` heads of qkv, from column `first` on, in place: each has its part of the weight. */
+  layerNormHeads(qkv: ValueRef, first: number, heads: number, weight: string, epsilon: number): void {
+    const { columns } = this.#weight(weight, 'vector');
+    require(columns % heads === 0, `${weight}: ${columns} scales for ${heads} heads`);
+    require(first + columns <= qkv.width, `${weight}: ${first + columns} of ${qkv.width} columns`);
+    this.#ops.push({ op: 'layerNormHeads', value: qkv.index, first, heads, weight, epsilon });
+  }
+
+  /** value = xIELU(value), in place. */
+  xielu(value: ValueRef, numbers: Xielu): void {
+    const finite = Object.values(numbers).every(Number.isFinite);
+    require(finite && numbers.epsilon <= 0, `the numbers of an xIELU are ${JSON.stringify(numbers)}`);
+    this.#ops.push({ op: 'xielu', value: value.index, ...numbers });
   }
 
   /** value = cap * tanh(value / cap), in place. */
@@ -231,7 +251,16 @@ export class NetworkBuilder {
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
     const cache = this.#header.caches[layer]!;
     require(qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
-    this.#ops.push({ op: 'ropeAndCache', qkv: qkv.index, layer, ...(table === undefined ? {} : { table }) });
+    const { norms } = options;
+    if (norms !== undefined)
+      for (const name of [norms.query, norms.key]) this.#checkScales(name, cache.keyDim);
+    this.#ops.push({
+      op: 'ropeAndCache',
+      qkv: qkv.index,
+      layer,
+      ...(table === undefined ? {} : { table }),
+      ...(norms === undefined ? {} : { norms }),
+    });
     const output = this.#newValue(qkv.rows, numHeads * cache.valueDim);
     this.#ops.push({
       op: 'attention',

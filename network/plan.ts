@@ -8,7 +8,7 @@ import type { CacheShape } from '../kvcache/cache-shape.js';
  *
  *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
  */
-export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu';
+export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared';
 export type Rows = 'tokens' | 'logits';
 
 export interface PlanValue {
@@ -45,8 +45,20 @@ export type PlanOp =
   | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number; residual?: number }
   /** Changes each of `heads` heads, as wide as the weight, that lie in the value from column `first` on: head / rms(head) * weight */
   | { op: 'rmsNormHeads'; value: number; first: number; heads: number; weight: string; epsilon: number }
-  /** output = (input - mean(input)) / deviation(input) * weight + bias */
-  | { op: 'layerNorm'; input: number; output: number; weight: string; bias: string; epsilon: number }
+  /** output = (input - mean(input)) / deviation(input) * weight + bias; null: without a bias. */
+  | {
+      op: 'layerNorm';
+      input: number;
+      output: number;
+      weight: string;
+      bias: string | null;
+      epsilon: number;
+    }
+  /**
+   * Changes each of `heads` heads that lie in the value from column `first` on: (head - mean(head)) / deviation(head) * its own part of
+   * the weight, which has them one after the other.
+   */
+  | { op: 'layerNormHeads'; value: number; first: number; heads: number; weight: string; epsilon: number }
   /** output = activation(input * weight^T + bias) + residual. residual may be the same value as output. */
   | {
       op: 'linear';
@@ -89,9 +101,10 @@ export type PlanOp =
     }
   /**
    * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. The
-   * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch.
+   * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch. norms: each head of q
+   * and of k is normed as by rmsNormHeads after it has turned.
    */
-  | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number }
+  | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number; norms?: TurnedNorms }
   /**
    * Attention of each token over its sequence's cache; reads q from qkv. output [T x heads * valueDim]. mask: which tokens
    * it attends to; absent: itself and all before it. softCap: each score becomes cap * tanh(score * scale / cap) before
@@ -108,6 +121,11 @@ export type PlanOp =
     }
   /** Changes the value to cap * tanh(value / cap). */
   | { op: 'softCap'; value: number; cap: number }
+  /**
+   * Changes each number x of the value to alphaPositive x^2 + beta x where it is above 0, else to
+   * alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x. epsilon is at most 0.
+   */
+  | ({ op: 'xielu'; value: number } & Xielu)
   /** Keeps the rows that logitRows names. */
   | { op: 'selectRows'; input: number; output: number }
   /** Takes the mean over each sequence's rows: there are as many output rows as sequences. */
@@ -126,6 +144,21 @@ export interface AttentionMask {
   window?: number;
   /** True for an encoder: a token also attends to what follows it. The same in all layers of a plan. */
   bothWays?: boolean;
+}
+
+/** Vectors [keyDim] by which heads of queries and of keys are normed. */
+export interface TurnedNorms {
+  query: string;
+  key: string;
+  epsilon: number;
+}
+
+/** Numbers of the activation xIELU (https://arxiv.org/abs/2411.13010). */
+export interface Xielu {
+  alphaPositive: number;
+  alphaNegative: number;
+  beta: number;
+  epsilon: number;
 }
 
 export interface AttentionShape {

@@ -23,7 +23,9 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
         writes: [op.output],
       };
     case 'rmsNormHeads':
+    case 'layerNormHeads':
     case 'softCap':
+    case 'xielu':
       return { reads: [op.value], writes: [op.value] };
     case 'layerNorm':
     case 'gatedLinear':

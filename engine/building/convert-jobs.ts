@@ -24,7 +24,7 @@ export function convertJobs(
     const parts = ofWeight.get(weight.name)!.values();
     let part = parts.next().value!;
     let done = 0;
-    return weight.sources.map(({ name, rows, columns }): TensorJob => {
+    return weight.sources.map(({ name, rows, columns, factor = 1 }): TensorJob => {
       if (done === part.rows && weight.kind === 'matrix') {
         part = parts.next().value!;
         done = 0;
@@ -46,6 +46,7 @@ export function convertJobs(
         interleavedHeads: tensor.interleavedHeads ?? 0,
         transposed: tensor.transposed ?? false,
         addend: tensor.addend ?? 0,
+        factor,
         ...(tensor.quantized && { quantized: tensor.quantized }),
         targetOffset: offset + before,
         targetType: dtype,

@@ -13,7 +13,6 @@ import { SourceRows } from '../executors/portable/convert/source-rows.js';
 import { describedEngine, tokenizerTexts } from './builder.js';
 import { convertJobs } from './convert-jobs.js';
 import { type Engine, EngineError, layOutWeights } from './engine.js';
-import { scaleVectorsIn } from './scaled-vectors.js';
 import { piecesOf } from './source-placement.js';
 import { routerWeights } from './weight-precision.js';
 
@@ -80,7 +79,6 @@ function storedEngineOf(checkpoint: Checkpoint): Engine {
     if (jobs === undefined) convertInto(held, job);
     else jobs.push(job);
   }
-  scaleVectorsIn(held, plan, tensors);
   const manifest = {
     ...describedEngine(checkpoint),
     ...precisions,

@@ -17,7 +17,6 @@ import { sourceChecksum } from '../executors/source-checksum.js';
 import type { BuildAsideOptions } from './builder.js';
 import { convertJobs } from './convert-jobs.js';
 import { EngineError, layOutWeights } from './engine.js';
-import { scaleVectors } from './scaled-vectors.js';
 import { piecesOf, staysInSource } from './source-placement.js';
 import { type ConvertWeights, weightConverter } from './weight-converter.js';
 import { CAN_SUM, withChecksums } from './weights-checksum.js';
@@ -66,7 +65,6 @@ export async function writeWeights(
   try {
     ftruncateSync(fd, byteLength);
     await convertAll(weightsFile, copied, byteLength, options);
-    scaleVectors(fd, plan, tensors);
     const sums = await sumStaying(staying, files, options);
     const total = elsewhere.reduce((sum, tensor) => sum + tensor.byteLength, byteLength);
     options.onProgress?.({ phase: 'finishing', done: total, total });

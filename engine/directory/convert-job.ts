@@ -16,6 +16,8 @@ export interface ConvertJob {
   transposed?: boolean;
   /** Value added to each element. Default 0. */
   addend?: number;
+  /** Value that each element is multiplied by then, rounded once. Default 1. */
+  factor?: number;
   /** Other parts of a quantised matrix, whose codes the source's bytes are: it is read as blocks of `type`. */
   quantized?: QuantizedSource;
   targetOffset: number;

@@ -56,7 +56,7 @@ export interface ExchangeOp {
 export type RankOp =
   | (PlanOp & {
       firstColumn?: number;
-      /** Of softCap: number of columns. Absent: all. */
+      /** Of softCap and xielu: number of columns. Absent: all. */
       columns?: number;
     })
   | ExchangeOp;

@@ -99,7 +99,8 @@ class StageWriter {
     const { logits, outputWidth } = this.#plan;
     const op = this.#plan.ops.findLast((one) => valuesOf(one).writes.includes(logits))!;
     const isSplit =
-      ranks.length > 1 && (op.op === 'linear' || op.op === 'gatedLinear' || op.op === 'softCap');
+      ranks.length > 1 &&
+      (op.op === 'linear' || op.op === 'gatedLinear' || op.op === 'softCap' || op.op === 'xielu');
     const parts = isSplit
       ? partsOf(dealColumns(outputWidth, ranks.length), ranks)
       : [{ rank: ranks[0]!, first: 0, count: outputWidth }];
@@ -128,13 +129,18 @@ class StageWriter {
       case 'rmsNormHeads':
         this.#addHeadNorm(op, origin);
         break;
+      case 'layerNormHeads':
+        this.#addOwnHeadNorm(op, origin);
+        break;
       case 'ropeAndCache':
         this.#push({ ...op, layer: this.#layer(op.layer) }, origin);
+        this.#keepWeights(op);
         break;
       case 'attention':
         this.#addAttention(op, origin);
         break;
-      case 'softCap': {
+      case 'softCap':
+      case 'xielu': {
         const own = this.#parts.get(op.value)?.find(({ rank }) => rank === this.#rank);
         if (!this.#parts.has(op.value)) this.#push(op, origin);
         else if (own !== undefined) this.#push({ ...op, firstColumn: own.first, columns: own.count }, origin);
@@ -180,20 +186,41 @@ class StageWriter {
       throw new RankPlanError(`Op ${origin} of this model norms heads of a value that several ranks share.`);
     }
     const width = this.#weight(op.weight).columns;
-    let local = 0;
-    for (const slice of this.#qkvSlices()) {
-      const first = Math.max(slice.first, op.first);
-      const end = Math.min(slice.first + slice.count, op.first + op.heads * width);
-      if (first < end) {
-        if ((first - op.first) % width !== 0 || (end - first) % width !== 0) {
-          throw new RankPlanError(
-            `Op ${origin} of this model norms queries or keys of all heads together, which several ranks share.`,
-          );
-        }
-        this.#push({ ...op, first: local + first - slice.first, heads: (end - first) / width }, origin);
+    for (const { first, count, local } of this.#ownColumns(op.first, op.heads * width)) {
+      if ((first - op.first) % width !== 0 || count % width !== 0) {
+        throw new RankPlanError(
+          `Op ${origin} of this model norms queries or keys of all heads together, which several ranks share.`,
+        );
       }
-      local += slice.count;
+      this.#push({ ...op, first: local, heads: count / width }, origin);
     }
+  }
+
+  /** Heads with weights of their own: a rank has the weights of its heads. */
+  #addOwnHeadNorm(op: Extract<PlanOp, { op: 'layerNormHeads' }>, origin: number): void {
+    if (this.#shape.tensorParallelSize === 1) {
+      this.#push(op, origin);
+      this.#keepWeights(op);
+      return;
+    }
+    const { columns } = this.#weight(op.weight);
+    const width = columns / op.heads;
+    for (const { first, count, local } of this.#ownColumns(op.first, columns)) {
+      const weight = this.#part(op.weight, [{ first: first - op.first, count }]);
+      this.#push({ ...op, first: local, heads: count / width, weight }, origin);
+    }
+  }
+
+  /** Those of `count` columns of a qkv value from `begin` on that the rank has; local: where its own value has them. */
+  #ownColumns(begin: number, count: number): (Share & { local: number })[] {
+    let local = 0;
+    return this.#qkvSlices().flatMap((slice) => {
+      const first = Math.max(slice.first, begin);
+      const own = { first, count: Math.min(slice.first + slice.count, begin + count) - first };
+      const at = local + first - slice.first;
+      local += slice.count;
+      return own.count > 0 ? [{ ...own, local: at }] : [];
+    });
   }
 
   #addAttention(op: Extract<PlanOp, { op: 'attention' }>, origin: number): void {
@@ -243,7 +270,9 @@ class StageWriter {
 
   #keepWeights(op: PlanOp): void {
     const multiplied = productsOf(op).map(({ weight }) => weight);
-    const names = [...multiplied, 'weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
+    const norms = op.op === 'ropeAndCache' && op.norms !== undefined ? [op.norms.query, op.norms.key] : [];
+    const others = ['weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
+    const names = [...multiplied, ...norms, ...others];
     for (const name of names) if (name !== null) this.#weights.set(name, this.#weight(name));
   }
 

@@ -36,6 +36,14 @@ const USUAL_NAMES: [string, ModuleId][] = [
   DOWN,
 ];
 
+/** Names of decoders whose MLP has no gate. */
+const WITHOUT_GATE: [string, ModuleId][] = [
+  ...ATTENTION,
+  ATTENTION_OUTPUT,
+  ['mlp.up_proj', MODULE_IDS.mlp_h_to_4h],
+  DOWN,
+];
+
 /** Names of the architectures whose checkpoints hold other modules. */
 const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
   gpt2: [
@@ -44,6 +52,8 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
     ['mlp.c_fc', MODULE_IDS.mlp_h_to_4h],
     ['mlp.c_proj', MODULE_IDS.mlp_4h_to_h],
   ],
+  arcee: WITHOUT_GATE,
+  nemotron: WITHOUT_GATE,
   phi3: [
     ['self_attn.qkv_proj', MODULE_IDS.attn_qkv],
     ATTENTION_OUTPUT,
@@ -79,11 +89,12 @@ export function baseModules(config: ModelConfig): BaseModules {
   if (experts !== undefined) return { shapes, names: new Map(WITHOUT_MLP), layersName };
   shapes.set(MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize });
   shapes.set(MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize });
-  if (!isGpt2) {
+  const names = OTHER_NAMES[architecture] ?? USUAL_NAMES;
+  if (!isGpt2 && names !== WITHOUT_GATE) {
     shapes.set(MODULE_IDS.mlp_gate, { in: hiddenSize, out: intermediateSize });
     shapes.set(MODULE_IDS.mlp_gate_up, { in: hiddenSize, out: 2 * intermediateSize });
   }
-  return { shapes, names: new Map(OTHER_NAMES[architecture] ?? USUAL_NAMES), layersName };
+  return { shapes, names: new Map(names), layersName };
 }
 
 /**

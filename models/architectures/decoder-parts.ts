@@ -1,6 +1,6 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
-import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
+import type { AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
 import { expertNames } from './expert-names.js';
@@ -43,6 +43,21 @@ export class DecoderParts {
     return this.net.rmsNorm(x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
   }
 
+  /** LayerNorm by the checkpoint's tensors `source`, called `own` in the network. @param more factor: on its weight */
+  layerNorm(
+    x: ValueRef,
+    own: string,
+    source: string,
+    { biased = false, factor = 1 }: { biased?: boolean; factor?: number } = {},
+  ): ValueRef {
+    const { net } = this;
+    const weight = net.vector(own, [
+      { name: `${source}.weight`, columns: x.width, ...(factor !== 1 && { factor }) },
+    ]);
+    const bias = biased ? net.vector(`${own}.bias`, [{ name: `${source}.bias`, columns: x.width }]) : null;
+    return net.layerNorm(x, weight, bias, this.#config.rmsNormEpsilon);
+  }
+
   /** sum += norm(x) */
   addNorm(sum: ValueRef, x: ValueRef, layer: number, name: string, source: string): void {
     this.net.addRmsNorm(sum, x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
@@ -76,13 +91,34 @@ export class DecoderParts {
     this.net.rmsNormColumns(qkv, queries, scales('key', keys), rmsNormEpsilon);
   }
 
+  /** LayerNorm of each head of the queries and of the keys by itself, by weights of its own. */
+  layerNormQueriesAndKeys(qkv: ValueRef, layer: number): void {
+    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const scales = (name: string, heads: number) =>
+      this.#scales(layer, `${name}Norm`, NORMS[name]!, heads * headDim);
+    this.net.layerNormHeads(qkv, 0, numHeads, scales('query', numHeads), rmsNormEpsilon);
+    const first = numHeads * headDim;
+    this.net.layerNormHeads(qkv, first, numKvHeads, scales('key', numKvHeads), rmsNormEpsilon);
+  }
+
+  /** Norms by the layer's weights `query` and `key`, of heads that have turned. */
+  turnedNorms(layer: number, query: string, key: string): TurnedNorms {
+    const { headDim, rmsNormEpsilon: epsilon } = this.#config;
+    return {
+      query: this.#scales(layer, 'queryNorm', query, headDim),
+      key: this.#scales(layer, 'keyNorm', key, headDim),
+      epsilon,
+    };
+  }
+
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
-  attention(qkv: ValueRef, layer: number): ValueRef {
+  attention(qkv: ValueRef, layer: number, norms?: TurnedNorms): ValueRef {
     const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows } = this.#config;
     const window = layerWindows?.[layer] ?? null;
     const ropeTable = this.#ropeTable(layer, window !== null);
     const scale = attentionScale ?? 1 / Math.sqrt(headDim);
-    return this.net.attention(qkv, layer, scale, { window, softCap: softCap ?? null, ropeTable });
+    const options = { window, softCap: softCap ?? null, ropeTable, ...(norms !== undefined && { norms }) };
+    return this.net.attention(qkv, layer, scale, options);
   }
 
   attentionOutput(layer: number, biased: boolean): LinearOptions {
@@ -100,6 +136,13 @@ export class DecoderParts {
     ];
     const gateUp = this.projection(layer, 'gateUp', x.width, biased, both);
     return this.net.gatedLinear(x, { ...gateUp, activation });
+  }
+
+  /** Computes activation(up(x)), of an MLP without a gate. */
+  up(x: ValueRef, layer: number, biased: boolean): ValueRef {
+    const { intermediateSize, activation } = this.#config;
+    const up = this.projection(layer, 'up', x.width, biased, [['mlp.up_proj', intermediateSize]]);
+    return this.net.linear(x, { ...up, activation });
   }
 
   down(layer: number, biased: boolean): LinearOptions {

@@ -1,5 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
+import { arcee } from './arcee.js';
 import { bert } from './bert.js';
 import { cohere } from './cohere.js';
 import { exaone4 } from './exaone4.js';
@@ -9,9 +10,11 @@ import { gemma3 } from './gemma3.js';
 import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
 import { granite } from './granite.js';
+import { hunyuan } from './hunyuan.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
+import { nemotron } from './nemotron.js';
 import { olmo2 } from './olmo2.js';
 import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
@@ -39,6 +42,10 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['granite', granite],
   ['cohere', cohere],
   ['cohere2', cohere],
+  ['arcee', arcee],
+  ['nemotron', nemotron],
+  ['hunyuan', hunyuan],
+  ['minicpm', granite],
   ['glm', glm],
   ['glm4', glm4],
   // Llama's network: what differs is in the config (windows, layers without RoPE, biases) or in the order of rows.
@@ -72,6 +79,10 @@ const HUGGING_FACE_NAMES = new Map([
   ['GraniteForCausalLM', 'granite'],
   ['CohereForCausalLM', 'cohere'],
   ['Cohere2ForCausalLM', 'cohere2'],
+  ['ArceeForCausalLM', 'arcee'],
+  ['NemotronForCausalLM', 'nemotron'],
+  ['HunYuanDenseV1ForCausalLM', 'hunyuan'],
+  ['MiniCPMForCausalLM', 'minicpm'],
   ['GlmForCausalLM', 'glm'],
   ['Glm4ForCausalLM', 'glm4'],
   ['SeedOssForCausalLM', 'seed_oss'],
@@ -107,6 +118,10 @@ const GGUF_NAMES = new Map([
   ['granite', 'granite'],
   ['command-r', 'cohere'],
   ['cohere2', 'cohere2'],
+  ['arcee', 'arcee'],
+  ['nemotron', 'nemotron'],
+  ['hunyuan-dense', 'hunyuan'],
+  ['minicpm', 'minicpm'],
   ['glm4', 'glm4'],
   ['mistral3', 'ministral3'],
   ['seed_oss', 'seed_oss'],

@@ -9,6 +9,7 @@ export const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
   ['gelu', 'gelu'],
   ['gelu_new', 'geluTanh'],
   ['gelu_pytorch_tanh', 'geluTanh'],
+  ['relu2', 'reluSquared'],
 ]);
 
 export function checkHeads(where: string, numHeads: number, numKvHeads: number, headDim: number): void {

@@ -1,6 +1,7 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
+import { GATELESS_FAMILIES } from './gateless-families.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { MORE_FAMILIES } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
@@ -151,7 +152,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 
 /** Undefined for GPT-2, whose fields have names of their own. */
 export function decoderFamily(architecture: string): DecoderFamily | undefined {
-  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture];
+  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture] ?? GATELESS_FAMILIES[architecture];
 }
 
 function refuseBothWays(config: ConfigFields): Partial<ModelConfig> {

@@ -6,6 +6,7 @@ import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { readExactly, withFile } from './file-reading.js';
+import { GATELESS_ACTIVATIONS } from './gateless-families.js';
 import type { GgufHeader } from './gguf.js';
 import { expertsOfGguf, hasExperts } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
@@ -15,7 +16,7 @@ import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 
-const HAS_LAYER_NORM: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2']);
+const HAS_LAYER_NORM: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2', 'nemotron']);
 
 /**
  * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
@@ -55,11 +56,12 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     rmsNormEpsilon: keys.positive(
       HAS_LAYER_NORM.has(architecture) ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
     ),
-    activation: /^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu',
+    activation: activationOf(architecture),
     attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
     ...(architecture === 'seed_oss' && {
       attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
     }),
+    ...(architecture === 'cohere' && tensors.has('blk.0.attn_q_norm.weight') && { ownHeadNorms: true }),
     mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
@@ -78,6 +80,10 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ),
     padTokenId: tokenId(special('padding')[0], vocabSize),
   };
+}
+
+function activationOf(architecture: string): ModelConfig['activation'] {
+  return GATELESS_ACTIVATIONS.get(architecture) ?? (/^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu');
 }
 
 function architectureOf(metadata: GgufMetadata): { architecture: string; keys: GgufKeys } {

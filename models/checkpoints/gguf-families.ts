@@ -66,6 +66,12 @@ export function ggufFamilyFields(
         attentionScale: keys.positive('attention.scale'),
         logitScale: 1 / keys.positive('logit_scale', 1),
       };
+    case 'minicpm':
+      return {
+        embeddingScale: keys.positive('embedding_scale', 1),
+        residualScale: keys.positive('residual_scale', 1),
+        logitScale: 1 / keys.positive('logit_scale', 1),
+      };
     case 'cohere':
       return { logitScale: keys.positive('logit_scale', 1) };
     case 'cohere2': {

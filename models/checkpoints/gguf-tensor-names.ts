@@ -64,7 +64,11 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   ministral3: LLAMA,
   ernie4_5: LLAMA,
   granite: LLAMA,
-  cohere: LLAMA,
+  cohere: { ...LLAMA, inLayer: QWEN3 },
+  arcee: LLAMA,
+  nemotron: LLAMA,
+  minicpm: LLAMA,
+  hunyuan: withNorms({ attn_q_norm: 'self_attn.query_layernorm', attn_k_norm: 'self_attn.key_layernorm' }),
   cohere2: LLAMA,
   seed_oss: withNorms({ post_attention_norm: 'post_attention_layernorm' }),
   olmo2: POST_NORMS,
@@ -112,7 +116,15 @@ export function huggingFaceTensorName(name: string, architecture = 'llama'): str
 }
 
 /** Families whose rows of queries and keys llama.cpp's converter interleaves. */
-const INTERLEAVED: ReadonlySet<string> = new Set(['llama', 'mixtral', 'smollm3', 'ministral3', 'granite']);
+const INTERLEAVED: ReadonlySet<string> = new Set([
+  'llama',
+  'mixtral',
+  'smollm3',
+  'ministral3',
+  'granite',
+  'arcee',
+  'minicpm',
+]);
 
 /**
  * Number of heads whose rows are interleaved: those of queries and keys where llama.cpp's converter does so, for the RoPE that its

@@ -4,7 +4,7 @@ import { type ExpertMatrix, expertSlices, expertTensorName, stackedNames } from 
 import type { GgufHeader } from './gguf.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import type { RawTensor } from './raw-tensor.js';
-import type { NamedTensor } from './tensor-layout.js';
+import { inNetworkOrder, type NamedTensor } from './tensor-layout.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
 /** GGUF's tensors under Hugging Face's names, matrices of experts by themselves. */
@@ -23,6 +23,7 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   const stack = stackOf(tensor.name, config);
   if (stack !== null) return expertSlices(tensor, config, stack.layer, [stack.matrix]);
   const name = nameOf(tensor.name, config);
+  if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
   return [[name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) }]];
 }

@@ -1,6 +1,6 @@
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
-import { isObject } from './file-reading.js';
+import { isObject, type JsonObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { ropeOfHuggingFace, turnedPairs } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
@@ -131,13 +131,47 @@ const granite: Read = (config, { headDim, maxPositions }) => ({
 });
 
 /** RoPE turns pairs of neighbours. */
-const cohere: Read = (config, { headDim, maxPositions }) => {
-  if (config.boolean('use_qk_norm', false))
-    throw config.error('use_qk_norm', 'false: norms over heads with weights for each are not supported');
+const cohere: Read = (config, { headDim, maxPositions }) => ({
+  slidingWindow: null,
+  ...(config.boolean('use_qk_norm', false) && { ownHeadNorms: true }),
+  logitScale: config.positive('logit_scale', 0.0625),
+  rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 500_000 }),
+});
+
+const MOST_ALPHA = 1e6;
+
+/** A dynamic RoPE with an alpha has a longer base at every length. */
+const hunyuan: Read = (config, { headDim, maxPositions }) => {
+  const given = config.raw('rope_parameters') ?? config.raw('rope_scaling');
+  const type = isObject(given) ? (given.rope_type ?? given.type) : undefined;
+  const alpha = isObject(given) && type === 'dynamic' ? given.alpha : undefined;
+  const biases = { mlpBias: false, slidingWindow: null };
+  if (!alpha) return { ...biases, rope: ropeOfHuggingFace(config, headDim, maxPositions) };
+  if (typeof alpha !== 'number' || !(alpha >= 1 && alpha <= MOST_ALPHA))
+    throw config.error('rope_scaling', `one whose alpha is a number from 1 to ${MOST_ALPHA}`);
+  const parameters = { ...(given as JsonObject), rope_type: 'default' };
+  const rope = ropeOfHuggingFace(config, headDim, maxPositions, { parameters });
+  return { ...biases, rope: { ...rope, theta: rope.theta * alpha ** (headDim / (headDim - 2)) } };
+};
+
+/** Factors by depth and by width; attention is dense up to dense_len tokens of a sparse_config, where the context ends. */
+const minicpm: Read = (config, { numLayers, headDim, maxPositions }) => {
+  const sparse = config.raw('sparse_config');
+  const dense = isObject(sparse) ? sparse.dense_len : undefined;
+  if (sparse !== undefined && !(Number.isInteger(dense) && (dense as number) > 0))
+    throw config.error(
+      'sparse_config',
+      'absent, or one with a dense_len, up to which all tokens are attended to',
+    );
+  const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
   return {
     slidingWindow: null,
-    logitScale: config.positive('logit_scale', 0.0625),
-    rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 500_000 }),
+    mlpBias: false,
+    embeddingScale: config.positive('scale_emb', 1),
+    residualScale: config.positive('scale_depth', 1) / Math.sqrt(numLayers),
+    logitScale: config.positive('dim_model_base', 1) / hiddenSize,
+    rope: ropeOfHuggingFace(config, headDim, maxPositions),
+    ...(dense !== undefined && { maxPositions: Math.min(maxPositions, dense as number) }),
   };
 };
 
@@ -162,6 +196,8 @@ export const MORE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   exaone4: { epsilon: ['rms_norm_eps', 1e-5], read: exaone4 },
   granite: { read: granite },
   cohere: { tied: true, epsilon: LAYER_NORM, read: cohere },
+  hunyuan: { epsilon: ['rms_norm_eps', 1e-5], read: hunyuan },
+  minicpm: { tied: true, read: minicpm },
   cohere2: { tied: true, epsilon: LAYER_NORM, read: cohere2 },
   glm: { headDim: 128, epsilon: ['rms_norm_eps', 1.5625e-7], read: glm },
   glm4: { headDim: 128, epsilon: ['rms_norm_eps', 1.5625e-7], read: glm },

@@ -81,11 +81,17 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWe
   return { config, tensors, leftAside: leftAside.parts, remarks };
 }
 
+/** What families do beyond the context that is computed. */
+const BEYOND: ReadonlyMap<string, string> = new Map([
+  ['ministral3', 'scales queries by their position'],
+  ['minicpm', 'attends to chosen blocks'],
+]);
+
 /** Where a decoder computes only a part of the context that its makers name. */
 function shorterContext(named: unknown, { architecture, maxPositions, encoder }: ModelConfig): string[] {
   if (encoder !== undefined || typeof named !== 'number' || named <= maxPositions) return [];
   return [
-    `The context is ${maxPositions} of ${named} tokens: beyond, ${architecture} scales queries by their position, which is not supported.`,
+    `The context is ${maxPositions} of ${named} tokens: beyond, ${architecture} ${BEYOND.get(architecture)}, which is not supported.`,
   ];
 }
 

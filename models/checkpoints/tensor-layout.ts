@@ -1,7 +1,7 @@
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
-import type { RawTensor } from './raw-tensor.js';
+import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
@@ -13,8 +13,9 @@ const ENCODER_PREFIX = /^(bert|roberta)\./;
 const GPT2_PREFIX = /^transformer\./;
 /** Matrices of GPT-2's layers, which its authors call Conv1D and store as [in, out]. */
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
-/** Weights of Gemma's norms, which multiply by 1 + weight. */
-const GEMMA_NORM = /norm\.weight$/;
+/** Weights of norms that multiply by 1 + weight: those of Gemma and of Nemotron. */
+const NORM_LESS_1 = /norm\.weight$/;
+const HAS_NORMS_LESS_1 = /^(gemma|nemotron)/;
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
 const STACKED = /^model\.layers\.(0|[1-9]\d*)\.mlp\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
@@ -52,14 +53,23 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
       `${tensor.file}: tensor ${tensor.name} is quantised, which is not supported for GPT-2.`,
     );
   }
-  const interleaved = turnsPairs(architecture) ? /\.self_attn\.([qk])_proj\./.exec(own)?.[1] : undefined;
-  if (interleaved !== undefined) {
-    return [
-      [own, { ...tensor, interleavedHeads: interleaved === 'q' ? config.numHeads : config.numKvHeads }],
-    ];
-  }
-  if (architecture.startsWith('gemma') && GEMMA_NORM.test(own)) return [[own, { ...tensor, addend: 1 }]];
+  if (turnsPairs(architecture)) return [[own, inNetworkOrder(own, tensor, config)]];
+  if (HAS_NORMS_LESS_1.test(architecture) && NORM_LESS_1.test(own)) return [[own, { ...tensor, addend: 1 }]];
   return [[own, tensor]];
+}
+
+/**
+ * A tensor whose rows of heads are interleaved, where RoPE turns pairs of neighbours: a projection of queries or keys, or the weights of
+ * their heads' norms [heads, headDim], which are one vector here.
+ */
+export function inNetworkOrder(own: string, tensor: NamedTensor, config: ModelConfig): NamedTensor {
+  const [, which, kind] = /\.self_attn\.([qk])_(proj|norm)\./.exec(own) ?? [];
+  if (which === undefined) return tensor;
+  const interleavedHeads = which === 'q' ? config.numHeads : config.numKvHeads;
+  if (kind === 'proj') return { ...tensor, interleavedHeads };
+  if (!config.ownHeadNorms) return tensor;
+  refuseShape(tensor, [interleavedHeads, config.headDim]);
+  return { ...tensor, shape: [interleavedHeads * config.headDim], interleavedHeads };
 }
 
 function expertsOf(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {

@@ -17,7 +17,7 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
   [/^gpt-?oss/i, 'each head has a learned sink among its scores, and experts have biases and a clamped gate'],
-  [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite)/i, LATENT],
+  [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite|minicpm3)/i, LATENT],
   [
     /^glm4_?moe/i,
     'layers mix experts that all tokens go to with those that few go to, and the first layers have one MLP',
@@ -39,17 +39,8 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [/^opt/i, `positions are learned embeddings that begin at 2, the activation is relu, and ${PLAIN_LAYERS}`],
   [/^olmo(forcausallm)?$/i, 'its LayerNorm has no weights, and queries, keys and values may be clamped'],
   [/^exaone(forcausallm)?$/i, 'its tensors have names of their own; EXAONE 4 runs'],
-  [/^hunyuan/i, 'queries and keys are normed after RoPE'],
-  [
-    /^minicpm(forcausallm)?$/i,
-    'MiniCPM scales embeddings, residuals and logits, and chooses which blocks to attend to',
-  ],
-  [/^arcee/i, 'its activation is relu squared, without a gate'],
+  [/^hunyuan/i, 'layers mix experts that all tokens go to with those that few go to'],
   [/^apertus/i, 'its activation is xIELU, with numbers of each layer'],
-  [
-    /^nemotron(forcausallm)?$/i,
-    'its activation is relu squared, without a gate, and its norms are LayerNorm1P',
-  ],
 ];
 
 const MAX_NEAR = 3;

@@ -298,6 +298,9 @@ describe.each<[string, Format, number]>([
   ['smollm3', 'bf16', 16],
   ['olmo3', 'int8', 16],
   ['glm4', 'int4', 16],
+  ['nemotron-bias', 'bf16', 16],
+  ['command-r-plus', 'int8', 16],
+  ['hunyuan', 'bf16', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

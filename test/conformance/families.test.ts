@@ -10,8 +10,21 @@ import { temporaryFolder } from '../support/fresh-folders.js';
 import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
 // Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
-// without RoPE, norms over all heads, frequencies of 0, several tables of RoPE.
-const NAMES = ['smollm3', 'olmo2', 'olmo3', 'exaone4', 'glm4', 'granite', 'cohere2'];
+// without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies of 0, several tables of RoPE, MLPs without
+// a gate, LayerNorm with biases and without.
+const NAMES = [
+  'smollm3',
+  'olmo2',
+  'olmo3',
+  'exaone4',
+  'glm4',
+  'granite',
+  'cohere2',
+  'arcee',
+  'nemotron-bias',
+  'command-r-plus',
+  'hunyuan',
+];
 const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];

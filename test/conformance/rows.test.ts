@@ -12,12 +12,13 @@ const LENGTHS = [40, 3, 17, 90, 1, 66];
 const VOCABULARY = 67;
 const TOLERANCE = 2e-5;
 
-let networks: Record<'plain' | 'varied' | 'experts', TinyNetwork>;
+let networks: Record<'plain' | 'varied' | 'gateless' | 'experts', TinyNetwork>;
 beforeAll(() => {
   const shape = { hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: VOCABULARY, bias: true };
   networks = {
     plain: makeTinyNetwork(shape),
     varied: makeTinyNetwork({ ...shape, varied: true }),
+    gateless: makeTinyNetwork({ ...shape, gateless: true }),
     experts: makeTinyNetwork({ ...shape, experts: { count: 6, used: 2, normalize: true } }),
   };
 });
@@ -68,6 +69,8 @@ const SETTINGS: [string, Name, Partial<ExecutorOptions>][] = [
   ['a network', 'plain', {}],
   ['layers that differ', 'varied', {}],
   ['mixtures of experts', 'experts', {}],
+  ['norms of heads, and an MLP without a gate', 'gateless', {}],
+  ['norms of heads in a window with sinks', 'gateless', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['a window', 'plain', { maxAttentionWindow: 21 }],
   ['a window with sinks', 'plain', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['layers that differ in a window', 'varied', { maxAttentionWindow: 45 }],

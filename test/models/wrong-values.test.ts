@@ -165,6 +165,10 @@ describe('a wrong value anywhere', () => {
     'ministral3',
     'seed-oss',
     'ernie4.5',
+    'nemotron',
+    'hunyuan',
+    'minicpm',
+    'command-r-plus',
   ])('in the config.json of %s is said in a sentence', async (name) => {
     const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
     for (const [place, path] of paths(config).entries()) {

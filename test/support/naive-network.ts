@@ -1,5 +1,5 @@
 import type { KvDtype } from '../../kvcache/cache-shape.js';
-import type { Activation, NetworkPlan, PlanOp } from '../../network/plan.js';
+import type { Activation, NetworkPlan, PlanOp, TurnedNorms, Xielu } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
 import { naiveShares } from './naive-experts.js';
@@ -78,6 +78,19 @@ export function naiveLogits(
           }
         }
         break;
+      case 'layerNormHeads': {
+        const scales = weights.get(op.weight)!;
+        const width = scales.length / op.heads;
+        for (const row of values[op.value]!)
+          for (let at = 0; at < scales.length; at += width) {
+            const head = row.subarray(op.first + at, op.first + at + width);
+            head.set(layerNorm(head, scales.subarray(at, at + width), op.epsilon));
+          }
+        break;
+      }
+      case 'xielu':
+        values[op.value] = values[op.value]!.map((row) => row.map((x) => xielu(x, op)));
+        break;
       case 'softCap':
         values[op.value] = values[op.value]!.map((row) => row.map((x) => op.cap * Math.tanh(x / op.cap)));
         break;
@@ -106,6 +119,8 @@ export function naiveLogits(
           sinkQueries[position] = row.slice();
           rotate(sinkQueries[position]!, cachePosition(position), frequencies, op.layer);
           rotate(row, position, frequencies, op.layer);
+          if (op.norms === undefined) continue;
+          for (const turned of [sinkQueries[position]!, row]) normTurned(turned, op.norms, op.layer);
         }
         break;
       case 'attention':
@@ -165,6 +180,15 @@ export function naiveLogits(
         row[head * headDim + i] = a * cosine - b * sine;
         row[head * headDim + i + half] = b * cosine + a * sine;
       }
+    }
+  }
+
+  function normTurned(row: Float64Array, { query, key, epsilon }: TurnedNorms, layer: number): void {
+    const { kvHeads, keyDim } = plan.caches[layer]!;
+    for (let head = 0; head < plan.attention.numHeads + kvHeads; head++) {
+      const scales = weights.get(head < plan.attention.numHeads ? query : key)!;
+      const own = row.subarray(head * keyDim, (head + 1) * keyDim);
+      own.set(rmsNorm(own, scales, epsilon));
     }
   }
 
@@ -240,6 +264,13 @@ function rmsNorm(row: Float64Array, weight: Float32Array, epsilon: number): Floa
   return row.map((x, i) => (x / Math.sqrt(mean + epsilon)) * weight[i]!);
 }
 
+function layerNorm(row: Float64Array, weight: Float32Array, epsilon: number): Float64Array {
+  const mean = row.reduce((sum, x) => sum + x, 0) / row.length;
+  const apart = row.map((x) => x - mean);
+  const variance = apart.reduce((sum, x) => sum + x * x, 0) / row.length;
+  return apart.map((x, i) => (x / Math.sqrt(variance + epsilon)) * weight[i]!);
+}
+
 export function activate(x: number, activation: Activation): number {
   switch (activation) {
     case 'none':
@@ -254,7 +285,14 @@ export function activate(x: number, activation: Activation): number {
       return Math.tanh(x);
     case 'relu':
       return Math.max(0, x);
+    case 'reluSquared':
+      return Math.max(0, x) ** 2;
   }
+}
+
+export function xielu(x: number, { alphaPositive, alphaNegative, beta, epsilon }: Xielu): number {
+  if (x > 0) return alphaPositive * x * x + beta * x;
+  return alphaNegative * (Math.expm1(Math.min(x, epsilon)) - x) + beta * x;
 }
 
 /** Taylor series; exact to double precision for the small arguments of a tiny network. */

@@ -17,7 +17,7 @@ import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { Activation, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { naiveShares } from './naive-experts.js';
-import { activate } from './naive-network.js';
+import { activate, xielu } from './naive-network.js';
 
 type OpOf<K extends PlanOp['op']> = Extract<PlanOp, { op: K }>;
 interface SeenKey {
@@ -186,6 +186,12 @@ export class PlainRunner implements NetworkRunner {
       case 'attention':
         this.#attention(op, batch!);
         break;
+      case 'layerNormHeads':
+        this.#layerNormHeads(op, rows);
+        break;
+      case 'xielu':
+        this.#each(op.value, rows, (row) => row.set(row.map((x) => xielu(x, op))));
+        break;
       case 'softCap':
         this.#each(op.value, rows, (row) => row.set(row.map((x) => op.cap * Math.tanh(x / op.cap))));
         break;
@@ -241,13 +247,22 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #layerNorm({ input, output, weight, bias, epsilon }: OpOf<'layerNorm'>, rows: number): void {
-    const [scales, biases] = [this.#weights.get(weight)!, this.#weights.get(bias)!];
+    const scales = this.#weights.get(weight)!;
+    const biases = bias === null ? null : this.#weights.get(bias)!;
     this.#each(output, rows, (row, r) => {
-      const x = this.#row(input, r);
-      const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
-      const variance = x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length;
-      for (let i = 0; i < row.length; i++)
-        row[i] = ((x[i]! - mean) / Math.sqrt(variance + epsilon)) * scales[i]! + biases[i]!;
+      const normed = layerNormOf(this.#row(input, r), scales, epsilon);
+      for (let i = 0; i < row.length; i++) row[i] = normed[i]! + (biases?.[i] ?? 0);
+    });
+  }
+
+  #layerNormHeads({ value, first, heads, weight, epsilon }: OpOf<'layerNormHeads'>, rows: number): void {
+    const scales = this.#weights.get(weight)!;
+    const width = scales.length / heads;
+    this.#each(value, rows, (row) => {
+      for (let at = 0; at < scales.length; at += width) {
+        const own = row.subarray(first + at, first + at + width);
+        own.set(layerNormOf(own, scales.subarray(at, at + width), epsilon));
+      }
     });
   }
 
@@ -297,7 +312,7 @@ export class PlainRunner implements NetworkRunner {
     return y;
   }
 
-  #rope({ qkv, table = -1 }: OpOf<'ropeAndCache'>, batch: PackedBatch): void {
+  #rope({ qkv, table = -1, norms }: OpOf<'ropeAndCache'>, batch: PackedBatch): void {
     const { numHeads, rotaryDim } = this.#engine.plan.attention;
     const { numKvHeads, headDim } = this.#heads;
     const half = rotaryDim / 2;
@@ -312,14 +327,24 @@ export class PlainRunner implements NetworkRunner {
         }
       }
     };
+    const norm = (x: Float32Array, heads: number, weight: string | undefined) => {
+      if (weight === undefined) return;
+      for (let at = 0; at < heads * headDim; at += headDim) {
+        const own = x.subarray(at, at + headDim);
+        own.set(normOf(own, this.#weights.get(weight)!, norms!.epsilon));
+      }
+    };
     this.#each(qkv, batch.numTokens, (row, t) => {
       const ofSinks = this.#angles.get(-2);
       if (ofSinks !== undefined) {
         const queries = row.slice(0, numHeads * headDim);
         rotate(queries, numHeads, ofSinks, t);
+        norm(queries, numHeads, norms?.query);
         this.#sinkQueries.set(queries, t * queries.length);
       }
       rotate(row, numHeads + numKvHeads, this.#angles.get(table)!, t);
+      norm(row, numHeads, norms?.query);
+      norm(row.subarray(numHeads * headDim), numKvHeads, norms?.key);
     });
   }
 
@@ -412,6 +437,12 @@ export class PlainRunner implements NetworkRunner {
       }
     }
   }
+}
+
+function layerNormOf(x: Float32Array, scales: Float32Array, epsilon: number): Float64Array {
+  const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
+  const variance = x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length;
+  return Float64Array.from(x, (value, i) => ((value - mean) / Math.sqrt(variance + epsilon)) * scales[i]!);
 }
 
 function normOf(x: Float32Array, scales: Float32Array, epsilon: number): Float64Array {

@@ -33,7 +33,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   olmo3: since('OLMo 3'),
   exaone4: since('EXAONE 4'),
   granite: since('Granite 3, dense; Granite 4 where its class is this one'),
-  cohere: since('Command R; Command R+ (`use_qk_norm`) is refused'),
+  cohere: since('Command R and R+'),
   cohere2: since('Command R7B and A'),
   glm: since('GLM-4 9B, dense'),
   glm4: since('GLM-4-0414 and Z1, dense'),
@@ -43,5 +43,11 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   ),
   seed_oss: since('Seed-OSS 36B'),
   ernie4_5: since('ERNIE 4.5, dense'),
+  arcee: since('AFM'),
+  nemotron: since('Nemotron and Minitron, dense'),
+  hunyuan: since('Hunyuan, dense'),
+  minicpm: since(
+    'MiniCPM 1, 2 and 4, up to the context where attention becomes sparse; compared as the Granite with its factors',
+  ),
   gpt2: since('GPT-2, DistilGPT-2'),
 };

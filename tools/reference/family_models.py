@@ -125,6 +125,17 @@ def family(kind, fields, **more):
     return {"config": f"{kind}Config", "model": f"{kind}ForCausalLM", "fields": fields, **more}
 
 
+def minicpm(written):
+    """
+    The config of MiniCPM's own code for a Granite with its factors: embeddings times scale_emb, what a layer adds times scale_depth over the
+    root of the number of layers, and logits of rows that are divided by hidden_size / dim_model_base.
+    """
+    left_out = ("embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling", "architectures", "model_type")
+    factors = {"scale_emb": 1.5, "scale_depth": 1.0, "dim_model_base": 16}
+    names = {"architectures": ["MiniCPMForCausalLM"], "model_type": "minicpm"}
+    return {key: value for key, value in written.items() if key not in left_out} | factors | names
+
+
 YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "original_max_position_embeddings": 128, "beta_fast": 32.0, "beta_slow": 1.0}
 FAMILIES = {
     "gemma": family("Gemma", decoder(head_dim=16, num_key_value_heads=1)),
@@ -175,6 +186,30 @@ FAMILIES = {
         SIGLIP_TOWER | {"model_type": "pixtral", "head_dim": 8},
         [],
         tie_word_embeddings=False,
+    ),
+    "arcee": family("Arcee", decoder(head_dim=16, mlp_bias=True)),
+    "nemotron": family("Nemotron", decoder(partial_rotary_factor=0.5), norms_less_1=True),
+    "nemotron-bias": family("Nemotron", decoder(attention_bias=True, mlp_bias=True, partial_rotary_factor=1.0), norms_less_1=True),
+    "command-r-plus": family("Cohere", decoder(head_dim=16, use_qk_norm=True, logit_scale=0.83)),
+    "hunyuan": family(
+        "HunYuanDenseV1",
+        decoder(
+            head_dim=16,
+            max_position_embeddings=256 * 1024,
+            rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0},
+        ),
+    ),
+    "minicpm": family(
+        "Granite",
+        decoder(
+            num_hidden_layers=4,
+            tie_word_embeddings=False,
+            embedding_multiplier=1.5,
+            residual_multiplier=1.0 / 4**0.5,
+            attention_multiplier=8**-0.5,
+            logits_scaling=32 / 16,
+        ),
+        published=minicpm,
     ),
     # Llama ignores the factor.
     "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),

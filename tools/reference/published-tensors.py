@@ -29,6 +29,10 @@ EXPERTS = {
 }
 
 
+# Models whose code is not transformers' own, by a class of transformers whose tensors have the same names and shapes.
+TENSORS_OF = {"minicpm": "llama"}
+
+
 def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
     """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
     if model_type not in EXPERTS or ".mlp." not in name:
@@ -45,7 +49,7 @@ def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, l
 
 
 def tensors_of(config: dict) -> list[list]:
-    made = AutoConfig.for_model(**config)
+    made = AutoConfig.for_model(**config | {"model_type": TENSORS_OF.get(config["model_type"], config["model_type"])})
     kind = AutoModelForImageTextToText if "vision_config" in config else AutoModelForCausalLM
     with torch.device("meta"):
         model = kind.from_config(made)

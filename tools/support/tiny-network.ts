@@ -5,8 +5,8 @@ import type { EngineTensor, TensorPrecision } from '../../engine/directory/engin
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { qkvWidth } from '../../network/cache-layers.js';
-import { NetworkBuilder } from '../../network/network-builder.js';
-import type { Activation, NetworkPlan } from '../../network/plan.js';
+import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import type { Activation, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
 import { randomStored, valuesOf } from './quantized.js';
 import { Random } from './random.js';
@@ -31,12 +31,20 @@ export interface TinyShape {
    * attention, a window, a cap and a RoPE of the first layer's own, capped logits.
    */
   varied: boolean;
+  /**
+   * True: heads have a LayerNorm of their own before they turn and an RMSNorm after, and the MLP has no gate, with relu squared in the
+   * first layer and an xIELU in the others.
+   */
+  gateless: boolean;
   /** Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. */
   experts: { count: number; used: number; normalize: boolean } | null;
 }
 
 /** The window of the first layer of a varied network. */
 export const OWN_WINDOW = 40;
+
+/** Numbers that Apertus might have. */
+const XIELU = { alphaPositive: 0.83, alphaNegative: 1.21, beta: 0.5, epsilon: -1e-6 };
 
 const DEFAULT_SHAPE: TinyShape = {
   vocabSize: 131,
@@ -52,6 +60,7 @@ const DEFAULT_SHAPE: TinyShape = {
   precision: 'f32',
   seed: 1,
   varied: false,
+  gateless: false,
   experts: null,
 };
 
@@ -121,7 +130,7 @@ const sourceOf = (name: string) =>
 
 function makePlan(shape: TinyShape): NetworkPlan {
   const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, bias } = shape;
-  const { varied } = shape;
+  const { varied, gateless } = shape;
   const caches = Array.from({ length: numLayers }, (_, layer): CacheShape => {
     const { numKvHeads: kvHeads, headDim: width } = { ...shape, ...shape.ownHeads[layer] };
     return { kind: 'keysAndValues', kvHeads, keyDim: width, valueDim: width };
@@ -150,12 +159,15 @@ function makePlan(shape: TinyShape): NetworkPlan {
       weight: matrix(name('qkv'), width, hiddenSize),
       bias: biased(name('qkv.bias'), width),
     });
+    const norms = gateless
+      ? addHeadNorms(network, qkv, vector, caches[layer]!, [layer, numHeads])
+      : undefined;
     if (varied) {
       network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
       network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
     }
     const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
-    const attended = network.attention(qkv, layer, headDim ** -0.5, own);
+    const attended = network.attention(qkv, layer, headDim ** -0.5, { ...own, ...(norms && { norms }) });
     const o = {
       weight: matrix(name('o'), hiddenSize, numHeads * headDim),
       bias: biased(name('o.bias'), hiddenSize),
@@ -178,6 +190,13 @@ function makePlan(shape: TinyShape): NetworkPlan {
       });
       continue;
     }
+    if (gateless) {
+      const up = matrix(name('up'), intermediateSize, hiddenSize);
+      const h = network.linear(normedAgain, { weight: up, activation: layer === 0 ? 'reluSquared' : 'none' });
+      if (layer > 0) network.xielu(h, XIELU);
+      network.addLinear(x, h, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
+      continue;
+    }
     const gated = network.gatedLinear(normedAgain, {
       weight: matrix(name('gateUp'), 2 * intermediateSize, hiddenSize),
       bias: biased(name('gateUp.bias'), 2 * intermediateSize),
@@ -190,6 +209,21 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const logits = network.linear(normed, { weight: embedding });
   if (varied) network.softCap(logits, 1.5);
   return network.build(logits);
+}
+
+/** Norms heads of a layer, and returns the norms of heads that have turned. */
+function addHeadNorms(
+  network: NetworkBuilder,
+  qkv: ValueRef,
+  vector: (name: string, columns: number) => string,
+  { kvHeads, keyDim }: CacheShape,
+  [layer, numHeads]: [number, number],
+): TurnedNorms {
+  const own = (part: string, columns: number) => vector(`layers.${layer}.${part}`, columns);
+  const [queries, keys] = [numHeads * keyDim, kvHeads * keyDim];
+  network.layerNormHeads(qkv, 0, numHeads, own('ownQNorm', queries), 1e-5);
+  network.layerNormHeads(qkv, queries, kvHeads, own('ownKNorm', keys), 1e-5);
+  return { query: own('turnedQNorm', keyDim), key: own('turnedKNorm', keyDim), epsilon: 1e-5 };
 }
 
 /** Rows of a weight, as they are stored, and what gives their values. */

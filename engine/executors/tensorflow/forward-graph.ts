@@ -9,7 +9,7 @@ import type { Ops } from './graph/ops.js';
 import type { Variable } from './graph/variable.js';
 import type { KvPool } from './kv-pool.js';
 import type { NetworkWeights } from './network-weights.js';
-import { activate, layerNorm, rmsNorm, softCap, unitRows } from './row-ops.js';
+import { activate, layerNorm, rmsNorm, softCap, unitRows, xielu } from './row-ops.js';
 import type { RowRule } from './row-rule.js';
 
 export interface NetworkParts {
@@ -138,6 +138,7 @@ export class ForwardGraph {
         return;
       }
       case 'rmsNormHeads':
+      case 'layerNormHeads':
         this.#values.set(op.value, this.#normHeads(op));
         return;
       case 'ropeAndCache':
@@ -165,31 +166,45 @@ export class ForwardGraph {
     return ops.graph.node('TensorScatterUpdate', { inputs, attributes });
   }
 
-  #normHeads({ value, first, heads, weight, epsilon }: Extract<PlanOp, { op: 'rmsNormHeads' }>): Output {
+  #normHeads(op: Extract<PlanOp, { op: 'rmsNormHeads' | 'layerNormHeads' }>): Output {
     const { ops, weights, plan } = this.#parts;
+    const { value, first, heads, weight, epsilon } = op;
+    const isRms = op.op === 'rmsNormHeads';
     const total = plan.values[value]!.width;
-    const width = plan.weights.find(({ name }) => name === weight)!.columns;
+    const { columns } = plan.weights.find(({ name }) => name === weight)!;
+    const width = isRms ? columns : columns / heads;
     const [before, own, behind] = ops.split(
       this.#value(value),
       [first, heads * width, total - first - heads * width],
       1,
     );
-    const normed = rmsNorm(ops, ops.reshape(own!, [-1, heads, width]), weights.vector(weight), epsilon, 2);
+    const scales = weights.vector(weight);
+    const apart = ops.reshape(own!, [-1, heads, width]);
+    const normed = isRms
+      ? rmsNorm(ops, apart, scales, epsilon, 2)
+      : layerNorm(ops, apart, { weight: ops.reshape(scales, [1, heads, width]), bias: null }, epsilon, 2);
     return ops.concat([before!, ops.reshape(normed, [-1, heads * width]), behind!], 1);
   }
 
-  #ropeAndCache({ qkv, layer, table }: Extract<PlanOp, { op: 'ropeAndCache' }>): Turned {
-    const { ops, plan, window } = this.#parts;
+  #ropeAndCache({ qkv, layer, table, norms }: Extract<PlanOp, { op: 'ropeAndCache' }>): Turned {
+    const { ops, plan, window, weights } = this.#parts;
     const { numHeads, numKvHeads, headDim } = plan.attention;
     const turnedHeads = numHeads + numKvHeads;
     const [unturned, values] = ops.split(this.#value(qkv), [turnedHeads * headDim, numKvHeads * headDim], 1);
     const apart = (x: Output) =>
       ops.split(x, [numHeads * headDim, numKvHeads * headDim], 1) as [Output, Output];
-    const [queries, keys] = apart(
-      this.#turn(unturned!, turnedHeads, table === undefined ? '' : String(table)),
-    );
+    const normed = (x: Output, heads: number, weight: string | undefined) => {
+      if (weight === undefined) return x;
+      const own = ops.reshape(x, [-1, heads, headDim]);
+      return ops.reshape(rmsNorm(ops, own, weights.vector(weight), norms!.epsilon, 2), [-1, heads * headDim]);
+    };
+    const turned = apart(this.#turn(unturned!, turnedHeads, table === undefined ? '' : String(table)));
+    const queries = normed(turned[0], numHeads, norms?.query);
+    const keys = normed(turned[1], numKvHeads, norms?.key);
     const hasSinks = (window?.sinkTokenLength ?? 0) > 0;
-    const sinkQueries = hasSinks ? this.#turn(apart(unturned!)[0], numHeads, 'Sinks') : null;
+    const sinkQueries = hasSinks
+      ? normed(this.#turn(apart(unturned!)[0], numHeads, 'Sinks'), numHeads, norms?.query)
+      : null;
     const written = this.#write(layer, keys, values!);
     return { queries, sinkQueries, written, keys, values: values! };
   }
@@ -277,8 +292,15 @@ export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContex
       return;
     }
     case 'layerNorm': {
-      const [weight, bias] = [weights.vector(op.weight), weights.vector(op.bias)];
-      values.set(op.output, layerNorm(ops, value(op.input), weight, bias, op.epsilon));
+      const bias = op.bias === null ? null : weights.vector(op.bias);
+      const normed = layerNorm(
+        ops,
+        value(op.input),
+        { weight: weights.vector(op.weight), bias },
+        op.epsilon,
+        1,
+      );
+      values.set(op.output, normed);
       return;
     }
     case 'linear': {
@@ -300,6 +322,9 @@ export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContex
       return;
     case 'softCap':
       values.set(op.value, softCap(ops, value(op.value), op.cap));
+      return;
+    case 'xielu':
+      values.set(op.value, xielu(ops, value(op.value), op));
       return;
     case 'normalize':
       values.set(op.output, unitRows(ops, value(op.input)));

@@ -1,4 +1,4 @@
-import type { Activation } from '../../../network/plan.js';
+import type { Activation, Xielu } from '../../../network/plan.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 
@@ -21,12 +21,18 @@ export function rmsNorm(ops: Ops, x: Output, weight: Output, epsilon: number, ax
   return ops.mul(ops.div(x, rootOf(ops, mean, epsilon, axis)), weight);
 }
 
-/** (x - mean(x)) / deviation(x) * weight + bias */
-export function layerNorm(ops: Ops, x: Output, weight: Output, bias: Output, epsilon: number): Output {
-  const centred = ops.sub(x, ops.mean(x, 1, true));
-  const variance = ops.mean(ops.square(centred), 1, true);
-  const scaled = ops.div(centred, rootOf(ops, variance, epsilon, 1));
-  return ops.add(ops.mul(scaled, weight), bias);
+/** (x - mean(x)) / deviation(x) * weight + bias, over the last axis; null: without a bias. */
+export function layerNorm(
+  ops: Ops,
+  x: Output,
+  { weight, bias }: { weight: Output; bias: Output | null },
+  epsilon: number,
+  axis: number,
+): Output {
+  const centred = ops.sub(x, ops.mean(x, axis, true));
+  const variance = ops.mean(ops.square(centred), axis, true);
+  const scaled = ops.mul(ops.div(centred, rootOf(ops, variance, epsilon, axis)), weight);
+  return bias === null ? scaled : ops.add(scaled, bias);
 }
 
 /** x / |x|; of a row of zeros zeros. */
@@ -38,6 +44,19 @@ export function unitRows(ops: Ops, x: Output): Output {
 /** cap * tanh(x / cap) */
 export function softCap(ops: Ops, x: Output, cap: number): Output {
   return ops.mul(ops.tanh(ops.div(x, ops.float(cap))), ops.float(cap));
+}
+
+/** alphaPositive x^2 + beta x above 0, else alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x */
+export function xielu(ops: Ops, x: Output, numbers: Xielu): Output {
+  const [alphaPositive, alphaNegative, beta, epsilon] = [
+    numbers.alphaPositive,
+    numbers.alphaNegative,
+    numbers.beta,
+    numbers.epsilon,
+  ].map((number) => ops.float(number)) as [Output, Output, Output, Output];
+  const positive = ops.mul(ops.square(x), alphaPositive);
+  const negative = ops.mul(ops.sub(ops.expm1(ops.minimum(x, epsilon)), x), alphaNegative);
+  return ops.add(ops.select(ops.greater(x, ops.float(0)), positive, negative), ops.mul(x, beta));
 }
 
 export function activate(ops: Ops, x: Output, activation: Activation): Output {
@@ -59,5 +78,7 @@ export function activate(ops: Ops, x: Output, activation: Activation): Output {
       return ops.tanh(x);
     case 'relu':
       return ops.relu(x);
+    case 'reluSquared':
+      return ops.square(ops.relu(x));
   }
 }

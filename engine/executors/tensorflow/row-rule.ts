@@ -118,7 +118,7 @@ export function filledRows(rows: number, { multiple, least, coarse, coarseFrom }
 function vectorRows(plan: NetworkPlan): number {
   const { ops, values } = plan;
   const widths = ops.flatMap((op: PlanOp) => {
-    if (op.op === 'softCap') return [values[op.value]!.width];
+    if (op.op === 'softCap' || op.op === 'xielu') return [values[op.value]!.width];
     if (op.op === 'experts') {
       // Shares are exponentials of the scores.
       return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [expertWidth(op, plan)])];

@@ -16,6 +16,13 @@ const ALL = MAX_INT32;
 type Rope = Extract<PlanOp, { op: 'ropeAndCache' }>;
 type Attention = Extract<PlanOp, { op: 'attention' }>;
 
+/** Heads that lie side by side in rows; stride: floats between rows. */
+interface Heads {
+  count: number;
+  headDim: number;
+  stride: number;
+}
+
 /**
  * RoPE, the paged cache and attention over the rows of a step. A chunk that would write over keys which its own earlier
  * rows still attend to (its blocks take turns: kvcache/attention-window.ts) is cut into pieces that do not:
@@ -29,6 +36,8 @@ export class AttendedRows {
   readonly #heap: WasmHeap;
   readonly #workspace: Workspace;
   readonly #plan: NetworkPlan;
+  /** Pointers to vectors. */
+  readonly #vectors: ReadonlyMap<string, number>;
   /** Heads that each layer keeps. */
   readonly #heads: readonly CachedHeads[];
   readonly #options: ExecutorOptions;
@@ -43,8 +52,9 @@ export class AttendedRows {
   readonly #isCut: Uint8Array;
   #anyCut = false;
 
-  constructor({ heap, workspace, plan, options }: RunnerParts) {
+  constructor({ heap, workspace, plan, weights, options }: RunnerParts) {
     this.#heap = heap;
+    this.#vectors = weights.vectors;
     this.#workspace = workspace;
     this.#plan = plan;
     this.#heads = plan.caches.map((_, layer) => cachedHeads(plan, layer, 'wasm'));
@@ -91,6 +101,11 @@ export class AttendedRows {
     if (this.#workspace.sinkAngles.length > 0) this.#turnForSinks(op);
     const heads = { count: numHeads + numKvHeads, headDim, stride: this.#stride(op.layer) };
     this.#turn(qkv, heads, this.#workspace.angles[tableOf(op)]!);
+    if (op.norms !== undefined) {
+      this.#normTurned(qkv, { ...heads, count: numHeads }, op.norms.query, op.norms.epsilon);
+      const keys = qkv + 4 * numHeads * headDim;
+      this.#normTurned(keys, { ...heads, count: numKvHeads }, op.norms.key, op.norms.epsilon);
+    }
     if (!this.#anyCut) {
       this.#store(op.qkv, op.layer, 0, numTokens);
       return;
@@ -208,12 +223,20 @@ export class AttendedRows {
     const width = numHeads * headDim;
     const { numTokens } = this.#batch;
     this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(op.layer), width, numTokens, sinkQueries);
-    this.#turn(sinkQueries, { count: numHeads, headDim, stride: width }, sinkAngles[tableOf(op)]!);
+    const heads = { count: numHeads, headDim, stride: width };
+    this.#turn(sinkQueries, heads, sinkAngles[tableOf(op)]!);
+    if (op.norms !== undefined) this.#normTurned(sinkQueries, heads, op.norms.query, op.norms.epsilon);
+  }
+
+  /** Norms heads of all rows after they have turned. */
+  #normTurned(x: number, { count, headDim, stride }: Heads, weight: string, epsilon: number): void {
+    const scales = this.#vectors.get(weight)!;
+    this.#heap.kernels.normHeads(x, stride, count, headDim, scales, epsilon, this.#batch.numTokens);
   }
 
   #turn(
     x: number,
-    { count, headDim, stride }: { count: number; headDim: number; stride: number },
+    { count, headDim, stride }: Heads,
     { cosines, sines }: { cosines: number; sines: number },
   ): void {
     const { rotaryDim } = this.#plan.attention;

@@ -46,6 +46,14 @@ export interface Kernels {
   gateRows(x: number, rows: number, width: number, activation: number, y: number): void;
   addShare(x: number, share: number, count: number, y: number): void;
   capRows(x: number, cap: number, count: number): void;
+  xieluRows(
+    x: number,
+    alphaPositive: number,
+    alphaNegative: number,
+    beta: number,
+    epsilon: number,
+    count: number,
+  ): void;
   /** Returns 1 if all values are finite, else 0. */
   allFinite(x: number, count: number): number;
   rmsNorm(
@@ -58,6 +66,15 @@ export interface Kernels {
     y: number,
   ): void;
   normHeads(
+    x: number,
+    stride: number,
+    heads: number,
+    width: number,
+    weight: number,
+    epsilon: number,
+    rows: number,
+  ): void;
+  layerNormHeads(
     x: number,
     stride: number,
     heads: number,
@@ -98,6 +115,7 @@ export const ACTIVATIONS: Record<Activation, number> = {
   geluTanh: 3,
   tanh: 4,
   relu: 5,
+  reluSquared: 6,
 };
 
 /** The kernels as compiled by tools/build-wasm.mjs; tests in a checkout use them too. */

@@ -66,6 +66,7 @@ export class OpRunner {
         break;
       case 'rmsNorm':
       case 'rmsNormHeads':
+      case 'layerNormHeads':
       case 'layerNorm':
       case 'normalize':
         this.#norm(op, rows);
@@ -87,6 +88,9 @@ export class OpRunner {
         break;
       case 'softCap':
         this.#parts.heap.kernels.capRows(this.#at(op.value), op.cap, rows * this.#width(op.value));
+        break;
+      case 'xielu':
+        this.#xielu(op, rows);
         break;
       case 'selectRows':
         this.#selectRows(op);
@@ -131,13 +135,25 @@ export class OpRunner {
     }
   }
 
-  #norm(op: Op<'rmsNorm' | 'rmsNormHeads' | 'layerNorm' | 'normalize'>, rows: number): void {
+  #xielu(op: Op<'xielu'>, rows: number): void {
+    const { alphaPositive, alphaNegative, beta, epsilon } = op;
     const { kernels } = this.#parts.heap;
-    if (op.op === 'rmsNormHeads') {
+    const count = rows * this.#width(op.value);
+    kernels.xieluRows(this.#at(op.value), alphaPositive, alphaNegative, beta, epsilon, count);
+  }
+
+  #norm(
+    op: Op<'rmsNorm' | 'rmsNormHeads' | 'layerNormHeads' | 'layerNorm' | 'normalize'>,
+    rows: number,
+  ): void {
+    const { kernels } = this.#parts.heap;
+    if (op.op === 'rmsNormHeads' || op.op === 'layerNormHeads') {
       const { value, first, heads, weight, epsilon } = op;
-      const begin = this.#at(value) + 4 * first;
-      const headWidth = this.#vectorWidths.get(weight)!;
-      kernels.normHeads(begin, this.#width(value), heads, headWidth, this.#vector(weight), epsilon, rows);
+      const [begin, stride] = [this.#at(value) + 4 * first, this.#width(value)];
+      const scales = this.#vectorWidths.get(weight)!;
+      if (op.op === 'rmsNormHeads')
+        kernels.normHeads(begin, stride, heads, scales, this.#vector(weight), epsilon, rows);
+      else kernels.layerNormHeads(begin, stride, heads, scales / heads, this.#vector(weight), epsilon, rows);
       return;
     }
     const input = this.#at(op.input);
@@ -146,7 +162,7 @@ export class OpRunner {
     if (op.op === 'normalize') {
       kernels.unitRows(input, width, rows, output);
     } else if (op.op === 'layerNorm') {
-      const bias = this.#vector(op.bias);
+      const bias = op.bias === null ? 0 : this.#vector(op.bias);
       kernels.layerNorm(input, this.#vector(op.weight), bias, op.epsilon, width, rows, output);
     } else {
       const residual = op.residual === undefined ? 0 : this.#at(op.residual);

@@ -123,6 +123,10 @@ describe('the logits of ranks are those of one process', () => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
   test('features of other architectures', () => expectSameBits({ varied: true }, two));
+  test('norms of heads, and an MLP without a gate', () => expectSameBits({ gateless: true }, two));
+  test('9 heads with norms of their own among 4 ranks', async () => {
+    await expectSameBits({ gateless: true, numHeads: 9, numKvHeads: 3 }, { tensorParallelSize: 4 });
+  });
   test('3 stages', () => expectSameBits({ numLayers: 5 }, { pipelineParallelSize: 3 }));
   test('2 x 2', () => expectSameBits({ varied: true, numLayers: 4 }, { ...two, pipelineParallelSize: 2 }));
 });

@@ -210,6 +210,37 @@ describe('a config.json that says little means what transformers takes', () => {
     });
   });
 
+  it('Command R+ norms each head, Nemotron turns half of it, and Hunyuan has a longer base by its alpha', () => {
+    expect(read('CohereForCausalLM', { use_qk_norm: true }).ownHeadNorms).toBe(true);
+    expect(read('CohereForCausalLM').ownHeadNorms).toBeUndefined();
+    expect(read('NemotronForCausalLM', { head_dim: 16 })).toMatchObject({
+      activation: 'reluSquared',
+      rope: { rotaryDim: 8 },
+    });
+    const scaled = { head_dim: 18, rope_scaling: { type: 'dynamic', alpha: 16, factor: 1 } };
+    const { rope } = read('HunYuanDenseV1ForCausalLM', scaled);
+    expect(rope).toMatchObject({ rotaryDim: 18, scaling: { type: 'none' } });
+    expect(rope.theta).toBeCloseTo(10_000 * 16 ** (18 / 16), 6);
+  });
+
+  it('MiniCPM: factors by depth and width, and a context that ends where attention becomes sparse', () => {
+    const factors = {
+      scale_emb: 12,
+      scale_depth: 1.4,
+      dim_model_base: 16,
+      num_hidden_layers: 4,
+      hidden_size: 64,
+    };
+    const config = read('MiniCPMForCausalLM', { ...factors, sparse_config: { dense_len: 100 } });
+    expect(config).toMatchObject({
+      embeddingScale: 12,
+      residualScale: 0.7,
+      logitScale: 0.25,
+      maxPositions: 100,
+    });
+    expect(config.tieWordEmbeddings).toBe(true);
+  });
+
   it('GPT-2: four times the width inside, tied, gelu_new', () => {
     expect(read('GPT2LMHeadModel')).toMatchObject({
       intermediateSize: 256,
@@ -328,7 +359,16 @@ describe('what would change the answer and is not supported is refused by its na
       { scale_attn_by_inverse_layer_idx: true },
       /scale_attn_by_inverse_layer_idx should be false/,
     ],
-    ['CohereForCausalLM', { use_qk_norm: true }, /use_qk_norm should be false: norms over heads/],
+    [
+      'HunYuanDenseV1ForCausalLM',
+      { rope_scaling: { type: 'dynamic', alpha: 0.5 } },
+      /rope_scaling should be one whose alpha is a number from 1 to 1000000/,
+    ],
+    [
+      'MiniCPMForCausalLM',
+      { sparse_config: { topk: 64 } },
+      /sparse_config should be absent, or one with a dense_len/,
+    ],
     [
       'GraniteForCausalLM',
       { residual_multiplier: 0 },

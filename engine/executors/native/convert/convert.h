@@ -21,6 +21,10 @@ struct ConvertJob {
   int64_t interleavedHeads;  // 0 = the rows are in order
   bool transposed = false;   // the source holds [columns, rows]
   float addend = 0;          // added to each element
+  float factor = 1;          // by which each is multiplied then
+  bool isCopied() const {
+    return !transposed && addend == 0 && factor == 1;
+  }  // the target has the source's numbers, in their order
   // Other parts of a quantised matrix, whose codes the source's bytes are: it is read as blocks of `type`. Null: it is plain.
   std::shared_ptr<const QuantizedSource> quantized = nullptr;
   int64_t targetOffset;

@@ -94,8 +94,7 @@ const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& so
   if (job.quantized && files) readQuantized(job, *files, first, count);
   else read(job, source, first, count);
   const int64_t blocks = count * (job.columns / job.type->blockElements);
-  const ExactConversion exact =
-      job.transposed || job.addend != 0 ? nullptr : exactConversion(*job.type, job.targetType);
+  const ExactConversion exact = job.isCopied() ? exactConversion(*job.type, job.targetType) : nullptr;
   // Blocks of one size are the same blocks.
   if (exact && size_t(job.type->blockBytes) == blockBytes(job.targetType)) return raw_.data();
   const size_t targetBytes = size_t(count) * rowBytes(job.targetType, job.columns);
@@ -109,6 +108,8 @@ const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& so
   if (job.transposed) transpose(count, job.columns);
   if (job.addend != 0)
     for (float& x : floats_) x += job.addend;
+  if (job.factor != 1)
+    for (float& x : floats_) x *= job.factor;
   if (job.targetType == DType::kF32) return reinterpret_cast<const uint8_t*>(floats_.data());
   converted_.resize(targetBytes);
   round(job.targetType, count, job.columns);

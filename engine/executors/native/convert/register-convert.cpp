@@ -96,6 +96,8 @@ ConvertJob jobOf(const Napi::Value& value) {
   job.transposed = object.Get("transposed").ToBoolean();
   const Napi::Value addend = object.Get("addend");
   if (addend.IsNumber()) job.addend = addend.As<Napi::Number>().FloatValue();
+  const Napi::Value factor = object.Get("factor");
+  if (factor.IsNumber()) job.factor = factor.As<Napi::Number>().FloatValue();
   if (const auto quantized = objectOf(object, "quantized")) job.quantized = quantizedOf(*quantized);
   job.targetOffset = integerOf(object, "targetOffset");
   job.targetType = targetTypeOf(value.Env(), stringOf(object, "targetType"));

@@ -28,7 +28,8 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
-  size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp, expertSums, freshBlocks, sinkAngles, sinkQueries;
+  size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp,
+      expertSums, freshBlocks, sinkAngles, sinkQueries;
   size_t attentionScratchFloats;  // of one thread
   size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
   size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
@@ -144,6 +145,9 @@ class Executor {
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
   void runRmsNormHeads(const PlanOp& op, const BatchView& batch);
   void runSoftCap(const PlanOp& op, const BatchView& batch);
+  void runXielu(const PlanOp& op, const BatchView& batch);
+  void runLayerNormHeads(const PlanOp& op, const BatchView& batch);
+  void normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const;
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
   void runLinear(const PlanOp& op, const BatchView& batch);
   void runGatedLinear(const PlanOp& op, const BatchView& batch);
@@ -193,7 +197,7 @@ class Executor {
   const KernelTable& kernels_;
   ThreadPool pool_;
   PackedWeights weights_;
-  std::vector<std::vector<PackedPart>> packedOfOp_;  // by op, none for ops without packed weights
+  std::vector<std::vector<PackedPart>> packedOfOp_;      // by op, none for ops without packed weights
   std::vector<std::vector<ExpertWeights>> expertsOfOp_;  // by op, none for ops without experts
   ExpertRows expertRows_;                                // of the running op
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
@@ -211,11 +215,11 @@ class Executor {
   size_t storedPanelFloats_ = 0;     // of one thread
   float* up_ = nullptr;              // the up half of a gated product in two formats
   // Of one pass over the rows of an op with experts, each pair of a row and an expert with a place of its own.
-  float* expertPairs_ = nullptr;  // inputs of the running product, as its kernels take them
-  float* expertInner_ = nullptr;  // [pairs][inner]
-  float* expertUp_ = nullptr;     // the same, for the up half in another format than the gate
-  float* expertSums_ = nullptr;   // [pairs][width of the output]
-  uint8_t* freshBlocks_ = nullptr;   // of one layer, in the pool's layout
+  float* expertPairs_ = nullptr;    // inputs of the running product, as its kernels take them
+  float* expertInner_ = nullptr;    // [pairs][inner]
+  float* expertUp_ = nullptr;       // the same, for the up half in another format than the gate
+  float* expertSums_ = nullptr;     // [pairs][width of the output]
+  uint8_t* freshBlocks_ = nullptr;  // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;
   size_t queryScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;

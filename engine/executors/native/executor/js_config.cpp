@@ -56,12 +56,16 @@ constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
 constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
-constexpr std::pair<const char*, Isa> kIsas[] = {{"scalar", Isa::kScalar}, {"avx2", Isa::kAvx2}, {"avxvnni", Isa::kAvxVnni},
-                                                 {"avx512", Isa::kAvx512}, {"avx512bf16", Isa::kAvx512Bf16}, {"amx", Isa::kAmx},
-                                                 {"neon", Isa::kNeon},     {"neonbf16", Isa::kNeonBf16}};
-constexpr std::pair<const char*, Activation> kActivations[] = {
-    {"none", Activation::kNone},         {"silu", Activation::kSilu}, {"gelu", Activation::kGelu},
-    {"geluTanh", Activation::kGeluTanh}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}};
+constexpr std::pair<const char*, Isa> kIsas[] = {
+    {"scalar", Isa::kScalar},         {"avx2", Isa::kAvx2}, {"avxvnni", Isa::kAvxVnni}, {"avx512", Isa::kAvx512},
+    {"avx512bf16", Isa::kAvx512Bf16}, {"amx", Isa::kAmx},   {"neon", Isa::kNeon},       {"neonbf16", Isa::kNeonBf16}};
+constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activation::kNone},
+                                                               {"silu", Activation::kSilu},
+                                                               {"gelu", Activation::kGelu},
+                                                               {"geluTanh", Activation::kGeluTanh},
+                                                               {"tanh", Activation::kTanh},
+                                                               {"relu", Activation::kRelu},
+                                                               {"reluSquared", Activation::kReluSquared}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes}};
 constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedding},
@@ -76,7 +80,9 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"meanPool", OpKind::kMeanPool},
                                                    {"normalize", OpKind::kNormalize},
                                                    {"rmsNormHeads", OpKind::kRmsNormHeads},
+                                                   {"layerNormHeads", OpKind::kLayerNormHeads},
                                                    {"softCap", OpKind::kSoftCap},
+                                                   {"xielu", OpKind::kXielu},
                                                    {"exchange", OpKind::kExchange},
                                                    {"experts", OpKind::kExperts}};
 
@@ -209,6 +215,7 @@ class PlanReader {
       case OpKind::kRmsNorm:
       case OpKind::kLayerNorm: readNorm(item, op); break;
       case OpKind::kRmsNormHeads:
+      case OpKind::kLayerNormHeads:
         op.input = integer(item, "value");
         op.firstColumn = integer(item, "first");
         op.heads = integer(item, "heads");
@@ -220,13 +227,16 @@ class PlanReader {
         op.softCap = static_cast<float>(number(item, "cap"));
         readColumns(item, op);
         break;
+      case OpKind::kXielu:
+        op.input = integer(item, "value");
+        op.xielu = {static_cast<float>(number(item, "alphaPositive")),
+                    static_cast<float>(number(item, "alphaNegative")), static_cast<float>(number(item, "beta")),
+                    static_cast<float>(number(item, "epsilon"))};
+        readColumns(item, op);
+        break;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: readLinear(item, op); break;
-      case OpKind::kRopeAndCache:
-        op.input = integer(item, "qkv");
-        op.layer = integer(item, "layer");
-        if (!isAbsent(item, "table")) op.table = integer(item, "table");
-        break;
+      case OpKind::kRopeAndCache: readRope(item, op); break;
       case OpKind::kAttention: readAttention(item, op); break;
       case OpKind::kSelectRows:
       case OpKind::kMeanPool:
@@ -235,6 +245,17 @@ class PlanReader {
       case OpKind::kExperts: readExperts(item, op); break;
     }
     return op;
+  }
+
+  void readRope(const Napi::Object& item, PlanOp& op) const {
+    op.input = integer(item, "qkv");
+    op.layer = integer(item, "layer");
+    if (!isAbsent(item, "table")) op.table = integer(item, "table");
+    if (isAbsent(item, "norms")) return;
+    const Napi::Object norms = object(item, "norms");
+    op.queryNorm = weightIndex(norms, "query");
+    op.keyNorm = weightIndex(norms, "key");
+    op.epsilon = static_cast<float>(number(norms, "epsilon"));
   }
 
   static void readExchange(const Napi::Object& item, PlanOp& op) {
@@ -266,7 +287,7 @@ class PlanReader {
     readInOut(item, op);
     op.weight = weightIndex(item, "weight");
     op.epsilon = static_cast<float>(number(item, "epsilon"));
-    if (op.kind == OpKind::kLayerNorm) op.bias = weightIndex(item, "bias");
+    if (op.kind == OpKind::kLayerNorm && !property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");
     if (op.kind == OpKind::kRmsNorm && !isAbsent(item, "residual")) op.residual = integer(item, "residual");
   }
 
@@ -373,7 +394,8 @@ ExecutorConfig readConfig(const Napi::Object& options) {
                              ", which this processor does not run.");
   }
   if (const char* problem = isaProblem(config.isa)) {
-    throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) + ", but " + problem + ".");
+    throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) + ", but " + problem +
+                             ".");
   }
   config.threads = integer(options, "threads");
   config.maxNumTokens = integer(options, "maxNumTokens");

@@ -108,7 +108,9 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kAddEmbedding: return runAddEmbedding(op, batch);
     case OpKind::kRmsNorm: return runRmsNorm(op, batch);
     case OpKind::kRmsNormHeads: return runRmsNormHeads(op, batch);
+    case OpKind::kLayerNormHeads: return runLayerNormHeads(op, batch);
     case OpKind::kSoftCap: return runSoftCap(op, batch);
+    case OpKind::kXielu: return runXielu(op, batch);
     case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);
@@ -157,7 +159,7 @@ void Executor::runLayerNorm(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   const float* input = value(op.input);
   const float* weight = static_cast<const float*>(weights_.raw(op.weight));
-  const float* bias = static_cast<const float*>(weights_.raw(op.bias));
+  const float* bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias));
   float* output = value(op.output);
   eachNormedRow(op, batch, [&](int64_t row) {
     kernels_.layerNorm(input + row * n, weight, bias, op.epsilon, static_cast<int32_t>(n), output + row * n);
@@ -207,6 +209,28 @@ void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
       kernels_.rmsNorm(head, weight, op.epsilon, nullptr, headWidth, head);
     }
   });
+}
+
+// Each head has weights of its own, and no bias.
+void Executor::runLayerNormHeads(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const int32_t columns = config_.plan.weights[static_cast<size_t>(op.weight)].columns, headWidth = columns / op.heads;
+  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  float* heads = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), columns, [&](int64_t row) {
+    for (int32_t at = 0; at < columns; at += headWidth) {
+      float* head = heads + row * n + at;
+      kernels_.layerNorm(head, weight + at, nullptr, op.epsilon, headWidth, head);
+    }
+  });
+}
+
+void Executor::runXielu(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const int64_t columns = op.columns > 0 ? op.columns : n;
+  float* rows = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), columns,
+          [&](int64_t row) { kernels_.xieluRow(rows + row * n, op.xielu, static_cast<int32_t>(columns)); });
 }
 
 void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
@@ -354,6 +378,15 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
            });
 }
 
+// Norms heads in place, where the op norms them after they have turned.
+void Executor::normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const {
+  if (weight < 0) return;
+  const float* scales = static_cast<const float*>(weights_.raw(weight));
+  const int32_t headDim = config_.plan.headDim;
+  for (float* head = first; head < first + int64_t(heads) * headDim; head += headDim)
+    kernels_.rmsNorm(head, scales, op.epsilon, nullptr, headDim, head);
+}
+
 void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
   const NetworkPlan& plan = config_.plan;
   const int32_t half = plan.rotaryDim / 2;
@@ -377,9 +410,12 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
           const float* ofSinks = sinkAngles_ + row * 2 * half;
           std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
           kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
+          normTurned(op, op.queryNorm, plan.numHeads, sinkQ);
         }
         // The heads of k follow those of q and are rotated by the same angles.
         if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
+        normTurned(op, op.queryNorm, plan.numHeads, q);
+        normTurned(op, op.keyNorm, plan.numKvHeads, k);
         const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
         if (freshSlot < 0) kernels_.storeKv(kv, k, v, batch.slots[row]);
         else kernels_.storeKv(freshKv, k, v, freshSlot);

@@ -53,19 +53,21 @@ enum class OpKind : int32_t {
   kAddEmbedding,
   kRmsNorm,
   kRmsNormHeads,
+  kLayerNormHeads,
   kLayerNorm,
   kLinear,
   kGatedLinear,
   kRopeAndCache,
   kAttention,
   kSoftCap,
+  kXielu,
   kSelectRows,
   kMeanPool,
   kNormalize,
   kExchange,
   kExperts
 };
-constexpr int32_t kOpKinds = 15;
+constexpr int32_t kOpKinds = 17;
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
@@ -93,10 +95,11 @@ struct PlanOp {
   int32_t table = -1;  // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
   int32_t window = 0;  // of kAttention: the layer's own; 0: none
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
-  // First column that the op changes: of kRmsNormHeads, with heads; of a rank's part of products, attention and kSoftCap.
+  // First column that the op changes: of kRmsNormHeads and kLayerNormHeads, with heads; of a rank's part of products,
+  // attention, kSoftCap and kXielu.
   int32_t firstColumn = 0;
   int32_t heads = 0;
-  int32_t columns = 0;  // of kSoftCap: how many; 0: all
+  int32_t columns = 0;  // of kSoftCap and kXielu: how many; 0: all
   // Of kExchange.
   int32_t channel = 0;
   std::vector<ExchangePart> parts = {};
@@ -108,6 +111,9 @@ struct PlanOp {
   bool normalize = false;
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
+  // Of kRopeAndCache: vectors by which heads are normed after they have turned, with epsilon; -1: none.
+  int32_t queryNorm = -1, keyNorm = -1;
+  Xielu xielu = {};  // of kXielu
   float epsilon = 0;
   float scale = 0;    // of kAttention and kEmbedding
   float softCap = 0;  // of kAttention (0: none) and kSoftCap

@@ -14,12 +14,14 @@ const char* opName(OpKind kind) {
     case OpKind::kAddEmbedding: return "addEmbedding";
     case OpKind::kRmsNorm: return "rmsNorm";
     case OpKind::kRmsNormHeads: return "rmsNormHeads";
+    case OpKind::kLayerNormHeads: return "layerNormHeads";
     case OpKind::kLayerNorm: return "layerNorm";
     case OpKind::kLinear: return "linear";
     case OpKind::kGatedLinear: return "gatedLinear";
     case OpKind::kRopeAndCache: return "ropeAndCache";
     case OpKind::kAttention: return "attention";
     case OpKind::kSoftCap: return "softCap";
+    case OpKind::kXielu: return "xielu";
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
@@ -207,7 +209,8 @@ class PlanChecker {
       fail("scores must have a column for each of the " + std::to_string(experts) + " experts, but value " +
            std::to_string(op.scores) + " is " + shape(op.scores));
     if (op.used < 1 || op.used > std::min<int64_t>(experts, kMostUsedExperts))
-      fail("used must be between 1 and " + std::to_string(std::min<int64_t>(experts, kMostUsedExperts)) + ", but it is " + std::to_string(op.used));
+      fail("used must be between 1 and " + std::to_string(std::min<int64_t>(experts, kMostUsedExperts)) +
+           ", but it is " + std::to_string(op.used));
     const int64_t inner = weight(op.downs[0]).columns;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
       checkMatrix(op.gateUps[expert], 2 * inner, input.width);
@@ -278,6 +281,37 @@ class PlanChecker {
          shape(op.input));
   }
 
+  // Heads that have weights of their own, one behind the other.
+  void checkOwnHeads(const PlanOp& op) const {
+    const int64_t columns = weight(op.weight).columns;
+    checkVector(op.weight, columns, "weight");
+    if (op.heads < 1 || columns % op.heads != 0)
+      fail("weight " + weight(op.weight).name + " has " + std::to_string(columns) + " entries for " +
+           std::to_string(op.heads) + " heads");
+    if (op.firstColumn >= 0 && op.firstColumn + columns <= value(op.input).width) return;
+    fail(std::to_string(columns) + " columns from column " + std::to_string(op.firstColumn) + " on must lie in value " +
+         std::to_string(op.input) + ", which is " + shape(op.input));
+  }
+
+  // Columns of a value that an op changes in place.
+  void checkOwnColumns(const PlanOp& op) const {
+    if (op.firstColumn >= 0 && op.columns >= 0 && op.columns <= value(op.input).width - op.firstColumn) return;
+    fail("its columns do not lie in " + shape(op.input));
+  }
+
+  void checkXielu(const Xielu& xielu) const {
+    for (const float number : {xielu.alphaPositive, xielu.alphaNegative, xielu.beta, xielu.epsilon})
+      if (!std::isfinite(number)) fail("its numbers must be finite");
+    if (xielu.epsilon > 0) fail("epsilon must be at most 0");
+  }
+
+  void checkTurnedNorms(const PlanOp& op) const {
+    if (op.queryNorm < 0) return;
+    checkEpsilon(op);
+    checkVector(op.queryNorm, plan_.headDim, "norms.query");
+    checkVector(op.keyNorm, plan_.headDim, "norms.key");
+  }
+
   void checkRopeTable(const PlanOp& op) const {
     if (op.table >= -1 && op.table < static_cast<int32_t>(plan_.ropeTables.size())) return;
     fail("table names RoPE table " + std::to_string(op.table) + ", but the plan has " +
@@ -313,7 +347,7 @@ class PlanChecker {
         reads(op.input, "input");
         separate(op.input, op.output);
         checkVector(op.weight, value(op.input).width, "weight");
-        if (op.kind == OpKind::kLayerNorm) checkVector(op.bias, value(op.input).width, "bias");
+        if (op.bias >= 0) checkVector(op.bias, value(op.input).width, "bias");
         checkEpsilon(op);
         checkResidual(op);
         return writes(op.output, value(op.input).rows, value(op.input).width, "output");
@@ -321,18 +355,25 @@ class PlanChecker {
         reads(op.input, "value");
         checkEpsilon(op);
         return checkHeads(op);
+      case OpKind::kLayerNormHeads:
+        reads(op.input, "value");
+        checkEpsilon(op);
+        return checkOwnHeads(op);
       case OpKind::kSoftCap:
         reads(op.input, "value");
         if (!(op.softCap > 0) || !std::isfinite(op.softCap)) fail("cap must be a number greater than 0");
-        if (op.firstColumn < 0 || op.columns < 0 || op.columns > value(op.input).width - op.firstColumn)
-          fail("its columns do not lie in " + shape(op.input));
-        return;
+        return checkOwnColumns(op);
+      case OpKind::kXielu:
+        reads(op.input, "value");
+        checkXielu(op.xielu);
+        return checkOwnColumns(op);
       case OpKind::kLinear:
       case OpKind::kGatedLinear: return checkLinear(op);
       case OpKind::kRopeAndCache:
         reads(op.input, "qkv");
         checkLayer(op);
         checkRopeTable(op);
+        checkTurnedNorms(op);
         cached_[static_cast<size_t>(op.layer)] = true;
         return;
       case OpKind::kAttention:

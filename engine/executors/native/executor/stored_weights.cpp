@@ -30,7 +30,7 @@ StoredType typeOf(const WeightTensor& tensor) {
 StoredType typeOf(const WeightTensor& tensor, const ConvertJob& job) {
   const std::string what = job.source + ": tensor " + tensor.name + " is of type " + std::string(job.type->name);
   const StoredFormat* format = formatNamed(job.type->name);
-  if (format == nullptr || format->dtype != tensor.dtype || job.transposed || job.addend != 0)
+  if (format == nullptr || format->dtype != tensor.dtype || !job.isCopied())
     throw std::runtime_error(what + ", whose rows no product reads as " + formatOf(tensor.dtype).name + ".");
   if (job.type != tensor.jobs.front().type)
     throw std::runtime_error(what + ", and its first rows are " + std::string(tensor.jobs.front().type->name) + ".");
@@ -67,10 +67,12 @@ void StoredWeights::addMatrix(size_t index, const WeightTensor& tensor, const ui
 StoredPiece StoredWeights::pieceOf(const WeightTensor& tensor, const ConvertJob& job) {
   checkSource(job, PositionedFile(job.source, PositionedFile::Role::kSource));
   const auto found = files_.find(job.source);
-  const Mapping& file =
-      found != files_.end() ? found->second : files_.emplace(job.source, Mapping::readOnlyFile(job.source)).first->second;
+  const Mapping& file = found != files_.end()
+                            ? found->second
+                            : files_.emplace(job.source, Mapping::readOnlyFile(job.source)).first->second;
   if (job.sourceOffset + job.sourceByteLength > int64_t(file.size()))
-    throw std::runtime_error(job.source + " became shorter while it was opened: tensor " + tensor.name + " is cut off.");
+    throw std::runtime_error(job.source + " became shorter while it was opened: tensor " + tensor.name +
+                             " is cut off.");
   bytes_ += static_cast<size_t>(job.sourceByteLength);
   const int64_t headRows = job.interleavedHeads == 0 ? 0 : job.rows / job.interleavedHeads;
   return {file.data() + job.sourceOffset, static_cast<int32_t>(job.rows), static_cast<int32_t>(headRows)};

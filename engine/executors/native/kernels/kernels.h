@@ -161,7 +161,20 @@ struct StoredMatrix {
   }
 };
 
-enum class Activation : int32_t { kNone = 0, kSilu = 1, kGelu = 2, kGeluTanh = 3, kTanh = 4, kRelu = 5 };
+enum class Activation : int32_t {
+  kNone = 0,
+  kSilu = 1,
+  kGelu = 2,
+  kGeluTanh = 3,
+  kTanh = 4,
+  kRelu = 5,
+  kReluSquared = 6
+};
+
+// Numbers of an xIELU.
+struct Xielu {
+  float alphaPositive = 0, alphaNegative = 0, beta = 0, epsilon = 0;
+};
 
 // Form of an adapter's numbers. Those of 16 bits are taken where they have every value exactly, so the form changes no result.
 enum class AdapterType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2 };
@@ -387,7 +400,8 @@ struct KernelTable {
 
   // The same where args.stored is a matrix of blocks. The bits are those of the matrix packed.
   void (*storedGemm)(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
-  void (*storedGatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd);
+  void (*storedGatedGemm)(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin,
+                          int32_t panelEnd);
   // Packs `columns` of panelWidth rows of F32, F16 or BF16 as one panel of packWeights().
   void (*packStored)(StoredType type, const uint8_t* const* rows, int32_t columns, void* panel);
 
@@ -406,7 +420,11 @@ struct KernelTable {
   void (*scaleRow)(float* x, float factor, int32_t n);
   // x[i] = cap * tanh(x[i] / cap), one row of n. NaN stays NaN.
   void (*softCapRow)(float* x, float cap, int32_t n);
-  // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1).
+  // x[i] = alphaPositive x^2 + beta x above 0, else alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x, one row of n; epsilon is at
+  // most 0. NaN stays NaN.
+  void (*xieluRow)(float* x, const Xielu& xielu, int32_t n);
+  // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1). bias null:
+  // none. y may be x.
   void (*layerNorm)(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y);
   // y[i] = mean over the rows of x[row * n + i], added in ascending order.
   void (*meanRows)(const float* x, int32_t rows, int32_t n, float* y);
@@ -469,13 +487,22 @@ const KernelTable& avx512VnniKernels();  // the same bits from the same packed w
 const KernelTable& avx512Bf16Kernels();
 const KernelTable& amxKernels();  // the same bits from the same packed weights, with tiles where these are quantised
 
-const KernelTable& neonKernels();  // the same bits as scalar and avx2
-const KernelTable& neonDotKernels();  // the same bits from the same packed weights, with byte dot products
+const KernelTable& neonKernels();      // the same bits as scalar and avx2
+const KernelTable& neonDotKernels();   // the same bits from the same packed weights, with byte dot products
 const KernelTable& neonI8mmKernels();  // the same, with products of two rows
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& neonBf16Kernels();
 
-enum class Isa : int32_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2, kAvx512Bf16 = 3, kNeon = 4, kNeonBf16 = 5, kAmx = 6, kAvxVnni = 7 };
+enum class Isa : int32_t {
+  kScalar = 0,
+  kAvx2 = 1,
+  kAvx512 = 2,
+  kAvx512Bf16 = 3,
+  kNeon = 4,
+  kNeonBf16 = 5,
+  kAmx = 6,
+  kAvxVnni = 7
+};
 // From the slowest to the fastest of a processor, but kAmx, which has not been measured and runs only where it is named.
 constexpr Isa kInstructionSets[] = {Isa::kScalar,     Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
                                     Isa::kAvx512Bf16, Isa::kAmx,  Isa::kNeon,    Isa::kNeonBf16};

@@ -8,11 +8,10 @@ namespace {
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; polynomial of degree 7 with the coefficients of Cephes'
-// expf. Within 2 ulp; 0 below -87.3, NaN stays NaN. vexpBelow is for x up to 88.3 and has the bits of vexp, which
-// returns +inf above.
+// expf. Returns exp(r) - 1, and n.
 template <class V>
-inline typename V::F vexpBelow(typename V::F x) {
-  const auto n = V::roundNearest(V::mul(x, V::set1(1.44269504088896341f)));
+inline typename V::F vexpFraction(typename V::F x, typename V::F& n) {
+  n = V::roundNearest(V::mul(x, V::set1(1.44269504088896341f)));
   auto r = V::fma(n, V::set1(-0.693359375f), x);
   r = V::fma(n, V::set1(2.12194440e-4f), r);
   auto p = V::fma(V::set1(1.9875691500e-4f), r, V::set1(1.3981999507e-3f));
@@ -20,9 +19,23 @@ inline typename V::F vexpBelow(typename V::F x) {
   p = V::fma(p, r, V::set1(4.1665795894e-2f));
   p = V::fma(p, r, V::set1(1.6666665459e-1f));
   p = V::fma(p, r, V::set1(5.0000001201e-1f));
-  p = V::add(V::fma(p, V::mul(r, r), r), V::set1(1.0f));
+  return V::fma(p, V::mul(r, r), r);
+}
+// exp(x), within 2 ulp; 0 below -87.3, NaN stays NaN. vexpBelow is for x up to 88.3 and has the bits of vexp, which returns
+// +inf above.
+template <class V>
+inline typename V::F vexpBelow(typename V::F x) {
+  typename V::F n;
+  const auto p = V::add(vexpFraction<V>(x, n), V::set1(1.0f));
   const auto inside = V::mul(p, V::pow2(n));
   return V::selectLess(x, V::set1(-87.3f), V::set1(0.0f), inside);
+}
+// exp(x) - 1 for x up to 0, which keeps its digits near 0; -1 below -87.3, NaN stays NaN.
+template <class V>
+inline typename V::F vexpm1Below(typename V::F x) {
+  typename V::F n;
+  const auto p = vexpFraction<V>(x, n), power = V::pow2(n), minusOne = V::set1(-1.0f);
+  return V::selectLess(x, V::set1(-87.3f), minusOne, V::fma(p, power, V::add(power, minusOne)));
 }
 // exp(x) for x up to 0, where what is made of it is rounded to bf16: within 3e-6 of itself, exactly 1 for 0, 0 where
 // 2^-126 is passed. 2^f by a polynomial of degree 4 with the least relative error on |f| <= 1/2.
@@ -115,9 +128,22 @@ inline typename V::F activate(Activation activation, typename V::F x) {
     }
     case Activation::kTanh: return vtanh<V>(x);
     case Activation::kRelu: return V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
+    case Activation::kReluSquared: {
+      const auto above = V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
+      return V::mul(above, above);
+    }
     case Activation::kNone: break;
   }
   return x;
+}
+
+template <class V>
+inline typename V::F xieluOf(typename V::F x, const Xielu& xielu) {
+  const auto linear = V::mul(V::set1(xielu.beta), x), epsilon = V::set1(xielu.epsilon);
+  const auto positive = V::fma(V::mul(V::set1(xielu.alphaPositive), x), x, linear);
+  const auto bend = V::sub(vexpm1Below<V>(V::selectLess(epsilon, x, epsilon, x)), x);
+  const auto negative = V::fma(V::set1(xielu.alphaNegative), bend, linear);
+  return V::selectLess(V::set1(0.0f), x, positive, negative);
 }
 
 // Rounds to nearest even; NaN stays NaN.

@@ -42,6 +42,14 @@ void softCapRow(float* x, float cap, int32_t n) {
   }
 }
 
+template <class V>
+void xieluRow(float* x, const Xielu& xielu, int32_t n) {
+  for (int i = 0; i < n; i += V::W) {
+    const int lanes = n - i < V::W ? n - i : V::W;
+    storeHead<V>(x + i, lanes, xieluOf<V>(loadHead<V>(x + i, lanes, 0.0f), xielu));
+  }
+}
+
 // Sums mean and variance each in W lanes over ascending columns, then across them.
 template <class V>
 void layerNorm(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y) {
@@ -58,7 +66,8 @@ void layerNorm(const float* x, const float* w, const float* bias, float epsilon,
   for (int i = 0; i < n; i += V::W) {
     const int lanes = n - i < V::W ? n - i : V::W;
     const auto scaled = V::mul(V::sub(loadHead<V>(x + i, lanes, 0.0f), mean), inverse);
-    storeHead<V>(y + i, lanes, V::fma(scaled, loadHead<V>(w + i, lanes, 0.0f), loadHead<V>(bias + i, lanes, 0.0f)));
+    const auto added = bias ? loadHead<V>(bias + i, lanes, 0.0f) : V::set1(0.0f);
+    storeHead<V>(y + i, lanes, V::fma(scaled, loadHead<V>(w + i, lanes, 0.0f), added));
   }
 }
 

@@ -39,6 +39,7 @@ constexpr KernelTable makeTable(const char* name) {
       .rmsNorm = rmsNorm<V>,
       .scaleRow = scaleRow<V>,
       .softCapRow = softCapRow<V>,
+      .xieluRow = xieluRow<V>,
       .layerNorm = layerNorm<V>,
       .meanRows = meanRows<V>,
       .unitRow = unitRow<V>,

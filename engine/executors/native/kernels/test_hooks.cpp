@@ -341,6 +341,12 @@ void softCapRow(const Napi::CallbackInfo& info) {
   tableOf(info).softCapRow(f.data("x"), f.number("cap"), f.integer("n"));
 }
 
+void xieluRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const Xielu xielu{f.number("alphaPositive"), f.number("alphaNegative"), f.number("beta"), f.number("epsilon")};
+  tableOf(info).xieluRow(f.data("x"), xielu, f.integer("n"));
+}
+
 void layerNorm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).layerNorm(f.data("x"), f.data("w"), f.data("bias"), f.number("epsilon"), f.integer("n"), f.data("y"));
@@ -478,7 +484,8 @@ Napi::Value tileNames(const Napi::CallbackInfo& info) {
 // One product of emulated tiles; a, b and c are 16 rows of 64 bytes each. Throws the fault that the processor would raise.
 void tileProduct(const Napi::CallbackInfo& info) {
   const Fields f(info);
-  const char* fault = emulatedTileProduct(f.data<void>("config"), f.data<void>("a"), f.data<void>("b"), f.data<void>("c"));
+  const char* fault =
+      emulatedTileProduct(f.data<void>("config"), f.data<void>("a"), f.data<void>("b"), f.data<void>("c"));
   if (fault) throw Napi::Error::New(info.Env(), fault);
 }
 #endif
@@ -493,13 +500,15 @@ Napi::Value compareProducts(const Napi::CallbackInfo& info) {
 
 // Runs the register-only loop of a table's products with weights of `dtype`; false if it has none. A table that another one is made
 // of has the loops that this one has not.
-bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType dtype, [[maybe_unused]] int64_t iterations) {
+bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType dtype,
+             [[maybe_unused]] int64_t iterations) {
   [[maybe_unused]] volatile float sink = 0;
 #if defined(SKEIN_X64)
   const bool tiles = isaSupported(Isa::kAmx) && &table == &amxKernels();
   const bool pairs = tiles || (isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels());
 #ifdef SKEIN_HAS_TRAPS
-  if (tilesAreTraps() && isQuantized(dtype) && &table == &trappedAmxKernels()) return sink = trappedAmxPeak(iterations), true;
+  if (tilesAreTraps() && isQuantized(dtype) && &table == &trappedAmxKernels())
+    return sink = trappedAmxPeak(iterations), true;
 #endif
   if (tiles && isQuantized(dtype)) sink = amxPeak(iterations);
   else if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
@@ -562,6 +571,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("rmsNorm", rmsNorm);
   add("scaleRow", scaleRow);
   add("softCapRow", softCapRow);
+  add("xieluRow", xieluRow);
   add("layerNorm", layerNorm);
   add("meanRows", meanRows);
   add("unitRow", unitRow);

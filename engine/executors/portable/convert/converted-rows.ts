@@ -28,14 +28,15 @@ export class ConvertedRows {
     count: number,
     files?: OpenFiles,
   ): Uint8Array {
-    const { columns, targetType, transposed = false, addend = 0 } = job;
+    const { columns, targetType, transposed = false, addend = 0, factor = 1 } = job;
     const blocks = count * (columns / type.blockElements);
     const raw =
       files !== undefined && isQuantized(job)
         ? inOrder(job, first, count, (from, rows) => readQuantized(job, files, from, rows))
         : this.#read(job, type, source, first, count);
     const targetBytes = storedBytes(targetType, count, columns);
-    const exact = transposed || addend !== 0 ? undefined : exactConversion(type.name, targetType);
+    const isCopied = !transposed && addend === 0 && factor === 1;
+    const exact = isCopied ? exactConversion(type.name, targetType) : undefined;
     if (exact !== undefined) {
       this.#converted = grown(this.#converted, targetBytes);
       const target = new Uint8Array(this.#converted, 0, targetBytes);
@@ -49,6 +50,10 @@ export class ConvertedRows {
     if (addend !== 0) {
       const added = Math.fround(addend);
       for (let i = 0; i < floats.length; i++) floats[i]! += added;
+    }
+    if (factor !== 1) {
+      const multiplied = Math.fround(factor);
+      for (let i = 0; i < floats.length; i++) floats[i]! *= multiplied;
     }
     if (targetType === 'f32') return new Uint8Array(floats.buffer, 0, targetBytes);
     this.#converted = grown(this.#converted, targetBytes);

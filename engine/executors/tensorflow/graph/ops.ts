@@ -22,11 +22,13 @@ export class Ops {
   div = (a: Output, b: Output, type: DType = DType.float) => this.#same('RealDiv', [a, b], type);
   greater = (a: Output, b: Output, type: DType = DType.float) => this.#same('Greater', [a, b], type);
   maximum = (a: Output, b: Output) => this.#same('Maximum', [a, b], DType.float);
+  minimum = (a: Output, b: Output) => this.#same('Minimum', [a, b], DType.float);
   less = (a: Output, b: Output, type: DType = DType.float) => this.#same('Less', [a, b], type);
   equal = (a: Output, b: Output, type: DType = DType.float) => this.#same('Equal', [a, b], type);
   sqrt = (x: Output) => this.#same('Sqrt', [x], DType.float);
   square = (x: Output) => this.#same('Square', [x], DType.float);
   exp = (x: Output) => this.#same('Exp', [x], DType.float);
+  expm1 = (x: Output) => this.#same('Expm1', [x], DType.float);
   tanh = (x: Output) => this.#same('Tanh', [x], DType.float);
   erf = (x: Output) => this.#same('Erf', [x], DType.float);
   sigmoid = (x: Output) => this.#same('Sigmoid', [x], DType.float);

@@ -1,4 +1,4 @@
-import { activated, one, softCapped, storeOne } from './lanes';
+import { activated, one, softCapped, storeOne, xieluOf } from './lanes';
 
 /** y = activation(x) + residual, `count` values; residual 0: none, may be y. */
 export function finishRows(x: usize, residual: usize, activation: i32, count: i32, y: usize): void {
@@ -50,6 +50,22 @@ export function capRows(x: usize, cap: f32, count: i32): void {
   const whole = x + ((<usize>(count & ~3)) << 2);
   for (; x < whole; x += 16) v128.store(x, softCapped(v128.load(x), cap));
   for (; x < end; x += 4) storeOne(x, softCapped(one(x), cap));
+}
+
+/** x = xIELU(x), `count` values. */
+export function xieluRows(
+  x: usize,
+  alphaPositive: f32,
+  alphaNegative: f32,
+  beta: f32,
+  epsilon: f32,
+  count: i32,
+): void {
+  const end = x + ((<usize>count) << 2);
+  const whole = x + ((<usize>(count & ~3)) << 2);
+  for (; x < whole; x += 16)
+    v128.store(x, xieluOf(v128.load(x), alphaPositive, alphaNegative, beta, epsilon));
+  for (; x < end; x += 4) storeOne(x, xieluOf(one(x), alphaPositive, alphaNegative, beta, epsilon));
 }
 
 /** Returns 1 if `count` values, a multiple of 4, are all finite, else 0. */

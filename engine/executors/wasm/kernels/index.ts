@@ -8,5 +8,5 @@
  */
 export { attention, attentionScratchBytes, setCache } from './attention';
 export { storeKv } from './cache';
-export { addShare, allFinite, capRows, finishRows, gateRows } from './elements';
-export { copyColumns, layerNorm, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';
+export { addShare, allFinite, capRows, finishRows, gateRows, xieluRows } from './elements';
+export { copyColumns, layerNorm, layerNormHeads, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';

@@ -15,12 +15,16 @@ export function sumOf(x: v128): f32 {
   return f32x4.extract_lane(pairs, 0) + f32x4.extract_lane(pairs, 1);
 }
 
-/**
- * exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2; polynomial of degree 7 with the coefficients of Cephes'
- * expf. Within 2 ulp; 0 below -87.3, infinity above 88.3, NaN stays NaN.
- */
-export function exp(x: v128): v128 {
-  const n = f32x4.nearest(f32x4.mul(x, f32x4.splat(Mathf.LOG2E)));
+function periods(x: v128): v128 {
+  return f32x4.nearest(f32x4.mul(x, f32x4.splat(Mathf.LOG2E)));
+}
+
+function powerOf(n: v128): v128 {
+  return i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(n), i32x4.splat(127)), 23);
+}
+
+/** exp(x - n ln 2) - 1 for n = periods(x): a polynomial of degree 7 with the coefficients of Cephes' expf. */
+function fraction(x: v128, n: v128): v128 {
   let r = f32x4.sub(x, f32x4.mul(n, f32x4.splat(0.693359375)));
   r = f32x4.add(r, f32x4.mul(n, f32x4.splat(0.00021219444)));
   let p = f32x4.add(f32x4.mul(f32x4.splat(0.000198756915), r), f32x4.splat(0.0013981999507));
@@ -28,11 +32,33 @@ export function exp(x: v128): v128 {
   p = f32x4.add(f32x4.mul(p, r), f32x4.splat(0.041665795894));
   p = f32x4.add(f32x4.mul(p, r), f32x4.splat(0.16666665459));
   p = f32x4.add(f32x4.mul(p, r), f32x4.splat(0.50000001201));
-  p = f32x4.add(f32x4.add(f32x4.mul(p, f32x4.mul(r, r)), r), f32x4.splat(1));
-  const power = i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(n), i32x4.splat(127)), 23);
-  const inside = f32x4.mul(p, power);
+  return f32x4.add(f32x4.mul(p, f32x4.mul(r, r)), r);
+}
+
+/** exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2. Within 2 ulp; 0 below -87.3, infinity above 88.3, NaN stays NaN. */
+export function exp(x: v128): v128 {
+  const n = periods(x);
+  const inside = f32x4.mul(f32x4.add(fraction(x, n), f32x4.splat(1)), powerOf(n));
   const above = v128.bitselect(f32x4.splat(f32.POSITIVE_INFINITY), inside, f32x4.gt(x, f32x4.splat(88.3)));
   return v128.bitselect(f32x4.splat(0), above, f32x4.lt(x, f32x4.splat(-87.3)));
+}
+
+/** exp(x) - 1 for x up to 0, which keeps its digits near 0; -1 below -87.3, NaN stays NaN. */
+function exponentialLess1(x: v128): v128 {
+  const n = periods(x);
+  const power = powerOf(n);
+  const minusOne = f32x4.splat(-1);
+  const inside = f32x4.add(f32x4.mul(fraction(x, n), power), f32x4.add(power, minusOne));
+  return v128.bitselect(minusOne, inside, f32x4.lt(x, f32x4.splat(-87.3)));
+}
+
+/** alphaPositive x^2 + beta x above 0, else alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x. NaN stays NaN. */
+export function xieluOf(x: v128, alphaPositive: f32, alphaNegative: f32, beta: f32, epsilon: f32): v128 {
+  const linear = f32x4.mul(f32x4.splat(beta), x);
+  const positive = f32x4.add(f32x4.mul(f32x4.mul(f32x4.splat(alphaPositive), x), x), linear);
+  const bend = f32x4.sub(exponentialLess1(f32x4.min(x, f32x4.splat(epsilon))), x);
+  const negative = f32x4.add(f32x4.mul(f32x4.splat(alphaNegative), bend), linear);
+  return v128.bitselect(positive, negative, f32x4.gt(x, f32x4.splat(0)));
 }
 
 /** 1 - 2 / (exp(2 x) + 1): within 1e-7 of tanh. NaN stays NaN. */
@@ -92,6 +118,11 @@ export function activated(activation: i32, x: v128): v128 {
       return tanh(x);
     case 5: // relu; NaN stays NaN
       return f32x4.max(x, f32x4.splat(0));
+    case 6: {
+      // reluSquared; NaN stays NaN
+      const above = f32x4.max(x, f32x4.splat(0));
+      return f32x4.mul(above, above);
+    }
     default:
       return x;
   }

@@ -65,7 +65,10 @@ export function normHeads(
     rmsNorm(x, weight, epsilon, 0, width, heads, x);
 }
 
-/** y = (x - mean) / sqrt(variance + epsilon) * weight + bias; the variance is over all values (not one less). */
+/**
+ * y = (x - mean) / sqrt(variance + epsilon) * weight + bias; the variance is over all values (not one less). bias 0: none. y may
+ * be x.
+ */
 export function layerNorm(
   x: usize,
   weight: usize,
@@ -97,6 +100,25 @@ export function layerNorm(
     }
     const inverse: f32 = 1 / sqrt<f32>(sumOf(squares) / <f32>width + epsilon);
     scaled(y, inverse, weight, bias, width, y);
+  }
+}
+
+/** LayerNorm in place of each of `heads` heads of each row, each with its part of the weight; x: the first head. */
+export function layerNormHeads(
+  x: usize,
+  stride: i32,
+  heads: i32,
+  width: i32,
+  weight: usize,
+  epsilon: f32,
+  rows: i32,
+): void {
+  const bytes = (<usize>width) << 2;
+  for (let row = 0; row < rows; row++, x += (<usize>stride) << 2) {
+    for (let head: usize = 0; head < <usize>heads; head++) {
+      const at = x + head * bytes;
+      layerNorm(at, weight + head * bytes, 0, epsilon, width, 1, at);
+    }
   }
 }
 

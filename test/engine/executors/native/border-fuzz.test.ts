@@ -240,6 +240,7 @@ function jobOf(source: string, run: number): ConvertJob {
     interleavedHeads: run % 3 === 0 ? 2 : 0,
     transposed: run % 3 === 1,
     addend: run % 2,
+    factor: 1 + (run % 3),
     targetOffset: 1024 * (run % 2),
     targetType: (['f32', 'bf16', 'int8', 'int4'] as const)[run % 4]!,
   };

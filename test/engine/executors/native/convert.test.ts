@@ -124,6 +124,18 @@ describe('convert', () => {
     }
   });
 
+  it('multiplies what it has added to, in f32, before it rounds', () => {
+    const source = file('factors.bin', Buffer.from(Float32Array.of(0.1, -5, 3).buffer));
+    const target = file('factors-target.bin', Buffer.alloc(12));
+    const shape = { rows: 1, columns: 3, addend: 1, factor: 0.3 };
+    convert(target, [job(source, shape)], 1);
+    const expected = Float32Array.of(0.1, -5, 3).map((value) => Math.fround(value + 1) * Math.fround(0.3));
+    expect(readFileSync(target).equals(Buffer.from(expected.buffer))).toBe(true);
+    const rounded = file('factors-rounded.bin', Buffer.alloc(6));
+    convert(rounded, [job(source, { ...shape, targetType: 'bf16' })], 1);
+    expect(readFileSync(rounded).readUInt16LE(4)).toBe(0x3f9a);
+  });
+
   it('adds before it rounds', () => {
     const source = file('near.bin', Buffer.from(Float32Array.of(0.00390625, -0.5).buffer));
     const target = file('near-target.bin', Buffer.alloc(4));

@@ -101,6 +101,46 @@ describe('an engine that does not fit together', () => {
       /\(softCap\).*cap must be a number greater than 0/,
     ],
     [
+      'an xIELU of what is no number',
+      (p) => {
+        const numbers = { alphaPositive: 1, alphaNegative: Number.NaN, beta: 0, epsilon: 0 };
+        p.ops.push({ op: 'xielu', value: p.logits, ...numbers });
+      },
+      /\(xielu\).*its numbers must be finite/,
+    ],
+    [
+      'an xIELU that bends above 0',
+      (p) => {
+        const numbers = { alphaPositive: 1, alphaNegative: 1, beta: 0, epsilon: 1 };
+        p.ops.push({ op: 'xielu', value: p.logits, ...numbers });
+      },
+      /\(xielu\).*epsilon must be at most 0/,
+    ],
+    [
+      'norms of turned heads as wide as another value',
+      (p) => {
+        const { weight } = opOf(p, 'rmsNorm');
+        opOf(p, 'ropeAndCache').norms = { query: weight, key: weight, epsilon: 0 };
+      },
+      /\(ropeAndCache\).*norms\.query .* must be a vector of 16/,
+    ],
+    [
+      'weights that so many heads cannot share',
+      (p) => {
+        const { input, weight } = opOf(p, 'rmsNorm');
+        p.ops.splice(2, 0, { op: 'layerNormHeads', value: input, first: 0, heads: 5, weight, epsilon: 0 });
+      },
+      /\(layerNormHeads\).*has 48 entries for 5 heads/,
+    ],
+    [
+      'heads with weights of their own beyond the value',
+      (p) => {
+        const { input, weight } = opOf(p, 'rmsNorm');
+        p.ops.splice(2, 0, { op: 'layerNormHeads', value: input, first: 1, heads: 3, weight, epsilon: 0 });
+      },
+      /\(layerNormHeads\).*48 columns from column 1 on must lie in value 0/,
+    ],
+    [
       'heads beyond the value',
       (p) => {
         const { input, weight } = opOf(p, 'rmsNorm');

@@ -38,6 +38,7 @@ const ACTIVATIONS: ((x: number) => number)[] = [
   (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   Math.tanh,
   (x) => Math.max(0, x),
+  (x) => Math.max(0, x) ** 2,
 ];
 
 /** The series of erf in double precision; beyond 4 it cancels, and erf is 1 to 2e-8. */
@@ -156,7 +157,7 @@ describe.each(productTables)('GEMM, %s', (table) => {
         for (const i of [0, 2]) {
           // Two of the extras each: every one meets sizes and both numbers of rows.
           const extra = extras[(i + 3 * n + (rows === 1 ? 0 : 1)) % extras.length]!;
-          const activation = (rows + i + n) % 6;
+          const activation = (rows + i + n) % ACTIVATIONS.length;
           const problem = problemOf(table, { rows, n, k, dtype, activation, ...extra });
           const y = problem.run();
           expect(y.guardsIntact()).toBe(true);
@@ -172,7 +173,7 @@ describe.each(productTables)('GEMM, %s', (table) => {
   });
 
   it.each(dtypes)('gives every activation its values, %s', (dtype) => {
-    for (const activation of [0, 1, 2, 3, 4, 5])
+    for (const activation of ACTIVATIONS.keys())
       for (const gated of [false, true]) {
         const problem = problemOf(table, { rows: 5, n: 35, k: 60, dtype, activation, gated });
         const y = problem.run();
@@ -267,7 +268,7 @@ it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
   // An activation is applied to what a row has been summed to, whatever the rows: all of them once, and each number of rows with some.
   for (const dtype of isShort ? (['bf16'] as const) : DTYPES)
     for (const [i, rows] of (isShort ? [1, 2, 3, 6, 7] : [1, 2, 3, 4, 5, 6, 7, 13]).entries())
-      for (const activation of rows === 1 ? [0, 1, 2, 3, 4, 5] : [i % 6])
+      for (const activation of rows === 1 ? ACTIVATIONS.keys() : [i % ACTIVATIONS.length])
         for (const gated of [false, true]) {
           const problem = { rows, n: 75, k: 77, dtype, activation, gated };
           const [actual, wanted] = [problemOf(vector, problem).run(), problemOf(scalar, problem).run()];

@@ -50,6 +50,7 @@ interface KernelHooks {
   rmsNorm(table: string, fields: Fields): void;
   scaleRow(table: string, fields: Fields): void;
   softCapRow(table: string, fields: Fields): void;
+  xieluRow(table: string, fields: Fields): void;
   layerNorm(table: string, fields: Fields): void;
   meanRows(table: string, fields: Fields): void;
   unitRow(table: string, fields: Fields): void;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { xielu } from '../../../../support/naive-network.js';
 import {
   DTYPES,
   type Dtype,
@@ -28,13 +29,22 @@ function rmsNorm(table: string, n: number, factor = 1) {
 }
 
 /** A row changed in place. */
-function inPlace(table: string, kernel: 'scaleRow' | 'softCapRow', n: number, fields: object, factor = 1) {
+function inPlace(
+  table: string,
+  kernel: 'scaleRow' | 'softCapRow' | 'xieluRow',
+  n: number,
+  fields: object,
+  factor = 1,
+) {
   const before = randomFloats(n, 4).map((value) => value * factor);
   const x = guarded(1, n, n, before);
   kernels[kernel](table, { x: x.view, n, ...fields });
   expect(x.guardsIntact()).toBe(true);
   return { x: x.row(0), before };
 }
+
+/** Numbers that Apertus might have. */
+const XIELU = { alphaPositive: 0.83, alphaNegative: 1.21, beta: 0.5, epsilon: -1e-6 };
 
 /** Into the residual itself, as the sum of a layer is written. */
 function addedNorm(table: string, n: number) {
@@ -138,6 +148,18 @@ describe.each(tables)('rows, %s', (table) => {
     expect(inPlace(table, 'softCapRow', 9, { cap: 2 }, Number.NaN).x.every(Number.isNaN)).toBe(true);
   });
 
+  it('bends a row as xIELU does, near 0 and far from it, and keeps NaN', () => {
+    for (const n of SIZES)
+      for (const factor of [1e-4, 1, 40, 1e4]) {
+        const { x, before } = inPlace(table, 'xieluRow', n, XIELU, factor);
+        before.forEach((value, i) => {
+          const wanted = xielu(value, XIELU);
+          expect(Math.abs(x[i]! - wanted)).toBeLessThanOrEqual(5e-7 * (Math.abs(value) + value ** 2));
+        });
+      }
+    expect(inPlace(table, 'xieluRow', 9, XIELU, Number.NaN).x.every(Number.isNaN)).toBe(true);
+  });
+
   it('reads an embedding row exactly', () => {
     for (const n of SIZES)
       for (const dtype of DTYPES) {
@@ -182,6 +204,8 @@ it.each(twins)('rows, %s gives the bits of %s', (vector, scalar) => {
     expectSameBits(addedNorm(vector, n), addedNorm(scalar, n), () => `added norm of ${n}`);
     const capped = (table: string) => inPlace(table, 'softCapRow', n, { cap: 3 }, 5).x;
     expectSameBits(capped(vector), capped(scalar), () => `soft cap of ${n}`);
+    const bent = (table: string) => inPlace(table, 'xieluRow', n, XIELU, 5).x;
+    expectSameBits(bent(vector), bent(scalar), () => `xIELU of ${n}`);
     for (const dtype of DTYPES)
       expectSameBits(
         embeddingRow(vector, n, dtype).y,

@@ -126,6 +126,7 @@ describe('convert in TypeScript makes the bytes that the addon makes', () => {
       expectSame(bytes, { ...shape, transposed: true });
       expectSame(bytes, { ...shape, transposed: true, addend: 1 });
       expectSame(bytes, { ...shape, addend: 0.1 });
+      expectSame(bytes, { ...shape, factor: 0.3, addend: 1 });
       for (const interleavedHeads of [1, 3, 12]) expectSame(bytes, { ...shape, interleavedHeads });
     }
     const blocks = bytesOf(random, 18, 24 * 2);
