@@ -1,35 +1,64 @@
+import type { Activation } from '../network/plan.js';
+
 /** Properties of an encoder beside the dimensions that it shares with decoders. */
 export interface EncoderConfig {
-  layerNormEpsilon: number;
-  /** Number of rows of the table of token types. */
+  /** True where a token attends also to what follows it; false for a decoder that embeds or scores. */
+  bothWays: boolean;
+  /** Number of token types: the rows of their table, where there is one. */
   tokenTypes: number;
-  /**
-   * Number of rows of the table of positions; firstPosition: row of a sequence's first token, since RoBERTa's tables
-   * begin with padding.
-   */
+  /** Number of rows of the table of learned positions; 0: there is none. */
   positionRows: number;
+  /** Row of a sequence's first token, since RoBERTa's tables begin with padding. */
   firstPosition: number;
   head: EncoderHead;
 }
 
 export type EncoderHead = EmbeddingHead | ScoreHead;
 
+/**
+ * How the rows of a text become one: its first token's, its last one's, the mean, or the mean with weights that grow with the
+ * position (1 for the first).
+ */
+export type Pooling = 'mean' | 'cls' | 'last' | 'weighted';
+
+/** A linear layer over pooled rows. */
+export interface HeadLayer {
+  /** Names of the parts of its weight, `NAME.weight` each, and `NAME.bias` where it is biased; they share its rows evenly. */
+  tensors: readonly string[];
+  width: number;
+  biased: boolean;
+  activation: Activation;
+}
+
+interface PooledHead {
+  pooling: Pooling;
+  /** Layers over the pooled rows, in order. */
+  layers: readonly HeadLayer[];
+}
+
 /** Head that makes an embedding of each text. */
-export interface EmbeddingHead {
+export interface EmbeddingHead extends PooledHead {
   kind: 'embedding';
-  /** Pooling over all tokens of a text, or of its first or last one. */
-  pooling: 'mean' | 'cls' | 'last';
   /** True where embeddings are scaled to length 1. */
   normalize: boolean;
   /** Sizes to which the embeddings may be cut (Matryoshka); null: none. */
   matryoshka: readonly number[] | 'any' | null;
+  /** Texts put in front of a text, by their name. */
+  prompts: Readonly<Record<string, string>>;
+  /** Name of the prompt that is used where none is asked for; null: none. */
+  defaultPrompt: string | null;
 }
 
-/** Head of a cross-encoder, which makes one score of a pair of texts. */
-export interface ScoreHead {
+/** Head of a reranker, which makes one score of a pair of texts. */
+export interface ScoreHead extends PooledHead {
   kind: 'score';
-  /** Names of two layers' tensors: the layer with tanh over the first token, and the one that makes the score. */
-  tensors: [dense: string, out: string];
   /** Activation applied to the score. */
   activation: 'sigmoid' | 'none';
+  /**
+   * Tokens whose logits make the score, the first's less the second's; null in place of the second: the first's alone. Absent: the
+   * last layer makes it.
+   */
+  tokens?: readonly [yes: number, no: number | null];
+  /** Instruction for the chat template, where pairs go through one; absent: the template's own. */
+  instruction?: string;
 }

@@ -281,10 +281,11 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** Returns the mean over the rows of each sequence, [R x width]. */
-  meanPool(input: ValueRef): ValueRef {
+  /** Returns the mean over the rows of each sequence, [R x width]; `weighted`: the row at position i counts i + 1 times. */
+  meanPool(input: ValueRef, weighted = false): ValueRef {
     const output = this.#newValue('logits', input.width);
-    this.#ops.push({ op: 'meanPool', input: input.index, output: output.index });
+    const { index } = input;
+    this.#ops.push({ op: 'meanPool', input: index, output: output.index, ...(weighted && { weighted }) });
     return output;
   }
 

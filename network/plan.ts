@@ -128,8 +128,11 @@ export type PlanOp =
   | ({ op: 'xielu'; value: number } & Xielu)
   /** Keeps the rows that logitRows names. */
   | { op: 'selectRows'; input: number; output: number }
-  /** Takes the mean over each sequence's rows: there are as many output rows as sequences. */
-  | { op: 'meanPool'; input: number; output: number }
+  /**
+   * Takes the mean over each sequence's rows: there are as many output rows as sequences. weighted: the row at position i counts
+   * i + 1 times. Absent: all count once.
+   */
+  | { op: 'meanPool'; input: number; output: number; weighted?: boolean }
   /** output = input / |input| */
   | { op: 'normalize'; input: number; output: number };
 

@@ -1,12 +1,10 @@
 import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { PackedArrays } from '../batch/packed-arrays.js';
+import type { RopeTable } from '../batch/rope-table.js';
 
 /** Block size of encoders, chosen so that a step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;
-
-/** Encoders have no RoPE: their positions are embedded. */
-const NO_ROPE = { frequencies: new Float32Array(0), scales: new Float32Array(0) };
 
 /** Number of blocks that suffices for any batch within the limits: each sequence begins at a block of its own. */
 export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLimits): number {
@@ -26,10 +24,13 @@ export class EncoderBatch extends PackedArrays {
   readonly tokenTypes: Int32Array;
   readonly #firstPosition: number;
   readonly #takesLast: boolean;
+  readonly #rope: RopeTable;
 
+  /** @param rope has a row for each sequence, where frequencies depend on its length */
   constructor(
     { maxNumTokens, maxNumSequences, maxSeqLen }: EncoderBatchLimits,
     { firstPosition, head }: EncoderConfig,
+    rope: RopeTable,
   ) {
     super(
       {
@@ -40,15 +41,17 @@ export class EncoderBatch extends PackedArrays {
         // Only the last block of each sequence is announced as new.
         newBlocks: maxNumSequences,
       },
-      NO_ROPE,
+      rope,
     );
     this.tokenTypes = new Int32Array(maxNumTokens);
     this.#firstPosition = firstPosition;
-    this.#takesLast = head.kind === 'embedding' && head.pooling === 'last';
+    this.#takesLast = head.pooling === 'last';
+    this.#rope = rope;
   }
 
   /** Replaces the batch's content. The sequences must be within the limits, each with at least one token. */
   pack(sequences: readonly EncoderSequence[]): void {
+    for (const row of this.ropeRows.subarray(0, this.numSequences)) this.#rope.release(row);
     this.clear();
     let block = 0;
     for (const sequence of sequences) block = this.#add(sequence, block);
@@ -73,6 +76,7 @@ export class EncoderBatch extends PackedArrays {
     this.numTokens = begin + length;
     this.queryStart[index + 1] = this.numTokens;
     this.contextLength[index] = length;
+    this.ropeRows[index] = this.#rope.assign(length);
     this.logitRows[index] = this.#takesLast ? this.numTokens - 1 : begin;
     this.newBlocks[index] = firstBlock + numBlocks - 1;
     return firstBlock + numBlocks;

@@ -3,6 +3,9 @@ import type { ExecutorChoice, InstructionSet, OptionalParams } from '../../callb
 import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
 import { engineFingerprint } from '../building/engine-fingerprint.js';
@@ -30,7 +33,8 @@ export interface EncoderParams {
   pipelineParallelSize?: number | undefined;
 }
 
-const DEFAULT_ENCODER_NUM_TOKENS = 2048;
+/** Tokens of a batch: these, or as many as the model's longest text has, up to the second number. */
+const DEFAULT_ENCODER_NUM_TOKENS = [2048, 8192] as const;
 const DEFAULT_ENCODER_NUM_SEQUENCES = 64;
 
 /** An encoder ready to run. */
@@ -70,7 +74,7 @@ export async function loadEncoder(
     return { ...prepared, executor: await kind.open(prepared.loadable, { ...prepared.options, ...own }) };
   });
   const { executor, engine, config, loadable, limits } = started;
-  const batch = new EncoderBatch(limits, config);
+  const batch = new EncoderBatch(limits, config, ropeTableOf(engine.manifest.config, limits.maxNumSequences));
   return {
     fingerprint: engineFingerprint(engineDigest(engine, loadable.tensors), executor),
     executor: executor.name,
@@ -88,6 +92,12 @@ export async function loadEncoder(
     },
     close: () => executor.close(),
   };
+}
+
+/** Frequencies of an encoder's RoPE, by sequence where they depend on its length. */
+export function ropeTableOf({ rope }: ModelConfig, maxNumSequences: number): RopeTable {
+  const perLength = ropeDependsOnLength(rope) ? (length: number) => ropeFrequencies(rope, length) : null;
+  return new RopeTable(ropeFrequencies(rope), perLength, maxNumSequences);
 }
 
 /** Memory that an encoder needs where models share memory: its pool is a part of its workspace. Takes none. */
@@ -132,10 +142,15 @@ function prepare(
   return { engine, config, limits, options, loadable };
 }
 
+function defaultNumTokens(longest: number): number {
+  const [usual, most] = DEFAULT_ENCODER_NUM_TOKENS;
+  return Math.max(usual, Math.min(longest, most));
+}
+
 /** Limits of a batch; a sequence is computed in one piece, so none is longer than a batch. */
 function encoderLimits(params: EncoderParams, engineSeqLen: number): EncoderBatchLimits {
   const {
-    maxNumTokens = DEFAULT_ENCODER_NUM_TOKENS,
+    maxNumTokens = defaultNumTokens(Math.min(params.maxSeqLen ?? engineSeqLen, engineSeqLen)),
     maxNumSequences = DEFAULT_ENCODER_NUM_SEQUENCES,
     maxSeqLen = engineSeqLen,
   } = params;

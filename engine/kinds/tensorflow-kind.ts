@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import { unevenLayers } from '../executors/cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import {
@@ -36,7 +37,7 @@ export const tensorflowKind: ExecutorKind = {
     if (findInstallation() !== null) return null;
     return (await import('../executors/tensorflow/load-tensorflow.js')).MISSING;
   },
-  supports: (plan) => unevenLayers(plan, 'tensorflow'),
+  supports: (plan) => unevenLayers(plan, 'tensorflow') ?? weightedMean(plan),
   computesWith: async () => {
     const { findInstallation, seesGpu } = await import('../executors/tensorflow/installation.js');
     const installation = findInstallation();
@@ -63,6 +64,12 @@ export const tensorflowKind: ExecutorKind = {
   open: (engine, options) => open(engine, options, false),
   openAutomatically: (engine, options) => open(engine, options, true),
 };
+
+/** Why it cannot compute a plan that takes weighted means; null: the plan takes none. */
+function weightedMean({ ops }: NetworkPlan): string | null {
+  const isWeighted = ops.some((op) => op.op === 'meanPool' && op.weighted === true);
+  return isWeighted ? 'The tensorflow executor takes no weighted means of sequences.' : null;
+}
 
 /** The GPU that would compute; null: TensorFlow computes on the CPU, or nothing is known of the GPU. Loads nothing. */
 async function likelyGpu(): Promise<Gpu | null> {

@@ -1,8 +1,8 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EncoderConfig } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
+import { encoderHead, headWidth } from './encoder-head.js';
 
 /**
  * The BERT family (BERT, RoBERTa, XLM-RoBERTa): encoder layers whose tokens attend both ways, learned positions and
@@ -17,7 +17,7 @@ export function bert(config: ModelConfig): NetworkPlan {
   const net = new NetworkBuilder({
     architecture: 'bert',
     vocabSize,
-    outputWidth: encoder.head.kind === 'embedding' ? hiddenSize : 1,
+    outputWidth: headWidth(encoder.head, hiddenSize),
     hiddenSize,
     attention: { numLayers: 1, numHeads, rotaryDim: 0 },
     caches: equalCaches(1, numHeads, headDim),
@@ -30,7 +30,7 @@ export function bert(config: ModelConfig): NetworkPlan {
       input,
       net.vector(name, [{ name: `${source}.weight`, columns: hiddenSize }]),
       net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: hiddenSize }]),
-      encoder.layerNormEpsilon,
+      config.rmsNormEpsilon,
     );
   const project = (name: string, columns: number, sources: [string, number][]) =>
     projection(net, name, columns, sources);
@@ -63,7 +63,7 @@ export function bert(config: ModelConfig): NetworkPlan {
     net.addLinear(x, h, project(`${own}.down`, intermediateSize, [[`${source}.output.dense`, hiddenSize]]));
     x = norm(x, `${own}.outputNorm`, `${source}.output.LayerNorm`);
   }
-  return net.build(head(net, x, encoder));
+  return net.build(encoderHead(net, x, encoder.head));
 }
 
 /** Projections of one input, stacked into one weight; each source is [name, rows]. */
@@ -83,16 +83,4 @@ function projection(
       sources.map(([source, rows]) => ({ name: `${source}.bias`, columns: rows })),
     ),
   };
-}
-
-/** Rows that leave the network. The batch's `selectRows` names them: the first row of each sequence, or its last. */
-function head(net: NetworkBuilder, x: ValueRef, { head: wanted }: EncoderConfig): ValueRef {
-  if (wanted.kind === 'embedding') {
-    const pooled = wanted.pooling === 'mean' ? net.meanPool(x) : net.selectRows(x);
-    return wanted.normalize ? net.normalize(pooled) : pooled;
-  }
-  const [dense, out] = wanted.tensors;
-  const pooler = projection(net, 'pooler', x.width, [[dense, x.width]]);
-  const pooled = net.linear(net.selectRows(x), { ...pooler, activation: 'tanh' });
-  return net.linear(pooled, projection(net, 'score', x.width, [[out, 1]]));
 }

@@ -3,6 +3,7 @@ import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network
 import type { AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
+import { encoderHead, headWidth } from './encoder-head.js';
 import { expertNames } from './expert-names.js';
 
 const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key: 'self_attn.k_norm' };
@@ -16,8 +17,10 @@ export class DecoderParts {
   readonly #config: ModelConfig;
 
   constructor(config: ModelConfig) {
-    const { architecture, vocabSize, hiddenSize, numLayers, numHeads, numKvHeads, headDim, rope } = config;
+    const { architecture, vocabSize, hiddenSize, numHeads, numKvHeads, headDim, rope, encoder } = config;
     const ropeTables = this.#ropeTables(config);
+    // The layers of an encoder share a cache.
+    const numLayers = encoder === undefined ? config.numLayers : 1;
     const shape: AttentionShape = {
       numLayers,
       numHeads,
@@ -25,7 +28,15 @@ export class DecoderParts {
       ...(ropeTables.length > 0 && { ropeTables }),
     };
     const caches = equalCaches(numLayers, numKvHeads, headDim);
-    this.net = new NetworkBuilder({ architecture, vocabSize, hiddenSize, attention: shape, caches });
+    const outputWidth = encoder === undefined ? vocabSize : headWidth(encoder.head, hiddenSize);
+    this.net = new NetworkBuilder({
+      architecture,
+      vocabSize,
+      outputWidth,
+      hiddenSize,
+      attention: shape,
+      caches,
+    });
     this.#config = config;
   }
 
@@ -113,12 +124,19 @@ export class DecoderParts {
 
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number, norms?: TurnedNorms): ValueRef {
-    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows } = this.#config;
-    const window = layerWindows?.[layer] ?? null;
+    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, encoder } = this.#config;
+    // The engine keeps the window of all layers in its cache, but what an encoder attends to is not kept.
+    const ofAll = encoder === undefined ? null : this.#config.slidingWindow;
+    const window = layerWindows?.[layer] ?? ofAll;
     const ropeTable = this.#ropeTable(layer, window !== null);
     const scale = attentionScale ?? 1 / Math.sqrt(headDim);
-    const options = { window, softCap: softCap ?? null, ropeTable, ...(norms !== undefined && { norms }) };
-    return this.net.attention(qkv, layer, scale, options);
+    return this.net.attention(qkv, encoder === undefined ? layer : 0, scale, {
+      window,
+      softCap: softCap ?? null,
+      ropeTable,
+      bothWays: encoder?.bothWays === true,
+      ...(norms !== undefined && { norms }),
+    });
   }
 
   attentionOutput(layer: number, biased: boolean): LinearOptions {
@@ -199,13 +217,17 @@ export class DecoderParts {
     return { weight, bias: this.net.vector(`${own}.bias`, biases) };
   }
 
-  /** The last norm and the output layer over the rows whose logits are needed. */
+  /** The last norm and the output layer over the rows whose logits are needed; of an encoder, its head. */
   logits(x: ValueRef): ValueRef {
-    const { rmsNormEpsilon, logitScale: factor } = this.#config;
+    const { rmsNormEpsilon, logitScale, outputSoftCap, encoder } = this.#config;
     const { net } = this;
+    const factor = encoder === undefined ? logitScale : undefined;
     const source = { name: 'model.norm.weight', columns: x.width, ...(factor !== undefined && { factor }) };
-    const last = net.rmsNorm(net.selectRows(x), net.vector('finalNorm', [source]), rmsNormEpsilon);
-    return net.linear(last, { weight: this.outputWeight() });
+    const norm = (rows: ValueRef) => net.rmsNorm(rows, net.vector('finalNorm', [source]), rmsNormEpsilon);
+    if (encoder !== undefined) return encoderHead(net, x, encoder.head, norm);
+    const logits = net.linear(norm(net.selectRows(x)), { weight: this.outputWeight() });
+    if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
+    return logits;
   }
 
   /** The output layer's weight: the embedding where they are tied. */

@@ -7,7 +7,7 @@ import { DecoderParts } from './decoder-parts.js';
  * layers with a window than without. Layers with a window have a RoPE of their own, with a shorter period.
  */
 export function gemma3(config: ModelConfig): NetworkPlan {
-  const { hiddenSize, attentionBias, outputSoftCap } = config;
+  const { hiddenSize, attentionBias } = config;
   const parts = new DecoderParts(config);
   const { net } = parts;
   const x = parts.embed(Math.sqrt(hiddenSize));
@@ -23,7 +23,5 @@ export function gemma3(config: ModelConfig): NetworkPlan {
     const mlpOutput = net.linear(parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
     parts.addNorm(x, mlpOutput, layer, 'mlpOutputNorm', 'post_feedforward_layernorm');
   }
-  const logits = parts.logits(x);
-  if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
-  return parts.build(logits);
+  return parts.build(parts.logits(x));
 }

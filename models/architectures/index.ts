@@ -141,8 +141,11 @@ export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys
 
 /** Architecture of a name in config.json; undefined for an unknown one. */
 export function architectureOfHuggingFace(name: string): string | undefined {
-  return HUGGING_FACE_NAMES.get(name);
+  return HUGGING_FACE_NAMES.get(name) ?? HUGGING_FACE_NAMES.get(name.replace(WITHOUT_LOGITS, 'ForCausalLM'));
 }
+
+/** Ends of the names of a decoder's classes that embed texts or score pairs: Qwen3Model, Gemma3TextModel. */
+const WITHOUT_LOGITS = /(?:Text)?(?:Model|ForSequenceClassification)$/;
 
 /** Architecture of GGUF's general.architecture; undefined for an unknown one. @param has whether its layers have experts, and windows */
 export function architectureOfGguf(

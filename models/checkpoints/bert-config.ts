@@ -1,8 +1,8 @@
 import { dirname } from 'node:path';
-import type { EncoderConfig, ScoreHead } from '../encoder-config.js';
+import type { EncoderConfig } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
-import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import { embeddingHead, scoreActivation } from './encoder-heads.js';
 import { readSentenceTransformers } from './sentence-transformers.js';
 
 const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
@@ -13,7 +13,7 @@ const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
 ]);
 
 /** Tensors that make the score of a cross-encoder, by architecture; absent for models that embed. */
-const SCORE_TENSORS: Readonly<Record<string, ScoreHead['tensors']>> = {
+const SCORE_TENSORS: Readonly<Record<string, readonly [dense: string, out: string]>> = {
   BertForSequenceClassification: ['pooler.dense', 'classifier'],
   RobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
   XLMRobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
@@ -42,7 +42,7 @@ export function configOfBert(config: ConfigFields, name: string): ModelConfig {
     numHeads,
     numKvHeads: numHeads,
     headDim,
-    rmsNormEpsilon: encoder.layerNormEpsilon,
+    rmsNormEpsilon: config.positive('layer_norm_eps', 1e-12),
     activation,
     attentionBias: true,
     mlpBias: true,
@@ -72,58 +72,25 @@ function encoderOf(
   const sentences = readSentenceTransformers(dirname(config.where), hiddenSize);
   const tensors = SCORE_TENSORS[name];
   const encoder: EncoderConfig = {
-    layerNormEpsilon: config.positive('layer_norm_eps', 1e-12),
+    bothWays: true,
     tokenTypes: config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
     positionRows,
     firstPosition,
     head:
       tensors === undefined
-        ? {
-            kind: 'embedding',
-            pooling: sentences.pooling,
-            normalize: sentences.normalize,
-            matryoshka: matryoshkaOf(config, hiddenSize),
-          }
-        : { kind: 'score', tensors, activation: scoreActivation(config) },
+        ? embeddingHead(config, sentences, hiddenSize)
+        : {
+            kind: 'score',
+            pooling: 'cls',
+            layers: [
+              { tensors: [tensors[0]], width: hiddenSize, biased: true, activation: 'tanh' },
+              { tensors: [tensors[1]], width: 1, biased: true, activation: 'none' },
+            ],
+            activation: scoreActivation(config, sentences),
+          },
   };
   const room = positionRows - firstPosition;
   return { encoder, maxPositions: Math.min(room, sentences.maxTokens ?? room) };
-}
-
-/** Sizes to which the embeddings may be cut, from the fields of config.json that vLLM reads. */
-function matryoshkaOf(config: ConfigFields, hiddenSize: number): number[] | 'any' | null {
-  const sizes = config.raw('matryoshka_dimensions');
-  if (sizes === undefined) return config.boolean('is_matryoshka', false) ? 'any' : null;
-  const fits =
-    Array.isArray(sizes) && sizes.every((size) => Number.isInteger(size) && size >= 1 && size <= hiddenSize);
-  if (!fits) throw config.error('matryoshka_dimensions', `an array of sizes from 1 to ${hiddenSize}`);
-  return sizes as number[];
-}
-
-/**
- * Activation of a cross-encoder with one label, as in sentence-transformers: sigmoid, unless config.json says
- * otherwise.
- */
-function scoreActivation(config: ConfigFields): ScoreHead['activation'] {
-  const labels = config.raw('id2label');
-  const numLabels =
-    typeof labels === 'object' && labels !== null
-      ? Object.keys(labels).length
-      : config.integer('num_labels', 1, LIMITS.vocabSize, 2);
-  if (numLabels !== 1) {
-    throw new CheckpointError(
-      `${config.where}: a cross-encoder has one label, which is its score; found ${numLabels} labels (id2label), which makes a classifier, and these are not supported.`,
-    );
-  }
-  const own = config.raw('sentence_transformers');
-  const named =
-    (typeof own === 'object' && own !== null ? (own as Record<string, unknown>).activation_fn : undefined) ??
-    config.raw('sbert_ce_default_activation_function');
-  if (named === undefined || named === 'torch.nn.modules.activation.Sigmoid') return 'sigmoid';
-  if (named === 'torch.nn.modules.linear.Identity') return 'none';
-  throw new CheckpointError(
-    `${config.where}: the score's activation (activation_fn) should be torch.nn.modules.activation.Sigmoid or torch.nn.modules.linear.Identity, found ${JSON.stringify(named)}.`,
-  );
 }
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import { attendsBothWays } from './decoder-encoder.js';
 import type { DecoderFamily } from './decoder-family.js';
 import { GATELESS_FAMILIES } from './gateless-families.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
@@ -109,7 +110,6 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       // The first configs say gelu and mean its approximation.
       activation: 'geluTanh',
       rope: ropeOfHuggingFace(config, headDim, maxPositions),
-      ...refuseBothWays(config),
     }),
   },
   gemma2: {
@@ -137,7 +137,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       }
       const pattern = config.integer('sliding_window_pattern', 1, LIMITS.layers, 6);
       const isSliding = (layer: number) => (layer + 1) % pattern !== 0;
-      const windows = windowsByType(config, numLayers, slidingWindow(config, 4096), isSliding);
+      const windows = windowsByType(config, numLayers, gemma3Window(config), isSliding);
       return {
         ...windowFields(windows),
         // Layers with a window have another RoPE, even where all layers have one.
@@ -155,14 +155,14 @@ export function decoderFamily(architecture: string): DecoderFamily | undefined {
   return FAMILIES[architecture] ?? MORE_FAMILIES[architecture] ?? GATELESS_FAMILIES[architecture];
 }
 
-function refuseBothWays(config: ConfigFields): Partial<ModelConfig> {
-  if (config.raw('use_bidirectional_attention') !== true) return {};
-  throw config.error('use_bidirectional_attention', 'false: a token that is written sees none behind it');
+/** The window of a Gemma 3, which counts the tokens of both sides where tokens attend both ways. */
+function gemma3Window(config: ConfigFields): number | null {
+  const window = slidingWindow(config, 4096);
+  return window !== null && attendsBothWays(config) ? Math.floor(window / 2) + 1 : window;
 }
 
 function gemmaFields(config: ConfigFields): Partial<ModelConfig> {
   return {
-    ...refuseBothWays(config),
     attentionScale: 1 / Math.sqrt(config.positive('query_pre_attn_scalar', 256)),
   };
 }

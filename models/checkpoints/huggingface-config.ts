@@ -4,6 +4,7 @@ import { configOfBert } from './bert-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { asEncoder } from './decoder-encoder.js';
 import { decoderFamily } from './decoder-families.js';
 import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
@@ -46,7 +47,7 @@ export function configOfHuggingFace(
   const activation = ACTIVATIONS.get(config.raw(activationField) ?? usualActivation);
   if (!activation) throw config.error(activationField, `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
 
-  return {
+  const model: ModelConfig = {
     architecture,
     vocabSize,
     hiddenSize,
@@ -70,6 +71,7 @@ export function configOfHuggingFace(
     ),
     padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
   };
+  return asEncoder(config, name, model);
 }
 
 function architectureOf(config: ConfigFields): { name: string; architecture: string } {

@@ -9,6 +9,7 @@ import { type GgufHeader, readGguf } from './gguf.js';
 import { configOfGguf } from './gguf-config.js';
 import { readGgufParts } from './gguf-parts.js';
 import { namedGgufTensors, unreadGgufTensors } from './gguf-tensors.js';
+import { addHeadTensors } from './head-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
 import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
@@ -65,6 +66,7 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWe
   const stored = readSafetensorsDirectory(files.directory);
   const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
   const ownOutput = hasOwnOutput(raw, given);
+  addHeadTensors(raw, given, ownOutput, files.directory);
   const config = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
   const tensors = checkedTensors(raw, planNetwork(config), files);
   // What is tied is read under the embedding's name.

@@ -10,6 +10,8 @@ export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIX = /^(bert|roberta)\./;
+/** Tensors of a decoder that is stored by itself. */
+const INSIDE_MODEL = /^(?:embed_tokens|layers|norm)\./;
 const GPT2_PREFIX = /^transformer\./;
 /** Matrices of GPT-2's layers, which its authors call Conv1D and store as [in, out]. */
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
@@ -31,13 +33,18 @@ export function namedTensors(
 ): Map<string, NamedTensor> {
   const named = new Map<string, NamedTensor>();
   for (const tensor of tensors) {
-    const text = textName(tensor.name);
+    const text = textName(decoderName(tensor.name, config));
     for (const [name, one] of text === null ? [] : converted(text, tensor, config)) {
       if (named.has(name)) throw new CheckpointError(`${tensor.file}: tensor ${name} is there twice.`);
       named.set(name, one);
     }
   }
   return named;
+}
+
+/** Name of a tensor of a decoder; one that embeds is stored without the name of the model around it. */
+function decoderName(name: string, { encoder }: ModelConfig): string {
+  return encoder === undefined ? name : name.replace(INSIDE_MODEL, 'model.$&');
 }
 
 /** A tensor under the network's name, or its slices under theirs. */

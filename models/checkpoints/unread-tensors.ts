@@ -43,8 +43,9 @@ export function leftAsidePart(
   { architecture, numLayers, encoder }: Pick<ModelConfig, 'architecture' | 'numLayers' | 'encoder'>,
 ): string | null {
   // An encoder's files have the heads that it was trained with.
-  if (encoder !== undefined) return HARMLESS_OUTSIDE.test(own) ? null : own.split('.')[0]!;
   const [, layer, part] = IN_LAYER.exec(own) ?? [];
+  if (encoder !== undefined && layer === undefined)
+    return HARMLESS_OUTSIDE.test(own) ? null : own.split('.')[0]!;
   // Layers beyond the model's guess further tokens too.
   if (layer !== undefined && Number(layer) >= numLayers) return null;
   if (layer === undefined ? HARMLESS_OUTSIDE.test(own) : HARMLESS_IN_LAYERS.has(part!)) return null;

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { EncoderConfig } from '../../models/encoder-config.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
 import {
   applyTemplate,
@@ -11,6 +12,7 @@ import {
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
 import { ContextLengthError, contextWords } from '../errors/request-errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
+import { PairTemplate } from './pair-template.js';
 
 /** A text, or token ids that are taken as they are, with any special tokens already among them. */
 export type EncoderInput = string | Int32Array | readonly number[];
@@ -27,22 +29,31 @@ export interface LengthLimit {
   side?: TruncateSide | undefined;
 }
 
+type OfModel = Pick<EncoderConfig, 'head' | 'tokenTypes'>;
+
 /** Tokenizer of an encoder, which adds special tokens around a text or a pair of texts. */
 export class EncoderCodec {
   readonly #pool: TokenizerPool;
   readonly #template: TextTemplate;
+  readonly #pairs: PairTemplate | null;
+  /** Tokens behind the document in a rendered pair, which are never cut. */
+  #behind: number | null = null;
 
-  private constructor(pool: TokenizerPool, template: TextTemplate) {
+  private constructor(pool: TokenizerPool, template: TextTemplate, pairs: PairTemplate | null) {
     this.#pool = pool;
     this.#template = template;
+    this.#pairs = pairs;
   }
 
   /** @throws TokenizerError where the engine's files are not usable. */
-  static async open(engineDirectory: string): Promise<EncoderCodec> {
+  static async open(engineDirectory: string, { head, tokenTypes }: OfModel): Promise<EncoderCodec> {
     const files = await readTokenizerFiles(engineDirectory);
     await nextTurn();
-    const pool = new TokenizerPool(new Tokenizer(files), { directory: engineDirectory });
-    return new EncoderCodec(pool, textTemplate(parseTokenizerJson(files.tokenizerJson)));
+    const tokenizer = new Tokenizer(files);
+    const pairs = head.kind === 'score' ? PairTemplate.of(files.chatTemplate, tokenizer, head) : null;
+    const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
+    const template = textTemplate(parseTokenizerJson(files.tokenizerJson));
+    return new EncoderCodec(pool, tokenTypes === 1 ? withoutTypes(template) : template, pairs);
   }
 
   /**
@@ -75,6 +86,7 @@ export class EncoderCodec {
   ): Promise<EncoderSequence[]> {
     const distinct = [...new Set(pairs.flat())];
     for (const text of distinct) checkUnits(text, limit, param);
+    if (this.#pairs !== null) return this.#rendered(this.#pairs, pairs, limit, param, name);
     const tokens = await this.#tokens(distinct);
     const tokensOf = new Map(distinct.map((text, i) => [text, tokens[i]!]));
     const added = templateLength(this.#template.pair);
@@ -82,6 +94,28 @@ export class EncoderCodec {
       const texts: [Int32Array, Int32Array] = [tokensOf.get(first)!, tokensOf.get(second)!];
       return applyTemplate(this.#template, fitted(texts, added, limit, param, name(i)));
     });
+  }
+
+  /** Makes sequences of pairs by the model's chat template. */
+  async #rendered(
+    template: PairTemplate,
+    pairs: readonly (readonly [string, string])[],
+    limit: LengthLimit,
+    param: string,
+    name: (index: number) => string,
+  ): Promise<EncoderSequence[]> {
+    const tokensOf = (query: string, document: string) =>
+      this.#pool.encodeRendered(template.render(query, document), { addSpecialTokens: false });
+    this.#behind ??= sharedEnd(await tokensOf('a', 'b'), await tokensOf('a', '1 c'));
+    const sequences: EncoderSequence[] = [];
+    for (const [i, [query, document]] of pairs.entries()) {
+      const tokens = await tokensOf(query, document);
+      const [before, behind] = [tokens.subarray(0, -this.#behind), tokens.subarray(-this.#behind)];
+      const [fitting] = fitted([this.#behind === 0 ? tokens : before], this.#behind, limit, param, name(i));
+      const tokenIds = this.#behind === 0 ? fitting : Int32Array.from([...fitting, ...behind]);
+      sequences.push({ tokenIds, tokenTypes: null });
+    }
+    return sequences;
   }
 
   async close(): Promise<void> {
@@ -95,6 +129,19 @@ export class EncoderCodec {
     let next = 0;
     return inputs.map((input) => (typeof input === 'string' ? encoded[next++]! : Int32Array.from(input)));
   }
+}
+
+/** The template for a model that knows one type of tokens, whatever its tokenizer says. */
+function withoutTypes({ single, pair }: TextTemplate): TextTemplate {
+  const plain = (pieces: TextTemplate['single']) => pieces.map((piece) => ({ ...piece, type: 0 }));
+  return { single: plain(single), pair: plain(pair) };
+}
+
+/** Number of tokens at the ends of both that are the same. */
+function sharedEnd(one: Int32Array, other: Int32Array): number {
+  let length = 0;
+  while (length < one.length && one.at(-1 - length) === other.at(-1 - length)) length++;
+  return length;
 }
 
 /** Refuses a text so long that its tokens would take gigabytes, even where they were to be cut. */

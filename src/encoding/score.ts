@@ -38,7 +38,8 @@ export async function scorePairs(
     const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
     const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
     const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
-    return { scores: rows.map((row) => activate(row[0]!)), promptTokens };
+    // Two values are the logits of the tokens for yes and for no.
+    return { scores: rows.map((row) => activate(row[0]! - (row[1] ?? 0))), promptTokens };
   }
   // Each text is embedded once, however many pairs it is in.
   const distinct = [...new Set(pairs.flat())];

@@ -72,7 +72,7 @@ export async function startEncoder(
     options,
     startHost: (listeners: HostListeners<EncoderBatch>) =>
       new EncoderHost(hostOptions(options, engine, listeners)),
-    openCodec: () => EncoderCodec.open(engine.directory),
+    openCodec: () => EncoderCodec.open(engine.directory, engine.manifest.config.encoder!),
   });
   const { outputWidth, head, limits, vocabSize } = loaded;
   const { maxSeqLen } = limits;

@@ -1,11 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from '../../engine/encoder/encoder-batch.js';
+import { ropeTableOf } from '../../engine/encoder/load-encoder.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { nativeEngine, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { greatestDifference } from '../reference/compare-logits.js';
 import { describeExecutors, EXECUTORS } from '../support/executors.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
 import { TINY_ENCODERS } from '../support/test-encoder.js';
 
 interface Case {
@@ -39,8 +43,40 @@ function encode(executor: Executor, config: EncoderConfig, batch: EncoderBatch, 
   });
 }
 
+/** What sentence-transformers answers for lists of tokens, as cases. */
+const MADE = ['qwen3-embedding', 'e5-mistral', 'embeddinggemma'].map(madeEmbedder);
+const madeFolder = temporaryFolder('skein-conformance-encoders');
+
 describeExecutors(
   (on) => {
+    it.each(MADE)(
+      '$name gives the rows of sentence-transformers, in one ragged batch and alone',
+      async (made) => {
+        const engine = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');
+        const { config, maxSeqLen } = engine.manifest;
+        const executor = await on.open(nativeEngine(engine), {
+          ...LIMITS,
+          maxSeqLen,
+          threads: 1,
+          maxLogitRows: LIMITS.maxNumSequences,
+          numBlocks: encoderBlocks(LIMITS),
+          tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
+          kvDtype: 'f32',
+        });
+        const rope = ropeTableOf(config, LIMITS.maxNumSequences);
+        const batch = new EncoderBatch({ ...LIMITS, maxSeqLen }, config.encoder!, rope);
+        const given = made.cases!.map((one) => ({ ...one, model: made.name, types: one.ids.map(() => 0) }));
+        const together = encode(executor, config.encoder!, batch, given);
+        for (const [i, one] of given.entries()) {
+          expect(greatestDifference(one.output, together[i]!), `case ${i}`).toBeLessThan(F32_DIFFERENCE_MAX);
+          const [alone] = encode(executor, config.encoder!, batch, [one]);
+          if (on.keepsBits) expect(alone, `case ${i}`).toEqual(together[i]);
+          else expect(greatestDifference([...together[i]!], alone!)).toBeLessThan(F32_DIFFERENCE_MAX);
+        }
+        executor.close();
+      },
+    );
+
     it.each(TINY_ENCODERS)(
       'tiny %s gives the rows of transformers, in one ragged batch and alone',
       async (model) => {
@@ -56,7 +92,11 @@ describeExecutors(
           tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
           kvDtype: 'f32',
         });
-        const batch = new EncoderBatch({ ...LIMITS, maxSeqLen }, config);
+        const batch = new EncoderBatch(
+          { ...LIMITS, maxSeqLen },
+          config,
+          ropeTableOf(engine.manifest.config, LIMITS.maxNumSequences),
+        );
         const given = cases.filter((one) => one.model === model);
         expect(given.length).toBeGreaterThan(1);
         const together = encode(executor, config, batch, given);

@@ -91,7 +91,7 @@ function renamed(name: string, layout: MadeModel['layouts'][number]): string {
 }
 
 /** As `numbers` of families.py: 16 bits of mulberry32 each, evenly around `mean`. */
-function numbers(name: string, shape: readonly number[], mean: number, spread: number): Float32Array {
+export function numbers(name: string, shape: readonly number[], mean: number, spread: number): Float32Array {
   const length = shape.reduce((product, size) => product * size, 1);
   let a = crc32(name);
   return Float32Array.from({ length }, () => {

@@ -213,7 +213,7 @@ export class OpRunner {
   }
 
   /** Writes the mean of each selected row's sequence. */
-  #meanPool({ input, output }: Op<'meanPool'>): void {
+  #meanPool({ input, output, weighted = false }: Op<'meanPool'>): void {
     const { queryStart } = this.#batch;
     const width = this.#width(input);
     let sequence = 0;
@@ -223,7 +223,22 @@ export class OpRunner {
       const begin = queryStart[sequence]!;
       const rows = queryStart[sequence + 1]! - begin;
       const { kernels } = this.#parts.heap;
-      kernels.meanRows(this.#at(input) + 4 * begin * width, rows, width, this.#at(output) + 4 * i * width);
+      const [from, to] = [this.#at(input) + 4 * begin * width, this.#at(output) + 4 * i * width];
+      if (weighted) this.#weightedMean(from, rows, width, to);
+      else kernels.meanRows(from, rows, width, to);
+    }
+  }
+
+  /** The mean of rows of which the one at i counts i + 1 times, summed in double precision. */
+  #weightedMean(from: number, rows: number, width: number, to: number): void {
+    const { heap } = this.#parts;
+    const x = heap.floatsAt(from, rows * width);
+    const y = heap.floatsAt(to, width);
+    const total = (rows * (rows + 1)) / 2;
+    for (let column = 0; column < width; column++) {
+      let sum = 0;
+      for (let row = 0; row < rows; row++) sum += (row + 1) * x[row * width + column]!;
+      y[column] = sum / total;
     }
   }
 }

@@ -1,14 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { RopeTable } from '../../../engine/batch/rope-table.js';
 import { EncoderBatch, encoderBlocks } from '../../../engine/encoder/encoder-batch.js';
 import type { EncoderConfig } from '../../../models/encoder-config.js';
 
+/** No layers behind the pooling, and no prompts. */
+const PLAIN = { layers: [], prompts: {}, defaultPrompt: null };
 const CONFIG: EncoderConfig = {
-  layerNormEpsilon: 1e-12,
+  bothWays: true,
   tokenTypes: 2,
   positionRows: 66,
   firstPosition: 2,
-  head: { kind: 'embedding', pooling: 'mean', normalize: true, matryoshka: null },
+  head: { kind: 'embedding', pooling: 'mean', normalize: true, matryoshka: null, ...PLAIN },
 };
+const noRope = () => new RopeTable({ inverseFrequencies: new Float32Array(0), scale: 1 }, null, 4);
 const LIMITS = { maxNumTokens: 128, maxNumSequences: 4, maxSeqLen: 64 };
 
 const sequence = (length: number, types = false) => ({
@@ -18,7 +22,7 @@ const sequence = (length: number, types = false) => ({
 
 describe('a batch of an encoder', () => {
   it('packs ragged sequences, each from a block of its own', () => {
-    const batch = new EncoderBatch(LIMITS, CONFIG);
+    const batch = new EncoderBatch(LIMITS, CONFIG, noRope());
     batch.pack([sequence(3), sequence(40, true)]);
     expect([batch.numTokens, batch.numSequences, batch.numLogitRows, batch.maxBlocks]).toEqual([43, 2, 2, 2]);
     expect([...batch.queryStart.subarray(0, 3)]).toEqual([0, 3, 43]);
@@ -35,8 +39,8 @@ describe('a batch of an encoder', () => {
   });
 
   it('takes the last row of each sequence where that is the pooling', () => {
-    const head = { kind: 'embedding', pooling: 'last', normalize: true, matryoshka: null } as const;
-    const batch = new EncoderBatch(LIMITS, { ...CONFIG, head });
+    const head = { kind: 'embedding', pooling: 'last', normalize: true, matryoshka: null, ...PLAIN } as const;
+    const batch = new EncoderBatch(LIMITS, { ...CONFIG, head }, noRope());
     batch.pack([sequence(3), sequence(40)]);
     expect([...batch.logitRows.subarray(0, 2)]).toEqual([2, 42]);
   });
@@ -49,7 +53,7 @@ describe('a batch of an encoder', () => {
       [32, 32, 32, 32],
       [1, 63, 64],
     ]) {
-      const batch = new EncoderBatch(LIMITS, CONFIG);
+      const batch = new EncoderBatch(LIMITS, CONFIG, noRope());
       batch.pack(lengths.map((length) => sequence(length)));
       expect(Math.max(...batch.blockTables)).toBeLessThan(encoderBlocks(LIMITS));
     }

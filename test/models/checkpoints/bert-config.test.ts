@@ -24,21 +24,40 @@ describe('the configuration of an encoder', () => {
     const { encoder, ...rest } = openCheckpoint(tinyModelPath('bert-mean')).config;
     expect(rest).toMatchObject({ architecture: 'bert', headDim: 16, maxPositions: 64, activation: 'gelu' });
     expect(encoder).toEqual({
-      layerNormEpsilon: 1e-12,
+      bothWays: true,
       tokenTypes: 2,
       positionRows: 64,
       firstPosition: 0,
-      head: { kind: 'embedding', pooling: 'mean', normalize: true, matryoshka: null },
+      head: {
+        kind: 'embedding',
+        pooling: 'mean',
+        normalize: true,
+        matryoshka: null,
+        layers: [],
+        prompts: {},
+        defaultPrompt: null,
+      },
     });
   });
 
   it.each([
     ['bert-cls', { pooling: 'cls', normalize: false }],
     ['bert-last', { pooling: 'last', normalize: true }],
-    ['bert-score', { kind: 'score', activation: 'sigmoid', tensors: ['pooler.dense', 'classifier'] }],
+    [
+      'bert-score',
+      {
+        kind: 'score',
+        activation: 'sigmoid',
+        layers: [{ tensors: ['pooler.dense'] }, { tensors: ['classifier'] }],
+      },
+    ],
     [
       'roberta-score',
-      { kind: 'score', activation: 'none', tensors: ['classifier.dense', 'classifier.out_proj'] },
+      {
+        kind: 'score',
+        activation: 'none',
+        layers: [{ tensors: ['classifier.dense'] }, { tensors: ['classifier.out_proj'] }],
+      },
     ],
   ])('%s has its own head', (model, head) => {
     expect(openCheckpoint(tinyModelPath(model)).config.encoder!.head).toMatchObject(head);
@@ -115,9 +134,9 @@ describe('an encoder that would be computed wrongly is refused', () => {
   });
 
   it('with a module that is not there', () => {
-    const dense = [{ idx: 2, name: '2', path: '2_Dense', type: 'sentence_transformers.models.Dense' }];
+    const dense = [{ idx: 2, name: '2', path: '2_LSTM', type: 'sentence_transformers.models.LSTM' }];
     expect(() => openCheckpoint(changed('bert-mean', 'modules.json', dense))).toThrow(
-      /the module sentence_transformers.models.Dense is not supported; supported: Transformer, Pooling, Normalize/,
+      /the module sentence_transformers.models.LSTM is not supported; supported: Transformer, Pooling, Dense, Normalize, LogitScore/,
     );
   });
 

@@ -31,7 +31,7 @@ async function served(
 ): Promise<ServedEncoder> {
   const { directory } = await engines.get(tinyModelPath(model), 'f32');
   const encoder = await loadEncoder(directory, { threads: 1 });
-  const codec = await EncoderCodec.open(directory);
+  const codec = await EncoderCodec.open(directory, encoder.config);
   open.push({ encoder, codec });
   const { outputWidth, limits, config } = encoder;
   return {
@@ -180,6 +180,9 @@ describe('POST /v1/embeddings', () => {
       pooling: 'mean',
       normalize: true,
       matryoshka: [16] as number[],
+      layers: [],
+      prompts: {},
+      defaultPrompt: null,
     } as const;
     const own = serve([await served('nested', 'bert-mean', { head })]);
     const whole = (await own('/v1/embeddings', { input: 'the cat' })).body.data[0].embedding as number[];

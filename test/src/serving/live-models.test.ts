@@ -27,7 +27,15 @@ function encoder(id: string): ServedEncoder {
     statistics: new ToldStatistics<RequestCounts, EncoderBatch>(() => ({ running: 1, waiting: 0 })),
     vocabSize: 100,
     outputWidth: 2,
-    head: { kind: 'embedding', pooling: 'mean', normalize: true, matryoshka: null },
+    head: {
+      kind: 'embedding',
+      pooling: 'mean',
+      normalize: true,
+      matryoshka: null,
+      layers: [],
+      prompts: {},
+      defaultPrompt: null,
+    },
     codec: {
       single: async (texts) => texts.map(() => ({ tokenIds: Int32Array.of(1), tokenTypes: null })),
       pairs: async () => [],

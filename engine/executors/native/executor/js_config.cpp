@@ -239,8 +239,11 @@ class PlanReader {
       case OpKind::kRopeAndCache: readRope(item, op); break;
       case OpKind::kAttention: readAttention(item, op); break;
       case OpKind::kSelectRows:
-      case OpKind::kMeanPool:
       case OpKind::kNormalize: readInOut(item, op); break;
+      case OpKind::kMeanPool:
+        readInOut(item, op);
+        op.weighted = property(item, "weighted").ToBoolean();
+        break;
       case OpKind::kExchange: readExchange(item, op); break;
       case OpKind::kExperts: readExperts(item, op); break;
     }

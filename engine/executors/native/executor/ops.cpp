@@ -166,6 +166,16 @@ void Executor::runLayerNorm(const PlanOp& op, const BatchView& batch) {
   });
 }
 
+// The mean of rows [rows x n] of which the one at i counts i + 1 times, summed in double precision.
+static void weightedMean(const float* x, int32_t rows, int64_t n, float* y) {
+  const double total = 0.5 * rows * (double(rows) + 1);
+  for (int64_t column = 0; column < n; ++column) {
+    double sum = 0;
+    for (int32_t row = 0; row < rows; ++row) sum += double(row + 1) * x[row * n + column];
+    y[column] = static_cast<float>(sum / total);
+  }
+}
+
 // Row r of the output is the mean over the tokens of sequence r.
 void Executor::runMeanPool(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
@@ -174,6 +184,7 @@ void Executor::runMeanPool(const PlanOp& op, const BatchView& batch) {
   const int64_t mean = std::max<int64_t>(1, batch.numTokens / std::max<int64_t>(1, batch.numSequences));
   eachRow(batch.numSequences, n * mean, [&](int64_t sequence) {
     const int32_t begin = batch.queryStart[sequence], end = batch.queryStart[sequence + 1];
+    if (op.weighted) return weightedMean(input + begin * n, end - begin, n, output + sequence * n);
     kernels_.meanRows(input + begin * n, end - begin, static_cast<int32_t>(n), output + sequence * n);
   });
 }

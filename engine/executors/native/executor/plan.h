@@ -109,6 +109,7 @@ struct PlanOp {
   std::vector<int32_t> gateUps = {}, downs = {};
   int32_t used = 0;
   bool normalize = false;
+  bool weighted = false;  // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   // Of kRopeAndCache: vectors by which heads are normed after they have turned, with epsilon; -1: none.

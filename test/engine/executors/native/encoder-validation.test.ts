@@ -5,6 +5,7 @@ import {
   EncoderBatch,
   encoderBlocks,
 } from '../../../../engine/encoder/encoder-batch.js';
+import { ropeTableOf } from '../../../../engine/encoder/load-encoder.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
@@ -44,7 +45,11 @@ afterAll(() => {
 });
 
 function batch(): EncoderBatch {
-  const made = new EncoderBatch(LIMITS, engine.manifest.config.encoder!);
+  const made = new EncoderBatch(
+    LIMITS,
+    engine.manifest.config.encoder!,
+    ropeTableOf(engine.manifest.config, LIMITS.maxNumSequences),
+  );
   const sequence = (length: number) => ({ tokenIds: new Int32Array(length).fill(5), tokenTypes: null });
   made.pack([sequence(3), sequence(4)]);
   return made;

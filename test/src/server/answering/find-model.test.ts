@@ -20,8 +20,16 @@ const encoder = (id: string, kind: 'embedding' | 'score'): ServedEncoder => ({
   outputWidth: kind === 'score' ? 1 : 8,
   head:
     kind === 'score'
-      ? { kind, tensors: ['a', 'b'], activation: 'none' }
-      : { kind, pooling: 'mean', normalize: true, matryoshka: null },
+      ? { kind, pooling: 'cls', layers: [], activation: 'none' }
+      : {
+          kind,
+          pooling: 'mean',
+          normalize: true,
+          matryoshka: null,
+          layers: [],
+          prompts: {},
+          defaultPrompt: null,
+        },
   codec: { single: async () => [], pairs: async () => [] },
   engine: { encode: async () => [] },
 });

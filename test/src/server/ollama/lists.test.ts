@@ -23,7 +23,15 @@ function encoder(fields: Partial<ServedEncoder> = {}): ServedEncoder {
     statistics: new ToldStatistics(() => ({ running: 0, waiting: 0 })),
     vocabSize: 100,
     outputWidth: 2,
-    head: { kind: 'embedding', pooling: 'mean', normalize: false, matryoshka: null },
+    head: {
+      kind: 'embedding',
+      pooling: 'mean',
+      normalize: false,
+      matryoshka: null,
+      layers: [],
+      prompts: {},
+      defaultPrompt: null,
+    },
     codec: {
       single: async (texts) =>
         texts.map((text) => ({ tokenIds: new Int32Array(text.length), tokenTypes: null })),

@@ -1,0 +1,41 @@
+import type { NetworkBuilder, ValueRef } from '../../network/network-builder.js';
+import type { EncoderHead, HeadLayer } from '../encoder-config.js';
+
+/** Width of the rows that leave an encoder. */
+export function headWidth({ layers }: EncoderHead, hiddenSize: number): number {
+  return layers.at(-1)?.width ?? hiddenSize;
+}
+
+/**
+ * Writes what makes one row of a text: pooling, the layers behind it, and the scaling to length 1. The batch's `selectRows` names the
+ * first row of each sequence, or its last.
+ *
+ * @param norm the network's last norm, over all rows or over those that are left
+ */
+export function encoderHead(
+  net: NetworkBuilder,
+  x: ValueRef,
+  head: EncoderHead,
+  norm: (rows: ValueRef) => ValueRef = (rows) => rows,
+): ValueRef {
+  const { pooling } = head;
+  const isMean = pooling === 'mean' || pooling === 'weighted';
+  let row = isMean ? net.meanPool(norm(x), pooling === 'weighted') : norm(net.selectRows(x));
+  for (const [index, layer] of head.layers.entries()) row = headLayer(net, row, layer, `head.${index}`);
+  return head.kind === 'embedding' && head.normalize ? net.normalize(row) : row;
+}
+
+function headLayer(net: NetworkBuilder, row: ValueRef, layer: HeadLayer, name: string): ValueRef {
+  const { tensors, width, biased, activation } = layer;
+  const rows = width / tensors.length;
+  const weight = net.matrix(
+    name,
+    tensors.map((tensor) => ({ name: `${tensor}.weight`, rows, columns: row.width })),
+  );
+  if (!biased) return net.linear(row, { weight, activation });
+  const bias = net.vector(
+    `${name}.bias`,
+    tensors.map((tensor) => ({ name: `${tensor}.bias`, columns: rows })),
+  );
+  return net.linear(row, { weight, bias, activation });
+}

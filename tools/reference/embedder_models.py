@@ -1,0 +1,153 @@
+"""
+The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers beside them.
+
+`tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text.
+"""
+
+VOCABULARY = 288
+WORDS = 150
+WINDOW = 20
+
+IDENTITY = "torch.nn.modules.linear.Identity"
+TANH = "torch.nn.modules.activation.Tanh"
+
+
+def decoder(**changes):
+    """32 wide, 4 heads of 8 over 2 KV heads, 2 layers."""
+    return {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "head_dim": 8,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    } | changes
+
+
+def encoder(**changes):
+    return {
+        "vocab_size": WORDS,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 128,
+        "pad_token_id": 0,
+    } | changes
+
+
+def modules(pooling, *dense, normalize=True, width=32):
+    """modules.json and the configs of the modules. A Dense module is (width, biased, activation)."""
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modes = {"mean": "mean_tokens", "cls": "cls_token", "last": "lasttoken", "weighted": "weightedmean_tokens"}
+    files = {
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": width,
+            **{f"pooling_mode_{name}": mode == pooling for mode, name in modes.items()},
+        }
+    }
+    for number, (out, biased, activation) in enumerate(dense, 2):
+        kinds.append((f"{number}_Dense", "Dense"))
+        files[f"{number}_Dense/config.json"] = {
+            "in_features": width,
+            "out_features": out,
+            "bias": biased,
+            "activation_function": activation,
+        }
+        width = out
+    if normalize:
+        kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
+    files["modules.json"] = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds)
+    ]
+    return files
+
+
+def prompts(default=None, **texts):
+    return {"config_sentence_transformers.json": {"prompts": texts, "default_prompt_name": default, "similarity_fn_name": "cosine"}}
+
+
+def bpe(before=(), behind=()):
+    return {"tokenizer": "tiny-qwen3", "around": [list(before), list(behind)]}
+
+
+BERT = {"tokenizer": "tiny-bert-mean"}
+
+DECODERS = {
+    "qwen3-embedding": {
+        "config": "Qwen3Config",
+        "model": "Qwen3Model",
+        "fields": decoder(),
+        # As it is published: the class in config.json is that of the model with logits.
+        "architecture": "Qwen3ForCausalLM",
+        "files": modules("last") | prompts(query="Instruct: find it\nQuery:", document=""),
+        **bpe(behind=["<|endoftext|>"]),
+    },
+    "e5-mistral": {
+        "config": "MistralConfig",
+        "model": "MistralModel",
+        "fields": decoder(sliding_window=WINDOW),
+        "files": modules("last"),
+        **bpe(before=["<|im_start|>"], behind=["<|im_end|>"]),
+    },
+    "llama-plain": {"config": "LlamaConfig", "model": "LlamaModel", "fields": decoder(), "files": {}, **bpe()},
+    "qwen2-weighted": {
+        "config": "Qwen2Config",
+        "model": "Qwen2Model",
+        "fields": decoder(),
+        "files": modules("weighted", (12, True, TANH), normalize=False),
+        **bpe(),
+    },
+    "gemma2-embedding": {
+        "config": "Gemma2Config",
+        "model": "Gemma2Model",
+        "fields": decoder(num_hidden_layers=3, sliding_window=WINDOW, query_pre_attn_scalar=8),
+        "files": modules("last", normalize=False),
+        **bpe(),
+    },
+    "embeddinggemma": {
+        "config": "Gemma3TextConfig",
+        "model": "Gemma3TextModel",
+        "fields": decoder(num_hidden_layers=3, sliding_window=2 * WINDOW, query_pre_attn_scalar=8, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+        "files": modules("mean", (40, False, IDENTITY), (32, False, IDENTITY)) | prompts(query="task: search result | query: ", document="title: none | text: "),
+        **bpe(before=["<|im_start|>"], behind=["<|im_end|>"]),
+    },
+}
+
+RERANKER_TEMPLATE = (
+    "<|im_start|>system\nJudge.<|im_end|>\n<|im_start|>user\n"
+    "<Instruct>: {{ messages | selectattr('role', 'eq', 'system') | map(attribute='content') | first | default('find it') }}\n"
+    "<Query>: {{ messages | selectattr('role', 'eq', 'query') | map(attribute='content') | first }}\n"
+    "<Document>: {{ messages | selectattr('role', 'eq', 'document') | map(attribute='content') | first }}<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+
+RERANKERS = {
+    "qwen3-reranker": {
+        "config": "Qwen3Config",
+        "model": "Qwen3ForCausalLM",
+        "fields": decoder(tie_word_embeddings=True),
+        "files": {},
+        "scores": True,
+        "tokens": [70, 75],
+        "template": RERANKER_TEMPLATE,
+        **bpe(),
+    },
+    "qwen3-pairs": {
+        "config": "Qwen3Config",
+        "model": "Qwen3ForSequenceClassification",
+        "fields": decoder(num_labels=1),
+        "files": {},
+        "scores": True,
+        # Not behind: transformers scores the last token that is not padding, which <|endoftext|> is here.
+        **bpe(behind=["<|im_end|>"]),
+    },
+}
+
+ENCODERS = {}
