@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { findEngines } from '../../../../dist/src/serving/load-model.js';
+import { findEngines } from '../../../../dist/src/serving/find-engines.js';
 import { findEnginesAside } from '../../../../dist/src/serving/on-demand/find-engines-aside.js';
 import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
