@@ -9,6 +9,7 @@ import { type SkeinProcess, startServer, testCacheDir } from './src/support/skei
 import { readFrames } from './src/support/toy-server.js';
 import { repository } from './support/documents.js';
 import { postJson } from './support/post-json.js';
+import { describeWithTestEncoder, testEncoderPath } from './support/test-encoder.js';
 
 // The programs run as a reader runs them, with the model that comes with the package. (npm run typecheck checks their
 // types.)
@@ -17,9 +18,9 @@ const env = { PATH: process.env.PATH, HOME: process.env.HOME, SKEIN_CACHE_DIR: t
 const aStory = /^[A-Z ][\s\S]{20,}/;
 const story = { messages: [{ role: 'user', content: 'Tell me a story about a cat' }] };
 
-function start(example: string, ...args: string[]): ChildProcess {
+function start(example: string, args: readonly string[] = [], own: NodeJS.ProcessEnv = {}): ChildProcess {
   return spawn(process.execPath, [join(repository, 'examples', example), ...args], {
-    env,
+    env: { ...env, ...own },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
@@ -190,9 +191,24 @@ describe('the route handler of next/', () => {
   });
 });
 
+describeWithTestEncoder('search/', () => {
+  it.each([
+    [
+      'search/pgvector.mjs',
+      '6 of 6\n',
+      /^0\.\d{3} {2}Keepers feed the lions[^\n]*\n(0\.\d{3} {2}[^\n]+\n){2}$/,
+    ],
+    ['search/langchain.mjs', '', /^Keepers feed the lions[^\n]*\n$/],
+    ['search/llamaindex.mjs', '', /^0\.\d{3} {2}Keepers feed the lions[^\n]*\n$/],
+  ])('%s finds a text by what it means', async (example, progress, found) => {
+    const ended = await outputOf(start(example, [], { MODEL: testEncoderPath! }));
+    expect(ended).toMatchObject({ code: 0, stderr: progress, stdout: expect.stringMatching(found) });
+  });
+});
+
 it('queue.mjs answers every job', async () => {
   const prompts = Array.from({ length: 12 }, (_, index) => `Once upon a time number ${index}`);
-  const { stdout, stderr, code } = await outputOf(start('queue.mjs', ...prompts));
+  const { stdout, stderr, code } = await outputOf(start('queue.mjs', prompts));
   expect([stderr, code]).toEqual(['', 0]);
   const jobs = Array.from(stdout.matchAll(/^job (\d+): "[^\n]{20,}"$/gm), (match) => Number(match[1]));
   expect(jobs.sort((a, b) => a - b)).toEqual(prompts.map((_, index) => index + 1));
@@ -200,7 +216,7 @@ it('queue.mjs answers every job', async () => {
 
 it('queue.mjs gives a job that fails three tries, and says why', async () => {
   const { stdout, stderr, code } = await outputOf(
-    start('queue.mjs', 'word '.repeat(5000), 'Once upon a time'),
+    start('queue.mjs', ['word '.repeat(5000), 'Once upon a time']),
   );
   expect(stderr.match(/^job 1: .*maxInputLen.* It is tried again\.$/gm)).toHaveLength(2);
   expect(stderr.match(/^job 1: /gm)).toHaveLength(3);
@@ -231,7 +247,7 @@ describe('frames/', () => {
   afterAll(() => server?.stop());
 
   it('gets an answer for each picture of a folder, in order', async () => {
-    const { stdout, stderr, code } = await outputOf(start('frames/main.mjs', server.url));
+    const { stdout, stderr, code } = await outputOf(start('frames/main.mjs', [server.url]));
     expect([stderr, code]).toEqual(['', 0]);
     // A square of 5 by 5 pixels moves by 4 and 3; 25 of 3072 pixels have 250, the others 20.
     const lines = Array.from({ length: 12 }, (_, i) => {
@@ -242,7 +258,7 @@ describe('frames/', () => {
   });
 
   it('says so where there is no such model', async () => {
-    const { stderr, code } = await outputOf(start('frames/main.mjs', `${server.url}/nowhere`));
+    const { stderr, code } = await outputOf(start('frames/main.mjs', [`${server.url}/nowhere`]));
     expect([code, stderr]).toEqual([1, expect.stringContaining("opens no WebSocket for the model 'spot'")]);
   });
 });
@@ -255,7 +271,7 @@ describe('stats.mjs', () => {
   afterAll(() => server?.stop());
 
   it('prints what a server does while it answers', async () => {
-    const child = start('stats.mjs', server.url, 'secret');
+    const child = start('stats.mjs', [server.url, 'secret']);
     const lines: string[] = [];
     child.stdout!.setEncoding('utf8').on('data', (chunk: string) => lines.push(chunk));
     await expect.poll(() => lines.join('')).toContain('formation: nobody; 0 queued');
@@ -278,7 +294,7 @@ describe('stats.mjs', () => {
   });
 
   it('says why where it may not', async () => {
-    const { stderr, code } = await outputOf(start('stats.mjs', server.url, 'wrong'));
+    const { stderr, code } = await outputOf(start('stats.mjs', [server.url, 'wrong']));
     expect(stderr).toContain(`${server.url} answered 401`);
     expect(code).toBe(1);
   });
