@@ -28,6 +28,8 @@ export interface HeadLayer {
   width: number;
   biased: boolean;
   activation: Activation;
+  /** LayerNorm behind the activation; absent: none. */
+  norm?: { tensor: string; biased: boolean };
 }
 
 interface PooledHead {

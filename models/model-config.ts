@@ -26,6 +26,8 @@ export interface ModelConfig {
   headDim: number;
   /** Epsilon of the layers' norms, be they RMSNorm or LayerNorm. */
   rmsNormEpsilon: number;
+  /** Whether norms have biases, where families differ in it. Absent: as the family has it. */
+  normBias?: boolean;
   activation: 'silu' | 'gelu' | 'geluTanh' | 'relu' | 'reluSquared';
   /** Biases of queries, keys and values, and of the attention's output where attentionOutputBias does not say otherwise. */
   attentionBias: boolean;

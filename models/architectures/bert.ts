@@ -63,7 +63,7 @@ export function bert(config: ModelConfig): NetworkPlan {
     net.addLinear(x, h, project(`${own}.down`, intermediateSize, [[`${source}.output.dense`, hiddenSize]]));
     x = norm(x, `${own}.outputNorm`, `${source}.output.LayerNorm`);
   }
-  return net.build(encoderHead(net, x, encoder.head));
+  return net.build(encoderHead(net, x, encoder.head, config.rmsNormEpsilon));
 }
 
 /** Projections of one input, stacked into one weight; each source is [name, rows]. */

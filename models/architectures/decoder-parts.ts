@@ -224,7 +224,7 @@ export class DecoderParts {
     const factor = encoder === undefined ? logitScale : undefined;
     const source = { name: 'model.norm.weight', columns: x.width, ...(factor !== undefined && { factor }) };
     const norm = (rows: ValueRef) => net.rmsNorm(rows, net.vector('finalNorm', [source]), rmsNormEpsilon);
-    if (encoder !== undefined) return encoderHead(net, x, encoder.head, norm);
+    if (encoder !== undefined) return encoderHead(net, x, encoder.head, rmsNormEpsilon, norm);
     const logits = net.linear(norm(net.selectRows(x)), { weight: this.outputWeight() });
     if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
     return logits;

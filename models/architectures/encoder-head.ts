@@ -10,32 +10,42 @@ export function headWidth({ layers }: EncoderHead, hiddenSize: number): number {
  * Writes what makes one row of a text: pooling, the layers behind it, and the scaling to length 1. The batch's `selectRows` names the
  * first row of each sequence, or its last.
  *
+ * @param epsilon of the norms between layers
  * @param norm the network's last norm, over all rows or over those that are left
  */
 export function encoderHead(
   net: NetworkBuilder,
   x: ValueRef,
   head: EncoderHead,
+  epsilon: number,
   norm: (rows: ValueRef) => ValueRef = (rows) => rows,
 ): ValueRef {
   const { pooling } = head;
   const isMean = pooling === 'mean' || pooling === 'weighted';
   let row = isMean ? net.meanPool(norm(x), pooling === 'weighted') : norm(net.selectRows(x));
-  for (const [index, layer] of head.layers.entries()) row = headLayer(net, row, layer, `head.${index}`);
+  for (const [index, layer] of head.layers.entries())
+    row = headLayer(net, row, layer, `head.${index}`, epsilon);
   return head.kind === 'embedding' && head.normalize ? net.normalize(row) : row;
 }
 
-function headLayer(net: NetworkBuilder, row: ValueRef, layer: HeadLayer, name: string): ValueRef {
-  const { tensors, width, biased, activation } = layer;
+function headLayer(
+  net: NetworkBuilder,
+  row: ValueRef,
+  layer: HeadLayer,
+  name: string,
+  epsilon: number,
+): ValueRef {
+  const { tensors, width, biased, activation, norm } = layer;
   const rows = width / tensors.length;
   const weight = net.matrix(
     name,
     tensors.map((tensor) => ({ name: `${tensor}.weight`, rows, columns: row.width })),
   );
-  if (!biased) return net.linear(row, { weight, activation });
-  const bias = net.vector(
-    `${name}.bias`,
-    tensors.map((tensor) => ({ name: `${tensor}.bias`, columns: rows })),
-  );
-  return net.linear(row, { weight, bias, activation });
+  const biases = tensors.map((tensor) => ({ name: `${tensor}.bias`, columns: rows }));
+  const bias = biased ? net.vector(`${name}.bias`, biases) : null;
+  const y = net.linear(row, { weight, bias, activation });
+  if (norm === undefined) return y;
+  const scales = net.vector(`${name}.norm`, [{ name: `${norm.tensor}.weight`, columns: width }]);
+  const shifts = [{ name: `${norm.tensor}.bias`, columns: width }];
+  return net.layerNorm(y, scales, norm.biased ? net.vector(`${name}.norm.bias`, shifts) : null, epsilon);
 }

@@ -14,6 +14,7 @@ import { hunyuan } from './hunyuan.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
+import { modernbert } from './modernbert.js';
 import { nemotron } from './nemotron.js';
 import { olmo2 } from './olmo2.js';
 import { phi3 } from './phi3.js';
@@ -56,6 +57,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['ernie4_5', llama],
   ['gpt2', gpt2],
   ['bert', bert],
+  ['modernbert', modernbert],
 ]);
 
 /** Architectures by their names in config.json's "architectures", and in GGUF's general.architecture. */
@@ -96,6 +98,9 @@ const HUGGING_FACE_NAMES = new Map([
   ['RobertaForSequenceClassification', 'bert'],
   ['XLMRobertaModel', 'bert'],
   ['XLMRobertaForSequenceClassification', 'bert'],
+  ['ModernBertModel', 'modernbert'],
+  ['ModernBertForMaskedLM', 'modernbert'],
+  ['ModernBertForSequenceClassification', 'modernbert'],
 ]);
 /**
  * Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. The text model of a Qwen-VL is that of
@@ -136,6 +141,8 @@ const GGUF_KINDS = new Map([
 
 /** All architectures of this version by ModelConfig.architecture. */
 export const architectures: readonly string[] = [...ARCHITECTURES.keys()];
+/** Those that only embed or score; others may do so too (decoder-encoder.ts). */
+export const encoderArchitectures: ReadonlySet<string> = new Set(['bert', 'modernbert']);
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];
 

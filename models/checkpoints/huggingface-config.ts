@@ -9,6 +9,7 @@ import { decoderFamily } from './decoder-families.js';
 import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
+import { configOfModernBert } from './modernbert-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 import { wrapperNames } from './wrappers.js';
 
@@ -26,6 +27,7 @@ export function configOfHuggingFace(
   const config = new ConfigFields(file, json);
   const { name, architecture } = architectureOf(config);
   if (architecture === 'bert') return configOfBert(config, name);
+  if (architecture === 'modernbert') return configOfModernBert(config, name);
   refuseUnsupported(config);
   const family = decoderFamily(architecture);
   if (family?.experts === undefined) refuseExperts(config, name);

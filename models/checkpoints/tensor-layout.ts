@@ -9,7 +9,10 @@ import type { UnreadTensor } from './unread-tensors.js';
 export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 'transposed' | 'addend'>;
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
-const ENCODER_PREFIX = /^(bert|roberta)\./;
+const ENCODER_PREFIXES = new Map([
+  ['bert', /^(bert|roberta)\./],
+  ['modernbert', /^model\./],
+]);
 /** Tensors of a decoder that is stored by itself. */
 const INSIDE_MODEL = /^(?:embed_tokens|layers|norm)\./;
 const GPT2_PREFIX = /^transformer\./;
@@ -43,16 +46,17 @@ export function namedTensors(
 }
 
 /** Name of a tensor of a decoder; one that embeds is stored without the name of the model around it. */
-function decoderName(name: string, { encoder }: ModelConfig): string {
-  return encoder === undefined ? name : name.replace(INSIDE_MODEL, 'model.$&');
+function decoderName(name: string, { encoder, architecture }: ModelConfig): string {
+  const isOther = encoder === undefined || ENCODER_PREFIXES.has(architecture);
+  return isOther ? name : name.replace(INSIDE_MODEL, 'model.$&');
 }
 
 /** A tensor under the network's name, or its slices under theirs. */
 function converted(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
-  const { architecture, encoder, experts } = config;
+  const { architecture, experts } = config;
   if (experts !== undefined) return expertsOf(name, tensor, config);
   const isGpt2 = architecture === 'gpt2';
-  const prefix = encoder ? ENCODER_PREFIX : isGpt2 ? GPT2_PREFIX : null;
+  const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
   const own = prefix === null ? name : name.replace(prefix, '');
   if (isGpt2 && GPT2_TURNED.test(own)) {
     if (tensor.quantized === undefined) return [[own, { ...tensor, transposed: true }]];

@@ -12,7 +12,7 @@ const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 /** Causal in one pass with a window, with weights by position, and both ways with windows: each by another pooling. */
-const MODELS = ['e5-mistral', 'qwen2-weighted', 'embeddinggemma'] as const;
+const MODELS = ['e5-mistral', 'qwen2-weighted', 'embeddinggemma', 'modernbert-old'] as const;
 /** Longer than a split of the attention, and one whose length is no multiple of anything. */
 const LENGTHS = [1, 2, 19, 20, 21, 32, 33, 64, 127, 530, 601];
 const LONGEST = 640;

@@ -44,7 +44,7 @@ function encode(executor: Executor, config: EncoderConfig, batch: EncoderBatch, 
 }
 
 /** What sentence-transformers answers for lists of tokens, as cases. */
-const MADE = ['qwen3-embedding', 'e5-mistral', 'embeddinggemma'].map(madeEmbedder);
+const MADE = ['qwen3-embedding', 'e5-mistral', 'embeddinggemma', 'modernbert'].map(madeEmbedder);
 const madeFolder = temporaryFolder('skein-conformance-encoders');
 
 describeExecutors(

@@ -150,4 +150,28 @@ RERANKERS = {
     },
 }
 
-ENCODERS = {}
+MODERNBERT = {
+    "config": "ModernBertConfig",
+    "fields": encoder(num_hidden_layers=4, local_attention=2 * WINDOW, max_position_embeddings=256, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3),
+    **BERT,
+}
+
+ENCODERS = {
+    "modernbert": MODERNBERT | {"model": "ModernBertModel", "files": modules("mean")},
+    # As the first files have it, with the layer types and both thetas by their old names, and with all biases.
+    "modernbert-old": MODERNBERT
+    | {
+        "model": "ModernBertModel",
+        "fields": MODERNBERT["fields"] | {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "global_attn_every_n_layers": 2},
+        "json": {"global_rope_theta": 160000.0, "local_rope_theta": 10000.0},
+        "without": ["rope_parameters", "layer_types"],
+        "files": modules("cls"),
+    },
+    "modernbert-score": MODERNBERT
+    | {
+        "model": "ModernBertForSequenceClassification",
+        "fields": MODERNBERT["fields"] | {"num_labels": 1, "classifier_pooling": "mean"},
+        "files": {},
+        "scores": True,
+    },
+}

@@ -113,6 +113,8 @@ def config_json(folder, spec):
         config.pop(key, None)
     if "architecture" in spec:
         config["architectures"] = [spec["architecture"]]
+    for key in spec.get("without", []):
+        config.pop(key)
     config |= spec.get("json", {})
     write_json(folder, "config.json", config)
     return config
