@@ -1,3 +1,4 @@
+import type { Xielu } from '../network/plan.js';
 import type { RopeConfig } from '../network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
 
@@ -13,6 +14,13 @@ export interface ExpertsConfig {
   normalize: boolean;
 }
 
+/** Dimensions of one layer. */
+export interface LayerShape {
+  numHeads: number;
+  numKvHeads: number;
+  intermediateSize: number;
+}
+
 /** Dimensions of a model, the same whether they came from config.json or from GGUF metadata. */
 export interface ModelConfig {
   /** Name of the architecture in models/architectures, such as 'llama'. */
@@ -24,11 +32,16 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
+  /** Shapes of all layers where they differ; numHeads, numKvHeads and intermediateSize are the greatest then. */
+  layerShapes?: LayerShape[];
   /** Epsilon of the layers' norms, be they RMSNorm or LayerNorm. */
   rmsNormEpsilon: number;
   /** Whether norms have biases, where families differ in it. Absent: as the family has it. */
   normBias?: boolean;
-  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu' | 'reluSquared';
+  /** none: see xielu. */
+  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu' | 'reluSquared' | 'none';
+  /** Numbers of the xIELU that each layer's MLP has in place of another activation. */
+  xielu?: Xielu[];
   /** Biases of queries, keys and values, and of the attention's output where attentionOutputBias does not say otherwise. */
   attentionBias: boolean;
   attentionOutputBias?: boolean;

@@ -1,9 +1,15 @@
 import type { CacheShape } from '../kvcache/cache-shape.js';
+import type { AttentionShape } from './plan.js';
 
 /** Cache shapes of `numLayers` layers that all keep the same heads, with keys as wide as values. */
 export function equalCaches(numLayers: number, kvHeads: number, headDim: number): CacheShape[] {
   const shape: CacheShape = { kind: 'keysAndValues', kvHeads, keyDim: headDim, valueDim: headDim };
   return Array.from({ length: numLayers }, () => ({ ...shape }));
+}
+
+/** Heads of queries of a layer. */
+export function headsOf({ numHeads, layerHeads }: AttentionShape, layer: number): number {
+  return layerHeads?.[layer] ?? numHeads;
 }
 
 /** Width of a layer's value that holds queries, keys and values. */

@@ -1,5 +1,5 @@
 import type { CacheShape } from '../kvcache/cache-shape.js';
-import { qkvWidth } from './cache-layers.js';
+import { headsOf, qkvWidth } from './cache-layers.js';
 import type {
   Activation,
   AttentionMask,
@@ -243,12 +243,13 @@ export class NetworkBuilder {
 
   /** Rotates q and k of qkv in place, stores k and v, attends. Returns [T x numHeads * valueDim]. */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
-    const { numHeads, numLayers, ropeTables = [] } = this.#header.attention;
+    const { numLayers, ropeTables = [] } = this.#header.attention;
     const table = options.ropeTable ?? undefined;
     const mask = maskOf(options);
     const softCap = options.softCap ?? undefined;
     require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
+    const numHeads = headsOf(this.#header.attention, layer);
     const cache = this.#header.caches[layer]!;
     require(qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
     const { norms } = options;

@@ -170,8 +170,10 @@ export interface AttentionShape {
    * read only while their layer runs, so that the layers write over one another's.
    */
   numLayers: number;
-  /** Heads of queries, the same in all layers. */
+  /** Heads of queries; of layers that differ the most, see layerHeads. */
   numHeads: number;
+  /** Heads of queries of each layer. Absent: numHeads in all. */
+  layerHeads?: number[];
   /** Dimensions of a head that RoPE rotates. */
   rotaryDim: number;
   /** Inverse frequencies [rotaryDim / 2] of layers that do not use the batch's; the same for every sequence. */

@@ -45,6 +45,14 @@ export function unevenLayers(
     return `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`;
   const unequal = unequalWidths(plan, executor);
   if (unequal !== null) return unequal;
+  const { layerHeads = [] } = attention;
+  const other = layerHeads.findIndex((heads) => heads !== layerHeads[0]);
+  if (other !== -1) {
+    return (
+      `The ${executor} executor has the same heads in all layers, but layer 0 of the plan has ${layerHeads[0]} heads of queries, and ` +
+      `layer ${other} ${layerHeads[other]}; the wasm executor runs such plans.`
+    );
+  }
   const [first] = caches;
   const layer = caches.findIndex(
     ({ kvHeads, keyDim }) => kvHeads !== first!.kvHeads || keyDim !== first!.keyDim,

@@ -21,6 +21,7 @@ import { cutIntoStages, type Stages, type StoredPlan } from './stages.js';
  */
 export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): RankPlan {
   checkExperts(stored.plan, shape);
+  checkHeads(stored.plan);
   const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
   return new StageWriter(stored.plan, shape, rank).write(stages, stage);
@@ -32,6 +33,16 @@ function checkExperts({ ops }: NetworkPlan, { tensorParallelSize }: GroupShape):
   throw new RankPlanError(
     says`This model has mixtures of experts, whose layers ranks cannot share: ${option('tensorParallelSize')} must be 1, but it is ${tensorParallelSize}; ${option('pipelineParallelSize')} deals whole layers.`,
   );
+}
+
+/** Ranks deal the same heads in all layers. */
+function checkHeads({ attention: { layerHeads = [] }, caches }: NetworkPlan): void {
+  const [first] = caches;
+  const isEven =
+    layerHeads.every((heads) => heads === layerHeads[0]) &&
+    caches.every(({ kvHeads, keyDim }) => kvHeads === first?.kvHeads && keyDim === first.keyDim);
+  if (!isEven)
+    throw new RankPlanError('Layers of this model have different heads, which ranks cannot share.');
 }
 
 type LinearOp = Extract<PlanOp, { op: 'linear' | 'gatedLinear' }>;

@@ -53,6 +53,7 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
     ['mlp.c_proj', MODULE_IDS.mlp_4h_to_h],
   ],
   arcee: WITHOUT_GATE,
+  apertus: WITHOUT_GATE,
   nemotron: WITHOUT_GATE,
   phi3: [
     ['self_attn.qkv_proj', MODULE_IDS.attn_qkv],
@@ -69,14 +70,14 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
  *   attn_qkv    = attn_q | attn_k | attn_v     (heads, then twice the key-value heads)
  *   mlp_gate_up = mlp_h_to_4h | mlp_gate       (gate, then up)
  *
- * An encoder has no modules, and layers with experts have those of attention alone.
+ * An encoder has no modules, nor has a decoder whose layers differ; and layers with experts have those of attention alone.
  */
 export function baseModules(config: ModelConfig): BaseModules {
   const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
   const { encoder, experts } = config;
   const isGpt2 = architecture === 'gpt2';
   const layersName = isGpt2 ? 'transformer.h' : 'model.layers';
-  if (encoder) return { shapes: new Map(), names: new Map(), layersName };
+  if (encoder || config.layerShapes) return { shapes: new Map(), names: new Map(), layersName };
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const shapes = new Map<ModuleId, ModuleShape>([

@@ -2,7 +2,7 @@ import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
-import type { ModelConfig } from '../model-config.js';
+import type { LayerShape, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 import { expertNames } from './expert-names.js';
 
@@ -18,16 +18,19 @@ export class DecoderParts {
 
   constructor(config: ModelConfig) {
     const { architecture, vocabSize, hiddenSize, numHeads, numKvHeads, headDim, rope, encoder } = config;
+    const { layerShapes } = config;
     const ropeTables = this.#ropeTables(config);
     // The layers of an encoder share a cache.
     const numLayers = encoder === undefined ? config.numLayers : 1;
     const shape: AttentionShape = {
       numLayers,
       numHeads,
+      ...(layerShapes !== undefined && { layerHeads: layerShapes.map((layer) => layer.numHeads) }),
       rotaryDim: rope.rotaryDim,
       ...(ropeTables.length > 0 && { ropeTables }),
     };
     const caches = equalCaches(numLayers, numKvHeads, headDim);
+    for (const [layer, shape] of (layerShapes ?? []).entries()) caches[layer]!.kvHeads = shape.numKvHeads;
     const outputWidth = encoder === undefined ? vocabSize : headWidth(encoder.head, hiddenSize);
     this.net = new NetworkBuilder({
       architecture,
@@ -38,6 +41,11 @@ export class DecoderParts {
       caches,
     });
     this.#config = config;
+  }
+
+  /** Heads and width of a layer. */
+  shapeOf(layer: number): LayerShape {
+    return this.#config.layerShapes?.[layer] ?? this.#config;
   }
 
   /** Embedding rows of the tokens, each times `scale`. */
@@ -76,7 +84,8 @@ export class DecoderParts {
 
   /** Queries, keys and values of x by three projections of the layer. */
   qkv(x: ValueRef, layer: number, biased: boolean): ValueRef {
-    const { numHeads, numKvHeads, headDim } = this.#config;
+    const { headDim } = this.#config;
+    const { numHeads, numKvHeads } = this.shapeOf(layer);
     const sources: [string, number][] = [
       ['self_attn.q_proj', numHeads * headDim],
       ['self_attn.k_proj', numKvHeads * headDim],
@@ -87,7 +96,8 @@ export class DecoderParts {
 
   /** Norms each head of the queries and of the keys by itself. */
   normQueriesAndKeys(qkv: ValueRef, layer: number): void {
-    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const { headDim, rmsNormEpsilon } = this.#config;
+    const { numHeads, numKvHeads } = this.shapeOf(layer);
     const scales = (name: string) => this.#scales(layer, `${name}Norm`, NORMS[name]!, headDim);
     this.net.rmsNormHeads(qkv, 0, numHeads, scales('query'), rmsNormEpsilon);
     this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('key'), rmsNormEpsilon);
@@ -95,7 +105,8 @@ export class DecoderParts {
 
   /** Norms all queries of a token together, and all its keys. */
   normAllQueriesAndKeys(qkv: ValueRef, layer: number): void {
-    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const { headDim, rmsNormEpsilon } = this.#config;
+    const { numHeads, numKvHeads } = this.shapeOf(layer);
     const [queries, keys] = [numHeads * headDim, numKvHeads * headDim];
     const scales = (name: string, width: number) => this.#scales(layer, `${name}Norm`, NORMS[name]!, width);
     this.net.rmsNormColumns(qkv, 0, scales('query', queries), rmsNormEpsilon);
@@ -104,7 +115,8 @@ export class DecoderParts {
 
   /** LayerNorm of each head of the queries and of the keys by itself, by weights of its own. */
   layerNormQueriesAndKeys(qkv: ValueRef, layer: number): void {
-    const { numHeads, numKvHeads, headDim, rmsNormEpsilon } = this.#config;
+    const { headDim, rmsNormEpsilon } = this.#config;
+    const { numHeads, numKvHeads } = this.shapeOf(layer);
     const scales = (name: string, heads: number) =>
       this.#scales(layer, `${name}Norm`, NORMS[name]!, heads * headDim);
     this.net.layerNormHeads(qkv, 0, numHeads, scales('query', numHeads), rmsNormEpsilon);
@@ -140,14 +152,16 @@ export class DecoderParts {
   }
 
   attentionOutput(layer: number, biased: boolean): LinearOptions {
-    const { numHeads, headDim, hiddenSize } = this.#config;
+    const { headDim, hiddenSize } = this.#config;
+    const { numHeads } = this.shapeOf(layer);
     const sources: [string, number][] = [['self_attn.o_proj', hiddenSize]];
     return this.projection(layer, 'attentionOutput', numHeads * headDim, biased, sources);
   }
 
   /** Computes activation(gate(x)) * up(x). Each source is [name, rows], with gate above up. */
   gatedUp(x: ValueRef, layer: number, biased: boolean, sources?: [string, number][]): ValueRef {
-    const { intermediateSize, activation } = this.#config;
+    const { activation } = this.#config;
+    const { intermediateSize } = this.shapeOf(layer);
     const both = sources ?? [
       ['mlp.gate_proj', intermediateSize],
       ['mlp.up_proj', intermediateSize],
@@ -158,13 +172,15 @@ export class DecoderParts {
 
   /** Computes activation(up(x)), of an MLP without a gate. */
   up(x: ValueRef, layer: number, biased: boolean): ValueRef {
-    const { intermediateSize, activation } = this.#config;
+    const { activation } = this.#config;
+    const { intermediateSize } = this.shapeOf(layer);
     const up = this.projection(layer, 'up', x.width, biased, [['mlp.up_proj', intermediateSize]]);
     return this.net.linear(x, { ...up, activation });
   }
 
   down(layer: number, biased: boolean): LinearOptions {
-    const { intermediateSize, hiddenSize } = this.#config;
+    const { hiddenSize } = this.#config;
+    const { intermediateSize } = this.shapeOf(layer);
     return this.projection(layer, 'down', intermediateSize, biased, [['mlp.down_proj', hiddenSize]]);
   }
 

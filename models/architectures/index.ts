@@ -1,5 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
+import { apertus } from './apertus.js';
 import { arcee } from './arcee.js';
 import { bert } from './bert.js';
 import { cohere } from './cohere.js';
@@ -45,6 +46,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['cohere2', cohere],
   ['arcee', arcee],
   ['nemotron', nemotron],
+  ['apertus', apertus],
   ['hunyuan', hunyuan],
   ['minicpm', granite],
   ['glm', glm],
@@ -83,6 +85,7 @@ const HUGGING_FACE_NAMES = new Map([
   ['Cohere2ForCausalLM', 'cohere2'],
   ['ArceeForCausalLM', 'arcee'],
   ['NemotronForCausalLM', 'nemotron'],
+  ['ApertusForCausalLM', 'apertus'],
   ['HunYuanDenseV1ForCausalLM', 'hunyuan'],
   ['MiniCPMForCausalLM', 'minicpm'],
   ['GlmForCausalLM', 'glm'],
@@ -125,6 +128,7 @@ const GGUF_NAMES = new Map([
   ['cohere2', 'cohere2'],
   ['arcee', 'arcee'],
   ['nemotron', 'nemotron'],
+  ['apertus', 'apertus'],
   ['hunyuan-dense', 'hunyuan'],
   ['minicpm', 'minicpm'],
   ['glm4', 'glm4'],

@@ -19,6 +19,8 @@ export interface DecoderFamily {
   tied?: boolean;
   /** Field of the activation and its default. */
   activation?: [field: string, fallback: string];
+  /** Name of an activation for which the layers have numbers of their own: see xielu-numbers.ts. */
+  ownActivation?: string;
   /** Field of the norms' epsilon and its default. */
   epsilon?: [field: string, fallback: number];
   /** Absent: layers have one MLP each. */

@@ -1,6 +1,16 @@
 import type { DecoderFamily } from './decoder-family.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 
+/** RoPE of Apertus where its config has none. */
+const APERTUS_ROPE = {
+  rope_type: 'llama3',
+  rope_theta: 12e6,
+  factor: 8,
+  original_max_position_embeddings: 8192,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+};
+
 /** Families whose MLP has no gate, by ModelConfig.architecture. */
 export const GATELESS_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   arcee: {
@@ -10,6 +20,22 @@ export const GATELESS_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       slidingWindow: null,
       rope: ropeOfHuggingFace(config, headDim, maxPositions),
     }),
+  },
+  apertus: {
+    activation: ['hidden_act', 'xielu'],
+    ownActivation: 'xielu',
+    epsilon: ['rms_norm_eps', 1e-5],
+    read: (config, { headDim, maxPositions }) => {
+      const isGiven = (config.raw('rope_parameters') ?? config.raw('rope_scaling')) !== undefined;
+      const parameters = isGiven ? {} : { parameters: APERTUS_ROPE };
+      return {
+        slidingWindow: null,
+        rope: ropeOfHuggingFace(config, headDim, maxPositions, {
+          theta: APERTUS_ROPE.rope_theta,
+          ...parameters,
+        }),
+      };
+    },
   },
   nemotron: {
     activation: ['hidden_act', 'relu2'],
@@ -22,7 +48,11 @@ export const GATELESS_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 };
 
 /** Activations of these families in a GGUF, which has no key for them. */
-export const GATELESS_ACTIVATIONS: ReadonlyMap<string, 'reluSquared'> = new Map([
+export const GATELESS_ACTIVATIONS: ReadonlyMap<string, 'reluSquared' | 'none'> = new Map<
+  string,
+  'reluSquared' | 'none'
+>([
+  ['apertus', 'none'],
   ['arcee', 'reluSquared'],
   ['nemotron', 'reluSquared'],
 ]);

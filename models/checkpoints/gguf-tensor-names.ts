@@ -68,6 +68,11 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   arcee: LLAMA,
   nemotron: LLAMA,
   minicpm: LLAMA,
+  apertus: withNorms({
+    ...QUERY_AND_KEY_NORMS,
+    attn_norm: 'attention_layernorm',
+    ffn_norm: 'feedforward_layernorm',
+  }),
   hunyuan: withNorms({ attn_q_norm: 'self_attn.query_layernorm', attn_k_norm: 'self_attn.key_layernorm' }),
   cohere2: LLAMA,
   seed_oss: withNorms({ post_attention_norm: 'post_attention_layernorm' }),

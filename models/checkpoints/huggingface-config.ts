@@ -46,7 +46,8 @@ export function configOfHuggingFace(
   checkHeads(file, numHeads, numKvHeads, headDim);
   const numLayers = config.integer('num_hidden_layers', 1, LIMITS.layers);
   const [activationField, usualActivation] = family.activation ?? ['hidden_act', 'silu'];
-  const activation = ACTIVATIONS.get(config.raw(activationField) ?? usualActivation);
+  const named = config.raw(activationField) ?? usualActivation;
+  const activation = named === family.ownActivation ? 'none' : ACTIVATIONS.get(named);
   if (!activation) throw config.error(activationField, `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
 
   const model: ModelConfig = {

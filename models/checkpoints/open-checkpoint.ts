@@ -24,6 +24,7 @@ import { sourceHash } from './source-hash.js';
 import { type NamedTensor, namedTensors, unreadTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
 import { unwrapConfig } from './wrappers.js';
+import { withXieluOfGguf, withXieluOfTensors } from './xielu-numbers.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
@@ -49,7 +50,7 @@ export function openCheckpoint(path: string, hasWeights = true): Checkpoint {
 type Weights = Pick<Checkpoint, 'config' | 'tensors' | 'leftAside' | 'remarks'>;
 
 function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: ModelFiles): Weights {
-  const config = configOfGguf(gguf, generation);
+  const config = withXieluOfGguf(gguf.metadata, configOfGguf(gguf, generation));
   const tensors = checkedTensors(namedGgufTensors(gguf, config), planNetwork(config), files);
   const leftAside = new LeftAside();
   leftAside.addUnread(unreadGgufTensors(gguf, config, tensors), config);
@@ -67,7 +68,8 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWe
   const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
   const ownOutput = hasOwnOutput(raw, given);
   addHeadTensors(raw, given, ownOutput, files.directory);
-  const config = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
+  const untied = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
+  const config = withXieluOfTensors(files.directory, untied, raw);
   const tensors = checkedTensors(raw, planNetwork(config), files);
   // What is tied is read under the embedding's name.
   const read = new Map<string, unknown>(

@@ -40,7 +40,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [/^olmo(forcausallm)?$/i, 'its LayerNorm has no weights, and queries, keys and values may be clamped'],
   [/^exaone(forcausallm)?$/i, 'its tensors have names of their own; EXAONE 4 runs'],
   [/^hunyuan/i, 'layers mix experts that all tokens go to with those that few go to'],
-  [/^apertus/i, 'its activation is xIELU, with numbers of each layer'],
 ];
 
 const MAX_NEAR = 3;

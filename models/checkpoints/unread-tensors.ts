@@ -14,8 +14,8 @@ export interface UnreadTensor {
 const IN_LAYER = /^(?:model\.layers|h|blk)\.(\d+)\.(.*)$/;
 
 /**
- * Tensors of layers that some files have and nothing computes with: frequencies of RoPE, which the configuration tells, and masks of
- * GPT-2's attention.
+ * Tensors of layers that some files have and no op reads: frequencies of RoPE, which the configuration tells, masks of GPT-2's attention,
+ * and numbers of an xIELU, which become part of the configuration.
  */
 const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'attn_rot_embd.weight',
@@ -24,6 +24,10 @@ const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'self_attn.rotary_emb.sin_cached',
   'attn.bias',
   'attn.masked_bias',
+  'mlp.act_fn.alpha_p',
+  'mlp.act_fn.alpha_n',
+  'mlp.act_fn.beta',
+  'mlp.act_fn.eps',
 ]);
 
 /** The same outside of layers: numbers of positions, frequencies, and factors of RoPE that are read with the configuration. */

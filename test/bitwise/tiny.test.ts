@@ -301,6 +301,7 @@ describe.each<[string, Format, number]>([
   ['nemotron-bias', 'bf16', 16],
   ['command-r-plus', 'int8', 16],
   ['hunyuan', 'bf16', 16],
+  ['apertus', 'int8', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

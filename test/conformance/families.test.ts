@@ -24,6 +24,7 @@ const NAMES = [
   'nemotron-bias',
   'command-r-plus',
   'hunyuan',
+  'apertus',
 ];
 const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
 /** The norms over all heads are no sum that ranks can share. */

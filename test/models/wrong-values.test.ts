@@ -169,6 +169,7 @@ describe('a wrong value anywhere', () => {
     'hunyuan',
     'minicpm',
     'command-r-plus',
+    'apertus',
   ])('in the config.json of %s is said in a sentence', async (name) => {
     const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
     for (const [place, path] of paths(config).entries()) {

@@ -28,7 +28,7 @@ export const MADE_MODELS = (JSON.parse(readFileSync(FILE, 'utf8')) as { families
 /** What llama.cpp's converter makes of one of them: see tools/reference/families-gguf.py. */
 interface MadeGguf {
   name: string;
-  keys: [key: string, type: string, value: number | string | boolean | boolean[]][];
+  keys: [key: string, type: string, value: number | string | boolean | boolean[] | number[]][];
   /** Each with the tensor that it was made of, and how. */
   tensors: [name: string, shape: number[], source: string, how: { addend?: 1; interleavedHeads?: number }][];
 }
@@ -58,7 +58,11 @@ export function writeMadeGguf(file: string, { tensors }: MadeModel, gguf: MadeGg
   const keys = gguf.keys.map(([key, type, value]): [string, TypedValue] => [
     key,
     Array.isArray(value)
-      ? { type: 'array', of: typeof value[0] === 'boolean' ? 'bool' : 'i32', value }
+      ? {
+          type: 'array',
+          of: type === 'FLOAT32' ? 'f32' : typeof value[0] === 'boolean' ? 'bool' : 'i32',
+          value,
+        }
       : { type: KEY_TYPES[type]!, value },
   ]);
   writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made);

@@ -1,4 +1,5 @@
 import type { KvDtype } from '../../kvcache/cache-shape.js';
+import { headsOf } from '../../network/cache-layers.js';
 import type { Activation, NetworkPlan, PlanOp, TurnedNorms, Xielu } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
@@ -167,7 +168,8 @@ export function naiveLogits(
   }
 
   function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>, layer: number): void {
-    const { numHeads, rotaryDim } = plan.attention;
+    const { rotaryDim } = plan.attention;
+    const numHeads = headsOf(plan.attention, layer);
     const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[layer]!;
     const half = rotaryDim / 2;
     for (let head = 0; head < numHeads + numKvHeads; head++) {
@@ -185,8 +187,9 @@ export function naiveLogits(
 
   function normTurned(row: Float64Array, { query, key, epsilon }: TurnedNorms, layer: number): void {
     const { kvHeads, keyDim } = plan.caches[layer]!;
-    for (let head = 0; head < plan.attention.numHeads + kvHeads; head++) {
-      const scales = weights.get(head < plan.attention.numHeads ? query : key)!;
+    const numHeads = headsOf(plan.attention, layer);
+    for (let head = 0; head < numHeads + kvHeads; head++) {
+      const scales = weights.get(head < numHeads ? query : key)!;
       const own = row.subarray(head * keyDim, (head + 1) * keyDim);
       own.set(rmsNorm(own, scales, epsilon));
     }
@@ -229,7 +232,7 @@ export function naiveLogits(
   function attend(qkv: Matrix, cached: Matrix, t: number, op: AttentionOp): Float64Array {
     const capped = (score: number) =>
       op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
-    const { numHeads } = plan.attention;
+    const numHeads = headsOf(plan.attention, op.layer);
     const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[op.layer]!;
     const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
     const output = new Float64Array(numHeads * headDim);

@@ -45,6 +45,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   ernie4_5: since('ERNIE 4.5, dense'),
   arcee: since('AFM'),
   nemotron: since('Nemotron and Minitron, dense'),
+  apertus: since('Apertus'),
   hunyuan: since('Hunyuan, dense'),
   minicpm: since(
     'MiniCPM 1, 2 and 4, up to the context where attention becomes sparse; compared as the Granite with its factors',

@@ -74,7 +74,7 @@ def convert(made):
         reader = gguf.GGUFReader(file)
         skipped = ("GGUF.", "general.", "tokenizer.")
         keys = [
-            [key, field.types[0].name, plain(field)]
+            [key, field.types[-1].name if field.types[-1].name == "FLOAT32" else field.types[0].name, plain(field)]
             for key, field in reader.fields.items()
             if not key.startswith(skipped) or key == "general.architecture"
         ]

@@ -46,6 +46,8 @@ def numbers(name, shape, mean, spread):
 
 def measure(name, shape, gemma):
     """Mean and spread of a tensor: peaked attention, and nothing trivial, as in architectures.py."""
+    if name.endswith("act_fn.beta") or name.endswith("act_fn.eps"):
+        return (0.5 if name.endswith("beta") else -1e-6), 0.0
     if name.endswith("bias"):
         return 0.0, 0.3
     if "norm" in name:

@@ -190,6 +190,10 @@ FAMILIES = {
     "arcee": family("Arcee", decoder(head_dim=16, mlp_bias=True)),
     "nemotron": family("Nemotron", decoder(partial_rotary_factor=0.5), norms_less_1=True),
     "nemotron-bias": family("Nemotron", decoder(attention_bias=True, mlp_bias=True, partial_rotary_factor=1.0), norms_less_1=True),
+    "apertus": family(
+        "Apertus",
+        decoder(head_dim=16, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+    ),
     "command-r-plus": family("Cohere", decoder(head_dim=16, use_qk_norm=True, logit_scale=0.83)),
     "hunyuan": family(
         "HunYuanDenseV1",

@@ -1,5 +1,6 @@
 import type { AdapterWeights } from '../../../models/adapters/adapter-weights.js';
 import { MODULE_IDS, type ModuleId, moduleName } from '../../../models/adapters/module-ids.js';
+import { headsOf } from '../../../network/cache-layers.js';
 import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
 
 /** The change of some rows of one product's weight: see AdapterPart of executor/adapters.h. */
@@ -94,7 +95,7 @@ function placeOf({ sources }: PlanWeight): { layer: number; role: Role } | null 
 
 function qkvRows({ attention, caches }: NetworkPlan, layer: number): number[] {
   const { kvHeads, keyDim, valueDim } = caches[layer] ?? caches[0]!;
-  return [attention.numHeads * keyDim, kvHeads * keyDim, kvHeads * valueDim];
+  return [headsOf(attention, layer) * keyDim, kvHeads * keyDim, kvHeads * valueDim];
 }
 
 function partsOf(rows: number, count: number): number[] {

@@ -1,7 +1,7 @@
 import { MAX_INT32 } from '../../../base/int32.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
-import { qkvWidth } from '../../../network/cache-layers.js';
+import { headsOf, qkvWidth } from '../../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { type CachedHeads, cachedHeads } from '../cache-layers.js';
@@ -94,7 +94,7 @@ export class AttendedRows {
   }
 
   ropeAndCache(op: Rope): void {
-    const { numHeads } = this.#plan.attention;
+    const numHeads = headsOf(this.#plan.attention, op.layer);
     const { numKvHeads, headDim } = this.#heads[op.layer]!;
     const qkv = this.#workspace.values[op.qkv]!;
     const { numTokens, numSequences, queryStart } = this.#batch;
@@ -217,7 +217,7 @@ export class AttendedRows {
   }
 
   #turnForSinks(op: Rope): void {
-    const { numHeads } = this.#plan.attention;
+    const numHeads = headsOf(this.#plan.attention, op.layer);
     const { headDim } = this.#heads[op.layer]!;
     const { values, sinkQueries, sinkAngles } = this.#workspace;
     const width = numHeads * headDim;
@@ -246,7 +246,7 @@ export class AttendedRows {
   }
 
   #store(qkv: number, layer: number, begin: number, end: number): void {
-    const { numHeads } = this.#plan.attention;
+    const numHeads = headsOf(this.#plan.attention, layer);
     const { numKvHeads, headDim } = this.#heads[layer]!;
     const { values, slots, pools } = this.#workspace;
     const stride = this.#stride(layer);
@@ -309,7 +309,7 @@ export class AttendedRows {
   }
 
   #stride(layer: number): number {
-    return qkvWidth(this.#plan.attention.numHeads, this.#plan.caches[layer]!);
+    return qkvWidth(headsOf(this.#plan.attention, layer), this.#plan.caches[layer]!);
   }
 }
 

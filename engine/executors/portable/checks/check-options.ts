@@ -1,5 +1,6 @@
 import { MAX_INT32 } from '../../../../base/int32.js';
 import { takesWholeSequences } from '../../../../network/attention-mask.js';
+import { headsOf } from '../../../../network/cache-layers.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
 import type { ExecutorOptions } from '../../executor.js';
 
@@ -35,13 +36,15 @@ function checkAttention({ vocabSize, outputWidth, attention, caches }: NetworkPl
   checkRange('numLayers', numLayers, 1, 2 ** 16);
   checkRange('numHeads', numHeads, 1, 2 ** 12);
   checkRange('the number of caches', caches.length, numLayers, numLayers);
-  for (const { kvHeads, keyDim, valueDim } of caches) {
-    checkRange('kvHeads', kvHeads, 1, numHeads);
+  for (const [layer, { kvHeads, keyDim, valueDim }] of caches.entries()) {
+    const heads = headsOf(attention, layer);
+    checkRange('heads', heads, 1, numHeads);
+    checkRange('kvHeads', kvHeads, 1, heads);
     checkRange('keyDim', keyDim, 1, 2 ** 12);
     checkRange('valueDim', valueDim, 1, 2 ** 12);
     checkRange('rotaryDim', rotaryDim, 0, keyDim);
-    if (numHeads % kvHeads === 0) continue;
-    throw new Error(`numHeads must be a multiple of kvHeads, but they are ${numHeads} and ${kvHeads}.`);
+    if (heads % kvHeads === 0) continue;
+    throw new Error(`numHeads must be a multiple of kvHeads, but they are ${heads} and ${kvHeads}.`);
   }
   if (rotaryDim % 2 !== 0) throw new Error(`rotaryDim must be even, but it is ${rotaryDim}.`);
   for (const { length } of ropeTables) {
