@@ -13,9 +13,6 @@ export interface Values<T = unknown> {
   accepts(value: unknown): value is T;
 }
 
-/** Type of the accepted values. */
-export type ValueOf<V> = V extends Values<infer T> ? T : never;
-
 /** Limits of a number, both included. */
 interface Limits {
   min: number;

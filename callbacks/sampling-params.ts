@@ -22,8 +22,8 @@ export const DEFAULT_SAMPLING_PARAMS = Object.fromEntries(
 ) as Readonly<SamplingParams>;
 
 /** Temperature below which a request is greedy. */
-export const TEMPERATURE_MIN = 0.001;
-export const SEED_MAX = 0xffff_ffff_ffff_ffffn;
+const TEMPERATURE_MIN = 0.001;
+const SEED_MAX = 0xffff_ffff_ffff_ffffn;
 
 export interface Range {
   min: number;

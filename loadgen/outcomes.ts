@@ -35,8 +35,3 @@ export type Outcome = (typeof OUTCOMES)[number];
 export const OUTCOME_NUMBERS: Readonly<Record<Outcome, number>> = Object.fromEntries(
   OUTCOMES.map((outcome, number) => [outcome, number]),
 ) as Record<Outcome, number>;
-
-/** True where the server's answer counts: latencies and tokens are of such answers. */
-export function isAnswered(outcome: Outcome): boolean {
-  return outcome === 'completed';
-}

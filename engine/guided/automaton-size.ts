@@ -3,7 +3,7 @@ import { spend } from './reading-work.js';
 import { characterBytes } from './utf8-ranges.js';
 
 /** Most states of an automaton. */
-export const MAX_STATES = 100_000;
+const MAX_STATES = 100_000;
 /** Most edges from one state to another: some 20 bytes each. */
 const MAX_EDGES = 400_000;
 

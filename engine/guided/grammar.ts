@@ -115,8 +115,4 @@ export function complement(ranges: CodePoints): CodePoints {
   return intersection(rest, ALL);
 }
 
-export function without(ranges: CodePoints, taken: CodePoints): CodePoints {
-  return intersection(ranges, complement(taken));
-}
-
 export const ANY_CHARACTER: Expr = { kind: 'chars', ranges: ALL };

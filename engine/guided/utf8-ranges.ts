@@ -48,7 +48,7 @@ function split(low: number, high: number, found: ByteRanges[]): void {
   found.push(ends.map((byte, i) => [byte, last[i]!] as const));
 }
 
-export function encoded(codePoint: number): number[] {
+function encoded(codePoint: number): number[] {
   if (codePoint <= 0x7f) return [codePoint];
   if (codePoint <= 0x7ff) return [0xc0 | (codePoint >> 6), 0x80 | (codePoint & 63)];
   const tail = [0x80 | ((codePoint >> 6) & 63), 0x80 | (codePoint & 63)];

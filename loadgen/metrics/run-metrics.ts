@@ -107,7 +107,7 @@ export class RunMetrics {
 }
 
 /** Number of tokens of an answer by the server's count, else one for each piece. */
-export function tokensOf({ completionTokens, pieces }: RequestRecord): number {
+function tokensOf({ completionTokens, pieces }: RequestRecord): number {
   return Number.isNaN(completionTokens) ? pieces : completionTokens;
 }
 

@@ -6,7 +6,7 @@ import type { FieldPath } from './written-config.js';
 export const ENSEMBLE_PLATFORM = 'ensemble';
 
 /** Steps of one ensemble: each is a request at every request. */
-export const MAX_STEPS = 256;
+const MAX_STEPS = 256;
 const MAX_INFLIGHT = 65_536;
 
 /** Called with the field that a sentence is about. */

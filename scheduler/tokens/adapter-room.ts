@@ -1,7 +1,7 @@
 import { type AdapterCapacity, hasStarted, type SchedulableRequest } from './types.js';
 
 /** Adapters that requests have claimed; those of the same task share one claim. */
-export class AdapterRoom {
+class AdapterRoom {
   readonly #capacity: AdapterCapacity;
   readonly #claimed = new Set<bigint>();
   #pages = 0;

@@ -6,7 +6,7 @@ export function contextLeft(request: SchedulableRequest): number {
 }
 
 /** Limit on the time of all chunks of an iteration together, as a multiple of the time that cut chunks may take. */
-export const MAX_TOGETHER = 4;
+const MAX_TOGETHER = 4;
 
 /**
  * Room that an iteration still has for chunks: tokens, and time. All chunks that are cut share the time of one chunk.

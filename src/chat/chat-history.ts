@@ -12,7 +12,7 @@ import { homeFolder } from '../../base/home-folder.js';
 import { readProblem, writeProblem } from '../../base/system-problem.js';
 
 /** Most entries kept. */
-export const MAX_ENTRIES = 1000;
+const MAX_ENTRIES = 1000;
 /** Longest entry kept, in UTF-16 units: a longer one was pasted, and would push out all others. */
 const MAX_ENTRY_LENGTH = 20_000;
 /** Most lines of the file; with more it is rewritten with the entries that are kept. */

@@ -69,7 +69,7 @@ export function workCommand(): Command {
   });
 }
 
-export function configOf(flags: Record<string, unknown>): Config {
+function configOf(flags: Record<string, unknown>): Config {
   const file = typeof flags.config === 'string' ? flags.config : undefined;
   return loadConfig({ flags, environment: process.env, file });
 }

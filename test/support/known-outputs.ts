@@ -25,10 +25,10 @@ export interface Cut {
   request: InferenceRequest;
 }
 
-export const numberIn = ({ inputs }: InferenceRequest, name: string, otherwise = 0): number =>
+const numberIn = ({ inputs }: InferenceRequest, name: string, otherwise = 0): number =>
   Number(inputs[name]?.data[0] ?? otherwise);
 
-export function keysOf(request: InferenceRequest): bigint[] {
+function keysOf(request: InferenceRequest): bigint[] {
   const count = numberIn(request, 'num_return_sequences', 1);
   if (count === 1) return [request.requestId];
   return Array.from({ length: count }, (_, index) => sequenceKey(request.requestId, index));
@@ -68,7 +68,7 @@ export function outputOf({ answers }: Uncut, sequence: number): readonly number[
  * Expected answers to a cut request: the uncut ones without the known tokens, which only a response with the whole sequence
  * repeats; and what is told of the prompt only where nothing was known.
  */
-export function expectedOf({ uncut, cuts }: Cut, vocabSize: number): Answer[] {
+function expectedOf({ uncut, cuts }: Cut, vocabSize: number): Answer[] {
   const { request, answers } = uncut;
   const isToldAgain = cuts.every((cut) => cut === 0);
   const numTop = numberIn(request, 'top_log_probs');

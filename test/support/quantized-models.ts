@@ -18,7 +18,7 @@ const GOLDENS = new URL('../goldens/quantized.json', import.meta.url);
 export const QUANTIZED_MODELS = (JSON.parse(readFileSync(GOLDENS, 'utf8')) as { models: QuantizedModel[] })
   .models;
 
-export const quantizedFixture = (name: string): string => join(FIXTURES, name);
+const quantizedFixture = (name: string): string => join(FIXTURES, name);
 
 /** Copies a model into a folder, with a tokenizer of six tokens. */
 export function writeQuantizedModel(directory: string, name: string): string {

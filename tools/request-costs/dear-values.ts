@@ -8,7 +8,7 @@ const REST_OF_BODY = 64 * 1024;
 export const LONGEST = DEFAULT_MAX_BODY_BYTES - REST_OF_BODY;
 
 /** So many times the same, separated by commas. */
-export function repeated(count: number, item: (index: number) => string): string {
+function repeated(count: number, item: (index: number) => string): string {
   return Array.from({ length: count }, (_, index) => item(index)).join();
 }
 

@@ -1,5 +1,4 @@
 import { blockValues } from './block-values.js';
-import type { Random } from './random.js';
 
 export const GROUP = 32;
 const SUPERBLOCK = 256;
@@ -150,9 +149,4 @@ export function roundedActivations(row: ArrayLike<number>, weights: QuantizedTyp
       rounded[g * GROUP + i] = scale * roundEven(Math.fround(x * inverse));
   }
   return rounded;
-}
-
-/** A generator for randomBlocks. */
-export function uniform(random: Random): () => number {
-  return () => random.uniform();
 }

@@ -25,7 +25,7 @@ export async function planWithin<Plan extends Pick<ChatPlan, 'promptTokens'>>(
 }
 
 /** Turns the error of a prompt too long to be encoded into null; throws any other. */
-export function tooLong(error: unknown): null {
+function tooLong(error: unknown): null {
   if (error instanceof ContextLengthError) return null;
   throw error;
 }

@@ -98,7 +98,7 @@ export function tokensAsked({
 }
 
 /** Most answers to all prompts of a request, returned or only compared: four times the default queue. */
-export const MAX_ANSWERS = 1024;
+const MAX_ANSWERS = 1024;
 
 /**
  * Numbers of answers to return and to generate for each prompt. @param prompts number of prompts.

@@ -6,7 +6,7 @@ import { ApiError } from '../web/errors.js';
 import type { BatchFault } from './batch-object.js';
 
 /** Most requests of a batch, as in OpenAI's API. */
-export const MAX_REQUESTS = 50_000;
+const MAX_REQUESTS = 50_000;
 /** Characters of the longest custom_id. */
 export const MAX_ID_LENGTH = 256;
 /** Faults that are told of one input; behind them it is not read further. */

@@ -36,7 +36,7 @@ export function knownSettings(body: unknown, names: readonly string[]): Readonly
 }
 
 /** Fields of an object; anything else has none, as Triton takes it. */
-export function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
+function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
   return typeof body === 'object' && body !== null && !Array.isArray(body)
     ? (body as Readonly<Record<string, unknown>>)
     : {};

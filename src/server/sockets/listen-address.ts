@@ -3,7 +3,7 @@ import { asSentence } from '../../../base/sentences.js';
 import { SkeinError } from '../../../base/skein-error.js';
 
 /** An error for an address that cannot be listened on. */
-export class ListenError extends SkeinError {
+class ListenError extends SkeinError {
   override name = 'ListenError';
   override readonly code = 'SKEIN_LISTEN';
 }

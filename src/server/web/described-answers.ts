@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { about, component } from '../../schemas/fields.js';
 import type { Responses } from './route.js';
 
-export const errorSchema = component(
+const errorSchema = component(
   'Error',
   z.object({
     error: z.object({

@@ -32,7 +32,7 @@ export interface LoadedAdapter extends AdapterInfo {
 }
 
 /** Most adapters of a model: as many as one iteration can have at most. */
-export const MAX_ADAPTERS = MAX_ADAPTER_SLOTS;
+const MAX_ADAPTERS = MAX_ADAPTER_SLOTS;
 
 /** The engine's part in the adapters of a model. */
 export interface AdapterBase {

@@ -55,7 +55,7 @@ export interface SeenFrame extends PieceFrame {
 }
 
 /** Silence for machines that do a lot at once: a worker is asked soon, and given up late. */
-export const PATIENT: SilenceLimits = { probeAfterMs: 400, lostAfterMs: 20_000, untoldAfterMs: 5_000 };
+const PATIENT: SilenceLimits = { probeAfterMs: 400, lostAfterMs: 20_000, untoldAfterMs: 5_000 };
 
 /**
  * A NATS server, workers in processes of their own, and a gateway in this one, with an ear on all that passes between

@@ -139,7 +139,7 @@ export const engineFields = {
 };
 
 /** Fields of OpenAI's API for its own records. */
-export const recordFields = {
+const recordFields = {
   user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
   metadata: ignored(),
   safety_identifier: ignored(),

@@ -11,7 +11,7 @@ const unreadable = <Type extends string>(type: Type) =>
     context.addIssue({ code: 'custom', message, params: { refused: true }, continue: false });
   });
 
-export const textBlock = z.object({
+const textBlock = z.object({
   type: z.literal('text'),
   text: about(z.string(), 'The text. Where it spells a special token it stays text.'),
   citations: ignored(),

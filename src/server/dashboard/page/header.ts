@@ -130,7 +130,7 @@ function label(text: string): HTMLElement {
 }
 
 /** Text of a duration: 42 s, 12 min, 3 h 20 min, 5 d 2 h. */
-export function duration(seconds: number): string {
+function duration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);

@@ -31,7 +31,7 @@ export function headerText(value: string | string[] | undefined): string | undef
 }
 
 /** Compressions of messages beside none. */
-export const CODINGS = ['gzip', 'deflate'] as const;
+const CODINGS = ['gzip', 'deflate'] as const;
 export type Coding = (typeof CODINGS)[number];
 
 function codingOf(text: string): Coding | null {

@@ -34,7 +34,7 @@ export class RequestDetails {
 }
 
 /** Summary: "12 in flight: 9 generating, 2 reading their prompts, 1 paused. 4 waiting." */
-export function summaryOf({ latest, unplaced }: TimelineModel): string {
+function summaryOf({ latest, unplaced }: TimelineModel): string {
   if (latest === null) return 'Nothing is known yet.';
   const states = [0, 0, 0, 0];
   for (const row of latest.requests) states[row[2]]! += 1;

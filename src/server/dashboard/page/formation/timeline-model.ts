@@ -3,7 +3,7 @@ import { Lanes } from './lanes.js';
 import { type Mark, Track } from './track.js';
 
 /** Milliseconds for which a request is kept after its end. */
-export const KEPT_MS = 65_000;
+const KEPT_MS = 65_000;
 /** Most requests kept; beyond it those that ended first are forgotten. */
 const MAX_TRACKS = 2000;
 /** Change of the server's clock, in milliseconds, above which a new timeline begins. */
