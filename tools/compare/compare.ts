@@ -22,13 +22,13 @@ import {
 } from './flags.js';
 import { IK_TYPES, IkLlamaCpp } from './ik-llama-cpp.js';
 import { ggufOf, LLAMA_TYPES, LlamaCpp } from './llama-cpp.js';
-import { IK_LLAMA, LLAMA, OPENVINO } from './names.js';
 import { OPENVINO_FORMATS, OpenVino } from './openvino.js';
 import { peerSides } from './peer.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
 import { hasCopiedContexts, parseShapes, type Shape, shapeName } from './shapes.js';
 import type { Candidate } from './side.js';
 import { PRECISIONS, skeinSide } from './skein.js';
+import { IK_LLAMA, LLAMA, OPENVINO } from './tables.js';
 
 const SHAPES = '1x128+128,8x128+64,32x128+32,64x128+32,1x1024+64,64x2048+16,1x8128+64';
 

@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadHttp } from './http-load.js';
 import type { ServingPeer } from './peer.js';
-import { withServer } from './run-server.js';
+import { CLI, spawnSkein, withServer } from './run-server.js';
 import type { Side, Values } from './side.js';
 import { skeinDigest } from './skein.js';
-import { CLI, spawnSkein } from './skein-server.js';
 
 /** A number of clients at once, each with so many requests one after the other. */
 export interface ServerShape {

@@ -20,11 +20,11 @@ import { httpReport, httpSummary } from './http-report.js';
 import { peerServerSide, type ServerShape, skeinServerSide } from './http-sides.js';
 import { IkLlamaCpp } from './ik-llama-cpp.js';
 import { ggufOf, LlamaCpp } from './llama-cpp.js';
-import { IK_SERVER, LLAMA_SERVER } from './names.js';
 import type { ServingPeer } from './peer.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
 import { SHAPE_FLAGS, ShapeFile } from './shape/shape-file.js';
 import type { Candidate } from './side.js';
+import { IK_SERVER, LLAMA_SERVER } from './tables.js';
 
 const FLAGS = {
   ...SIDES_FLAGS,

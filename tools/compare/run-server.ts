@@ -1,5 +1,6 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { freePort } from '../support/free-port.js';
 
 /** A server that answers GET /health. */
@@ -43,4 +44,12 @@ async function readyModel(url: string, server: ChildProcess): Promise<string> {
   }
   const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
   return data[0]!.id;
+}
+
+/** The compiled command line. */
+export const CLI = fileURLToPath(new URL('../../dist/bin/skein.js', import.meta.url));
+
+/** Starts `skein serve` with these arguments. */
+export function spawnSkein(args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [CLI, 'serve', ...args], { stdio: 'ignore' });
 }

@@ -1,8 +1,14 @@
 import { tableRow } from '../support/markdown-table.js';
 import { median, spread } from '../support/statistics.js';
-import { IK_LLAMA, IK_SERVER, LLAMA, LLAMA_SERVER } from './names.js';
 import type { ComparisonRecord } from './record.js';
 import type { SideInfo } from './side.js';
+
+/** Names of the engines beside Skein, in tables and behind `--only`. */
+export const LLAMA = 'llama.cpp';
+export const IK_LLAMA = 'ik_llama.cpp';
+export const OPENVINO = 'openvino';
+export const LLAMA_SERVER = 'llama-server';
+export const IK_SERVER = 'ik_llama-server';
 
 /** A column of numbers: one value of the measurements under one name. */
 export interface TableColumn {

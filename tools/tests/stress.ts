@@ -5,14 +5,35 @@
  *
  * Exit code 1 if any run of a file failed, 2 if the command line is wrong.
  */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { BusyLoops } from './busy-loops.js';
 import { readReport, type TestRun } from './report.js';
 import { type FailureCount, failuresOf, isPassed } from './stress-result.js';
 import { runVitest } from './test-runs.js';
+
+/** Processes that take all the processor time that they get; they end with this process, however it ends. */
+class BusyLoops {
+  readonly #processes: readonly ChildProcess[];
+
+  constructor(count: number) {
+    const path = fileURLToPath(new URL('busy-loop.mjs', import.meta.url));
+    this.#processes = Array.from({ length: count }, () => fork(path, { execArgv: [] }));
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#processes.filter(
+      ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+    );
+    const ended = running.map((one) => once(one, 'exit'));
+    for (const one of running) one.kill('SIGKILL');
+    await Promise.all(ended);
+  }
+}
 
 const USAGE = 'Usage: npm run test:stress -- FILE... [--runs 20] [--loops 4]';
 

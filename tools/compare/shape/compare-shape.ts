@@ -15,11 +15,11 @@ import {
 } from '../flags.js';
 import { IkLlamaCpp } from '../ik-llama-cpp.js';
 import { LlamaCpp } from '../llama-cpp.js';
-import { IK_LLAMA, LLAMA } from '../names.js';
 import type { ComparisonRecord } from '../record.js';
 import { type ComparisonPlan, runComparison } from '../run-comparison.js';
 import { parseShapes, type Shape, shapeName } from '../shapes.js';
 import type { Candidate, Named } from '../side.js';
+import { IK_LLAMA, LLAMA } from '../tables.js';
 import { SHAPE_FLAGS, ShapeFile } from './shape-file.js';
 import { STARTS, shapesReport } from './shape-report.js';
 import { peerCandidate, type ShapeColumn, skeinCandidate } from './shape-sides.js';

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import type { ServingPeer } from '../peer.js';
+import { spawnSkein } from '../run-server.js';
 import type { Shape } from '../shapes.js';
 import type { Candidate, Values } from '../side.js';
 import { dist, measureEngine, skeinDigest } from '../skein.js';
-import { spawnSkein } from '../skein-server.js';
 import { measureStarts } from './starts.js';
 
 /** A column of a comparison of larger models: rates of a shape, or the starts of the servers. */
