@@ -3,6 +3,9 @@ import { SkeinError } from '../base/skein-error.js';
 import type { Bounds, NamedParameter, NamesOf, ValuesOf } from './request/parameter.js';
 import { NAMED_PARAMETERS, type PARAMETERS, type ParameterName } from './request/parameters.js';
 
+/** Largest absolute value of a bias: far above any logit, far below what adding could overflow. */
+export const BIAS_MAX = 1e30;
+
 /** Parameters for choosing the next token of a request. SamplingBatch documents the order of operations. */
 export type SamplingParams = ValuesOf<typeof PARAMETERS>;
 

@@ -1,5 +1,4 @@
-import type { SamplingParams } from '../../callbacks/sampling-params.js';
-import { BIAS_MAX } from './bias-max.js';
+import { BIAS_MAX, type SamplingParams } from '../../callbacks/sampling-params.js';
 
 /** Longest sequence of tokens that breaks a repetition. */
 export const BREAKER_TOKENS_MAX = 20;

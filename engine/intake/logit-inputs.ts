@@ -1,9 +1,9 @@
 import { input, says } from '../../base/named-text.js';
-import { ParameterError, type SamplingParams } from '../../callbacks/sampling-params.js';
+import { BIAS_MAX, ParameterError, type SamplingParams } from '../../callbacks/sampling-params.js';
 import { decodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { BadWords } from '../decoding/bad-words.js';
-import { BIAS_MAX } from '../decoding/bias-max.js';
+
 import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
 import { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../packed-call/sampling-batch.js';

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
 import { UsageError } from '../errors/user-errors.js';
 
 /** A model of a hub. */
@@ -27,4 +30,11 @@ export function repositoryOf(text: string): Repository {
   throw new UsageError(
     `${JSON.stringify(text)} names no repository of models; ORG/NAME or ORG/NAME:QUANT is expected, such as HuggingFaceTB/SmolLM2-135M-Instruct.`,
   );
+}
+
+/** Name of a model that was given none: ORG/NAME for one of the hub, else the name of its folder or file. */
+export function nameOf(model: string): string {
+  const repository = parseRepository(model);
+  if (repository !== null && !existsSync(model)) return repository.id;
+  return withoutPartNumber(basename(resolve(model))).replace(/\.gguf$/i, '');
 }

@@ -5,8 +5,8 @@ import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import type { Engine } from '../../engine/building/engine.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { WorkerStuckError } from '../../host/worker-supervisor.js';
+import { nameOf } from '../hub/repository.js';
 import { EngineEvents } from './engine-events.js';
-import { nameOf } from './model-name.js';
 import { type ModelRanks, ModelState } from './model-state.js';
 import type { EngineFacts, RunningModel } from './running-model.js';
 

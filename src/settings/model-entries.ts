@@ -1,8 +1,8 @@
 import { hintOf } from '../../base/did-you-mean.js';
 import { UsageError } from '../errors/user-errors.js';
+import { nameOf } from '../hub/repository.js';
 import { optionCalled, refusalOf } from '../options/old-names.js';
 import { OPTIONS, type OptionName } from '../options/table.js';
-import { nameOf } from '../serving/model-name.js';
 
 /** Options that an entry of `models` in a --config file may have; all others are the server's. */
 const OPTIONS_OF_A_MODEL = OPTIONS.filter(({ isOfAModel }) => isOfAModel).map(({ name }) => name);

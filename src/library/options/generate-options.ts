@@ -14,8 +14,8 @@ import {
   type OptionOf,
   type ParameterName,
 } from '../../../callbacks/request/parameters.js';
-import { type NumberParam, SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-import { BIAS_MAX } from '../../../engine/decoding/bias-max.js';
+import { BIAS_MAX, type NumberParam, SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
+
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
