@@ -27,6 +27,7 @@ export const REQUEST_VOCABULARY: readonly Term[] = [
   { option: 'includeStop', inputs: [], field: 'include_stop_str_in_output' },
   { option: 'bestOf', inputs: ['best_of'] },
   { option: 'truncatePromptTokens', inputs: [] },
+  { option: 'promptName', inputs: [] },
   ...NAMED_FIELDS.flatMap(([name, field]): Term[] => {
     const { option, field: ofRoutes, routes, flag } = field;
     if (option === undefined) return [];

@@ -3,9 +3,10 @@ import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput, TruncateSide } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
+import { type PromptChoice, withPrompt } from './prompts.js';
 
 /** Options of embedding texts. */
-export interface EmbedOptions {
+export interface EmbedOptions extends PromptChoice {
   /** Number of values of each embedding, for Matryoshka models. Default: all. */
   dimensions?: number | undefined;
   /**
@@ -49,7 +50,7 @@ export async function embed(
   const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
   const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
   const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
-  const sequences = await codec.single(inputs, limit, 'input', name);
+  const sequences = await codec.single(withPrompt(inputs, head, options), limit, 'input', name);
   for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), model.vocabSize);
   const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;

@@ -580,6 +580,8 @@ const encoders: Readonly<Record<string, DearField>> = {
   output_dtype: one({ input: list(2048, (index) => `"${index}"`), output_dtype: '"int8"' }),
   truncation: harmless('true'),
   truncate: harmless('true'),
+  input_type: harmless('"query"'),
+  prompt_name: harmless('null'),
   query: () => longTexts.map((query) => ({ query, truncate_prompt_tokens: '-1' })),
   documents: () =>
     [

@@ -88,8 +88,10 @@ async function embedded(
   const options = {
     dimensions: oneOf(request, 'dimensions', 'output_dimension'),
     truncatePromptTokens: truncatedTo(request),
+    promptName: request.prompt_name,
+    inputType: request.input_type === 'passage' ? 'document' : request.input_type,
     signal,
-  };
+  } as const;
   const follow = { observe: context.observe, tally: terms.tally };
   const { embeddings: rows, promptTokens } = await embedObserved(model, request.input, options, follow);
   const { output_dtype: type = 'float', encoding_format: format } = request;
@@ -126,6 +128,14 @@ function contradiction(field: string, other: string): ApiError {
   });
 }
 
+/** Types of inputs by Cohere's names. */
+const TYPES_OF_COHERE = {
+  search_query: 'query',
+  search_document: 'document',
+  classification: 'classification',
+  clustering: 'clustering',
+} as const;
+
 /** Answers POST /v2/embed: embeddings in Cohere's form, each in all types that are asked for. */
 export async function cohereEmbed(
   context: AnsweringServices,
@@ -141,6 +151,7 @@ export async function cohereEmbed(
     dimensions: request.output_dimension,
     truncatePromptTokens: truncate === 'NONE' ? undefined : maxTokens,
     truncateSide: truncate === 'START' ? 'start' : 'end',
+    inputType: request.input_type && TYPES_OF_COHERE[request.input_type],
     signal,
   };
   const follow = { observe: context.observe, tally: terms.tally };

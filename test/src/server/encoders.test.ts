@@ -213,6 +213,46 @@ describe('POST /v1/embeddings', () => {
     expect(answer.body.error.param).toBe(param);
   });
 
+  it("puts the model's prompt in front of texts, by its name or by what they are for", async () => {
+    const head = {
+      kind: 'embedding',
+      pooling: 'mean',
+      normalize: true,
+      matryoshka: null,
+      layers: [],
+      prompts: { query: 'what is ', passage: 'the ', other: 'one ' },
+      defaultPrompt: 'other',
+    } as const;
+    const own = serve([await served('prompted', 'bert-mean', { head })]);
+    const plain = serve([await served('plain', 'bert-mean')]);
+    const vectorOf = async (send: typeof own, body: object, route = '/v1/embeddings') => {
+      const { body: answer } = await send(route, body);
+      return (answer.data ?? answer.embeddings.float)[0].embedding ?? answer.embeddings.float[0];
+    };
+    const input = 'a cat';
+    for (const [fields, prompt] of [
+      [{}, 'one '],
+      [{ input_type: 'query' }, 'what is '],
+      [{ input_type: 'document' }, 'the '],
+      [{ input_type: 'clustering' }, 'one '],
+      [{ prompt_name: 'query' }, 'what is '],
+    ] as const) {
+      const expected = await vectorOf(plain, { input: `${prompt}a cat` });
+      expect(await vectorOf(own, { input, ...fields }), prompt).toEqual(expected);
+    }
+    const cohere = { texts: [input], input_type: 'search_query', embedding_types: ['float'] };
+    expect(await vectorOf(own, cohere, '/v2/embed')).toEqual(
+      await vectorOf(plain, { input: 'what is a cat' }),
+    );
+    const ids = [2, 30, 3];
+    expect(await vectorOf(own, { input: ids, input_type: 'query' })).toEqual(
+      await vectorOf(plain, { input: ids }),
+    );
+    const { status, body } = await own('/v1/embeddings', { input, prompt_name: 'toString' });
+    expect([status, body.error.param]).toEqual([400, 'prompt_name']);
+    expect(body.error.message).toContain('"toString"; the model\'s prompts are: query, passage, other.');
+  });
+
   it('refuses more inputs than it takes', async () => {
     const { status, body } = await post('/v1/embeddings', { input: new Array(2049).fill('x') });
     expect([status, body.error.param]).toEqual([400, 'input']);

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { MAX_INT32 } from '../../../../base/int32.js';
+import { INPUT_TYPES } from '../../../encoding/prompts.js';
 import { VECTOR_TYPES } from '../../../encoding/vector-types.js';
 import { about, component, ignored, optional, textsOrTokens } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
@@ -41,7 +42,7 @@ const vectorType = z.enum(VECTOR_TYPES);
 
 const OTHER_EMBEDDING_FIELDS = without(
   OTHER_ENCODER_FIELDS,
-  'output_dimension output_dtype truncation truncate',
+  'output_dimension output_dtype truncation truncate input_type',
 );
 
 export const embeddingRequestSchema = component(
@@ -62,6 +63,14 @@ export const embeddingRequestSchema = component(
       }),
       truncation: optional(z.boolean(), "Voyage's way to say that longer inputs are cut at their end."),
       truncate: optional(z.boolean(), 'The same in text-embeddings-inference.'),
+      input_type: optional(
+        z.enum([...INPUT_TYPES, 'passage']),
+        "What the texts are for, as in Voyage's API: the model's prompt for it is put in front of them, if it has one.",
+      ),
+      prompt_name: optional(
+        z.string().max(256),
+        "Name of one of the model's prompts, which is put in front of the texts, as in text-embeddings-inference.",
+      ),
     }),
     OTHER_EMBEDDING_FIELDS,
   ),
