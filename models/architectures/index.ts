@@ -18,6 +18,7 @@ import { mixtral } from './mixtral.js';
 import { modernbert } from './modernbert.js';
 import { nemotron } from './nemotron.js';
 import { olmo2 } from './olmo2.js';
+import { openelm } from './openelm.js';
 import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
@@ -47,6 +48,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['arcee', arcee],
   ['nemotron', nemotron],
   ['apertus', apertus],
+  ['openelm', openelm],
   ['hunyuan', hunyuan],
   ['minicpm', granite],
   ['glm', glm],
@@ -86,6 +88,7 @@ const HUGGING_FACE_NAMES = new Map([
   ['ArceeForCausalLM', 'arcee'],
   ['NemotronForCausalLM', 'nemotron'],
   ['ApertusForCausalLM', 'apertus'],
+  ['OpenELMForCausalLM', 'openelm'],
   ['HunYuanDenseV1ForCausalLM', 'hunyuan'],
   ['MiniCPMForCausalLM', 'minicpm'],
   ['GlmForCausalLM', 'glm'],
@@ -129,6 +132,7 @@ const GGUF_NAMES = new Map([
   ['arcee', 'arcee'],
   ['nemotron', 'nemotron'],
   ['apertus', 'apertus'],
+  ['openelm', 'openelm'],
   ['hunyuan-dense', 'hunyuan'],
   ['minicpm', 'minicpm'],
   ['glm4', 'glm4'],

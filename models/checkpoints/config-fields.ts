@@ -66,6 +66,16 @@ export class ConfigFields {
     return value as string | undefined;
   }
 
+  /** A list of whole numbers from 1 to `most`. */
+  integers(key: string, length: number, most: number): number[] {
+    const value = this.raw(key);
+    const isRight = (item: unknown) =>
+      Number.isInteger(item) && (item as number) >= 1 && (item as number) <= most;
+    if (!Array.isArray(value) || value.length !== length || !value.every(isRight))
+      throw this.error(key, `an array of ${length} whole numbers from 1 to ${most}`);
+    return value;
+  }
+
   positives(key: string, length: number): number[] {
     const value = this.raw(key);
     const fits =

@@ -9,7 +9,7 @@ import { readExactly, withFile } from './file-reading.js';
 import { GATELESS_ACTIVATIONS } from './gateless-families.js';
 import type { GgufHeader } from './gguf.js';
 import { expertsOfGguf, hasExperts } from './gguf-experts.js';
-import { ggufFamilyFields, ggufGemmaFields, windowsOfGguf } from './gguf-families.js';
+import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 import type { RawTensor } from './raw-tensor.js';
@@ -29,13 +29,15 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   refuseRouterWithoutExperts(header, architecture, keys);
 
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
-  const numHeads = keys.integer('attention.head_count', 1, LIMITS.heads);
-  const numKvHeads = keys.integer('attention.head_count_kv', 1, LIMITS.heads, numHeads);
   const numLayers = keys.integer('block_count', 1, LIMITS.layers);
+  const layers = ggufLayerShapes(keys, architecture, numLayers);
+  const numHeads = layers?.numHeads ?? keys.integer('attention.head_count', 1, LIMITS.heads);
+  const numKvHeads = layers?.numKvHeads ?? keys.integer('attention.head_count_kv', 1, LIMITS.heads, numHeads);
   const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
   const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
-  checkHeads(header.file, numHeads, numKvHeads, headDim);
+  for (const shape of layers?.layerShapes ?? [{ numHeads, numKvHeads }])
+    checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
   const experts = expertNames(architecture) && expertsOfGguf(keys, architecture, numLayers);
   const maxPositions = keys.integer('context_length', 1, LIMITS.positions);
   const vocabSize = vocabSizeOf(metadata, keys, tensors.get('token_embd.weight'));
@@ -48,7 +50,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     architecture,
     vocabSize,
     hiddenSize,
-    intermediateSize: keys.integer('feed_forward_length', 1, LIMITS.width, experts?.width),
+    intermediateSize:
+      layers?.intermediateSize ?? keys.integer('feed_forward_length', 1, LIMITS.width, experts?.width),
+    ...(layers?.layerShapes && { layerShapes: layers.layerShapes }),
     numLayers,
     numHeads,
     numKvHeads,

@@ -1,7 +1,8 @@
-import type { ModelConfig } from '../model-config.js';
+import type { LayerShape, ModelConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
 import { windowFields } from './layer-windows.js';
+import { dimensionsOfLayers } from './openelm-config.js';
 
 /**
  * Period of layers without a window where the file does not say, as in llama.cpp: the last layer of each period has
@@ -36,6 +37,30 @@ export function windowsOfGguf(
 
 /** Families whose layers with a window have a RoPE of their own. */
 const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'olmo3']);
+
+/** Dimensions of a file whose keys have a list of them, a number for each layer; undefined for any other. */
+export function ggufLayerShapes(
+  keys: GgufKeys,
+  architecture: string,
+  numLayers: number,
+): ReturnType<typeof dimensionsOfLayers> | undefined {
+  if (architecture !== 'openelm') return undefined;
+  const listOf = (key: string, most: number) => {
+    const list = keys.list(key);
+    const isRight = (item: unknown) =>
+      Number.isInteger(item) && (item as number) >= 1 && (item as number) <= most;
+    if (list?.length !== numLayers || !Array.from(list).every(isRight))
+      throw keys.error(key, `a list of ${numLayers} whole numbers from 1 to ${most}`, list?.length);
+    return list as ArrayLike<number>;
+  };
+  const heads = listOf('attention.head_count', LIMITS.heads);
+  const kvHeads = listOf('attention.head_count_kv', LIMITS.heads);
+  const widths = listOf('feed_forward_length', LIMITS.width);
+  const shapes = Array.from({ length: numLayers }, (_, layer): LayerShape => {
+    return { numHeads: heads[layer]!, numKvHeads: kvHeads[layer]!, intermediateSize: widths[layer]! };
+  });
+  return dimensionsOfLayers(shapes);
+}
 
 /** Layers without RoPE of SmolLM3: the last of so many, as in llama.cpp. */
 const SMOLLM3_INTERVAL = 4;

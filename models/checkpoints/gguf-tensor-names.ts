@@ -68,6 +68,7 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   arcee: LLAMA,
   nemotron: LLAMA,
   minicpm: LLAMA,
+  openelm: withNorms({ ...QUERY_AND_KEY_NORMS, attn_qkv: 'self_attn.qkv_proj' }),
   apertus: withNorms({
     ...QUERY_AND_KEY_NORMS,
     attn_norm: 'attention_layernorm',

@@ -10,6 +10,7 @@ import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
 import { configOfModernBert } from './modernbert-config.js';
+import { configOfOpenElm } from './openelm-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 import { wrapperNames } from './wrappers.js';
 
@@ -29,6 +30,7 @@ export function configOfHuggingFace(
   if (architecture === 'bert') return configOfBert(config, name);
   if (architecture === 'modernbert') return configOfModernBert(config, name);
   refuseUnsupported(config);
+  if (architecture === 'openelm') return configOfOpenElm(config, generation);
   const family = decoderFamily(architecture);
   if (family?.experts === undefined) refuseExperts(config, name);
   if (family === undefined) return configOfGpt2(config, generation);

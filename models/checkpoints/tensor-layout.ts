@@ -1,6 +1,7 @@
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
+import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
 import type { UnreadTensor } from './unread-tensors.js';
@@ -55,6 +56,7 @@ function decoderName(name: string, { encoder, architecture }: ModelConfig): stri
 function converted(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const { architecture, experts } = config;
   if (experts !== undefined) return expertsOf(name, tensor, config);
+  if (architecture === 'openelm') return openElmTensors(name, tensor);
   const isGpt2 = architecture === 'gpt2';
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
   const own = prefix === null ? name : name.replace(prefix, '');

@@ -25,10 +25,13 @@ const NAMES = [
   'command-r-plus',
   'hunyuan',
   'apertus',
+  'openelm',
 ];
 const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];
+/** Layers differ in their heads, which one executor runs. */
+const UNEVEN = ['openelm'];
 const OTHERS = EXECUTORS.filter((executor) => executor !== NATIVE);
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 
@@ -49,6 +52,13 @@ describeExecutors((on) => {
     if (on.name === 'ranks' && NOT_IN_RANKS.includes(made.name)) {
       it('is refused by a sentence', async () => {
         await expect(open()).rejects.toThrow(/norms queries or keys of all heads together/);
+      });
+      return;
+    }
+
+    if (on.name !== 'wasm' && UNEVEN.includes(made.name)) {
+      it('is refused by a sentence', async () => {
+        await expect(open()).rejects.toThrow(/has the same heads in all layers|have different heads/);
       });
       return;
     }

@@ -17,38 +17,44 @@ const folder = temporaryFolder('skein-families');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-describe.each(MADE_MODELS)('$name against Hugging Face transformers', (made) => {
-  const path = writeMadeModel(join(folder, made.name), made);
+/** Of what the native executor runs; test/conformance/families.test.ts has the others. */
+const UNEVEN = ['openelm'];
 
-  it('has the same logits, and the same greedy tokens', async () => {
-    const engine = await engines.get(path, 'f32');
-    const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
-    const driver = new SequenceDriver(executor, engine.manifest.config);
-    compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
-      expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+describe.each(MADE_MODELS.filter(({ name }) => !UNEVEN.includes(name)))(
+  '$name against Hugging Face transformers',
+  (made) => {
+    const path = writeMadeModel(join(folder, made.name), made);
+
+    it('has the same logits, and the same greedy tokens', async () => {
+      const engine = await engines.get(path, 'f32');
+      const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
+      const driver = new SequenceDriver(executor, engine.manifest.config);
+      compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
+        expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+      });
+      for (const prompt of made.prompts) {
+        const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 37);
+        expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
+      }
+      executor.close();
     });
-    for (const prompt of made.prompts) {
-      const tokens = driver.greedy(prompt.promptIds, prompt.tokens.length, 37);
-      expect(firstWrongToken(tokens, prompt), `prompt of ${prompt.promptIds.length}`).toBeNull();
-    }
-    executor.close();
-  });
 
-  it.each(made.layouts.map((layout) => ({ layout })))(
-    'is the same model with the tensors named as $layout',
-    ({ layout }) => {
-      const placesOf = (directory: string) => {
-        const { config, tensors } = openCheckpoint(directory);
-        return { config, tensors: [...tensors].map(([name, { offset, shape }]) => [name, shape, offset]) };
-      };
-      const other = writeMadeModel(join(folder, `${made.name}-renamed`), made, layout);
-      const [{ config, tensors }, otherPlaces] = [placesOf(path), placesOf(other)];
-      const withoutBase = (places: typeof tensors) => {
-        const first = Math.min(...places.map(([, , offset]) => offset as number));
-        return places.map(([name, shape, offset]) => [name, shape, (offset as number) - first]);
-      };
-      expect(otherPlaces.config).toEqual(config);
-      expect(withoutBase(otherPlaces.tensors)).toEqual(withoutBase(tensors));
-    },
-  );
-});
+    it.each(made.layouts.map((layout) => ({ layout })))(
+      'is the same model with the tensors named as $layout',
+      ({ layout }) => {
+        const placesOf = (directory: string) => {
+          const { config, tensors } = openCheckpoint(directory);
+          return { config, tensors: [...tensors].map(([name, { offset, shape }]) => [name, shape, offset]) };
+        };
+        const other = writeMadeModel(join(folder, `${made.name}-renamed`), made, layout);
+        const [{ config, tensors }, otherPlaces] = [placesOf(path), placesOf(other)];
+        const withoutBase = (places: typeof tensors) => {
+          const first = Math.min(...places.map(([, , offset]) => offset as number));
+          return places.map(([name, shape, offset]) => [name, shape, (offset as number) - first]);
+        };
+        expect(otherPlaces.config).toEqual(config);
+        expect(withoutBase(otherPlaces.tensors)).toEqual(withoutBase(tensors));
+      },
+    );
+  },
+);

@@ -30,7 +30,12 @@ interface MadeGguf {
   name: string;
   keys: [key: string, type: string, value: number | string | boolean | boolean[] | number[]][];
   /** Each with the tensor that it was made of, and how. */
-  tensors: [name: string, shape: number[], source: string, how: { addend?: 1; interleavedHeads?: number }][];
+  tensors: [
+    name: string,
+    shape: number[],
+    source: string,
+    how: { addend?: 1; interleavedHeads?: number; firstRow?: number },
+  ][];
 }
 
 const GGUF_FILE = new URL('../goldens/families-gguf.json', import.meta.url);
@@ -48,12 +53,18 @@ const KEY_TYPES: Readonly<Record<string, Exclude<GgufTypeName, 'array'>>> = {
 /** Writes the model as the converter would, with the weights that are made here and a tokenizer of six tokens. */
 export function writeMadeGguf(file: string, { tensors }: MadeModel, gguf: MadeGguf): string {
   const sources = new Map(tensors.map((tensor) => [tensor[0], tensor]));
-  const made = gguf.tensors.map(([name, shape, source, { addend = 0, interleavedHeads }]): TestTensor => {
-    const values = numbers(...sources.get(source)!).map((value) => value + addend);
-    const bytes = new Uint8Array(values.buffer);
-    const data = interleavedHeads === undefined ? bytes : interleave(bytes, shape[0]!, interleavedHeads);
-    return { name, shape, data };
-  });
+  const made = gguf.tensors.map(
+    ([name, shape, source, { addend = 0, interleavedHeads, firstRow }]): TestTensor => {
+      const all = numbers(...sources.get(source)!).map((value) => value + addend);
+      const size = shape.reduce((product, one) => product * one, 1);
+      const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
+      const bytes = new Uint8Array(
+        all.slice(begin, firstRow === undefined ? undefined : begin + size).buffer,
+      );
+      const data = interleavedHeads === undefined ? bytes : interleave(bytes, shape[0]!, interleavedHeads);
+      return { name, shape, data };
+    },
+  );
   const tokenizer = Object.entries(TINY_GGUF_METADATA).filter(([key]) => key.startsWith('tokenizer.'));
   const keys = gguf.keys.map(([key, type, value]): [string, TypedValue] => [
     key,

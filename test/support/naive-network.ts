@@ -206,14 +206,15 @@ export function naiveLogits(
   }
 
   function attended(qkv: Matrix, op: AttentionOp): Matrix {
-    const cached = qkv.map((row) => inCache(row, plan.caches[op.layer]!.keyDim));
+    const cached = qkv.map((row) => inCache(row, op.layer));
     return qkv.map((_, t) => attend(qkv, cached, t, op));
   }
 
   /** A row of q, k and v whose keys and values are what the cache makes of them. */
-  function inCache(row: Float64Array, headDim: number): Float64Array {
+  function inCache(row: Float64Array, layer: number): Float64Array {
     if (options.kvDtype === 'f32') return row;
-    const { numHeads } = plan.attention;
+    const numHeads = headsOf(plan.attention, layer);
+    const { keyDim: headDim } = plan.caches[layer]!;
     const result = row.slice();
     for (let at = numHeads * headDim; at < row.length; at += headDim) {
       const head = row.subarray(at, at + headDim);

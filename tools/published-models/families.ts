@@ -46,6 +46,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   arcee: since('AFM'),
   nemotron: since('Nemotron and Minitron, dense'),
   apertus: since('Apertus'),
+  openelm: since('OpenELM, whose layers have heads and widths of their own'),
   hunyuan: since('Hunyuan, dense'),
   minicpm: since(
     'MiniCPM 1, 2 and 4, up to the context where attention becomes sparse; compared as the Granite with its factors',

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { unevenLayers } from '../../engine/executors/cache-layers.js';
 import { RankPlanError } from '../../engine/sharding/rank-shape.js';
 import { splitPlan } from '../../engine/sharding/split-plan.js';
 import {
@@ -87,6 +88,7 @@ const nameOf = ({ id }: PublishedModel) => id.slice(id.indexOf('/') + 1);
 /** Executors that run a network; ranks may share its layers or deal them. */
 function executorsOf(config: ModelConfig): string {
   const plan = planNetwork(config);
+  if (unevenLayers(plan, 'native') !== null) return 'wasm';
   const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, byteLength: rows * columns * 2 }));
   const sharedBy = (tensorParallelSize: number, pipelineParallelSize: number) => {
     try {

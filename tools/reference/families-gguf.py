@@ -28,7 +28,7 @@ from families import FILE, numbers  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm is converted by the fields of the first ChatGLM.
-NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial"}
+NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial", "phi4-mini"}
 
 
 def permuted(array, heads):
@@ -62,7 +62,7 @@ def plain(field):
 def convert(made):
     values = {name: numbers(name, shape, mean, spread) for name, shape, mean, spread in made["tensors"]}
     config = made["config"].get("text_config", made["config"])
-    heads = {config["num_attention_heads"], config["num_key_value_heads"]}
+    heads = {config.get("num_attention_heads", 1), config.get("num_key_value_heads", 1)}
     with tempfile.TemporaryDirectory() as directory:
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         with open(f"{directory}/config.json", "w", encoding="utf-8") as file:

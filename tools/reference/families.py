@@ -87,8 +87,19 @@ def prompts():
         yield torch.randint(3, VOCABULARY, (length,), generator=generator).tolist(), kept
 
 
+def made(spec):
+    """The tensors of a model of code of its own, its config, and the model."""
+    tensors = [[key, shape, *measure(key, shape, False)] for key, shape in spec["tensors"].items()]
+    return tensors, dict(spec["fields"]), spec["make"]({tensor[0]: numbers(*tensor) for tensor in tensors})
+
+
 def family(name):
     spec = MODELS[name]
+    if "make" in spec:
+        tensors, written, model = made(spec)
+        items = [judged_prompt(model, ids, kept, NEW_TOKENS) for ids, kept in prompts()]
+        print(f"{name}: smallest gaps {[min(item['gaps']) for item in items]}, {items[1]['tokens']}")
+        return {"name": name, "config": written, "layouts": [], "tensors": tensors, "prompts": items}
     config = getattr(transformers, spec["config"])(**spec["fields"])
     model_class = getattr(transformers, spec["model"])
     torch.manual_seed(0)

@@ -1,5 +1,7 @@
 """The tiny models of families.py: classes of transformers, and their configurations."""
 
+import openelm
+
 VOCABULARY = 128
 WINDOW = 20
 
@@ -214,6 +216,25 @@ FAMILIES = {
             logits_scaling=32 / 16,
         ),
         published=minicpm,
+    ),
+    "openelm": {"fields": openelm.FIELDS, "tensors": openelm.tensors(), "make": openelm.make},
+    "phi4-mini": family(
+        "Phi3",
+        decoder(
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            partial_rotary_factor=0.75,
+            original_max_position_embeddings=32,
+            rope_parameters={
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0, 1.1, 1.2, 1.5, 2.0, 2.5],
+                "long_factor": [1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+                "original_max_position_embeddings": 32,
+                "partial_rotary_factor": 0.75,
+            },
+            tie_word_embeddings=True,
+        ),
     ),
     # Llama ignores the factor.
     "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),

@@ -19,8 +19,8 @@ export interface TinyShape {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Values of the first layers in place of numKvHeads and headDim; the layers behind have none of their own. */
-  ownHeads: readonly { numKvHeads?: number; headDim?: number }[];
+  /** Values of the first layers in place of numHeads, numKvHeads and headDim; the layers behind have none of their own. */
+  ownHeads: readonly { numHeads?: number; numKvHeads?: number; headDim?: number }[];
   activation: Activation;
   bias: boolean;
   /** mixed: stacks of q4_k and q6_k, of gate and up too, all else in q5_k. Superblocks need widths that 256 divides. */
@@ -129,7 +129,7 @@ const sourceOf = (name: string) =>
   );
 
 function makePlan(shape: TinyShape): NetworkPlan {
-  const { vocabSize, hiddenSize, intermediateSize, numLayers, numHeads, bias } = shape;
+  const { vocabSize, hiddenSize, intermediateSize, numLayers, bias } = shape;
   const { varied, gateless } = shape;
   const caches = Array.from({ length: numLayers }, (_, layer): CacheShape => {
     const { numKvHeads: kvHeads, headDim: width } = { ...shape, ...shape.ownHeads[layer] };
@@ -141,7 +141,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers, numHeads, rotaryDim, ropeTables },
+    attention: { numLayers, ...headsOfLayers(shape), rotaryDim, ropeTables },
     caches,
   });
   const matrix = (name: string, rows: number, columns: number) =>
@@ -153,6 +153,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
     const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
+    const { numHeads } = { ...shape, ...shape.ownHeads[layer] };
     const width = qkvWidth(numHeads, caches[layer]!);
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
     const qkv = network.linear(normed, {
@@ -209,6 +210,13 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const logits = network.linear(normed, { weight: embedding });
   if (varied) network.softCap(logits, 1.5);
   return network.build(logits);
+}
+
+/** The heads of queries, of each layer where they differ. */
+function headsOfLayers({ numHeads, numLayers, ownHeads }: TinyShape) {
+  if (ownHeads.every((own) => own.numHeads === undefined)) return { numHeads };
+  const layerHeads = Array.from({ length: numLayers }, (_, layer) => ownHeads[layer]?.numHeads ?? numHeads);
+  return { numHeads: Math.max(...layerHeads), layerHeads };
 }
 
 /** Norms heads of a layer, and returns the norms of heads that have turned. */

@@ -264,7 +264,7 @@ export class AttendedRows {
   }
 
   #attendRows(op: Attention, sequence: number, begin: number, end: number): void {
-    const { numHeads } = this.#plan.attention;
+    const numHeads = headsOf(this.#plan.attention, op.layer);
     const { mask = {} } = op;
     const { numKvHeads, headDim } = this.#heads[op.layer]!;
     const { values, blockTables, sinkQueries, scores, pools } = this.#workspace;

@@ -64,6 +64,7 @@ describe('a network', () => {
 
   it.each([
     { ownHeads: [{ numKvHeads: 1 }] },
+    { ownHeads: [{ numHeads: 2, numKvHeads: 1 }, { numHeads: 6 }], numLayers: 3, gateless: true },
     { ownHeads: [{}, { headDim: 24 }, { numKvHeads: 4, headDim: 8 }], numLayers: 4 },
     { ownHeads: [{ headDim: 8 }, { numKvHeads: 1, headDim: 32 }], varied: true },
   ])('takes layers that keep different heads: %o', async (shape) => {
