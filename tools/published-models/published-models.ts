@@ -21,8 +21,10 @@ export interface PublishedModel {
   refused?: string;
 }
 
-/** Tensors of a model; those of layers that are alike stand once. See tools/reference/published-tensors.py. */
-type PublishedTensor = [name: string, shape: number[], layers: number, experts: number];
+/** Tensors of a model; those of layers that are alike stand once. See tools/reference/published-tensors.py. Without a type: BF16. */
+type PublishedTensor = [name: string, shape: number[], layers: number, experts: number, type?: string];
+
+const BYTES: Readonly<Record<string, number>> = { BF16: 2, F16: 2, I32: 4, F8_E4M3: 1 };
 
 const TESTS = new URL('../../test/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, TESTS), 'utf8');
@@ -37,13 +39,14 @@ const TENSORS: Readonly<Record<string, PublishedTensor[]>> = JSON.parse(
   read('goldens/published-tensors.json'),
 );
 
-/** Names and shapes of all tensors of a model that is not refused. */
-export function tensorsOf({ id }: PublishedModel): [name: string, shape: number[]][] {
-  return (TENSORS[id] ?? []).flatMap(([pattern, shape, layers, experts]) =>
+/** Names, shapes and types of all tensors of a model that is not refused. */
+export function tensorsOf({ id }: PublishedModel): [name: string, shape: number[], type: string][] {
+  return (TENSORS[id] ?? []).flatMap(([pattern, shape, layers, experts, type = 'BF16']) =>
     Array.from({ length: layers }).flatMap((_, layer) =>
-      Array.from({ length: Math.max(1, experts) }, (_, expert): [string, number[]] => [
+      Array.from({ length: Math.max(1, experts) }, (_, expert): [string, number[], string] => [
         pattern.replace('{layer}', String(layer)).replace('{expert}', String(expert)),
         shape,
+        type,
       ]),
     ),
   );
@@ -59,10 +62,10 @@ export function writeHeaders(folder: string, model: PublishedModel): string {
   writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(TOKENIZER));
   const header: Record<string, unknown> = {};
   let end = 0;
-  for (const [name, shape] of tensorsOf(model)) {
+  for (const [name, shape, dtype] of tensorsOf(model)) {
     const begin = end;
-    end += 2 * shape.reduce((product, size) => product * size, 1);
-    header[name] = { dtype: 'BF16', shape, data_offsets: [begin, end] };
+    end += BYTES[dtype]! * shape.reduce((product, size) => product * size, 1);
+    header[name] = { dtype, shape, data_offsets: [begin, end] };
   }
   const text = Buffer.from(JSON.stringify(header));
   const prefix = Buffer.alloc(8);

@@ -7,6 +7,8 @@ Reads test/fixtures/published-models.jsonl, and makes each model that is not ref
 experts are named one by one, as the files on the hub have them. Layers that are alike are written once:
 
     { MODEL: [[name with {layer} and {expert}, shape, layers, experts], ...] }
+
+Matrices of layers that are quantised are the tensors that AWQ (gemm) and fp8 (blocks) write in place of one, with their types at the end.
 """
 
 import json
@@ -48,6 +50,22 @@ def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, l
     return [(prefix + one, [rows // 2, columns], experts) for one in (gate, up)]
 
 
+def quantised(config: dict, name: str, shape: list[int]) -> list[tuple[str, list[int], str | None]]:
+    """The tensors that a quantised file has in place of a matrix: names, shapes and types (None: that of the others)."""
+    method = config.get("quantization_config")
+    if method is None or not re.search(r"layers\.\d+\..*_proj\.weight$", name):
+        return [(name, shape, None)]
+    outputs, inputs = shape
+    own = name.removesuffix("weight")
+    if method["quant_method"] == "awq":
+        groups, packed = inputs // method["group_size"], outputs * method["bits"] // 32
+        parts = {"qweight": ([inputs, packed], "I32"), "qzeros": ([groups, packed], "I32"), "scales": ([groups, outputs], "F16")}
+        return [(own + part, *of_part) for part, of_part in parts.items()]
+    assert method["quant_method"] == "fp8", method
+    blocks = [-(-size // of_block) for size, of_block in zip(shape, method["weight_block_size"])]
+    return [(name, shape, "F8_E4M3"), (own + "weight_scale_inv", blocks, None)]
+
+
 def tensors_of(config: dict) -> list[list]:
     made = AutoConfig.for_model(**config | {"model_type": TENSORS_OF.get(config["model_type"], config["model_type"])})
     kind = AutoModelForImageTextToText if "vision_config" in config else AutoModelForCausalLM
@@ -58,10 +76,14 @@ def tensors_of(config: dict) -> list[list]:
     for name, tensor in model.state_dict().items():
         if name in left_out:
             continue
-        for own, shape, experts in published(config["model_type"], name, list(tensor.shape)):
-            key = (LAYER.sub("{layer}", own, count=1), tuple(shape), experts)
-            groups[key] = groups.get(key, 0) + 1
-    return [[name, list(shape), layers, experts] for (name, shape, experts), layers in groups.items()]
+        for whole, whole_shape, experts in published(config["model_type"], name, list(tensor.shape)):
+            for own, shape, dtype in quantised(config, whole, whole_shape):
+                key = (LAYER.sub("{layer}", own, count=1), tuple(shape), experts, dtype)
+                groups[key] = groups.get(key, 0) + 1
+    return [
+        [name, list(shape), layers, experts] + ([dtype] if dtype else [])
+        for (name, shape, experts, dtype), layers in groups.items()
+    ]
 
 
 def main() -> None:
