@@ -6,6 +6,10 @@ export interface EncoderConfig {
   bothWays: boolean;
   /** Number of token types: the rows of their table, where there is one. */
   tokenTypes: number;
+  /** True where there is no table of token types. */
+  withoutTypes?: true;
+  /** Width of the tables of embeddings, where a layer leads from it to the hidden size; absent, or the hidden size: there is none. */
+  embeddingSize?: number;
   /** Number of rows of the table of learned positions; 0: there is none. */
   positionRows: number;
   /** Row of a sequence's first token, since RoBERTa's tables begin with padding. */

@@ -5,7 +5,7 @@ import type { ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 
 /**
- * The BERT family (BERT, RoBERTa, XLM-RoBERTa): encoder layers whose tokens attend both ways, learned positions and
+ * The BERT family (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ELECTRA): encoder layers whose tokens attend both ways, learned positions and
  * token types, LayerNorm behind each residual sum, biases everywhere. The output is one row for each text: its
  * embedding, or the score of a pair of texts (a cross-encoder).
  *
@@ -23,22 +23,26 @@ export function bert(config: ModelConfig): NetworkPlan {
     caches: equalCaches(1, numHeads, headDim),
   });
 
+  const { embeddingSize = hiddenSize } = encoder;
   const table = (name: string, source: string, rows: number) =>
-    net.matrix(name, [{ name: `embeddings.${source}.weight`, rows, columns: hiddenSize }]);
+    net.matrix(name, [{ name: `embeddings.${source}.weight`, rows, columns: embeddingSize }]);
   const norm = (input: ValueRef, name: string, source: string) =>
     net.layerNorm(
       input,
-      net.vector(name, [{ name: `${source}.weight`, columns: hiddenSize }]),
-      net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: hiddenSize }]),
+      net.vector(name, [{ name: `${source}.weight`, columns: input.width }]),
+      net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: input.width }]),
       config.rmsNormEpsilon,
     );
   const project = (name: string, columns: number, sources: [string, number][]) =>
     projection(net, name, columns, sources);
 
   const sum = net.embedding(table('embedding', 'word_embeddings', vocabSize));
-  net.addEmbedding(sum, table('tokenTypes', 'token_type_embeddings', encoder.tokenTypes), 'tokenTypes');
+  if (!encoder.withoutTypes)
+    net.addEmbedding(sum, table('tokenTypes', 'token_type_embeddings', encoder.tokenTypes), 'tokenTypes');
   net.addEmbedding(sum, table('positions', 'position_embeddings', encoder.positionRows), 'positions');
   let x = norm(sum, 'embeddingNorm', 'embeddings.LayerNorm');
+  if (embeddingSize !== hiddenSize)
+    x = net.linear(x, project('embeddingProjection', embeddingSize, [['embeddings_project', hiddenSize]]));
 
   for (let layer = 0; layer < numLayers; layer++) {
     const own = `layers.${layer}`;

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import type { EncoderConfig } from '../encoder-config.js';
+import type { EncoderConfig, HeadLayer } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { embeddingHead, scoreActivation } from './encoder-heads.js';
@@ -13,32 +13,47 @@ const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
 ]);
 
 /** Tensors that make the score of a cross-encoder, by architecture; absent for models that embed. */
-const SCORE_TENSORS: Readonly<Record<string, readonly [dense: string, out: string]>> = {
-  BertForSequenceClassification: ['pooler.dense', 'classifier'],
-  RobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
-  XLMRobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj'],
+const SCORE_TENSORS: Readonly<
+  Record<string, readonly [dense: string, out: string, activation: HeadLayer['activation']]>
+> = {
+  BertForSequenceClassification: ['pooler.dense', 'classifier', 'tanh'],
+  RobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'tanh'],
+  XLMRobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'tanh'],
+  ElectraForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'gelu'],
+  DistilBertForSequenceClassification: ['pre_classifier', 'classifier', 'relu'],
+};
+
+/** Fields of DistilBERT's config by BERT's names. */
+const DISTILBERT_KEYS: Readonly<Record<string, string>> = {
+  hidden_size: 'dim',
+  num_attention_heads: 'n_heads',
+  num_hidden_layers: 'n_layers',
+  intermediate_size: 'hidden_dim',
+  hidden_act: 'activation',
 };
 
 /** Makes the ModelConfig of a BERT model from config.json; `name` is its name of the architecture. */
 export function configOfBert(config: ConfigFields, name: string): ModelConfig {
   refuseUnsupported(config);
+  const isDistilled = name.startsWith('DistilBert');
+  const key = (bert: string) => (isDistilled ? DISTILBERT_KEYS[bert]! : bert);
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
-  const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
-  const numHeads = config.integer('num_attention_heads', 1, LIMITS.heads);
+  const hiddenSize = config.integer(key('hidden_size'), 1, LIMITS.width);
+  const numHeads = config.integer(key('num_attention_heads'), 1, LIMITS.heads);
   if (hiddenSize % numHeads !== 0) {
-    throw config.error('hidden_size', `a multiple of the ${numHeads} attention heads`);
+    throw config.error(key('hidden_size'), `a multiple of the ${numHeads} attention heads`);
   }
   const headDim = hiddenSize / numHeads;
-  const activation = ACTIVATIONS.get(config.raw('hidden_act') ?? 'gelu');
-  if (!activation) throw config.error('hidden_act', `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
+  const activation = ACTIVATIONS.get(config.raw(key('hidden_act')) ?? 'gelu');
+  if (!activation) throw config.error(key('hidden_act'), `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
   const { encoder, maxPositions } = encoderOf(config, name, hiddenSize);
   const padTokenId = config.tokenIds('pad_token_id')[0];
   return {
     architecture: 'bert',
     vocabSize,
     hiddenSize,
-    intermediateSize: config.integer('intermediate_size', 1, LIMITS.width),
-    numLayers: config.integer('num_hidden_layers', 1, LIMITS.layers),
+    intermediateSize: config.integer(key('intermediate_size'), 1, LIMITS.width),
+    numLayers: config.integer(key('num_hidden_layers'), 1, LIMITS.layers),
     numHeads,
     numKvHeads: numHeads,
     headDim,
@@ -63,9 +78,8 @@ function encoderOf(
   hiddenSize: number,
 ): { encoder: EncoderConfig; maxPositions: number } {
   const positionRows = config.integer('max_position_embeddings', 1, LIMITS.positions);
-  const firstPosition = name.startsWith('Bert')
-    ? 0
-    : config.integer('pad_token_id', 0, LIMITS.vocabSize, 1) + 1;
+  const firstPosition = /Roberta/.test(name) ? config.integer('pad_token_id', 0, LIMITS.vocabSize, 1) + 1 : 0;
+  const isDistilled = name.startsWith('DistilBert');
   if (firstPosition >= positionRows) {
     throw config.error('max_position_embeddings', `more than the ${firstPosition} rows that padding takes`);
   }
@@ -73,7 +87,11 @@ function encoderOf(
   const tensors = SCORE_TENSORS[name];
   const encoder: EncoderConfig = {
     bothWays: true,
-    tokenTypes: config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
+    tokenTypes: isDistilled ? 1 : config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
+    ...(isDistilled && { withoutTypes: true }),
+    ...(name.startsWith('Electra') && {
+      embeddingSize: config.integer('embedding_size', 1, LIMITS.width, 128),
+    }),
     positionRows,
     firstPosition,
     head:
@@ -83,7 +101,7 @@ function encoderOf(
             kind: 'score',
             pooling: 'cls',
             layers: [
-              { tensors: [tensors[0]], width: hiddenSize, biased: true, activation: 'tanh' },
+              { tensors: [tensors[0]], width: hiddenSize, biased: true, activation: tensors[2] },
               { tensors: [tensors[1]], width: 1, biased: true, activation: 'none' },
             ],
             activation: scoreActivation(config, sentences),

@@ -11,7 +11,7 @@ export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIXES = new Map([
-  ['bert', /^(bert|roberta)\./],
+  ['bert', /^(bert|roberta|electra|distilbert)\./],
   ['modernbert', /^model\./],
 ]);
 /** Tensors of a decoder that is stored by itself. */
@@ -52,6 +52,25 @@ function decoderName(name: string, { encoder, architecture }: ModelConfig): stri
   return isOther ? name : name.replace(INSIDE_MODEL, 'model.$&');
 }
 
+/** DistilBERT's names of tensors in a layer, by BERT's. */
+const DISTILBERT_LAYER: readonly (readonly [own: string, bert: string])[] = [
+  ['attention.q_lin', 'attention.self.query'],
+  ['attention.k_lin', 'attention.self.key'],
+  ['attention.v_lin', 'attention.self.value'],
+  ['attention.out_lin', 'attention.output.dense'],
+  ['sa_layer_norm', 'attention.output.LayerNorm'],
+  ['ffn.lin1', 'intermediate.dense'],
+  ['ffn.lin2', 'output.dense'],
+  ['output_layer_norm', 'output.LayerNorm'],
+];
+
+/** BERT's name of a tensor of DistilBERT; any other stays as it is. */
+function bertName(name: string): string {
+  const [, layer, part, kind] = /^transformer\.layer\.(\d+)\.(.*)\.(weight|bias)$/.exec(name) ?? [];
+  const [, bert] = DISTILBERT_LAYER.find(([own]) => own === part) ?? [];
+  return bert === undefined ? name : `encoder.layer.${layer}.${bert}.${kind}`;
+}
+
 /** A tensor under the network's name, or its slices under theirs. */
 function converted(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const { architecture, experts } = config;
@@ -59,7 +78,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   const isGpt2 = architecture === 'gpt2';
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
-  const own = prefix === null ? name : name.replace(prefix, '');
+  const own = bertName(prefix === null ? name : name.replace(prefix, ''));
   if (isGpt2 && GPT2_TURNED.test(own)) {
     if (tensor.quantized === undefined) return [[own, { ...tensor, transposed: true }]];
     throw new CheckpointError(

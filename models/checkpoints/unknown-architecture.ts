@@ -10,6 +10,15 @@ const PLAIN_LAYERS = 'its layers have a LayerNorm with biases, and its MLP has n
 /** Architectures that a user may expect, and the operations that they need and no executor has. */
 const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [
+    /^(MPNet|Deberta)/,
+    'scores are biased by the distance of two tokens, from a table or from the tokens themselves, which no op computes',
+  ],
+  [/^Albert/, 'all its layers share one set of weights'],
+  [
+    /^(NomicBert|NewModel|NewFor|Gte|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/,
+    'its code comes with it, and is not run',
+  ],
+  [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],

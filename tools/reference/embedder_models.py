@@ -167,6 +167,37 @@ ENCODERS = {
         "without": ["rope_parameters", "layer_types"],
         "files": modules("cls"),
     },
+    "distilbert": BERT
+    | {
+        "config": "DistilBertConfig",
+        "model": "DistilBertModel",
+        "fields": {"vocab_size": WORDS, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 128},
+        "files": modules("mean"),
+    },
+    "distilbert-score": BERT
+    | {
+        "config": "DistilBertConfig",
+        "model": "DistilBertForSequenceClassification",
+        "fields": {"vocab_size": WORDS, "dim": 32, "hidden_dim": 48, "n_layers": 1, "n_heads": 4, "max_position_embeddings": 128, "num_labels": 1},
+        "files": {},
+        "scores": True,
+    },
+    "electra": BERT
+    | {
+        "config": "ElectraConfig",
+        "model": "ElectraModel",
+        "fields": encoder(embedding_size=24),
+        "files": modules("mean"),
+    },
+    "electra-score": BERT
+    | {
+        "config": "ElectraConfig",
+        "model": "ElectraForSequenceClassification",
+        "fields": encoder(embedding_size=32, num_hidden_layers=1, num_labels=1),
+        "files": {},
+        "scores": True,
+        "types": True,
+    },
     "modernbert-score": MODERNBERT
     | {
         "model": "ModernBertForSequenceClassification",

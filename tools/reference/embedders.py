@@ -77,6 +77,8 @@ def write_tokenizer(folder, spec):
     config.pop("chat_template", None)
     if spec["tokenizer"] == "tiny-bert-mean":
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+    if spec.get("types"):
+        config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     if "template" in spec:
         config["chat_template"] = spec["template"]
     write_json(folder, "tokenizer_config.json", config)
