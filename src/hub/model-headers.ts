@@ -35,8 +35,8 @@ const MAX_GGUF_HEADER_BYTES = 128 * 1024 * 1024;
 const MAX_SAFETENSORS_HEADER_BYTES = 32 * 1024 * 1024;
 /** Bytes by which matrices that may be one are told apart. */
 const COMPARED_BYTES = 64 * 1024;
-const MAX_SMALL_BYTES = 4 * 1024 * 1024;
-const MAX_LOOKED_AT_BYTES = 128 * 1024 * 1024;
+const MAX_SMALL_BYTES = 1024 * 1024;
+const MAX_LOOKED_AT_BYTES = 16 * 1024 * 1024;
 
 /**
  * Writes a model of the hub into a folder without its weights: small files whole, of the others the headers, before a hole as long as the
@@ -150,7 +150,7 @@ async function fetchLookedAt(
   if (bytes > MAX_LOOKED_AT_BYTES) {
     const { name } = parts[0]!.source;
     throw new HubError(
-      `${name} and the other files have ${(bytes / 1e6).toFixed(0)} MB of orders and zero points, by which a description is made; pull the model first.`,
+      `${name} and the other files have ${(bytes / 1e6).toFixed(0)} MB of factors of RoPE and output layers, which are compared for a description; pull the model first.`,
     );
   }
   for (let begin = 0; begin < parts.length; begin += AT_ONCE) {
@@ -162,11 +162,11 @@ async function fetchLookedAt(
 }
 
 /**
- * Bytes of a tensor that are looked at when a model is opened: factors of RoPE, orders and zero points of GPTQ's columns, and of what may be
- * one matrix, embedding and output layer, enough to tell them apart.
+ * Bytes of a tensor that are looked at when a model is opened: factors of RoPE, and of what may be one matrix, embedding and output layer,
+ * enough to tell them apart. Zero points and orders of columns, hundreds of megabytes of a large model, are what config.json says of them.
  */
 function lookedAt(name: string): number {
-  if (/^rope_|\.(g_idx|weight_g_idx|qzeros)$/.test(name)) return MAX_SMALL_BYTES;
+  if (/^rope_/.test(name)) return MAX_SMALL_BYTES;
   return /(^|\.)(lm_head|embed_tokens|wte)\.weight$/.test(name) ? COMPARED_BYTES : 0;
 }
 
