@@ -18,8 +18,11 @@ import { routerWeights } from './weight-precision.js';
 
 const PANELS = option('panels');
 
-/** Types whose rows the native executor multiplies as a file has them (kernels/stored_products.h). */
-const ROW_TYPES: ReadonlySet<TensorType> = new Set([
+/**
+ * Types whose rows the native executor multiplies as a file has them: kStoredFormats of its kernels/kernels.h, in the same order. Q2_K is none
+ * of them: conversion rounds it to int8, and products of its rows would have other bits.
+ */
+export const ROW_TYPES: ReadonlySet<TensorType> = new Set([
   'F32',
   'F16',
   'BF16',

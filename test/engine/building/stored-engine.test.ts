@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { buildEngine } from '../../../engine/building/builder.js';
 import { type Engine, loadableEngine } from '../../../engine/building/engine.js';
 import { engineToLoad } from '../../../engine/building/engine-to-load.js';
-import { openStoredEngine } from '../../../engine/building/stored-engine.js';
+import { openStoredEngine, ROW_TYPES } from '../../../engine/building/stored-engine.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { nativeKind } from '../../../engine/kinds/native-kind.js';
 import { makeStepBatch } from '../../../tools/support/step-batch.js';
@@ -84,6 +84,15 @@ describe('a GGUF that is computed with as it lies', () => {
     const byFolder = openStoredEngine(dirname(first));
     expect(byFolder.directory).toBe(first);
     expect(byFolder.manifest.sourceFile!.otherParts).toHaveLength(2);
+  });
+});
+
+describe('the types of rows that are computed with as they lie', () => {
+  it('are those of the kernels', () => {
+    const header = readFileSync('engine/executors/native/kernels/kernels.h', 'utf8');
+    const names = [...header.matchAll(/\{StoredType::k\w+, "(\w+)",/g)].map((match) => match[1]);
+    expect(names.length).toBeGreaterThan(10);
+    expect([...ROW_TYPES]).toEqual(names);
   });
 });
 
