@@ -81,11 +81,16 @@ struct Avx512Vectors {
   static I loadI(const uint8_t* p) { return _mm512_loadu_si512(p); }
   static void storeI(uint8_t* p, I a) { _mm512_storeu_si512(p, a); }
   static I set1I(int32_t x) { return _mm512_set1_epi32(x); }
-  static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
-    const auto row = [&](int j) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset)); };
-    const auto four = [&](int j) {
-      const __m512i first = _mm512_inserti32x4(_mm512_castsi128_si512(row(j)), row(j + 4), 1);
-      return _mm512_inserti32x4(_mm512_inserti32x4(first, row(j + 8), 2), row(j + 12), 3);
+  [[gnu::always_inline]] static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+    const auto row = [&](int j) __attribute__((always_inline)) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset));
+    };
+    // Loads that are broadcast under masks, which no shuffling unit sees.
+    const auto four = [&](int j) __attribute__((always_inline)) {
+      __m512i all = _mm512_castsi128_si512(row(j));
+      all = _mm512_mask_broadcast_i32x4(all, 0x00f0, row(j + 4));
+      all = _mm512_mask_broadcast_i32x4(all, 0x0f00, row(j + 8));
+      return _mm512_mask_broadcast_i32x4(all, 0xf000, row(j + 12));
     };
     const __m512i a = four(0), b = four(1), c = four(2), d = four(3);
     const __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
@@ -95,8 +100,8 @@ struct Avx512Vectors {
     words[2] = _mm512_unpacklo_epi64(upperAb, upperCd);
     words[3] = _mm512_unpackhi_epi64(upperAb, upperCd);
   }
-  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
-    const auto four = [&](int j) {
+  [[gnu::always_inline]] static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+    const auto four = [&](int j) __attribute__((always_inline)) {
       int32_t words[4];
       for (int i = 0; i < 4; i++) __builtin_memcpy(words + i, rows[j + i] + offset, 4);
       return _mm_setr_epi32(words[0], words[1], words[2], words[3]);
@@ -105,8 +110,8 @@ struct Avx512Vectors {
     const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(four(8)), four(12), 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
   }
-  static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
-    const auto eight = [&](int j) {
+  [[gnu::always_inline]] static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
+    const auto eight = [&](int j) __attribute__((always_inline)) {
       int16_t halves[8];
       for (int i = 0; i < 8; i++) __builtin_memcpy(halves + i, rows[j + i] + offset, 2);
       return _mm_setr_epi16(halves[0], halves[1], halves[2], halves[3], halves[4], halves[5], halves[6], halves[7]);
@@ -138,7 +143,8 @@ struct Avx512Vectors {
   }
   static I dot4(I sum, I w, I a) { return kept(_mm512_add_epi16(sum, _mm512_maddubs_epi16(w, a))); }
   static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
-    const __m512i bits = step <= 4 ? _mm512_slli_epi16(loadI(upper), 4 - step) : _mm512_srli_epi16(loadI(upper), step - 4);
+    const __m512i bits =
+        step <= 4 ? _mm512_slli_epi16(loadI(upper), 4 - step) : _mm512_srli_epi16(loadI(upper), step - 4);
     return _mm512_or_si512(weights4(nibbles, part), _mm512_and_si512(bits, _mm512_set1_epi8(0x10)));
   }
   static I weights6(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {

@@ -14,24 +14,26 @@ namespace {
 // Groups that are unpacked at a time for many rows: a superblock, whose bytes the first-level cache holds beside what is read next.
 constexpr int kStoredGroups = kSuperblock / kGroup;
 
-// Bytes of a row between what few rows of activations multiply and what is prefetched for them.
-constexpr int64_t kStoredAhead = 256;
+// Bytes of a row that are called for before they are needed, and those that are called for at a time.
+constexpr int64_t kStoredAhead = 1024, kStoredPiece = 512;
 
-// Prefetches the rows of a panel, and behind their ends those of the panel that follows: a line of each row by turns. A row has so few
-// bytes in a panel's step that its lines come in an order which no processor foresees.
+// Calls for the rows of a panel, and behind their ends for those of the panel that follows, into the second-level cache:
+//
+//   row 0    | 1 | 3 | ..      pieces of the rows by turns, kStoredAhead bytes of each row before they are needed
+//   row 1    | 2 | 4 | ..
+//
+// A panel takes so few bytes of a row in a step that no processor foresees the order of their lines.
 template <class V>
 class StoredCalls {
  public:
+  // The first kStoredAhead bytes of each row were called for with the panel before.
   StoredCalls(const uint8_t* const* rows, const uint8_t* const* next, int64_t rowBytes)
-      : rows_(rows), next_(next), rowBytes_(rowBytes) {}
-  // The first bytes of each row have been called for.
-  void begin(int64_t bytes) { line_ = bytes / 64 * NR; }
-  // Calls for the bytes of each row before `bytes`.
+      : rows_(rows), next_(next), rowBytes_(rowBytes), at_(kStoredAhead) {
+    turn();
+  }
+  // Calls for what follows when the first `bytes` of each row have been multiplied.
   [[gnu::always_inline]] void upTo(int64_t bytes) {
-    for (const int64_t end = bytes * NR / 64; line_ < end; line_++) {
-      const int64_t at = line_ / NR * 64;
-      __builtin_prefetch(at < rowBytes_ ? rows_[line_ % NR] + at : next_[line_ % NR] + (at - rowBytes_));
-    }
+    while (called_ < bytes * NR) call();
   }
 
  private:
@@ -39,7 +41,20 @@ class StoredCalls {
   const uint8_t* const* rows_;
   const uint8_t* const* next_;
   const int64_t rowBytes_;
-  int64_t line_ = 0;
+  int64_t called_ = 0, at_;
+  int row_ = 0;
+
+  void call() {
+    const int64_t end = at_ + kStoredPiece < rowBytes_ ? at_ + kStoredPiece : rowBytes_;
+    for (int64_t i = at_; i < end; i += 64) __builtin_prefetch(rows_[row_] + i, 0, 2);
+    called_ += end - at_;
+    if (++row_ < NR) return;
+    row_ = 0, at_ = end;
+    turn();
+  }
+  void turn() {
+    if (at_ >= rowBytes_) rows_ = next_, at_ = 0;
+  }
 };
 
 template <class V>
@@ -120,7 +135,7 @@ struct StoredNumbers {
   typename V::F scale, minimum = V::set1(0.0f);
   typename V::I fifthBits = V::set1I(0);
 
-  StoredNumbers(const uint8_t* const* rows, int64_t block) {
+  [[gnu::always_inline]] StoredNumbers(const uint8_t* const* rows, int64_t block) {
     using Lanes = StoredLanes<V>;
     using Head = StoredHead<T>;
     if constexpr (Head::kHasMinimum) {
@@ -155,7 +170,7 @@ template <class V, StoredType T>
 struct StoredQuants {
   typename V::I low[4], high[4];
 
-  StoredQuants(const uint8_t* const* rows, int64_t block) {
+  [[gnu::always_inline]] StoredQuants(const uint8_t* const* rows, int64_t block) {
     V::wordsOfRows(rows, block + StoredHead<T>::kQuants, low);
     if constexpr (T == StoredType::kQ8_0) V::wordsOfRows(rows, block + StoredHead<T>::kQuants + 16, high);
   }

@@ -115,18 +115,16 @@ class StoredPanels {
     StoredCalls<V> calls(panel.of, next.of, rowBytes_);
     if (rows <= kFewStoredRows<V>) {
       Ahead ahead = aheadOf(row, rows, groups_);
-      calls.begin(kStoredAhead);
       products.few.of[rows](x.block(row, 0), x.rowStride, panel.of, groups_, sums, calls, &ahead);
       return done(row, rows);
     }
     alignas(64) uint8_t expanded[kStoredGroups * kMostExpandedBytes<V>];
     const int tileRows = rows <= products.mostOfOneTile ? rows : products.tileRows;
-    calls.begin(bytesOf(kStoredGroups));
     for (int group = 0, end = 0; group < groups_; group = end) {
       end = groups_ - group < kStoredGroups ? groups_ : group + kStoredGroups;
       products.expand(panel.of, group, end - group, expanded);
       forEachRowTile(tileRows, row, row + rows, [&](int first, int count) {
-        calls.upTo(bytesOf(end) + bytesOf(kStoredGroups) * (first + count - row) / rows);
+        calls.upTo(bytesOf(group) + bytesOf(end - group) * (first + count - row) / rows);
         if (group == 0)
           for (int i = (first - row) * NR; i < (first - row + count) * NR; i += V::W) V::store(sums + i, V::set1(0.0f));
         Ahead ahead = group == 0 ? aheadOf(first, count, end - group) : Ahead();
@@ -168,7 +166,8 @@ void storedGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t 
 }
 
 template <class V>
-void storedGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
+void storedGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin,
+                     int32_t panelEnd) {
   constexpr int NR = kPanelWidth<V>;
   const StoredPanels<V> panels(args);
   float gate[kQuantizedRowBlock * NR], up[kQuantizedRowBlock * NR];

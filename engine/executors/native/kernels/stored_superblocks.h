@@ -9,7 +9,8 @@ namespace {
 
 // 8 words of each row: 32 bytes from `offset` on.
 template <class V>
-inline void eightWordsOfRows(const uint8_t* const* rows, int64_t offset, typename V::I (&words)[8]) {
+[[gnu::always_inline]] inline void eightWordsOfRows(const uint8_t* const* rows, int64_t offset,
+                                                    typename V::I (&words)[8]) {
   typename V::I four[4];
   SKEIN_UNROLL(2)
   for (int i = 0; i < 2; i++) {
@@ -115,7 +116,7 @@ template <class V>
 struct SuperblockQuants<V, StoredType::kQ4K> {
   static constexpr int kGroups = 2;
   typename V::I words[8];
-  SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
+  [[gnu::always_inline]] SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
     eightWordsOfRows<V>(rows, offset + 16 + 16 * first, words);
   }
   typename V::I four(int q, int e) const { return StoredLanes<V>::nibbles(words[e], q); }
@@ -126,7 +127,7 @@ struct SuperblockQuants<V, StoredType::kQ5K> {
   static constexpr int kGroups = 2;
   typename V::I words[8], upper[8];
   const int first;
-  SuperblockQuants(const uint8_t* const* rows, int64_t offset, int group) : first(group) {
+  [[gnu::always_inline]] SuperblockQuants(const uint8_t* const* rows, int64_t offset, int group) : first(group) {
     eightWordsOfRows<V>(rows, offset + 48 + 16 * group, words);
     eightWordsOfRows<V>(rows, offset + 16, upper);
   }
@@ -140,7 +141,7 @@ template <class V>
 struct SuperblockQuants<V, StoredType::kQ6K> {
   static constexpr int kGroups = 4;
   typename V::I low[2][8], upper[8];
-  SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
+  [[gnu::always_inline]] SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
     eightWordsOfRows<V>(rows, offset + 16 * first, low[0]);
     eightWordsOfRows<V>(rows, offset + 16 * first + 32, low[1]);
     eightWordsOfRows<V>(rows, offset + 128 + 8 * first, upper);
@@ -158,7 +159,7 @@ struct SuperblockQuants<V, StoredType::kQ3K> {
   static constexpr int kGroups = 4;
   typename V::I third[8], two[8];
   const int first;
-  SuperblockQuants(const uint8_t* const* rows, int64_t offset, int group) : first(group) {
+  [[gnu::always_inline]] SuperblockQuants(const uint8_t* const* rows, int64_t offset, int group) : first(group) {
     eightWordsOfRows<V>(rows, offset, third);
     eightWordsOfRows<V>(rows, offset + 32 + 8 * group, two);
   }
@@ -174,12 +175,10 @@ template <class V>
 struct SuperblockQuants<V, StoredType::kIq4Xs> {
   static constexpr int kGroups = 1;
   typename V::I words[4];
-  SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
+  [[gnu::always_inline]] SuperblockQuants(const uint8_t* const* rows, int64_t offset, int first) {
     V::wordsOfRows(rows, offset + 8 + 16 * first, words);
   }
-  typename V::I four(int, int e) const {
-    return V::valuesAt(kIq4Values, StoredLanes<V>::nibbles(words[e % 4], e / 4));
-  }
+  typename V::I four(int, int e) const { return V::valuesAt(kIq4Values, StoredLanes<V>::nibbles(words[e % 4], e / 4)); }
 };
 
 // The numbers of a superblock of each half, for its eight groups.
@@ -232,7 +231,8 @@ void expandStoredSuperblocks(const uint8_t* const* rows, int group, int count, u
         for (int q = 0; q < Quants::kGroups; q++) {
           const Writer writer(to + (first - group + g + q) * Writer::kBytes, half);
           if constexpr (Numbers::kIsWhole) {
-            for (int sixteen = 0; sixteen < 2; sixteen++) writer.wholeScale(sixteen, numbers.whole[2 * (g + q) + sixteen]);
+            for (int sixteen = 0; sixteen < 2; sixteen++)
+              writer.wholeScale(sixteen, numbers.whole[2 * (g + q) + sixteen]);
             writer.ofBlock(numbers.ofBlock);
             writer.minimaOfBlock(numbers.minimum[g + q]);
           } else {
