@@ -19,6 +19,14 @@ const METHODS = new Map<string, (config: ConfigFields, hasWeights: boolean) => Q
 const INSTEAD =
   "take the model's original files (--weights int8 or int4 makes them smaller), or a GGUF, AWQ, GPTQ, FP8 or compressed-tensors file of it";
 
+/** Methods that people have files of and that are refused by name, with what they are called. */
+const UNREAD = new Map([
+  ['auto-round', 'AutoRound in its own format (its exports auto_gptq and auto_awq are read)'],
+  ['bitsandbytes', 'bitsandbytes'],
+  ['fbgemm_fp8', 'FBGEMM (FP8)'],
+  ['modelopt', "NVIDIA's ModelOpt"],
+]);
+
 /**
  * How the matrices of a folder are quantised; null where config.json says nothing of it.
  *
@@ -40,11 +48,11 @@ export function quantizationOf(
   if (!isObject(given)) throw config.error(key, 'an object');
   const own = new ConfigFields(`${where}: ${key}`, given);
   const name = own.string('quant_method');
-  if (name === 'bitsandbytes') {
+  const unread = UNREAD.get(name ?? '');
+  if (unread !== undefined)
     throw new CheckpointError(
-      `${where}: the weights are quantised by bitsandbytes, which is not read: ${INSTEAD}.`,
+      `${where}: the weights are quantised by ${unread}, which is not read: ${INSTEAD}.`,
     );
-  }
   const method = METHODS.get(name ?? '');
   if (method === undefined) throw own.error('quant_method', `one of ${[...METHODS.keys()].join(', ')}`);
   return method(own, hasWeights);

@@ -42,6 +42,23 @@ describe('quantization_config', () => {
       /bitsandbytes, which is not read: take the model's original files/,
     ],
     [
+      'AutoRound in its own format',
+      {
+        quantization_config: { quant_method: 'auto-round', bits: 4, packing_format: 'auto_round:auto_gptq' },
+      },
+      /by AutoRound in its own format \(its exports auto_gptq and auto_awq are read\), which is not read: take/,
+    ],
+    [
+      'ModelOpt',
+      { quantization_config: { quant_method: 'modelopt', quant_algo: 'NVFP4' } },
+      /by NVIDIA's ModelOpt, which is not read: take the model's original files/,
+    ],
+    [
+      'FBGEMM',
+      { quantization_config: { quant_method: 'fbgemm_fp8' } },
+      /by FBGEMM \(FP8\), which is not read: take the model's original files/,
+    ],
+    [
       'MLX',
       { quantization: { group_size: 64, bits: 4 } },
       /by MLX, which is not read: take the model's original files/,
