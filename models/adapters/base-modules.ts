@@ -70,7 +70,7 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
  *   attn_qkv    = attn_q | attn_k | attn_v     (heads, then twice the key-value heads)
  *   mlp_gate_up = mlp_h_to_4h | mlp_gate       (gate, then up)
  *
- * An encoder has no modules, nor has a decoder whose layers differ; and layers with experts have those of attention alone.
+ * An encoder has no modules, nor has a decoder whose layers differ; and layers with experts, and those of Granite 4, have those of attention alone.
  */
 export function baseModules(config: ModelConfig): BaseModules {
   const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
@@ -87,7 +87,8 @@ export function baseModules(config: ModelConfig): BaseModules {
     [MODULE_IDS.attn_v, { in: hiddenSize, out: keys }],
     [MODULE_IDS.attn_dense, { in: queries, out: hiddenSize }],
   ]);
-  if (experts !== undefined) return { shapes, names: new Map(WITHOUT_MLP), layersName };
+  if (experts !== undefined || architecture === 'granite4')
+    return { shapes, names: new Map(WITHOUT_MLP), layersName };
   shapes.set(MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize });
   shapes.set(MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize });
   const names = OTHER_NAMES[architecture] ?? USUAL_NAMES;

@@ -7,8 +7,14 @@ import { llama } from './llama.js';
  * logits. No op is needed for the second. With x = m * y the sum x + m * f(norm(x)) is m * (y + f(norm(y))), where the norm's epsilon
  * is divided by m^2 as the mean square is: so the network adds without a factor, to embeddings that are divided by m.
  */
-export function granite(config: ModelConfig): NetworkPlan {
+export function granite(given: ModelConfig): NetworkPlan {
+  const { config, embeddingScale } = withoutResidualScale(given);
+  return llama(config, embeddingScale);
+}
+
+/** The config of the network that adds without a factor, and the factor on its embeddings. */
+export function withoutResidualScale(config: ModelConfig): { config: ModelConfig; embeddingScale: number } {
   const { embeddingScale = 1, residualScale = 1, rmsNormEpsilon } = config;
   const scaled = { ...config, rmsNormEpsilon: rmsNormEpsilon / residualScale ** 2 };
-  return llama(scaled, embeddingScale / residualScale);
+  return { config: scaled, embeddingScale: embeddingScale / residualScale };
 }

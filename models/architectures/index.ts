@@ -11,6 +11,7 @@ import { gemma3 } from './gemma3.js';
 import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
 import { granite } from './granite.js';
+import { granite4 } from './granite4.js';
 import { hunyuan } from './hunyuan.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
@@ -43,6 +44,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['olmo3', olmo2],
   ['exaone4', exaone4],
   ['granite', granite],
+  ['granite4', granite4],
   ['cohere', cohere],
   ['cohere2', cohere],
   ['arcee', arcee],
@@ -83,6 +85,7 @@ const HUGGING_FACE_NAMES = new Map([
   ['Ministral3ForCausalLM', 'ministral3'],
   ['Exaone4ForCausalLM', 'exaone4'],
   ['GraniteForCausalLM', 'granite'],
+  ['GraniteMoeHybridForCausalLM', 'granite4'],
   ['CohereForCausalLM', 'cohere'],
   ['Cohere2ForCausalLM', 'cohere2'],
   ['ArceeForCausalLM', 'arcee'],

@@ -130,6 +130,25 @@ const granite: Read = (config, { headDim, maxPositions }) => ({
   rope: ropeOfHuggingFace(config, headDim, maxPositions),
 });
 
+/** Granite 4 of which all layers attend, and none has experts. */
+const granite4: Read = (config, dimensions) => {
+  const { numLayers } = dimensions;
+  const types = config.raw('layer_types') ?? config.raw('layers_block_type');
+  const attends = (type: unknown) => type === 'attention' || type === 'full_attention';
+  if (!Array.isArray(types) || types.length !== numLayers || !types.every(attends))
+    throw config.error(
+      'layer_types',
+      `${numLayers} times attention: layers of another kind may keep a state in place of keys and values, which no op computes`,
+    );
+  const turns = config.raw('position_embedding_type') === 'rope';
+  return {
+    ...granite(config, dimensions),
+    mlpBias: false,
+    intermediateSize: config.integer('shared_intermediate_size', 1, LIMITS.width, 1024),
+    ...(!turns && { layersWithoutRope: new Array<boolean>(numLayers).fill(true) }),
+  };
+};
+
 /** RoPE turns pairs of neighbours. */
 const cohere: Read = (config, { headDim, maxPositions }) => ({
   slidingWindow: null,
@@ -195,6 +214,7 @@ export const MORE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   olmo3: { epsilon: ['rms_norm_eps', 1e-5], read: olmo3 },
   exaone4: { epsilon: ['rms_norm_eps', 1e-5], read: exaone4 },
   granite: { read: granite },
+  granite4: { read: granite4 },
   cohere: { tied: true, epsilon: LAYER_NORM, read: cohere },
   hunyuan: { epsilon: ['rms_norm_eps', 1e-5], read: hunyuan },
   minicpm: { tied: true, read: minicpm },

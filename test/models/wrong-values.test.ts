@@ -171,6 +171,7 @@ describe('a wrong value anywhere', () => {
     'command-r-plus',
     'apertus',
     'openelm',
+    'granite4',
   ])('in the config.json of %s is said in a sentence', async (name) => {
     const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
     for (const [place, path] of paths(config).entries()) {

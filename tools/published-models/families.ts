@@ -33,6 +33,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   olmo3: since('OLMo 3'),
   exaone4: since('EXAONE 4'),
   granite: since('Granite 3, dense; Granite 4 where its class is this one'),
+  granite4: since('Granite 4 whose layers all attend'),
   cohere: since('Command R and R+'),
   cohere2: since('Command R7B and A'),
   glm: since('GLM-4 9B, dense'),

@@ -28,7 +28,7 @@ from families import FILE, numbers  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm is converted by the fields of the first ChatGLM.
-NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial", "phi4-mini"}
+NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial", "phi4-mini", "granite4"}
 
 
 def permuted(array, heads):

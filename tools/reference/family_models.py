@@ -217,6 +217,22 @@ FAMILIES = {
         ),
         published=minicpm,
     ),
+    "granite4": family(
+        "GraniteMoeHybrid",
+        decoder(
+            embedding_multiplier=12.0,
+            residual_multiplier=0.25,
+            attention_multiplier=0.3125,
+            logits_scaling=0.75,
+            num_local_experts=0,
+            num_experts_per_tok=0,
+            shared_intermediate_size=40,
+            mamba_n_heads=8,
+            position_embedding_type="rope",
+            layer_types=["full_attention"] * 2,
+            rms_norm_eps=1e-2,
+        ),
+    ),
     "openelm": {"fields": openelm.FIELDS, "tensors": openelm.tensors(), "make": openelm.make},
     "phi4-mini": family(
         "Phi3",
