@@ -125,7 +125,8 @@ function readsOrRefuses(folder: string): boolean {
     .filter(({ quantized }) => quantized !== undefined)
     .slice(0, 1);
   for (const { file, offset, byteLength, type, shape, quantized } of jobs) {
-    const [rows, columns] = shape as [number, number];
+    const columns = shape.at(-1)!;
+    const rows = shape.slice(0, -1).reduce((product, size) => product * size, 1);
     const target = join(root, 'target.bin');
     writeFileSync(target, Buffer.alloc(4 * rows * columns));
     const source = { source: file, sourceOffset: offset, sourceByteLength: byteLength, type };
@@ -148,7 +149,7 @@ function readsOrRefuses(folder: string): boolean {
   return true;
 }
 
-describe.each(['fp8-blocks', 'ct-int4-zeros', 'ct-nvfp4', 'gptq-order', 'awq'])(
+describe.each(['fp8-blocks', 'ct-int4-zeros', 'ct-nvfp4', 'gptq-order', 'awq', 'mxfp4'])(
   'a changed model of %s',
   (name) => {
     const folder = writeQuantizedModel(join(root, name), name);
