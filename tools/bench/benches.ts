@@ -28,6 +28,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'the executors of this machine beside the native one, all in f32',
     load: () => import('./executors/bench.js'),
   },
+  forms: {
+    summary: 'first start and generation with each form of weights, beside llama.cpp',
+    load: () => import('./forms/bench.js'),
+  },
   guided: {
     summary: 'what guides cost an iteration of 64 generating sequences',
     load: () => import('./guided/bench.js'),

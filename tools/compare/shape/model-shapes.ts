@@ -98,14 +98,19 @@ export function modelShapeOf(name: string): ModelShape {
 }
 
 /** Types of a whole file, as llama-quantize names them; Q4_K_M mixes Q4_K and Q6_K. */
-export const FILE_TYPES = ['Q4_0', 'Q4_K_M', 'Q8_0'] as const;
+export const FILE_TYPES = ['Q4_0', 'Q4_K_M', 'Q8_0', 'BF16', 'IQ4_XS', 'IQ3_S'] as const;
 export type FileType = (typeof FILE_TYPES)[number];
-export type StoredType = 'F32' | 'Q4_0' | 'Q5_0' | 'Q8_0' | 'Q4_K' | 'Q6_K';
+export type StoredType = 'F32' | 'BF16' | 'Q4_0' | 'Q5_0' | 'Q8_0' | 'Q4_K' | 'Q6_K' | 'IQ4_XS' | 'IQ3_S';
 
 /** Elements of a superblock. */
 const SUPERBLOCK = 256;
 /** What llama-quantize takes for a matrix whose rows are no whole superblocks. */
-const WITHOUT_SUPERBLOCKS: Partial<Record<StoredType, StoredType>> = { Q4_K: 'Q5_0', Q6_K: 'Q8_0' };
+const WITHOUT_SUPERBLOCKS: Partial<Record<StoredType, StoredType>> = {
+  Q4_K: 'Q5_0',
+  Q6_K: 'Q8_0',
+  IQ4_XS: 'Q5_0',
+  IQ3_S: 'Q5_0',
+};
 
 /** @throws naming the types that there are. */
 export function fileTypeOf(name: string): FileType {
@@ -126,18 +131,18 @@ export interface PlannedTensor {
 /** Tensors of a file, in its order, in the types that llama-quantize gives them. */
 export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTensor[] {
   const { hiddenSize, vocabSize, numLayers, isTied } = shape;
-  const plain = { Q4_0: 'Q4_0', Q4_K_M: 'Q4_K', Q8_0: 'Q8_0' } as const;
-  const logits = fileType === 'Q8_0' ? 'Q8_0' : 'Q6_K';
+  const plainType: StoredType = fileType === 'Q4_K_M' ? 'Q4_K' : fileType;
+  const logits = fileType === 'Q8_0' || fileType === 'BF16' ? fileType : 'Q6_K';
   const tensors: PlannedTensor[] = [];
   const add = (name: string, wanted: StoredType, ...sizes: number[]) => {
     const type = sizes.at(-1)! % SUPERBLOCK === 0 ? wanted : (WITHOUT_SUPERBLOCKS[wanted] ?? wanted);
     tensors.push({ name, shape: sizes, type, byteLength: bytesOf('', name, type, sizes) });
   };
-  add('token_embd.weight', isTied ? logits : plain[fileType], vocabSize, hiddenSize);
+  add('token_embd.weight', isTied ? logits : plainType, vocabSize, hiddenSize);
   for (let layer = 0; layer < numLayers; layer++) {
-    const better = fileType === 'Q4_K_M' && hasMoreBits(layer, numLayers) ? 'Q6_K' : plain[fileType];
+    const better = fileType === 'Q4_K_M' && hasMoreBits(layer, numLayers) ? 'Q6_K' : plainType;
     addLayer((name, type, ...sizes) => add(`blk.${layer}.${name}.weight`, type, ...sizes), shape, {
-      plain: plain[fileType],
+      plain: plainType,
       better,
     });
   }

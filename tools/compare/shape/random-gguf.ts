@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { bf16Bits } from '../../support/bf16.js';
 import { GgufWriter, TENSOR_TYPE_IDS, type TypedValue } from '../../support/gguf-writer.js';
 import { toHalf } from '../../support/quantized.js';
 import { Random } from '../../support/random.js';
@@ -17,7 +18,14 @@ import {
 const POOL_BYTES = 4 << 20;
 const ALIGNMENT = 32;
 /** llama.cpp's number of the mixture, for its log. */
-const FILE_TYPE_IDS: Readonly<Record<FileType, number>> = { Q4_0: 2, Q8_0: 7, Q4_K_M: 15 };
+const FILE_TYPE_IDS: Readonly<Record<FileType, number>> = {
+  Q4_0: 2,
+  Q8_0: 7,
+  Q4_K_M: 15,
+  IQ3_S: 26,
+  IQ4_XS: 30,
+  BF16: 32,
+};
 
 /**
  * Blocks of the types: bytes, where their scales lie in half precision, and the scale at which random quants have the spread 1.
@@ -26,6 +34,7 @@ const FILE_TYPE_IDS: Readonly<Record<FileType, number>> = { Q4_0: 2, Q8_0: 7, Q4
 const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at: number, unit: number][] }>> =
   {
     F32: { bytes: 4, scales: [] },
+    BF16: { bytes: 2, scales: [] },
     Q8_0: { bytes: 34, scales: [[0, 1 / 74]] },
     Q4_0: { bytes: 18, scales: [[0, 1 / 4.6]] },
     Q5_0: { bytes: 22, scales: [[0, 1 / 9.2]] },
@@ -37,6 +46,8 @@ const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at:
       ],
     },
     Q6_K: { bytes: 210, scales: [[208, 1 / 1370]] },
+    IQ4_XS: { bytes: 136, scales: [[0, 1 / 1200]] },
+    IQ3_S: { bytes: 110, scales: [[0, 1 / 120]] },
   };
 
 /**
@@ -133,7 +144,7 @@ class RandomPool {
     this.#type = type;
     this.#blocks = Math.ceil(POOL_BYTES / BLOCKS[type].bytes);
     this.#bytes = Buffer.alloc(this.#blocks * BLOCKS[type].bytes);
-    if (type === 'F32') return;
+    if (isFloat(type)) return;
     for (let at = 0; at < this.#bytes.length; at++) this.#bytes[at] = this.#random.below(256);
   }
 
@@ -155,9 +166,14 @@ class RandomPool {
     for (let at = 0; at < this.#bytes.length; at += bytes) {
       for (const [place, unit] of scales) this.#bytes.writeUInt16LE(toHalf((spread ?? 1) * unit), at + place);
     }
-    if (this.#type !== 'F32') return;
+    if (!isFloat(this.#type)) return;
     const random = new Random(2);
-    for (let at = 0; at < this.#bytes.length; at += bytes)
-      this.#bytes.writeFloatLE(spread === null ? 1 : spread * random.normal(), at);
+    for (let at = 0; at < this.#bytes.length; at += bytes) {
+      const value = spread === null ? 1 : spread * random.normal();
+      if (this.#type === 'F32') this.#bytes.writeFloatLE(value, at);
+      else this.#bytes.writeUInt16LE(bf16Bits(value), at);
+    }
   }
 }
+
+const isFloat = (type: StoredType): boolean => type === 'F32' || type === 'BF16';

@@ -64,6 +64,8 @@ describe('names', () => {
     expect(() => modelShapeOf('llama-2b')).toThrow(
       "--shape: there is no 'llama-2b'; there are llama-135m, llama-1b",
     );
-    expect(() => fileTypeOf('Q5_K_M')).toThrow("--type: there is no 'Q5_K_M'; there are Q4_0, Q4_K_M, Q8_0.");
+    expect(() => fileTypeOf('Q5_K_M')).toThrow(
+      "--type: there is no 'Q5_K_M'; there are Q4_0, Q4_K_M, Q8_0, BF16, IQ4_XS, IQ3_S.",
+    );
   });
 });
