@@ -1,5 +1,5 @@
 import { callback, isObject, NAME, oneOf, rule, type Values, wholeNumber } from '../../base/option-values.js';
-import type { SchedulerPolicy } from '../../scheduler/tokens/types.js';
+import { SCHEDULER_POLICIES } from '../../scheduler/tokens/types.js';
 import type { IterationStats } from '../iteration-stats.js';
 import {
   BATCHED_POST_PROCESSOR,
@@ -48,20 +48,17 @@ export const MANAGER_OPTIONS = {
       help: 'Most beams per request (use_beam_search). Memory for this many sequences is reserved per request.',
     },
   }),
-  schedulerPolicy: ofServe(
-    oneOf('GUARANTEED_NO_EVICT', 'MAX_UTILIZATION') satisfies Values<SchedulerPolicy>,
-    {
-      name: 'schedulerPolicy',
-      seedName: 'schedulerPolicy',
-      default: 'required',
-      flag: {
-        group: 'Batching',
-        metavar: 'POLICY',
-        default: 'GUARANTEED_NO_EVICT',
-        help: 'Whether a running request may be paused for another. GUARANTEED_NO_EVICT: never; MAX_UTILIZATION: yes, for higher throughput.',
-      },
+  schedulerPolicy: ofServe(oneOf(...SCHEDULER_POLICIES), {
+    name: 'schedulerPolicy',
+    seedName: 'schedulerPolicy',
+    default: 'required',
+    flag: {
+      group: 'Batching',
+      metavar: 'POLICY',
+      default: 'GUARANTEED_NO_EVICT',
+      help: 'Whether a running request may be paused for another. GUARANTEED_NO_EVICT: never; MAX_UTILIZATION: yes, for higher throughput.',
     },
-  ),
+  }),
 };
 
 /** Options that a GptManager accepts besides, beside the callbacks and optionalParams. */

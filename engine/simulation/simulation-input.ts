@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { MAX_INT32 } from '../../base/int32.js';
 import { SkeinError } from '../../base/skein-error.js';
-import { CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
+import { CAPACITY_POLICIES, CHUNKING_POLICIES } from '../../scheduler/tokens/types.js';
 
 /** Most iterations; beyond that a simulation is given up. */
 export const MAX_ITERATIONS = 100_000;
@@ -72,7 +72,7 @@ const chunk = z.strictObject(
 
 const simulation = z.strictObject(
   {
-    policy: oneOf(['MAX_UTILIZATION', 'GUARANTEED_NO_EVICT', 'STATIC_BATCH']),
+    policy: oneOf(CAPACITY_POLICIES),
     numBlocks: whole(1, MAX_BLOCKS),
     tokensPerBlock: whole(1, MAX_TOKENS),
     maxAttentionWindow: whole(1, MAX_INT32).optional(),

@@ -97,9 +97,11 @@ export interface CapacityOptions {
 }
 
 /** Policies that a user chooses from. */
-export type SchedulerPolicy = 'MAX_UTILIZATION' | 'GUARANTEED_NO_EVICT';
+export const SCHEDULER_POLICIES = ['GUARANTEED_NO_EVICT', 'MAX_UTILIZATION'] as const;
+export type SchedulerPolicy = (typeof SCHEDULER_POLICIES)[number];
 /** Policies that the capacity scheduler knows: V1 runs STATIC_BATCH whatever the user's policy. */
-export type CapacityPolicy = SchedulerPolicy | 'STATIC_BATCH';
+export const CAPACITY_POLICIES = [...SCHEDULER_POLICIES, 'STATIC_BATCH'] as const;
+export type CapacityPolicy = (typeof CAPACITY_POLICIES)[number];
 
 /** Ways to share an iteration's tokens among its contexts: see scheduleMicroBatch and shortestFirst. */
 export const CHUNKING_POLICIES = ['FIRST_COME_FIRST_SERVED', 'EQUAL_PROGRESS', 'SHORTEST_FIRST'] as const;

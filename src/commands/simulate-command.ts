@@ -1,10 +1,13 @@
 import { Command, Option } from 'commander';
+import { CAPACITY_POLICIES } from '../../scheduler/tokens/types.js';
 import { helpBehind } from '../terminal/help.js';
 import type { SimulateFlags } from './simulate.js';
 
+const POLICIES = `${CAPACITY_POLICIES.slice(0, -1).join(', ')} or ${CAPACITY_POLICIES.at(-1)}`;
+
 const SIMULATE_HELP = `
 FILE.json:
-  policy              MAX_UTILIZATION, GUARANTEED_NO_EVICT or STATIC_BATCH
+  policy              ${POLICIES}
   numBlocks           blocks of the KV pool
   tokensPerBlock      tokens of one block
   maxNumRequests      most requests that run at once
