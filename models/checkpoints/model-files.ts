@@ -4,6 +4,7 @@ import { additionalFolder } from '../tokenizer/named-templates.js';
 import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
 import { ggufParts, modelAmong } from './gguf-parts.js';
+import { QUANTIZATION_FILES } from './quantized/quantization-file.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from './tokenizer-files.js';
@@ -24,6 +25,7 @@ const SIDE_FILES = [
   ...TOKENIZER_FILES,
   ...OLDER_TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
+  ...QUANTIZATION_FILES,
 ];
 
 /** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF that is a model. A GGUF may be split. */

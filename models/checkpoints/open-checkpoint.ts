@@ -15,6 +15,7 @@ import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
 import { hasOwnOutput } from './output-layer.js';
 import { quantizationOf } from './quantized/quantization-config.js';
+import { readQuantizationFile } from './quantized/quantization-file.js';
 import { quantizationRemark } from './quantized/quantization-remarks.js';
 import { quantizedTensors } from './quantized/quantized-tensors.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
@@ -63,7 +64,7 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWe
   const given = configOfHuggingFace(where, fields, generation);
   const leftAside = new LeftAside();
   const textName = wrapper === null ? undefined : leftAside.textName;
-  const method = quantizationOf(where, fields, hasWeights);
+  const method = quantizationOf(where, fields, hasWeights, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
   const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
   const ownOutput = hasOwnOutput(raw, given);

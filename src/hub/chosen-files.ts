@@ -1,6 +1,7 @@
 import { closestName } from '../../base/did-you-mean.js';
 import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { partOf, withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
+import { QUANTIZATION_FILES } from '../../models/checkpoints/quantized/quantization-file.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
@@ -21,6 +22,7 @@ const BESIDE = [
   'model.safetensors.index.json',
   ...TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
+  ...QUANTIZATION_FILES,
 ];
 /** Chat templates of other names. */
 const TEMPLATES = new RegExp(`^${ADDITIONAL_FOLDER}/[\\w.-]+\\.jinja$`);

@@ -5,6 +5,7 @@ import { compressedTensorsMethod } from './compressed-tensors.js';
 import { fp8Method } from './fp8.js';
 import { awqMethod, gptqMethod } from './gptq.js';
 import { mxfp4Method } from './mxfp4.js';
+import type { QuantizationFile } from './quantization-file.js';
 import type { QuantizationMethod } from './quantization-method.js';
 
 /** By quant_method. */
@@ -28,8 +29,9 @@ const UNREAD = new Map([
 ]);
 
 /**
- * How the matrices of a folder are quantised; null where config.json says nothing of it.
+ * How the matrices of a folder are quantised; null where config.json says nothing of it, and no file of its own does.
  *
+ * @param ofFile what such a file says, which is used where config.json says nothing
  * @param hasWeights false where a folder has the headers of its files alone: what zero points and orders of columns would tell is then believed of config.json
  * @throws CheckpointError for a method that is not read
  */
@@ -37,6 +39,7 @@ export function quantizationOf(
   where: string,
   fields: JsonObject,
   hasWeights = true,
+  ofFile: QuantizationFile | null = null,
 ): QuantizationMethod | null {
   const config = new ConfigFields(where, fields);
   const key = config.raw('quantization_config') === undefined ? 'compression_config' : 'quantization_config';
@@ -44,9 +47,12 @@ export function quantizationOf(
   if (isOfMlx(config.raw('quantization')) || isOfMlx(given)) {
     throw new CheckpointError(`${where}: the weights are quantised by MLX, which is not read: ${INSTEAD}.`);
   }
-  if (given === undefined) return null;
-  if (!isObject(given)) throw config.error(key, 'an object');
-  const own = new ConfigFields(`${where}: ${key}`, given);
+  if (given === undefined && ofFile === null) return null;
+  if (given !== undefined && !isObject(given)) throw config.error(key, 'an object');
+  const own =
+    given === undefined
+      ? new ConfigFields(ofFile!.file, ofFile!.fields)
+      : new ConfigFields(`${where}: ${key}`, given);
   const name = own.string('quant_method');
   const unread = UNREAD.get(name ?? '');
   if (unread !== undefined)

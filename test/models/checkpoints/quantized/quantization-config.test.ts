@@ -1,5 +1,12 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../../../models/checkpoints/open-checkpoint.js';
 import { quantizationOf } from '../../../../models/checkpoints/quantized/quantization-config.js';
+import { freshFolders } from '../../../support/fresh-folders.js';
+import { writeQuantizedModel } from '../../../support/quantized-models.js';
+
+const fresh = freshFolders('skein-quantization-config');
 
 const labelOf = (config: unknown) => quantizationOf('config.json', { quantization_config: config })?.label;
 const int4 = { num_bits: 4, type: 'int', strategy: 'group', group_size: 128, symmetric: false };
@@ -126,5 +133,53 @@ describe('quantization_config', () => {
     ['a pattern that is none', compressed(int4, {}, { targets: ['re:('] }), /the pattern "\(" has/],
   ])('refuses %s', (_, config, message) => {
     expect(() => labelOf(config)).toThrow(message);
+  });
+});
+
+describe('a file of its own', () => {
+  const folderOf = (model: string, name: string, change: (fields: Record<string, unknown>) => object) => {
+    const folder = writeQuantizedModel(fresh(), model);
+    const file = join(folder, 'config.json');
+    const { quantization_config: given, ...config } = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify(config));
+    writeFileSync(join(folder, name), JSON.stringify(change(given)));
+    return folder;
+  };
+
+  it.each([
+    [
+      'gptq',
+      'quantize_config.json',
+      ({ bits, group_size, desc_act, sym }: Record<string, unknown>) => ({ bits, group_size, desc_act, sym }),
+    ],
+    [
+      'awq',
+      'quant_config.json',
+      ({ bits, group_size }: Record<string, unknown>) => ({
+        w_bit: bits,
+        q_group_size: group_size,
+        zero_point: true,
+        version: 'GEMM',
+      }),
+    ],
+  ])('of %s, %s, is read where config.json says nothing', (model, name, change) => {
+    const plain = openCheckpoint(writeQuantizedModel(fresh(), model));
+    const own = openCheckpoint(folderOf(model, name, change));
+    expect(own.remarks).toEqual(plain.remarks);
+    const located = ({ path, tensors }: typeof plain) =>
+      JSON.stringify([...tensors]).replaceAll(path, 'the folder');
+    expect(located(own)).toBe(located(plain));
+    expect(own.sourceHash).not.toBe(plain.sourceHash);
+  });
+
+  it('is named by what is wrong in it, and left aside where config.json says it', () => {
+    expect(() =>
+      openCheckpoint(folderOf('gptq', 'quantize_config.json', (given) => ({ ...given, bits: 3 }))),
+    ).toThrow(/quantize_config\.json: bits should be 4 or 8, found 3/);
+    const both = writeQuantizedModel(fresh(), 'gptq');
+    writeFileSync(join(both, 'quantize_config.json'), '{"bits": 3}');
+    expect(openCheckpoint(both).remarks).toEqual(
+      openCheckpoint(writeQuantizedModel(fresh(), 'gptq')).remarks,
+    );
   });
 });
