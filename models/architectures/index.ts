@@ -147,6 +147,9 @@ const GGUF_NAMES = new Map([
   ['seed_oss', 'seed_oss'],
   ['ernie4_5', 'ernie4_5'],
   ['gpt2', 'gpt2'],
+  ['bert', 'bert'],
+  ['modern-bert', 'modernbert'],
+  ['gemma-embedding', 'gemma3'],
 ]);
 /** Architectures that share a name in GGUF with another one, told apart by what a file has. */
 const GGUF_KINDS = new Map([

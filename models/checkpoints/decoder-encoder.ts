@@ -11,7 +11,7 @@ import { readSentenceTransformers, type SentenceTransformers } from './sentence-
 /** Decoders whose output is written in their own way, so that no head of an encoder fits in its place. */
 const GENERATES_ONLY: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2', 'nemotron']);
 /** Decoders of which the published embedders are trained for embeddings that are cut. */
-const MATRYOSHKA: ReadonlySet<string> = new Set(['qwen3', 'gemma3']);
+export const MATRYOSHKA: ReadonlySet<string> = new Set(['qwen3', 'gemma3']);
 
 const MAX_TOKENIZER_BYTES = 256 * 1024 * 1024;
 

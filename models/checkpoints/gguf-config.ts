@@ -1,6 +1,10 @@
 import type { RopeConfig } from '../../network/rope.js';
 import { expertNames } from '../architectures/expert-names.js';
-import { architectureOfGguf, supportedGgufArchitectures } from '../architectures/index.js';
+import {
+  architectureOfGguf,
+  encoderArchitectures,
+  supportedGgufArchitectures,
+} from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
@@ -8,6 +12,7 @@ import { checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { readExactly, withFile } from './file-reading.js';
 import { GATELESS_ACTIVATIONS } from './gateless-families.js';
 import type { GgufHeader } from './gguf.js';
+import { asGgufEncoder, encoderActivation } from './gguf-encoders.js';
 import { expertsOfGguf, hasExperts } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
@@ -16,7 +21,14 @@ import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 
-const HAS_LAYER_NORM: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2', 'nemotron']);
+const HAS_LAYER_NORM: ReadonlySet<string> = new Set([
+  'gpt2',
+  'cohere',
+  'cohere2',
+  'nemotron',
+  ...encoderArchitectures,
+]);
+const HAS_LEARNED_POSITIONS: ReadonlySet<string> = new Set(['gpt2', 'bert']);
 
 /**
  * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
@@ -46,7 +58,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     return id === undefined || !Number.isInteger(id) || id < 0 ? [] : [id];
   };
 
-  return {
+  const model: ModelConfig = {
     architecture,
     vocabSize,
     hiddenSize,
@@ -57,10 +69,8 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     numHeads,
     numKvHeads,
     headDim,
-    rmsNormEpsilon: keys.positive(
-      HAS_LAYER_NORM.has(architecture) ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
-    ),
-    activation: activationOf(architecture),
+    rmsNormEpsilon: epsilonOf(keys, architecture),
+    activation: activationOf(architecture, keys),
     attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
     ...(architecture === 'seed_oss' && {
       attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
@@ -70,10 +80,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
     ...windowsOfGguf(keys, architecture, numLayers),
-    rope:
-      architecture === 'gpt2'
-        ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
-        : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
+    rope: HAS_LEARNED_POSITIONS.has(architecture)
+      ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
+      : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
     ...(experts && { experts }),
     ...ggufFamilyFields(keys, architecture, numLayers, maxPositions),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
@@ -84,9 +93,21 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ),
     padTokenId: tokenId(special('padding')[0], vocabSize),
   };
+  return asGgufEncoder(header, keys, model);
 }
 
-function activationOf(architecture: string): ModelConfig['activation'] {
+function epsilonOf(keys: GgufKeys, architecture: string): number {
+  const isLayerNorm = HAS_LAYER_NORM.has(architecture);
+  // Where a ModernBERT's config.json has its own name of it alone, the converter takes it for an RMSNorm's.
+  const other = architecture === 'modernbert' ? keys.number('attention.layer_norm_rms_epsilon') : undefined;
+  return keys.positive(
+    isLayerNorm ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
+    other,
+  );
+}
+
+function activationOf(architecture: string, keys: GgufKeys): ModelConfig['activation'] {
+  if (encoderArchitectures.has(architecture)) return encoderActivation(keys);
   return GATELESS_ACTIVATIONS.get(architecture) ?? (/^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu');
 }
 

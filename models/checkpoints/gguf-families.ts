@@ -14,7 +14,10 @@ const PATTERNS = new Map([
   ['olmo3', 4],
   ['exaone4', 4],
   ['cohere2', 4],
+  ['modernbert', 3],
 ]);
+/** Those in which it is the first layer of each period. */
+const FIRST_IS_FULL: ReadonlySet<string> = new Set(['modernbert']);
 /** Window of gemma2 where the key is missing, as in llama.cpp. */
 const GEMMA2_WINDOW = 4096;
 
@@ -25,9 +28,11 @@ export function windowsOfGguf(
   numLayers: number,
 ): Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> {
   const usual = architecture === 'gemma2' ? GEMMA2_WINDOW : 0;
-  const window = keys.integer('attention.sliding_window', 0, LIMITS.positions, usual) || null;
-  if (window === null) return { slidingWindow: null };
-  const isSliding = slidingLayers(keys, PATTERNS.get(architecture) ?? 0, numLayers);
+  const given = keys.integer('attention.sliding_window', 0, LIMITS.positions, usual) || null;
+  if (given === null) return { slidingWindow: null };
+  // Where tokens attend both ways, it counts those of both sides.
+  const window = keys.bothWays ? Math.floor(given / 2) + 1 : given;
+  const isSliding = slidingLayers(keys, architecture, numLayers);
   const windows = Array.from({ length: numLayers }, (_, layer) => (isSliding(layer) ? window : null));
   const fields = windowFields(windows);
   return HAS_LOCAL_ROPE.has(architecture) && fields.slidingWindow !== null
@@ -36,7 +41,7 @@ export function windowsOfGguf(
 }
 
 /** Families whose layers with a window have a RoPE of their own. */
-const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'olmo3']);
+const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'olmo3', 'modernbert']);
 
 /** Dimensions of a file whose keys have a list of them, a number for each layer; undefined for any other. */
 export function ggufLayerShapes(
@@ -81,6 +86,7 @@ export function ggufFamilyFields(
         ),
       };
     case 'olmo3':
+    case 'modernbert':
       return {
         localRopeTheta: keys.positive('rope.freq_base_swa', keys.positive('rope.freq_base', 10_000)),
       };
@@ -132,15 +138,17 @@ export function ggufFamilyFields(
  * Tells which layers slide. attention.sliding_window_pattern is a list with an entry for each layer, or a number as in
  * PATTERNS; 0: all slide.
  */
-function slidingLayers(keys: GgufKeys, usual: number, numLayers: number): (layer: number) => boolean {
+function slidingLayers(keys: GgufKeys, architecture: string, numLayers: number): (layer: number) => boolean {
   const list = keys.list('attention.sliding_window_pattern');
   if (list !== undefined) {
     if (list.length < numLayers)
       throw keys.error('attention.sliding_window_pattern', `a list of ${numLayers}`, list.length);
     return (layer) => Boolean(list[layer]);
   }
+  const usual = PATTERNS.get(architecture) ?? 0;
   const pattern = keys.integer('attention.sliding_window_pattern', 0, LIMITS.layers, usual);
-  return (layer) => pattern === 0 || layer % pattern < pattern - 1;
+  const full = FIRST_IS_FULL.has(architecture) ? 0 : pattern - 1;
+  return (layer) => pattern === 0 || layer % pattern !== full;
 }
 
 /**

@@ -107,15 +107,62 @@ const FAMILIES: Readonly<Record<string, Names>> = {
       ffn_down: 'mlp.c_proj',
     },
   },
+  bert: {
+    layers: 'encoder.layer',
+    global: {
+      token_embd: 'embeddings.word_embeddings',
+      token_types: 'embeddings.token_type_embeddings',
+      position_embd: 'embeddings.position_embeddings',
+      token_embd_norm: 'embeddings.LayerNorm',
+      cls: 'classifier.dense',
+      'cls.output': 'classifier.out_proj',
+    },
+    inLayer: {
+      attn_q: 'attention.self.query',
+      attn_k: 'attention.self.key',
+      attn_v: 'attention.self.value',
+      attn_output: 'attention.output.dense',
+      attn_output_norm: 'attention.output.LayerNorm',
+      ffn_up: 'intermediate.dense',
+      ffn_down: 'output.dense',
+      layer_output_norm: 'output.LayerNorm',
+    },
+  },
+  modernbert: {
+    layers: 'layers',
+    global: {
+      token_embd: 'embeddings.tok_embeddings',
+      token_embd_norm: 'embeddings.norm',
+      output_norm: 'final_norm',
+      cls: 'head.dense',
+      'cls.norm': 'head.norm',
+      'cls.output': 'classifier',
+    },
+    inLayer: {
+      attn_norm: 'attn_norm',
+      attn_qkv: 'attn.Wqkv',
+      attn_output: 'attn.Wo',
+      ffn_norm: 'mlp_norm',
+      ffn_up: 'mlp.Wi',
+      ffn_down: 'mlp.Wo',
+    },
+  },
+};
+
+/** Of heads of decoders that embed or score; a score by two tokens has rows: see gguf-encoders.ts. */
+const HEADS: Names['global'] = {
+  dense_2: '2_Dense.linear',
+  dense_3: '3_Dense.linear',
+  'cls.output': 'score',
 };
 
 /** Hugging Face's name of a GGUF tensor; unknown names stay as they are. */
 export function huggingFaceTensorName(name: string, architecture = 'llama'): string {
-  const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+)\.(weight|bias)$/.exec(name);
+  const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+(?:\d|\.[a-z]+)?)\.(weight|bias)$/.exec(name);
   const family = FAMILIES[architecture];
   if (!match || !family) return name;
   const [, layer, stem, kind] = match;
-  const names = layer === undefined ? family.global : family.inLayer;
+  const names = layer === undefined ? { ...HEADS, ...family.global } : family.inLayer;
   if (!Object.hasOwn(names, stem!)) return name;
   const place = layer === undefined ? '' : `${family.layers}.${layer}.`;
   return `${place}${names[stem!]}.${kind}`;

@@ -2,7 +2,9 @@ import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ExpertMatrix, expertSlices, expertTensorName, stackedNames } from './expert-tensors.js';
 import type { GgufHeader } from './gguf.js';
+import { tokenRows } from './gguf-encoders.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
+import { rowOf } from './head-tensors.js';
 import type { RawTensor } from './raw-tensor.js';
 import { inNetworkOrder, type NamedTensor } from './tensor-layout.js';
 import type { UnreadTensor } from './unread-tensors.js';
@@ -22,6 +24,8 @@ export function namedGgufTensors(header: GgufHeader, config: ModelConfig): Map<s
 function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const stack = stackOf(tensor.name, config);
   if (stack !== null) return expertSlices(tensor, config, stack.layer, [stack.matrix]);
+  const rows = tokenRows(tensor.name, config);
+  if (rows !== null) return rows.map((row, i) => [row, rowOf(tensor, i)]);
   const name = nameOf(tensor.name, config);
   if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
@@ -41,6 +45,8 @@ export function unreadGgufTensors(
 
 /** Names that the network has for a tensor of the file, or for its slices. */
 function networkNames(name: string, config: ModelConfig): string[] {
+  const rows = tokenRows(name, config);
+  if (rows !== null) return rows;
   const stack = stackOf(name, config);
   return stack === null ? [nameOf(name, config)] : stackedNames(config, stack.layer, [stack.matrix]);
 }

@@ -33,7 +33,7 @@ export function addHeadTensors(
 }
 
 /** One row of a matrix. */
-function rowOf(matrix: NamedTensor, row: number): NamedTensor {
+export function rowOf(matrix: NamedTensor, row: number): NamedTensor {
   const { file, name, shape, quantized, byteLength, offset } = matrix;
   refuseUnsupportedType(matrix);
   const [rows = 0, columns = 0] = shape;

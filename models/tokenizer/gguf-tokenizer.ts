@@ -185,7 +185,14 @@ function wordPieceTokenizer(metadata: GgufMetadata, vocabulary: Vocabulary): Bui
     if (types !== null && types[id] !== TokenType.normal) return token;
     return token.startsWith('\u2581') ? token.slice(1) : `##${token}`;
   });
-  const around = ['cls', 'seperator'].map((role) => metadata.number(`tokenizer.ggml.${role}_token_id`));
+  // The converter writes no id of [CLS], which begins a text as BOS does.
+  const around = [
+    ['cls', 'bos'],
+    ['seperator', 'eos'],
+  ].map((roles) => {
+    const ids = roles.map((role) => metadata.number(`tokenizer.ggml.${role}_token_id`));
+    return ids.find((id) => id !== undefined);
+  });
   const [cls, sep] = around.map((id) => (id === undefined ? undefined : tokens[id]));
   const json = wordPieceJson({
     vocab: vocabularyIds(tokens),
@@ -231,7 +238,11 @@ function specialTokens(
     const added = metadata.boolean(`tokenizer.ggml.add_${role}_token`) ?? usual;
     return added === null ? {} : { [`add_${role}_token`]: added };
   };
-  const config: Record<string, unknown> = { ...flag('bos', addBos), ...flag('eos', addEos) };
+  const config: Record<string, unknown> = {
+    ...flag('bos', addBos),
+    ...flag('eos', addEos),
+    ...flag('sep', null),
+  };
   const roles = { bos: 'bos', eos: 'eos', unknown: 'unk', padding: 'pad', cls: 'cls', seperator: 'sep' };
   for (const [gguf, name] of Object.entries(roles)) {
     const id = metadata.number(`tokenizer.ggml.${gguf}_token_id`);

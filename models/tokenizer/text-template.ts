@@ -18,7 +18,16 @@ export interface TemplatedText {
 const first: TemplatePiece = { text: 0, type: 0 };
 const second: TemplatePiece = { text: 1, type: 1 };
 
-export function textTemplate(json: TokenizerJson): TextTemplate {
+/** Tokens at the ends of texts and between two, for tokenizers without a post-processor. */
+export interface EndTokens {
+  bos: number | null;
+  eos: number | null;
+  sep: number | null;
+}
+
+/** The template of a tokenizer. @param ends those of its flags, which say in a GGUF what a post-processor says elsewhere */
+export function textTemplate(json: TokenizerJson, ends?: EndTokens): TextTemplate {
+  if (ends !== undefined && (json.post_processor ?? null) === null) return templateOfEnds(ends);
   for (const part of flattenComponents(json.post_processor)) {
     if (part.type === 'TemplateProcessing') {
       const single = templatePieces(part, 'single');
@@ -27,6 +36,13 @@ export function textTemplate(json: TokenizerJson): TextTemplate {
     if (part.type === 'BertProcessing' || part.type === 'RobertaProcessing') return processing(part);
   }
   return { single: [first], pair: [first, second] };
+}
+
+/** BOS a EOS, and BOS a EOS SEP b EOS, as llama.cpp joins them. */
+function templateOfEnds({ bos, eos, sep }: EndTokens): TextTemplate {
+  const piece = (id: number | null): TemplatePiece[] => (id === null ? [] : [{ tokens: [id], type: 0 }]);
+  const single = [...piece(bos), first, ...piece(eos)];
+  return { single, pair: [...single, ...piece(sep), { ...second, type: 0 }, ...piece(eos)] };
 }
 
 /**

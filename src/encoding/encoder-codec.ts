@@ -4,6 +4,7 @@ import type { EncoderConfig } from '../../models/encoder-config.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
 import {
   applyTemplate,
+  type EndTokens,
   type TextTemplate,
   templateLength,
   textTemplate,
@@ -52,7 +53,8 @@ export class EncoderCodec {
     const tokenizer = new Tokenizer(files);
     const pairs = head.kind === 'score' ? PairTemplate.of(files.chatTemplate, tokenizer, head) : null;
     const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
-    const template = textTemplate(parseTokenizerJson(files.tokenizerJson));
+    const ends = endTokens(tokenizer, files.tokenizerConfig);
+    const template = textTemplate(parseTokenizerJson(files.tokenizerJson), ends);
     return new EncoderCodec(pool, tokenTypes === 1 ? withoutTypes(template) : template, pairs);
   }
 
@@ -129,6 +131,16 @@ export class EncoderCodec {
     let next = 0;
     return inputs.map((input) => (typeof input === 'string' ? encoded[next++]! : Int32Array.from(input)));
   }
+}
+
+/** The tokens at the ends of a text that the flags of tokenizer_config.json ask for. */
+function endTokens(tokenizer: Tokenizer, config: Record<string, unknown>): EndTokens {
+  const named = typeof config.sep_token === 'string' ? tokenizer.tokenId(config.sep_token) : null;
+  return {
+    bos: config.add_bos_token === true ? tokenizer.bosTokenId : null,
+    eos: config.add_eos_token === true ? tokenizer.eosTokenId : null,
+    sep: config.add_sep_token === true ? (named ?? tokenizer.eosTokenId) : null,
+  };
 }
 
 /** The template for a model that knows one type of tokens, whatever its tokenizer says. */

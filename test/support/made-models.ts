@@ -26,15 +26,15 @@ const FILE = new URL('../goldens/families.json', import.meta.url);
 export const MADE_MODELS = (JSON.parse(readFileSync(FILE, 'utf8')) as { families: MadeModel[] }).families;
 
 /** What llama.cpp's converter makes of one of them: see tools/reference/families-gguf.py. */
-interface MadeGguf {
+export interface MadeGguf {
   name: string;
-  keys: [key: string, type: string, value: number | string | boolean | boolean[] | number[]][];
+  keys: [key: string, type: string, value: number | string | boolean | boolean[] | number[] | string[]][];
   /** Each with the tensor that it was made of, and how. */
   tensors: [
     name: string,
     shape: number[],
     source: string,
-    how: { addend?: 1; interleavedHeads?: number; firstRow?: number },
+    how: { addend?: 1; interleavedHeads?: number; firstRow?: number; rows?: number[] },
   ][];
 }
 
@@ -50,12 +50,20 @@ const KEY_TYPES: Readonly<Record<string, Exclude<GgufTypeName, 'array'>>> = {
   BOOL: 'bool',
 };
 
-/** Writes the model as the converter would, with the weights that are made here and a tokenizer of six tokens. */
-export function writeMadeGguf(file: string, { tensors }: MadeModel, gguf: MadeGguf): string {
-  const sources = new Map(tensors.map((tensor) => [tensor[0], tensor]));
+const ITEM_TYPES: Readonly<Record<string, 'f32' | 'string'>> = { FLOAT32: 'f32', STRING: 'string' };
+
+/** A model's tensors by their names. */
+export type MadeTensors = ReadonlyMap<string, MadeModel['tensors'][number]>;
+
+/** Writes the model as the converter would, with the weights that are made here; without a tokenizer it gets one of six tokens. */
+export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf): string {
   const made = gguf.tensors.map(
-    ([name, shape, source, { addend = 0, interleavedHeads, firstRow }]): TestTensor => {
+    ([name, shape, source, { addend = 0, interleavedHeads, firstRow, rows }]): TestTensor => {
       const all = numbers(...sources.get(source)!).map((value) => value + addend);
+      if (rows !== undefined) {
+        const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
+        return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
+      }
       const size = shape.reduce((product, one) => product * one, 1);
       const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
       const bytes = new Uint8Array(
@@ -71,7 +79,7 @@ export function writeMadeGguf(file: string, { tensors }: MadeModel, gguf: MadeGg
     Array.isArray(value)
       ? {
           type: 'array',
-          of: type === 'FLOAT32' ? 'f32' : typeof value[0] === 'boolean' ? 'bool' : 'i32',
+          of: ITEM_TYPES[type] ?? (typeof value[0] === 'boolean' ? 'bool' : 'i32'),
           value,
         }
       : { type: KEY_TYPES[type]!, value },

@@ -1,7 +1,7 @@
 """
 The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers beside them.
 
-`tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text.
+`tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text, and `between` those between two.
 """
 
 VOCABULARY = 288
@@ -73,8 +73,8 @@ def prompts(default=None, **texts):
     return {"config_sentence_transformers.json": {"prompts": texts, "default_prompt_name": default, "similarity_fn_name": "cosine"}}
 
 
-def bpe(before=(), behind=()):
-    return {"tokenizer": "tiny-qwen3", "around": [list(before), list(behind)]}
+def bpe(before=(), behind=(), between=()):
+    return {"tokenizer": "tiny-qwen3", "around": [list(before), list(behind)], "between": list(between)}
 
 
 BERT = {"tokenizer": "tiny-bert-mean"}
@@ -114,7 +114,7 @@ DECODERS = {
     "embeddinggemma": {
         "config": "Gemma3TextConfig",
         "model": "Gemma3TextModel",
-        "fields": decoder(num_hidden_layers=3, sliding_window=2 * WINDOW, query_pre_attn_scalar=8, use_bidirectional_attention=True, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+        "fields": decoder(vocab_size=272, num_hidden_layers=6, sliding_window=2 * WINDOW, query_pre_attn_scalar=8, use_bidirectional_attention=True),
         "files": modules("mean", (40, False, IDENTITY), (32, False, IDENTITY)) | prompts(query="task: search result | query: ", document="title: none | text: "),
         **bpe(before=["<|im_start|>"], behind=["<|im_end|>"]),
     },
@@ -157,6 +157,15 @@ MODERNBERT = {
 }
 
 ENCODERS = {
+    "bert": BERT | {"config": "BertConfig", "model": "BertModel", "fields": encoder(), "files": modules("cls")},
+    "roberta-score": {
+        "config": "RobertaConfig",
+        "model": "RobertaForSequenceClassification",
+        "fields": encoder(vocab_size=VOCABULARY, num_hidden_layers=1, num_labels=1, max_position_embeddings=129, type_vocab_size=1),
+        "files": {},
+        "scores": True,
+        **bpe(before=["<|im_start|>"], behind=["<|im_end|>"], between=["<|im_end|>", "<|im_end|>"]),
+    },
     "modernbert": MODERNBERT | {"model": "ModernBertModel", "files": modules("mean")},
     # As the first files have it, with the layer types and both thetas by their old names, and with all biases.
     "modernbert-old": MODERNBERT

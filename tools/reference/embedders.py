@@ -62,19 +62,22 @@ def write_tokenizer(folder, spec):
         before, behind = spec["around"]
         vocabulary = tokenizer["model"]["vocab"]
         special = lambda text: {"SpecialToken": {"id": text, "type_id": 0}}
-        template = lambda *ids: [*map(special, before), *({"Sequence": {"id": one, "type_id": 0}} for one in ids), *map(special, behind)]
+        sequence = lambda name: {"Sequence": {"id": name, "type_id": 0}}
+        template = lambda *inner: [*map(special, before), *inner, *map(special, behind)]
         if before or behind:
             tokens = {text: {"id": text, "ids": [vocabulary[text]], "tokens": [text]} for text in [*before, *behind]}
             changed["post_processor"] = {
                 "type": "TemplateProcessing",
-                "single": template("A"),
-                "pair": template("A", "B"),
+                "single": template(sequence("A")),
+                "pair": template(sequence("A"), *map(special, spec["between"]), sequence("B")),
                 "special_tokens": tokens,
             }
     write_json(folder, "tokenizer.json", tokenizer | changed)
     with open(os.path.join(source, "tokenizer_config.json"), encoding="utf-8") as file:
         config = json.load(file)
     config.pop("chat_template", None)
+    if "around" in spec and spec["around"][0]:
+        config.pop("add_bos_token")
     if spec["tokenizer"] == "tiny-bert-mean":
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
     if spec.get("types"):
