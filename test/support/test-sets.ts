@@ -43,14 +43,16 @@ export const OUTSIDE = [
  * crash and start again. They run with `npm run test:all`.
  */
 export const LONG = [
-  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,steered-ranks,tiny,worker-death}.test.ts',
+  'test/bitwise/{adapters,all-at-once,attention-windows,drafts,embedders,everything,known-outputs,manager,not-finite-weights,post-processors,ranks,steered-ranks,tiny,worker-death}.test.ts',
   'test/callbacks/fair-queueing.test.ts',
-  'test/conformance/{goldens,loop,rows}.test.ts',
+  'test/conformance/{experts,families,goldens,loop,rows}.test.ts',
   'test/engine/{builder-cache,combinations,generation-loop-crowd,hostile-builds,misbehaving-callbacks,watchdog-turns,worker-death}.test.ts',
+  'test/engine/building/source-weights.test.ts',
   'test/engine/guided/sources/hostile-schemas.test.ts',
   'test/engine/guided/written/schemas-people-write.test.ts',
   'test/engine/executors/native/{attention-window,batch-invariance,draft-rejection,sampling}.test.ts',
   'test/engine/executors/native/kernels/*.test.ts',
+  'test/engine/executors/wasm/wasm-runner.test.ts',
   'test/engine/simulation/**/*.test.ts',
   'test/engine/speculation/drafts-in-a-crowd.test.ts',
   'test/host/links/*.test.ts',
@@ -63,7 +65,7 @@ export const LONG = [
   'test/models/checkpoints/quantized/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
   'test/scheduler/{tokens/random-histories,tensors/dynamic-batcher-histories,tensors/sequence-batcher-histories}.test.ts',
-  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,simulate-workers,top-command}.test.ts',
+  'test/src/{address-space,bench,bench-terminal,damaged-engine,hostile-guides,isolation,load,operations,several-models,simulate-batcher,simulate-workers,top-command,without-addon}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/openai-types.test.ts',
   'test/src/clients/tool-formats/*.test.ts',
