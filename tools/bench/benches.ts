@@ -17,7 +17,7 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     load: () => import('./dashboard/bench.js' as string),
   },
   encoder: {
-    summary: 'texts a second of all-MiniLM-L6-v2, beside transformers on torch',
+    summary: 'texts a second of text encoders, beside torch, ONNX Runtime, OpenVINO and llama-server',
     load: () => import('./encoder/bench.js'),
   },
   ensemble: {

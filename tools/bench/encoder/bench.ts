@@ -1,168 +1,158 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { Encoder as EncoderClass } from '../../../src/library/encoder.js';
-import { countOf } from '../../compare/flags.js';
-import { Random } from '../../soak/random.js';
-import { markdownTable } from '../../support/markdown-table.js';
-import { median } from '../../support/statistics.js';
-import { defineBench } from '../bench.js';
-import { compiled } from '../compiled.js';
-import { modelOf, positiveOf, roundsFlag, THREADS_FLAG } from '../flags.js';
+import { countOf, type FlagValues, listOf } from '../../compare/flags.js';
+import { takeRounds } from '../../support/take-rounds.js';
+import { type BenchOutput, defineBench } from '../bench.js';
+import { roundsFlag, THREADS_FLAG } from '../flags.js';
+import { partsTable } from './parts.js';
+import type { OpenSide } from './side.js';
+import { sidesOf } from './sides.js';
+import { encoderTable, type MeasuredSide, ratioTable } from './tables.js';
+import { openCounter } from './token-counter.js';
+import { makeWorkloads, type Workload } from './workloads.js';
+
+const SHAPES = ['minilm', 'bge-base', 'modernbert-base', 'qwen3-embedding-0.6b'];
+const PEER = 'default: the peer is left out';
 
 const FLAGS = {
-  model: {
-    argument: 'DIR',
-    default: process.env.SKEIN_TEST_ENCODER ?? '',
-    help: 'folder with all-MiniLM-L6-v2 (default: SKEIN_TEST_ENCODER)',
+  models: { argument: 'DIR', default: '', help: 'the folder that make_models.py has filled' },
+  shapes: {
+    argument: 'LIST',
+    default: SHAPES.join(','),
+    help: `folders of models (default ${SHAPES.join(',')})`,
   },
-  python: {
-    argument: 'FILE',
+  python: { argument: 'FILE', default: '', help: `a Python with sentence-transformers on torch (${PEER})` },
+  openvino: { argument: 'FILE', default: '', help: `a Python with openvino and transformers (${PEER})` },
+  node: { argument: 'DIR', default: '', help: `where @huggingface/transformers is installed (${PEER})` },
+  'llama-server': { argument: 'FILE', default: '', help: `llama.cpp's server (${PEER})` },
+  sides: {
+    argument: 'LIST',
     default: '',
-    help: 'a Python with torch and transformers (default: Skein alone)',
+    help: 'only these sides, as in "Skein f32,torch f32" (default: all)',
   },
+  counts: { argument: 'LIST', default: '1,32,1024', help: 'texts of a call (default 1,32,1024)' },
+  lengths: {
+    argument: 'LIST',
+    default: '16,128,512,mixed',
+    help: 'tokens of each text (default 16,128,512,mixed)',
+  },
+  'most-tokens': {
+    argument: 'N',
+    default: '8192',
+    help: 'most tokens of a workload: what goes beyond is left out (default 8192)',
+  },
+  parts: { help: 'measure only what kinds of operation take of steps of Skein' },
   ...THREADS_FLAG,
   ...roundsFlag(3),
-  scale: { argument: 'N', default: '1', help: 'share of the texts that are embedded (default 1)' },
 } as const;
+type Flags = FlagValues<typeof FLAGS>;
 
-interface Measured {
-  name: string;
-  seconds: number[];
-  tokens: number;
-  /** The embedding of the first text. */
-  first: number[];
-}
-
-interface Bed {
-  model: string;
-  python: string;
-  threads: number;
-  rounds: number;
-  /** A temporary folder. */
-  folder: string;
+/** A side that takes its turns. */
+interface Turn extends MeasuredSide {
+  open: OpenSide;
 }
 
 /**
- * Texts and tokens a second of all-MiniLM-L6-v2, beside transformers on torch, in one run on one machine. Every side gets
- * the same texts, tokenizes them itself, and is timed over all of a workload.
+ * Texts a second of text encoders, beside what else runs them on a processor. Every side gets the same texts, tokenizes them itself, holds its
+ * model in memory, and is timed over all calls of a workload; the sides take turns.
  */
 export const bench = defineBench({
   flags: FLAGS,
-  document: null,
-  sections: [],
-  async run(flags, { progress, report }) {
-    const folder = mkdtempSync(join(tmpdir(), 'skein-encoder-bench-'));
-    const { python } = flags;
-    const [threads, rounds] = [countOf('threads', flags.threads), countOf('rounds', flags.rounds)];
-    try {
-      const bed: Bed = { model: modelOf(flags), python, threads, rounds, folder };
-      const all = workloads(positiveOf('scale', flags.scale));
-      const sides = new Map<string, Measured[]>();
-      for (const side of python === '' ? [] : ['torch-f32', 'torch-bf16'])
-        sides.set(side, peer(bed, side, all));
-      // The peers count the tokens: they tokenize with Hugging Face's own library.
-      const tokens = [...sides.values()][0]?.map((one) => one.tokens);
-      for (const weights of ['f32', 'bf16', 'int8'] as const) {
-        sides.set(`Skein ${weights}`, await skein(bed, weights, all, tokens));
-        progress(`Skein ${weights} done`);
-      }
-      report({
-        section: 'encoder',
-        conditions: `${threads} threads, medians of ${rounds}: texts/s (tokens/s)`,
-        lines: [table(all, sides)],
-      });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+  document: 'docs/lab/executors.md',
+  sections: SHAPES.flatMap((shape) => [`encoder-${shape}`, `encoder-parts-${shape}`]),
+  async run(flags, output) {
+    if (flags.models === '' || !existsSync(flags.models))
+      throw new Error(`--models: expected a folder filled by make_models.py, found '${flags.models}'.`);
+    const measure = flags.parts ? reportParts : compare;
+    for (const shape of listOf(flags.shapes)) await measure(flags, shape, output);
   },
 });
 
-function peer(bed: Bed, side: string, all: readonly Workload[]): Measured[] {
-  const { model, python, threads, rounds, folder } = bed;
-  const file = join(folder, 'workloads.json');
-  writeFileSync(file, JSON.stringify(all));
-  const script = fileURLToPath(new URL('./peer_bench.py', import.meta.url));
-  const flags = ['--side', side, '--threads', String(threads), '--rounds', String(rounds)];
-  const output = execFileSync(python, [script, model, file, ...flags], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-    maxBuffer: 1 << 28,
-  });
-  return output
-    .trim()
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as Measured);
-}
-
-async function skein(
-  { model, threads, rounds, folder }: Bed,
-  weights: 'f32' | 'bf16' | 'int8',
-  all: readonly Workload[],
-  tokens: readonly number[] | undefined,
-): Promise<Measured[]> {
-  const { Encoder } = await compiled<{ Encoder: typeof EncoderClass }>('src/index.js');
-  const encoder = await Encoder.load({ model, weights, threads, cacheDir: join(folder, 'cache') });
-  const measured: Measured[] = [];
-  for (const [i, { name, texts }] of all.entries()) {
-    await encoder.embed(texts.slice(0, 64));
-    const seconds: number[] = [];
-    let first: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const start = performance.now();
-      const rows = await encoder.embed(texts);
-      seconds.push((performance.now() - start) / 1000);
-      first = [...rows[0]!];
-    }
-    measured.push({ name, seconds, tokens: tokens?.[i] ?? 0, first });
-  }
-  await encoder.close();
-  return measured;
-}
-
-function table(all: readonly Workload[], sides: ReadonlyMap<string, Measured[]>): string {
-  const exact = sides.get('torch-f32') ?? sides.get('Skein f32')!;
-  const rows = [...sides].map(([side, measured]) => {
-    const cells = measured.map(({ seconds, tokens }, i) => {
-      const middle = median(seconds);
-      return `${Math.round(all[i]!.texts.length / middle)} (${Math.round(tokens / middle)})`;
+async function compare(flags: Flags, shape: string, { progress, report }: BenchOutput): Promise<void> {
+  const folder = join(flags.models, shape);
+  const [threads, rounds] = [countOf('threads', flags.threads), countOf('rounds', flags.rounds)];
+  const workloads = await workloadsOf(flags, folder);
+  const { turns, missing } = await openSides(flags, folder, threads);
+  for (const line of missing) progress(`${shape}: ${line}`);
+  try {
+    for (const { open } of turns) await open.embed([workloads[0]!.calls[0]!]);
+    await takeRounds(turns, rounds, async ({ name, answers, open }, round) => {
+      for (const [w, { calls }] of workloads.entries()) {
+        if (round === 0) await open.embed([calls[0]!.slice(0, 1)]);
+        answers[w] = [...(answers[w] ?? []), await open.embed(calls)];
+      }
+      progress(`${shape}, round ${round + 1}: ${name}`);
     });
-    const cosines = measured.map(({ first }, i) => cosine(first, exact[i]!.first));
-    return [side, ...cells, Math.min(...cosines).toFixed(5)];
+  } finally {
+    for (const { open } of turns) await open.close();
+  }
+  report({
+    section: `encoder-${shape}`,
+    conditions: conditionsOf(folder, shape, turns, { threads, rounds }),
+    lines: paragraphs(
+      encoderTable(workloads, turns),
+      ratioTable(workloads, turns),
+      missing.length === 0 ? null : `Left out: ${missing.join('; ')}`,
+    ),
   });
-  const head = ['side', ...all.map(({ name, texts }) => `${name}, ${texts.length} texts`), 'cosine'];
-  return markdownTable(head, rows);
 }
 
-function cosine(a: readonly number[], b: readonly number[]): number {
-  const dot = (x: readonly number[], y: readonly number[]) => x.reduce((sum, v, i) => sum + v * y[i]!, 0);
-  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+async function reportParts(flags: Flags, shape: string, { report }: BenchOutput): Promise<void> {
+  const folder = join(flags.models, shape);
+  const threads = countOf('threads', flags.threads);
+  const conditions = `${shape}, ${layersOf(folder)} layers, ${threads} threads`;
+  report({ section: `encoder-parts-${shape}`, conditions, lines: [await partsTable(folder, threads)] });
 }
 
-/** Texts of one kind, by the number of their words. */
-export interface Workload {
-  name: string;
-  texts: string[];
+const layersOf = (folder: string): number =>
+  JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')).num_hidden_layers;
+
+/** The parts that there are, with a line between two. */
+function paragraphs(...parts: (string | null)[]): string[] {
+  return parts.flatMap((part) => (part === null ? [] : [part, '']));
 }
 
-const WORDS =
-  'the engine serves many users of one model from a single machine while requests join and leave between two steps without padding so that short texts never wait for long ones and every answer stays what it would be alone'.split(
-    ' ',
-  );
+async function workloadsOf(flags: Flags, folder: string): Promise<Workload[]> {
+  const counter = await openCounter(folder);
+  const sizes = {
+    counts: listOf(flags.counts).map((count) => countOf('counts', count)),
+    lengths: listOf(flags.lengths).map((length) =>
+      length === 'mixed' ? null : countOf('lengths', length, 4),
+    ),
+    mostTokens: countOf('most-tokens', flags['most-tokens']),
+  };
+  try {
+    return await makeWorkloads(sizes, counter);
+  } finally {
+    await counter.close();
+  }
+}
 
-/** The same texts for every side and every run. */
-export function workloads(scale: number): Workload[] {
-  const random = new Random(11);
-  const make = (count: number, least: number, most: number) =>
-    Array.from({ length: Math.max(8, Math.round(count * scale)) }, () =>
-      Array.from({ length: random.integer(least, most) }, () => random.pick(WORDS)).join(' '),
-    );
-  return [
-    { name: 'short: 6 to 14 words', texts: make(1024, 6, 14) },
-    { name: 'ragged: 4 to 180 words', texts: make(256, 4, 180) },
-    { name: 'long: 180 words', texts: make(128, 180, 180) },
-  ];
+/** Loads the model into each side. One that cannot run it is left out, with the reason. */
+async function openSides(flags: Flags, folder: string, threads: number) {
+  const only = listOf(flags.sides);
+  const turns: Turn[] = [];
+  const missing: string[] = [];
+  for (const side of sidesOf(flags, threads)) {
+    if (only.length > 0 && !only.includes(side.name)) continue;
+    try {
+      const open = await side.open(folder);
+      const { name, precision, isSkein } = side;
+      turns.push({ name, precision, isSkein, version: open.version, answers: [], open });
+    } catch (error) {
+      missing.push(`${side.name}: ${(error as Error).message.split('\n').at(-1)!.slice(0, 200)}`);
+    }
+  }
+  return { turns, missing };
+}
+
+function conditionsOf(
+  folder: string,
+  shape: string,
+  turns: readonly Turn[],
+  { threads, rounds }: { threads: number; rounds: number },
+): string {
+  const versions = new Set(turns.filter(({ isSkein }) => !isSkein).map(({ version }) => version));
+  const beside = versions.size === 0 ? '' : `; beside ${[...versions].join(', ')}`;
+  return `${shape}, ${layersOf(folder)} layers, ${threads} threads, medians of ${rounds} rounds in turn${beside}`;
 }
