@@ -24,6 +24,7 @@ import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
 import { qwen3moe } from './qwen3moe.js';
+import { ropebert } from './ropebert.js';
 
 /** Writes a model's network in the op set. */
 export type Architecture = (config: ModelConfig) => NetworkPlan;
@@ -64,6 +65,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['gpt2', gpt2],
   ['bert', bert],
   ['modernbert', modernbert],
+  ['ropebert', ropebert],
 ]);
 
 /** Architectures by their names in config.json's "architectures", and in GGUF's general.architecture. */
@@ -111,9 +113,16 @@ const HUGGING_FACE_NAMES = new Map([
   ['DistilBertForSequenceClassification', 'bert'],
   ['ElectraModel', 'bert'],
   ['ElectraForSequenceClassification', 'bert'],
+  ['AlbertModel', 'bert'],
+  ['AlbertForSequenceClassification', 'bert'],
   ['ModernBertModel', 'modernbert'],
   ['ModernBertForMaskedLM', 'modernbert'],
   ['ModernBertForSequenceClassification', 'modernbert'],
+  ['NomicBertModel', 'ropebert'],
+  ['NewModel', 'ropebert'],
+  ['NewForSequenceClassification', 'ropebert'],
+  ['GteModel', 'ropebert'],
+  ['GteForSequenceClassification', 'ropebert'],
 ]);
 /**
  * Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. The text model of a Qwen-VL is that of
@@ -149,6 +158,7 @@ const GGUF_NAMES = new Map([
   ['gpt2', 'gpt2'],
   ['bert', 'bert'],
   ['modern-bert', 'modernbert'],
+  ['nomic-bert', 'ropebert'],
   ['gemma-embedding', 'gemma3'],
 ]);
 /** Architectures that share a name in GGUF with another one, told apart by what a file has. */
@@ -160,7 +170,7 @@ const GGUF_KINDS = new Map([
 /** All architectures of this version by ModelConfig.architecture. */
 export const architectures: readonly string[] = [...ARCHITECTURES.keys()];
 /** Those that only embed or score; others may do so too (decoder-encoder.ts). */
-export const encoderArchitectures: ReadonlySet<string> = new Set(['bert', 'modernbert']);
+export const encoderArchitectures: ReadonlySet<string> = new Set(['bert', 'modernbert', 'ropebert']);
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];
 

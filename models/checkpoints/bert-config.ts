@@ -20,6 +20,7 @@ const SCORE_TENSORS: Readonly<
   RobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'tanh'],
   XLMRobertaForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'tanh'],
   ElectraForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'gelu'],
+  AlbertForSequenceClassification: ['pooler', 'classifier', 'tanh'],
   DistilBertForSequenceClassification: ['pre_classifier', 'classifier', 'relu'],
 };
 
@@ -80,6 +81,8 @@ function encoderOf(
   const positionRows = config.integer('max_position_embeddings', 1, LIMITS.positions);
   const firstPosition = /Roberta/.test(name) ? config.integer('pad_token_id', 0, LIMITS.vocabSize, 1) + 1 : 0;
   const isDistilled = name.startsWith('DistilBert');
+  const isAlbert = name.startsWith('Albert');
+  if (isAlbert) refuseUnevenGroups(config, hiddenSize);
   if (firstPosition >= positionRows) {
     throw config.error('max_position_embeddings', `more than the ${firstPosition} rows that padding takes`);
   }
@@ -89,7 +92,7 @@ function encoderOf(
     bothWays: true,
     tokenTypes: isDistilled ? 1 : config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
     ...(isDistilled && { withoutTypes: true }),
-    ...(name.startsWith('Electra') && {
+    ...((isAlbert || name.startsWith('Electra')) && {
       embeddingSize: config.integer('embedding_size', 1, LIMITS.width, 128),
     }),
     positionRows,
@@ -109,6 +112,13 @@ function encoderOf(
   };
   const room = positionRows - firstPosition;
   return { encoder, maxPositions: Math.min(room, sentences.maxTokens ?? room) };
+}
+
+/** Refuses an ALBERT whose layers are not all one layer, or whose embeddings have the width of the layers, as no published one has them. */
+function refuseUnevenGroups(config: ConfigFields, hiddenSize: number): void {
+  for (const key of ['num_hidden_groups', 'inner_group_num']) config.integer(key, 1, 1, 1);
+  if (config.integer('embedding_size', 1, LIMITS.width, 128) === hiddenSize)
+    throw config.error('embedding_size', 'another width than hidden_size');
 }
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */

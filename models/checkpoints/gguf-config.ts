@@ -107,7 +107,7 @@ function epsilonOf(keys: GgufKeys, architecture: string): number {
 }
 
 function activationOf(architecture: string, keys: GgufKeys): ModelConfig['activation'] {
-  if (encoderArchitectures.has(architecture)) return encoderActivation(keys);
+  if (encoderArchitectures.has(architecture)) return encoderActivation(keys, architecture);
   return GATELESS_ACTIVATIONS.get(architecture) ?? (/^(gemma|gpt2)/.test(architecture) ? 'geluTanh' : 'silu');
 }
 

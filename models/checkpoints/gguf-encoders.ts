@@ -24,9 +24,9 @@ const SCORE = 'cls.output.weight';
 /** Tokens whose rows of the output layer the converter keeps for a score. */
 const JUDGES = ['yes', 'no'] as const;
 
-/** GELU, where the file does not name another one, which it does for ModernBERT alone. */
-export function encoderActivation(keys: GgufKeys): ModelConfig['activation'] {
-  const name = keys.string('hidden_activation') ?? 'gelu';
+/** GELU, or SiLU of nomic-embed, where the file does not name another one, which it does for ModernBERT alone. */
+export function encoderActivation(keys: GgufKeys, architecture: string): ModelConfig['activation'] {
+  const name = keys.string('hidden_activation') ?? (architecture === 'ropebert' ? 'silu' : 'gelu');
   const activation = ACTIVATIONS.get(name);
   if (!activation)
     throw keys.error('hidden_activation', `one of ${[...ACTIVATIONS.keys()].join(', ')}`, name);
@@ -63,7 +63,7 @@ export function asGgufEncoder(header: GgufHeader, keys: GgufKeys, model: ModelCo
   const encoder: EncoderConfig = {
     bothWays: isEncoder || keys.bothWays,
     tokenTypes: tensors.get('token_types.weight')?.shape[0] ?? 1,
-    ...(architecture === 'bert' && !tensors.has('token_types.weight') && { withoutTypes: true }),
+    ...(isEncoder && !tensors.has('token_types.weight') && { withoutTypes: true }),
     positionRows: positions?.shape[0] ?? 0,
     // The converter leaves out the rows that RoBERTa has for padding.
     firstPosition: 0,

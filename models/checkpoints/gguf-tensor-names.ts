@@ -128,6 +128,23 @@ const FAMILIES: Readonly<Record<string, Names>> = {
       layer_output_norm: 'output.LayerNorm',
     },
   },
+  ropebert: {
+    layers: 'layers',
+    global: {
+      token_embd: 'embeddings.word_embeddings',
+      token_types: 'embeddings.token_type_embeddings',
+      token_embd_norm: 'embeddings.LayerNorm',
+    },
+    inLayer: {
+      attn_qkv: 'self_attn.qkv_proj',
+      attn_output: 'self_attn.o_proj',
+      attn_output_norm: 'post_attention_layernorm',
+      ffn_gate: 'mlp.gate_proj',
+      ffn_up: 'mlp.up_proj',
+      ffn_down: 'mlp.down_proj',
+      layer_output_norm: 'post_mlp_layernorm',
+    },
+  },
   modernbert: {
     layers: 'layers',
     global: {

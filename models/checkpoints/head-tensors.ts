@@ -32,16 +32,20 @@ export function addHeadTensors(
   }
 }
 
-/** One row of a matrix. */
+/** One row of a matrix, for a token whose logit makes a score. */
 export function rowOf(matrix: NamedTensor, row: number): NamedTensor {
+  return rowsOf(matrix, row, 1);
+}
+
+/** Some rows of a matrix. @throws CheckpointError for one that has no such rows, or whose rows lie apart */
+export function rowsOf<T extends NamedTensor>(matrix: T, first: number, count: number): T {
   const { file, name, shape, quantized, byteLength, offset } = matrix;
   refuseUnsupportedType(matrix);
   const [rows = 0, columns = 0] = shape;
-  if (quantized !== undefined || shape.length !== 2 || row >= rows) {
-    throw new CheckpointError(
-      `${file}: tensor ${name} should be a matrix of numbers with a row for token ${row}, which makes the score.`,
-    );
+  if (quantized !== undefined || shape.length !== 2 || count < 1 || first + count > rows) {
+    const asked = count === 1 ? `row ${first}` : `rows ${first} to ${first + count - 1}`;
+    throw new CheckpointError(`${file}: tensor ${name} should be a matrix of numbers with ${asked}.`);
   }
   const bytes = byteLength! / rows;
-  return { ...matrix, shape: [1, columns], offset: offset + row * bytes, byteLength: bytes };
+  return { ...matrix, shape: [count, columns], offset: offset + first * bytes, byteLength: count * bytes };
 }

@@ -11,6 +11,7 @@ import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
 import { configOfModernBert } from './modernbert-config.js';
 import { configOfOpenElm } from './openelm-config.js';
+import { configOfRopeBert } from './ropebert-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 import { wrapperNames } from './wrappers.js';
 
@@ -29,6 +30,7 @@ export function configOfHuggingFace(
   const { name, architecture } = architectureOf(config);
   if (architecture === 'bert') return configOfBert(config, name);
   if (architecture === 'modernbert') return configOfModernBert(config, name);
+  if (architecture === 'ropebert') return configOfRopeBert(config, name);
   refuseUnsupported(config);
   if (architecture === 'openelm') return configOfOpenElm(config, generation);
   const family = decoderFamily(architecture);

@@ -4,6 +4,7 @@ import { expertSlices, routerName } from './expert-tensors.js';
 import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
+import { ropeBertTensors } from './ropebert-config.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
@@ -11,7 +12,8 @@ export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIXES = new Map([
-  ['bert', /^(bert|roberta|electra|distilbert)\./],
+  ['bert', /^(bert|roberta|electra|distilbert|albert)\./],
+  ['ropebert', /^(bert|nomic_bert|new|gte)\./],
   ['modernbert', /^model\./],
 ]);
 /** Tensors of a decoder that is stored by itself. */
@@ -64,6 +66,28 @@ const DISTILBERT_LAYER: readonly (readonly [own: string, bert: string])[] = [
   ['output_layer_norm', 'output.LayerNorm'],
 ];
 
+/** ALBERT's names of tensors in the one layer that all layers are, by BERT's. */
+const ALBERT_LAYER: readonly (readonly [own: string, bert: string])[] = [
+  ['attention.query', 'attention.self.query'],
+  ['attention.key', 'attention.self.key'],
+  ['attention.value', 'attention.self.value'],
+  ['attention.dense', 'attention.output.dense'],
+  ['attention.LayerNorm', 'attention.output.LayerNorm'],
+  ['ffn', 'intermediate.dense'],
+  ['ffn_output', 'output.dense'],
+  ['full_layer_layer_norm', 'output.LayerNorm'],
+];
+
+/** BERT's names of a tensor of ALBERT, one for each layer; any other stays as it is. */
+function albertNames(name: string, numLayers: number): string[] {
+  const [, part, kind] =
+    /^encoder\.albert_layer_groups\.0\.albert_layers\.0\.(.*)\.(weight|bias)$/.exec(name) ?? [];
+  const [, bert] = ALBERT_LAYER.find(([own]) => own === part) ?? [];
+  if (bert === undefined)
+    return [name.replace(/^encoder\.embedding_hidden_mapping_in\./, 'embeddings_project.')];
+  return Array.from({ length: numLayers }, (_, layer) => `encoder.layer.${layer}.${bert}.${kind}`);
+}
+
 /** BERT's name of a tensor of DistilBERT; any other stays as it is. */
 function bertName(name: string): string {
   const [, layer, part, kind] = /^transformer\.layer\.(\d+)\.(.*)\.(weight|bias)$/.exec(name) ?? [];
@@ -78,7 +102,11 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   const isGpt2 = architecture === 'gpt2';
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
-  const own = bertName(prefix === null ? name : name.replace(prefix, ''));
+  const inside = prefix === null ? name : name.replace(prefix, '');
+  if (architecture === 'ropebert') return ropeBertTensors(inside, tensor);
+  if (architecture === 'bert')
+    return albertNames(bertName(inside), config.numLayers).map((one) => [one, tensor]);
+  const own = inside;
   if (isGpt2 && GPT2_TURNED.test(own)) {
     if (tensor.quantized === undefined) return [[own, { ...tensor, transposed: true }]];
     throw new CheckpointError(

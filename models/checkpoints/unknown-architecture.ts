@@ -13,11 +13,7 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^(MPNet|Deberta)/,
     'scores are biased by the distance of two tokens, from a table or from the tokens themselves, which no op computes',
   ],
-  [/^Albert/, 'all its layers share one set of weights'],
-  [
-    /^(NomicBert|NewModel|NewFor|Gte|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/,
-    'its code comes with it, and is not run',
-  ],
+  [/^(NewFor|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/, 'its code comes with it, and is not run'],
   [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',

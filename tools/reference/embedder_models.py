@@ -1,7 +1,8 @@
 """
 The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers beside them.
 
-`tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text, and `between` those between two.
+`tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text, and `between` those between two;
+`published` is the config.json of a model whose own code came before that of transformers.
 """
 
 VOCABULARY = 288
@@ -206,6 +207,82 @@ ENCODERS = {
         "files": {},
         "scores": True,
         "types": True,
+    },
+    "albert": BERT
+    | {
+        "config": "AlbertConfig",
+        "model": "AlbertModel",
+        "fields": encoder(embedding_size=24, num_hidden_layers=3),
+        "files": modules("mean"),
+    },
+    "albert-score": BERT
+    | {
+        "config": "AlbertConfig",
+        "model": "AlbertForSequenceClassification",
+        "fields": encoder(embedding_size=16, num_labels=1),
+        "files": {},
+        "scores": True,
+        "types": True,
+    },
+    "nomic-embed": BERT
+    | {
+        "config": "NomicBertConfig",
+        "model": "NomicBertModel",
+        "fields": encoder(),
+        "files": modules("mean") | prompts(query="search_query: "),
+        "published": {
+            "architectures": ["NomicBertModel"],
+            "model_type": "nomic_bert",
+            "auto_map": {"AutoModel": "nomic-ai/nomic-bert-2048--modeling_hf_nomic_bert.NomicBertModel"},
+            "activation_function": "swiglu",
+            "causal": False,
+            "layer_norm_epsilon": 1e-12,
+            "max_trained_positions": 2048,
+            "mlp_fc1_bias": False,
+            "mlp_fc2_bias": False,
+            "n_embd": 32,
+            "n_head": 4,
+            "n_inner": 48,
+            "n_layer": 2,
+            "n_positions": 8192,
+            "prenorm": False,
+            "qkv_proj_bias": False,
+            "rotary_emb_base": 1000,
+            "rotary_emb_fraction": 1.0,
+            "rotary_emb_interleaved": False,
+            "rotary_emb_scale_base": None,
+            "rotary_scaling_factor": None,
+            "type_vocab_size": 2,
+            "use_rms_norm": False,
+            "vocab_size": WORDS,
+        },
+    },
+    "gte": BERT | {"config": "GteConfig", "model": "GteModel", "fields": encoder(type_vocab_size=0), "files": modules("cls")},
+    "gte-score": BERT
+    | {
+        "config": "GteConfig",
+        "model": "GteForSequenceClassification",
+        "fields": encoder(num_hidden_layers=1, num_labels=1, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+        "files": {},
+        "scores": True,
+        "published": {
+            "architectures": ["NewForSequenceClassification"],
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "hidden_act": "gelu",
+            "layer_norm_type": "layer_norm",
+            "layer_norm_eps": 1e-12,
+            "logn_attention_scale": False,
+            "max_position_embeddings": 128,
+            "position_embedding_type": "rope",
+            "rope_theta": 500.0,
+            "rope_scaling": None,
+            "type_vocab_size": 1,
+            "vocab_size": WORDS,
+            "id2label": {"0": "LABEL_0"},
+        },
     },
     "modernbert-score": MODERNBERT
     | {

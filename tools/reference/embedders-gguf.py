@@ -28,7 +28,8 @@ from conversion import get_model_class  # noqa: E402
 TARGET = os.path.join(os.path.dirname(FILE), "embedders-gguf.json")
 # The tokens for yes and no that stand in for those of the converter, and what a file calls them.
 JUDGES = {"qwen3-reranker": [70, 75]}
-CONVERTED = ["bert", "roberta-score", "distilbert", "modernbert", "modernbert-score", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
+NOW = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers", "n_inner": "intermediate_size"}
+CONVERTED = ["bert", "roberta-score", "distilbert", "modernbert", "modernbert-score", "nomic-embed", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
 
 
 def made_of(data, values, heads):
@@ -77,7 +78,9 @@ def convert(made):
     heads = {config.get("num_attention_heads", 1), config.get("num_key_value_heads", 1)}
     with tempfile.TemporaryDirectory() as directory:
         values = write_folder(directory, made)
-        write_json(directory, "config.json", config | {"torch_dtype": "float32"})
+        # The converter reads a config by transformers, which has other names for fields of published ones.
+        now = {NOW[key]: value for key, value in config.items() if key in NOW}
+        write_json(directory, "config.json", config | now | {"torch_dtype": "float32"})
         model_class = get_model_class(config["architectures"][0])
         # The converter knows tokenizers by what they make of a text.
         if made["name"] in JUDGES:

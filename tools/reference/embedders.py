@@ -176,7 +176,7 @@ def made(name, spec):
         for path, value in spec["files"].items():
             write_json(folder, path, value)
         answers = scores(folder, spec) if spec.get("scores") else embeddings(folder, spec)
-    files = {"config.json": config, "tokenizer_config.json": tokenizer_config} | spec["files"]
+    files = {"config.json": spec.get("published", config), "tokenizer_config.json": tokenizer_config} | spec["files"]
     tokenizer = {"of": spec["tokenizer"], "changed": changed}
     return {"name": name, "tokenizer": tokenizer, "files": files, "tensors": tensors} | answers
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { ropeFrequencies } from '../../../network/rope.js';
 import { Random } from '../../../tools/support/random.js';
 import { freshFolders } from '../../support/fresh-folders.js';
 import { MADE_EMBEDDERS, madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
@@ -126,6 +127,34 @@ describe('a decoder', () => {
     ['several labels', 'qwen3-pairs', 'config.json', { id2label: { 0: 'a', 1: 'b' } }, /found 2 labels/],
   ])('is refused with %s', (_, name, file, fields, message) => {
     expect(() => changed(name, file, fields)).toThrow(message);
+  });
+});
+
+describe('an encoder with RoPE', () => {
+  it("stretches its frequencies where GTE's config says so, as its own code does", () => {
+    const stretched = { rope_theta: 500_000, rope_scaling: { type: 'ntk', factor: 2 } };
+    const { rope } = changed('gte-score', 'config.json', stretched).config;
+    const { inverseFrequencies } = ropeFrequencies(rope, 1);
+    const published = [
+      0.8408964152537146, 0.026591479484724942, 0.0008408964152537146, 2.6591479484724945e-5,
+    ];
+    for (const [i, frequency] of published.entries())
+      expect(inverseFrequencies[i]! / frequency).toBeCloseTo(1, 6);
+  });
+
+  it.each<[string, string, Fields, RegExp]>([
+    ['experts', 'nomic-embed', { moe_every_n_layers: 2 }, /moe_every_n_layers should be 0: an encoder with/],
+    ['another RoPE', 'nomic-embed', { rotary_scaling_factor: 2 }, /rotary_scaling_factor should be absent/],
+    ['another gate', 'nomic-embed', { activation_function: 'gelu' }, /should be one of swiglu, geglu/],
+    [
+      'a mixed NTK',
+      'gte-score',
+      { rope_scaling: { type: 'ntk', factor: 2, mixed_b: 0.6 } },
+      /without mixed_b/,
+    ],
+    ['several groups of layers', 'albert', { num_hidden_groups: 2 }, /num_hidden_groups should be a whole/],
+  ])('is refused with %s', (_, name, fields, message) => {
+    expect(() => changed(name, 'config.json', fields)).toThrow(message);
   });
 });
 

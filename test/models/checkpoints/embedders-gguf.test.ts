@@ -23,7 +23,7 @@ const OTHER_TOKENS = ['modernbert', 'modernbert-score', 'qwen3-reranker'];
 /** The converter leaves out rows of its table of positions. */
 const WITHOUT_PADDING = ['roberta-score'];
 /** Tokenizers that put a token between two texts; the flags of a GGUF do so always. */
-const PAIRS_APART = ['bert', 'distilbert', 'roberta-score'];
+const PAIRS_APART = ['bert', 'distilbert', 'nomic-embed', 'roberta-score'];
 /** GGUF's numbers are f32. */
 const asF32 = (value: unknown) =>
   JSON.parse(JSON.stringify(value, (_, item) => (typeof item === 'number' ? Math.fround(item) : item)));
