@@ -20,7 +20,7 @@ export default defineConfig({
     server: { deps: { external: [/^(?!.*node_modules).*\/dist\//] } },
     pool: 'forks',
     maxWorkers: 2,
-    setupFiles: ['test/support/property-seed.ts'],
+    setupFiles: ['test/support/processor-time.ts', 'test/support/property-seed.ts'],
     projects: [
       { extends: true, test: { name: 'apart', include: APART, exclude: MORE } },
       {

@@ -22,6 +22,8 @@ export interface FileResult {
   readonly importMs?: number;
   /** Milliseconds of its tests and hooks. */
   readonly testMs?: number;
+  /** Milliseconds of processor time that its imports and tests took; see test/support/processor-time.ts. */
+  readonly processorMs?: number;
 }
 
 /** What `reporter.ts` writes about a run of Vitest. */

@@ -1,9 +1,9 @@
 import { JsonReporter, type SerializedError, type TestModule } from 'vitest/node';
-import type { TestReport } from './report.js';
+import type { FileResult, TestReport } from './report.js';
 
 /**
- * Vitest's JSON report, with what it leaves out: errors outside of tests, the project of each file, and the time that the
- * file's imports and tests took.
+ * Vitest's JSON report, with what it leaves out: errors outside of tests, the project of each file, and the time, also of processors,
+ * that the file's imports and tests took.
  *
  *     vitest run --reporter=./tools/tests/reporter.ts --outputFile.json=REPORT.json
  */
@@ -40,6 +40,7 @@ export default class TestReporter extends JsonReporter {
       project: module.project.name,
       importMs: environmentSetupDuration + prepareDuration + setupDuration + collectDuration,
       testMs: duration,
+      ...(module.meta() as Pick<FileResult, 'processorMs'>),
     };
   }
 }

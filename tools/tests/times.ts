@@ -25,16 +25,17 @@ if (!first) {
 const reports = ofLastRun(first, more ? [more] : []);
 const files = slowestFiles(reports, process.cwd());
 const seconds = (ms: number) => (ms / 1000).toFixed(1).padStart(9);
-const row = (ms: number, importMs: number, name: string) =>
-  console.log(`${seconds(ms)}${seconds(importMs)}  ${name}`);
-const sum = (of: 'ms' | 'importMs') => files.reduce((total, file) => total + file[of], 0);
+const row = (times: readonly number[], name: string) =>
+  console.log(`${times.map(seconds).join('')}  ${name}`);
+const sum = (of: 'ms' | 'importMs' | 'processorMs') => files.reduce((total, file) => total + file[of], 0);
 
 console.log(
   `Seconds in the run of ${new Date(first.startTime).toISOString()}, in which several files ran at a time.\n`,
 );
-console.log('    tests  imports  file');
-for (const { name, ms, importMs } of files.slice(0, count)) row(ms, importMs, name);
-row(sum('ms'), sum('importMs'), `all ${files.length} files`);
+console.log('processor    tests  imports  file');
+for (const { name, ms, importMs, processorMs } of files.slice(0, count))
+  row([processorMs, ms, importMs], name);
+row([sum('processorMs'), sum('ms'), sum('importMs')], `all ${files.length} files`);
 console.log('\n     test');
 for (const { name, ms } of slowestTests(reports, process.cwd()).slice(0, count))
   console.log(`${seconds(ms)}  ${name}`);

@@ -38,12 +38,14 @@ describe('the slowest tests', () => {
     testMs: number,
     importMs: number,
     tests: Record<string, number>,
+    processorMs?: number,
   ): FileResult => ({
     name: `/repo/${name}`,
     status: 'passed',
     message: '',
     testMs,
     importMs,
+    ...(processorMs !== undefined && { processorMs }),
     assertionResults: Object.entries(tests).map(([fullName, duration]) => ({
       fullName,
       status: 'passed',
@@ -60,8 +62,17 @@ describe('the slowest tests', () => {
 
   it('are listed by what they took, files with their imports', () => {
     expect(slowestFiles([first, second], '/repo')).toEqual([
-      { name: 'b.test.ts', ms: 10, importMs: 90 },
-      { name: 'a.test.ts', ms: 30, importMs: 5 },
+      { name: 'b.test.ts', ms: 10, importMs: 90, processorMs: 0 },
+      { name: 'a.test.ts', ms: 30, importMs: 5, processorMs: 0 },
+    ]);
+    const measured = report(
+      100,
+      file('waits.test.ts', 5000, 5, {}, 40),
+      file('works.test.ts', 30, 5, {}, 60),
+    );
+    expect(slowestFiles([measured], '/repo').map(({ name }) => name)).toEqual([
+      'works.test.ts',
+      'waits.test.ts',
     ]);
     expect(slowestTests([first, second], '/repo').map(({ name }) => name)).toEqual([
       'a.test.ts: slow',
