@@ -5,6 +5,7 @@ import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { readProblem } from '../../base/system-problem.js';
 import { planNetwork } from '../../models/architectures/index.js';
+import type { EncoderConfig } from '../../models/encoder-config.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
@@ -192,6 +193,7 @@ function isPrecision(value: unknown): value is EnginePrecision {
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
   const { numLayers, experts } = manifest.config ?? {};
   checkExpertsOf(directory, experts);
+  checkEncoderOf(directory, manifest);
   // Each layer and each expert has tensors of its own, so a plan is never longer than the list in its file.
   const inLayer = experts?.count ?? 1;
   if (!(numLayers * inLayer <= manifest.tensors.length)) {
@@ -220,6 +222,17 @@ function checkExpertsOf(directory: string, experts: ModelConfig['experts']): voi
   if (isRight) return;
   throw new EngineError(
     `${directory}: experts in the configuration of engine.json should have count, used and width as whole numbers above 0 and normalize as true or false, found ${JSON.stringify(experts)}.`,
+  );
+}
+
+/** Engines of encoders that were built before a head had layers say what they are in another way. */
+function checkEncoderOf(directory: string, { config, source }: EngineManifest): void {
+  const encoder: Partial<EncoderConfig> | undefined = config?.encoder;
+  if (encoder === undefined) return;
+  if (typeof encoder?.bothWays === 'boolean' && Array.isArray(encoder.head?.layers)) return;
+  const model = typeof source?.path === 'string' ? source.path : 'MODEL';
+  throw new EngineError(
+    `${directory}: an earlier version built this encoder, and described it in another way; build it again by skein build ${model} -o ${directory} (a model that is given in the place of an engine is built again by itself).`,
   );
 }
 

@@ -260,6 +260,13 @@ describe('openEngine', () => {
       /"x" is not known/,
     ],
     [
+      'of an encoder as an earlier version described it',
+      (m) => {
+        (m.config as { encoder: unknown }).encoder = { tokenTypes: 2, head: { kind: 'embedding' } };
+      },
+      /an earlier version built this encoder, .*; build it again by skein build \S+ -o \S+ \(/,
+    ],
+    [
       'without a config',
       (m) => {
         m.config = null;
