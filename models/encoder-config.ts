@@ -65,6 +65,8 @@ export interface ScoreHead extends PooledHead {
    * last layer makes it.
    */
   tokens?: readonly [yes: number, no: number | null];
+  /** Token that is passed over at the end of a text where the last one is pooled; absent: none. */
+  padding?: number;
   /** Instruction for the chat template, where pairs go through one; absent: the template's own. */
   instruction?: string;
 }

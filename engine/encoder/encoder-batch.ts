@@ -18,12 +18,13 @@ export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLim
  *
  *   sequences     5 tokens            40 tokens
  *   blocks        [ 0 ]               [ 1 ][ 2 ]        newBlocks 0, 2
- *   logitRows     its first token, or its last one      (means are taken of whole sequences)
+ *   logitRows     its first token, or its last one, padding left aside      (means are taken of whole sequences)
  */
 export class EncoderBatch extends PackedArrays {
   readonly tokenTypes: Int32Array;
   readonly #firstPosition: number;
   readonly #takesLast: boolean;
+  readonly #padding: number | undefined;
   readonly #rope: RopeTable;
 
   /** @param rope has a row for each sequence, where frequencies depend on its length */
@@ -46,6 +47,7 @@ export class EncoderBatch extends PackedArrays {
     this.tokenTypes = new Int32Array(maxNumTokens);
     this.#firstPosition = firstPosition;
     this.#takesLast = head.pooling === 'last';
+    this.#padding = head.kind === 'score' ? head.padding : undefined;
     this.#rope = rope;
   }
 
@@ -77,8 +79,15 @@ export class EncoderBatch extends PackedArrays {
     this.queryStart[index + 1] = this.numTokens;
     this.contextLength[index] = length;
     this.ropeRows[index] = this.#rope.assign(length);
-    this.logitRows[index] = this.#takesLast ? this.numTokens - 1 : begin;
+    this.logitRows[index] = begin + (this.#takesLast ? this.#lastOf(tokenIds) : 0);
     this.newBlocks[index] = firstBlock + numBlocks - 1;
     return firstBlock + numBlocks;
+  }
+
+  /** Place of a text's last token that is not padding; 0 where all are. */
+  #lastOf(tokenIds: EncoderSequence['tokenIds']): number {
+    let last = tokenIds.length - 1;
+    while (last > 0 && tokenIds[last] === this.#padding) last--;
+    return last;
   }
 }

@@ -78,7 +78,7 @@ function scoreHead(
   config: ConfigFields,
   name: string,
   sentences: SentenceTransformers,
-  { vocabSize }: ModelConfig,
+  { vocabSize, padTokenId }: ModelConfig,
 ): ScoreHead {
   const { logitScore, prompts, defaultPrompt } = sentences;
   const instruction = defaultPrompt === null ? {} : { instruction: prompts[defaultPrompt]! };
@@ -89,6 +89,8 @@ function scoreHead(
       kind: 'score',
       pooling: 'last',
       layers,
+      // transformers tells padding by its token alone, so that it takes a text's own for padding too.
+      ...(padTokenId !== null && { padding: padTokenId }),
       activation: scoreActivation(config, sentences),
       ...instruction,
     };

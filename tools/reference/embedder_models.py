@@ -146,8 +146,16 @@ RERANKERS = {
         "fields": decoder(num_labels=1),
         "files": {},
         "scores": True,
-        # Not behind: transformers scores the last token that is not padding, which <|endoftext|> is here.
         **bpe(behind=["<|im_end|>"]),
+    },
+    # transformers scores the last token that is not padding, which <|endoftext|> is here.
+    "qwen3-pairs-padding": {
+        "config": "Qwen3Config",
+        "model": "Qwen3ForSequenceClassification",
+        "fields": decoder(num_labels=1),
+        "files": {},
+        "scores": True,
+        **bpe(behind=["<|im_end|>", "<|endoftext|>"]),
     },
 }
 
