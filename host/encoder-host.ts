@@ -242,7 +242,7 @@ export class EncoderHost {
   #advance(work: Entry): void {
     if (!this.#host.has(work)) return;
     const done = work.sequences.length - work.missing;
-    if (work.onDone) this.#host.tell('onDone', () => work.onDone!(done));
+    if (work.onDone) this.#host.tell('onProgress', () => work.onDone!(done));
     if (work.missing > 0) return;
     this.#host.settle(work);
     work.resolve(work.rows as Float32Array[]);

@@ -34,10 +34,14 @@ const KINDS: readonly ExecutorKind[] = [tensorflowKind, nativeKind, wasmKind];
 
 /**
  * Finds the executor that would compute, as far as this is known without loading anything large.
+ * @param plan the network that it is to compute; absent: any
  * @throws AddonError, ExecutorUnavailableError if none can run
  */
-export async function likelyExecutor(wish: ExecutorWish): Promise<ChosenExecutor> {
-  const { started, fallback } = await startOnExecutor(wish, async (kind) => kind);
+export async function likelyExecutor(wish: ExecutorWish, plan?: NetworkPlan): Promise<ChosenExecutor> {
+  const { started, fallback } = await startOnExecutor(wish, async (kind) => {
+    if (plan !== undefined) requireSupport(kind, plan);
+    return kind;
+  });
   return { kind: started, fallback };
 }
 

@@ -22,7 +22,7 @@ const BOTH_WAYS = 'use_bidirectional_attention';
 
 /** True for a Gemma whose tokens attend also to what follows them. */
 export function attendsBothWays(config: ConfigFields): boolean {
-  return config.raw(BOTH_WAYS) === true;
+  return config.boolean(BOTH_WAYS, false);
 }
 
 /**

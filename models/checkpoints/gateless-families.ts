@@ -1,5 +1,5 @@
 import type { DecoderFamily } from './decoder-family.js';
-import { ropeOfHuggingFace } from './rope-config.js';
+import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 /** RoPE of Apertus where its config has none. */
 const APERTUS_ROPE = {
@@ -26,7 +26,7 @@ export const GATELESS_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
     ownActivation: 'xielu',
     epsilon: ['rms_norm_eps', 1e-5],
     read: (config, { headDim, maxPositions }) => {
-      const isGiven = (config.raw('rope_parameters') ?? config.raw('rope_scaling')) !== undefined;
+      const isGiven = givenRope(config) !== undefined;
       const parameters = isGiven ? {} : { parameters: APERTUS_ROPE };
       return {
         slidingWindow: null,

@@ -1,8 +1,8 @@
-import { type ConfigFields, LIMITS } from './config-fields.js';
+import { ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
 import { isObject, type JsonObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
-import { ropeOfHuggingFace, turnedPairs } from './rope-config.js';
+import { givenRope, ropeOfHuggingFace, turnedPairs } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
 
 type Read = DecoderFamily['read'];
@@ -92,7 +92,7 @@ const MINISTRAL3_ROPE = {
 
 /** Queries beyond the original context are scaled by their position in transformers, which no op does: the context ends there. */
 const ministral3: Read = (config, { headDim, maxPositions }) => {
-  const given = config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? MINISTRAL3_ROPE;
+  const given = givenRope(config) ?? MINISTRAL3_ROPE;
   const parameters = isObject(given) ? given : {};
   const rope = ropeOfHuggingFace(config, headDim, maxPositions, { ...(isObject(given) && { parameters }) });
   const { scaling } = rope;
@@ -161,13 +161,16 @@ const MOST_ALPHA = 1e6;
 
 /** A dynamic RoPE with an alpha has a longer base at every length. */
 const hunyuan: Read = (config, { headDim, maxPositions }) => {
-  const given = config.raw('rope_parameters') ?? config.raw('rope_scaling');
+  const given = givenRope(config);
   const type = isObject(given) ? (given.rope_type ?? given.type) : undefined;
   const alpha = isObject(given) && type === 'dynamic' ? given.alpha : undefined;
   const biases = { mlpBias: false, slidingWindow: null };
   if (!alpha) return { ...biases, rope: ropeOfHuggingFace(config, headDim, maxPositions) };
   if (typeof alpha !== 'number' || !(alpha >= 1 && alpha <= MOST_ALPHA))
-    throw config.error('rope_scaling', `one whose alpha is a number from 1 to ${MOST_ALPHA}`);
+    throw new ConfigFields(`${config.where}: RoPE`, given as JsonObject).error(
+      'alpha',
+      `a number from 1 to ${MOST_ALPHA}`,
+    );
   const parameters = { ...(given as JsonObject), rope_type: 'default' };
   const rope = ropeOfHuggingFace(config, headDim, maxPositions, { parameters });
   return { ...biases, rope: { ...rope, theta: rope.theta * alpha ** (headDim / (headDim - 2)) } };

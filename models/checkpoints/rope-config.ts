@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RopeConfig } from '../../network/rope.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
@@ -19,7 +20,7 @@ export function ropeOfHuggingFace(
   maxPositions: number,
   usual: { parameters?: JsonObject; theta?: number; partial?: number } = {},
 ): RopeConfig {
-  const given = usual.parameters ?? config.raw('rope_parameters') ?? config.raw('rope_scaling') ?? {};
+  const given = usual.parameters ?? givenRope(config) ?? {};
   if (!isObject(given)) throw config.error('rope_scaling', 'an object');
   if (Object.values(given).some(isObject)) {
     throw config.error('rope_parameters', 'one set of parameters for all layers');
@@ -48,6 +49,27 @@ export function ropeOfHuggingFace(
   if (usual.partial === undefined && scaling.type !== 'none') refusePartial(config, rope);
   checkTheta(config.where, theta, scaling);
   return { theta, rotaryDim, scaling };
+}
+
+/**
+ * What a config.json says of RoPE: rope_parameters, or rope_scaling. In transformers rope_scaling replaces rope_parameters whole, theta
+ * included, which nobody who adds a scaling by hand wants: both are taken only where they agree.
+ */
+export function givenRope(config: ConfigFields): unknown {
+  const [parameters, scaling] = [config.raw('rope_parameters'), config.raw('rope_scaling')];
+  if (isObject(parameters) && isObject(scaling)) {
+    const { type, ...rest } = scaling;
+    const named = { ...rest, rope_type: rest.rope_type ?? type ?? 'default' };
+    const agree = Object.entries(named).every(([name, value]) =>
+      isDeepStrictEqual(value, parameters[name] ?? (name === 'rope_type' ? 'default' : undefined)),
+    );
+    if (!agree)
+      throw config.error(
+        'rope_scaling',
+        'absent beside rope_parameters, where the scaling and theta stand together',
+      );
+  }
+  return parameters ?? scaling;
 }
 
 /** Where a family turns whole heads transformers ignores the factor, but fails if RoPE is scaled too. */

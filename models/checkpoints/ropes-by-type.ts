@@ -1,7 +1,7 @@
 import type { ModelConfig } from '../model-config.js';
 import type { ConfigFields } from './config-fields.js';
 import { isObject } from './file-reading.js';
-import { ropeOfHuggingFace } from './rope-config.js';
+import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 /**
  * RoPE of layers without a window and of those with one, by rope_theta, rope_scaling and rope_local_base_freq or, since
@@ -15,7 +15,7 @@ export function ropesByType(
   maxPositions: number,
   usual: { theta: number; localTheta: number },
 ): Pick<ModelConfig, 'rope' | 'localRopeTheta'> {
-  const byType = config.raw('rope_parameters');
+  const byType = config.raw('rope_parameters') === undefined ? undefined : givenRope(config);
   if (byType === undefined) {
     return {
       rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: usual.theta }),

@@ -128,7 +128,7 @@ export async function describeModel(
   const { weights, outputWeights, weightBytes, ...rest } = others;
   const { encoder, experts } = config;
   const tokenizer = new Tokenizer(files);
-  const { kind, fallback } = await likelyExecutor({ executor, kvDtype });
+  const { kind, fallback } = await likelyExecutor({ executor, kvDtype }, plan);
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   const computing = await kind.computesWith();

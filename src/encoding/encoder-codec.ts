@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
@@ -11,7 +12,7 @@ import {
   truncateTexts,
 } from '../../models/tokenizer/text-template.js';
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
-import { ContextLengthError, contextWords } from '../errors/request-errors.js';
+import { ContextLengthError, contextWords, InvalidRequestError } from '../errors/request-errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 import { PairTemplate } from './pair-template.js';
 
@@ -68,8 +69,10 @@ export class EncoderCodec {
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
-    for (const input of inputs) if (typeof input === 'string') checkUnits(input, limit, param);
-    const texts = await this.#tokens(inputs);
+    const bounded = inputs.map((input) =>
+      typeof input === 'string' ? boundedText(input, limit, param) : input,
+    );
+    const texts = await this.#tokens(bounded);
     const added = templateLength(this.#template.single);
     return texts.map((text, i) => {
       const isText = typeof inputs[i] === 'string';
@@ -81,13 +84,15 @@ export class EncoderCodec {
 
   /** Makes sequences of pairs of texts; parameters and errors as in `single`. */
   async pairs(
-    pairs: readonly (readonly [string, string])[],
+    given: readonly (readonly [string, string])[],
     limit: LengthLimit,
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
+    const pairs = given.map(
+      ([first, second]) => [boundedText(first, limit, param), boundedText(second, limit, param)] as const,
+    );
     const distinct = [...new Set(pairs.flat())];
-    for (const text of distinct) checkUnits(text, limit, param);
     if (this.#pairs !== null) return this.#rendered(this.#pairs, pairs, limit, param, name);
     const tokens = await this.#tokens(distinct);
     const tokensOf = new Map(distinct.map((text, i) => [text, tokens[i]!]));
@@ -156,10 +161,11 @@ function sharedEnd(one: Int32Array, other: Int32Array): number {
   return length;
 }
 
-/** Refuses a text so long that its tokens would take gigabytes, even where they were to be cut. */
-function checkUnits(text: string, { maxSeqLen }: LengthLimit, param: string): void {
+/** A text whose tokens would take gigabytes is refused, or cut before it has any where it is to be cut. */
+function boundedText(text: string, { maxSeqLen, truncateTo, side }: LengthLimit, param: string): string {
   const most = maxSeqLen * MAX_UNITS_PER_TOKEN;
-  if (text.length <= most) return;
+  if (text.length <= most) return text;
+  if (truncateTo !== undefined) return side === 'start' ? text.slice(-most) : text.slice(0, most);
   throw new ContextLengthError(
     `${contextWords(maxSeqLen)}a text is ${text.length} characters long, of ${most} at most.`,
     param,
@@ -174,7 +180,12 @@ function fitted<T extends readonly Int32Array[]>(
   name: string,
 ): T {
   const length = around + texts.reduce((sum, text) => sum + text.length, 0);
-  if (truncateTo !== undefined) return truncateTexts(texts, Math.max(0, truncateTo - around), side);
+  if (truncateTo !== undefined && truncateTo < around)
+    throw new InvalidRequestError(
+      says`${field('truncatePromptTokens')} is ${truncateTo}, but special tokens alone take ${around}.`,
+      'truncatePromptTokens',
+    );
+  if (truncateTo !== undefined) return truncateTexts(texts, truncateTo - around, side);
   if (length <= maxSeqLen) return texts;
   throw new ContextLengthError(
     `${contextWords(maxSeqLen)}${name} has ${length}, special tokens included. Please reduce its length, or have it cut by truncate_prompt_tokens.`,

@@ -1,3 +1,6 @@
+import { shown } from '../../base/option-values.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
+
 /**
  * Types in which the values of an embedding are given, as Cohere's and Voyage's APIs name them.
  *
@@ -23,6 +26,7 @@ export interface VectorOfType {
 /**
  * The values of an embedding in another type. @param row [dimensions] @returns [dimensions], for bits [ceil(dimensions / 8)],
  * the last of which are 0 where dimensions is no multiple of 8
+ * @throws InvalidRequestError for an unknown type
  */
 export function vectorOfType<T extends VectorType>(row: Float32Array, type: T): VectorOfType[T];
 export function vectorOfType(row: Float32Array, type: VectorType): VectorOfType[VectorType] {
@@ -37,6 +41,11 @@ export function vectorOfType(row: Float32Array, type: VectorType): VectorOfType[
       return bits(row);
     case 'binary':
       return Int8Array.from(bits(row), (byte) => byte - 128);
+    default:
+      throw new InvalidRequestError(
+        `type is ${shown(type)}; it must be one of ${VECTOR_TYPES.join(', ')}.`,
+        'type',
+      );
   }
 }
 

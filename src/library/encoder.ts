@@ -1,11 +1,16 @@
 import { type EmbedOptions, embed } from '../encoding/embed.js';
 import type { EncoderInput } from '../encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from '../encoding/score.js';
-import { InvalidRequestError } from '../errors/request-errors.js';
 import { inPlainNames } from '../options/flag-names.js';
 import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-model.js';
 import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
 import { warnOfFallback } from './loading-warnings.js';
+import {
+  checkedDocuments,
+  checkedEmbedding,
+  checkRerankOptions,
+  checkScoreOptions,
+} from './options/encoder-call-options.js';
 import { checkEncoderOptions } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 
@@ -59,8 +64,7 @@ export class Encoder {
    * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
    */
   async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
-    const inputs = typeof texts === 'string' ? [texts] : texts;
-    return (await embed(this.#loaded.model, inputs, options)).embeddings;
+    return (await embed(this.#loaded.model, checkedEmbedding(texts, options), options)).embeddings;
   }
 
   /**
@@ -72,10 +76,8 @@ export class Encoder {
     documents: string | readonly string[],
     options: ScoreOptions = {},
   ): Promise<number[]> {
-    const texts = typeof documents === 'string' ? [documents] : documents;
-    if (!texts.every((text) => typeof text === 'string')) {
-      throw new InvalidRequestError('documents must be texts.', 'documents');
-    }
+    checkScoreOptions(options);
+    const texts = checkedDocuments(query, documents);
     const pairs = texts.map((document) => [query, document] as const);
     const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
     return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
@@ -85,9 +87,11 @@ export class Encoder {
   async rerank(
     query: string,
     documents: readonly string[],
-    { top, ...options }: ScoreOptions & { top?: number | undefined } = {},
+    options: ScoreOptions & { top?: number | undefined } = {},
   ): Promise<RankedDocument[]> {
-    const scores = await this.score(query, documents, options);
+    checkRerankOptions(options);
+    const { top, ...ofScore } = options;
+    const scores = await this.score(query, documents, ofScore);
     return ranking(scores, top).map((index) => ({ index, score: scores[index]! }));
   }
 

@@ -144,12 +144,13 @@ export async function cohereEmbed(
 ): Promise<Response> {
   const texts = textsOf(request);
   const model = findEncoder(context, request.model, 'embedding');
-  const { embedding_types: types = ['float'], truncate = 'END', max_tokens: maxTokens = -1 } = request;
+  const { embedding_types: types = ['float'], truncate = 'END', max_tokens: maxTokens } = request;
+  if (truncate === 'NONE' && maxTokens !== undefined) throw contradiction('max_tokens', 'truncate');
   const distinct = [...new Set(types)];
   terms.memory.addAnswer(embeddingsMemory(distinct.length * texts.length, model.outputWidth));
   const options: EmbedOptions & { signal: AbortSignal } = {
     dimensions: request.output_dimension,
-    truncatePromptTokens: truncate === 'NONE' ? undefined : maxTokens,
+    truncatePromptTokens: truncate === 'NONE' ? undefined : Math.min(maxTokens ?? Infinity, model.maxSeqLen),
     truncateSide: truncate === 'START' ? 'start' : 'end',
     inputType: request.input_type && TYPES_OF_COHERE[request.input_type],
     signal,

@@ -362,7 +362,7 @@ describe('what would change the answer and is not supported is refused by its na
     [
       'HunYuanDenseV1ForCausalLM',
       { rope_scaling: { type: 'dynamic', alpha: 0.5 } },
-      /rope_scaling should be one whose alpha is a number from 1 to 1000000/,
+      /RoPE: alpha should be a number from 1 to 1000000, found 0\.5/,
     ],
     [
       'MiniCPMForCausalLM',

@@ -248,6 +248,16 @@ describe('openCheckpoint of a folder with safetensors', () => {
       { config: { rope_parameters: { full: { rope_type: 'yarn' } } } },
       /one set of parameters/,
     ],
+    [
+      'a scaling beside parameters of another',
+      {
+        config: {
+          rope_parameters: { rope_type: 'default', rope_theta: 10_000 },
+          rope_scaling: { type: 'linear', factor: 8 },
+        },
+      },
+      /rope_scaling should be absent beside rope_parameters/,
+    ],
     ['a theta below 1', { config: { rope_theta: 0.5 } }, /rope theta should be greater than 1/],
     [
       'a rotation of nothing',

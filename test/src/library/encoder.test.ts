@@ -90,6 +90,11 @@ describe('an encoder in a program', () => {
     );
     await expect(encoder.embed([long])).rejects.toBeInstanceOf(InvalidRequestError);
     expect((await encoder.embed([long], { truncatePromptTokens: -1 }))[0]!.length).toBe(48);
+    const huge = 'the cat '.repeat(100_000);
+    expect(await encoder.embed(huge, { truncatePromptTokens: 4 })).toEqual(await encoder.embed('the cat'));
+    expect(await encoder.embed(`${huge} a dog`, { truncatePromptTokens: 4, truncateSide: 'start' })).toEqual(
+      await encoder.embed('a dog'),
+    );
     await expect(encoder.embed([[150]])).rejects.toThrow(/The input has the token 150/);
     await expect(encoder.embed('x', { signal: AbortSignal.abort(new Error('no more')) })).rejects.toThrow(
       'no more',

@@ -438,7 +438,10 @@ describe('POST /v2/embed', () => {
     const alone = async (text: string) => (await embedded({ texts: [text] })).embeddings.float;
     expect((await embedded({})).embeddings.float).toEqual(await alone('the cat'));
     expect((await embedded({ truncate: 'START' })).embeddings.float).toEqual(await alone('a dog'));
-    expect((await embedded({ truncate: 'NONE' })).error.message).toMatch(/special tokens included/);
+    const whole = { truncate: 'NONE', max_tokens: undefined };
+    expect((await embedded(whole)).error.message).toMatch(/special tokens included/);
+    expect((await embedded({ truncate: 'NONE' })).error.param).toBe('max_tokens');
+    expect((await embedded({ max_tokens: 1 })).error.message).toMatch(/special tokens alone take 2/);
   });
 
   it.each([

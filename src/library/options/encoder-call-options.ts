@@ -1,0 +1,81 @@
+import { MAX_INT32 } from '../../../base/int32.js';
+import { oneOf, rule, shown, TEXT, wholeNumber } from '../../../base/option-values.js';
+import type { EmbedOptions } from '../../encoding/embed.js';
+import type { EncoderInput } from '../../encoding/encoder-codec.js';
+import { INPUT_TYPES } from '../../encoding/prompts.js';
+import type { ScoreOptions } from '../../encoding/score.js';
+import { InvalidRequestError } from '../../errors/request-errors.js';
+import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
+
+const COUNT = wholeNumber(1, MAX_INT32);
+const TRUNCATED_TO = rule(
+  `-1 or a whole number from 1 to ${MAX_INT32}`,
+  (value) => value === -1 || COUNT.accepts(value),
+);
+
+const OF_SCORES: Rules<ScoreOptions> = { truncatePromptTokens: TRUNCATED_TO, signal: SIGNAL };
+
+const OF_RANKINGS: Rules<ScoreOptions & { top?: number | undefined }> = { ...OF_SCORES, top: COUNT };
+
+const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+  ...OF_SCORES,
+  dimensions: COUNT,
+  truncateSide: oneOf('start', 'end'),
+  promptName: TEXT,
+  inputType: oneOf(...INPUT_TYPES),
+  onProgress: rule('a function', (value) => typeof value === 'function'),
+};
+
+function check<Options>(call: string, options: unknown, rules: Rules<Options>): void {
+  const fault = optionFault(call, '{ truncatePromptTokens: -1 }', options, rules);
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+}
+
+/** @throws InvalidRequestError for an unknown option, or a value that an option does not take. */
+export function checkScoreOptions(options: unknown): void {
+  check('score', options, OF_SCORES);
+}
+
+/** @throws InvalidRequestError as checkScoreOptions. */
+export function checkRerankOptions(options: unknown): void {
+  check('rerank', options, OF_RANKINGS);
+}
+
+/**
+ * The inputs of a call as a list.
+ * @throws InvalidRequestError for what is neither text nor token ids, and as checkScoreOptions
+ */
+export function checkedEmbedding(texts: unknown, options: unknown): readonly EncoderInput[] {
+  check('embed', options, OF_EMBEDDINGS);
+  const inputs = typeof texts === 'string' ? [texts] : texts;
+  if (!Array.isArray(inputs))
+    throw new InvalidRequestError(
+      `embed needs a text or a list of texts; it was given ${shown(texts)}.`,
+      'input',
+    );
+  for (let i = 0; i < inputs.length; i++) {
+    if (isInput(inputs[i])) continue;
+    throw new InvalidRequestError(
+      `Input ${i} is ${shown(inputs[i])}; a text or token ids are expected.`,
+      'input',
+    );
+  }
+  return inputs;
+}
+
+function isInput(value: unknown): value is EncoderInput {
+  return (
+    typeof value === 'string' ||
+    value instanceof Int32Array ||
+    (Array.isArray(value) && value.every(Number.isInteger))
+  );
+}
+
+/** The documents of a call as a list of texts. @throws InvalidRequestError */
+export function checkedDocuments(query: unknown, documents: unknown): readonly string[] {
+  if (typeof query !== 'string')
+    throw new InvalidRequestError(`query is ${shown(query)}; a text is expected.`, 'query');
+  const texts = typeof documents === 'string' ? [documents] : documents;
+  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts;
+  throw new InvalidRequestError('documents must be texts.', 'documents');
+}
