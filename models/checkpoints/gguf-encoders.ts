@@ -111,7 +111,9 @@ function scoreHead(
   }
   const dense = { width: hiddenSize, biased: tensors.has('cls.bias') };
   if (architecture === 'bert') {
-    const first: HeadLayer = { ...dense, tensors: ['classifier.dense'], activation: 'tanh' };
+    // DistilBERT, which has no types of tokens, has another activation than RoBERTa.
+    const activation = tensors.has('token_types.weight') ? 'tanh' : 'relu';
+    const first: HeadLayer = { ...dense, tensors: ['classifier.dense'], activation };
     return {
       ...rest,
       pooling: 'cls',

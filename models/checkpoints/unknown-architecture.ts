@@ -14,6 +14,7 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     'scores are biased by the distance of two tokens, from a table or from the tokens themselves, which no op computes',
   ],
   [/^(NewFor|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/, 'its code comes with it, and is not run'],
+  [/^nomic-bert-moe/, 'an encoder with experts'],
   [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',

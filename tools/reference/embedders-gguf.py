@@ -29,7 +29,7 @@ TARGET = os.path.join(os.path.dirname(FILE), "embedders-gguf.json")
 # The tokens for yes and no that stand in for those of the converter, and what a file calls them.
 JUDGES = {"qwen3-reranker": [70, 75]}
 NOW = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers", "n_inner": "intermediate_size"}
-CONVERTED = ["bert", "roberta-score", "distilbert", "modernbert", "modernbert-score", "nomic-embed", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
+CONVERTED = ["bert", "roberta-score", "distilbert", "distilbert-score", "modernbert", "modernbert-score", "nomic-embed", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
 
 
 def made_of(data, values, heads):

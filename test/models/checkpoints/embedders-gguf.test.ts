@@ -23,10 +23,12 @@ const OTHER_TOKENS = ['modernbert', 'modernbert-score', 'qwen3-reranker'];
 /** The converter leaves out rows of its table of positions. */
 const WITHOUT_PADDING = ['roberta-score'];
 /** Tokenizers that put a token between two texts; the flags of a GGUF do so always. */
-const PAIRS_APART = ['bert', 'distilbert', 'nomic-embed', 'roberta-score'];
-/** GGUF's numbers are f32. */
-const asF32 = (value: unknown) =>
-  JSON.parse(JSON.stringify(value, (_, item) => (typeof item === 'number' ? Math.fround(item) : item)));
+const PAIRS_APART = ['bert', 'distilbert', 'distilbert-score', 'nomic-embed', 'roberta-score'];
+/** GGUF's numbers are f32, and a score's layers have one name for several families. */
+const comparable = (value: unknown) => {
+  const text = JSON.stringify(value, (_, item) => (typeof item === 'number' ? Math.fround(item) : item));
+  return JSON.parse(text.replace(/"(?:pre_)?classifier(?:\.dense|\.out_proj)?(?=[."])/g, '"classifier'));
+};
 
 function fileOf(gguf: MadeGguf, changed: Partial<MadeGguf> = {}, name = gguf.name): string {
   const { tensors } = madeEmbedder(gguf.name);
@@ -63,13 +65,13 @@ describe.each(MADE_GGUFS)("$name as llama.cpp's converter writes it", (gguf) => 
     const fromGguf = await engines.get(file, 'f32');
     const [hub, own] = [fromHub.manifest.config, fromGguf.manifest.config];
     if (!WITHOUT_PADDING.includes(gguf.name)) {
-      expect(asF32(planNetwork(own))).toEqual(asF32(planNetwork(hub)));
+      expect(comparable(planNetwork(own))).toEqual(comparable(planNetwork(hub)));
       expect(readFileSync(fromGguf.weightsFile).equals(readFileSync(fromHub.weightsFile))).toBe(true);
     }
     expect(await rowsOf(fromGguf.directory)).toEqual(await rowsOf(fromHub.directory));
     expect(own.maxPositions).toBe(hub.maxPositions);
     expect(own.encoder!.tokenTypes).toBe(hub.encoder!.tokenTypes);
-    expect(rowsBy(own.encoder!.head)).toEqual(rowsBy(hub.encoder!.head));
+    expect(comparable(rowsBy(own.encoder!.head))).toEqual(comparable(rowsBy(hub.encoder!.head)));
     if (OTHER_TOKENS.includes(gguf.name)) return;
     const encoded = [fromHub, fromGguf].map(async ({ directory, manifest }) => {
       const codec = await EncoderCodec.open(directory, manifest.config.encoder!);
