@@ -22,7 +22,7 @@ describe('the input of a simulation', () => {
     [[], 'The simulation is an array of 0; it must be an object.'],
     [
       { ...INPUT, policy: 'FAIR' },
-      'policy is "FAIR"; it must be one of MAX_UTILIZATION, GUARANTEED_NO_EVICT, STATIC_BATCH.',
+      'policy is "FAIR"; it must be one of GUARANTEED_NO_EVICT, MAX_UTILIZATION, STATIC_BATCH.',
     ],
     [
       { ...INPUT, numBlocks: undefined },
