@@ -56,7 +56,7 @@ interface FormSide {
 /** First start and generation of each form of weights with random weights, beside llama.cpp's file of the nearest size. */
 export const bench = defineBench({
   flags: FLAGS,
-  document: 'BENCHMARKS.md',
+  document: 'docs/lab/forms.md',
   sections: ['forms'],
   async run(flags, output) {
     const folder = mkdtempSync(join(flags.folder, 'skein-forms-'));
