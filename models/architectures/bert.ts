@@ -1,8 +1,9 @@
 import { equalCaches } from '../../network/cache-layers.js';
-import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
+import { layerNorm, projection } from './parts.js';
 
 /**
  * The BERT family (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ELECTRA): encoder layers whose tokens attend both ways, learned positions and
@@ -26,15 +27,11 @@ export function bert(config: ModelConfig): NetworkPlan {
   const { embeddingSize = hiddenSize } = encoder;
   const table = (name: string, source: string, rows: number) =>
     net.matrix(name, [{ name: `embeddings.${source}.weight`, rows, columns: embeddingSize }]);
-  const norm = (input: ValueRef, name: string, source: string) =>
-    net.layerNorm(
-      input,
-      net.vector(name, [{ name: `${source}.weight`, columns: input.width }]),
-      net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: input.width }]),
-      config.rmsNormEpsilon,
-    );
+  const epsilon = config.rmsNormEpsilon;
+  const norm = (x: ValueRef, name: string, source: string) =>
+    layerNorm(net, x, name, source, { epsilon, biased: true });
   const project = (name: string, columns: number, sources: [string, number][]) =>
-    projection(net, name, columns, sources);
+    projection(net, name, columns, sources, true);
 
   const sum = net.embedding(table('embedding', 'word_embeddings', vocabSize));
   if (!encoder.withoutTypes)
@@ -67,24 +64,5 @@ export function bert(config: ModelConfig): NetworkPlan {
     net.addLinear(x, h, project(`${own}.down`, intermediateSize, [[`${source}.output.dense`, hiddenSize]]));
     x = norm(x, `${own}.outputNorm`, `${source}.output.LayerNorm`);
   }
-  return net.build(encoderHead(net, x, encoder.head, config.rmsNormEpsilon));
-}
-
-/** Projections of one input, stacked into one weight; each source is [name, rows]. */
-function projection(
-  net: NetworkBuilder,
-  name: string,
-  columns: number,
-  sources: [string, number][],
-): LinearOptions {
-  return {
-    weight: net.matrix(
-      name,
-      sources.map(([source, rows]) => ({ name: `${source}.weight`, rows, columns })),
-    ),
-    bias: net.vector(
-      `${name}.bias`,
-      sources.map(([source, rows]) => ({ name: `${source}.bias`, columns: rows })),
-    ),
-  };
+  return net.build(encoderHead(net, x, encoder.head, epsilon));
 }

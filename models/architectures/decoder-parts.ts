@@ -5,6 +5,7 @@ import { ropeFrequencies } from '../../network/rope.js';
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 import { expertNames } from './expert-names.js';
+import { layerNorm, projection } from './parts.js';
 
 const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key: 'self_attn.k_norm' };
 
@@ -69,12 +70,8 @@ export class DecoderParts {
     source: string,
     { biased = false, factor = 1 }: { biased?: boolean; factor?: number } = {},
   ): ValueRef {
-    const { net } = this;
-    const weight = net.vector(own, [
-      { name: `${source}.weight`, columns: x.width, ...(factor !== 1 && { factor }) },
-    ]);
-    const bias = biased ? net.vector(`${own}.bias`, [{ name: `${source}.bias`, columns: x.width }]) : null;
-    return net.layerNorm(x, weight, bias, this.#config.rmsNormEpsilon);
+    const epsilon = this.#config.rmsNormEpsilon;
+    return layerNorm(this.net, x, own, source, { epsilon, biased, factor });
   }
 
   /** sum += norm(x) */
@@ -222,15 +219,8 @@ export class DecoderParts {
     biased: boolean,
     sources: [string, number][],
   ): LinearOptions {
-    const own = `layers.${layer}.${name}`;
-    const from = sources.map(([source, rows]) => ({ source: `model.layers.${layer}.${source}`, rows }));
-    const weight = this.net.matrix(
-      own,
-      from.map(({ source, rows }) => ({ name: `${source}.weight`, rows, columns })),
-    );
-    if (!biased) return { weight };
-    const biases = from.map(({ source, rows }) => ({ name: `${source}.bias`, columns: rows }));
-    return { weight, bias: this.net.vector(`${own}.bias`, biases) };
+    const from = sources.map(([source, rows]) => [`model.layers.${layer}.${source}`, rows] as const);
+    return projection(this.net, `layers.${layer}.${name}`, columns, from, biased);
   }
 
   /** The last norm and the output layer over the rows whose logits are needed; of an encoder, its head. */

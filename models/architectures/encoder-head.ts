@@ -1,5 +1,6 @@
 import type { NetworkBuilder, ValueRef } from '../../network/network-builder.js';
 import type { EncoderHead, HeadLayer } from '../encoder-config.js';
+import { layerNorm, projection } from './parts.js';
 
 /** Width of the rows that leave an encoder. */
 export function headWidth({ layers }: EncoderHead, hiddenSize: number): number {
@@ -36,16 +37,8 @@ function headLayer(
   epsilon: number,
 ): ValueRef {
   const { tensors, width, biased, activation, norm } = layer;
-  const rows = width / tensors.length;
-  const weight = net.matrix(
-    name,
-    tensors.map((tensor) => ({ name: `${tensor}.weight`, rows, columns: row.width })),
-  );
-  const biases = tensors.map((tensor) => ({ name: `${tensor}.bias`, columns: rows }));
-  const bias = biased ? net.vector(`${name}.bias`, biases) : null;
-  const y = net.linear(row, { weight, bias, activation });
+  const sources = tensors.map((tensor) => [tensor, width / tensors.length] as const);
+  const y = net.linear(row, { ...projection(net, name, row.width, sources, biased), activation });
   if (norm === undefined) return y;
-  const scales = net.vector(`${name}.norm`, [{ name: `${norm.tensor}.weight`, columns: width }]);
-  const shifts = [{ name: `${norm.tensor}.bias`, columns: width }];
-  return net.layerNorm(y, scales, norm.biased ? net.vector(`${name}.norm.bias`, shifts) : null, epsilon);
+  return layerNorm(net, y, `${name}.norm`, norm.tensor, { epsilon, biased: norm.biased });
 }

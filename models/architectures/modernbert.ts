@@ -4,6 +4,7 @@ import type { NetworkPlan } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import type { ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
+import { layerNorm, projection } from './parts.js';
 
 /**
  * ModernBERT: an encoder whose layers norm what they read, turn queries and keys, and have a gated MLP. Most layers see a window to both
@@ -30,45 +31,35 @@ export function modernbert(config: ModelConfig): NetworkPlan {
     caches: equalCaches(1, numHeads, headDim),
   });
 
-  const norm = (x: ValueRef, name: string, source: string) => {
-    const weight = net.vector(name, [{ name: `${source}.weight`, columns: hiddenSize }]);
-    const bias = normBias
-      ? net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: hiddenSize }])
-      : null;
-    return net.layerNorm(x, weight, bias, epsilon);
-  };
+  const norm = (x: ValueRef, name: string, source: string) =>
+    layerNorm(net, x, name, source, { epsilon, biased: normBias });
   const project = (
     name: string,
     source: string,
     [rows, columns]: [number, number],
     biased: boolean,
-  ): LinearOptions => {
-    const weight = net.matrix(name, [{ name: `${source}.weight`, rows, columns }]);
-    return biased
-      ? { weight, bias: net.vector(`${name}.bias`, [{ name: `${source}.bias`, columns: rows }]) }
-      : { weight };
-  };
+  ): LinearOptions => projection(net, name, columns, [[source, rows]], biased);
 
   const table = [{ name: 'embeddings.tok_embeddings.weight', rows: vocabSize, columns: hiddenSize }];
   const x = norm(net.embedding(net.matrix('embedding', table)), 'embeddingNorm', 'embeddings.norm');
   for (let layer = 0; layer < numLayers; layer++) {
-    const [own, source] = [`layers.${layer}`, `layers.${layer}`];
-    const input = layer === 0 ? x : norm(x, `${own}.attentionNorm`, `${source}.attn_norm`);
+    const own = `layers.${layer}`; // in the checkpoint too
+    const input = layer === 0 ? x : norm(x, `${own}.attentionNorm`, `${own}.attn_norm`);
     const shape: [number, number] = [3 * hiddenSize, hiddenSize];
-    const qkv = net.linear(input, project(`${own}.qkv`, `${source}.attn.Wqkv`, shape, attentionBias));
+    const qkv = net.linear(input, project(`${own}.qkv`, `${own}.attn.Wqkv`, shape, attentionBias));
     const window = layerWindows[layer] ?? null;
     const ropeTable = window === null ? null : 0;
     const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim), { window, ropeTable, bothWays: true });
     const output = project(
       `${own}.attentionOutput`,
-      `${source}.attn.Wo`,
+      `${own}.attn.Wo`,
       [hiddenSize, hiddenSize],
       attentionBias,
     );
     net.addLinear(x, attended, output);
-    const gateUp = project(`${own}.gateUp`, `${source}.mlp.Wi`, [2 * intermediateSize, hiddenSize], mlpBias);
-    const mlpInput = norm(x, `${own}.mlpNorm`, `${source}.mlp_norm`);
-    const down = project(`${own}.down`, `${source}.mlp.Wo`, [hiddenSize, intermediateSize], mlpBias);
+    const gateUp = project(`${own}.gateUp`, `${own}.mlp.Wi`, [2 * intermediateSize, hiddenSize], mlpBias);
+    const mlpInput = norm(x, `${own}.mlpNorm`, `${own}.mlp_norm`);
+    const down = project(`${own}.down`, `${own}.mlp.Wo`, [hiddenSize, intermediateSize], mlpBias);
     net.addLinear(x, net.gatedLinear(mlpInput, { ...gateUp, activation }), down);
   }
   return net.build(

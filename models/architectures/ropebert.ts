@@ -1,8 +1,9 @@
 import { equalCaches } from '../../network/cache-layers.js';
-import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
+import { layerNorm, projection } from './parts.js';
 
 /**
  * BERT's layers with RoPE in place of learned positions, and a gated MLP: nomic-embed (no biases), and GTE's NewModel (biases but for those
@@ -23,28 +24,10 @@ export function ropebert(config: ModelConfig): NetworkPlan {
     caches: equalCaches(1, numHeads, headDim),
   });
 
-  const vector = (name: string, source: string, columns: number) =>
-    net.vector(name, [{ name: source, columns }]);
   const norm = (x: ValueRef, name: string, source: string) =>
-    net.layerNorm(
-      x,
-      vector(name, `${source}.weight`, hiddenSize),
-      vector(`${name}.bias`, `${source}.bias`, hiddenSize),
-      epsilon,
-    );
-  const project = (
-    name: string,
-    columns: number,
-    sources: [string, number][],
-    biased: boolean,
-  ): LinearOptions => {
-    const weight = net.matrix(
-      name,
-      sources.map(([source, rows]) => ({ name: `${source}.weight`, rows, columns })),
-    );
-    const [[source, rows]] = sources as [[string, number]];
-    return biased ? { weight, bias: vector(`${name}.bias`, `${source}.bias`, rows) } : { weight };
-  };
+    layerNorm(net, x, name, source, { epsilon, biased: true });
+  const project = (name: string, columns: number, sources: [string, number][], biased: boolean) =>
+    projection(net, name, columns, sources, biased);
   const table = (name: string, source: string, rows: number) =>
     net.matrix(name, [{ name: `embeddings.${source}.weight`, rows, columns: hiddenSize }]);
 
