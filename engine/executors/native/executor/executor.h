@@ -159,6 +159,9 @@ class Executor {
   void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
                       const ExpertTask& task, int32_t thread);
   void multiplyByUp(int32_t inner);
+  // Calls fn(values, count) for the columns of each row that an op changes in place.
+  template <typename Function>
+  void eachSpan(const PlanOp& op, const BatchView& batch, const Function& fn);
   // Runs norm(row) for each row of the op's output, and rounds each row at once if the product behind the op needs
   // that.
   template <typename Function>

@@ -236,20 +236,21 @@ void Executor::runLayerNormHeads(const PlanOp& op, const BatchView& batch) {
   });
 }
 
-void Executor::runXielu(const PlanOp& op, const BatchView& batch) {
+template <typename Function>
+void Executor::eachSpan(const PlanOp& op, const BatchView& batch, const Function& fn) {
   const int64_t n = width(op.input);
   const int64_t columns = op.columns > 0 ? op.columns : n;
   float* rows = value(op.input) + op.firstColumn;
   eachRow(rowsOf(op.input, batch), columns,
-          [&](int64_t row) { kernels_.xieluRow(rows + row * n, op.xielu, static_cast<int32_t>(columns)); });
+          [&](int64_t row) { fn(rows + row * n, static_cast<int32_t>(columns)); });
+}
+
+void Executor::runXielu(const PlanOp& op, const BatchView& batch) {
+  eachSpan(op, batch, [&](float* values, int32_t count) { kernels_.xieluRow(values, op.xielu, count); });
 }
 
 void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {
-  const int64_t n = width(op.input);
-  const int64_t columns = op.columns > 0 ? op.columns : n;
-  float* rows = value(op.input) + op.firstColumn;
-  eachRow(rowsOf(op.input, batch), columns,
-          [&](int64_t row) { kernels_.softCapRow(rows + row * n, op.softCap, static_cast<int32_t>(columns)); });
+  eachSpan(op, batch, [&](float* values, int32_t count) { kernels_.softCapRow(values, op.softCap, count); });
 }
 
 // If the next op is a product that needs its input rounded, the thread that made a row rounds it at once.
