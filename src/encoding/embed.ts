@@ -111,7 +111,7 @@ function checkDimensions(dimensions: number, { head, outputWidth }: EncoderModel
 }
 
 /** The row scaled to length 1, summed in double precision. */
-function unit(row: Float32Array): Float32Array {
+export function unit(row: Float32Array): Float32Array {
   const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
   return row.map((value) => value / Math.max(length, 1e-12));
 }

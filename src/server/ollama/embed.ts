@@ -1,3 +1,4 @@
+import { unit } from '../../encoding/embed.js';
 import type { ServedEncoder, ServedModel } from '../../serving/served-model.js';
 import { embedObserved } from '../answering/run-encoder.js';
 import type { AnsweringServices } from '../answering/services.js';
@@ -33,7 +34,7 @@ export async function embed(
     return jsonAnswer(
       new JsonObject({
         model: asked,
-        embeddings: JsonList.of(embeddings, (row) => new JsonNumbers(ofLengthOne(row))),
+        embeddings: JsonList.of(embeddings, (row) => new JsonNumbers(unit(row))),
         ...timings.sinceBegin(),
         prompt_eval_count: promptTokens,
       }),
@@ -72,10 +73,4 @@ async function rowsOf(
   terms.memory.addAnswer(embeddingsMemory(input.length, model.outputWidth));
   const options = { dimensions, truncatePromptTokens: truncate ? -1 : undefined, signal };
   return embedObserved(model, input, options, { observe: context.observe, tally: terms.tally });
-}
-
-/** The row scaled to length 1, summed in double precision. */
-function ofLengthOne(row: Float32Array): Float32Array {
-  const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0));
-  return row.map((value) => value / Math.max(length, 1e-12));
 }
