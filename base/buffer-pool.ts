@@ -59,8 +59,8 @@ export class BufferPool {
 }
 
 /**
- * Tells the garbage collector of shared memory that nobody refers to any more. It does not count that memory, and would not run for
- * gigabytes of it: an unshared buffer of the size counts, and costs nothing while nobody writes to it.
+ * Tells the garbage collector of unreferenced shared memory. It does not count that memory, and would not run for gigabytes of it: an
+ * unshared buffer of the same size counts, and costs nothing until it is written to.
  */
 export function noteFreed(bytes: number): void {
   try {

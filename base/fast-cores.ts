@@ -1,5 +1,4 @@
 import { parseCpuList, type ReadText } from './system-texts.js';
-
 import type { Core } from './topology.js';
 
 const DEVICES = '/sys/devices';

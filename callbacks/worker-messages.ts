@@ -4,7 +4,6 @@ import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { EngineFormation } from './formation.js';
 import type { IterationStats } from './gpt-manager-options.js';
-
 import type { ResponseBatch } from './response-batch.js';
 import type { InferenceRequest } from './types.js';
 

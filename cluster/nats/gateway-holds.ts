@@ -25,7 +25,7 @@ export interface GatewayHoldsOptions {
   /** Id of the worker. */
   readonly id: string;
   readonly port: Pick<WorkerPort, 'hold'>;
-  /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
+  /** Milliseconds of a gateway's silence after which its requests are taken as abandoned. */
   readonly gatewayGraceMs: number;
 }
 

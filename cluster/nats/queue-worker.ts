@@ -28,7 +28,7 @@ export interface QueueWorkerOptions extends WorkAdapters {
   engine: WorkEngine;
   /** Most requests that it has at once. */
   places: number;
-  /** Milliseconds without an answer of a gateway after which nobody is believed to wait for its requests. */
+  /** Milliseconds of a gateway's silence after which its requests are taken as abandoned. */
   gatewayGraceMs: number;
   /** null: the engine's blocks cannot be had. */
   handOvers: HandOvers | null;

@@ -4,7 +4,6 @@ import { pathToFileURL } from 'node:url';
 import { cutText } from '../../base/error-text.js';
 import { LONGEST_MESSAGE } from '../../callbacks/infer/request-limits.js';
 import { BackendError, type ModelFiles } from './backend.js';
-
 import { boundedError, isOwn, keepFrames, thrownFrames, thrownText } from './thrown.js';
 
 /** Characters of a stack in which a frame of the model is looked for. */

@@ -2,7 +2,6 @@ import { elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig } from '../../models/repository/model-config.js';
 import { BackendError, type BatchRow, type InstanceRequest } from './backend.js';
-
 import { gatherRows, splitRows } from './gather.js';
 import { BatchInputs, type DescribedRow } from './ragged/batch-inputs.js';
 import { ScatteredOutputs } from './ragged/scattered-outputs.js';

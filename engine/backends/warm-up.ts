@@ -1,7 +1,6 @@
 import { BufferPool } from '../../base/buffer-pool.js';
 import type { ModelConfig, ModelWarmup } from '../../models/repository/model-config.js';
 import { BackendError, type Instance, type InstanceSetup } from './backend.js';
-
 import type { AnswerSink } from './batch-answers.js';
 import { packBatch } from './packed-batch.js';
 import { RunningRequest } from './running-request.js';

@@ -3,7 +3,6 @@ import { BIAS_MAX, ParameterError, type SamplingParams } from '../../callbacks/s
 import { decodeWordList } from '../../callbacks/stop-words.js';
 import type { Tensor } from '../../callbacks/types.js';
 import { BadWords } from '../decoding/bad-words.js';
-
 import { BREAKER_TOKENS_MAX, DryPenalty } from '../decoding/dry-penalty.js';
 import { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../packed-call/sampling-batch.js';

@@ -34,7 +34,7 @@ import { allowedHosts } from './server-security.js';
 
 /** Milliseconds between two words of a worker about itself, and about what it has. */
 const BEAT_MS = 1_000;
-/** Milliseconds without a word of a gateway after which nobody is believed to wait for its requests. */
+/** Milliseconds of a gateway's silence after which its requests are taken as abandoned. */
 const GATEWAY_GRACE_MS = 5_000;
 const NO_PREFILL =
   'A prefill worker (--disaggregation-mode prefill) hands over blocks of its KV cache; these can be had from the native executor and from wasm, with --prefix-caching, without ranks and without --micro-batch-overlap.';

@@ -13,7 +13,6 @@ import {
   type ServiceWorkerData,
   serviceWorkerScript,
 } from '../../engine/service/service-messages.js';
-
 import type { BatchEntry } from '../../host/batch/batch-duties.js';
 import { BatchHost } from '../../host/batch/batch-host.js';
 import { withOwnClass } from '../../host/engine-failure.js';

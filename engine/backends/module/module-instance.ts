@@ -11,7 +11,6 @@ import {
   type InstanceServices,
   type InstanceSetup,
 } from '../backend.js';
-
 import { whyNotTensor } from '../check-outputs.js';
 import { ModelCode } from '../model-code.js';
 import { modelFile } from '../model-file.js';

@@ -8,7 +8,6 @@ import type {
 } from '../../../models/repository/model-config.js';
 import { ModelConfigError } from '../../../models/repository/model-config-error.js';
 import { BackendError, type ToldConfig } from '../backend.js';
-
 import type { OnnxFileValue, OnnxFileValues } from './onnx-file.js';
 import type { OnnxMetadata, OnnxSession } from './onnx-runtime.js';
 import { datatypeOfOnnx } from './onnx-tensors.js';

@@ -1,7 +1,6 @@
 import { listTensors } from '../../../models/repository/batch-tensors.js';
 import type { DataType, ModelConfig } from '../../../models/repository/model-config.js';
 import { BackendError, type ToldConfig } from '../backend.js';
-
 import { canBeBatched, type DescribedTensor, toldByTensors } from '../told-config.js';
 import type { SavedSignature, SavedTensor } from './saved-model-file.js';
 import { INPUT_TYPES, inputType, nameOfType, OUTPUT_TYPES, outputType } from './tensorflow-types.js';

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { findInstallation } from '../../executors/tensorflow/installation.js';
 import { type Backend, BackendError, type ModelFiles } from '../backend.js';
-
 import { toldBySignature } from './describe-saved-model.js';
 import { readSavedModel } from './saved-model-file.js';
 import { chooseSignature } from './signature.js';

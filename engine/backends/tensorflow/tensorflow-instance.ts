@@ -8,7 +8,6 @@ import {
   type InstanceRequest,
   type InstanceSetup,
 } from '../backend.js';
-
 import { threadsOf } from '../model-file.js';
 import { RowRunner } from '../run-rows.js';
 import { readSavedModel } from './saved-model-file.js';

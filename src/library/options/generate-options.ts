@@ -15,7 +15,6 @@ import {
   type ParameterName,
 } from '../../../callbacks/request/parameters.js';
 import { BIAS_MAX, type NumberParam, SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
-
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';

@@ -4,7 +4,6 @@ import type {
   InstanceMessage,
 } from '../../../callbacks/infer/instance-messages.js';
 import { type Backend, type InstanceSetup, instanceWorkerScript } from '../../../engine/backends/backend.js';
-
 import type { InstanceWorkerData } from '../../../engine/backends/instance-worker.js';
 import type { BatchDuties } from '../../../host/batch/batch-duties.js';
 import type { BatchHost } from '../../../host/batch/batch-host.js';

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';

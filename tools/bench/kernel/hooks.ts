@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-
 import { blockBytes, blockElements, QUANTIZED_TYPES, type QuantizedType } from '../../support/quantized.js';
 
 export type Dtype = 'f32' | 'bf16' | QuantizedType;

@@ -12,7 +12,6 @@ import {
   q5_1Row,
   q8_0Row,
 } from './plain-types.js';
-
 import { tq1_0Row, tq2_0Row } from './ternary-types.js';
 import { iq4nlRow, iq4xsRow, mxfp4Row, nvfp4Row } from './value-tables.js';
 
