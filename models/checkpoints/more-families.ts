@@ -157,7 +157,7 @@ const cohere: Read = (config, { headDim, maxPositions }) => ({
   rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 500_000 }),
 });
 
-const MOST_ALPHA = 1e6;
+const MAX_ALPHA = 1e6;
 
 /** A dynamic RoPE with an alpha has a longer base at every length. */
 const hunyuan: Read = (config, { headDim, maxPositions }) => {
@@ -166,10 +166,10 @@ const hunyuan: Read = (config, { headDim, maxPositions }) => {
   const alpha = isObject(given) && type === 'dynamic' ? given.alpha : undefined;
   const biases = { mlpBias: false, slidingWindow: null };
   if (!alpha) return { ...biases, rope: ropeOfHuggingFace(config, headDim, maxPositions) };
-  if (typeof alpha !== 'number' || !(alpha >= 1 && alpha <= MOST_ALPHA))
+  if (typeof alpha !== 'number' || !(alpha >= 1 && alpha <= MAX_ALPHA))
     throw new ConfigFields(`${config.where}: RoPE`, given as JsonObject).error(
       'alpha',
-      `a number from 1 to ${MOST_ALPHA}`,
+      `a number from 1 to ${MAX_ALPHA}`,
     );
   const parameters = { ...(given as JsonObject), rope_type: 'default' };
   const rope = ropeOfHuggingFace(config, headDim, maxPositions, { parameters });
