@@ -151,6 +151,7 @@ const GGUF_NAMES = new Map([
   ['openelm', 'openelm'],
   ['hunyuan-dense', 'hunyuan'],
   ['minicpm', 'minicpm'],
+  ['chatglm', 'glm'],
   ['glm4', 'glm4'],
   ['mistral3', 'ministral3'],
   ['seed_oss', 'seed_oss'],

@@ -43,8 +43,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
   const numLayers = keys.integer('block_count', 1, LIMITS.layers);
   const layers = ggufLayerShapes(keys, architecture, numLayers);
-  const numHeads = layers?.numHeads ?? keys.integer('attention.head_count', 1, LIMITS.heads);
-  const numKvHeads = layers?.numKvHeads ?? keys.integer('attention.head_count_kv', 1, LIMITS.heads, numHeads);
+  const numHeads = layers?.numHeads ?? keys.ofAllLayers('attention.head_count', numLayers, 1, LIMITS.heads);
+  const numKvHeads =
+    layers?.numKvHeads ?? keys.ofAllLayers('attention.head_count_kv', numLayers, 1, LIMITS.heads, numHeads);
   const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
   const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
@@ -63,7 +64,8 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     vocabSize,
     hiddenSize,
     intermediateSize:
-      layers?.intermediateSize ?? keys.integer('feed_forward_length', 1, LIMITS.width, experts?.width),
+      layers?.intermediateSize ??
+      keys.ofAllLayers('feed_forward_length', numLayers, 1, LIMITS.width, experts?.width),
     ...(layers?.layerShapes && { layerShapes: layers.layerShapes }),
     numLayers,
     numHeads,

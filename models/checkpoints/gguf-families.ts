@@ -96,6 +96,10 @@ export function ggufFamilyFields(
         residualScale: keys.positive('residual_scale', 1),
         attentionScale: keys.positive('attention.scale'),
         logitScale: 1 / keys.positive('logit_scale', 1),
+        // llama.cpp has no RoPE for such a file.
+        ...(keys.boolean('rope.scaling.finetuned') === false && {
+          layersWithoutRope: new Array<boolean>(numLayers).fill(true),
+        }),
       };
     case 'minicpm':
       return {

@@ -46,6 +46,18 @@ export class GgufKeys {
     return value;
   }
 
+  /** As `integer`; a file may say it for each layer, where it has to be one number. */
+  ofAllLayers(key: string, numLayers: number, least: number, most: number, fallback?: number): number {
+    const list = this.list(key);
+    if (list === undefined) return this.integer(key, least, most, fallback);
+    const [first] = Array.from(list);
+    const isOne = Number.isInteger(first) && (first as number) >= least && (first as number) <= most;
+    if (isOne && list.length === numLayers && Array.from(list).every((item) => item === first))
+      return first as number;
+    const expected = `a whole number from ${least} to ${most}, or ${numLayers} times one and the same`;
+    throw this.error(key, expected, `a list of ${list.length}: ${Array.from(list).slice(0, 8).join(', ')}`);
+  }
+
   positive(key: string, fallback?: number): number {
     const value = this.number(key) ?? fallback;
     if (value === undefined || !Number.isFinite(value) || value <= 0) {

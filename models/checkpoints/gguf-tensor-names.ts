@@ -80,6 +80,7 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   olmo2: POST_NORMS,
   olmo3: POST_NORMS,
   exaone4: POST_NORMS,
+  glm: withNorms({ ffn_up: 'mlp.gate_up_proj' }),
   glm4: {
     ...LLAMA,
     inLayer: {

@@ -5,7 +5,7 @@ import type { GgufHeader } from './gguf.js';
 import { tokenRows } from './gguf-encoders.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import { rowOf } from './head-tensors.js';
-import type { RawTensor } from './raw-tensor.js';
+import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import { inNetworkOrder, type NamedTensor } from './tensor-layout.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
@@ -26,6 +26,8 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   if (stack !== null) return expertSlices(tensor, config, stack.layer, [stack.matrix]);
   const rows = tokenRows(tensor.name, config);
   if (rows !== null) return rows.map((row, i) => [row, rowOf(tensor, i)]);
+  const parts = projectionsOf(tensor.name, config);
+  if (parts !== null) return attentionSlices(tensor, config, parts);
   const name = nameOf(tensor.name, config);
   if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
@@ -47,6 +49,8 @@ export function unreadGgufTensors(
 function networkNames(name: string, config: ModelConfig): string[] {
   const rows = tokenRows(name, config);
   if (rows !== null) return rows;
+  const parts = projectionsOf(name, config);
+  if (parts !== null) return parts;
   const stack = stackOf(name, config);
   return stack === null ? [nameOf(name, config)] : stackedNames(config, stack.layer, [stack.matrix]);
 }
@@ -59,6 +63,38 @@ function stackOf(
   const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down)_exps\.weight$/.exec(name);
   if (match === null || experts === undefined || Number(match[1]) >= numLayers) return null;
   return { layer: match[1]!, matrix: match[2] as ExpertMatrix };
+}
+
+/** Names of queries, keys and values where one tensor has the rows of all three, as files of GLM-4's first code do; null for any other. */
+function projectionsOf(name: string, { architecture, numLayers }: ModelConfig): string[] | null {
+  const match = architecture === 'glm' ? /^blk\.(0|[1-9]\d*)\.attn_qkv\.(weight|bias)$/.exec(name) : null;
+  if (match === null || Number(match[1]) >= numLayers) return null;
+  return ['q', 'k', 'v'].map((one) => `model.layers.${match[1]}.self_attn.${one}_proj.${match[2]}`);
+}
+
+/** The rows of `names`, which lie one after the other in a tensor. */
+function attentionSlices(
+  tensor: RawTensor,
+  config: ModelConfig,
+  names: readonly string[],
+): [string, NamedTensor][] {
+  const { hiddenSize, headDim, numHeads, numKvHeads } = config;
+  const heads = [numHeads, numKvHeads, numKvHeads];
+  const [all, rest] = [
+    (numHeads + 2 * numKvHeads) * headDim,
+    tensor.name.endsWith('bias') ? [] : [hiddenSize],
+  ];
+  refuseUnsupportedType(tensor);
+  refuseShape(tensor, [all, ...rest]);
+  const rowBytes = tensor.byteLength! / all;
+  let offset = tensor.offset;
+  return names.map((name, i) => {
+    const rows = heads[i]! * headDim;
+    const slice = { ...tensor, shape: [rows, ...rest], offset, byteLength: rows * rowBytes };
+    offset += slice.byteLength;
+    const interleaved = interleavedHeads(name, config);
+    return [name, { ...slice, ...(interleaved === undefined ? {} : { interleavedHeads: interleaved }) }];
+  });
 }
 
 /** Files of Mixtral had a tensor for each expert at first: `blk.0.ffn_gate.7.weight`. */

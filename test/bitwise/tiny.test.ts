@@ -282,7 +282,7 @@ describe.each<[string, Format[]]>([
   );
 });
 
-// A row for each architecture.
+// A row for each kind of network; FAMILIES has the families that differ less.
 describe.each<[string, Format, number]>([
   ['mistral', 'bf16', 5],
   ['qwen2', 'int8', 16],
@@ -328,6 +328,37 @@ describe.each<[string, Format, number]>([
     }
     expect(lockstep.emptyGenerationSlots).toBeGreaterThan(20);
   });
+});
+
+const FAMILIES: [string, Format][] = [
+  ['gemma', 'int8'],
+  ['olmo2', 'bf16'],
+  ['exaone4', 'int4'],
+  ['granite', 'int8'],
+  ['granite4', 'bf16'],
+  ['cohere', 'bf16'],
+  ['cohere2', 'int8'],
+  ['glm', 'bf16'],
+  ['ministral', 'int8'],
+  ['ministral3', 'bf16'],
+  ['seed-oss', 'int4'],
+  ['ernie4.5-bias', 'bf16'],
+  ['arcee', 'int8'],
+  ['nemotron', 'int4'],
+  ['minicpm', 'bf16'],
+  ['phi4-mini', 'int8'],
+  ['llama-partial', 'bf16'],
+  ['dynamic', 'bf16'],
+];
+it.each(FAMILIES)('tiny %s, %s: together as alone, paused and chunked', async (variant, format) => {
+  const { executor, config } = await openTiny(variant, format, 2);
+  const lengths = { requests: 6, maxPrompt: 80, maxNew: 24, arrivalSpan: 6 };
+  const arrivals = randomScenario({ ...config, ...lengths, returnsLogits: true, seed: 5 });
+  const alone = runAlone(executor, config, arrivals);
+  const together = runLoop(executor, config, arrivals, runOptions('MAX_UTILIZATION', TINY_POOL, 48, true));
+  executor.close();
+  expectSameAnswers(together, alone);
+  expect(together.greatestBatch).toBeGreaterThan(2);
 });
 
 function promptsThatBeginAlike(vocabSize: number, seed: number) {

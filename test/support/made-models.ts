@@ -25,17 +25,22 @@ const FILE = new URL('../goldens/families.json', import.meta.url);
 
 export const MADE_MODELS = (JSON.parse(readFileSync(FILE, 'utf8')) as { families: MadeModel[] }).families;
 
+/** How a tensor of a GGUF is made of one in safetensors, or of several whose rows it has one after the other. */
+interface MadeHow {
+  addend?: 1;
+  interleavedHeads?: number;
+  firstRow?: number;
+  rows?: number[];
+  values?: number[];
+  joined?: string[];
+}
+
 /** What llama.cpp's converter makes of one of them: see tools/reference/families-gguf.py. */
 export interface MadeGguf {
   name: string;
   keys: [key: string, type: string, value: number | string | boolean | boolean[] | number[] | string[]][];
-  /** Each with the tensor that it was made of, and how. */
-  tensors: [
-    name: string,
-    shape: number[],
-    source: string,
-    how: { addend?: 1; interleavedHeads?: number; firstRow?: number; rows?: number[] },
-  ][];
+  /** Each with the tensor that it was made of, and how; `values` are those of one that was made of config.json. */
+  tensors: [name: string, shape: number[], source: string, how: MadeHow][];
 }
 
 const GGUF_FILE = new URL('../goldens/families-gguf.json', import.meta.url);
@@ -58,7 +63,14 @@ export type MadeTensors = ReadonlyMap<string, MadeModel['tensors'][number]>;
 /** Writes the model as the converter would, with the weights that are made here; without a tokenizer it gets one of six tokens. */
 export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf): string {
   const made = gguf.tensors.map(
-    ([name, shape, source, { addend = 0, interleavedHeads, firstRow, rows }]): TestTensor => {
+    ([name, shape, source, { addend = 0, interleavedHeads, firstRow, rows, values, joined }]): TestTensor => {
+      if (values !== undefined)
+        return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
+      if (joined !== undefined) {
+        const parts = joined.map((one) => Buffer.from(numbers(...sources.get(one)!).buffer));
+        const length = shape.reduce((product, one) => product * one, 4);
+        return { name, shape, data: Buffer.concat(parts).subarray(0, length) };
+      }
       const all = numbers(...sources.get(source)!).map((value) => value + addend);
       if (rows !== undefined) {
         const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);

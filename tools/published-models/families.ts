@@ -33,10 +33,10 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   olmo3: since('OLMo 3'),
   exaone4: since('EXAONE 4'),
   granite: since('Granite 3, dense; Granite 4 where its class is this one'),
-  granite4: since('Granite 4 whose layers all attend'),
+  granite4: { ...since('Granite 4 whose layers all attend; its GGUF is a granite'), gguf: 'granite' },
   cohere: since('Command R and R+'),
   cohere2: since('Command R7B and A'),
-  glm: since('GLM-4 9B, dense'),
+  glm: since("GLM-4 9B, dense; its GGUF as llama.cpp's converter writes it, in both forms of its code"),
   glm4: since('GLM-4-0414 and Z1, dense'),
   ministral: since('Ministral with windows in some layers'),
   ministral3: since(

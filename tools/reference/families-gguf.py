@@ -4,8 +4,8 @@ What llama.cpp's converter makes of the models of families.py, without their wei
     python tools/reference/families-gguf.py LLAMA_CPP_DIR [NAME ...]
 
 writes test/goldens/families-gguf.json: for each model the keys of its GGUF (without those of the tokenizer), and its tensors: the name and
-shape in the file, the tensor of families.json that it was made of, and how. LLAMA_CPP_DIR is vendor/llama.cpp of the source package of
-llama-cpp-python, or a checkout.
+shape in the file, the tensor of families.json that it was made of, and how. LLAMA_CPP_DIR is a checkout of llama.cpp, such as the one that
+node-llama-cpp downloads.
 """
 
 import json
@@ -27,8 +27,9 @@ from safetensors.numpy import save_file  # noqa: E402
 from families import FILE, numbers  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
-# Those that the converter does not know, or whose tokenizer it asks for; glm is converted by the fields of the first ChatGLM.
-NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm", "llama-partial", "phi4-mini", "granite4"}
+# Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
+# without their width (glm-4-9b is not).
+NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):
@@ -37,7 +38,10 @@ def permuted(array, heads):
 
 
 def made_of(data, values, heads):
-    """The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, or some of its rows."""
+    """
+    The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, or some of its rows; or the numbers of
+    one that was made of config.json.
+    """
     for name, array in values.items():
         if array.shape == data.shape:
             if numpy.array_equal(array, data):
@@ -51,6 +55,8 @@ def made_of(data, values, heads):
             for first in range(0, array.shape[0] - data.shape[0] + 1, data.shape[0]):
                 if numpy.array_equal(array[first : first + data.shape[0]], data):
                     return name, {"firstRow": first}
+    if data.ndim == 1 and len(data) < 64:
+        return "", {"values": [float(value) for value in data]}
     raise ValueError("is made of no tensor")
 
 
@@ -97,7 +103,7 @@ def main():
         converted.append(convert(made))
     lines = ",\n  ".join(json.dumps(item, separators=(",", ":")) for item in converted)
     with open(TARGET, "w", encoding="utf-8") as file:
-        file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp of llama-cpp-python 0.3.36",\n "families": [\n  {lines}\n ]}}\n')
+        file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp 0.5.0-dev of node-llama-cpp 3.22.1",\n "families": [\n  {lines}\n ]}}\n')
 
 
 if __name__ == "__main__":

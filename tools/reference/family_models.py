@@ -170,6 +170,8 @@ FAMILIES = {
     "cohere": family("Cohere", decoder(logit_scale=1.25)),
     "cohere2": family("Cohere2", decoder(num_hidden_layers=4, sliding_window=WINDOW, logit_scale=0.75)),
     "glm": family("Glm", decoder(head_dim=16)),
+    # What llama.cpp's converter asks of a GLM-4 are the names of its first code.
+    "glm-4-9b": family("Glm", decoder(head_dim=8, rms_norm_eps=1e-6, layernorm_epsilon=1e-6, seq_length=256, tie_word_embeddings=False)),
     "glm4": family("Glm4", decoder(head_dim=16)),
     "seed-oss": family("SeedOss", decoder(head_dim=16)),
     "ernie4.5": family("Ernie4_5", decoder(head_dim=16)),
@@ -226,12 +228,15 @@ FAMILIES = {
             logits_scaling=0.75,
             num_local_experts=0,
             num_experts_per_tok=0,
+            intermediate_size=40,
             shared_intermediate_size=40,
             mamba_n_heads=8,
             position_embedding_type="rope",
             layer_types=["full_attention"] * 2,
             rms_norm_eps=1e-2,
         ),
+        # As transformers 4 wrote it, and llama.cpp's converter reads it.
+        published=lambda written: written | {"layer_types": ["attention"] * 2},
     ),
     "openelm": {"fields": openelm.FIELDS, "tensors": openelm.tensors(), "make": openelm.make},
     "phi4-mini": family(
