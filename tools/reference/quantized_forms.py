@@ -53,6 +53,32 @@ def fp8(block, **changes):
     return quantize
 
 
+def fp8_experts(block):
+    """
+    All matrices in FP8, those of a layer's experts in one tensor, as transformers has them in memory and saves them if it is told to.
+
+    Its loader finds no place for the scales of such a file where it dequantises, and has the codes for the numbers; the operation is the
+    reference.
+    """
+
+    def quantize(model):
+        from transformers.integrations.finegrained_fp8 import Fp8Dequantize, Fp8Quantize
+
+        tensors, written, dequantized = fp8(block)(model)
+        quantizer = types.SimpleNamespace(quantization_config=transformers.FineGrainedFP8Config(weight_block_size=block))
+        for name, module in model.named_modules():
+            if not name.endswith(".experts"):
+                continue
+            for part in ("gate_up_proj", "down_proj"):
+                key = f"{name}.{part}"
+                made = Fp8Quantize(quantizer).convert({key: getattr(module, part).data})
+                tensors |= made
+                dequantized[key] = Fp8Dequantize(quantizer)._dequantize_one(made[key], made[f"{key}_scale_inv"], torch.float32)
+        return tensors, written, dequantized
+
+    return quantize
+
+
 def loads_as_fp8(folder, dequantized):
     """transformers itself reads the file, and finds the same numbers."""
     config = transformers.FineGrainedFP8Config(dequantize=True)
@@ -262,10 +288,13 @@ def mxfp4_experts(model):
 
 
 def expert_matrices(dequantized):
-    """The matrices of each expert, which a stack has one after another."""
+    """The matrices of each expert, which a stack has one after another, and all others."""
     matrices = {}
     for key, value in dequantized.items():
         layer, stack = key.rsplit(".", 1)
+        if value.ndim == 2:
+            matrices[key] = value
+            continue
         for number, expert in enumerate(value):
             if stack == "down_proj":
                 matrices[f"{layer}.{number}.down_proj.weight"] = expert
@@ -283,6 +312,7 @@ QWEN3_MOE = {
 FORMS = {
     "fp8-blocks": {"dtype": torch.bfloat16, "quantize": fp8((32, 32)), "check": loads_as_fp8},
     "fp8-tensor": {"dtype": torch.bfloat16, "quantize": fp8(None), "check": loads_as_fp8},
+    "fp8-experts": QWEN3_MOE | {"dtype": torch.bfloat16, "quantize": fp8_experts((32, 32)), "matrices": expert_matrices},
     "fp8-powers": {"dtype": torch.bfloat16, "quantize": fp8((32, 64), scale_fmt="ue8m0")},
     "ct-fp8-channel": {
         "dtype": torch.bfloat16,

@@ -13,6 +13,8 @@ export interface QuantizationMethod {
   unread: readonly string[];
   /** What stands before these parts of a name; absent: a dot. */
   separator?: string;
+  /** The module and the part that a name means, where they are not what stands around the last separator; null where they are. */
+  split?(name: string): [module: string, part: string] | null;
   /** The matrix of a module that has codes. @throws CheckpointError */
   matrix(module: ModuleTensors): RawTensor;
 }

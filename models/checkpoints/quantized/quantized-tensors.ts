@@ -19,7 +19,7 @@ export function quantizedTensors(tensors: readonly RawTensor[], method: Quantiza
   const modules = new Map<string, ModuleTensors>();
   const plain: RawTensor[] = [];
   for (const tensor of tensors) {
-    const [module, part] = splitName(tensor.name, separator);
+    const [module, part] = method.split?.(tensor.name) ?? splitName(tensor.name, separator);
     if (!known.has(part)) {
       if (!OF_CACHE.test(tensor.name)) plain.push(tensor);
     } else if (codes.includes(part) && PLAIN.has(tensor.type)) {

@@ -28,13 +28,8 @@ export function scalesOf(
   [rows, columns]: readonly [number, number],
   choices: readonly ScaleBlocks[],
 ): ScaleBlocks & { scales: Scales } {
-  const { file, name, shape, type, offset, byteLength } = tensor;
-  const own = SCALE_TYPES.get(type);
-  if (own === undefined) {
-    throw new CheckpointError(
-      `${file}: tensor ${name} should have a type of scales (${[...SCALE_TYPES.keys()].join(', ')}), found ${type}.`,
-    );
-  }
+  const { file, name, shape } = tensor;
+  const scales = allScales(tensor);
   const shapes = choices.map(({ rowsEach, columnsEach }): [number, number] => [
     Math.ceil(rows / rowsEach),
     Math.ceil(columns / columnsEach),
@@ -46,10 +41,44 @@ export function scalesOf(
       `${file}: tensor ${name} should have the shape ${expected}, for weights of shape [${rows}, ${columns}], found [${shape.join(', ')}].`,
     );
   }
-  return {
-    ...choices[found]!,
-    scales: { file, offset, byteLength: byteLength!, type: own, byColumns: false },
-  };
+  return { ...choices[found]!, scales };
+}
+
+/**
+ * As scalesOf, of the matrices of experts: [experts, rows of scales, columns of scales], where each expert has the rows of its `halves`
+ * matrices one after another, and no scale is for rows of two.
+ */
+export function stackedScales(
+  tensor: RawTensor,
+  [experts, halves, rows, columns]: readonly [number, number, number, number],
+  choices: readonly ScaleBlocks[],
+): ScaleBlocks & { scales: Scales } {
+  const { file, name, shape } = tensor;
+  const scales = allScales(tensor);
+  const grid = ({ rowsEach, columnsEach }: ScaleBlocks) => [
+    experts,
+    halves * Math.ceil(rows / rowsEach),
+    Math.ceil(columns / columnsEach),
+  ];
+  const found = choices.find((choice) => grid(choice).join() === shape.join());
+  if (found === undefined) {
+    const expected = [...new Set(choices.map((choice) => `[${grid(choice).join(', ')}]`))].join(' or ');
+    throw new CheckpointError(
+      `${file}: tensor ${name} should have the shape ${expected}, for ${experts} times weights of shape [${halves * rows}, ${columns}], found [${shape.join(', ')}].`,
+    );
+  }
+  return { ...found, scales };
+}
+
+/** A tensor of scales in the order of rows. @throws CheckpointError for one of another type */
+function allScales({ file, name, type, offset, byteLength }: RawTensor): Scales {
+  const own = SCALE_TYPES.get(type);
+  if (own === undefined) {
+    throw new CheckpointError(
+      `${file}: tensor ${name} should have a type of scales (${[...SCALE_TYPES.keys()].join(', ')}), found ${type}.`,
+    );
+  }
+  return { file, offset, byteLength: byteLength!, type: own, byColumns: false };
 }
 
 /** True for a grid of these sizes, whether or not its last dimensions of 1 are there. */

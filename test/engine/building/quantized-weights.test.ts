@@ -25,6 +25,7 @@ const fresh = freshFolders('skein-quantized');
 const RUNS_AS: Readonly<Record<string, TensorPrecision>> = {
   'fp8-blocks': 'bf16',
   'fp8-tensor': 'bf16',
+  'fp8-experts': 'bf16',
   'fp8-powers': 'bf16',
   'ct-fp8-channel': 'bf16',
   'ct-int8': 'int8',
@@ -43,6 +44,7 @@ const RUNS_AS: Readonly<Record<string, TensorPrecision>> = {
 /** Forms whose numbers stay as they are, and those that are powers of 2 times 4 bits, which bf16 has. */
 const ROUNDED = new Set([
   'fp8-blocks',
+  'fp8-experts',
   'fp8-tensor',
   'ct-fp8-channel',
   'ct-int8-zeros',

@@ -149,46 +149,52 @@ function readsOrRefuses(folder: string): boolean {
   return true;
 }
 
-describe.each(['fp8-blocks', 'ct-int4-zeros', 'ct-nvfp4', 'gptq-order', 'awq', 'mxfp4'])(
-  'a changed model of %s',
-  (name) => {
-    const folder = writeQuantizedModel(join(root, name), name);
-    const file = join(folder, 'model.safetensors');
-    const bytes = readFileSync(file);
-    const data = bytes.subarray(8 + Number(bytes.readBigUInt64LE()));
-    const begin = bytes.length - data.length;
-    const header = Object.fromEntries(
-      readSafetensors(file).map(({ name: tensor, type, shape, offset, byteLength }): [string, Entry] => [
-        tensor,
-        { dtype: type, shape, data_offsets: [offset - begin, offset - begin + byteLength!] },
-      ]),
-    );
-    const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
+describe.each([
+  'fp8-blocks',
+  'fp8-experts',
+  'ct-int4-zeros',
+  'ct-nvfp4',
+  'gptq-order',
+  'gptq-8',
+  'awq',
+  'mxfp4',
+])('a changed model of %s', (name) => {
+  const folder = writeQuantizedModel(join(root, name), name);
+  const file = join(folder, 'model.safetensors');
+  const bytes = readFileSync(file);
+  const data = bytes.subarray(8 + Number(bytes.readBigUInt64LE()));
+  const begin = bytes.length - data.length;
+  const header = Object.fromEntries(
+    readSafetensors(file).map(({ name: tensor, type, shape, offset, byteLength }): [string, Entry] => [
+      tensor,
+      { dtype: type, shape, data_offsets: [offset - begin, offset - begin + byteLength!] },
+    ]),
+  );
+  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
 
-    it('is read or refused in a sentence', () => {
-      const keys = Object.keys(config.quantization_config);
-      const mutation = fc.record({
-        header: fc.array(headerChange, { maxLength: 2 }),
-        config: fc.dictionary(fc.constantFrom(...keys), odd, { maxKeys: 1 }),
-        bytes: fc.array(fc.tuple(fc.nat(data.length - 1), fc.nat(255)), { maxLength: 3 }),
-      });
-      const reached = { read: 0, refused: 0 };
-      fc.assert(
-        fc.property(mutation, (change) => {
-          const copy = Buffer.from(data);
-          for (const [at, value] of change.bytes) copy[at] = value;
-          writeFileSync(file, fileOf(changedHeader(header, change.header), copy));
-          const quantization = { ...config.quantization_config, ...change.config };
-          writeFileSync(
-            join(folder, 'config.json'),
-            JSON.stringify({ ...config, quantization_config: quantization }),
-          );
-          reached[readsOrRefuses(folder) ? 'read' : 'refused']++;
-        }),
-        { numRuns: draws(MUTATIONS) },
-      );
-      expect(reached.read).toBeGreaterThan(0);
-      expect(reached.refused).toBeGreaterThan(0);
+  it('is read or refused in a sentence', () => {
+    const keys = Object.keys(config.quantization_config);
+    const mutation = fc.record({
+      header: fc.array(headerChange, { maxLength: 2 }),
+      config: fc.dictionary(fc.constantFrom(...keys), odd, { maxKeys: 1 }),
+      bytes: fc.array(fc.tuple(fc.nat(data.length - 1), fc.nat(255)), { maxLength: 3 }),
     });
-  },
-);
+    const reached = { read: 0, refused: 0 };
+    fc.assert(
+      fc.property(mutation, (change) => {
+        const copy = Buffer.from(data);
+        for (const [at, value] of change.bytes) copy[at] = value;
+        writeFileSync(file, fileOf(changedHeader(header, change.header), copy));
+        const quantization = { ...config.quantization_config, ...change.config };
+        writeFileSync(
+          join(folder, 'config.json'),
+          JSON.stringify({ ...config, quantization_config: quantization }),
+        );
+        reached[readsOrRefuses(folder) ? 'read' : 'refused']++;
+      }),
+      { numRuns: draws(MUTATIONS) },
+    );
+    expect(reached.read).toBeGreaterThan(0);
+    expect(reached.refused).toBeGreaterThan(0);
+  });
+});

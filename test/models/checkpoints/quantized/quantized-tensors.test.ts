@@ -143,7 +143,78 @@ describe('tensors of a quantised model', () => {
     expect(made).toMatchObject({ name: 'mlp.experts.gate_up_proj', type: 'MXFP4', shape: [2, 6, 96] });
   });
 
+  it('are a stack for the experts of FP8, where gate and up have scales of their own', () => {
+    const made = matrices(FP8, [
+      tensor('mlp.experts.gate_up_proj', 'F8_E4M3', [2, 512, 130]),
+      tensor('mlp.experts.gate_up_proj_scale_inv', 'F32', [2, 4, 2]),
+      tensor('mlp.experts.gate_up_proj_activation_scale', 'F32', [2]),
+      tensor('mlp.experts.down_proj', 'F8_E4M3', [2, 130, 256]),
+      tensor('mlp.experts.down_proj_scale_inv', 'BF16', [2, 2, 2]),
+    ]);
+    const each = { rowsEach: 128, columnsEach: 128 };
+    expect(made).toMatchObject([
+      { name: 'mlp.experts.gate_up_proj', type: 'F32', shape: [2, 512, 130], quantized: each },
+      { name: 'mlp.experts.down_proj', type: 'F32', shape: [2, 130, 256], quantized: each },
+    ]);
+    const [whole] = matrices({ quant_method: 'fp8' }, [
+      tensor('mlp.experts.gate_up_proj', 'F8_E4M3', [2, 6, 8]),
+      tensor('mlp.experts.gate_up_proj_scale_inv', 'F32', [2, 2, 1]),
+    ]);
+    expect(whole).toMatchObject({ quantized: { rowsEach: 3, columnsEach: 8 } });
+  });
+
+  it('leave experts alone that are not quantised', () => {
+    const made = matrices(FP8, [
+      tensor('mlp.experts.gate_up_proj', 'BF16', [2, 6, 8]),
+      tensor('a.weight', 'F8_E4M3', [4, 4]),
+      tensor('a.weight_scale', 'F32', [1]),
+    ]);
+    expect(made.map(({ name, quantized }) => [name, quantized !== undefined])).toEqual([
+      ['mlp.experts.gate_up_proj', false],
+      ['a.weight', true],
+    ]);
+  });
+
   it.each<[what: string, config: object, tensors: TestTensor[], message: RegExp]>([
+    [
+      'experts of FP8 without scales',
+      FP8,
+      [tensor('mlp.experts.down_proj', 'F8_E4M3', [2, 4, 4])],
+      /mlp\.experts\.down_proj is FP8 and has no scales: expected mlp\.experts\.down_proj_scale_inv\.$/,
+    ],
+    [
+      'experts of FP8 in another shape',
+      FP8,
+      [
+        tensor('mlp.experts.gate_up_proj', 'F8_E4M3', [2, 5, 4]),
+        tensor('mlp.experts.gate_up_proj_scale_inv', 'F32', [2, 2, 1]),
+      ],
+      /gate_up_proj should have the shape \[experts, an even number of rows, columns\], found \[2, 5, 4\]\.$/,
+    ],
+    [
+      'experts of FP8 whose gate and up share a scale',
+      FP8,
+      [
+        tensor('mlp.experts.gate_up_proj', 'F8_E4M3', [2, 384, 128]),
+        tensor('mlp.experts.gate_up_proj_scale_inv', 'F32', [2, 3, 1]),
+      ],
+      /gate_up_proj_scale_inv should have the shape \[2, 4, 1\] or \[2, 2, 1\], for 2 times weights of shape \[384, 128\], found \[2, 3, 1\]\.$/,
+    ],
+    [
+      'scales of experts of another type',
+      FP8,
+      [
+        tensor('mlp.experts.down_proj', 'F8_E4M3', [2, 4, 4]),
+        tensor('mlp.experts.down_proj_scale_inv', 'I32', [2, 1, 1]),
+      ],
+      /down_proj_scale_inv should have a type of scales .*, found I32\.$/,
+    ],
+    [
+      'scales of experts that are not there',
+      FP8,
+      [tensor('mlp.experts.down_proj_scale_inv', 'F32', [2, 1, 1])],
+      /down_proj_scale_inv belongs to quantised weights that are not there/,
+    ],
     [
       'no scales',
       FP8,
@@ -231,6 +302,43 @@ describe('a folder with quantised weights', () => {
     expect(remark('fp8-blocks')).toEqual([
       'Weights quantised as FP8 (e4m3, blocks of 32 x 32): 7 of the matrices are rounded to bf16, by at most 1/256 of each weight.',
     ]);
+  });
+
+  it('is the same with the experts of a layer in one tensor and with a tensor for each', () => {
+    const stacked = writeQuantizedModel(join(fresh(), 'stacked'), 'fp8-experts');
+    const apart = writeQuantizedModel(join(fresh(), 'apart'), 'fp8-experts');
+    const bytes = readFileSync(join(stacked, 'model.safetensors'));
+    const tensors = readSafetensors(join(stacked, 'model.safetensors')).flatMap((one): TestTensor[] => {
+      const { name, type, shape, offset, byteLength } = one;
+      const data = bytes.subarray(offset, offset + byteLength!);
+      const [, block, part, scale] =
+        /^(.*\.experts)\.(gate_up_proj|down_proj)((?:_scale_inv)?)$/.exec(name) ?? [];
+      if (block === undefined) return [{ name, type, shape, data }];
+      const matrices = part === 'down_proj' ? ['down'] : ['gate', 'up'];
+      const count = shape[0]! * matrices.length;
+      return Array.from({ length: count }, (_, i): TestTensor => {
+        const expert = Math.floor(i / matrices.length);
+        const own = `${block}.${expert}.${matrices[i % matrices.length]}_proj.weight${scale}`;
+        const slice = data.subarray((i * data.length) / count, ((i + 1) * data.length) / count);
+        return { name: own, type, shape: [shape[1]! / matrices.length, shape[2]!], data: slice };
+      });
+    });
+    writeFileSync(join(apart, 'model.safetensors'), safetensorsBytes(tensors));
+    const shown = (folder: string) => {
+      const file = readFileSync(join(folder, 'model.safetensors'));
+      const part = ({ offset, byteLength }: { offset: number; byteLength: number }) =>
+        file.subarray(offset, offset + byteLength).toString('hex');
+      return [...openCheckpoint(folder).tensors]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([name, { type, shape, quantized, ...place }]) => [
+          name,
+          type,
+          shape,
+          part(place),
+          quantized && [quantized.rowsEach, quantized.columnsEach, part(quantized.scales)],
+        ]);
+    };
+    expect(shown(apart)).toEqual(shown(stacked));
   });
 
   it('is refused where a matrix has another shape than the network', () => {
