@@ -17,7 +17,7 @@ export interface EncoderConfig {
   head: EncoderHead;
 }
 
-export type EncoderHead = EmbeddingHead | ScoreHead;
+export type EncoderHead = EmbeddingHead | ScoreHead | ClassificationHead;
 
 /**
  * How the rows of a text become one: its first token's, its last one's, the mean, or the mean with weights that grow with the
@@ -40,6 +40,8 @@ interface PooledHead {
   pooling: Pooling;
   /** Layers over the pooled rows, in order. */
   layers: readonly HeadLayer[];
+  /** Token that is passed over at the end of a text where the last one is pooled; absent: none. */
+  padding?: number;
 }
 
 /** Head that makes an embedding of each text. */
@@ -65,8 +67,15 @@ export interface ScoreHead extends PooledHead {
    * last layer makes it.
    */
   tokens?: readonly [yes: number, no: number | null];
-  /** Token that is passed over at the end of a text where the last one is pooled; absent: none. */
-  padding?: number;
   /** Instruction for the chat template, where pairs go through one; absent: the template's own. */
   instruction?: string;
+}
+
+/** Head of a classifier, which makes a logit of each label from a text or a pair of texts. */
+export interface ClassificationHead extends PooledHead {
+  kind: 'classification';
+  /** Names of the labels, in the order of the logits. */
+  labels: readonly string[];
+  /** What makes scores of the logits: one label is right, any number of them may be, or they are themselves what is asked for. */
+  activation: 'softmax' | 'sigmoid' | 'none';
 }

@@ -101,6 +101,7 @@ export { CheckpointError } from '../models/checkpoints/checkpoint.js';
 export type { ModelConfig } from '../models/repository/model-config.js';
 export { BatcherLimitError } from '../scheduler/tensors/batcher-presets.js';
 export type { SchedulerPolicy } from '../scheduler/tokens/types.js';
+export type { ClassifiedInput, ClassifyOptions, LabelScore } from './encoding/classify.js';
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';
 export type { ScoreOptions } from './encoding/score.js';

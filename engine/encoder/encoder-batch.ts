@@ -47,7 +47,7 @@ export class EncoderBatch extends PackedArrays {
     this.tokenTypes = new Int32Array(maxNumTokens);
     this.#firstPosition = firstPosition;
     this.#takesLast = head.pooling === 'last';
-    this.#padding = head.kind === 'score' ? head.padding : undefined;
+    this.#padding = head.padding;
     this.#rope = rope;
   }
 

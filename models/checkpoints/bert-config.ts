@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { EncoderConfig, HeadLayer } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { embeddingHead, scoreActivation } from './encoder-heads.js';
+import { embeddingHead, labelledHead } from './encoder-heads.js';
 import { readSentenceTransformers } from './sentence-transformers.js';
 
 const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
@@ -12,7 +12,7 @@ const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
   ['relu', 'relu'],
 ]);
 
-/** Tensors that make the score of a cross-encoder, by architecture; absent for models that embed. */
+/** Tensors that make a score, or the logits of labels, by architecture; absent for models that embed. */
 const SCORE_TENSORS: Readonly<
   Record<string, readonly [dense: string, out: string, activation: HeadLayer['activation']]>
 > = {
@@ -100,15 +100,11 @@ function encoderOf(
     head:
       tensors === undefined
         ? embeddingHead(config, sentences, hiddenSize)
-        : {
-            kind: 'score',
+        : labelledHead(config, sentences, {
             pooling: 'cls',
-            layers: [
-              { tensors: [tensors[0]], width: hiddenSize, biased: true, activation: tensors[2] },
-              { tensors: [tensors[1]], width: 1, biased: true, activation: 'none' },
-            ],
-            activation: scoreActivation(config, sentences),
-          },
+            layers: [{ tensors: [tensors[0]], width: hiddenSize, biased: true, activation: tensors[2] }],
+            out: { tensor: tensors[1], biased: true },
+          }),
   };
   const room = positionRows - firstPosition;
   return { encoder, maxPositions: Math.min(room, sentences.maxTokens ?? room) };

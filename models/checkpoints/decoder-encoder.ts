@@ -1,9 +1,9 @@
 import { dirname, join } from 'node:path';
-import type { EncoderConfig, ScoreHead } from '../encoder-config.js';
+import type { ClassificationHead, EncoderConfig, ScoreHead } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
-import { embeddingHead, scoreActivation } from './encoder-heads.js';
+import { embeddingHead, labelledHead, scoreActivation } from './encoder-heads.js';
 import { isObject, readJsonObject } from './file-reading.js';
 import type { LogitScore } from './sentence-modules.js';
 import { readSentenceTransformers, type SentenceTransformers } from './sentence-transformers.js';
@@ -29,7 +29,7 @@ export function attendsBothWays(config: ConfigFields): boolean {
  * A decoder as its files describe it: as an encoder where they say that it embeds texts or scores pairs of them.
  *
  *   ...Model                          embeds
- *   ...ForSequenceClassification      scores, by a layer over the last token
+ *   ...ForSequenceClassification      scores, or classifies where it has several labels, by a layer over the last token
  *   ...ForCausalLM with modules.json  embeds, or scores by the logits of tokens (LogitScore)
  *   ...ForCausalLM                    scores, where config.json has classifier_from_token, else generates
  */
@@ -79,21 +79,18 @@ function scoreHead(
   name: string,
   sentences: SentenceTransformers,
   { vocabSize, padTokenId }: ModelConfig,
-): ScoreHead {
+): ScoreHead | ClassificationHead {
   const { logitScore, prompts, defaultPrompt } = sentences;
   const instruction = defaultPrompt === null ? {} : { instruction: prompts[defaultPrompt]! };
-  const layer = { width: 1, biased: false, activation: 'none' } as const;
   if (name.endsWith('ForSequenceClassification')) {
-    const layers = [{ ...layer, tensors: ['score'] }];
-    return {
-      kind: 'score',
+    return labelledHead(config, sentences, {
       pooling: 'last',
-      layers,
+      layers: [],
+      out: { tensor: 'score', biased: false },
       // transformers tells padding by its token alone, so that it takes a text's own for padding too.
       ...(padTokenId !== null && { padding: padTokenId }),
-      activation: scoreActivation(config, sentences),
       ...instruction,
-    };
+    });
   }
   const tokens = logitScore ?? tokensByName(config);
   const tooLarge = tokens.find((token) => token !== null && token >= vocabSize);
@@ -103,7 +100,7 @@ function scoreHead(
     );
   }
   const tensors = TOKEN_SCORES.slice(0, tokens[1] === null ? 1 : 2);
-  const layers = [{ ...layer, tensors, width: tensors.length }];
+  const layers = [{ tensors, width: tensors.length, biased: false, activation: 'none' } as const];
   const activation = logitScore === null ? 'sigmoid' : scoreActivation(config, sentences);
   return { kind: 'score', pooling: 'last', layers, activation, tokens, ...instruction };
 }

@@ -1,7 +1,18 @@
-import type { EmbeddingHead, ScoreHead } from '../encoder-config.js';
+import type { ClassificationHead, EmbeddingHead, HeadLayer, ScoreHead } from '../encoder-config.js';
 import { CheckpointError } from './checkpoint.js';
-import { type ConfigFields, LIMITS } from './config-fields.js';
+import type { ConfigFields } from './config-fields.js';
+import { isObject, type JsonObject } from './file-reading.js';
 import type { SentenceTransformers } from './sentence-transformers.js';
+
+/** Bounds on the labels of a classifier: an answer has a number for each. */
+const MAX_LABELS = 16_384;
+const MAX_LABEL_UNITS = 1024;
+
+const ACTIVATIONS_OF_PROBLEMS = new Map<unknown, ClassificationHead['activation']>([
+  ['single_label_classification', 'softmax'],
+  ['multi_label_classification', 'sigmoid'],
+  ['regression', 'none'],
+]);
 
 /** The head that sentence-transformers' files describe. @param isAny whether embeddings may be cut to any size, whatever the config says */
 export function embeddingHead(
@@ -26,24 +37,65 @@ function matryoshkaOf(config: ConfigFields, width: number): number[] | 'any' | n
   return sizes as number[];
 }
 
-/**
- * Activation of a cross-encoder with one label, as in sentence-transformers: sigmoid, unless config.json says
- * otherwise.
- */
-export function scoreActivation(
+/** What a head reads of a text, before the layer that makes a logit of each label. */
+export interface BeforeLabels extends Pick<ScoreHead, 'pooling' | 'padding' | 'instruction'> {
+  layers: readonly HeadLayer[];
+  /** The last layer, but for its width. */
+  out: { tensor: string; biased: boolean };
+}
+
+/** The head of a model `...ForSequenceClassification`: a score where it has one label, else a logit of each. */
+export function labelledHead(
   config: ConfigFields,
-  { activation, logitScore }: SentenceTransformers,
-): ScoreHead['activation'] {
-  const labels = config.raw('id2label');
-  const numLabels =
-    typeof labels === 'object' && labels !== null
-      ? Object.keys(labels).length
-      : config.integer('num_labels', 1, LIMITS.vocabSize, 2);
-  if (numLabels !== 1 && logitScore === null) {
-    throw new CheckpointError(
-      `${config.where}: a cross-encoder has one label, which is its score; found ${numLabels} labels (id2label), which makes a classifier, and these are not supported.`,
+  sentences: SentenceTransformers,
+  { out, layers, instruction, ...pooled }: BeforeLabels,
+): ScoreHead | ClassificationHead {
+  const labels = labelsOf(config);
+  const { tensor, biased } = out;
+  const last: HeadLayer = { tensors: [tensor], width: labels.length, biased, activation: 'none' };
+  const head = { ...pooled, layers: [...layers, last] };
+  if (labels.length > 1)
+    return { kind: 'classification', ...head, labels, activation: labelActivation(config) };
+  return {
+    kind: 'score',
+    ...head,
+    activation: scoreActivation(config, sentences),
+    ...(instruction !== undefined && { instruction }),
+  };
+}
+
+/** Names of the labels, which id2label numbers from 0 on; transformers has names and a number of its own where it is missing. */
+function labelsOf(config: ConfigFields): readonly string[] {
+  const names = config.raw('id2label');
+  if (names === undefined) {
+    const count = config.integer('num_labels', 1, MAX_LABELS, 2);
+    return Array.from({ length: count }, (_, i) => `LABEL_${i}`);
+  }
+  const count = isObject(names) ? Object.keys(names).length : 0;
+  const labels = Array.from({ length: Math.min(count, MAX_LABELS) }, (_, i) => (names as JsonObject)[i]);
+  const isLabel = (label: unknown) => typeof label === 'string' && label.length <= MAX_LABEL_UNITS;
+  if (count < 1 || count > MAX_LABELS || !labels.every(isLabel)) {
+    throw config.error(
+      'id2label',
+      `an object of 1 to ${MAX_LABELS} labels by their numbers from 0 on, each of ${MAX_LABEL_UNITS} characters at most`,
     );
   }
+  return labels as string[];
+}
+
+/** What makes scores of several logits, as transformers' pipeline for texts reads problem_type. */
+function labelActivation(config: ConfigFields): ClassificationHead['activation'] {
+  const type = config.raw('problem_type') ?? 'single_label_classification';
+  const activation = ACTIVATIONS_OF_PROBLEMS.get(type);
+  if (activation !== undefined) return activation;
+  throw config.error('problem_type', `one of ${[...ACTIVATIONS_OF_PROBLEMS.keys()].join(', ')}`);
+}
+
+/** Activation of a score, as in sentence-transformers: sigmoid, unless the model's files say otherwise. */
+export function scoreActivation(
+  config: ConfigFields,
+  { activation }: SentenceTransformers,
+): ScoreHead['activation'] {
   const own = config.raw('sentence_transformers');
   const named =
     (typeof own === 'object' && own !== null ? (own as Record<string, unknown>).activation_fn : undefined) ??

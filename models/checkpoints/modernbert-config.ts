@@ -3,7 +3,7 @@ import type { EncoderHead } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
-import { embeddingHead, scoreActivation } from './encoder-heads.js';
+import { embeddingHead, labelledHead } from './encoder-heads.js';
 import { windowsByType } from './layer-windows.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
@@ -102,6 +102,6 @@ function headOf(
     activation: activationOf(config, 'classifier_activation'),
     norm: { tensor: 'head.norm', biased: config.boolean('norm_bias', false) },
   };
-  const out = { tensors: ['classifier'], width: 1, biased: true, activation: 'none' } as const;
-  return { kind: 'score', pooling, layers: [dense, out], activation: scoreActivation(config, sentences) };
+  const out = { tensor: 'classifier', biased: true };
+  return labelledHead(config, sentences, { pooling, layers: [dense], out });
 }

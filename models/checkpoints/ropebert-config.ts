@@ -4,7 +4,7 @@ import type { EncoderHead } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
-import { embeddingHead, scoreActivation } from './encoder-heads.js';
+import { embeddingHead, labelledHead } from './encoder-heads.js';
 import { isObject } from './file-reading.js';
 import { rowsOf } from './head-tensors.js';
 import type { RawTensor } from './raw-tensor.js';
@@ -127,13 +127,8 @@ function headOf(
 ): EncoderHead {
   if (!name.endsWith('ForSequenceClassification')) return embeddingHead(config, sentences, hiddenSize);
   const dense = { tensors: ['pooler.dense'], width: hiddenSize, biased: true, activation: 'tanh' } as const;
-  const out = { tensors: ['classifier'], width: 1, biased: true, activation: 'none' } as const;
-  return {
-    kind: 'score',
-    pooling: 'cls',
-    layers: [dense, out],
-    activation: scoreActivation(config, sentences),
-  };
+  const out = { tensor: 'classifier', biased: true };
+  return labelledHead(config, sentences, { pooling: 'cls', layers: [dense], out });
 }
 
 /** Names of tensors as they are published, by those of the network: nomic-embed's, then GTE's. */

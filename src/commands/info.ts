@@ -85,7 +85,12 @@ function chosen(name: 'executor' | 'kvCacheDtype', flag: string | undefined): st
   throw new UsageError(`${where} is "${given}"; it must be ${values.expected}.`);
 }
 
-const TASKS = { generate: 'generates text', embed: 'embeds texts', score: 'scores pairs of texts' };
+const TASKS = {
+  generate: 'generates text',
+  embed: 'embeds texts',
+  score: 'scores pairs of texts',
+  classify: 'classifies texts',
+};
 
 function textOf(description: ModelDescription & { model: string }): string {
   const { architecture, task, parameters, kvCache } = description;

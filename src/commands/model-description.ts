@@ -29,6 +29,7 @@ import type { ModelConfig } from '../../models/model-config.js';
 import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { RemoteModel } from '../hub/model-headers.js';
+import { type ModelTask, taskOf } from '../serving/model-task.js';
 import { slowParts } from './slow-parts.js';
 import { type TemplateAbilities, templateAbilities } from './template-abilities.js';
 
@@ -41,7 +42,7 @@ export interface ModelDescription {
   format: 'safetensors' | 'gguf' | 'engine';
   architecture: string;
   /** Purpose of the model. */
-  task: 'generate' | 'embed' | 'score';
+  task: ModelTask;
   parameters: number;
   /** Experts of a layer, and how many of them a token goes to; null where layers have one MLP each. */
   experts: { count: number; used: number } | null;
@@ -140,7 +141,7 @@ export async function describeModel(
     remote,
     ...rest,
     architecture: config.architecture,
-    task: encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score',
+    task: taskOf(encoder?.head),
     experts: experts === undefined ? null : { count: experts.count, used: experts.used },
     sampling: encoder === undefined ? sampling : null,
     endTokens: encoder === undefined ? endTokensOf(config, tokenizer) : [],

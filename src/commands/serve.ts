@@ -224,5 +224,8 @@ function kvEventsOf(loaded: LoadedEntry['loaded']): string[] {
 }
 
 function madeOf({ task, dimensions }: EncoderInfoOfModel): string {
-  return task === 'score' ? 'scores of pairs' : `embeddings of ${dimensions} values, from texts`;
+  if (task === 'score') return 'scores of pairs';
+  return task === 'classification'
+    ? `scores of ${dimensions} labels, from texts`
+    : `embeddings of ${dimensions} values, from texts`;
 }

@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput, TruncateSide } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
 import { type PromptChoice, withPrompt } from './prompts.js';
+import { wrongTask } from './wrong-task.js';
 
 /** Options of embedding texts. */
 export interface EmbedOptions extends PromptChoice {
@@ -14,6 +15,11 @@ export interface EmbedOptions extends PromptChoice {
    * inputs are refused.
    */
   truncatePromptTokens?: number | undefined;
+  /**
+   * Whether embeddings are brought to length 1. Default: as the model has them, and those that are cut by `dimensions` are. A model whose
+   * embeddings have length 1 gives no others.
+   */
+  normalize?: boolean | undefined;
   /** Which side of a longer input is cut. Default: 'end'. */
   truncateSide?: TruncateSide | undefined;
   /** Called after each batch that had inputs of this call, with the number of embeddings that are done and of all. */
@@ -39,14 +45,15 @@ export async function embed(
   onAccepted: OnAccepted = () => {},
 ): Promise<Embeddings> {
   const { head, engine, codec, maxSeqLen } = model;
-  if (head.kind !== 'embedding') {
-    throw new InvalidRequestError(
-      'This model is a cross-encoder: it scores pairs of texts and embeds none.',
-      'model',
-    );
-  }
+  if (head.kind !== 'embedding') throw new InvalidRequestError(wrongTask(head), 'model');
   const { dimensions } = options;
   if (dimensions !== undefined) checkDimensions(dimensions, model);
+  if (options.normalize === false && head.normalize) {
+    throw new InvalidRequestError(
+      says`${field('normalize')} is false, but this model's embeddings have length 1, and it gives no others.`,
+      'normalize',
+    );
+  }
   const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
   const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
   const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
@@ -54,11 +61,13 @@ export async function embed(
   for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), model.vocabSize);
   const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;
-  return { embeddings: isCut ? rows.map((row) => unit(row.subarray(0, dimensions))) : rows, promptTokens };
+  const { normalize = isCut } = options;
+  const cut = isCut ? rows.map((row) => row.subarray(0, dimensions)) : rows;
+  return { embeddings: normalize && (isCut || !head.normalize) ? cut.map(unit) : cut, promptTokens };
 }
 
 /** Checks inputs given as token ids. */
-function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): void {
+export function checkTokens(tokenIds: Int32Array, name: string, vocabSize: number): void {
   const what = `${name[0]!.toUpperCase()}${name.slice(1)}`;
   if (tokenIds.length === 0) throw new InvalidRequestError(`${what} has no tokens.`, 'input');
   const wrong = tokenIds.find((id) => id < 0 || id >= vocabSize);
@@ -101,13 +110,16 @@ function checkDimensions(dimensions: number, { head, outputWidth }: EncoderModel
   const { matryoshka } = head;
   if (matryoshka === null) {
     throw new InvalidRequestError(
-      `dimensions is ${dimensions}, but this model was not trained for embeddings that are cut (Matryoshka); it gives ${outputWidth}.`,
+      says`${field('dimensions')} is ${dimensions}, but this model was not trained for embeddings that are cut (Matryoshka); it gives ${outputWidth}.`,
       'dimensions',
     );
   }
   if (matryoshka === 'any' ? dimensions <= outputWidth : matryoshka.includes(dimensions)) return;
   const choices = matryoshka === 'any' ? `1 to ${outputWidth}` : [...matryoshka, outputWidth].join(', ');
-  throw new InvalidRequestError(`dimensions is ${dimensions}; this model gives ${choices}.`, 'dimensions');
+  throw new InvalidRequestError(
+    says`${field('dimensions')} is ${dimensions}; this model gives ${choices}.`,
+    'dimensions',
+  );
 }
 
 /** The row scaled to length 1, summed in double precision. */

@@ -188,7 +188,7 @@ function fitted<T extends readonly Int32Array[]>(
   if (truncateTo !== undefined) return truncateTexts(texts, truncateTo - around, side);
   if (length <= maxSeqLen) return texts;
   throw new ContextLengthError(
-    `${contextWords(maxSeqLen)}${name} has ${length}, special tokens included. Please reduce its length, or have it cut by truncate_prompt_tokens.`,
+    says`${contextWords(maxSeqLen)}${name} has ${length}, special tokens included. Please reduce its length, or have it cut by ${field('truncatePromptTokens')}.`,
     param,
   );
 }

@@ -17,6 +17,6 @@ export interface EncoderModel {
   /** Longest input in tokens, special tokens included. */
   maxSeqLen: number;
   vocabSize: number;
-  /** Number of values of an embedding; 1 for scores. */
+  /** Number of values of an embedding, or of labels; 1 for scores. */
   outputWidth: number;
 }

@@ -3,10 +3,19 @@ import type { EmbeddingHead } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput } from './encoder-codec.js';
 
-/** What texts are for: to ask, to be found, to be told apart or grouped. */
-export const INPUT_TYPES = ['query', 'document', 'classification', 'clustering'] as const;
+/** What texts are for: to ask, to be found, to be told apart, grouped or compared with each other. */
+export const INPUT_TYPES = ['query', 'document', 'classification', 'clustering', 'similarity'] as const;
 
 export type InputType = (typeof INPUT_TYPES)[number];
+
+/** What texts are for, by Jina's names of tasks. */
+export const INPUT_TYPES_OF_TASKS = {
+  'retrieval.query': 'query',
+  'retrieval.passage': 'document',
+  'text-matching': 'similarity',
+  classification: 'classification',
+  separation: 'clustering',
+} as const satisfies Record<string, InputType>;
 
 /** Names that models have for the prompts of a type, the first that there is being taken, as in sentence-transformers. */
 const PROMPTS_OF: Readonly<Record<InputType, readonly string[]>> = {
@@ -14,6 +23,7 @@ const PROMPTS_OF: Readonly<Record<InputType, readonly string[]>> = {
   document: ['document', 'passage', 'corpus', 'search_document'],
   classification: ['classification', 'Classification'],
   clustering: ['clustering', 'Clustering'],
+  similarity: ['text-matching', 'similarity', 'STS'],
 };
 
 /** Which of the model's prompts is put in front of texts. */

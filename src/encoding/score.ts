@@ -1,5 +1,7 @@
+import { InvalidRequestError } from '../errors/request-errors.js';
 import { encode, type OnAccepted, truncation } from './embed.js';
 import type { EncoderModel } from './encoder-model.js';
+import { wrongTask } from './wrong-task.js';
 
 /** Options of scoring documents. */
 export interface ScoreOptions {
@@ -33,6 +35,7 @@ export async function scorePairs(
   onAccepted: OnAccepted = () => {},
 ): Promise<Scores> {
   const { maxSeqLen, head, codec, engine } = model;
+  if (head.kind === 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
   const limit = { maxSeqLen, truncateTo: truncation(options.truncatePromptTokens, maxSeqLen) };
   if (head.kind === 'score') {
     const sequences = await codec.pairs(pairs, limit, names.param, names.pair);

@@ -1,3 +1,10 @@
+import {
+  bestLabels,
+  type ClassifiedInput,
+  type ClassifyOptions,
+  classify,
+  type LabelScore,
+} from '../encoding/classify.js';
 import { type EmbedOptions, embed } from '../encoding/embed.js';
 import type { EncoderInput } from '../encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from '../encoding/score.js';
@@ -6,6 +13,7 @@ import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-m
 import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
 import { warnOfFallback } from './loading-warnings.js';
 import {
+  checkedClassification,
   checkedDocuments,
   checkedEmbedding,
   checkRerankOptions,
@@ -22,7 +30,7 @@ export interface RankedDocument {
 }
 
 /**
- * An encoder in this process: embeddings, or scores of pairs of texts. Calls share batches.
+ * An encoder in this process: embeddings, scores of pairs of texts, or scores of labels. Calls share batches.
  *
  *   const encoder = await Encoder.load({ model: './all-MiniLM-L6-v2' });
  *   const [a, b] = await encoder.embed(['The cat sits outside.', 'A man plays the guitar.']);
@@ -77,10 +85,7 @@ export class Encoder {
     options: ScoreOptions = {},
   ): Promise<number[]> {
     checkScoreOptions(options);
-    const texts = checkedDocuments(query, documents);
-    const pairs = texts.map((document) => [query, document] as const);
-    const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
-    return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
+    return this.#scores(query, documents, options);
   }
 
   /** Sorts the documents by their scores, the best first, and returns the first `top`. @throws as embed */
@@ -91,8 +96,33 @@ export class Encoder {
   ): Promise<RankedDocument[]> {
     checkRerankOptions(options);
     const { top, ...ofScore } = options;
-    const scores = await this.score(query, documents, ofScore);
+    const scores = await this.#scores(query, documents, ofScore);
     return ranking(scores, top).map((index) => ({ index, score: scores[index]! }));
+  }
+
+  async #scores(
+    query: string,
+    documents: string | readonly string[],
+    options: ScoreOptions,
+  ): Promise<number[]> {
+    const texts = checkedDocuments(query, documents);
+    const pairs = texts.map((document) => [query, document] as const);
+    const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
+    return (await scorePairs(this.#loaded.model, pairs, options, names)).scores;
+  }
+
+  /**
+   * Gives each text, or pair of texts, the score of each label, the greatest first: shares that add up to 1, or, where any number of labels
+   * may be right, a score from 0 to 1 each, as the model's `problem_type` says.
+   * @throws as embed
+   */
+  async classify(
+    texts: string | readonly ClassifiedInput[],
+    options: ClassifyOptions = {},
+  ): Promise<LabelScore[][]> {
+    const inputs = checkedClassification(texts, options);
+    const { labels, scores } = await classify(this.#loaded.model, inputs, options);
+    return scores.map((row) => bestLabels(row).map((i) => ({ label: labels[i]!, score: row[i]! })));
   }
 
   /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */

@@ -82,6 +82,8 @@ export interface InferModel {
   readonly kind: 'tensors' | 'generator' | 'encoder';
   readonly config: ModelConfig;
   readonly version: string;
+  /** Labels of the values of its output; absent: those of the files that its configuration names, if it names any. */
+  readonly labels?: readonly string[] | undefined;
   /** The model's folder, in which its labels are; null: it has none. */
   readonly modelDirectory: string | null;
   /** Nobody reads the parameters of its requests; absent: somebody may. */

@@ -121,6 +121,7 @@ function infoOf(model: string, engine: Engine, loaded: EncoderInfo): EncoderInfo
     ...engineFacts(model, engine, loaded),
     task: head.kind,
     dimensions: outputWidth,
+    ...(head.kind === 'classification' && { labels: head.labels }),
     maxSeqLen: limits.maxSeqLen,
   };
 }

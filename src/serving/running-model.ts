@@ -56,10 +56,12 @@ export interface ModelInfo extends EngineFacts {
 
 /** Properties of an encoder. */
 export interface EncoderInfoOfModel extends EngineFacts {
-  /** Output of the model: embeddings of texts, or scores of pairs. */
-  task: 'embedding' | 'score';
-  /** Number of values of an embedding; 1 for scores. */
+  /** Output of the model: embeddings of texts, scores of pairs, or scores of labels. */
+  task: 'embedding' | 'score' | 'classification';
+  /** Number of values of an embedding, or of labels; 1 for scores. */
   dimensions: number;
+  /** Names of the labels of a classifier; absent: it is none. */
+  labels?: readonly string[];
   /** Longest input in tokens, special tokens included. */
   maxSeqLen: number;
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
+import { classify } from '../../src/encoding/classify.js';
 import { EncoderCodec } from '../../src/encoding/encoder-codec.js';
 import type { EncoderModel } from '../../src/encoding/encoder-model.js';
 import { scorePairs } from '../../src/encoding/score.js';
@@ -98,6 +99,24 @@ describe.each(MADE_EMBEDDERS.filter(({ pairs }) => pairs !== undefined))(
       const { scores } = await scorePairs(modelOf(encoder, codec), pairs, {}, names);
       const expected = made.pairs!.map(({ score }) => score);
       expect(greatestDifference(expected, Float32Array.from(scores))).toBeLessThan(SCORE_DIFFERENCE_MAX);
+      encoder.close();
+      await codec.close();
+    });
+  },
+);
+
+describe.each(MADE_EMBEDDERS.filter(({ classes }) => classes !== undefined))(
+  'the scores of the labels of $name against transformers',
+  (made) => {
+    it.each(EXECUTORS)('are the same on %s, of texts and of pairs', async (executor) => {
+      const { encoder, directory } = await open(made, executor);
+      const codec = await EncoderCodec.open(directory, encoder.config);
+      const inputs = made.classes!.map(({ input }) => input);
+      const { labels, scores, promptTokens } = await classify(modelOf(encoder, codec), inputs, {});
+      expect(labels).toEqual(made.labels);
+      expect(promptTokens).toBe(made.classes!.reduce((sum, { ids }) => sum + ids.length, 0));
+      for (const [i, one] of made.classes!.entries())
+        expect(greatestDifference(one.scores, scores[i]!), `case ${i}`).toBeLessThan(SCORE_DIFFERENCE_MAX);
       encoder.close();
       await codec.close();
     });

@@ -15,8 +15,12 @@ export interface MadeEmbedder {
   /** Rows of lists of token ids. Absent: the model scores pairs. */
   cases?: { ids: number[]; output: number[] }[];
   texts?: { text: string; ids: number[]; output: number[] }[];
-  /** Absent: the model embeds. */
+  /** Absent: the model scores no pairs. */
   pairs?: { pair: [query: string, document: string]; score: number }[];
+  /** Names of a classifier's labels. */
+  labels?: string[];
+  /** Scores of labels of texts and of pairs. */
+  classes?: { input: string | [string, string]; ids: number[]; scores: number[] }[];
 }
 
 const FILE = new URL('../goldens/embedders.json', import.meta.url);

@@ -300,3 +300,42 @@ ENCODERS = {
         "scores": True,
     },
 }
+
+EMOTIONS = {"id2label": {0: "joy", 1: "anger", 2: "neutral"}, "label2id": {"joy": 0, "anger": 1, "neutral": 2}}
+
+CLASSIFIERS = {
+    "bert-classes": BERT
+    | {
+        "config": "BertConfig",
+        "model": "BertForSequenceClassification",
+        "fields": encoder(num_hidden_layers=1) | EMOTIONS,
+        "files": {},
+        "classes": True,
+        "types": True,
+    },
+    "distilbert-labels": BERT
+    | {
+        "config": "DistilBertConfig",
+        "model": "DistilBertForSequenceClassification",
+        "fields": {"vocab_size": WORDS, "dim": 32, "hidden_dim": 48, "n_layers": 1, "n_heads": 4, "max_position_embeddings": 128}
+        | EMOTIONS
+        | {"problem_type": "multi_label_classification"},
+        "files": {},
+        "classes": True,
+    },
+    "qwen3-classes": {
+        "config": "Qwen3Config",
+        "model": "Qwen3ForSequenceClassification",
+        "fields": decoder(num_hidden_layers=1, num_labels=4),
+        "files": {},
+        "classes": True,
+        **bpe(behind=["<|im_end|>"]),
+    },
+    "modernbert-regression": MODERNBERT
+    | {
+        "model": "ModernBertForSequenceClassification",
+        "fields": MODERNBERT["fields"] | {"num_hidden_layers": 1, "layer_types": ["full_attention"], "num_labels": 2, "problem_type": "regression"},
+        "files": {},
+        "classes": True,
+    },
+}

@@ -5,7 +5,7 @@ Tiny embedders and rerankers of many families, and what sentence-transformers an
 
 writes test/goldens/embedders.json: for each model its files, the names and shapes of its tensors with the mean and the spread of their
 numbers (those of `numbers` in families.py, which test/support/made-models.ts makes too), and its answers in float32: the row of each list
-of token ids, the tokens and the row of each text, the score of each pair. Names given replace their entries alone.
+of token ids, the tokens and the row of each text, the score of each pair, the scores of each label as transformers' pipeline makes them. Names given replace their entries alone.
 """
 
 import json
@@ -21,7 +21,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder.modules import LogitScore
 
-from embedder_models import DECODERS, ENCODERS, RERANKERS
+from embedder_models import CLASSIFIERS, DECODERS, ENCODERS, RERANKERS
 from families import numbers, written_names
 from golden import row
 
@@ -165,6 +165,24 @@ def scores(folder, spec):
     return {"pairs": answers}
 
 
+def classes(folder, spec):
+    """Scores of all labels of texts and pairs, in the order of id2label."""
+    model = getattr(transformers, spec["model"]).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    pipeline = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu", top_k=None)
+    plain = [text for text in [*TEXTS, *PAIRS] if "<|" not in "".join(text)]
+    answers = []
+    for given in plain:
+        sent = given if isinstance(given, str) else {"text": given[0], "text_pair": given[1]}
+        found = pipeline(sent) if isinstance(given, str) else pipeline([sent])
+        found = found[0] if isinstance(found[0], list) else found
+        by_label = {one["label"]: one["score"] for one in found}
+        ids = tokenizer(given)["input_ids"] if isinstance(given, str) else tokenizer(*given)["input_ids"]
+        answers.append({"input": given, "ids": ids, "scores": [round(by_label[label], 8) for label in model.config.id2label.values()]})
+    print(f"  scores {[one['scores'] for one in answers]}")
+    return {"labels": list(model.config.id2label.values()), "classes": answers}
+
+
 def made(name, spec):
     print(name)
     model_class = getattr(transformers, spec["model"])
@@ -175,7 +193,8 @@ def made(name, spec):
         config = config_json(folder, spec)
         for path, value in spec["files"].items():
             write_json(folder, path, value)
-        answers = scores(folder, spec) if spec.get("scores") else embeddings(folder, spec)
+        answer = classes if spec.get("classes") else scores if spec.get("scores") else embeddings
+        answers = answer(folder, spec)
     files = {"config.json": spec.get("published", config), "tokenizer_config.json": tokenizer_config} | spec["files"]
     tokenizer = {"of": spec["tokenizer"], "changed": changed}
     return {"name": name, "tokenizer": tokenizer, "files": files, "tensors": tensors} | answers
@@ -183,7 +202,7 @@ def made(name, spec):
 
 def main():
     torch.set_num_threads(1)
-    models = DECODERS | RERANKERS | ENCODERS
+    models = DECODERS | RERANKERS | ENCODERS | CLASSIFIERS
     known = {}
     if os.path.exists(FILE):
         with open(FILE, encoding="utf-8") as file:

@@ -582,6 +582,10 @@ const encoders: Readonly<Record<string, DearField>> = {
   truncate: harmless('true'),
   input_type: harmless('"query"'),
   prompt_name: harmless('null'),
+  task: harmless('"retrieval.query"'),
+  embedding_type: one({ input: list(2048, (index) => `"${index}"`), embedding_type: '"base64"' }),
+  normalized: one({ input: list(2048, (index) => `"${index}"`), normalized: 'true' }),
+  normalize: harmless('true'),
   query: () => longTexts.map((query) => ({ query, truncate_prompt_tokens: '-1' })),
   documents: () =>
     [
@@ -738,6 +742,33 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
   '/pooling': { plain: { input: '"Once"' }, fields: encoders },
+  '/classify': {
+    plain: { input: '"Once"' },
+    fields: {
+      ...encoders,
+      use_activation: one({ input: list(2048, (index) => `"${index}"`), use_activation: 'true' }),
+      activation: harmless('false'),
+    },
+  },
+  '/predict': {
+    plain: { inputs: '"Once"' },
+    fields: {
+      model: harmless('null'),
+      inputs: () =>
+        [
+          list(2048, (index) => `["${index}","x"]`),
+          list(2000, () => `[${text('word ', 4000)}]`),
+          `[${list(2, () => text('x', LONGEST / 2))}]`,
+        ].map((inputs) => ({ inputs, truncate: 'true' })),
+      truncate: harmless('true'),
+      truncation_direction: one({
+        inputs: text('x', LONGEST),
+        truncate: 'true',
+        truncation_direction: '"left"',
+      }),
+      raw_scores: harmless('true'),
+    },
+  },
   '/apply-template': {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: chat,

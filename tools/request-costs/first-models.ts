@@ -48,6 +48,49 @@ export function writeLateModel(model: string, folder: string, number: number, nu
   ]);
 }
 
+/** A tiny classifier with many labels, with the tokenizer of another encoder. */
+export function writeClassifier(encoder: string, folder: string, numLabels: number): string {
+  mkdirSync(folder, { recursive: true });
+  for (const name of ['tokenizer.json', 'tokenizer_config.json'])
+    cpSync(join(encoder, name), join(folder, name));
+  const config = readJson(join(encoder, 'config.json'));
+  const { hidden_size: width, intermediate_size: inner, vocab_size: vocabulary } = config;
+  const id2label = Object.fromEntries(Array.from({ length: numLabels }, (_, i) => [i, `label ${i}`]));
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, num_hidden_layers: 1, id2label }));
+  const embeddings = [
+    ['word', vocabulary],
+    ['position', config.max_position_embeddings],
+    ['token_type', config.type_vocab_size],
+  ] as const;
+  const layer = 'bert.encoder.layer.0';
+  const layers: [string, number, number][] = [
+    ...['query', 'key', 'value'].map((of): [string, number, number] => [
+      `${layer}.attention.self.${of}`,
+      width,
+      width,
+    ]),
+    [`${layer}.attention.output.dense`, width, width],
+    [`${layer}.intermediate.dense`, inner, width],
+    [`${layer}.output.dense`, width, inner],
+    ['bert.pooler.dense', width, width],
+    ['classifier', numLabels, width],
+  ];
+  const norms = ['bert.embeddings', `${layer}.attention.output`, `${layer}.output`];
+  writeTensors(join(folder, 'model.safetensors'), [
+    ...embeddings.map(([name, rows]) => {
+      return { name: `bert.embeddings.${name}_embeddings.weight`, shape: [rows, width], value: 0.5 };
+    }),
+    ...norms.flatMap((name) =>
+      ['weight', 'bias'].map((part) => ({ name: `${name}.LayerNorm.${part}`, shape: [width], value: 1 })),
+    ),
+    ...layers.flatMap(([name, rows, columns]) => [
+      { name: `${name}.weight`, shape: [rows, columns], value: 0.01 },
+      { name: `${name}.bias`, shape: [rows], value: 0.01 },
+    ]),
+  ]);
+  return folder;
+}
+
 /** An adapter of a model's every matrix, of the highest rank. Each number is another one. */
 export function writeLargeAdapter(model: string, folder: string, number: number): void {
   mkdirSync(folder, { recursive: true });

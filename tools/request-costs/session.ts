@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Neighbour, send } from './asked.js';
 import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
 import { DearRequests } from './dear-requests.js';
 import type { DearStore } from './dear-stores.js';
 import { describedFields, describedItems } from './described-fields.js';
+import { writeClassifier } from './first-models.js';
 import type { GuideCost, HostileGuide } from './hostile-guides.js';
 import {
   type Baseline,
@@ -78,6 +80,7 @@ export class CostSession {
       chat: path,
       vectors: fromRoot('test/fixtures/tiny-bert-mean'),
       scores: fromRoot('test/fixtures/tiny-bert-score'),
+      classes: writeClassifier(fromRoot('test/fixtures/tiny-bert-score'), join(cacheDir, 'classifier'), 2000),
     };
     const flags = Object.entries(models).flatMap(([name, model]) => ['--model', `${name}=${model}`]);
     // A single computing thread: its processor time is all that an iteration takes.
@@ -160,5 +163,6 @@ export class CostSession {
 
 function modelOf(path: string): string {
   if (['/v1/embeddings', '/pooling', '/api/embed', '/api/embeddings'].includes(path)) return 'vectors';
+  if (path === '/classify' || path === '/predict') return 'classes';
   return path.endsWith('/rerank') || path === '/v1/score' ? 'scores' : 'chat';
 }

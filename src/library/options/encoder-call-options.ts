@@ -1,5 +1,6 @@
 import { MAX_INT32 } from '../../../base/int32.js';
-import { oneOf, rule, shown, TEXT, wholeNumber } from '../../../base/option-values.js';
+import { oneOf, rule, SWITCH, shown, TEXT, wholeNumber } from '../../../base/option-values.js';
+import type { ClassifiedInput, ClassifyOptions } from '../../encoding/classify.js';
 import type { EmbedOptions } from '../../encoding/embed.js';
 import type { EncoderInput } from '../../encoding/encoder-codec.js';
 import { INPUT_TYPES } from '../../encoding/prompts.js';
@@ -17,14 +18,21 @@ const OF_SCORES: Rules<ScoreOptions> = { truncatePromptTokens: TRUNCATED_TO, sig
 
 const OF_RANKINGS: Rules<ScoreOptions & { top?: number | undefined }> = { ...OF_SCORES, top: COUNT };
 
-const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+const OF_TEXTS = {
   ...OF_SCORES,
-  dimensions: COUNT,
   truncateSide: oneOf('start', 'end'),
-  promptName: TEXT,
-  inputType: oneOf(...INPUT_TYPES),
   onProgress: rule('a function', (value) => typeof value === 'function'),
 };
+
+const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+  ...OF_TEXTS,
+  dimensions: COUNT,
+  promptName: TEXT,
+  inputType: oneOf(...INPUT_TYPES),
+  normalize: SWITCH,
+};
+
+const OF_CLASSES: Rules<ClassifyOptions> = { ...OF_TEXTS, rawScores: SWITCH };
 
 function check<Options>(call: string, options: unknown, rules: Rules<Options>): void {
   const fault = optionFault(call, '{ truncatePromptTokens: -1 }', options, rules);
@@ -47,20 +55,39 @@ export function checkRerankOptions(options: unknown): void {
  */
 export function checkedEmbedding(texts: unknown, options: unknown): readonly EncoderInput[] {
   check('embed', options, OF_EMBEDDINGS);
+  return checkedInputs('embed', texts, isInput, 'a text or token ids are expected');
+}
+
+/** The inputs of a call that classifies, as a list. @throws InvalidRequestError as checkedEmbedding */
+export function checkedClassification(texts: unknown, options: unknown): readonly ClassifiedInput[] {
+  check('classify', options, OF_CLASSES);
+  const isPair = (value: unknown): value is [string, string] =>
+    Array.isArray(value) && value.length === 2 && value.every((text) => typeof text === 'string');
+  return checkedInputs(
+    'classify',
+    texts,
+    (value): value is ClassifiedInput => isInput(value) || isPair(value),
+    'a text, a pair of texts or token ids are expected',
+  );
+}
+
+function checkedInputs<T>(
+  call: string,
+  texts: unknown,
+  isOne: (value: unknown) => value is T,
+  expected: string,
+): readonly T[] {
   const inputs = typeof texts === 'string' ? [texts] : texts;
   if (!Array.isArray(inputs))
     throw new InvalidRequestError(
-      `embed needs a text or a list of texts; it was given ${shown(texts)}.`,
+      `${call} needs a text or a list of texts; it was given ${shown(texts)}.`,
       'input',
     );
   for (let i = 0; i < inputs.length; i++) {
-    if (isInput(inputs[i])) continue;
-    throw new InvalidRequestError(
-      `Input ${i} is ${shown(inputs[i])}; a text or token ids are expected.`,
-      'input',
-    );
+    if (isOne(inputs[i])) continue;
+    throw new InvalidRequestError(`Input ${i} is ${shown(inputs[i])}; ${expected}.`, 'input');
   }
-  return inputs;
+  return inputs as readonly T[];
 }
 
 function isInput(value: unknown): value is EncoderInput {

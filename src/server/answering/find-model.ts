@@ -53,7 +53,7 @@ export function findGenerator(
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 
-const TASKS = { embedding: 'embeds', score: 'scores' } as const;
+const TASKS = { embedding: 'embeds', score: 'scores', classification: 'classifies' } as const;
 
 /**
  * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; without a name, the first
@@ -63,11 +63,12 @@ const TASKS = { embedding: 'embeds', score: 'scores' } as const;
 export function findEncoder(
   { models }: Pick<AnsweringServices, 'models'>,
   id: string | undefined,
-  task: 'embedding' | 'score',
+  task: keyof typeof TASKS,
 ): ServedEncoder {
   const encoders = models.list().filter((served) => served.kind === 'encoder');
   const own = encoders.filter(({ head }) => head.kind === task);
-  const able = task === 'embedding' ? own : [...own, ...encoders.filter((served) => !own.includes(served))];
+  const embedders = encoders.filter(({ head }) => head.kind === 'embedding');
+  const able = task === 'score' ? [...own, ...embedders] : own;
   const model = id === undefined ? able[0] : findModel({ models }, id);
   const found = able.find((served) => served === model);
   if (found !== undefined) return found;

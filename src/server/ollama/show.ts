@@ -2,6 +2,7 @@ import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
 import type { TextCodec } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ModelFacts } from '../../serving/model-facts.js';
+import { type ModelTask, taskOf } from '../../serving/model-task.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import { detailsOf, factsOfServed } from './details.js';
@@ -12,14 +13,14 @@ export interface Shown {
   name: string;
   facts: ModelFacts | null;
   template: string | null;
-  task: 'generate' | 'embed' | 'score';
+  task: ModelTask;
   maxSeqLen: number;
   modifiedMs: number;
 }
 
 export function shownOfServed(model: ServedModel): Shown {
   const facts = factsOfServed(model);
-  const task = model.kind === 'generator' ? 'generate' : model.head.kind === 'embedding' ? 'embed' : 'score';
+  const task = taskOf(model.kind === 'generator' ? undefined : model.head);
   const template = model.kind === 'generator' ? templateOf(model.codec) : null;
   const { id: name, maxSeqLen, created } = model;
   return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
@@ -35,7 +36,7 @@ export async function shownOfStored(stored: StoredModel): Promise<Shown> {
   const { name, modifiedMs } = stored;
   const facts = await factsOfStored(stored);
   const { encoder } = facts.config;
-  const task = encoder === undefined ? 'generate' : encoder.head.kind === 'embedding' ? 'embed' : 'score';
+  const task = taskOf(encoder?.head);
   return {
     name,
     facts,

@@ -72,6 +72,10 @@ export class CachedModel implements InferModel {
     return this.#model.version;
   }
 
+  get labels() {
+    return this.#model.labels;
+  }
+
   get modelDirectory() {
     return this.#model.modelDirectory;
   }

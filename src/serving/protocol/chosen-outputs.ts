@@ -51,6 +51,7 @@ const NO_BYTES = new Uint8Array();
 const labelsOfModels = new WeakMap<InferModel, Map<string, readonly string[]>>();
 
 function labelsOf(model: InferModel, output: string): readonly string[] {
+  if (model.labels !== undefined) return model.labels;
   const filename = model.config.output.find(({ name }) => name === output)?.label_filename ?? '';
   if (filename === '' || model.modelDirectory === null) return [];
   const known = labelsOfModels.get(model) ?? new Map<string, readonly string[]>();

@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { EncoderBatch } from '../../../host/encoder-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { classify } from '../../encoding/classify.js';
 import { embed } from '../../encoding/embed.js';
 import type { EncoderModel, RowEngine } from '../../encoding/encoder-model.js';
 import { scorePairs } from '../../encoding/score.js';
@@ -18,9 +19,11 @@ import { inputOf, outputOf, textConfig } from './text-config.js';
 
 /** Texts of one request; each is a row of its answer. */
 const MAX_TEXTS = 2048;
+/** Names of the output, by what the model makes of texts. */
+const OUTPUTS = { embedding: 'embedding', score: 'score', classification: 'label_scores' } as const;
 
 /**
- * An encoder by tensors of texts: `text_input` to `embedding`, or `query` and `document` to `score`. It shares its engine, and
+ * An encoder by tensors of texts: `text_input` to `embedding` or `label_scores`, or `query` and `document` to `score`. It shares its engine, and
  * with it each batch, with the routes of embeddings, and counts what comes by either.
  */
 export class EncoderInfer implements InferModel {
@@ -28,6 +31,7 @@ export class EncoderInfer implements InferModel {
   readonly config: ModelConfig;
   readonly version: string;
   readonly modelDirectory = null;
+  readonly labels: readonly string[] | undefined;
   /** The model as every protocol has to ask it, so that its requests are counted. */
   readonly counted: EncoderModel;
   readonly #counters = new InferenceCounters();
@@ -49,10 +53,11 @@ export class EncoderInfer implements InferModel {
         input: isScore
           ? [inputOf('query', 'TYPE_STRING', false), inputOf('document', 'TYPE_STRING', false)]
           : [inputOf('text_input', 'TYPE_STRING', false)],
-        output: [outputOf(isScore ? 'score' : 'embedding', 'TYPE_FP32', [isScore ? 1 : outputWidth])],
+        output: [outputOf(OUTPUTS[head.kind], 'TYPE_FP32', [isScore ? 1 : outputWidth])],
       },
       { task: head.kind, max_context_tokens: model.maxSeqLen },
     );
+    this.labels = head.kind === 'classification' ? head.labels : undefined;
     this.counted = { ...model, engine: this.#count(engine) };
   }
 
@@ -97,13 +102,17 @@ export class EncoderInfer implements InferModel {
       const pairs = queries.map((query, i) => [query, documents[i]!] as const);
       const names = { param: 'document', pair: (index: number) => `pair ${index}` };
       const { scores } = await scorePairs(this.counted, pairs, { signal }, names);
-      return floatTensor('score', Float32Array.from(scores), [scores.length, 1]);
+      return floatTensor(OUTPUTS.score, Float32Array.from(scores), [scores.length, 1]);
     }
-    const { embeddings } = await embed(this.counted, texts[0]!, { signal });
+    const { kind } = this.counted.head;
+    const rows =
+      kind === 'classification'
+        ? (await classify(this.counted, texts[0]!, { signal })).scores
+        : (await embed(this.counted, texts[0]!, { signal })).embeddings;
     const width = this.counted.outputWidth;
-    const values = new Float32Array(embeddings.length * width);
-    for (const [i, row] of embeddings.entries()) values.set(row, i * width);
-    return floatTensor('embedding', values, [embeddings.length, width]);
+    const values = new Float32Array(rows.length * width);
+    for (const [i, row] of rows.entries()) values.set(row, i * width);
+    return floatTensor(OUTPUTS[kind], values, [rows.length, width]);
   }
 
   #count(engine: RowEngine): RowEngine {

@@ -121,9 +121,19 @@ describe('an encoder that would be computed wrongly is refused', () => {
     expect(() => openCheckpoint(config('bert-mean', fields))).toThrow(message);
   });
 
-  it('with more than one label', () => {
-    const folder = config('bert-score', { id2label: { 0: 'no', 1: 'yes' } });
-    expect(() => openCheckpoint(folder)).toThrow(/a cross-encoder has one label, .* found 2 labels/);
+  it.each([
+    [{ id2label: { 0: 'no', 2: 'yes' } }, /id2label should be an object of 1 to 16384 labels/],
+    [{ id2label: { 0: 'no', 1: 5 } }, /id2label should be an object/],
+    [{ id2label: {} }, /id2label should be an object/],
+    [{ id2label: { 0: 'x'.repeat(1025) } }, /each of 1024 characters at most/],
+    [{ id2label: null, num_labels: 16_385 }, /num_labels should be a whole number from 1 to 16384/],
+    [
+      { id2label: { 0: 'no', 1: 'yes' }, problem_type: 'other' },
+      /problem_type should be one of single_label_classification, multi_label_classification, regression, found "other"/,
+    ],
+    [{ id2label: { 0: 'no', 1: 'yes' } }, /classifier\.\w+ should have the shape \[2(, 48)?\], found \[1/],
+  ])('with labels as %j', (fields, message) => {
+    expect(() => openCheckpoint(config('bert-score', fields))).toThrow(message);
   });
 
   it('with another activation of its score', () => {

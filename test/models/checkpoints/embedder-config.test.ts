@@ -124,7 +124,13 @@ describe('a decoder', () => {
       { auto_map: { AutoModel: 'modeling_qwen.Qwen2Model' } },
       /auto_map should be without AutoModel, since code of its own is not run/,
     ],
-    ['several labels', 'qwen3-pairs', 'config.json', { id2label: { 0: 'a', 1: 'b' } }, /found 2 labels/],
+    [
+      'labels for which it has no logits',
+      'qwen3-pairs',
+      'config.json',
+      { id2label: { 0: 'a', 1: 'b' } },
+      /score\.weight should have the shape \[2, 32\], found \[1, 32\]/,
+    ],
   ])('is refused with %s', (_, name, file, fields, message) => {
     expect(() => changed(name, file, fields)).toThrow(message);
   });

@@ -53,7 +53,7 @@ function rowsBy(head: EncoderHead) {
   const { pooling, layers, kind } = head;
   return head.kind === 'score'
     ? { kind, pooling, layers }
-    : { kind, pooling, layers, normalize: head.normalize };
+    : { kind, pooling, layers, normalize: head.kind === 'embedding' && head.normalize };
 }
 
 describe.each(MADE_GGUFS)("$name as llama.cpp's converter writes it", (gguf) => {

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Encoder, EngineError, InvalidRequestError, ParameterError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
 
 const engines = new TestEngines();
 const opened: Encoder[] = [];
@@ -78,6 +80,44 @@ describe('an encoder in a program', () => {
     expect(ranked.map(({ index, score }) => scores[index] === score)).toEqual([true, true]);
     await expect(encoder.embed('x')).rejects.toThrow(
       /cross-encoder: it scores pairs of texts and embeds none/,
+    );
+  });
+
+  it('classifies texts and pairs of them, the likeliest label first', async () => {
+    const made = madeEmbedder('bert-classes');
+    const model = writeMadeEmbedder(temporaryFolder('skein-classes'), made);
+    const encoder = await Encoder.load({ model, weights: 'f32', threads: 2 });
+    opened.push(encoder);
+    const { labels } = made;
+    expect(encoder.info).toMatchObject({ task: 'classification', dimensions: 3, labels });
+    const found = await encoder.classify(made.classes!.map(({ input }) => input));
+    for (const [i, { scores }] of made.classes!.entries()) {
+      const sorted = labels!.map((label, k) => ({ label, score: scores[k]! }));
+      sorted.sort((a, b) => b.score - a.score);
+      expect(found[i]!.map(({ label }) => label)).toEqual(sorted.map(({ label }) => label));
+      expectClose(
+        found[i]!.map(({ score }) => score),
+        sorted.map(({ score }) => score),
+      );
+    }
+    expect(await encoder.classify([])).toEqual([]);
+    for (const call of [encoder.embed('x'), encoder.score('x', ['y']), encoder.rerank('x', ['y'])])
+      await expect(call).rejects.toThrow(/^This model is a classifier: it gives texts scores of its labels/);
+    await expect((await load('bert-mean')).classify('x')).rejects.toThrow(/is an embedding model/);
+  });
+
+  it('brings embeddings to length 1, or leaves them as they are', async () => {
+    const encoder = await load('bert-cls');
+    const [plain] = await encoder.embed('the cat', { normalize: false });
+    expect(await encoder.embed('the cat')).toEqual([plain]);
+    const [unit] = await encoder.embed('the cat', { normalize: true });
+    const length = Math.hypot(...plain!);
+    expectClose(
+      unit!,
+      [...plain!].map((value) => value / length),
+    );
+    await expect((await load('bert-mean')).embed('x', { normalize: false })).rejects.toThrow(
+      "normalize is false, but this model's embeddings have length 1, and it gives no others.",
     );
   });
 

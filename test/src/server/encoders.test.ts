@@ -1,78 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LoadedEncoder, loadEncoder } from '../../../engine/encoder/load-encoder.js';
-import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
 import { vectorOfType } from '../../../src/encoding/vector-types.js';
-import { createApp } from '../../../src/server/app/app.js';
-import { ServerMetrics } from '../../../src/server/metrics/families/server-metrics.js';
-import { ServerState } from '../../../src/server/web/server-state.js';
-import { ModelState } from '../../../src/serving/model-state.js';
-import type { ServedEncoder, ServedModel } from '../../../src/serving/served-model.js';
-import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+import type { ServedModel } from '../../../src/serving/served-model.js';
 import { FakeEngine } from '../support/fake-engine.js';
-import { directoryOf, ToldStatistics } from '../support/served-models.js';
+import { type Post, ServedEncoders, serverOf } from '../support/served-encoders.js';
 import { toyModel } from '../support/toy-server.js';
 
-const engines = new TestEngines();
-const open: { encoder: LoadedEncoder; codec: EncoderCodec }[] = [];
-afterAll(async () => {
-  for (const { encoder, codec } of open) {
-    encoder.close();
-    await codec.close();
-  }
-  engines.remove();
-});
+const encoders = new ServedEncoders();
+afterAll(() => encoders.close());
+const served: ServedEncoders['open'] = (...given) => encoders.open(...given);
 
-/** A tiny encoder under a name, computed in this thread. */
-async function served(
-  id: string,
-  model: string,
-  change: Partial<ServedEncoder> = {},
-): Promise<ServedEncoder> {
-  const { directory } = await engines.get(tinyModelPath(model), 'f32');
-  const encoder = await loadEncoder(directory, { threads: 1 });
-  const codec = await EncoderCodec.open(directory, encoder.config);
-  open.push({ encoder, codec });
-  const { outputWidth, limits, config } = encoder;
-  return {
-    kind: 'encoder',
-    id,
-    aliases: [],
-    created: 0,
-    maxSeqLen: limits.maxSeqLen,
-    state: new ModelState(),
-    statistics: new ToldStatistics(() => ({ running: 0, waiting: 0 })),
-    outputWidth,
-    vocabSize: encoder.vocabSize,
-    head: config.head,
-    codec,
-    engine: {
-      encode: async (sequences) => sequences.map((sequence) => encoder.encode([sequence]).slice()),
-    },
-    ...change,
-  };
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
-let post: (path: string, body: unknown) => Promise<{ status: number; body: any }>;
+let post: Post;
 let metricsText: () => Promise<string>;
 
-function serve(models: ServedModel[]): typeof post {
-  const directory = directoryOf(...models);
-  const metrics = new ServerMetrics(directory);
-  const app = createApp({
-    models: directory,
-    state: new ServerState(directory),
-    metrics,
-    version: '0.0.0-test',
-    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
-  });
-  metricsText = () => metrics.text();
-  return async (path, body) => {
-    const headers = { 'content-type': 'application/json' };
-    const response = await app.request(path, { method: 'POST', headers, body: JSON.stringify(body) });
-    return { status: response.status, body: await response.json() };
-  };
+function serve(models: ServedModel[]): Post {
+  const server = serverOf(models);
+  metricsText = server.metricsText;
+  return server.post;
 }
 
 beforeAll(async () => {
@@ -205,7 +149,16 @@ describe('POST /v1/embeddings', () => {
     [{ input: [150] }, 'input', /^The input has the token 150, but this model's vocabulary has 150./],
     [{ input: 'x', encoding_format: 'int8' }, 'encoding_format', /encoding_format/],
     [{ input: 'x', truncate_prompt_tokens: 0 }, 'truncate_prompt_tokens', /expected -1 or at least 1/],
-    [{ input: 'x', output_dimension: 3 }, 'dimensions', /^dimensions is 3, but this model/],
+    [{ input: 'x', output_dimension: 3 }, 'output_dimension', /^output_dimension is 3, but this model/],
+    [{ input: 'x', late_chunking: true }, 'late_chunking', /does not have late chunking/],
+    [{ input: 'x', task: 'code.query' }, 'task', /task/],
+    [{ input: 'x', embedding_type: ['float'] }, 'embedding_type', /embedding_type/],
+    [
+      { input: 'x', normalized: false },
+      'normalized',
+      /^normalized is false, but this model's embeddings have length 1/,
+    ],
+    [{ input: 'x', normalize: false }, 'normalize', /^normalize is false/],
   ])('refuses %j with the name of the field', async (body, param, message) => {
     const answer = await post('/v1/embeddings', body);
     expect(answer.status).toBe(400);
@@ -220,7 +173,7 @@ describe('POST /v1/embeddings', () => {
       normalize: true,
       matryoshka: null,
       layers: [],
-      prompts: { query: 'what is ', passage: 'the ', other: 'one ' },
+      prompts: { query: 'what is ', passage: 'the ', STS: 'as ', other: 'one ' },
       defaultPrompt: 'other',
     } as const;
     const own = serve([await served('prompted', 'bert-mean', { head })]);
@@ -236,6 +189,9 @@ describe('POST /v1/embeddings', () => {
       [{ input_type: 'document' }, 'the '],
       [{ input_type: 'clustering' }, 'one '],
       [{ prompt_name: 'query' }, 'what is '],
+      [{ task: 'retrieval.query' }, 'what is '],
+      [{ task: 'retrieval.passage', input_type: 'passage' }, 'the '],
+      [{ task: 'text-matching' }, 'as '],
     ] as const) {
       const expected = await vectorOf(plain, { input: `${prompt}a cat` });
       expect(await vectorOf(own, { input, ...fields }), prompt).toEqual(expected);
@@ -250,7 +206,7 @@ describe('POST /v1/embeddings', () => {
     );
     const { status, body } = await own('/v1/embeddings', { input, prompt_name: 'toString' });
     expect([status, body.error.param]).toEqual([400, 'prompt_name']);
-    expect(body.error.message).toContain('"toString"; the model\'s prompts are: query, passage, other.');
+    expect(body.error.message).toContain('"toString"; the model\'s prompts are: query, passage, STS, other.');
   });
 
   it('refuses more inputs than it takes', async () => {
@@ -400,6 +356,50 @@ describe('types of values', () => {
   });
 });
 
+describe("Jina's fields", () => {
+  const asked = { model: 'raw', input: ['the cat', 'a dog'] };
+  const rowsOf = async (fields: object) => {
+    const { status, body } = await post('/v1/embeddings', { ...asked, ...fields });
+    expect(status).toBe(200);
+    return body.data.map(({ embedding }: { embedding: unknown }) => embedding);
+  };
+
+  it('give the values in a type, or in base64', async () => {
+    const floats = await rowsOf({ embedding_type: 'float', encoding_format: 'float' });
+    expect(floats).toEqual(await rowsOf({}));
+    expect(await rowsOf({ embedding_type: 'base64' })).toEqual(await rowsOf({ encoding_format: 'base64' }));
+    for (const type of ['binary', 'ubinary'])
+      expect(await rowsOf({ embedding_type: type, encoding_format: 'float' })).toEqual(
+        await rowsOf({ output_dtype: type }),
+      );
+  });
+
+  it('bring embeddings to length 1, or leave them as they are', async () => {
+    const [whole] = await rowsOf({ normalized: false });
+    expect(await rowsOf({})).toEqual(await rowsOf({ normalized: false }));
+    const length = Math.hypot(...whole);
+    expect(Math.abs(length - 1)).toBeGreaterThan(0.1);
+    const [unit] = await rowsOf({ normalized: true });
+    expectClose(
+      unit,
+      whole.map((value: number) => value / length),
+    );
+    expect(await rowsOf({ normalize: true, truncate: true })).toEqual(await rowsOf({ normalized: true }));
+  });
+
+  it.each([
+    [{ embedding_type: 'int8' }, 'embedding_type'],
+    [{ embedding_type: 'binary', output_dtype: 'int8' }, 'embedding_type'],
+    [{ embedding_type: 'binary', encoding_format: 'base64' }, 'embedding_type'],
+    [{ normalized: true, normalize: false }, 'normalize'],
+    [{ task: 'retrieval.query', input_type: 'document' }, 'task'],
+    [{ return_multivector: true }, 'return_multivector'],
+  ])('are refused by name in %j', async (fields, param) => {
+    const { status, body } = await post('/v1/embeddings', { ...asked, ...fields });
+    expect([status, body.error.param]).toEqual([400, param]);
+  });
+});
+
 describe('POST /v2/embed', () => {
   const texts = ['the cat', 'a bird can fly high'];
   const asked = { model: 'vectors', texts, input_type: 'search_document' };
@@ -439,9 +439,17 @@ describe('POST /v2/embed', () => {
     expect((await embedded({})).embeddings.float).toEqual(await alone('the cat'));
     expect((await embedded({ truncate: 'START' })).embeddings.float).toEqual(await alone('a dog'));
     const whole = { truncate: 'NONE', max_tokens: undefined };
-    expect((await embedded(whole)).error.message).toMatch(/special tokens included/);
+    expect((await embedded(whole)).error).toMatchObject({
+      param: 'texts',
+      message: expect.stringMatching(/special tokens included.* have it cut by truncate\.$/),
+    });
+    const inputs = [{ content: [{ type: 'text', text: long.texts[0] }] }];
+    expect((await embedded({ ...whole, texts: undefined, inputs })).error.param).toBe('inputs');
     expect((await embedded({ truncate: 'NONE' })).error.param).toBe('max_tokens');
-    expect((await embedded({ max_tokens: 1 })).error.message).toMatch(/special tokens alone take 2/);
+    expect((await embedded({ max_tokens: 1 })).error).toMatchObject({
+      param: 'max_tokens',
+      message: 'max_tokens is 1, but special tokens alone take 2.',
+    });
   });
 
   it.each([
@@ -453,10 +461,28 @@ describe('POST /v2/embed', () => {
     [{ texts: undefined, inputs: [{ content: [{ type: 'image_url', image_url: {} }] }] }, 'inputs'],
     [{ output_dimension: 0 }, 'output_dimension'],
     [{ images: ['data:image/png;base64,'] }, 'images'],
+    [{ output_dimension: 8 }, 'output_dimension'],
   ])('refuses %o by its field', async (fields, param) => {
     const { status, body } = await post('/v2/embed', { ...asked, ...fields });
     expect([status, body.error.param]).toEqual([400, expect.stringMatching(new RegExp(`^${param}`))]);
   });
+});
+
+it("names Cohere's fields where those of other APIs are sent to its routes", async () => {
+  for (const [path, fields, param, here] of [
+    ['/v2/embed', { texts: ['a'], encoding_format: 'base64' }, 'encoding_format', 'embedding_types'],
+    ['/v2/embed', { texts: ['a'], embedding_type: 'binary' }, 'embedding_type', 'embedding_types'],
+    ['/v2/embed', { texts: ['a'], dimensions: 8 }, 'dimensions', 'output_dimension'],
+    ['/v2/embed', { texts: ['a'], truncate_prompt_tokens: 8 }, 'truncate_prompt_tokens', 'max_tokens'],
+    ['/v2/embed', { texts: ['a'], truncation: false }, 'truncation', 'truncate'],
+    ['/v2/embed', { input: ['a'] }, 'input', 'texts'],
+    ['/v2/rerank', { query: 'a', documents: ['b'], top_k: 1 }, 'top_k', 'top_n'],
+    ['/v2/rerank', { query: 'a', documents: ['b'], truncation: false }, 'truncation', 'max_tokens_per_doc'],
+  ] as const) {
+    const { status, body } = await post(path, fields);
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(body.error.message).toContain(`use '${here}'`);
+  }
 });
 
 describe('POST /v2/rerank', () => {
@@ -475,6 +501,8 @@ describe('POST /v2/rerank', () => {
     });
     const long = { ...asked, documents: ['the cat '.repeat(50)], max_tokens_per_doc: 12 };
     expect((await post('/v2/rerank', long)).body.meta.tokens.input_tokens).toBe(12);
+    const most = await post('/v2/rerank', { ...asked, max_tokens_per_doc: 65 });
+    expect(most.body.error.message).toBe('max_tokens_per_doc is 65, but this model takes 64 tokens at most.');
     const refused = await post('/v2/rerank', { ...asked, max_tokens_per_doc: 0 });
     expect([refused.status, refused.body.error.param]).toEqual([400, 'max_tokens_per_doc']);
   });

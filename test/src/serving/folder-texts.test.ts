@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
+import { madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
 import { postJson } from '../../support/post-json.js';
 import { type SkeinProcess, startServer } from '../support/skein-process.js';
 
@@ -21,6 +22,10 @@ function write(name: string, parameters: Record<string, string>): void {
 beforeAll(async () => {
   write('story', { model: tinyModelPath('gqa'), kvCacheTokens: '2048' });
   write('vectors', { model: fixtures('tiny-bert-mean') });
+  write('moods', {
+    model: writeMadeEmbedder(temporaryFolder('skein-folder-classes'), madeEmbedder('bert-classes')),
+    weights: 'f32',
+  });
   write('missing', { model: join(folder, 'nowhere') });
   for (const [name, source] of [
     ['files', tinyModelPath('gqa')],
@@ -85,6 +90,26 @@ describe('a model of texts in a folder', () => {
     expect((await postJson(`${server.url}/v1/embeddings`, { model: 'vectors', input: 'hi' })).status).toBe(
       404,
     );
+  });
+
+  it('may classify: its scores by tensors are those of the other routes, with the names of its labels', async () => {
+    expect((await load('moods')).status).toBe(200);
+    const { input, scores } = madeEmbedder('bert-classes').classes![0]!;
+    const inputs = [{ name: 'text_input', shape: [2, 1], datatype: 'BYTES', data: [input, 'a dog'] }];
+    const infer = async (parameters: object) => {
+      const outputs = [{ name: 'label_scores', parameters }];
+      const answer = await postJson(`${server.url}/v2/models/moods/infer`, { inputs, outputs });
+      return ((await answer.json()) as { outputs: { shape: number[]; data: (number | string)[] }[] })
+        .outputs[0]!;
+    };
+    const { shape, data } = await infer({});
+    expect(shape).toEqual([2, 3]);
+    for (const [i, score] of scores.entries())
+      expect(Math.abs((data[i] as number) - score)).toBeLessThan(1e-5);
+    const named = await infer({ classification: 1 });
+    expect(named.shape).toEqual([2, 1]);
+    expect(named.data[0]).toMatch(/^0\.679\d+:0:joy$/);
+    expect((await unload('moods')).status).toBe(200);
   });
 
   it.each(['files', 'gguf'])('may lie in the folder of its version: %s', async (name) => {

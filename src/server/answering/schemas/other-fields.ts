@@ -160,6 +160,7 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   task_type: lacking('adapters for tasks'),
   instruction: lacking('instructions to put before the input', ''),
   late_chunking: lacking('late chunking', false),
+  return_multivector: lacking('a vector of each token', false),
   embedding_type: named('encoding_format', 'float'),
   output_dimension: named('dimensions'),
   output_dtype: lacking('embeddings of other types', 'float'),
@@ -172,6 +173,36 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   mm_processor_kwargs: lacking('processors of images', {}),
   truncation: named('truncate_prompt_tokens'),
   truncate: named('truncate_prompt_tokens', 'NONE'),
+};
+
+/** Fields of the other APIs' embeddings in a request of Cohere's. */
+export const OTHER_COHERE_EMBED_FIELDS: OtherFields = {
+  ...without(OTHER_ENCODER_FIELDS, 'embedding_types input_type output_dimension truncate priority'),
+  ...ofOtherRoutes({
+    input: 'texts',
+    dimensions: 'output_dimension',
+    task: 'input_type',
+    task_type: 'input_type',
+    truncate_prompt_tokens: 'max_tokens',
+  }),
+  encoding_format: named('embedding_types', 'float'),
+  embedding_type: named('embedding_types', 'float'),
+  output_dtype: named('embedding_types', 'float'),
+  truncation: named('truncate', true),
+  max_tokens_per_doc: named('max_tokens'),
+  prompt_name: named('input_type'),
+  normalized: lacking('embeddings of another length', true),
+  images: lacking('embeddings of images', []),
+};
+
+/** The same for a ranking of Cohere's API. */
+export const OTHER_COHERE_RERANK_FIELDS: OtherFields = {
+  ...without(OTHER_ENCODER_FIELDS, 'max_tokens_per_doc priority'),
+  ...ofOtherRoutes({ texts: 'documents', top_k: 'top_n' }),
+  truncation: named('max_tokens_per_doc', true),
+  truncate: named('max_tokens_per_doc', true),
+  truncate_prompt_tokens: named('max_tokens_per_doc'),
+  return_documents: lacking('documents in this answer', false),
 };
 
 /** Fields of other routes that turn something on, or give it. */

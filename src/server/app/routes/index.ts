@@ -6,6 +6,8 @@ import { batchesRoute, batchRoute, cancelBatchRoute, createBatchRoute } from '..
 import { cacheResetRoute } from '../../openai/routes/cache-reset.js';
 import { cancelRoute } from '../../openai/routes/cancel.js';
 import { chatCompletionsRoute } from '../../openai/routes/chat-completions.js';
+import { classifyRoute, predictRoute } from '../../openai/routes/classify.js';
+import { cohereEmbedRoute, cohereRerankRoute } from '../../openai/routes/cohere.js';
 import { completionsRoute } from '../../openai/routes/completions.js';
 import {
   conversationItemRoute,
@@ -17,15 +19,7 @@ import {
   deleteItemRoute,
   updateConversationRoute,
 } from '../../openai/routes/conversations.js';
-import {
-  classifyRoute,
-  cohereEmbedRoute,
-  cohereRerankRoute,
-  embeddingsRoute,
-  poolingRoute,
-  rerankRoute,
-  scoreRoute,
-} from '../../openai/routes/encoders.js';
+import { embeddingsRoute, poolingRoute, rerankRoute, scoreRoute } from '../../openai/routes/encoders.js';
 import {
   deleteFileRoute,
   fileContentRoute,
@@ -78,6 +72,7 @@ export const ROUTES: readonly ServerRoute[] = [
   scoreRoute,
   poolingRoute,
   classifyRoute,
+  predictRoute,
   createResponseRoute,
   inputTokensRoute,
   compactRoute,

@@ -3,11 +3,11 @@ import { about, component } from '../../../schemas/fields.js';
 import { errors, jsonAnswer } from '../../web/described-answers.js';
 import type { Responses } from '../../web/route.js';
 
-const usage = z.object({
+export const usage = z.object({
   prompt_tokens: about(z.int(), 'Tokens of all inputs, special tokens included.'),
   total_tokens: about(z.int(), 'The same.'),
 });
-const model = about(z.string(), 'The model that answered.');
+export const model = about(z.string(), 'The model that answered.');
 
 const embeddingList = component(
   'EmbeddingList',
@@ -66,7 +66,7 @@ const scoreList = component(
   'Scores in the order of the pairs.',
 );
 
-const refusals = () => errors(400, 401, 404, 413, 429, 500, 503);
+export const refusals = () => errors(400, 401, 404, 413, 429, 500, 503);
 
 export function embeddingResponses(): Responses {
   return { 200: jsonAnswer('The embeddings.', embeddingList), ...refusals() };
@@ -74,50 +74,6 @@ export function embeddingResponses(): Responses {
 
 export function rerankResponses(): Responses {
   return { 200: jsonAnswer('The ranking.', ranking), ...refusals() };
-}
-
-export function cohereEmbedResponses(): Responses {
-  const rows = (values: z.ZodType) => z.array(values).optional();
-  const numbers = rows(z.array(z.number()));
-  const answer = z.object({
-    id: z.string(),
-    embeddings: about(
-      z.object({
-        float: numbers,
-        int8: numbers,
-        uint8: numbers,
-        binary: numbers,
-        ubinary: numbers,
-        base64: rows(z.string()),
-      }),
-      'The embeddings in the order of the texts, in each type that was asked for.',
-    ),
-    texts: z.array(z.string()),
-    meta: z.object({
-      api_version: z.object({ version: z.literal('2') }),
-      billed_units: z.object({ input_tokens: z.int() }),
-    }),
-    response_type: z.literal('embeddings_by_type'),
-  });
-  return { 200: jsonAnswer('The embeddings.', answer), ...refusals() };
-}
-
-export function cohereRerankResponses(): Responses {
-  const answer = z.object({
-    id: z.string(),
-    results: z.array(
-      z.object({
-        index: about(z.int(), 'Which of the documents.'),
-        relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
-      }),
-    ),
-    meta: z.object({
-      api_version: z.object({ version: z.literal('2') }),
-      billed_units: z.object({ search_units: z.int() }),
-      tokens: z.object({ input_tokens: z.int() }),
-    }),
-  });
-  return { 200: jsonAnswer('The ranking.', answer), ...refusals() };
 }
 
 export function scoreResponses(): Responses {
@@ -139,8 +95,4 @@ export function poolingResponses(): Responses {
     usage,
   });
   return { 200: jsonAnswer('The embeddings.', answer), ...refusals() };
-}
-
-export function classifyResponses(): Responses {
-  return errors(400, 401, 503);
 }

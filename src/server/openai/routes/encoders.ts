@@ -1,11 +1,7 @@
-import { classify, cohereEmbed, cohereRerank, embeddings, pooling, rerank, score } from '../encoders.js';
-import {
-  cohereEmbedSchema,
-  cohereRerankSchema,
-  embeddingRequestSchema,
-  rerankRequestSchema,
-  scoreRequestSchema,
-} from '../schemas/encoders.js';
+import { embeddings, pooling } from '../encoders/embeddings.js';
+import { rerank, score } from '../encoders/rankings.js';
+import { embeddingRequestSchema } from '../schemas/embeddings.js';
+import { rerankRequestSchema, scoreRequestSchema } from '../schemas/rankings.js';
 import { defineRoute } from '../services.js';
 
 export const embeddingsRoute = defineRoute({
@@ -39,40 +35,6 @@ export const rerankRoute = defineRoute({
   handle: ({ body, exchange }, context) => rerank(context, body, exchange),
 });
 
-export const cohereEmbedRoute = defineRoute({
-  method: 'post',
-  path: '/v2/embed',
-  tags: ['Encoders'],
-  summary: "Embeds texts, in the form of Cohere's API",
-  description: 'Texts that are too long are cut, unless `truncate` is NONE.',
-  body: cohereEmbedSchema,
-  examples: {
-    Texts: {
-      texts: ['The cat sits outside.', 'A man plays the guitar.'],
-      input_type: 'search_document',
-      embedding_types: ['float', 'int8'],
-    },
-  },
-  responses: async () => (await import('../answers/encoders.js')).cohereEmbedResponses(),
-  loadsModel: true,
-  handle: ({ body, exchange }, context) => cohereEmbed(context, body, exchange),
-});
-
-export const cohereRerankRoute = defineRoute({
-  method: 'post',
-  path: '/v2/rerank',
-  tags: ['Encoders'],
-  summary: "Sorts documents by how well they answer a query, in the form of Cohere's API",
-  description: 'Documents that are too long are cut.',
-  body: cohereRerankSchema,
-  examples: {
-    'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
-  },
-  responses: async () => (await import('../answers/encoders.js')).cohereRerankResponses(),
-  loadsModel: true,
-  handle: ({ body, exchange }, context) => cohereRerank(context, body, exchange),
-});
-
 export const scoreRoute = defineRoute({
   method: 'post',
   path: '/v1/score',
@@ -98,14 +60,4 @@ export const poolingRoute = defineRoute({
   responses: async () => (await import('../answers/encoders.js')).poolingResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => pooling(context, body, exchange),
-});
-
-export const classifyRoute = defineRoute({
-  method: 'post',
-  path: '/classify',
-  tags: ['Encoders'],
-  summary: 'Classifies texts, which no model of this server can',
-  description: 'Refused with what would be needed, for clients that ask whether there is such a model.',
-  responses: async () => (await import('../answers/encoders.js')).classifyResponses(),
-  handle: () => classify(),
 });

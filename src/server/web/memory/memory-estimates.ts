@@ -66,6 +66,14 @@ export function embeddingsMemory(inputs: number, dimensions: number): number {
   return PER_EMBEDDING_VALUE * inputs * dimensions;
 }
 
+/** Bytes of a label's score: the number, and its text in the answer, which may stand in an object with the label. */
+const PER_LABEL_SCORE = 64;
+
+export function labelScoresMemory(inputs: number, labels: readonly string[]): number {
+  const ofOne = labels.reduce((sum, label) => sum + PER_LABEL_SCORE + 2 * label.length, 0);
+  return inputs * ofOne;
+}
+
 export function toldTokensMemory(tokens: number): number {
   return PER_TOLD_TOKEN * tokens;
 }

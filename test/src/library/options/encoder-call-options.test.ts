@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { vectorOfType } from '../../../../src/encoding/vector-types.js';
 import {
+  checkedClassification,
   checkedDocuments,
   checkedEmbedding,
   checkRerankOptions,
@@ -30,6 +31,17 @@ describe('calls of an encoder', () => {
     ['a', { onProgress: true }, /^onProgress is true; it must be a function/],
   ])('refuse %o with %o', (texts, options, message) => {
     expect(() => checkedEmbedding(texts, options)).toThrow(message);
+  });
+
+  it('take pairs of texts to classify, and refuse what is none', () => {
+    const given = ['a', ['a', 'b'], [1, 2, 3]];
+    expect(checkedClassification(given, { rawScores: true, truncateSide: 'start' })).toBe(given);
+    expect(() => checkedClassification([['a', 'b', 'c']], {})).toThrow(
+      /^Input 0 is .*; a text, a pair of texts or token ids are expected\.$/,
+    );
+    expect(() => checkedClassification('a', { rawScores: 1 })).toThrow(/^rawScores is 1; it must be/);
+    expect(() => checkedClassification('a', { dimensions: 1 })).toThrow(/^classify has no option/);
+    expect(() => checkedEmbedding('a', { normalize: 'yes' })).toThrow(/^normalize is "yes"; it must be/);
   });
 
   it('refuse other values of scores and rankings', () => {

@@ -82,14 +82,14 @@ describe("routes of llama.cpp's server and vLLM", () => {
     for (const [body, words] of errors) expect(JSON.stringify(await object(body))).toContain(words);
   });
 
-  it('/classify says what it would need', async () => {
+  it('/classify says that no model does it', async () => {
     const response = await toyServer(() => say('x')).post('/classify', { model: 'toy', input: 'a' });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({
       error: {
         param: 'model',
         code: 'model_not_supported',
-        message: expect.stringContaining('several labels'),
+        message: "The model 'toy' classifies no texts.",
       },
     });
   });

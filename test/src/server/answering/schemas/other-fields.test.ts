@@ -4,12 +4,17 @@ import { type FieldsNode, fieldsNode } from '../../../../../src/schemas/fields-n
 import { messageRequestSchema } from '../../../../../src/server/anthropic/schemas/messages.js';
 import { chatSchema, generateSchema } from '../../../../../src/server/ollama/schemas.js';
 import { chatRequestSchema } from '../../../../../src/server/openai/schemas/chat.js';
-import { completionRequestSchema } from '../../../../../src/server/openai/schemas/completions.js';
 import {
-  embeddingRequestSchema,
+  classifyRequestSchema,
+  predictRequestSchema,
+} from '../../../../../src/server/openai/schemas/classify.js';
+import { cohereEmbedSchema, cohereRerankSchema } from '../../../../../src/server/openai/schemas/cohere.js';
+import { completionRequestSchema } from '../../../../../src/server/openai/schemas/completions.js';
+import { embeddingRequestSchema } from '../../../../../src/server/openai/schemas/embeddings.js';
+import {
   rerankRequestSchema,
   scoreRequestSchema,
-} from '../../../../../src/server/openai/schemas/encoders.js';
+} from '../../../../../src/server/openai/schemas/rankings.js';
 import { responseRequestSchema } from '../../../../../src/server/openai/schemas/responses.js';
 import { tokenizeRequestSchema } from '../../../../../src/server/openai/schemas/tokenize.js';
 
@@ -22,6 +27,10 @@ const SCHEMAS: Record<string, z.ZodType> = {
   embeddings: embeddingRequestSchema,
   rerank: rerankRequestSchema,
   score: scoreRequestSchema,
+  classify: classifyRequestSchema,
+  predict: predictRequestSchema,
+  cohereEmbed: cohereEmbedSchema,
+  cohereRerank: cohereRerankSchema,
   ollamaChat: chatSchema,
   ollamaGenerate: generateSchema,
 };

@@ -1,0 +1,97 @@
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { ClassificationHead } from '../../models/encoder-config.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
+import { checkTokens, type EmbedOptions, encode, type OnAccepted, truncation } from './embed.js';
+import type { EncoderInput } from './encoder-codec.js';
+import type { EncoderModel } from './encoder-model.js';
+import { wrongTask } from './wrong-task.js';
+
+/** A text, token ids that are taken as they are, or two texts that are classified together. */
+export type ClassifiedInput = EncoderInput | readonly [string, string];
+
+/** Options of classifying texts. */
+export interface ClassifyOptions
+  extends Pick<EmbedOptions, 'truncatePromptTokens' | 'truncateSide' | 'onProgress' | 'signal'> {
+  /** Gives the logits, without the model's softmax or sigmoid. Default: false. */
+  rawScores?: boolean | undefined;
+}
+
+/** A label of a text, and its score. */
+export interface LabelScore {
+  label: string;
+  score: number;
+}
+
+export interface Classified {
+  /** Names of the labels. */
+  labels: readonly string[];
+  /** Scores of each input, in the order of the labels. */
+  scores: Float32Array[];
+  /** Number of tokens of all inputs, special tokens included. */
+  promptTokens: number;
+}
+
+/** Computes the score of each label for each input. @throws InvalidRequestError; as EncoderHost.encode */
+export async function classify(
+  model: EncoderModel,
+  inputs: readonly ClassifiedInput[],
+  options: ClassifyOptions,
+  onAccepted: OnAccepted = () => {},
+): Promise<Classified> {
+  const { head, engine } = model;
+  if (head.kind !== 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
+  const sequences = await sequencesOf(model, inputs, options);
+  const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
+  const scores = options.rawScores === true ? rows : rows.map((row) => scoresOf(row, head.activation));
+  return { labels: head.labels, scores, promptTokens };
+}
+
+async function sequencesOf(
+  { codec, maxSeqLen, vocabSize }: EncoderModel,
+  inputs: readonly ClassifiedInput[],
+  { truncatePromptTokens, truncateSide: side }: ClassifyOptions,
+): Promise<EncoderSequence[]> {
+  const limit = { maxSeqLen, truncateTo: truncation(truncatePromptTokens, maxSeqLen), side };
+  const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
+  const all = inputs.map((_, i) => i);
+  const [pairs, singles] = [true, false].map((of) => all.filter((i) => isPair(inputs[i]!) === of)) as [
+    number[],
+    number[],
+  ];
+  const ofSingles = await codec.single(
+    singles.map((i) => inputs[i] as EncoderInput),
+    limit,
+    'input',
+    (i) => name(singles[i]!),
+  );
+  for (const [i, { tokenIds }] of ofSingles.entries()) checkTokens(tokenIds, name(singles[i]!), vocabSize);
+  const ofPairs = await codec.pairs(
+    pairs.map((i) => inputs[i] as [string, string]),
+    limit,
+    'input',
+    (i) => name(pairs[i]!),
+  );
+  const sequences: EncoderSequence[] = [];
+  for (const [k, i] of singles.entries()) sequences[i] = ofSingles[k]!;
+  for (const [k, i] of pairs.entries()) sequences[i] = ofPairs[k]!;
+  return sequences;
+}
+
+function isPair(input: ClassifiedInput): input is readonly [string, string] {
+  return typeof input === 'object' && typeof input[0] === 'string';
+}
+
+/** What the model's activation makes of logits, computed in double precision. */
+function scoresOf(row: Float32Array, activation: ClassificationHead['activation']): Float32Array {
+  if (activation === 'none') return row;
+  if (activation === 'sigmoid') return row.map((x) => 1 / (1 + Math.exp(-x)));
+  const greatest = row.reduce((most, x) => Math.max(most, x), -Infinity);
+  const powers = Float64Array.from(row, (x) => Math.exp(x - greatest));
+  const sum = powers.reduce((all, power) => all + power, 0);
+  return Float32Array.from(powers, (power) => power / sum);
+}
+
+/** Indices of the labels by their scores, the greatest first; equal ones keep their order. */
+export function bestLabels(scores: Float32Array): number[] {
+  return Array.from(scores.keys()).sort((a, b) => scores[b]! - scores[a]! || a - b);
+}

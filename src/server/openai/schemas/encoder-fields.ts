@@ -1,0 +1,37 @@
+import * as z from 'zod';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, ignored, optional, textsOrTokens } from '../../../schemas/fields.js';
+
+/** Most inputs, as in OpenAI's API. */
+export const MAX_INPUTS = 2048;
+
+export const model = optional(
+  z.string(),
+  'A name that GET /v1/models lists. Not given: the first that can do it.',
+);
+
+const truncatePromptTokens = optional(
+  z
+    .int()
+    .min(-1)
+    .max(MAX_INT32)
+    .refine((value) => value !== 0, 'expected -1 or at least 1'),
+  'Cuts longer inputs at their end to so many tokens, special tokens included; -1: to what the model takes. Not given: a longer input is an error. Of a pair of texts the longer one is cut first.',
+);
+
+/** Fields of every route for encoders but Cohere's. */
+export const commonFields = {
+  model,
+  truncate_prompt_tokens: truncatePromptTokens,
+  user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
+};
+
+export const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
+  description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
+  examples: ['The cat sits outside.'],
+});
+
+export const dimensions = optional(
+  z.int().min(1).max(MAX_INT32),
+  'Values of each embedding, for models that were trained to be cut (Matryoshka); they are brought to length 1 again.',
+);

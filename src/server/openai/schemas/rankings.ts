@@ -1,0 +1,63 @@
+import * as z from 'zod';
+import { MAX_INT32 } from '../../../../base/int32.js';
+import { about, component, optional } from '../../../schemas/fields.js';
+import { withOtherFields } from '../../../schemas/fields-node.js';
+import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
+import { commonFields } from './encoder-fields.js';
+
+const MAX_DOCUMENTS = 2048;
+
+const document = z.union([z.string(), z.object({ text: about(z.string(), 'The text of the document.') })], {
+  error: 'expected a string or an object with a text',
+});
+
+/** Fields of a ranking, whatever the API. */
+export const rankingFields = {
+  query: about(z.string(), 'What the documents are to answer.'),
+  documents: about(
+    z.array(document).min(1).max(MAX_DOCUMENTS),
+    `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
+  ),
+  top_n: optional(z.int().min(1).max(MAX_INT32), 'Results that are given, the best first. Default: all.'),
+};
+
+export const rerankRequestSchema = component(
+  'RerankRequest',
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      ...rankingFields,
+      return_documents: optional(z.boolean(), {
+        description: 'Gives the text of each document with its result.',
+        default: true,
+      }),
+    }),
+    OTHER_ENCODER_FIELDS,
+  ),
+  'The fields of Jina and Cohere.',
+);
+
+export type RerankRequest = z.output<typeof rerankRequestSchema>;
+
+const texts = (text: string) =>
+  about(
+    z.union([z.string().transform((one) => [one]), z.array(z.string()).min(1).max(MAX_DOCUMENTS)], {
+      error: `expected a string, or a list of up to ${MAX_DOCUMENTS} of them that is not empty`,
+    }),
+    text,
+  );
+
+export const scoreRequestSchema = component(
+  'ScoreRequest',
+  withOtherFields(
+    z.object({
+      ...commonFields,
+      text_1: texts('The first text of each pair; one text stands before each of text_2.'),
+      text_2: texts('The second text of each pair.'),
+    }),
+    OTHER_ENCODER_FIELDS,
+  ),
+  "vLLM's fields.",
+);
+
+export type ScoreRequest = z.output<typeof scoreRequestSchema>;
