@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { ClassificationHead } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
@@ -25,8 +26,10 @@ export interface LabelScore {
 export interface Classified {
   /** Names of the labels. */
   labels: readonly string[];
-  /** Scores of each input, in the order of the labels. */
-  scores: Float32Array[];
+  /** What the network gives for each input. */
+  rows: Float32Array[];
+  /** The scores of a row, in the order of the labels, made when they are asked for: thousands of rows take a while. */
+  scoresOf: (row: Float32Array) => Float32Array;
   /** Number of tokens of all inputs, special tokens included. */
   promptTokens: number;
 }
@@ -42,8 +45,28 @@ export async function classify(
   if (head.kind !== 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
   const sequences = await sequencesOf(model, inputs, options);
   const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
-  const scores = options.rawScores === true ? rows : rows.map((row) => scoresOf(row, head.activation));
-  return { labels: head.labels, scores, promptTokens };
+  const activation = options.rawScores === true ? 'none' : head.activation;
+  return { labels: head.labels, rows, scoresOf: (row) => activated(row, activation), promptTokens };
+}
+
+/** Scores that are made between two turns of the event loop. */
+const VALUES_PER_TURN = 32_768;
+
+/** What is made of the scores of each input, in several turns of the event loop. */
+export async function scoresInTurns<T>(
+  { rows, scoresOf }: Pick<Classified, 'rows' | 'scoresOf'>,
+  make: (scores: Float32Array) => T,
+): Promise<T[]> {
+  const made: T[] = [];
+  let values = 0;
+  for (const row of rows) {
+    made.push(make(scoresOf(row)));
+    values += row.length;
+    if (values < VALUES_PER_TURN) continue;
+    values = 0;
+    await nextTurn();
+  }
+  return made;
 }
 
 async function sequencesOf(
@@ -81,14 +104,26 @@ function isPair(input: ClassifiedInput): input is readonly [string, string] {
   return typeof input === 'object' && typeof input[0] === 'string';
 }
 
-/** What the model's activation makes of logits, computed in double precision. */
-function scoresOf(row: Float32Array, activation: ClassificationHead['activation']): Float32Array {
+/** What an activation makes of logits, computed in double precision. */
+function activated(row: Float32Array, activation: ClassificationHead['activation']): Float32Array {
   if (activation === 'none') return row;
-  if (activation === 'sigmoid') return row.map((x) => 1 / (1 + Math.exp(-x)));
-  const greatest = row.reduce((most, x) => Math.max(most, x), -Infinity);
-  const powers = Float64Array.from(row, (x) => Math.exp(x - greatest));
-  const sum = powers.reduce((all, power) => all + power, 0);
-  return Float32Array.from(powers, (power) => power / sum);
+  const scores = new Float32Array(row.length);
+  if (activation === 'sigmoid') {
+    for (let i = 0; i < row.length; i++) scores[i] = 1 / (1 + Math.exp(-row[i]!));
+    return scores;
+  }
+  const greatest = row[greatestOf(row)]!;
+  let sum = 0;
+  for (let i = 0; i < row.length; i++) sum += Math.exp(row[i]! - greatest);
+  for (let i = 0; i < row.length; i++) scores[i] = Math.exp(row[i]! - greatest) / sum;
+  return scores;
+}
+
+/** Index of the greatest score, the first among equals. */
+export function greatestOf(scores: Float32Array): number {
+  let best = 0;
+  for (let i = 1; i < scores.length; i++) if (scores[i]! > scores[best]!) best = i;
+  return best;
 }
 
 /** Indices of the labels by their scores, the greatest first; equal ones keep their order. */

@@ -4,6 +4,7 @@ import {
   type ClassifyOptions,
   classify,
   type LabelScore,
+  scoresInTurns,
 } from '../encoding/classify.js';
 import { type EmbedOptions, embed } from '../encoding/embed.js';
 import type { EncoderInput } from '../encoding/encoder-codec.js';
@@ -121,8 +122,11 @@ export class Encoder {
     options: ClassifyOptions = {},
   ): Promise<LabelScore[][]> {
     const inputs = checkedClassification(texts, options);
-    const { labels, scores } = await classify(this.#loaded.model, inputs, options);
-    return scores.map((row) => bestLabels(row).map((i) => ({ label: labels[i]!, score: row[i]! })));
+    const classified = await classify(this.#loaded.model, inputs, options);
+    const { labels } = classified;
+    return scoresInTurns(classified, (scores) =>
+      bestLabels(scores).map((i) => ({ label: labels[i]!, score: scores[i]! })),
+    );
   }
 
   /** Lets active requests end, then frees the engine; with `abort` they are cancelled. */

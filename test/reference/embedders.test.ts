@@ -112,11 +112,13 @@ describe.each(MADE_EMBEDDERS.filter(({ classes }) => classes !== undefined))(
       const { encoder, directory } = await open(made, executor);
       const codec = await EncoderCodec.open(directory, encoder.config);
       const inputs = made.classes!.map(({ input }) => input);
-      const { labels, scores, promptTokens } = await classify(modelOf(encoder, codec), inputs, {});
+      const { labels, rows, scoresOf, promptTokens } = await classify(modelOf(encoder, codec), inputs, {});
       expect(labels).toEqual(made.labels);
       expect(promptTokens).toBe(made.classes!.reduce((sum, { ids }) => sum + ids.length, 0));
       for (const [i, one] of made.classes!.entries())
-        expect(greatestDifference(one.scores, scores[i]!), `case ${i}`).toBeLessThan(SCORE_DIFFERENCE_MAX);
+        expect(greatestDifference(one.scores, scoresOf(rows[i]!)), `case ${i}`).toBeLessThan(
+          SCORE_DIFFERENCE_MAX,
+        );
       encoder.close();
       await codec.close();
     });

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { EncoderBatch } from '../../../host/encoder-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
-import { classify } from '../../encoding/classify.js';
+import { classify, scoresInTurns } from '../../encoding/classify.js';
 import { embed } from '../../encoding/embed.js';
 import type { EncoderModel, RowEngine } from '../../encoding/encoder-model.js';
 import { scorePairs } from '../../encoding/score.js';
@@ -107,7 +107,7 @@ export class EncoderInfer implements InferModel {
     const { kind } = this.counted.head;
     const rows =
       kind === 'classification'
-        ? (await classify(this.counted, texts[0]!, { signal })).scores
+        ? await scoresInTurns(await classify(this.counted, texts[0]!, { signal }), (scores) => scores)
         : (await embed(this.counted, texts[0]!, { signal })).embeddings;
     const width = this.counted.outputWidth;
     const values = new Float32Array(rows.length * width);

@@ -5,6 +5,7 @@ import {
   type ClassifiedInput,
   type ClassifyOptions,
   classify,
+  greatestOf,
 } from '../../../encoding/classify.js';
 import type { ServedEncoder } from '../../../serving/served-model.js';
 import { findEncoder } from '../../answering/find-model.js';
@@ -30,7 +31,7 @@ export async function classifyTexts(
     rawScores: oneOf(request, 'use_activation', 'activation') === false,
   };
   const { model, classified } = await classifiedBy(context, request, request.input, options, exchange);
-  const { labels, scores, promptTokens } = classified;
+  const { labels, rows, scoresOf, promptTokens } = classified;
   return jsonAnswer(
     new JsonObject({
       id: `classify-${randomUUID()}`,
@@ -38,9 +39,9 @@ export async function classifyTexts(
       created: Math.floor(Date.now() / 1000),
       model: model.id,
       labels: JsonList.of(labels, (label) => label),
-      data: JsonList.of(scores, (row, index) => {
-        const label = labels[greatest(row)];
-        return new JsonObject({ index, label, probs: new JsonNumbers(row), num_classes: row.length });
+      data: JsonList.of(rows, (row, index) => {
+        const probs = new JsonNumbers(scoresOf(row));
+        return new JsonObject({ index, label: labels[greatestOf(row)], probs, num_classes: row.length });
       }),
       usage: usageOf(promptTokens),
     }),
@@ -68,10 +69,12 @@ export async function predict(
   const { classified } = await inOtherWords(PREDICT_FIELDS, () =>
     classifiedBy(context, request, texts, options, exchange),
   );
-  const { labels, scores } = classified;
-  const written = (row: Float32Array) =>
-    JsonList.of(bestLabels(row), (i) => ({ score: row[i], label: labels[i] }));
-  return jsonAnswer(inputs.single ? written(scores[0]!) : JsonList.of(scores, written));
+  const { labels, rows, scoresOf } = classified;
+  const written = (row: Float32Array) => {
+    const scores = scoresOf(row);
+    return JsonList.of(bestLabels(scores), (i) => ({ score: scores[i], label: labels[i] }));
+  };
+  return jsonAnswer(inputs.single ? written(rows[0]!) : JsonList.of(rows, written));
 }
 
 async function classifiedBy(
@@ -89,8 +92,4 @@ async function classifiedBy(
     classify(model, inputs, { ...options, signal }, onAccepted),
   );
   return { model, classified };
-}
-
-function greatest(row: Float32Array): number {
-  return row.reduce((best, score, i) => (score > row[best]! ? i : best), 0);
 }
