@@ -21,7 +21,8 @@ export function embeddingHead(
   hiddenSize: number,
   isAny = false,
 ): EmbeddingHead {
-  const { pooling, layers, normalize, prompts, defaultPrompt } = sentences;
+  const { pooling, lacksPooling, layers, normalize, prompts, defaultPrompt } = sentences;
+  if (lacksPooling !== null) throw new CheckpointError(lacksPooling);
   const width = layers.at(-1)?.width ?? hiddenSize;
   const matryoshka = matryoshkaOf(config, width) ?? (isAny ? 'any' : null);
   return { kind: 'embedding', pooling, layers, normalize, matryoshka, prompts, defaultPrompt };

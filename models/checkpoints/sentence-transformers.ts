@@ -12,6 +12,8 @@ export interface SentenceTransformers extends Pick<EmbeddingHead, 'normalize' | 
   /** True where there is a modules.json. */
   hasModules: boolean;
   pooling: EmbeddingHead['pooling'];
+  /** What is wrong with a modules.json without Pooling, for a model that embeds; null: nothing. */
+  lacksPooling: string | null;
   /** Dense modules, in order. */
   layers: HeadLayer[];
   /** Tokens whose logits make a score; null: the model has no such module. */
@@ -59,7 +61,10 @@ export function readSentenceTransformers(
   return { ...modulesOf(directory, hiddenSize, usual), ...ownConfig(directory), maxTokens };
 }
 
-type Modules = Pick<SentenceTransformers, 'hasModules' | 'pooling' | 'layers' | 'logitScore' | 'normalize'>;
+type Modules = Pick<
+  SentenceTransformers,
+  'hasModules' | 'pooling' | 'lacksPooling' | 'layers' | 'logitScore' | 'normalize'
+>;
 
 function modulesOf(directory: string, hiddenSize: number, usual: EmbeddingHead['pooling']): Modules {
   const file = join(directory, 'modules.json');
@@ -67,14 +72,24 @@ function modulesOf(directory: string, hiddenSize: number, usual: EmbeddingHead['
   const modules: Modules = {
     hasModules: text !== null,
     pooling: usual,
+    lacksPooling: null,
     layers: [],
     logitScore: null,
     normalize: false,
   };
   let width = hiddenSize;
-  for (const { type, path } of text === null ? [] : moduleList(file, text)) {
-    // Newer releases have moved the classes, but the last part of the name has stayed.
-    const kind = type.split('.').at(-1);
+  const list = text === null ? [] : moduleList(file, text);
+  const poolings = list.filter(({ type }) => kindOf(type) === 'Pooling').length;
+  const found = () => list.map(({ type }) => type).join(', ') || 'none';
+  if (poolings > 1) {
+    throw new CheckpointError(
+      `${file}: there should be one Pooling among the modules, found ${poolings}: ${found()}.`,
+    );
+  }
+  if (poolings === 0 && text !== null)
+    modules.lacksPooling = `${file}: a Pooling should be among the modules, which makes one embedding of a text's tokens; found ${found()}.`;
+  for (const { type, path } of list) {
+    const kind = kindOf(type);
     if (modules.normalize && kind !== 'Normalize') {
       throw new CheckpointError(
         `${file}: the module ${type} stands behind Normalize, which should be the last.`,
@@ -101,6 +116,9 @@ function modulesOf(directory: string, hiddenSize: number, usual: EmbeddingHead['
   }
   return modules;
 }
+
+/** Newer releases have moved the classes, but the last part of the name has stayed. */
+const kindOf = (type: string) => type.split('.').at(-1);
 
 /** A path of a module: the names of folders inside of the model's. */
 const MODULE_PATH = /^(?:[\w-][\w.-]*)?$/;

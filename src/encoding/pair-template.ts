@@ -1,3 +1,4 @@
+import { messageOf } from '../../base/error-text.js';
 import { ChatTemplate } from '../../models/chat-template.js';
 import type { ScoreHead } from '../../models/encoder-config.js';
 import { type TextSegment, type Tokenizer, TokenizerError } from '../../models/tokenizer/index.js';
@@ -32,13 +33,14 @@ export class PairTemplate {
 
   /**
    * The template of a model that scores; null: it takes pairs of texts as its tokenizer joins them.
-   * @throws TokenizerError for a model that scores by the logits of tokens, and has no template for pairs
+   * @throws TokenizerError for a broken template, and for a model that scores by the logits of tokens and has no template for pairs
    */
   static of(source: string | null, tokenizer: Tokenizer, head: ScoreHead): PairTemplate | null {
     const instruction = head.instruction ?? null;
-    if (source !== null && takesPairs(source))
-      return new PairTemplate(new ChatTemplate(source, tokenizer), instruction);
-    if (head.tokens === undefined) return null;
+    const takes = source !== null && takesPairs(source);
+    if (!takes && head.tokens === undefined) return null;
+    const own = source === null ? null : parsed(source, tokenizer);
+    if (takes) return tried(new PairTemplate(own!, instruction));
     if (tokenizer.controlTokenTexts.includes(QWEN3_MARK))
       return new PairTemplate(new ChatTemplate(QWEN3_RERANKER, tokenizer), instruction);
     throw new TokenizerError(
@@ -53,5 +55,27 @@ export class PairTemplate {
     return this.#template.render(messages).segments;
   }
 }
+
+/** @throws TokenizerError for a template that is no Jinja, whatever it takes */
+function parsed(source: string, tokenizer: Tokenizer): ChatTemplate {
+  try {
+    return new ChatTemplate(source, tokenizer);
+  } catch (error) {
+    throw broken(error);
+  }
+}
+
+/** Renders a pair of short texts, so that a template that renders none is refused when the model is loaded. */
+function tried(template: PairTemplate): PairTemplate {
+  try {
+    template.render('a', 'b');
+    return template;
+  } catch (error) {
+    throw broken(error);
+  }
+}
+
+const broken = (error: unknown) =>
+  new TokenizerError(`The model scores pairs by its chat template, which is broken: ${messageOf(error)}`);
 
 const takesPairs = (source: string) => /(['"])query\1/.test(source) && /(['"])document\1/.test(source);

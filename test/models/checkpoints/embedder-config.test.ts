@@ -97,6 +97,25 @@ describe('a decoder', () => {
       /the path of a module should be a folder of the model's, found "\.\.\/1_Pooling"\.$/,
     ],
     [
+      'modules without a Pooling',
+      'qwen3-embedding',
+      'modules.json',
+      [{ type: 'a.Transformer', path: '' }],
+      /modules\.json: a Pooling should be among the modules, .*; found a\.Transformer\.$/,
+    ],
+    ['no modules', 'bert', 'modules.json', [], /a Pooling should be among the modules, .*; found none\.$/],
+    [
+      'two Poolings',
+      'bert',
+      'modules.json',
+      [
+        { type: 'a.Transformer', path: '' },
+        { type: 'a.Pooling', path: '1_Pooling' },
+        { type: 'b.Pooling', path: '1_Pooling' },
+      ],
+      /there should be one Pooling among the modules, found 2: a\.Transformer, a\.Pooling, b\.Pooling\.$/,
+    ],
+    [
       'a default prompt without a text',
       'qwen3-embedding',
       'config_sentence_transformers.json',
