@@ -14,7 +14,35 @@ export interface EncoderConfig {
   positionRows: number;
   /** Row of a sequence's first token, since RoBERTa's tables begin with padding. */
   firstPosition: number;
+  /** How scores depend on the distance of two tokens; absent: they do not. */
+  relative?: RelativePositions;
   head: EncoderHead;
+}
+
+export type RelativePositions = RelativeBiases | DisentangledPositions;
+
+/** MPNet's: a number for each head and each of T5's buckets of distances, the same in all layers. */
+export interface RelativeBiases {
+  kind: 'biases';
+  buckets: number;
+  /** Distance from which on all have the last bucket. */
+  farthest: number;
+}
+
+/** DeBERTa's: rows of a table, one for each bucket of distances, are queries and keys of each layer. */
+export interface DisentangledPositions {
+  kind: 'disentangled';
+  /** Buckets on each side; null: each distance has a row of its own. */
+  buckets: number | null;
+  /** Greatest distance that is told from those beyond it, plus 1. */
+  farthest: number;
+  /** Kinds of products: of a query with the key of a distance, of a key with the query of a distance; at least one. */
+  withKeys: boolean;
+  withQueries: boolean;
+  /** True: the layers' own projections make them; false: each layer has others for them. */
+  shared: boolean;
+  /** True where the table's rows are normed. */
+  normed: boolean;
 }
 
 export type EncoderHead = EmbeddingHead | ScoreHead | ClassificationHead;

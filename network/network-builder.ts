@@ -53,6 +53,8 @@ export interface AttentionOptions {
   ropeTable?: number | null;
   /** Norms of heads after they have turned; absent: none. */
   norms?: TurnedNorms;
+  /** Table of what distances add to the scores, from distanceProducts or distanceBiases; absent or null: none. */
+  relative?: number | null;
 }
 
 export interface NetworkHeader {
@@ -75,6 +77,7 @@ export class NetworkBuilder {
   readonly #weights = new Map<string, PlanWeight>();
   readonly #values: ValueRef[] = [];
   readonly #ops: PlanOp[] = [];
+  #numTables = 0;
 
   constructor(header: NetworkHeader) {
     const { caches, attention } = header;
@@ -247,6 +250,8 @@ export class NetworkBuilder {
     const table = options.ropeTable ?? undefined;
     const mask = maskOf(options);
     const softCap = options.softCap ?? undefined;
+    const relative = options.relative ?? undefined;
+    require(relative === undefined || relative < this.#numTables, `table ${relative} of ${this.#numTables}`);
     require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
     const numHeads = headsOf(this.#header.attention, layer);
@@ -271,8 +276,46 @@ export class NetworkBuilder {
       scale,
       ...(mask === undefined ? {} : { mask }),
       ...(softCap === undefined ? {} : { softCap }),
+      ...(relative === undefined ? {} : { relative }),
     });
     return output;
+  }
+
+  /** Returns the rows of a table, one for each bucket of distances. Ops over such rows come before all others. */
+  distanceRows(weight: string): ValueRef {
+    const { rows, columns } = this.#weight(weight, 'matrix');
+    const { distances } = this.#header.attention;
+    require(rows ===
+      distances?.count, `${weight}: ${rows} rows for ${distances?.count} buckets of distances`);
+    const output = this.#newValue('distances', columns);
+    this.#ops.push({ op: 'distanceRows', output: output.index, weight });
+    return output;
+  }
+
+  /**
+   * Makes the table of products by the rows of a value, which has the heads of queries and of keys from these columns on; null: it has
+   * none. @returns the table, for attention
+   */
+  distanceProducts(
+    value: ValueRef,
+    { queries, keys }: { queries: number | null; keys: number | null },
+  ): number {
+    const { numHeads } = this.#header.attention;
+    const width = numHeads * this.#header.caches[0]!.keyDim;
+    const fits = [queries, keys].every((first) => first === null || first + width <= value.width);
+    require(value.rows === 'distances' && fits, `heads of ${width} columns in rows of ${value.width}`);
+    this.#ops.push({ op: 'distanceProducts', value: value.index, table: this.#numTables, queries, keys });
+    return this.#numTables++;
+  }
+
+  /** Makes the table of a vector [buckets x heads]. @returns the table, for attention */
+  distanceBiases(weight: string): number {
+    const { columns } = this.#weight(weight, 'vector');
+    const { distances, numHeads } = this.#header.attention;
+    const expected = (distances?.count ?? 0) * numHeads;
+    require(columns === expected, `${weight}: ${columns} entries in place of ${expected}`);
+    this.#ops.push({ op: 'distanceBiases', table: this.#numTables, weight });
+    return this.#numTables++;
   }
 
   /** Returns the rows whose logits are needed, [R x width]. */

@@ -4,12 +4,13 @@ import type { CacheShape } from '../kvcache/cache-shape.js';
  * A network as a flat list of ops over values: architecture files write it and every executor reads it.
  *
  * A value is a matrix [rows x width] in f32. Rows are the batch's tokens (T), or after `selectRows` the rows whose
- * logits are needed (R), after `meanPool` one row for each sequence (R too). Values live in slots; a slot is reused once its value is no longer read.
+ * logits are needed (R), after `meanPool` one row for each sequence (R too). Rows may also be the buckets of distances (B): ops over these come
+ * first, and an executor runs them once, when it is opened. Values live in slots; a slot is reused once its value is no longer read.
  *
  *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
  */
 export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared';
-export type Rows = 'tokens' | 'logits';
+export type Rows = 'tokens' | 'logits' | 'distances';
 
 export interface PlanValue {
   rows: Rows;
@@ -108,7 +109,7 @@ export type PlanOp =
   /**
    * Attention of each token over its sequence's cache; reads q from qkv. output [T x heads * valueDim]. mask: which tokens
    * it attends to; absent: itself and all before it. softCap: each score becomes cap * tanh(score * scale / cap) before
-   * the softmax.
+   * the softmax. relative: the table of what distances add to the scores.
    */
   | {
       op: 'attention';
@@ -118,7 +119,18 @@ export type PlanOp =
       scale: number;
       mask?: AttentionMask;
       softCap?: number;
+      relative?: number;
     }
+  /** output[b] = weight[b], for each bucket of distances. */
+  | { op: 'distanceRows'; output: number; weight: string }
+  /**
+   * Makes a table by which scores depend on the distance b of a key from its query: (q . k + q . keys[b] + queries[b] . k) * scale.
+   * The rows of the value have the heads of the queries from column `queries` on, and those of the keys from column `keys` on; null: the
+   * table has none, and there is no such product.
+   */
+  | { op: 'distanceProducts'; value: number; table: number; queries: number | null; keys: number | null }
+  /** Makes a table of the vector [B x heads] that is added: q . k * scale + weight[b][head]. */
+  | { op: 'distanceBiases'; table: number; weight: string }
   /** Changes the value to cap * tanh(value / cap). */
   | { op: 'softCap'; value: number; cap: number }
   /**
@@ -178,6 +190,16 @@ export interface AttentionShape {
   rotaryDim: number;
   /** Inverse frequencies [rotaryDim / 2] of layers that do not use the batch's; the same for every sequence. */
   ropeTables?: number[][];
+  /** Of scores that depend on distances; absent: none do. */
+  distances?: DistanceBuckets;
+}
+
+/** How far a key lies from its query, its position less the query's, in buckets. */
+export interface DistanceBuckets {
+  /** Number of buckets. */
+  count: number;
+  /** Bucket of each distance from -reach to reach, 2 reach + 1 of them; a greater distance has that of the nearest one here. */
+  buckets: number[];
 }
 
 /** qkv value, of a layer's cache: [q (numHeads * keyDim) | k (kvHeads * keyDim) | v (kvHeads * valueDim)] per row. */

@@ -4,7 +4,12 @@ import type { NetworkPlan, PlanOp, PlanValue, Rows } from './plan.js';
 export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
   switch (op.op) {
     case 'embedding':
+    case 'distanceRows':
       return { reads: [], writes: [op.output] };
+    case 'distanceProducts':
+      return { reads: [op.value], writes: [] };
+    case 'distanceBiases':
+      return { reads: [], writes: [] };
     case 'linear':
       return {
         reads: op.residual === null ? [op.input] : [op.input, op.residual],

@@ -92,10 +92,13 @@ function oneOf<T extends string>(what: string, value: string, choices: readonly 
   throw new Error(`${what} "${value}" is not supported; supported: auto, ${choices.join(', ')}.`);
 }
 
-/** Names of the weights that embed tokens or make logits. */
+/** Names of the weights whose rows are looked up, as those that embed tokens, or that make logits. */
 export function outputWeights(plan: NetworkPlan): Set<string> {
   const names = plan.ops.flatMap((op) =>
-    op.op === 'embedding' || op.op === 'addEmbedding' || (op.op === 'linear' && op.output === plan.logits)
+    op.op === 'embedding' ||
+    op.op === 'addEmbedding' ||
+    op.op === 'distanceRows' ||
+    (op.op === 'linear' && op.output === plan.logits)
       ? [op.weight]
       : [],
   );

@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import type { NetworkPlan } from '../../network/plan.js';
+import { scoresByDistance } from '../../network/set-up-ops.js';
 import { unevenLayers } from '../executors/cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import {
@@ -37,7 +38,8 @@ export const tensorflowKind: ExecutorKind = {
     if (findInstallation() !== null) return null;
     return (await import('../executors/tensorflow/load-tensorflow.js')).MISSING;
   },
-  supports: (plan) => unevenLayers(plan, 'tensorflow') ?? weightedMean(plan),
+  supports: (plan) =>
+    unevenLayers(plan, 'tensorflow') ?? weightedMean(plan) ?? scoresByDistance(plan, 'tensorflow'),
   computesWith: async () => {
     const { findInstallation, seesGpu } = await import('../executors/tensorflow/installation.js');
     const installation = findInstallation();

@@ -22,6 +22,7 @@ import { cutIntoStages, type Stages, type StoredPlan } from './stages.js';
 export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): RankPlan {
   checkExperts(stored.plan, shape);
   checkHeads(stored.plan);
+  checkDistances(stored.plan);
   const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
   return new StageWriter(stored.plan, shape, rank).write(stages, stage);
@@ -43,6 +44,14 @@ function checkHeads({ attention: { layerHeads = [] }, caches }: NetworkPlan): vo
     caches.every(({ kvHeads, keyDim }) => kvHeads === first?.kvHeads && keyDim === first.keyDim);
   if (!isEven)
     throw new RankPlanError('Layers of this model have different heads, which ranks cannot share.');
+}
+
+/** Each rank would have the tables of its own heads alone, which nothing yet cuts. */
+function checkDistances({ attention }: NetworkPlan): void {
+  if (attention.distances === undefined) return;
+  throw new RankPlanError(
+    'Scores of this model depend on the distance of two tokens, by tables that ranks cannot share.',
+  );
 }
 
 type LinearOp = Extract<PlanOp, { op: 'linear' | 'gatedLinear' }>;

@@ -2,12 +2,14 @@ import { equalCaches } from '../../network/cache-layers.js';
 import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
+import { biasTable, distancesOf } from './distances.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 import { layerNorm, projection } from './parts.js';
 
 /**
- * The BERT family (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ELECTRA): encoder layers whose tokens attend both ways, learned positions and
- * token types, LayerNorm behind each residual sum, biases everywhere. The output is one row for each text: its
+ * The BERT family (BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ELECTRA, MPNet): encoder layers whose tokens attend both ways, learned positions and
+ * token types, LayerNorm behind each residual sum, biases everywhere. MPNet's scores
+ * have a bias by the distance of two tokens. The output is one row for each text: its
  * embedding, or the score of a pair of texts (a cross-encoder).
  *
  *   tokens + types + positions -> norm -> [attention + x -> norm -> feed-forward + x -> norm] ... -> head
@@ -15,12 +17,13 @@ import { layerNorm, projection } from './parts.js';
 export function bert(config: ModelConfig): NetworkPlan {
   const { hiddenSize, intermediateSize, vocabSize, numLayers, numHeads, headDim, activation } = config;
   const encoder = config.encoder!;
+  const distances = distancesOf(encoder.relative);
   const net = new NetworkBuilder({
     architecture: 'bert',
     vocabSize,
     outputWidth: headWidth(encoder.head, hiddenSize),
     hiddenSize,
-    attention: { numLayers: 1, numHeads, rotaryDim: 0 },
+    attention: { numLayers: 1, numHeads, rotaryDim: 0, ...(distances && { distances }) },
     caches: equalCaches(1, numHeads, headDim),
   });
 
@@ -33,6 +36,7 @@ export function bert(config: ModelConfig): NetworkPlan {
   const project = (name: string, columns: number, sources: [string, number][]) =>
     projection(net, name, columns, sources, true);
 
+  const relative = distances === undefined ? null : biasTable(net, numHeads, distances.count);
   const sum = net.embedding(table('embedding', 'word_embeddings', vocabSize));
   if (!encoder.withoutTypes)
     net.addEmbedding(sum, table('tokenTypes', 'token_type_embeddings', encoder.tokenTypes), 'tokenTypes');
@@ -52,7 +56,7 @@ export function bert(config: ModelConfig): NetworkPlan {
         [`${source}.attention.self.value`, hiddenSize],
       ]),
     );
-    const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim), { bothWays: true });
+    const attended = net.attention(qkv, 0, 1 / Math.sqrt(headDim), { bothWays: true, relative });
     net.addLinear(
       x,
       attended,

@@ -4,6 +4,7 @@ import { apertus } from './apertus.js';
 import { arcee } from './arcee.js';
 import { bert } from './bert.js';
 import { cohere } from './cohere.js';
+import { deberta } from './deberta.js';
 import { exaone4 } from './exaone4.js';
 import { gemma } from './gemma.js';
 import { gemma2 } from './gemma2.js';
@@ -64,6 +65,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['ernie4_5', llama],
   ['gpt2', gpt2],
   ['bert', bert],
+  ['deberta', deberta],
   ['modernbert', modernbert],
   ['ropebert', ropebert],
 ]);
@@ -115,6 +117,12 @@ const HUGGING_FACE_NAMES = new Map([
   ['ElectraForSequenceClassification', 'bert'],
   ['AlbertModel', 'bert'],
   ['AlbertForSequenceClassification', 'bert'],
+  ['MPNetModel', 'bert'],
+  ['MPNetForMaskedLM', 'bert'],
+  ['MPNetForSequenceClassification', 'bert'],
+  ['DebertaV2Model', 'deberta'],
+  ['DebertaV2ForMaskedLM', 'deberta'],
+  ['DebertaV2ForSequenceClassification', 'deberta'],
   ['ModernBertModel', 'modernbert'],
   ['ModernBertForMaskedLM', 'modernbert'],
   ['ModernBertForSequenceClassification', 'modernbert'],
@@ -171,7 +179,12 @@ const GGUF_KINDS = new Map([
 /** All architectures of this version by ModelConfig.architecture. */
 export const architectures: readonly string[] = [...ARCHITECTURES.keys()];
 /** Those that only embed or score; others may do so too (decoder-encoder.ts). */
-export const encoderArchitectures: ReadonlySet<string> = new Set(['bert', 'modernbert', 'ropebert']);
+export const encoderArchitectures: ReadonlySet<string> = new Set([
+  'bert',
+  'deberta',
+  'modernbert',
+  'ropebert',
+]);
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];
 

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import type { EncoderConfig, HeadLayer } from '../encoder-config.js';
+import type { EncoderConfig, HeadLayer, RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { embeddingHead, labelledHead } from './encoder-heads.js';
@@ -22,7 +22,11 @@ const SCORE_TENSORS: Readonly<
   ElectraForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'gelu'],
   AlbertForSequenceClassification: ['pooler', 'classifier', 'tanh'],
   DistilBertForSequenceClassification: ['pre_classifier', 'classifier', 'relu'],
+  MPNetForSequenceClassification: ['classifier.dense', 'classifier.out_proj', 'tanh'],
 };
+
+/** Row of padding among MPNet's positions, and the buckets of its distances, which transformers takes whatever the config says. */
+const MPNET = { padding: 1, buckets: 32, farthest: 128 } as const;
 
 /** Fields of DistilBERT's config by BERT's names. */
 const DISTILBERT_KEYS: Readonly<Record<string, string>> = {
@@ -79,7 +83,8 @@ function encoderOf(
   hiddenSize: number,
 ): { encoder: EncoderConfig; maxPositions: number } {
   const positionRows = config.integer('max_position_embeddings', 1, LIMITS.positions);
-  const firstPosition = /Roberta/.test(name) ? config.integer('pad_token_id', 0, LIMITS.vocabSize, 1) + 1 : 0;
+  const isMpnet = name.startsWith('MPNet');
+  const firstPosition = firstPositionOf(config, name);
   const isDistilled = name.startsWith('DistilBert');
   const isAlbert = name.startsWith('Albert');
   if (isAlbert) refuseUnevenGroups(config, hiddenSize);
@@ -90,8 +95,9 @@ function encoderOf(
   const tensors = SCORE_TENSORS[name];
   const encoder: EncoderConfig = {
     bothWays: true,
-    tokenTypes: isDistilled ? 1 : config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
-    ...(isDistilled && { withoutTypes: true }),
+    tokenTypes: isDistilled || isMpnet ? 1 : config.integer('type_vocab_size', 1, LIMITS.vocabSize, 2),
+    ...((isDistilled || isMpnet) && { withoutTypes: true }),
+    ...(isMpnet && { relative: biasesOf(config) }),
     ...((isAlbert || name.startsWith('Electra')) && {
       embeddingSize: config.integer('embedding_size', 1, LIMITS.width, 128),
     }),
@@ -108,6 +114,17 @@ function encoderOf(
   };
   const room = positionRows - firstPosition;
   return { encoder, maxPositions: Math.min(room, sentences.maxTokens ?? room) };
+}
+
+function firstPositionOf(config: ConfigFields, name: string): number {
+  if (name.startsWith('MPNet')) return MPNET.padding + 1;
+  return /Roberta/.test(name) ? config.integer('pad_token_id', 0, LIMITS.vocabSize, 1) + 1 : 0;
+}
+
+function biasesOf(config: ConfigFields): RelativeBiases {
+  const { buckets, farthest } = MPNET;
+  config.integer('relative_attention_num_buckets', buckets, buckets, buckets);
+  return { kind: 'biases', buckets, farthest };
 }
 
 /** Refuses an ALBERT whose layers are not all one layer, or whose embeddings have the width of the layers, as no published one has them. */

@@ -4,6 +4,7 @@ import { configOfBert } from './bert-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { configOfDeberta } from './deberta-config.js';
 import { asEncoder } from './decoder-encoder.js';
 import { decoderFamily } from './decoder-families.js';
 import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
@@ -29,6 +30,7 @@ export function configOfHuggingFace(
   const config = new ConfigFields(file, json);
   const { name, architecture } = architectureOf(config);
   if (architecture === 'bert') return configOfBert(config, name);
+  if (architecture === 'deberta') return configOfDeberta(config, name);
   if (architecture === 'modernbert') return configOfModernBert(config, name);
   if (architecture === 'ropebert') return configOfRopeBert(config, name);
   refuseUnsupported(config);

@@ -1,3 +1,4 @@
+import type { RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
@@ -12,7 +13,8 @@ export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIXES = new Map([
-  ['bert', /^(bert|roberta|electra|distilbert|albert)\./],
+  ['bert', /^(bert|roberta|electra|distilbert|albert|mpnet)\./],
+  ['deberta', /^deberta\./],
   ['ropebert', /^(bert|nomic_bert|new|gte)\./],
   ['modernbert', /^model\./],
 ]);
@@ -88,6 +90,23 @@ function albertNames(name: string, numLayers: number): string[] {
   return Array.from({ length: numLayers }, (_, layer) => `encoder.layer.${layer}.${bert}.${kind}`);
 }
 
+/** MPNet's names of tensors in a layer, by BERT's. */
+const MPNET_LAYER: readonly (readonly [own: string, bert: string])[] = [
+  ['attention.attn.q', 'attention.self.query'],
+  ['attention.attn.k', 'attention.self.key'],
+  ['attention.attn.v', 'attention.self.value'],
+  ['attention.attn.o', 'attention.output.dense'],
+  ['attention.LayerNorm', 'attention.output.LayerNorm'],
+];
+
+/** BERT's name of a tensor of MPNet; any other stays as it is. */
+function nameOfMpnet(name: string): string {
+  const [, layer, part, kind] =
+    /^encoder\.layer\.(\d+)\.(attention\.[\w.]*)\.(weight|bias)$/.exec(name) ?? [];
+  const [, bert] = MPNET_LAYER.find(([own]) => own === part) ?? [];
+  return bert === undefined ? name : `encoder.layer.${layer}.${bert}.${kind}`;
+}
+
 /** BERT's name of a tensor of DistilBERT; any other stays as it is. */
 function bertName(name: string): string {
   const [, layer, part, kind] = /^transformer\.layer\.(\d+)\.(.*)\.(weight|bias)$/.exec(name) ?? [];
@@ -104,6 +123,8 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
   const inside = prefix === null ? name : name.replace(prefix, '');
   if (architecture === 'ropebert') return ropeBertTensors(inside, tensor);
+  if (architecture === 'bert' && config.encoder?.relative !== undefined)
+    return [[nameOfMpnet(inside), asVectorOfBiases(inside, tensor, config)]];
   if (architecture === 'bert')
     return albertNames(bertName(inside), config.numLayers).map((one) => [one, tensor]);
   const own = inside;
@@ -130,6 +151,14 @@ export function inNetworkOrder(own: string, tensor: NamedTensor, config: ModelCo
   if (!config.ownHeadNorms) return tensor;
   refuseShape(tensor, [interleavedHeads, config.headDim]);
   return { ...tensor, shape: [interleavedHeads * config.headDim], interleavedHeads };
+}
+
+/** The table of MPNet's biases [buckets, heads], as the vector that it is in the network; any other tensor stays as it is. */
+function asVectorOfBiases(name: string, tensor: RawTensor, { encoder, numHeads }: ModelConfig): RawTensor {
+  if (name !== 'encoder.relative_attention_bias.weight') return tensor;
+  const { buckets } = encoder!.relative as RelativeBiases;
+  refuseShape(tensor, [buckets, numHeads]);
+  return { ...tensor, shape: [buckets * numHeads] };
 }
 
 function expertsOf(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {

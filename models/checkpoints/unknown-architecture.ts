@@ -10,8 +10,8 @@ const PLAIN_LAYERS = 'its layers have a LayerNorm with biases, and its MLP has n
 /** Architectures that a user may expect, and the operations that they need and no executor has. */
 const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   [
-    /^(MPNet|Deberta)/,
-    'scores are biased by the distance of two tokens, from a table or from the tokens themselves, which no op computes',
+    /^Deberta(?!V2)/i,
+    'the first DeBERTa has one projection of queries, keys and values with biases for two of them; DeBERTa v2 and v3 run',
   ],
   [/^(NewFor|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/, 'its code comes with it, and is not run'],
   [/^nomic-bert-moe/, 'an encoder with experts'],

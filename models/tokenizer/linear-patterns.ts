@@ -47,12 +47,14 @@ const MAX_WAYS = 1024;
 const MAX_COUNT = 64;
 /**
  * BLOOM's pattern, whose bracket the library reads as one class, and spaces at the end of a text: without what stands
- * before them, each place of a run would be tried. Digits behind a mark are read once for each mark.
+ * before them, each place of a run would be tried. Digits behind a mark are read once for each mark. A run of two spaces or more, which
+ * Unigram's normalizers make one, is consumed as a whole.
  */
 const KNOWN: ReadonlySet<string> = new Set([
   ' ?[^(\\s|[.,!?…。，、।۔،])]+',
   '(?<!\\s)\\s+$',
   '<sentinel:[0-9]+>',
+  ' {2,}',
 ]);
 
 /**

@@ -1,27 +1,45 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { type LoadedEncoder, loadEncoder } from '../../engine/encoder/load-encoder.js';
 import { Random } from '../../tools/support/random.js';
 import { INSTRUCTION_SETS, TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
+import { type MadeEmbedder, madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
 
 const folder = temporaryFolder('skein-embedders');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-/** Causal in one pass with a window, with weights by position, and both ways with windows: each by another pooling. */
-const MODELS = ['e5-mistral', 'qwen2-weighted', 'embeddinggemma', 'modernbert-old'] as const;
+/** Causal in one pass with a window, with weights by position, both ways with windows, and with scores by distance. */
+const MODELS = [
+  'e5-mistral',
+  'qwen2-weighted',
+  'embeddinggemma',
+  'modernbert-old',
+  'mpnet',
+  'deberta-v3',
+] as const;
 /** Longer than a split of the attention, and one whose length is no multiple of anything. */
 const LENGTHS = [1, 2, 19, 20, 21, 32, 33, 64, 127, 530, 601];
 const LONGEST = 640;
+
+type MadeTensor = MadeEmbedder['tensors'][string][number];
 
 /** The same model for longer texts. */
 function longer(name: string): string {
   const made = madeEmbedder(name);
   const config = { ...(made.files['config.json'] as object), max_position_embeddings: LONGEST };
-  return writeMadeEmbedder(join(folder, name), made, { 'config.json': config });
+  const tensors = Object.fromEntries(
+    Object.entries(made.tensors).map(([file, list]) => [file, list.map(withMorePositions)]),
+  );
+  return writeMadeEmbedder(join(folder, name), { ...made, tensors }, { 'config.json': config });
+}
+
+/** The table of learned positions has a row for each. */
+function withMorePositions([name, shape, mean, spread]: MadeTensor): MadeTensor {
+  return [name, name.includes('position_embeddings') ? [LONGEST, shape[1]!] : shape, mean, spread];
 }
 
 function crowd(encoder: LoadedEncoder, seed: number): EncoderSequence[] {
@@ -74,5 +92,20 @@ describe.each(MODELS)('the rows of %s', (name) => {
     const sequences = crowd(encoder, 6).filter(({ tokenIds }) => tokenIds.length !== 530);
     expect(together(encoder, sequences.toReversed()).toReversed()).toEqual(alone(encoder, sequences));
     encoder.close();
+  });
+});
+
+describe.each(['mpnet', 'deberta-v3'])('the scores by distance of %s', (name) => {
+  const vectors = INSTRUCTION_SETS.filter((isa) => isa === 'avx2' || isa === 'neon');
+
+  it.each(vectors)('have the bits of scalar code on %s', async (isa) => {
+    const { directory } = await engines.get(longer(name), 'f32');
+    const rows = async (instructionSet: InstructionSet) => {
+      const encoder = await loadEncoder(directory, { threads: 1, maxNumTokens: 1024, instructionSet });
+      const encoded = alone(encoder, crowd(encoder, 9).slice(0, 9));
+      encoder.close();
+      return encoded;
+    };
+    expect(await rows(isa)).toEqual(await rows('scalar'));
   });
 });

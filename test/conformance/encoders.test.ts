@@ -1,9 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import type { EngineTensor } from '../../engine/directory/engine-directory.js';
 import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from '../../engine/encoder/encoder-batch.js';
 import { ropeTableOf } from '../../engine/encoder/load-encoder.js';
 import type { Executor } from '../../engine/executors/executor.js';
+import { nativeKind } from '../../engine/kinds/native-kind.js';
+import { tensorflowKind } from '../../engine/kinds/tensorflow-kind.js';
+import { wasmKind } from '../../engine/kinds/wasm-kind.js';
+import { splitPlan } from '../../engine/sharding/split-plan.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import { nativeEngine, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { greatestDifference } from '../reference/compare-logits.js';
@@ -45,11 +50,13 @@ function encode(executor: Executor, config: EncoderConfig, batch: EncoderBatch, 
 
 /** What sentence-transformers answers for lists of tokens, as cases. */
 const MADE = ['qwen3-embedding', 'e5-mistral', 'embeddinggemma', 'modernbert'].map(madeEmbedder);
+/** Their scores depend on the distance of two tokens. */
+const BY_DISTANCE = ['mpnet', 'deberta-v2', 'deberta-v3'].map(madeEmbedder);
 const madeFolder = temporaryFolder('skein-conformance-encoders');
 
 describeExecutors(
   (on) => {
-    it.each(MADE)(
+    it.each(on.name === 'native' || on.name === 'wasm' ? [...MADE, ...BY_DISTANCE] : MADE)(
       '$name gives the rows of sentence-transformers, in one ragged batch and alone',
       async (made) => {
         const engine = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');
@@ -112,3 +119,18 @@ describeExecutors(
   },
   EXECUTORS.filter(({ runsEncoders }) => runsEncoders),
 );
+
+it('an executor without scores by distance says so, and ranks do', async () => {
+  for (const made of BY_DISTANCE) {
+    const { plan } = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');
+    expect(tensorflowKind.supports(plan)).toBe(
+      'The tensorflow executor has no scores that depend on the distance of two tokens, as those of MPNet and DeBERTa do.',
+    );
+    expect([nativeKind.supports(plan), wasmKind.supports(plan)]).toEqual([null, null]);
+    const shape = { tensorParallelSize: 2, pipelineParallelSize: 1 };
+    const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, rows, columns }) as EngineTensor);
+    expect(() => splitPlan({ plan, tensors }, shape, 0)).toThrow(
+      /^Scores of this model depend on the distance of two tokens, by tables that ranks cannot share\.$/,
+    );
+  }
+});

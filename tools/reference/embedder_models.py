@@ -2,8 +2,13 @@
 The tiny models of embedders.py: classes of transformers, their configurations, and the files of sentence-transformers beside them.
 
 `tokenizer` names a folder of test/fixtures, `around` the tokens that its post-processor puts around a text, and `between` those between two;
-`published` is the config.json of a model whose own code came before that of transformers.
+`published` is the config.json of a model whose own code came before that of transformers, `changes` what its tokenizer.json has in the place
+of the fixture's, and `lengths` those of its lists of tokens.
 """
+
+import json
+import math
+import os
 
 VOCABULARY = 288
 WORDS = 150
@@ -79,6 +84,79 @@ def bpe(before=(), behind=(), between=()):
 
 
 BERT = {"tokenizer": "tiny-bert-mean"}
+
+def special(text, number):
+    return {"id": number, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+def bert_vocabulary():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "fixtures", BERT["tokenizer"], "tokenizer.json")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["model"]
+
+
+def mpnet_tokenizer(post_processor):
+    """WordPiece with RoBERTa's special tokens, as MPNet has it."""
+    model = bert_vocabulary()
+    words = sorted(model["vocab"], key=model["vocab"].get)[4:]
+    specials = ["<s>", "<pad>", "</s>", "[UNK]"]
+    model["vocab"] = {text: number for number, text in enumerate([*specials, *words])}
+    return {"added_tokens": [special(text, number) for number, text in enumerate(specials)], "model": model, "post_processor": post_processor}
+
+
+def deberta_tokenizer():
+    """SentencePiece's Unigram with BERT's special tokens, as the tokenizer.json of DeBERTa v3 has it."""
+    words = sorted(bert_vocabulary()["vocab"].items(), key=lambda one: one[1])
+    specials = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    pieces = ["\u2581"] + [word.removeprefix("##") if word.startswith("##") else f"\u2581{word}" for word, _ in words[4:]]
+    pieces = list(dict.fromkeys(pieces))[: WORDS - len(specials)]
+    vocab = [[text, 0.0] for text in specials] + [[text, round(-2 - math.log(2 + i), 4)] for i, text in enumerate(pieces)]
+    template = lambda text, kind: {"SpecialToken": {"id": text, "type_id": kind}}
+    sequence = lambda name, kind: {"Sequence": {"id": name, "type_id": kind}}
+    single = [template("[CLS]", 0), sequence("A", 0), template("[SEP]", 0)]
+    return {
+        "added_tokens": [special(text, number) for number, text in enumerate(specials)],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": True, "strip_right": True}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}]},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": [*single, sequence("B", 1), template("[SEP]", 1)],
+            "special_tokens": {text: {"id": text, "ids": [specials.index(text)], "tokens": [text]} for text in ("[CLS]", "[SEP]")},
+        },
+        "decoder": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": vocab, "byte_fallback": False},
+    }
+
+
+ROBERTA_PROCESSING = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": False}
+MPNET = BERT | {
+    "config": "MPNetConfig",
+    "fields": encoder(max_position_embeddings=258, pad_token_id=1),
+    "lengths": [1, 2, 33, 200],
+    "changes": mpnet_tokenizer(ROBERTA_PROCESSING),
+    "special": {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>"},
+}
+DEBERTA = BERT | {
+    "config": "DebertaV2Config",
+    "model": "DebertaV2Model",
+    "changes": deberta_tokenizer(),
+    "special": {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]"},
+    "types": True,
+}
+# As DeBERTa v3 is published, with fewer buckets for fewer tokens.
+DEBERTA_V3 = encoder(
+    relative_attention=True,
+    max_relative_positions=-1,
+    position_buckets=8,
+    norm_rel_ebd="layer_norm",
+    share_att_key=True,
+    pos_att_type=["p2c", "c2p"],
+    position_biased_input=False,
+    type_vocab_size=0,
+    layer_norm_eps=1e-7,
+    max_position_embeddings=80,
+)
 
 DECODERS = {
     "qwen3-embedding": {
@@ -232,6 +310,34 @@ ENCODERS = {
         "scores": True,
         "types": True,
     },
+    # As all-mpnet-base-v2 is published: the class in config.json is that of the model with logits.
+    "mpnet": MPNET | {"model": "MPNetModel", "architecture": "MPNetForMaskedLM", "files": modules("mean")},
+    "mpnet-score": MPNET
+    | {
+        "model": "MPNetForSequenceClassification",
+        "fields": MPNET["fields"] | {"num_hidden_layers": 1, "num_labels": 1},
+        "files": {},
+        "scores": True,
+    },
+    "deberta-v3": DEBERTA | {"fields": DEBERTA_V3, "files": modules("mean")},
+    "deberta-v3-score": DEBERTA
+    | {
+        "model": "DebertaV2ForSequenceClassification",
+        "fields": DEBERTA_V3 | {"num_labels": 1, "pooler_hidden_act": "gelu", "pooler_dropout": 0},
+        "files": {},
+        "scores": True,
+    },
+    # What the configuration may say besides: positions and types that are added, projections of their own, a row for each distance.
+    "deberta-v2": DEBERTA
+    | {
+        "fields": DEBERTA_V3
+        | {"embedding_size": 24, "type_vocab_size": 2, "position_biased_input": True, "share_att_key": False, "norm_rel_ebd": "none", "position_buckets": -1, "max_relative_positions": 20, "pos_att_type": "c2p|p2c"},
+        "files": modules("cls", normalize=False),
+    },
+    "deberta-keys": DEBERTA
+    | {"fields": DEBERTA_V3 | {"share_att_key": False, "pos_att_type": ["c2p"], "num_hidden_layers": 1}, "files": modules("mean")},
+    "deberta-queries": DEBERTA
+    | {"fields": DEBERTA_V3 | {"pos_att_type": ["p2c"], "num_hidden_layers": 1}, "files": modules("mean")},
     "nomic-embed": BERT
     | {
         "config": "NomicBertConfig",
@@ -330,6 +436,22 @@ CLASSIFIERS = {
         "files": {},
         "classes": True,
         **bpe(behind=["<|im_end|>"]),
+    },
+    "mpnet-classes": MPNET
+    | {
+        "model": "MPNetForSequenceClassification",
+        "fields": MPNET["fields"] | {"num_hidden_layers": 1} | EMOTIONS,
+        "files": {},
+        "classes": True,
+    },
+    # As nli-deberta-v3 has it.
+    "deberta-v3-classes": DEBERTA
+    | {
+        "model": "DebertaV2ForSequenceClassification",
+        "fields": DEBERTA_V3
+        | {"pooler_dropout": 0, "id2label": {0: "contradiction", 1: "entailment", 2: "neutral"}, "label2id": {"contradiction": 0, "entailment": 1, "neutral": 2}},
+        "files": {},
+        "classes": True,
     },
     "modernbert-regression": MODERNBERT
     | {

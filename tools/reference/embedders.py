@@ -57,7 +57,7 @@ def write_tokenizer(folder, spec):
     source = os.path.join(TEST, "fixtures", spec["tokenizer"])
     with open(os.path.join(source, "tokenizer.json"), encoding="utf-8") as file:
         tokenizer = json.load(file)
-    changed = {}
+    changed = dict(spec.get("changes", {}))
     if "around" in spec:
         before, behind = spec["around"]
         vocabulary = tokenizer["model"]["vocab"]
@@ -80,6 +80,7 @@ def write_tokenizer(folder, spec):
         config.pop("add_bos_token")
     if spec["tokenizer"] == "tiny-bert-mean":
         config |= {"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
+    config |= spec.get("special", {})
     if spec.get("types"):
         config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     if "template" in spec:
@@ -129,7 +130,7 @@ def config_json(folder, spec):
 def embeddings(folder, spec):
     model = SentenceTransformer(folder, device="cpu", model_kwargs={"dtype": torch.float32, "attn_implementation": "eager"})
     generator = torch.Generator().manual_seed(23)
-    lengths = [length for length in LENGTHS if length <= spec["fields"].get("max_position_embeddings", 256)]
+    lengths = [length for length in spec.get("lengths", LENGTHS) if length <= spec["fields"].get("max_position_embeddings", 256)]
     cases = []
     for length in lengths:
         ids = torch.randint(3, 110, (length,), generator=generator)

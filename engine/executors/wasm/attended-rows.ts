@@ -8,10 +8,12 @@ import { type CachedHeads, cachedHeads } from '../cache-layers.js';
 import type { ExecutorOptions } from '../executor.js';
 import { writeRopeAngles } from '../portable/rope-angles.js';
 import type { WasmHeap } from './heap.js';
+import type { RelativeTable, RelativeTables } from './relative-tables.js';
 import type { RunnerParts } from './runner-parts.js';
 import type { Workspace } from './workspace.js';
 
 const ALL = MAX_INT32;
+const NO_TABLE: RelativeTable = { biases: 0, queries: 0, keys: 0 };
 
 type Rope = Extract<PlanOp, { op: 'ropeAndCache' }>;
 type Attention = Extract<PlanOp, { op: 'attention' }>;
@@ -47,12 +49,14 @@ export class AttendedRows {
   readonly #pieceRows: number;
   /** Tables of frequencies that ops name, 0 being the batch's. */
   readonly #tables: readonly number[];
+  readonly #relative: RelativeTables;
   #batch!: PackedBatch;
   /** 1 for each sequence of the batch whose chunk is cut. */
   readonly #isCut: Uint8Array;
   #anyCut = false;
 
-  constructor({ heap, workspace, plan, weights, options }: RunnerParts) {
+  constructor({ heap, workspace, plan, weights, options, relative }: RunnerParts) {
+    this.#relative = relative;
     this.#heap = heap;
     this.#vectors = weights.vectors;
     this.#workspace = workspace;
@@ -269,6 +273,7 @@ export class AttendedRows {
     const { numKvHeads, headDim } = this.#heads[op.layer]!;
     const { values, blockTables, sinkQueries, scores, pools } = this.#workspace;
     const { kernels } = this.#heap;
+    const relative = this.#relative.of(op.relative) ?? NO_TABLE;
     const window = this.#window;
     const stride = this.#stride(op.layer);
     const width = numHeads * headDim;
@@ -285,6 +290,8 @@ export class AttendedRows {
       window?.sinkBlocks ?? 0,
       window?.ringBlocks ?? ALL,
     );
+    const { biases, queries, keys } = relative;
+    kernels.setRelative(biases, queries, keys, this.#relative.columns, this.#options.maxSeqLen - 1);
     kernels.attention(
       values[op.qkv]! + 4 * begin * stride,
       stride,

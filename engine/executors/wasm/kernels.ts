@@ -32,6 +32,7 @@ export interface Kernels {
     sinkBlocks: number,
     ringBlocks: number,
   ): void;
+  setRelative(biases: number, queries: number, keys: number, columns: number, zero: number): void;
   storeKv(
     layer: number,
     tokensPerBlock: number,

@@ -1,10 +1,11 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
-import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import type { NetworkPlan, PlanOp, PlanWeight } from '../../../network/plan.js';
 import { expertWidth, multipliedWeights } from '../../../network/products.js';
 import type { ExecutorOptions } from '../executor.js';
 import { MAX_HEAP_BYTES } from './heap.js';
+import { relativeFloats } from './relative-tables.js';
 
 /** Number of rows that a product and the op after it take at once: the values between them stay in a core's cache. */
 export const ROWS_AT_ONCE = 128;
@@ -33,10 +34,12 @@ export function productWeights(plan: NetworkPlan): PlanWeight[] {
 }
 
 export function tableWeights({ ops, weights }: NetworkPlan): PlanWeight[] {
-  const names = new Set(
-    ops.flatMap((op) => (op.op === 'embedding' || op.op === 'addEmbedding' ? [op.weight] : [])),
-  );
+  const names = new Set(ops.flatMap((op) => (isLookup(op) ? [op.weight] : [])));
   return weights.filter(({ name }) => names.has(name));
+}
+
+function isLookup(op: PlanOp): op is Extract<PlanOp, { op: 'embedding' | 'addEmbedding' | 'distanceRows' }> {
+  return op.op === 'embedding' || op.op === 'addEmbedding' || op.op === 'distanceRows';
 }
 
 export function vectorWeights({ weights }: NetworkPlan): PlanWeight[] {
@@ -86,6 +89,8 @@ export interface WorkspaceParts {
   experts: ExpertParts;
   /** The tables of all sequences. */
   blockTables: number;
+  /** Tables of what distances add to scores. */
+  relative: number;
   total: number;
 }
 
@@ -102,7 +107,11 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const { maxNumTokens, maxNumSequences, maxLogitRows, maxSeqLen, tokensPerBlock } = options;
   const { numHeads, rotaryDim, ropeTables = [] } = plan.attention;
   const widestKey = Math.max(...plan.caches.map(({ keyDim }) => keyDim));
-  const rowsOf = { tokens: maxNumTokens, logits: maxLogitRows };
+  const rowsOf = {
+    tokens: maxNumTokens,
+    logits: maxLogitRows,
+    distances: plan.attention.distances?.count ?? 0,
+  };
   const slots = plan.slots.map(({ rows, width }) => rounded(rowsOf[rows] * width));
   const hasSinks = (options.sinkTokenLength ?? 0) > 0;
   const product = rounded(ROWS_AT_ONCE * Math.max(...productWeights(plan).map(({ rows }) => rows)));
@@ -114,12 +123,13 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const experts = expertParts(plan);
   const window = resolveWindow(options);
   const blockTables = rounded(maxNumSequences * longestTable(maxSeqLen, tokensPerBlock, window));
+  const relative = rounded(relativeFloats(plan, options).reduce((sum, floats) => sum + floats, 0));
   const angleTables = 2 * (1 + ropeTables.length) * (hasSinks ? 2 : 1);
   const total =
     slots.reduce((sum, bytes) => sum + bytes, 0) +
-    (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables) +
+    (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables + relative) +
     (experts.inputs + experts.gated + experts.sums);
-  return { slots, product, angles, sinkQueries, scores, slotsOfRows, experts, blockTables, total };
+  return { slots, product, angles, sinkQueries, scores, slotsOfRows, experts, blockTables, relative, total };
 }
 
 function expertParts(plan: NetworkPlan): ExpertParts {

@@ -64,6 +64,15 @@ export class OpRunner {
       case 'addEmbedding':
         this.#addEmbedding(op);
         break;
+      case 'distanceRows':
+        this.#distanceRows(op, rows);
+        break;
+      case 'distanceProducts':
+        this.#parts.relative.keepProducts(op, this.#at(op.value), this.#width(op.value));
+        break;
+      case 'distanceBiases':
+        this.#parts.relative.keepBiases(op, this.#vector(op.weight));
+        break;
       case 'rmsNorm':
       case 'rmsNormHeads':
       case 'layerNormHeads':
@@ -133,6 +142,11 @@ export class OpRunner {
       const begin = ids[t]! * width;
       for (let i = 0; i < width; i++) rows[t * width + i]! += table[begin + i]!;
     }
+  }
+
+  #distanceRows({ output, weight }: Op<'distanceRows'>, rows: number): void {
+    const { heap, weights } = this.#parts;
+    heap.floatsAt(this.#at(output), rows * this.#width(output)).set(weights.tables.get(weight)!);
   }
 
   #xielu(op: Op<'xielu'>, rows: number): void {

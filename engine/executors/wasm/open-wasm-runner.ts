@@ -5,6 +5,7 @@ import type { NetworkRunner, OpenRunner } from '../portable/network-runner.js';
 import { WasmHeap } from './heap.js';
 import { loadWeights } from './load-weights.js';
 import { checkHeap, heapBytes, memoryLayout } from './memory-layout.js';
+import { RelativeTables } from './relative-tables.js';
 import { WasmRunner } from './wasm-runner.js';
 import { webAssembly } from './web-assembly.js';
 import { takeWorkspace } from './workspace.js';
@@ -45,7 +46,8 @@ export const openWasmRunner: OpenRunner = async (engine, options): Promise<Netwo
   const pool = take(Math.max(layout.kvCache, layout.staging));
   const workspace = takeWorkspace(plan, options, pool, take);
   const weights = loadWeights(engine, heap, pool, take);
-  return new WasmRunner({ plan, options, heap, weights, workspace, layout });
+  const relative = new RelativeTables(plan, options, heap, workspace.relative);
+  return new WasmRunner({ plan, options, heap, weights, workspace, layout, relative });
 };
 
 function checkOptions({ kvDtype, tokensPerBlock }: Parameters<OpenRunner>[1]): void {

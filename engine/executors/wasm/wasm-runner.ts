@@ -1,4 +1,5 @@
 import type { NetworkPlan } from '../../../network/plan.js';
+import { isSetUp } from '../../../network/set-up-ops.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { BlockAccess } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';
@@ -15,7 +16,8 @@ export class WasmRunner implements NetworkRunner {
   readonly device = 'SIMD';
   readonly blockAccess: BlockAccess;
   readonly #plan: NetworkPlan;
-  /** Index of the first op over rows of logits. */
+  /** Index of the first op that each step runs, and of the first over rows of logits. */
+  readonly #stepBegin: number;
   readonly #headBegin: number;
   readonly #memory: ReturnType<NetworkRunner['memory']>;
   #open: { parts: RunnerParts; attended: AttendedRows; ops: OpRunner } | null;
@@ -27,7 +29,11 @@ export class WasmRunner implements NetworkRunner {
     this.#plan = plan;
     this.#headBegin = plan.ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
     this.#memory = executorMemory(layout);
-    this.#open = { parts, attended, ops: new OpRunner(parts, attended) };
+    const ops = new OpRunner(parts, attended);
+    this.#open = { parts, attended, ops };
+    this.#stepBegin = plan.ops.findIndex((op) => !isSetUp(plan, op));
+    const buckets = plan.attention.distances?.count ?? 0;
+    for (let index = 0; index < this.#stepBegin; index++) ops.run(index, buckets);
     this.blockAccess = {
       bytesPerBlock: attended.bytesPerBlock,
       readBlocks: (blocks, target) => this.#opened().attended.readBlocks(blocks, target),
@@ -39,7 +45,7 @@ export class WasmRunner implements NetworkRunner {
     const { attended, ops } = this.#opened();
     attended.begin(batch);
     ops.begin(batch);
-    for (let index = 0; index < this.#headBegin; index++) ops.run(index, batch.numTokens);
+    for (let index = this.#stepBegin; index < this.#headBegin; index++) ops.run(index, batch.numTokens);
   }
 
   head(rows: Int32Array): void {

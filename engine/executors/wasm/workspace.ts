@@ -24,6 +24,8 @@ export interface Workspace {
   /** Pointers to the rows of a mixture of experts. */
   experts: ExpertParts;
   blockTables: number;
+  /** Pointer to the tables of distances. */
+  relative: number;
   /** Pointer to the pool of each layer. */
   pools: number[];
 }
@@ -53,6 +55,7 @@ export function takeWorkspace(
       sums: take(parts.experts.sums),
     },
     blockTables: take(parts.blockTables),
+    relative: take(parts.relative),
     pools: poolsOf(plan, options, pool),
   };
 }

@@ -1,7 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { planNetwork } from '../../../models/architectures/index.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { configOfHuggingFace } from '../../../models/checkpoints/huggingface-config.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { ropeFrequencies } from '../../../network/rope.js';
 import { Random } from '../../../tools/support/random.js';
@@ -11,6 +13,10 @@ import { MADE_EMBEDDERS, madeEmbedder, writeMadeEmbedder } from '../../support/m
 const freshFolder = freshFolders('skein-embedder-config');
 
 type Fields = Record<string, unknown>;
+
+/** The configuration of a config.json without files beside it. */
+const configOf = (fields: Fields) =>
+  configOfHuggingFace(join(freshFolder(), 'config.json'), fields as never, null);
 
 /** A made model of which fields of one file are others; a list takes the file's place. */
 function changed(name: string, file: string, fields: Fields | unknown[]) {
@@ -180,6 +186,151 @@ describe('an encoder with RoPE', () => {
     ['several groups of layers', 'albert', { num_hidden_groups: 2 }, /num_hidden_groups should be a whole/],
   ])('is refused with %s', (_, name, fields, message) => {
     expect(() => changed(name, 'config.json', fields)).toThrow(message);
+  });
+});
+
+describe('a DeBERTa or MPNet', () => {
+  it.each<[string, string, Fields, RegExp]>([
+    [
+      'absolute positions alone',
+      'deberta-v3',
+      { relative_attention: false },
+      /relative_attention should be true: /,
+    ],
+    [
+      'an unknown product',
+      'deberta-v3',
+      { pos_att_type: 'c2p|p2p' },
+      /pos_att_type should be c2p, p2c or both, found "c2p\|p2p"\.$/,
+    ],
+    [
+      'no product',
+      'deberta-v3',
+      { pos_att_type: [] },
+      /pos_att_type should be c2p, p2c or both, found \[\]\.$/,
+    ],
+    ['a convolution', 'deberta-v3', { conv_kernel_size: 3 }, /conv_kernel_size should be 0 or absent: /],
+    [
+      'heads that do not fit',
+      'deberta-v3',
+      { num_attention_heads: 5 },
+      /hidden_size should be a multiple of the 5 attention heads/,
+    ],
+    [
+      'heads of another width',
+      'deberta-v3',
+      { attention_head_size: 4 },
+      /attention_head_size should be a whole number from 8 to 8/,
+    ],
+    [
+      'another norm of distances',
+      'deberta-v3',
+      { norm_rel_ebd: 'rms' },
+      /norm_rel_ebd should be none or layer_norm/,
+    ],
+    [
+      'buckets that are too few',
+      'deberta-v3',
+      { position_buckets: 2 },
+      /position_buckets should be from 4 to 80, or absent, found 2\.$/,
+    ],
+    [
+      'more buckets than distances',
+      'deberta-v3',
+      { position_buckets: 81 },
+      /position_buckets should be a whole number from -1 to 80/,
+    ],
+    [
+      'more distances than are told apart',
+      'deberta-v3',
+      { max_position_embeddings: 2 ** 20 },
+      /max_position_embeddings should be from 2 to 65536/,
+    ],
+    [
+      'a table of another shape',
+      'deberta-v3',
+      { position_buckets: 12 },
+      /tensor encoder\.rel_embeddings\.weight .*\[24, 32\].*\[16, 32\]/,
+    ],
+    [
+      'an unknown activation of its head',
+      'deberta-v3-score',
+      { pooler_hidden_act: 'selu' },
+      /pooler_hidden_act should be one of .*tanh, found "selu"\.$/,
+    ],
+    [
+      'other buckets',
+      'mpnet',
+      { relative_attention_num_buckets: 64 },
+      /relative_attention_num_buckets should be a whole number from 32 to 32/,
+    ],
+    [
+      'biases of other heads',
+      'mpnet',
+      { num_attention_heads: 8 },
+      /tensor encoder\.relative_attention_bias\.weight should have the shape \[32, 8\], found \[32, 4\]\.$/,
+    ],
+  ])('is refused with %s', (_, name, fields, message) => {
+    expect(() => changed(name, 'config.json', fields)).toThrow(message);
+  });
+
+  it('is read as it is published', () => {
+    const v3 = {
+      attention_probs_dropout_prob: 0.1,
+      hidden_act: 'gelu',
+      hidden_dropout_prob: 0.1,
+      hidden_size: 768,
+      id2label: { 0: 'LABEL_0' },
+      initializer_range: 0.02,
+      intermediate_size: 3072,
+      layer_norm_eps: 1e-7,
+      max_position_embeddings: 512,
+      max_relative_positions: -1,
+      model_type: 'deberta-v2',
+      norm_rel_ebd: 'layer_norm',
+      num_attention_heads: 12,
+      num_hidden_layers: 12,
+      pad_token_id: 0,
+      pooler_dropout: 0,
+      pooler_hidden_act: 'gelu',
+      pooler_hidden_size: 768,
+      pos_att_type: ['p2c', 'c2p'],
+      position_biased_input: false,
+      position_buckets: 256,
+      relative_attention: true,
+      share_att_key: true,
+      type_vocab_size: 0,
+      vocab_size: 128_100,
+    };
+    const reranker = configOf({ architectures: ['DebertaV2ForSequenceClassification'], ...v3 });
+    expect(reranker).toMatchObject({ architecture: 'deberta', maxPositions: 512, headDim: 64 });
+    expect(planNetwork(reranker).attention.distances).toMatchObject({ count: 512 });
+    const mpnet = {
+      architectures: ['MPNetForMaskedLM'],
+      attention_probs_dropout_prob: 0.1,
+      bos_token_id: 0,
+      eos_token_id: 2,
+      hidden_act: 'gelu',
+      hidden_size: 768,
+      intermediate_size: 3072,
+      layer_norm_eps: 1e-5,
+      max_position_embeddings: 514,
+      model_type: 'mpnet',
+      num_attention_heads: 12,
+      num_hidden_layers: 12,
+      pad_token_id: 1,
+      relative_attention_num_buckets: 32,
+      vocab_size: 30_527,
+    };
+    expect(configOf(mpnet)).toMatchObject({
+      maxPositions: 512,
+      encoder: { firstPosition: 2, withoutTypes: true },
+    });
+    const xlarge = { architectures: ['DebertaV2Model'], ...v3, conv_act: 'gelu', conv_kernel_size: 3 };
+    expect(() => configOf(xlarge)).toThrow(/conv_kernel_size should be 0 or absent: a layer of convolution/);
+    expect(() => configOf({ ...v3, architectures: ['DebertaForSequenceClassification'] })).toThrow(
+      /architecture DebertaForSequenceClassification is not supported: the first DeBERTa .*; near to it are DebertaV2/,
+    );
   });
 });
 

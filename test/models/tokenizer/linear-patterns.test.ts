@@ -17,6 +17,11 @@ const PUBLISHED = {
 const GROUPING = ['afmoe', 'cohere2moe', 'superbpe', 'tiny_aya'];
 
 describe('patterns of ordinary models', () => {
+  it('are proved where they make one space of several, as in normalizers of Unigram', () => {
+    expect(isLinearPattern(' {2,}')).toBe(true);
+    expect(isLinearPattern(' {2,}a')).toBe(false);
+  });
+
   it.each(Object.entries(PUBLISHED))('are linear: %s', (_, pattern) => {
     expect(isLinearPattern(pattern)).toBe(true);
   });

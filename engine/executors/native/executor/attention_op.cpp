@@ -22,6 +22,7 @@ struct Layer {
   float scale, softCap;
   AttentionWindow window;
   const float* sinkQueries;
+  const RelativeScores* relative;
 
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Number of floats in the partial results of one row, and of one unit, in one split.
@@ -65,7 +66,8 @@ AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
                      .softCap = layer.softCap,
                      .bothWays = layer.plan.bothWays ? layer.batch.contextLength[sequence] : 0,
                      .window = layer.window,
-                     .next = next};
+                     .next = next,
+                     .relative = layer.relative};
   if (layer.sinkQueries) args.sinkQ = layer.sinkQueries + row * layer.queryFloats();
   if (const FreshChunk* chunk = layer.fresh.of(sequence)) {
     args.fresh =
@@ -145,7 +147,10 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window, int32_t most)
     window.recent = std::min(window.recent, op.window);
     return window;
   }
-  return {.recent = std::min(op.window, most), .sinks = 0, .sinkBlocks = 0, .ringBlocks = std::numeric_limits<int32_t>::max()};
+  return {.recent = std::min(op.window, most),
+          .sinks = 0,
+          .sinkBlocks = 0,
+          .ringBlocks = std::numeric_limits<int32_t>::max()};
 }
 
 }  // namespace
@@ -164,7 +169,8 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
                        .scale = op.scale,
                        .softCap = op.softCap,
                        .window = windowOf(op, config_.window(), config_.maxSeqLen),
-                       .sinkQueries = sinkQueries_};
+                       .sinkQueries = sinkQueries_,
+                       .relative = relative_.of(op)};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* base = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);

@@ -28,7 +28,7 @@ size_t roundedFloats(const ExecutorConfig& config, const KernelTable& kernels, c
   for (const PlanOp& op : config.plan.ops) {
     if (op.kind != OpKind::kLinear && op.kind != OpKind::kGatedLinear) continue;  // experts have memory of their own
     const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
-    const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    const int32_t rows = config.capacity(input.rows);
     for (const DType dtype : weights.dtypes(op.weight))
       bytes = std::max(bytes, kernels.roundedBytes(dtype, rows, input.width));
   }
@@ -42,7 +42,7 @@ size_t upFloats(const ExecutorConfig& config) {
     if (op.kind != OpKind::kGatedLinear) continue;
     const std::vector<WeightPart>& parts = config.plan.weights[static_cast<size_t>(op.weight)].parts;
     const PlanValue& output = config.plan.values[static_cast<size_t>(op.output)];
-    const int32_t rows = output.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    const int32_t rows = config.capacity(output.rows);
     if (parts.size() > 1) floats = std::max(floats, static_cast<size_t>(rows) * static_cast<size_t>(parts[1].rows));
   }
   return floats;
@@ -62,7 +62,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     return offset;
   };
   for (const PlanSlot& slot : config.plan.slots) {
-    const int32_t rows = slot.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    const int32_t rows = config.capacity(slot.rows);
     // Adds one vector of room behind the last row: kernels may read what follows it, but never use it.
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
@@ -96,6 +96,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     layout.sinkQueries =
         take(tokens * static_cast<size_t>(config.plan.numHeads) * static_cast<size_t>(config.plan.headDim));
   }
+  layout.relative = take(RelativeTables::floats(config));
   return layout;
 }
 
@@ -161,6 +162,7 @@ Executor::Executor(ExecutorConfig config)
     throw std::runtime_error("The plan of one rank needs the memory of its group.");
   takeKvPool();
   takeWorkspace();
+  runSetUp();
   for (int32_t thread = 0; config_.plan.hasLogits() && config_.plan.logits >= 0 && thread < config_.threads; ++thread) {
     samplers_.push_back(std::make_unique<RowSampler>(kernels_, config_.plan.vocabSize));
   }
@@ -225,9 +227,20 @@ void Executor::takeWorkspace() {
     sinkQueries_ = base + layout.sinkQueries;
   }
   freshBlocks_ = reinterpret_cast<uint8_t*>(base + layout.freshBlocks);
+  relative_ = RelativeTables(config_, base + layout.relative);
   attentionScratchFloats_ = layout.attentionScratchFloats;
   queryScratchFloats_ = layout.queryScratchFloats;
   threadScratchFloats_ = layout.threadScratchFloats;
+}
+
+// The ops over distances, which come first: what they make stays as it is.
+void Executor::runSetUp() {
+  const std::vector<PlanOp>& ops = config_.plan.ops;
+  const auto first = std::find_if(ops.begin(), ops.end(), [&](const PlanOp& op) { return !config_.plan.isSetUp(op); });
+  firstStepOp_ = static_cast<size_t>(first - ops.begin());
+  if (firstStepOp_ == 0) return;
+  const ComputeTurns::Hold turn(turns_);
+  runOps(0, firstStepOp_, BatchView{});
 }
 
 float* Executor::value(int32_t index) const {
@@ -236,8 +249,9 @@ float* Executor::value(int32_t index) const {
 }
 
 int64_t Executor::rowsOf(int32_t index, const BatchView& batch) const {
-  return config_.plan.values[static_cast<size_t>(index)].rows == RowKind::kTokens ? batch.numTokens
-                                                                                  : batch.numLogitRows;
+  const RowKind rows = config_.plan.values[static_cast<size_t>(index)].rows;
+  if (rows == RowKind::kDistances) return config_.plan.numBuckets;
+  return rows == RowKind::kTokens ? batch.numTokens : batch.numLogitRows;
 }
 
 KvLayer Executor::layer(int32_t index) const {
@@ -346,7 +360,7 @@ void Executor::runFront(const BatchView& batch) {
     const Stopwatch watch(profiling_ ? &profile_.prepare : nullptr);
     prepare(batch);
   }
-  runOps(0, firstLogitOp_, batch);
+  runOps(firstStepOp_, firstLogitOp_, batch);
 }
 
 // The ops behind the last layer, for the rows whose logits leave the executor and then for those that are sampled.

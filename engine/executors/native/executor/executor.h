@@ -16,6 +16,7 @@
 #include "executor/memory.h"
 #include "executor/packed_weights.h"
 #include "executor/plan.h"
+#include "executor/relative_tables.h"
 #include "executor/sampling.h"
 #include "executor/thread_pool.h"
 
@@ -29,7 +30,7 @@ struct MemoryReport {
 struct WorkspaceLayout {
   std::vector<size_t> slots;
   size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp,
-      expertSums, freshBlocks, sinkAngles, sinkQueries;
+      expertSums, freshBlocks, sinkAngles, sinkQueries, relative;
   size_t attentionScratchFloats;  // of one thread
   size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
   size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
@@ -116,6 +117,7 @@ class Executor {
   void provideMemory() const;
   void takeKvPool();
   void takeWorkspace();
+  void runSetUp();
 
   float* value(int32_t index) const;
   int64_t width(int32_t index) const { return config_.plan.values[static_cast<size_t>(index)].width; }
@@ -180,6 +182,7 @@ class Executor {
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);
   void runExchange(const PlanOp& op, const BatchView& batch);
+  void runDistanceRows(const PlanOp& op);
   void giveColumns(float* slot, const float* columns, int64_t rows, int64_t count, int64_t n);
   // Runs fn(row) for each row, on one thread if the rows are too few to be worth a barrier. Tasks begin at multiples of
   // `together` rows.
@@ -229,7 +232,9 @@ class Executor {
   Adapters adapters_;
   AttentionSchedule schedule_;
   FreshChunks fresh_;
+  RelativeTables relative_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread
+  size_t firstStepOp_ = 0;                                            // those before it have been run once and for all
   size_t firstLogitOp_ = 0;                                           // this op and all behind it have rows of logits
   std::vector<int32_t> passRows_;                                     // rows of T of one pass: see returned_rows.cpp
   std::vector<std::pair<const ReturnedRows*, int64_t>> passTargets_;  // request and index of each row

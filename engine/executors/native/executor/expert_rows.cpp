@@ -123,7 +123,7 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
     const PlanValue& input = config.plan.values[static_cast<size_t>(op.input)];
     const PlanValue& output = config.plan.values[static_cast<size_t>(op.output)];
     const int32_t inner = config.plan.weights[static_cast<size_t>(op.downs[0])].columns;
-    const int32_t rows = input.rows == RowKind::kTokens ? config.maxNumTokens : config.maxLogitRows;
+    const int32_t rows = config.capacity(input.rows);
     const size_t pairs = static_cast<size_t>(std::min(rows, rowsOfPass(op))) * static_cast<size_t>(op.used);
     size_t bytes = 0;
     bool isMixed = false;

@@ -54,7 +54,8 @@ constexpr auto kWeightTypes = [] {
 }();
 constexpr std::pair<const char*, DType> kKvTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBf16}, {"int8", DType::kInt8}};
-constexpr std::pair<const char*, RowKind> kRows[] = {{"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}};
+constexpr std::pair<const char*, RowKind> kRows[] = {
+    {"tokens", RowKind::kTokens}, {"logits", RowKind::kLogits}, {"distances", RowKind::kDistances}};
 constexpr std::pair<const char*, bool> kWeightKinds[] = {{"matrix", true}, {"vector", false}};
 constexpr std::pair<const char*, Isa> kIsas[] = {
     {"scalar", Isa::kScalar},         {"avx2", Isa::kAvx2}, {"avxvnni", Isa::kAvxVnni}, {"avx512", Isa::kAvx512},
@@ -84,7 +85,10 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"softCap", OpKind::kSoftCap},
                                                    {"xielu", OpKind::kXielu},
                                                    {"exchange", OpKind::kExchange},
-                                                   {"experts", OpKind::kExperts}};
+                                                   {"experts", OpKind::kExperts},
+                                                   {"distanceRows", OpKind::kDistanceRows},
+                                                   {"distanceProducts", OpKind::kDistanceProducts},
+                                                   {"distanceBiases", OpKind::kDistanceBiases}};
 
 // Well above what any machine has: the bits of a mask are taken for as many.
 constexpr double kMostProcessors = 65536;
@@ -101,6 +105,7 @@ class PlanReader {
     plan_.headDim = integer(attention, "headDim");
     plan_.rotaryDim = integer(attention, "rotaryDim");
     readRopeTables(attention);
+    readDistances(attention);
     eachObject(source, "weights", [&](const Napi::Object& item) { readWeight(item); });
     eachObject(source, "values", [&](const Napi::Object& item) {
       plan_.values.push_back({oneOf(item, "rows", kRows), integer(item, "width"), integer(item, "slot")});
@@ -179,6 +184,18 @@ class PlanReader {
     }
   }
 
+  void readDistances(const Napi::Object& attention) {
+    if (isAbsent(attention, "distances")) return;
+    const Napi::Object distances = object(attention, "distances");
+    plan_.numBuckets = integer(distances, "count");
+    const Napi::Array buckets = array(distances, "buckets");
+    for (uint32_t i = 0; i < buckets.Length(); ++i) {
+      const Napi::Value bucket = buckets.Get(i);
+      if (!bucket.IsNumber()) throw std::runtime_error("buckets must be a list of numbers.");
+      plan_.distanceBuckets.push_back(bucket.As<Napi::Number>().Int32Value());
+    }
+  }
+
   int32_t weightIndex(const Napi::Object& item, const char* field) const { return indexOf(text(item, field), field); }
 
   std::vector<int32_t> weightIndices(const Napi::Object& item, const char* field) const {
@@ -246,6 +263,20 @@ class PlanReader {
         break;
       case OpKind::kExchange: readExchange(item, op); break;
       case OpKind::kExperts: readExperts(item, op); break;
+      case OpKind::kDistanceRows:
+        op.output = integer(item, "output");
+        op.weight = weightIndex(item, "weight");
+        break;
+      case OpKind::kDistanceProducts:
+        op.input = integer(item, "value");
+        op.relative = integer(item, "table");
+        if (!property(item, "queries").IsNull()) op.queriesColumn = integer(item, "queries");
+        if (!property(item, "keys").IsNull()) op.keysColumn = integer(item, "keys");
+        break;
+      case OpKind::kDistanceBiases:
+        op.relative = integer(item, "table");
+        op.weight = weightIndex(item, "weight");
+        break;
     }
     return op;
   }
@@ -326,6 +357,7 @@ class PlanReader {
       op.bothWays = property(mask, "bothWays").ToBoolean();
     }
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
+    if (!isAbsent(item, "relative")) op.relative = integer(item, "relative");
   }
 
   static bool isAbsent(const Napi::Object& item, const char* field) { return property(item, field).IsUndefined(); }

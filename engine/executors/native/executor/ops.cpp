@@ -121,6 +121,9 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kNormalize: return runNormalize(op, batch);
     case OpKind::kExchange: return runExchange(op, batch);
     case OpKind::kExperts: return runExperts(op, batch);
+    case OpKind::kDistanceRows: return runDistanceRows(op);
+    case OpKind::kDistanceProducts: return relative_.keepProducts(op, value(op.input), width(op.input), pool_);
+    case OpKind::kDistanceBiases: return relative_.keepBiases(op, static_cast<const float*>(weights_.raw(op.weight)));
   }
 }
 
@@ -152,6 +155,16 @@ void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
     std::vector<uint8_t> converted;
     kernels_.addEmbeddingRow(dtype, weights_.row(op.weight, ids[row], converted), static_cast<int32_t>(n),
                              output + row * n);
+  });
+}
+
+void Executor::runDistanceRows(const PlanOp& op) {
+  const int64_t n = width(op.output);
+  const DType dtype = weights_.dtype(op.weight);
+  float* output = value(op.output);
+  eachRow(config_.plan.numBuckets, n, [&](int64_t row) {
+    std::vector<uint8_t> converted;
+    kernels_.embeddingRow(dtype, weights_.row(op.weight, row, converted), static_cast<int32_t>(n), output + row * n);
   });
 }
 
@@ -241,8 +254,7 @@ void Executor::eachSpan(const PlanOp& op, const BatchView& batch, const Function
   const int64_t n = width(op.input);
   const int64_t columns = op.columns > 0 ? op.columns : n;
   float* rows = value(op.input) + op.firstColumn;
-  eachRow(rowsOf(op.input, batch), columns,
-          [&](int64_t row) { fn(rows + row * n, static_cast<int32_t>(columns)); });
+  eachRow(rowsOf(op.input, batch), columns, [&](int64_t row) { fn(rows + row * n, static_cast<int32_t>(columns)); });
 }
 
 void Executor::runXielu(const PlanOp& op, const BatchView& batch) {

@@ -12,7 +12,8 @@
 
 namespace skein {
 
-enum class RowKind : int32_t { kTokens, kLogits };
+// Rows of tokens, of logits, or of buckets of distances.
+enum class RowKind : int32_t { kTokens, kLogits, kDistances };
 
 struct PlanValue {
   RowKind rows;
@@ -65,9 +66,12 @@ enum class OpKind : int32_t {
   kMeanPool,
   kNormalize,
   kExchange,
-  kExperts
+  kExperts,
+  kDistanceRows,
+  kDistanceProducts,
+  kDistanceBiases
 };
-constexpr int32_t kOpKinds = 17;
+constexpr int32_t kOpKinds = 20;
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
@@ -92,9 +96,13 @@ struct PlanOp {
   int32_t weight = -1;  // index into weights
   int32_t bias = -1;
   int32_t layer = -1;
-  int32_t table = -1;  // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
-  int32_t window = 0;  // of kAttention: the layer's own; 0: none
+  int32_t table = -1;     // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  int32_t window = 0;     // of kAttention: the layer's own; 0: none
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
+  // Of kAttention, kDistanceProducts and kDistanceBiases: a table of what distances add to scores; -1: none.
+  int32_t relative = -1;
+  // Of kDistanceProducts: first columns of the heads of queries and of keys; -1: there are none.
+  int32_t queriesColumn = -1, keysColumn = -1;
   // First column that the op changes: of kRmsNormHeads and kLayerNormHeads, with heads; of a rank's part of products,
   // attention, kSoftCap and kXielu.
   int32_t firstColumn = 0;
@@ -109,7 +117,7 @@ struct PlanOp {
   std::vector<int32_t> gateUps = {}, downs = {};
   int32_t used = 0;
   bool normalize = false;
-  bool weighted = false;  // of kMeanPool: the row at position i counts i + 1 times
+  bool weighted = false;                       // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
   // Of kRopeAndCache: vectors by which heads are normed after they have turned, with epsilon; -1: none.
@@ -129,7 +137,11 @@ struct NetworkPlan {
   int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
   int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
   std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
-  bool bothWays = false;       // tokens attend also to what follows them, in all layers
+  // Buckets of the distances of a key from its query, from -reach to reach; those beyond have that of the nearest. Empty: no
+  // score depends on distances.
+  std::vector<int32_t> distanceBuckets;
+  int32_t numBuckets = 0;
+  bool bothWays = false;        // tokens attend also to what follows them, in all layers
   bool wholeSequences = false;  // a step has each of its sequences as a whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;
@@ -143,6 +155,13 @@ struct NetworkPlan {
     for (const PlanOp& op : ops)
       if (op.window > 0 || op.table >= 0) return false;
     return true;
+  }
+  // True for an op that is run once, when the executor is opened: what it makes is the same for all steps.
+  bool isSetUp(const PlanOp& op) const {
+    if (op.kind == OpKind::kDistanceRows || op.kind == OpKind::kDistanceProducts || op.kind == OpKind::kDistanceBiases)
+      return true;
+    const size_t written = static_cast<size_t>(op.output >= 0 ? op.output : op.input);
+    return written < values.size() && values[written].rows == RowKind::kDistances;
   }
   int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
   // Width of the embedding rows; 1 if the plan has no embedding.
@@ -191,6 +210,10 @@ struct ExecutorConfig {
   // Memory that the ranks share; null: there is one rank.
   std::shared_ptr<GroupMemory> group = nullptr;
 
+  // Most rows of a value.
+  int32_t capacity(RowKind rows) const {
+    return rows == RowKind::kTokens ? maxNumTokens : rows == RowKind::kLogits ? maxLogitRows : plan.numBuckets;
+  }
   AttentionWindow window() const;
   // Number of entries in a sequence's table once it holds `tokens` tokens.
   int64_t tableEntries(int64_t tokens) const;

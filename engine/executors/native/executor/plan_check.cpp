@@ -27,6 +27,9 @@ const char* opName(OpKind kind) {
     case OpKind::kNormalize: return "normalize";
     case OpKind::kExchange: return "exchange";
     case OpKind::kExperts: return "experts";
+    case OpKind::kDistanceRows: return "distanceRows";
+    case OpKind::kDistanceProducts: return "distanceProducts";
+    case OpKind::kDistanceBiases: return "distanceBiases";
   }
   return "unknown";
 }
@@ -69,14 +72,13 @@ class PlanChecker {
   }
   const PlanValue& value(int32_t index) const { return plan_.values[static_cast<size_t>(index)]; }
   const PlanWeight& weight(int32_t index) const { return plan_.weights[static_cast<size_t>(index)]; }
-  int64_t capacity(RowKind rows) const {
-    return rows == RowKind::kTokens ? config_.maxNumTokens : config_.maxLogitRows;
-  }
+  int64_t capacity(RowKind rows) const { return config_.capacity(rows); }
 
-  std::string shape(int32_t index) const {
-    const PlanValue& v = value(index);
-    return std::string(v.rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") + std::to_string(v.width) + "]";
+  static std::string shape(RowKind rows, int64_t width) {
+    const char* of = rows == RowKind::kTokens ? "tokens" : rows == RowKind::kLogits ? "logit rows" : "distances";
+    return "[" + std::string(of) + " x " + std::to_string(width) + "]";
   }
+  std::string shape(int32_t index) const { return shape(value(index).rows, value(index).width); }
 
   // Checks all slots, also those without a value: all of them take a place in the workspace.
   void checkSlots() const {
@@ -131,8 +133,8 @@ class PlanChecker {
   void writes(int32_t index, RowKind rows, int64_t width, const char* field) {
     checkIndex(index, field);
     if (value(index).rows != rows || value(index).width != width) {
-      fail(std::string(field) + " must be " + (rows == RowKind::kTokens ? "[tokens x " : "[logit rows x ") +
-           std::to_string(width) + "], but value " + std::to_string(index) + " is " + shape(index));
+      fail(std::string(field) + " must be " + shape(rows, width) + ", but value " + std::to_string(index) + " is " +
+           shape(index));
     }
     if (rows == RowKind::kTokens && selected_)
       fail(std::string(field) + " has a row per token, but rows have been selected before");
@@ -325,13 +327,48 @@ class PlanChecker {
     if (!std::isfinite(op.scale)) fail("scale must be a finite number");
     if (!(op.softCap >= 0) || !std::isfinite(op.softCap)) fail("softCap must be a number greater than 0");
     if (op.window < 0) fail("window must be at least 1, but it is " + std::to_string(op.window));
-    if (op.bothWays != plan_.bothWays) fail("attends up to each token's own position, but others of the plan both ways");
+    if (op.bothWays != plan_.bothWays)
+      fail("attends up to each token's own position, but others of the plan both ways");
     if (config_.window().on() && !followsItsCache(op)) {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }
+    if (op.relative >= 0) checkRelative(op);
+  }
+
+  void checkRelative(const PlanOp& op) const {
+    if (op.relative >= tables_) {
+      fail("relative names table " + std::to_string(op.relative) + ", but ops before it make " +
+           std::to_string(tables_));
+    }
+    if (!op.bothWays || op.window > 0 || op.softCap > 0)
+      fail("scores depend on distances only where it attends both ways, without a window and a softCap");
+    if (plan_.numHeads != plan_.numKvHeads || config_.kvDtype != DType::kF32)
+      fail("scores depend on distances only with a KV head for each head, and keys in f32");
+  }
+
+  // Tables are made in ascending order.
+  void checkTable(const PlanOp& op) {
+    if (op.relative != tables_)
+      fail("table is " + std::to_string(op.relative) + ", but the next one is " + std::to_string(tables_));
+    if (plan_.distanceBuckets.empty()) fail("the plan has no buckets of distances");
+    ++tables_;
+  }
+
+  void checkDistanceProducts(const PlanOp& op) {
+    reads(op.input, "value");
+    if (value(op.input).rows != RowKind::kDistances) fail("value must have one row per distance");
+    const int64_t width = int64_t(plan_.numHeads) * plan_.headDim;
+    for (const int32_t first : {op.queriesColumn, op.keysColumn}) {
+      if (first >= -1 && first + (first < 0 ? 1 : width) <= value(op.input).width) continue;
+      fail(std::to_string(width) + " columns from column " + std::to_string(first) + " on must lie in value " +
+           std::to_string(op.input) + ", which is " + shape(op.input));
+    }
+    checkTable(op);
   }
 
   void checkOp(const PlanOp& op) {
+    if (!plan_.isSetUp(op)) inSteps_ = true;
+    else if (inSteps_) fail("is run once, and so must stand before all that each step runs");
     switch (op.kind) {
       case OpKind::kEmbedding:
         checkIndex(op.output, "output");
@@ -400,6 +437,14 @@ class PlanChecker {
         return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
       case OpKind::kExchange: return checkExchange(op);
       case OpKind::kExperts: return checkExperts(op);
+      case OpKind::kDistanceRows:
+        checkIndex(op.output, "output");
+        checkMatrix(op.weight, plan_.numBuckets, value(op.output).width);
+        return writes(op.output, RowKind::kDistances, value(op.output).width, "output");
+      case OpKind::kDistanceProducts: return checkDistanceProducts(op);
+      case OpKind::kDistanceBiases:
+        checkVector(op.weight, int64_t(plan_.numBuckets) * plan_.numHeads, "weight");
+        return checkTable(op);
     }
     fail("is not an op that this executor knows");
   }
@@ -409,6 +454,8 @@ class PlanChecker {
   std::vector<int32_t> owner_;  // slot -> value it holds
   std::vector<bool> cached_;
   bool selected_ = false;
+  bool inSteps_ = false;  // an op that each step runs has been seen
+  int32_t tables_ = 0;    // of distances, made so far
   size_t index_ = 0;
 };
 
@@ -416,6 +463,20 @@ void checkRange(int64_t value, int64_t least, int64_t most, const char* name) {
   if (value >= least && value <= most) return;
   throw std::runtime_error(std::string(name) + " must be between " + std::to_string(least) + " and " +
                            std::to_string(most) + ", but it is " + std::to_string(value) + ".");
+}
+
+void checkDistances(const ExecutorConfig& config) {
+  constexpr int64_t kMostBuckets = 1 << 18, kMostTokens = 1 << 20;
+  const NetworkPlan& plan = config.plan;
+  const std::vector<int32_t>& buckets = plan.distanceBuckets;
+  if (buckets.empty() && plan.numBuckets == 0) return;
+  checkRange(plan.numBuckets, 1, kMostBuckets, "the number of buckets of distances");
+  checkRange(static_cast<int64_t>(buckets.size()), 1, 2 * kMostBuckets, "the number of distances with a bucket");
+  if (buckets.size() % 2 == 0)
+    throw std::runtime_error("The distances with a bucket must be as many on both sides of 0.");
+  for (const int32_t bucket : buckets) checkRange(bucket, 0, plan.numBuckets - 1, "a bucket of distances");
+  checkRange(config.maxSeqLen, 1, kMostTokens, "maxSeqLen of a network whose scores depend on distances");
+  if (plan.ranks > 1) throw std::runtime_error("Ranks do not share a network whose scores depend on distances.");
 }
 
 void checkPlaces(const ExecutorConfig& config) {
@@ -494,6 +555,7 @@ void checkConfig(const ExecutorConfig& config) {
     throw std::runtime_error("sinkTokenLength is " + std::to_string(config.sinkTokens) +
                              ", but with layers that have a window or a RoPE of their own there are no sinks.");
   }
+  checkDistances(config);
   PlanChecker(config).run();
 }
 

@@ -12,7 +12,7 @@
 // probabilities are rounded (attention_pairs.h); the walk is the same. It is also the same over quants, which are multiplied
 // without widening them to f32 (attention_quantized.h).
 //
-// A row's own arithmetic: s = q . k (ascending d) * scale, capped if there is a cap, masked beyond its position; m' = max(m, s);
+// A row's own arithmetic: s = q . k (ascending d; attention_relative.h says what distances add) * scale, capped if there is a cap, masked beyond its position; m' = max(m, s);
 // c = exp(m - m'); p = exp(s - m'); sum = sum * c + p; acc = acc * c, then + p[t] * v[t] in ascending t. No other row takes part
 // in it.
 //
@@ -20,7 +20,7 @@
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
 // see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too.
 #pragma once
-#include "kernels/attention_products.h"
+#include "kernels/attention_relative.h"
 #include "kernels/tiles.h"
 
 namespace skein {
@@ -62,6 +62,10 @@ void weighScores(const Rows& rows, int pair, int stepStart, float* scores, float
     capScores<V>(scores, N * kStepTokens, scale, args.softCap);
     scale = 1.0f;
   }
+  if (args.relative && args.relative->biases) {
+    addBiases<V, N>(rows, pair, stepStart, scale, scores);
+    scale = 1.0f;
+  }
   Visible visible[N];
   bool whole = true;
   for (int p = 0; p < N; p++) {
@@ -87,7 +91,12 @@ void attendPairs(const Rows& rows, int pair, int stepStart, const Step<T>& step,
   float corrections[N];
   float scores[N * kStepTokens];
   for (int p = 0; p < N; p++) acc[p] = partial + size_t(pair + p) * (headDim + 2);
-  P::template scores<N, kPrefetch>(rows, pair, false, step, scores);
+  if constexpr (std::is_same_v<T, float>) {
+    if (args.relative && args.relative->keys) relativeScores<V, N>(rows, pair, stepStart, step.k, scores);
+    else P::template scores<N, kPrefetch>(rows, pair, false, step, scores);
+  } else {
+    P::template scores<N, kPrefetch>(rows, pair, false, step, scores);
+  }
   if (args.sinkQ && stepStart < args.window.sinks) scoreSinks<V, N>(rows, pair, stepStart, step, scores);
   weighScores<V, N, P::kCoarse>(rows, pair, stepStart, scores, acc, corrections);
   P::template values<N, kPrefetch>(scores, corrections, step, headDim, acc);
@@ -195,7 +204,7 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
     // Rows before this one end before the step begins.
-    const int firstSeeing = args.bothWays == 0  ? step - args.firstPosition
+    const int firstSeeing = args.bothWays == 0 ? step - args.firstPosition
                             : args.window.on() ? step - args.firstPosition - args.window.recent + 1
                                                : rows.begin;
     const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;

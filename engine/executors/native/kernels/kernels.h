@@ -314,6 +314,19 @@ struct AttentionWindow {
   }
 };
 
+// What the distance of a key from its query adds to their score. Rows have a column for each distance, the position of the key
+// less that of the query; that of distance 0 is `zero`. Columns are there for all keys of a step.
+//
+//   biases    q . k * scale + bias                        [numHeads][stride]
+//   products  (q . k + q . keys + queries . k) * scale    [numHeads][headDim][stride] each
+struct RelativeScores {
+  const float* biases = nullptr;
+  const float* queries = nullptr;  // both or none
+  const float* keys = nullptr;
+  int64_t stride = 0;
+  int32_t zero = 0;
+};
+
 // Attention of query rows [rowBegin, rowEnd) of one sequence for one KV head, over the split [split * kSplitTokens,
 // (split + 1) * kSplitTokens) of its cache, in steps of kStepTokens tokens of absolute position.
 struct AttentionArgs {
@@ -343,6 +356,8 @@ struct AttentionArgs {
   int32_t from = 0;
   // The keys of the KV head that is attended to after this split, only to be prefetched; null: none.
   const void* next = nullptr;
+  // Scores that depend on distances; null: none do. Only over a cache in f32 with a KV head for each head, both ways, without a window.
+  const RelativeScores* relative = nullptr;
 };
 constexpr int32_t kStepTokens = 32;
 constexpr int32_t kSplitTokens = 512;

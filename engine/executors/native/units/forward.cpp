@@ -7,6 +7,7 @@
 #include "executor/experts_op.cpp"
 #include "executor/fresh_chunks.cpp"
 #include "executor/ops.cpp"
+#include "executor/relative_tables.cpp"
 #include "executor/shared_prefixes.cpp"
 #include "executor/stored_products.cpp"
 #include "kernels/isa.cpp"

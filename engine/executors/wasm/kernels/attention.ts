@@ -8,6 +8,8 @@ import { exp, softCapped, sumOf } from './lanes';
  *   weights    4 x positions      = exp(scores - maximum)
  *   output     4 x headDim        = weights x values / sum of the weights
  *
+ * A score that depends on the distance of the two tokens has more products in its chain, or a bias behind it (setRelative).
+ *
  * Each score is one chain over the head's columns, each output one over ascending positions, the sum runs in four lanes
  * by position. Positions that a pair does not see add zeros, so that neither the other pairs nor the chunk change a
  * bit.
@@ -24,6 +26,12 @@ let ringBlocks: i32 = 0;
 let sinks: i32 = 0;
 let scale: f32 = 0;
 let softCap: f32 = 0;
+// Tables by which scores depend on distances, 0: none; bytes of their rows, and the column of distance 0.
+let biases: usize = 0;
+let tableQueries: usize = 0;
+let tableKeys: usize = 0;
+let tableRow: usize = 0;
+let zero: i32 = 0;
 // The positions that the four pairs attend to: [0, sinkEnd) and [from, to), multiples of 8.
 let sinkEnd: i32 = 0;
 let from: i32 = 0;
@@ -34,14 +42,15 @@ let scratch: usize = 0;
 let scoreBytes: usize = 0;
 let pairs: usize = 0;
 const EIGHT: usize = 32;
-const PAIR: usize = 20;
+const PAIR: usize = 24;
 // Fields of a pair: pointers to its queries, to its queries for the sinks and to its output, and the positions [begin,
-// end) that it sees beside the sinks.
+// end) that it sees beside the sinks; bytes from the begin of a table's row to the column of position 0.
 const QUERY: usize = 0;
 const SINK_QUERY: usize = 4;
 const OUTPUT: usize = 8;
 const BEGIN: usize = 12;
 const END: usize = 16;
+const COLUMN: usize = 20;
 
 /** Bytes of scratch for sequences of so many positions. */
 export function attentionScratchBytes(positions: i32): usize {
@@ -112,6 +121,36 @@ function storeScores(at: usize, low: v128, high: v128): void {
   v128.store(at, high, 16);
 }
 
+/** Pointer to a pair's part of a table's row, at the column of a position. */
+function columnAt(row: usize, pair: usize, position: i32): usize {
+  return row + <usize>(i32.load(pairs + pair * PAIR + COLUMN) + (position << 2));
+}
+
+/** Writes the scores of a pair with the eight keys of a panel: for each dimension k (q + query of the distance), then q (its key). */
+function scoreRelatively(pair: usize, kvHead: i32, position: i32, keys: usize, at: usize): void {
+  const ofHead = <usize>(kvHead * headDim) * tableRow;
+  let rowQueries = columnAt(tableQueries + ofHead, pair, position);
+  let rowKeys = columnAt(tableKeys + ofHead, pair, position);
+  let query = load<usize>(pairs + pair * PAIR + QUERY);
+  let low = f32x4.splat(0);
+  let high = low;
+  const end = query + ((<usize>headDim) << 2);
+  for (; query < end; query += 4, keys += 32, rowQueries += tableRow, rowKeys += tableRow) {
+    const q = v128.load32_splat(query);
+    low = f32x4.add(low, f32x4.mul(v128.load(keys), f32x4.add(q, v128.load(rowQueries))));
+    high = f32x4.add(high, f32x4.mul(v128.load(keys, 16), f32x4.add(q, v128.load(rowQueries, 16))));
+    low = f32x4.add(low, f32x4.mul(q, v128.load(rowKeys)));
+    high = f32x4.add(high, f32x4.mul(q, v128.load(rowKeys, 16)));
+  }
+  storeScores(at, low, high);
+}
+
+function addBiases(pair: usize, kvHead: i32, position: i32, at: usize): void {
+  const row = columnAt(biases + <usize>kvHead * tableRow, pair, position);
+  v128.store(at, f32x4.add(v128.load(at), v128.load(row)));
+  v128.store(at, f32x4.add(v128.load(at, 16), v128.load(row, 16)), 16);
+}
+
 function scoreAll(kvHead: i32): void {
   for (let position = from; position < to; ) {
     let keys = keysAt(position, kvHead);
@@ -119,7 +158,11 @@ function scoreAll(kvHead: i32): void {
     keys += (<usize>(inBlock * headDim)) << 2;
     const end = min(to, position + tokensPerBlock - inBlock);
     for (; position < end; position += 8, keys += (<usize>headDim) << 5) {
-      scorePanel(QUERY, keys, scratch + ((<usize>position) << 2), scoreBytes);
+      const at = scratch + ((<usize>position) << 2);
+      if (tableKeys === 0) scorePanel(QUERY, keys, at, scoreBytes);
+      else for (let i: usize = 0; i < 4; i++) scoreRelatively(i, kvHead, position, keys, at + i * scoreBytes);
+      if (biases !== 0)
+        for (let i: usize = 0; i < 4; i++) addBiases(i, kvHead, position, at + i * scoreBytes);
     }
   }
   for (let i = 0; i < 4; i++) hideUnseen(i);
@@ -325,6 +368,25 @@ export function setCache(
 }
 
 /**
+ * Sets the table of distances that `attention` reads from now on; one of products has both queries and keys, and 0 is none.
+ *
+ * @param columns floats of a row; origin: the column of distance 0, of a key at its query's own position
+ */
+export function setRelative(
+  ofBiases: usize,
+  ofQueries: usize,
+  ofKeys: usize,
+  columns: i32,
+  origin: i32,
+): void {
+  biases = ofBiases;
+  tableQueries = ofQueries;
+  tableKeys = ofKeys;
+  tableRow = (<usize>columns) << 2;
+  zero = origin;
+}
+
+/**
  * @param qkv queries of the first row; `stride` floats between rows
  * @param sinkQueries the queries rotated to the rows' places in the cache, rows of group * kvHeads * headDim; read if
  *   numSinks > 0
@@ -376,6 +438,7 @@ export function attention(
         i32.store(at + OUTPUT, <i32>output + ((row * width + column) << 2));
         i32.store(at + BEGIN, begin);
         i32.store(at + END, end);
+        i32.store(at + COLUMN, (zero + 1 - own) << 2);
         least = min(least, begin);
         most = max(most, end);
       }

@@ -6,7 +6,7 @@
  * A row's bits depend on that row alone, as with the native kernels: sums run in four lanes over ascending columns, then across
  * the lanes; no kernel's sums depend on the number of rows. Nothing allocates.
  */
-export { attention, attentionScratchBytes, setCache } from './attention';
+export { attention, attentionScratchBytes, setCache, setRelative } from './attention';
 export { storeKv } from './cache';
 export { addShare, allFinite, capRows, finishRows, gateRows, xieluRows } from './elements';
 export { copyColumns, layerNorm, layerNormHeads, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../../../engine/building/engine.js';
 import {
@@ -11,6 +12,8 @@ import { NativeExecutor } from '../../../../engine/executors/native/native-execu
 import type { NetworkPlan } from '../../../../network/plan.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { TestEngines, tinyModelPath } from '../../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
+import { madeEmbedder, writeMadeEmbedder } from '../../../support/made-embedders.js';
 import { at, set } from '../../../support/spoil.js';
 
 const LIMITS = { maxNumTokens: 64, maxNumSequences: 4, maxSeqLen: 64 };
@@ -146,5 +149,86 @@ describe('a plan of an encoder that does not fit', () => {
     expect(() => open(engine.plan, { maxAttentionWindow: 32 })).toThrow(
       /maxAttentionWindow is 32, but a network that takes whole sequences has no window of the engine/,
     );
+  });
+});
+
+describe('a plan whose scores depend on distances', () => {
+  const folder = temporaryFolder('skein-distances');
+  type Ops = NetworkPlan['ops'];
+
+  async function opening(name: string, change: (plan: NetworkPlan) => void, options = {}) {
+    const made = madeEmbedder(name);
+    const own = await engines.get(writeMadeEmbedder(join(folder, name), made), 'f32');
+    const plan = structuredClone(own.plan);
+    change(plan);
+    const { weightsFile, directory, manifest } = own;
+    const parts = { plan, weightsFile, tensors: manifest.tensors, packedFolder: directory };
+    return () => new NativeExecutor(parts, { ...OPTIONS, ...options }).close();
+  }
+  const find = <K extends Ops[number]['op']>(plan: NetworkPlan, op: K) =>
+    plan.ops.find((one): one is Extract<Ops[number], { op: K }> => one.op === op)!;
+
+  it.each<[string, string, (plan: NetworkPlan) => void, RegExp]>([
+    [
+      'a table that nothing makes',
+      'deberta-v3',
+      (plan) => set('relative', 2)(find(plan, 'attention')),
+      /\(attention\) of the plan: relative names table 2, but ops before it make 2\.$/,
+    ],
+    [
+      'tables out of turn',
+      'deberta-v3',
+      (plan) => set('table', 1)(find(plan, 'distanceProducts')),
+      /\(distanceProducts\) of the plan: table is 1, but the next one is 0\.$/,
+    ],
+    [
+      'heads beyond its rows',
+      'deberta-v3',
+      (plan) => set('keys', 70)(find(plan, 'distanceProducts')),
+      /32 columns from column 70 on must lie in value 2, which is \[distances x 96\]\.$/,
+    ],
+    [
+      'rows behind the first of a step',
+      'deberta-v3',
+      (plan) => plan.ops.splice(8, 0, ...plan.ops.splice(0, 1)),
+      /before any op writes it/,
+    ],
+    [
+      'an op over distances behind those of steps',
+      'deberta-v3',
+      (plan) => plan.ops.splice(7, 0, { ...find(plan, 'distanceRows') }),
+      /\(distanceRows\) of the plan: is run once, and so must stand before all that each step runs\.$/,
+    ],
+    [
+      'a bucket that is none',
+      'deberta-v3',
+      (plan) => set('0', 16)(plan.attention.distances!.buckets),
+      /^a bucket of distances must be between 0 and 15, but it is 16\.$/,
+    ],
+    [
+      'buckets on one side more',
+      'mpnet',
+      (plan) => plan.attention.distances!.buckets.pop(),
+      /^The distances with a bucket must be as many on both sides of 0\.$/,
+    ],
+    [
+      'biases of another number of buckets',
+      'mpnet',
+      (plan) => set('count', 31)(plan.attention.distances!),
+      /between 0 and 30|must be a vector of 124/,
+    ],
+    [
+      'a window beside them',
+      'mpnet',
+      (plan) => set('mask', { bothWays: true, window: 4 })(find(plan, 'attention')),
+      /scores depend on distances only where it attends both ways, without a window and a softCap\.$/,
+    ],
+  ])('is refused with %s', async (_, name, change, message) => {
+    expect(await opening(name, change)).toThrow(message);
+  });
+
+  it('is refused with keys that are rounded, and runs as it is', async () => {
+    expect(await opening('mpnet', () => {}, { kvDtype: 'bf16' })).toThrow(/and keys in f32\.$/);
+    expect(await opening('mpnet', () => {})).not.toThrow();
   });
 });

@@ -1,0 +1,81 @@
+#include "executor/relative_tables.h"
+
+#include <algorithm>
+
+#include "executor/memory.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kLineFloats = 16;
+
+// Columns of a row: an odd number of cache lines, so that the rows of a head do not all fall into the same few places of a cache.
+size_t strideOf(const ExecutorConfig& config) {
+  const size_t longest = static_cast<size_t>(config.maxSeqLen);
+  const size_t lines = roundUp(longest + roundUp(longest, kStepTokens), kLineFloats) / kLineFloats;
+  return (lines | 1) * kLineFloats;
+}
+
+size_t floatsOf(const ExecutorConfig& config, const PlanOp& op) {
+  const size_t heads = static_cast<size_t>(config.plan.numHeads), headDim = static_cast<size_t>(config.plan.headDim);
+  if (op.kind == OpKind::kDistanceBiases) return heads * strideOf(config);
+  return op.kind == OpKind::kDistanceProducts ? 2 * heads * headDim * strideOf(config) : 0;
+}
+
+}  // namespace
+
+size_t RelativeTables::floats(const ExecutorConfig& config) {
+  size_t sum = 0;
+  for (const PlanOp& op : config.plan.ops) sum += floatsOf(config, op);
+  return sum;
+}
+
+RelativeTables::RelativeTables(const ExecutorConfig& config, float* base)
+    : numHeads_(config.plan.numHeads), headDim_(config.plan.headDim) {
+  const std::vector<int32_t>& buckets = config.plan.distanceBuckets;
+  if (buckets.empty()) return;
+  const int32_t reach = static_cast<int32_t>(buckets.size() / 2), zero = config.maxSeqLen - 1;
+  bucketOfColumn_.resize(strideOf(config));
+  for (int32_t column = 0; column < static_cast<int32_t>(bucketOfColumn_.size()); ++column)
+    bucketOfColumn_[static_cast<size_t>(column)] =
+        buckets[static_cast<size_t>(std::clamp(column - zero, -reach, reach) + reach)];
+  for (const PlanOp& op : config.plan.ops) {
+    const size_t count = floatsOf(config, op);
+    if (count == 0) continue;
+    RelativeScores table{.stride = static_cast<int64_t>(strideOf(config)), .zero = zero};
+    if (op.kind == OpKind::kDistanceBiases) {
+      table.biases = base;
+    } else {
+      table.queries = base;
+      table.keys = base + count / 2;
+    }
+    tables_.push_back(table);
+    base += count;
+  }
+}
+
+void RelativeTables::keepProducts(const PlanOp& op, const float* rows, int64_t width, ThreadPool& pool) {
+  RelativeScores& table = tables_[static_cast<size_t>(op.relative)];
+  // Without one of them its products are with zeros.
+  const auto keep = [&](const float* to, int32_t first, int32_t row) {
+    if (first < 0) return;
+    float* kept = const_cast<float*>(to) + row * table.stride;
+    for (size_t column = 0; column < bucketOfColumn_.size(); ++column)
+      kept[column] = rows[bucketOfColumn_[column] * width + first + row];
+  };
+  pool.run(numHeads_ * headDim_, [&](int32_t row, int32_t) {
+    keep(table.queries, op.queriesColumn, row);
+    keep(table.keys, op.keysColumn, row);
+  });
+}
+
+void RelativeTables::keepBiases(const PlanOp& op, const float* biases) {
+  const RelativeScores& table = tables_[static_cast<size_t>(op.relative)];
+  for (int32_t head = 0; head < numHeads_; ++head) {
+    float* kept = const_cast<float*>(table.biases) + head * table.stride;
+    for (size_t column = 0; column < bucketOfColumn_.size(); ++column)
+      kept[column] = biases[bucketOfColumn_[column] * numHeads_ + head];
+  }
+}
+
+}  // namespace skein
