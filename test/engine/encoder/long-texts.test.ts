@@ -18,7 +18,7 @@ async function engineOf(name: string): Promise<string> {
   return (await engines.get(path, 'f32')).directory;
 }
 
-it.each(['modernbert', 'qwen3-embedding'])(
+it.each(['modernbert', 'qwen3-embedding', 'deberta-v3'])(
   '%s takes no memory that grows with the square of a text',
   async (name) => {
     const directory = await engineOf(name);
