@@ -118,8 +118,8 @@ function refuseAll(): never {
 }
 
 /**
- * Answers with the server's own app, so that a line may ask what a client may. An engine that failed for good ends the
- * batch.
+ * Answers with the server's own app, so that a line may ask what a client may. The batch ends where no engine is left that has not
+ * failed for good.
  */
 function served(config: Config, loaded: readonly RunningModel[], abort: AbortController) {
   const running = config.models.map((entry, index) => ({ entry, loaded: loaded[index]! }));

@@ -54,7 +54,7 @@ export interface ServedApp {
   lane: InferLane;
   state: ServerState;
   metrics: Metrics;
-  /** Resolves with the error when an engine has failed for good. */
+  /** Resolves with the error when no engine is left that has not failed for good. */
   failed: Promise<Error>;
   /** What a server of another protocol needs to answer for the same models. */
   shared: SharedServices;
@@ -79,7 +79,7 @@ export interface OpenServer {
   reload: () => void;
   /** Sends what was not sent yet of traces. */
   flushTraces: () => Promise<void>;
-  /** Resolves where an engine has failed for good. */
+  /** Resolves where no engine is left that has not failed for good. */
   failed: Promise<Error>;
 }
 
@@ -234,7 +234,7 @@ export function serveModels(
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
   // A model on demand that fails is unloaded, and loaded anew for the next request.
-  const failed = firstFailure(models, (model) => life?.models.owns(model) === true);
+  const failed = lastFailure(models, (model) => life?.models.owns(model) === true);
   const around = { describe, log, observe };
   return { models, repository, around, life, batches, app, lane, state, metrics, failed, shared };
 }
@@ -300,14 +300,19 @@ function memoryLedger(
   return new MemoryLedger({ limit, isShared: () => apiKeys.isShared });
 }
 
-/** Resolves with the first error of an engine that failed for good; with several models the error names the model. */
-function firstFailure(models: ModelDirectory, mayFail: (model: ServedModel) => boolean): Promise<Error> {
+/**
+ * Resolves once no model is left that runs or may run again: with the error of the last engine that failed for good, which names the
+ * model where there are several.
+ */
+function lastFailure(models: ModelDirectory, mayFail: (model: ServedModel) => boolean): Promise<Error> {
   return new Promise((resolve) => {
     followModels(models, ({ model }) => {
       const { id, state } = model;
       const { status, failure } = state;
       if (status !== 'failed' || failure === null || mayFail(model)) return;
-      const isOnly = models.list().every((model) => model.id === id);
+      const all = models.list();
+      if (all.some((one) => one.state.status !== 'failed')) return;
+      const isOnly = all.every((one) => one.id === id);
       resolve(
         isOnly ? failure : new EngineFailure(`The model ${id}: ${failure.message}`, { cause: failure }),
       );

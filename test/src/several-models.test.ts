@@ -116,6 +116,34 @@ describe('several models in one server', () => {
     expect((await server.stop()).code).toBe(0);
   });
 
+  it('end the server when the last one cannot be started again, and none before it', async () => {
+    const server = await started(
+      startFakeServer(
+        { model: ['a', 'b'].map((name) => `${name}=${path}`) },
+        { vocabSize: 320, dieToken: 32, loads: join(folder, 'loads'), goodLoads: 2 },
+        { workerRestart: { delayMs: 100, factor: 1 } },
+      ),
+    );
+    expect((await complete(server, { model: 'b', prompt: [32] })).status).toBe(500);
+    // Waits for the engine, until that has failed for good.
+    expect(await complete(server, { model: 'b' })).toMatchObject({
+      status: 503,
+      error: { code: 'engine_unavailable' },
+    });
+    const failed = { status: 'failed', reason: expect.stringContaining('5 attempts') };
+    expect(await health(server)).toMatchObject([
+      200,
+      { status: 'degraded', models: { a: { status: 'ready' }, b: failed } },
+    ]);
+    expect(await health(server, '?model=b')).toMatchObject([503, failed]);
+    expect((await complete(server, { model: 'a' })).status).toBe(200);
+    expect((await complete(server, { model: 'a', prompt: [32] })).status).toBe(500);
+    const { code, stderr } = await server.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/the engine cannot be started again/);
+    expect(stderr).toMatch(/The model a: .*could not be started again in 5 attempts/);
+  });
+
   it.each([
     [
       'a path that is not there',

@@ -20,7 +20,7 @@ export const RUNNING_OPTIONS = {
     {
       group: 'Running',
       default: true,
-      help: 'End the process when the engine has died and cannot be restarted. --no-exit-on-failure: keep running and answer 503.',
+      help: 'End the process when no model runs any more and none can be restarted. --no-exit-on-failure: keep running and answer 503.',
     },
     OF_CLIENTS,
   ),

@@ -3,7 +3,10 @@ import { missingText } from '../../serving/model-state.js';
 import type { ServedModel } from '../../serving/served-model.js';
 import type { ServerLog } from '../web/server-log.js';
 
-/** Logs which ranks a model waits for, when an engine runs again after it died, and when it now uses a slower executor than before. */
+/**
+ * Logs which ranks a model waits for, when an engine runs again after it died or cannot be started again, and when it now uses a slower
+ * executor than before.
+ */
 export function logEngines(models: ModelDirectory, log: ServerLog): void {
   const fallbacks = new Map<ServedModel, string | null>();
   /** What was told of the ranks that are missing. */
@@ -20,6 +23,8 @@ export function logEngines(models: ModelDirectory, log: ServerLog): void {
     if (kind === 'removed') fallbacks.delete(model);
     if (kind === 'removed') waiting.delete(model);
     if (kind === 'state') logMissing(model);
+    if (kind === 'state' && model.state.status === 'failed')
+      log.error({ model: model.id, err: model.state.failure }, 'the engine cannot be started again');
     if (kind !== 'state' || model.state.status !== 'ready') return;
     const fallback = fallbackOf(model);
     if (fallback !== null && fallback !== fallbacks.get(model)) log.error({ model: model.id }, fallback);

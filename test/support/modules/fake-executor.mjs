@@ -1,5 +1,5 @@
 // The fake executor in the place of a model's own: its options stand in the query of this module's URL. Where that
-// names a file as `loads`, each load adds a byte to it, and only the first one succeeds. Where it names one as `heap`, a
+// names a file as `loads`, each load adds a byte to it, and only the first `goodLoads` (1) succeed. Where it names one as `heap`, a
 // step that finds it empty writes into it what the worker's heap holds. Where it names one as `gate`, every step after the first
 // three waits while that file is there, and where it names one as `loadGate`, so does every load after the first: a test holds a state
 // until it has seen it. `endToken` is what ends an answer.
@@ -18,7 +18,7 @@ export function loadExecutor({ params }) {
   if (loads !== null) {
     appendFileSync(loads, '.');
     const { size } = statSync(loads);
-    if (size > 1) throw new Error(`load ${size} fails`);
+    if (size > Number(searchParams.get('goodLoads') ?? 1)) throw new Error(`load ${size} fails`);
   }
   if (loadGate !== null) passLoads();
   const loaded = loadFake({ enginePath: `fake:${search}`, params });
