@@ -96,7 +96,7 @@ function textOf(description: ModelDescription & { model: string }): string {
   const { architecture, task, parameters, kvCache } = description;
   const rows: [string, string][] = [
     ['model', placeOf(description)],
-    ['architecture', `${architecture}, which ${TASKS[task]}; ${(parameters / 1e6).toFixed(1)} M parameters`],
+    ['architecture', `${architecture}, which ${TASKS[task]}; ${countText(parameters)} parameters`],
     [
       'layers',
       `${description.numLayers} of width ${description.hiddenSize}, vocabulary of ${description.vocabSize}`,
@@ -110,11 +110,8 @@ function textOf(description: ModelDescription & { model: string }): string {
     ['chat template', templateText(description)],
     ...endsRow(description),
     ...samplingRows(description),
-    [
-      'weights',
-      `${description.weights}, output ${description.outputWeights}, ${bytes(description.weightBytes)}`,
-    ],
-    ['executor', executorText(description)],
+    ['weights', weightsText(description)],
+    ['executor', description.executor],
     ['kernels', `${description.instructionSet}, ${threadsWithReason(description.threads)}`],
   ];
   rows.push(...listed('slow', description.slow));
@@ -145,7 +142,7 @@ function storedText({ format, storedTypes, storedBytes }: ModelDescription): str
 }
 
 function templateText({ chatTemplate }: ModelDescription): string {
-  if (chatTemplate === null) return 'no';
+  if (chatTemplate === null) return 'none: conversations are refused, prompts are completed';
   const { problem, tools, reasoning, reasoningSwitch, readsParts, others } = chatTemplate;
   if (problem !== null) return problem;
   const thinks = reasoningSwitch === null ? 'reasoning' : `reasoning (${reasoningSwitch})`;
@@ -157,9 +154,17 @@ function templateText({ chatTemplate }: ModelDescription): string {
   ].join(', ');
 }
 
-/** Text about the executor; the sentence about a fallback names the executor too. */
-function executorText({ executor, executorFallback }: ModelDescription): string {
-  return executorFallback ?? executor;
+/** What the matrices become. Where each keeps a form of its own, those are listed. */
+function weightsText({ weights, outputWeights, weightForms, weightBytes }: ModelDescription): string {
+  if (weightForms === null) return `${weights}, output ${outputWeights}, ${bytes(weightBytes)}`;
+  const forms = Object.entries(weightForms).map(([form, count]) => `${count} ${form}`);
+  const output = outputWeights === 'stored' ? '' : `, output ${outputWeights}`;
+  return `each matrix by how it is stored (${forms.join(', ')})${output}, ${bytes(weightBytes)}`;
+}
+
+function countText(parameters: number): string {
+  if (parameters < 1e5) return String(parameters);
+  return parameters < 1e9 ? `${(parameters / 1e6).toFixed(1)} M` : `${(parameters / 1e9).toFixed(2)} billion`;
 }
 
 function expertsRow({ experts }: ModelDescription): [string, string][] {
@@ -187,7 +192,8 @@ function samplingRows({ sampling }: ModelDescription): [string, string][] {
     const own = holding.filter(([name]) => sampling![name]!.from === source);
     return `${own.map(([name, value]) => `${name} ${value}`).join(', ')} (${source})`;
   });
-  return listed('sampling', [...rows, ...leftOut]);
+  const none = sampling === null ? [] : ['nothing recommended: temperature 1 where a request says nothing'];
+  return listed('sampling', rows.length + leftOut.length === 0 ? none : [...rows, ...leftOut]);
 }
 
 function windowRow({ attentionWindow, numLayers }: ModelDescription): [string, string][] {

@@ -11,6 +11,7 @@ import {
 } from '../../engine/building/weight-precision.js';
 import {
   type EnginePrecision,
+  type EngineTensor,
   type OutputPrecision,
   weightBytesOf,
 } from '../../engine/directory/engine-directory.js';
@@ -24,6 +25,7 @@ import { planNetwork } from '../../models/architectures/index.js';
 import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import { keptNumbers } from '../../models/checkpoints/quantized/quantized-blocks.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
@@ -46,7 +48,10 @@ export interface ModelDescription {
   parameters: number;
   /** Experts of a layer, and how many of them a token goes to; null where layers have one MLP each. */
   experts: { count: number; used: number } | null;
-  /** Number of tensors of each type in the checkpoint, where matrices of experts count one by one; null for an engine directory. */
+  /**
+   * Number of tensors of each type in the checkpoint, where matrices of experts count one by one, and those of safetensors that are
+   * quantised under the type of their codes (`FP8`, `INT4`); null for an engine directory.
+   */
   storedTypes: Record<string, number> | null;
   /** Bytes of the tensors that are read, as they are stored; null for an engine directory. */
   storedBytes: number | null;
@@ -74,6 +79,8 @@ export interface ModelDescription {
   weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
+  /** Number of matrices, or of their parts, of each precision, where `weights` says that each has one of its own; null: they do not. */
+  weightForms: Record<string, number> | null;
   /** Executor that would run here. */
   executor: ExecutorName;
   /** Why the executor is not the fastest one, and how to get that; null: it is the fastest, or was asked for. */
@@ -125,7 +132,7 @@ export async function describeModel(
   const opened = existsSync(join(path, 'engine.json'))
     ? await ofEngine(openEngine(path))
     : ofCheckpoint(path, remote === null);
-  const { config, plan, files, layerTypes: types, sampling, ...others } = opened;
+  const { config, plan, files, layerTypes: types, widened, sampling, ...others } = opened;
   const { weights, outputWeights, weightBytes, ...rest } = others;
   const { encoder, experts } = config;
   const tokenizer = new Tokenizer(files);
@@ -161,6 +168,7 @@ export async function describeModel(
       executor: kind.name,
       instructionSet,
       layerTypes: types,
+      widened,
       weights,
       weightBytes,
       cacheTokens: kvCache?.tokens ?? null,
@@ -197,10 +205,12 @@ interface Opened
   plan: NetworkPlan;
   files: TokenizerSourceFiles;
   layerTypes: TensorType[];
+  widened: number;
   sampling: RecommendedSampling | null;
   weights: EnginePrecision;
   outputWeights: OutputPrecision;
   weightBytes: number;
+  weightForms: Record<string, number> | null;
 }
 
 function ofCheckpoint(path: string, hasWeights: boolean): Opened {
@@ -211,17 +221,22 @@ function ofCheckpoint(path: string, hasWeights: boolean): Opened {
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
   const partsOf = (weight: PlanWeight) => storedParts(checkpoint, weight);
   const storedTypes: Record<string, number> = {};
-  let storedBytes = 0;
-  for (const { type, byteLength } of tensors.values()) {
-    storedTypes[type] = (storedTypes[type] ?? 0) + 1;
+  let [storedBytes, widened] = [0, 0];
+  for (const tensor of tensors.values()) {
+    const { type, byteLength, quantized } = tensor;
+    const shown = quantized === undefined ? type : CODES[quantized.codes];
+    storedTypes[shown] = (storedTypes[shown] ?? 0) + 1;
     storedBytes += byteLength;
+    if (quantized !== undefined && keptNumbers(tensor, quantized) === 'bf16') widened++;
   }
+  const laidOut = layOutWeights(plan, weights, outputWeights, partsOf);
   return {
     format,
     config,
     plan,
     files: tokenizer,
     layerTypes: layerTypes(checkpoint, plan),
+    widened,
     sampling,
     parameters: parametersOf(plan),
     storedTypes,
@@ -231,8 +246,19 @@ function ofCheckpoint(path: string, hasWeights: boolean): Opened {
     chatTemplate: templateAbilities(tokenizer),
     weights,
     outputWeights,
-    weightBytes: layOutWeights(plan, weights, outputWeights, partsOf).byteLength,
+    weightBytes: laidOut.byteLength,
+    weightForms: weights === 'stored' ? formsOf(laidOut.tensors) : null,
   };
+}
+
+/** Types of quantised safetensors for people. */
+const CODES = { u4: 'INT4', u8: 'INT8', i8: 'INT8', e4m3: 'FP8', e2m1: 'FP4' };
+
+/** Numbers of matrices of each precision; vectors and the embedding's few numbers are f32 in any case. */
+function formsOf(tensors: readonly EngineTensor[]): Record<string, number> {
+  const forms: Record<string, number> = {};
+  for (const { rows, dtype } of tensors) if (rows > 1) forms[dtype] = (forms[dtype] ?? 0) + 1;
+  return forms;
 }
 
 async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> {
@@ -244,6 +270,7 @@ async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> 
     plan,
     files,
     layerTypes: [],
+    widened: 0,
     sampling: manifest.sampling ?? null,
     parameters: parametersOf(plan),
     storedTypes: null,
@@ -254,6 +281,7 @@ async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> 
     weights: precision,
     outputWeights: outputPrecision,
     weightBytes: weightBytesOf(manifest),
+    weightForms: precision === 'stored' ? formsOf(manifest.tensors) : null,
   };
 }
 

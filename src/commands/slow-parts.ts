@@ -11,6 +11,8 @@ export interface SpeedFacts {
   instructionSet: string;
   /** Storage types of the layers' matrices; none for an engine directory. */
   layerTypes: readonly TensorType[];
+  /** Number of quantised matrices of safetensors that run in bf16. */
+  widened: number;
   weights: EnginePrecision;
   weightBytes: number;
   /** Tokens that the KV cache has room for now; null: there is none. */
@@ -30,12 +32,16 @@ export function slowParts(facts: SpeedFacts): string[] {
     ...(fallback === null ? [] : [fallback]),
     ...(executor === 'native' && instructionSet === 'scalar' ? [SCALAR] : []),
     ...ofTypes(facts),
+    ...(facts.widened === 0 ? [] : [widenedText(facts.widened)]),
     ...(cacheTokens !== null && cacheTokens < FEW_TOKENS ? [roomText(facts)] : []),
     ...(unproven === null
       ? []
       : [`Some texts may take long to encode, and each has a limit of time: ${asClause(unproven)}.`]),
   ];
 }
+
+const widenedText = (count: number) =>
+  `${count === 1 ? 'A quantised matrix runs' : `${count} quantised matrices run`} in bf16, since no smaller form has the same numbers: a token reads more bytes than the file has.`;
 
 const SCALAR =
   'The kernels compute one number at a time: the processor has no AVX2 and no NEON, or SKEIN_ISA says scalar.';

@@ -6,6 +6,7 @@ import type { ModelDescription } from '../../src/commands/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { writeQuantizedModel } from '../support/quantized-models.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { warmCli } from './support/warm-cli.js';
 
@@ -105,7 +106,7 @@ describe('skein info', () => {
     const { code, stdout } = await runCli(['info', tinyModelPath('gguf')]);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^model {2,}.*\narchitecture {2,}llama, which generates text; \d+\.\d M parameters\n/,
+      /^model {2,}.*\narchitecture {2,}llama, which generates text; \d+(\.\d M)? parameters\n/,
     );
     expect(stdout).toMatch(/^stored as {2,}gguf: tensors .*\b5 Q8_0\b.*; [\d.]+ kB$/m);
     expect(stdout).toMatch(/^slow {2,}Matrices of Q8_0, Q4_0, Q4_1 run in bf16, /m);
@@ -113,6 +114,24 @@ describe('skein info', () => {
     expect(stdout).toMatch(/^executor {2,}native\n/m);
     expect(stdout).toMatch(/^KV cache {2,}[\d.]+ kB a token in bf16$/m);
     expect(stdout).toMatch(/^ +\d+ sequences of \d+ tokens$/m);
+  });
+
+  it('says how weights are quantised, what becomes of them, and that nothing is known of sampling and chats', async () => {
+    const quantized = writeQuantizedModel(join(folder, 'fp8'), 'fp8-blocks');
+    const { stdout } = await runCli(['info', quantized]);
+    expect(stdout).toMatch(/^architecture {2,}llama, which generates text; \d+ parameters$/m);
+    expect(stdout).toMatch(/^stored as {2,}safetensors: tensors .*\b7 FP8\b/m);
+    expect(stdout).toMatch(/^weights {2,}each matrix by how it is stored \(.*\b\d+ bf16\b.*\), [\d.]+ kB$/m);
+    const rounded = writeQuantizedModel(join(folder, 'nvfp4'), 'ct-nvfp4');
+    const { slow, storedTypes, weightForms } = await describeBy(rounded);
+    expect({ slow, storedTypes, weightForms }).toMatchObject({
+      slow: [],
+      storedTypes: { FP4: 7 },
+      weightForms: { int8: 4, bf16: 1 },
+    });
+    expect(stdout).toMatch(/^slow {2,}7 quantised matrices run in bf16, since no smaller form/m);
+    expect(stdout).toMatch(/^chat template {2,}none: conversations are refused, prompts are completed$/m);
+    expect(stdout).toMatch(/^sampling {2,}nothing recommended: temperature 1 where a request says nothing$/m);
   });
 
   it.each([

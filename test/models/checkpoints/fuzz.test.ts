@@ -94,7 +94,7 @@ describe('hostile checkpoints', () => {
           writeFileSync(path, mutated(bytes, change));
           refusesOrReads(() => new Tokenizer(openCheckpoint(path).tokenizer).encode('a b ab'));
         }),
-        { numRuns: 400 },
+        { numRuns: draws(400) },
       );
     },
   );

@@ -6,6 +6,7 @@ const FAST: SpeedFacts = {
   executor: 'native',
   instructionSet: 'avx2',
   layerTypes: ['Q4_K', 'Q6_K'],
+  widened: 0,
   weights: 'stored',
   weightBytes: 4e9,
   cacheTokens: 100_000,
@@ -37,6 +38,8 @@ describe('what will be slow', () => {
       { layerTypes: ['Q4_K', 'F16'], weights: 'bf16' },
       /^Matrices of Q4_K run in bf16, since others are stored in F16/,
     ],
+    ['quantised matrices that no smaller form holds', { widened: 3 }, /^3 quantised matrices run in bf16, /],
+    ['one of them', { widened: 1 }, /^A quantised matrix runs in bf16, /],
     ['no room for a cache', { cacheTokens: 64 }, /^The free memory leaves room for 64 tokens beside 4\.0 GB/],
     ['a pattern without a bound', { unproven: 'it may take long.' }, /limit of time: it may take long\.$/],
   ])('%s', (_, changes, sentence) => {
