@@ -35,6 +35,8 @@ export interface ExpertOptions {
   used: number;
   /** Whether a row's shares are the softmax over the experts that it goes to, in place of all. */
   normalize: boolean;
+  /** An expert is activation(input * up^T) * down^T: `gateUp` has no gate. */
+  ungated?: true;
   activation: Activation;
 }
 
@@ -218,29 +220,47 @@ export class NetworkBuilder {
    * stacks gate over up, and one for the way down.
    */
   addExperts(sum: ValueRef, input: ValueRef, scores: ValueRef, experts: ExpertOptions): void {
-    const { gateUp, down, used, normalize, activation } = experts;
+    this.#pushExperts(sum, input, scores, experts, sum);
+  }
+
+  /** Returns the input with the mixture of `experts` of it added, as addExperts. */
+  withExperts(input: ValueRef, scores: ValueRef, experts: ExpertOptions): ValueRef {
+    const output = this.#newValue(input.rows, input.width);
+    this.#pushExperts(output, input, scores, experts, input);
+    return output;
+  }
+
+  #pushExperts(
+    output: ValueRef,
+    input: ValueRef,
+    scores: ValueRef,
+    experts: ExpertOptions,
+    residual: ValueRef,
+  ): void {
+    const { gateUp, down, used, normalize, ungated, activation } = experts;
     const count = gateUp.length;
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
     require(Number.isInteger(used) && used >= 1 && used <= count, `${used} of ${count} experts`);
-    require(sum.rows === input.rows, 'the output of experts does not fit the residual');
+    require(output.rows === input.rows, 'the output of experts does not fit the residual');
     const inner = this.#weight(down[0]!, 'matrix').columns;
     for (let expert = 0; expert < count; expert++) {
-      this.#checkMatrix(gateUp[expert]!, 2 * inner, input.width);
-      this.#checkMatrix(down[expert]!, sum.width, inner);
+      this.#checkMatrix(gateUp[expert]!, ungated ? inner : 2 * inner, input.width);
+      this.#checkMatrix(down[expert]!, output.width, inner);
     }
     this.#ops.push({
       op: 'experts',
       input: input.index,
       scores: scores.index,
-      output: sum.index,
+      output: output.index,
       gateUp: [...gateUp],
       down: [...down],
       used,
       normalize,
+      ...(ungated && { ungated }),
       activation,
-      residual: sum.index,
+      residual: residual.index,
     });
   }
 

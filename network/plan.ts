@@ -85,7 +85,8 @@ export type PlanOp =
    *
    *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
    *
-   * gateUp[e] stacks gate over up [2 x inner, width(input)], down[e] is [width(output), inner]. residual may be the same value as output.
+   * ungated: down[e](activation(up[e](input))). gateUp[e] stacks gate over up [2 x inner, width(input)], or is up alone [inner, width(input)];
+   * down[e] is [width(output), inner]. residual may be the same value as output.
    * A row's sum depends on no other row of its batch.
    */
   | {
@@ -97,6 +98,7 @@ export type PlanOp =
       down: string[];
       used: number;
       normalize: boolean;
+      ungated?: true;
       activation: Activation;
       residual: number | null;
     }

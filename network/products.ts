@@ -14,7 +14,7 @@ export function productsOf(op: PlanOp): OpProduct[] {
       return [{ weight: op.weight, gated: op.op === 'gatedLinear' }];
     case 'experts':
       return op.gateUp.flatMap((weight, expert) => [
-        { weight, gated: true },
+        { weight, gated: op.ungated !== true },
         { weight: op.down[expert]!, gated: false },
       ]);
     default:

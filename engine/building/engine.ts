@@ -215,9 +215,9 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 /** Numbers of experts that are none would make networks of other ones, or errors that name no file. */
 function checkExpertsOf(directory: string, experts: ModelConfig['experts']): void {
   if (experts === undefined) return;
-  const { count, used, width, normalize } = experts ?? {};
+  const { count, used, width, normalize, every = 1 } = experts ?? {};
   const isRight =
-    [count, used, width].every((number) => Number.isSafeInteger(number) && number > 0) &&
+    [count, used, width, every].every((number) => Number.isSafeInteger(number) && number > 0) &&
     typeof normalize === 'boolean';
   if (isRight) return;
   throw new EngineError(

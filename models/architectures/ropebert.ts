@@ -1,19 +1,19 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { ModelConfig } from '../model-config.js';
+import type { ExpertsConfig, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 import { layerNorm, projection } from './parts.js';
 
 /**
  * BERT's layers with RoPE in place of learned positions, and a gated MLP: nomic-embed (no biases), and GTE's NewModel (biases but for those
- * of the MLP's gate).
+ * of the MLP's gate). nomic-embed v2 has an MLP without a gate, and a mixture of such experts in every other layer.
  *
- *   tokens + types -> norm -> [attention + x -> norm -> gated MLP + x -> norm] ... -> head
+ *   tokens + types -> norm -> [attention + x -> norm -> MLP or experts + x -> norm] ... -> head
  */
 export function ropebert(config: ModelConfig): NetworkPlan {
   const { hiddenSize, intermediateSize, vocabSize, numLayers, numHeads, headDim, activation } = config;
-  const { attentionBias, mlpBias, rmsNormEpsilon: epsilon } = config;
+  const { attentionBias, mlpBias, experts, rmsNormEpsilon: epsilon } = config;
   const encoder = config.encoder!;
   const net = new NetworkBuilder({
     architecture: 'ropebert',
@@ -43,17 +43,54 @@ export function ropebert(config: ModelConfig): NetworkPlan {
     const outputSource: [string, number] = [`${own}.self_attn.o_proj`, hiddenSize];
     net.addLinear(x, attended, project(`${own}.attentionOutput`, hiddenSize, [outputSource], attentionBias));
     x = norm(x, `${own}.attentionNorm`, `${own}.post_attention_layernorm`);
-    const both: [string, number][] = [
-      [`${own}.mlp.gate_proj`, intermediateSize],
-      [`${own}.mlp.up_proj`, intermediateSize],
-    ];
-    const h = net.gatedLinear(x, { ...project(`${own}.gateUp`, hiddenSize, both, false), activation });
-    net.addLinear(
-      x,
-      h,
-      project(`${own}.down`, intermediateSize, [[`${own}.mlp.down_proj`, hiddenSize]], mlpBias),
-    );
+    const up: [string, number] = [`${own}.mlp.up_proj`, intermediateSize];
+    if (experts !== undefined && hasExperts(experts, layer)) x = withExperts(net, x, own, config, experts);
+    else {
+      const h =
+        experts === undefined
+          ? net.gatedLinear(x, {
+              ...project(
+                `${own}.gateUp`,
+                hiddenSize,
+                [[`${own}.mlp.gate_proj`, intermediateSize], up],
+                false,
+              ),
+              activation,
+            })
+          : net.linear(x, { ...project(`${own}.up`, hiddenSize, [up], mlpBias), activation });
+      const down: [string, number] = [`${own}.mlp.down_proj`, hiddenSize];
+      net.addLinear(x, h, project(`${own}.down`, intermediateSize, [down], mlpBias));
+    }
     x = norm(x, `${own}.outputNorm`, `${own}.post_mlp_layernorm`);
   }
   return net.build(encoderHead(net, x, encoder.head, epsilon));
+}
+
+const hasExperts = ({ every = 1 }: ExpertsConfig, layer: number) => layer % every === 1 % every;
+
+/** x with the mixture of its experts added, and a bias that all of them share: the one row of a table of token types, since there is one. */
+function withExperts(
+  net: NetworkBuilder,
+  x: ValueRef,
+  own: string,
+  { hiddenSize, activation }: ModelConfig,
+  { count, used, width, normalize }: ExpertsConfig,
+): ValueRef {
+  const matrix = (name: string, columns: number, source: string, rows: number) =>
+    projection(net, `${own}.${name}`, columns, [[`${own}.mlp.${source}`, rows]], false);
+  const scores = net.linear(x, matrix('router', hiddenSize, 'router.layer', count));
+  const numbers = Array.from({ length: count }, (_, expert) => expert);
+  const ups = numbers.map((e) => matrix(`experts.${e}.up`, hiddenSize, `experts.${e}.up_proj`, width));
+  const downs = numbers.map((e) => matrix(`experts.${e}.down`, width, `experts.${e}.down_proj`, hiddenSize));
+  const sum = net.withExperts(x, scores, {
+    gateUp: ups.map(({ weight }) => weight),
+    down: downs.map(({ weight }) => weight),
+    used,
+    normalize,
+    ungated: true,
+    activation,
+  });
+  const bias = [{ name: `${own}.mlp.experts.bias`, rows: 1, columns: hiddenSize }];
+  net.addEmbedding(sum, net.matrix(`${own}.expertBias`, bias), 'tokenTypes');
+  return sum;
 }

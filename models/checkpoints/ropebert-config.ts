@@ -1,15 +1,17 @@
 import { dirname } from 'node:path';
 import type { RopeConfig } from '../../network/rope.js';
 import type { EncoderHead } from '../encoder-config.js';
-import type { ModelConfig } from '../model-config.js';
+import type { ExpertsConfig, ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
 import { embeddingHead, labelledHead } from './encoder-heads.js';
+import { checkExperts } from './experts-config.js';
 import { isObject } from './file-reading.js';
 import { rowsOf } from './head-tensors.js';
-import type { RawTensor } from './raw-tensor.js';
+import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 import { readSentenceTransformers, type SentenceTransformers } from './sentence-transformers.js';
+import type { NamedTensor } from './tensor-layout.js';
 
 /** Fields as nomic-embed was published, by the names that transformers has now. */
 const PUBLISHED_KEYS: Readonly<Record<string, string>> = {
@@ -26,7 +28,9 @@ export function configOfRopeBert(config: ConfigFields, name: string): ModelConfi
   const isNomic = name.startsWith('NomicBert');
   const isPublished = isNomic && config.raw('n_embd') !== undefined;
   const key = (now: string) => (isPublished ? PUBLISHED_KEYS[now]! : now);
-  refuseUnsupported(config);
+  const numLayers = config.integer(key('num_hidden_layers'), 1, LIMITS.layers);
+  const experts = expertsOf(config, numLayers);
+  refuseUnsupported(config, experts !== null);
   const hiddenSize = config.integer(key('hidden_size'), 1, LIMITS.width);
   const numHeads = config.integer(key('num_attention_heads'), 1, LIMITS.heads);
   if (hiddenSize % numHeads !== 0) {
@@ -46,14 +50,15 @@ export function configOfRopeBert(config: ConfigFields, name: string): ModelConfi
     vocabSize,
     hiddenSize,
     intermediateSize: config.integer(key('intermediate_size'), 1, LIMITS.width),
-    numLayers: config.integer(key('num_hidden_layers'), 1, LIMITS.layers),
+    numLayers,
     numHeads,
     numKvHeads: numHeads,
     headDim,
     rmsNormEpsilon: config.positive(key('layer_norm_eps'), 1e-12),
-    activation: activationOf(config, isPublished, isNomic ? 'silu' : 'gelu'),
+    activation: experts ? 'gelu' : activationOf(config, isPublished, isNomic ? 'silu' : 'gelu'),
     attentionBias: isNomic ? config.boolean('qkv_proj_bias', false) : true,
-    mlpBias: !isNomic,
+    mlpBias: !isNomic || experts !== null,
+    ...(experts && { experts }),
     tieWordEmbeddings: false,
     maxPositions: Math.min(room, sentences.maxTokens ?? room),
     slidingWindow: null,
@@ -73,18 +78,50 @@ export function configOfRopeBert(config: ConfigFields, name: string): ModelConfi
 }
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */
-function refuseUnsupported(config: ConfigFields): void {
-  if ((config.raw('moe_every_n_layers') ?? 0) !== 0)
-    throw config.error('moe_every_n_layers', '0: an encoder with experts is not supported');
+function refuseUnsupported(config: ConfigFields, hasExperts: boolean): void {
   for (const key of ['prenorm', 'use_rms_norm', 'causal', 'rotary_emb_interleaved', 'logn_attention_scale'])
     if (config.boolean(key, false)) throw config.error(key, 'false');
-  for (const key of ['mlp_fc1_bias', 'mlp_fc2_bias'])
-    if (config.boolean(key, false)) throw config.error(key, 'false');
+  for (const key of ['mlp_fc1_bias', 'mlp_fc2_bias']) {
+    if (config.boolean(key, false) !== hasExperts)
+      throw config.error(
+        key,
+        `${hasExperts}, as nomic-embed ${hasExperts ? 'with' : 'without'} experts has it`,
+      );
+  }
   for (const key of ['rotary_emb_scale_base', 'rotary_scaling_factor', 'quantization_config'])
     if (config.raw(key) !== undefined) throw config.error(key, 'absent');
   const usual = { rotary_emb_fraction: 1, position_embedding_type: 'rope', layer_norm_type: 'layer_norm' };
   for (const [key, value] of Object.entries(usual))
     if ((config.raw(key) ?? value) !== value) throw config.error(key, String(value));
+}
+
+/** The experts of nomic-embed v2, in each layer behind one without; null: there are none. */
+function expertsOf(config: ConfigFields, numLayers: number): ExpertsConfig | null {
+  const every = config.integer('moe_every_n_layers', 0, LIMITS.layers, 0);
+  if (every === 0) return null;
+  const harmless = {
+    activation_function: 'gelu',
+    type_vocab_size: 1,
+    moe_normalize_expert_weights: false,
+    expert_choice_router: false,
+    num_shared_experts: 0,
+    ffn_div: 1,
+    qkv_proj_bias: true,
+  };
+  for (const [key, value] of Object.entries(harmless)) {
+    const isNeeded = key === 'activation_function' || key === 'type_vocab_size' || key === 'qkv_proj_bias';
+    if ((config.raw(key) ?? (isNeeded ? undefined : value)) !== value) throw config.error(key, String(value));
+  }
+  if (every < 2) throw config.error('moe_every_n_layers', 'at least 2');
+  const count = config.integer('num_experts', 1, LIMITS.experts);
+  checkExperts(config.where, numLayers, count);
+  return {
+    count,
+    used: config.integer('moe_top_k', 1, count),
+    width: config.integer('n_inner', 1, LIMITS.width),
+    normalize: false,
+    every,
+  };
 }
 
 /** Activations of the gate, as nomic-embed's own code calls them. */
@@ -137,7 +174,7 @@ const NAMES: readonly (readonly [own: RegExp, network: string])[] = [
   [/^encoder\.layers?\./, 'layers.'],
   [/\.attn\.Wqkv\./, '.self_attn.qkv_proj.'],
   [/\.attn\.out_proj\./, '.self_attn.o_proj.'],
-  [/\.mlp\.fc11\./, '.mlp.up_proj.'],
+  [/\.mlp\.fc11?\./, '.mlp.up_proj.'],
   [/\.mlp\.fc12\./, '.mlp.gate_proj.'],
   [/\.mlp\.fc2\./, '.mlp.down_proj.'],
   [/\.norm1\./, '.post_attention_layernorm.'],
@@ -148,10 +185,40 @@ const NAMES: readonly (readonly [own: RegExp, network: string])[] = [
 ];
 
 /** A tensor under the network's name; GTE's MLP has one for what the gate multiplies and the gate, in this order. */
-export function ropeBertTensors(name: string, tensor: RawTensor): [string, RawTensor][] {
+export function ropeBertTensors(
+  name: string,
+  tensor: RawTensor,
+  { experts, hiddenSize }: ModelConfig,
+): [string, NamedTensor][] {
   const own = NAMES.reduce((text, [pattern, network]) => text.replace(pattern, network), name);
+  const [, ofExperts, part] = /^(layers\.\d+\.mlp\.experts\.)(mlp\.w1|mlp\.w2|bias)$/.exec(own) ?? [];
+  if (ofExperts !== undefined && experts !== undefined)
+    return expertTensors(ofExperts, part!, tensor, experts, hiddenSize);
   const [, mlp] = /^(layers\.\d+\.mlp\.)up_gate_proj\.weight$/.exec(own) ?? [];
   if (mlp === undefined) return [[own, tensor]];
   const half = Math.floor((tensor.shape[0] ?? 0) / 2);
   return ['up_proj', 'gate_proj'].map((part, i) => [`${mlp}${part}.weight`, rowsOf(tensor, i * half, half)]);
+}
+
+/**
+ * Slices of the tensors that have all experts of a layer below each other, [experts * width, hiddenSize] both for the way up and for the
+ * way down, which is stored turned; and the bias that they share, as a table of one row.
+ */
+function expertTensors(
+  own: string,
+  part: string,
+  tensor: RawTensor,
+  { count, width }: ExpertsConfig,
+  hiddenSize: number,
+): [string, NamedTensor][] {
+  if (part === 'bias') {
+    refuseShape(tensor, [hiddenSize]);
+    return [[`${own}bias`, { ...tensor, shape: [1, hiddenSize] }]];
+  }
+  refuseShape(tensor, [count * width, hiddenSize]);
+  const [name, turned] = part === 'mlp.w1' ? ['up_proj', {}] : ['down_proj', { transposed: true }];
+  return Array.from({ length: count }, (_, expert) => [
+    `${own}${expert}.${name}.weight`,
+    { ...rowsOf(tensor, expert * width, width), ...turned },
+  ]);
 }

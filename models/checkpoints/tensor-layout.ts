@@ -117,12 +117,12 @@ function bertName(name: string): string {
 /** A tensor under the network's name, or its slices under theirs. */
 function converted(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const { architecture, experts } = config;
-  if (experts !== undefined) return expertsOf(name, tensor, config);
+  if (experts !== undefined && architecture !== 'ropebert') return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   const isGpt2 = architecture === 'gpt2';
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
   const inside = prefix === null ? name : name.replace(prefix, '');
-  if (architecture === 'ropebert') return ropeBertTensors(inside, tensor);
+  if (architecture === 'ropebert') return ropeBertTensors(inside, tensor, config);
   if (architecture === 'bert' && config.encoder?.relative !== undefined)
     return [[nameOfMpnet(inside), asVectorOfBiases(inside, tensor, config)]];
   if (architecture === 'bert')

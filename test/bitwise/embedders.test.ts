@@ -12,7 +12,7 @@ const folder = temporaryFolder('skein-embedders');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-/** Causal in one pass with a window, with weights by position, both ways with windows, and with scores by distance. */
+/** Causal in one pass with a window, with weights by position, both ways with windows, with scores by distance, and with experts. */
 const MODELS = [
   'e5-mistral',
   'qwen2-weighted',
@@ -20,6 +20,7 @@ const MODELS = [
   'modernbert-old',
   'mpnet',
   'deberta-v3',
+  'nomic-embed-moe',
 ] as const;
 /** Longer than a split of the attention, and one whose length is no multiple of anything. */
 const LENGTHS = [1, 2, 19, 20, 21, 32, 33, 64, 127, 530, 601];

@@ -70,6 +70,7 @@ const SETTINGS: ExpertSettings[] = [
   { count: 8, used: 3, normalize: false, activation: 'geluTanh' },
   { count: 4, used: 4, normalize: true },
   { count: 22, used: 8, normalize: true, activation: 'relu' },
+  { count: 6, used: 2, normalize: false, activation: 'gelu', ungated: true },
 ];
 const BOTH: ExpertSettings[] = [true, false].map((normalize) => ({ count: 6, used: 2, normalize }));
 

@@ -24,6 +24,8 @@ export interface ExpertSettings {
   used: number;
   normalize: boolean;
   activation?: Activation;
+  /** Experts have no gate. */
+  ungated?: true;
 }
 
 export interface ExpertNetwork extends NativeEngine {
@@ -93,7 +95,7 @@ export function expertBatch({ inverseFrequencies }: ExpertNetwork, tokens: reado
   return makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies, newBlocks });
 }
 
-function makePlan({ count, used, normalize, activation = 'silu' }: ExpertSettings): NetworkPlan {
+function makePlan({ count, used, normalize, activation = 'silu', ungated }: ExpertSettings): NetworkPlan {
   const width = EXPERT_WIDTH;
   const net = new NetworkBuilder({
     architecture: 'experts',
@@ -110,11 +112,12 @@ function makePlan({ count, used, normalize, activation = 'silu' }: ExpertSetting
   const scores = net.linear(x, { weight: matrix('router', count) });
   const all = Array.from({ length: count }, (_, expert) => expert);
   net.addExperts(x, input, scores, {
-    gateUp: all.map((expert) => matrix(`gateUp.${expert}`, 2 * EXPERT_INNER)),
+    gateUp: all.map((expert) => matrix(`gateUp.${expert}`, (ungated ? 1 : 2) * EXPERT_INNER)),
     down: all.map((expert) => matrix(`down.${expert}`, width, EXPERT_INNER)),
     used,
     normalize,
     activation,
+    ...(ungated && { ungated }),
   });
   return net.build(net.linear(net.selectRows(x), { weight: matrix('output', width) }));
 }

@@ -141,8 +141,10 @@ export function naiveLogits(
     const output = new Float64Array(plan.values[op.output]!.width);
     for (const { expert, share } of naiveShares(values[op.scores]![r]!, op)) {
       const [both] = linear([row], op.gateUp[expert]!, null);
-      const width = both!.length / 2;
-      const gated = both!.slice(0, width).map((gate, i) => activate(gate, op.activation) * both![width + i]!);
+      const width = op.ungated ? both!.length : both!.length / 2;
+      const gated = both!
+        .slice(0, width)
+        .map((gate, i) => activate(gate, op.activation) * (op.ungated ? 1 : both![width + i]!));
       const [down] = linear([gated], op.down[expert]!, null);
       for (let i = 0; i < output.length; i++) output[i]! += share * down![i]!;
     }

@@ -282,7 +282,10 @@ export class PlainRunner implements NetworkRunner {
     this.#each(output, rows, (row, r) => {
       const sum = new Float64Array(row.length);
       for (const { expert, share } of naiveShares(this.#row(scores, r), op)) {
-        const gated = this.#gated(this.#row(input, r), op.gateUp[expert]!, null, op.activation);
+        const [x, up] = [this.#row(input, r), op.gateUp[expert]!];
+        const gated = op.ungated
+          ? Float32Array.from(this.#product(x, up, null), (y) => activate(y, op.activation))
+          : this.#gated(x, up, null, op.activation);
         const down = this.#product(gated, op.down[expert]!, null);
         for (let i = 0; i < sum.length; i++) sum[i]! += share * down[i]!;
       }

@@ -17,6 +17,7 @@ import tempfile
 import torch
 import transformers
 from safetensors.numpy import save_file
+from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.cross_encoder.modules import LogitScore
@@ -24,6 +25,7 @@ from sentence_transformers.cross_encoder.modules import LogitScore
 from embedder_models import CLASSIFIERS, DECODERS, ENCODERS, RERANKERS
 from families import numbers, written_names
 from golden import row
+from nomic_moe import NomicMoe
 
 TEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test")
 FILE = os.path.join(TEST, "goldens", "embedders.json")
@@ -91,6 +93,9 @@ def write_tokenizer(folder, spec):
 
 def write_weights(folder, model_class, config, spec):
     torch.manual_seed(0)
+    if "plain" in spec:
+        shapes = {key: list(value.shape) for key, value in NomicMoe(spec["published"]).state_dict().items()}
+        return save_tensors(folder, {"model.safetensors": [[key, shape, *measure(key, shape, False)] for key, shape in shapes.items()]})
     with tempfile.TemporaryDirectory() as directory:
         shapes = written_names(model_class(config), directory)
         shutil.copy(os.path.join(directory, "config.json"), folder)
@@ -104,6 +109,10 @@ def write_weights(folder, model_class, config, spec):
         if fields["bias"]:
             tensors["linear.bias"] = [fields["out_features"]]
         files[path] = [[key, shape, *measure(key, shape, False)] for key, shape in tensors.items()]
+    return save_tensors(folder, files)
+
+
+def save_tensors(folder, files):
     for path, tensors in files.items():
         target = os.path.join(folder, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -146,6 +155,20 @@ def embeddings(folder, spec):
     return {"cases": cases, "texts": texts}
 
 
+def plain_embeddings(folder, spec):
+    """The same by a model in plain torch."""
+    model = NomicMoe(spec["published"]).eval()
+    model.load_state_dict(load_file(os.path.join(folder, "model.safetensors")))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=os.path.join(folder, "tokenizer.json"))
+    generator = torch.Generator().manual_seed(23)
+    lists = [torch.randint(3, 110, (length,), generator=generator).tolist() for length in LENGTHS]
+    texts = [(text, tokenizer(text)["input_ids"]) for text in TEXTS]
+    return {
+        "cases": [{"ids": ids, "output": row(model(ids))} for ids in lists],
+        "texts": [{"text": text, "ids": ids, "output": row(model(ids))} for text, ids in texts],
+    }
+
+
 @torch.no_grad()
 def scores(folder, spec):
     kwargs = {"dtype": torch.float32, "attn_implementation": "eager"}
@@ -186,15 +209,16 @@ def classes(folder, spec):
 
 def made(name, spec):
     print(name)
-    model_class = getattr(transformers, spec["model"])
-    config = getattr(transformers, spec["config"])(**spec["fields"])
+    plain = "plain" in spec
+    model_class = None if plain else getattr(transformers, spec["model"])
+    config = None if plain else getattr(transformers, spec["config"])(**spec["fields"])
     with tempfile.TemporaryDirectory() as folder:
         changed, tokenizer_config = write_tokenizer(folder, spec)
         tensors = write_weights(folder, model_class, config, spec)
-        config = config_json(folder, spec)
+        config = {} if plain else config_json(folder, spec)
         for path, value in spec["files"].items():
             write_json(folder, path, value)
-        answer = classes if spec.get("classes") else scores if spec.get("scores") else embeddings
+        answer = plain_embeddings if plain else classes if spec.get("classes") else scores if spec.get("scores") else embeddings
         answers = answer(folder, spec)
     files = {"config.json": spec.get("published", config), "tokenizer_config.json": tokenizer_config} | spec["files"]
     tokenizer = {"of": spec["tokenizer"], "changed": changed}

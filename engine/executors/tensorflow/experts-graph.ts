@@ -32,8 +32,10 @@ export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureCon
   for (const [expert, gateUp] of op.gateUp.entries()) {
     // One after the other: TensorFlow would compute the gates of all experts first, and hold them.
     const input = sum === null ? value(op.input) : ops.behind(value(op.input), [sum]);
-    const [gate, up] = ops.split(weights.product(input, gateUp), [inner, inner], 1);
-    const gated = ops.mul(activate(ops, gate!, op.activation), up!);
+    const raised = weights.product(input, gateUp);
+    const [gate, up] = op.ungated ? [raised] : ops.split(raised, [inner, inner], 1);
+    const activated = activate(ops, gate!, op.activation);
+    const gated = up === undefined ? activated : ops.mul(activated, up);
     const weighed = ops.mul(weights.product(gated, op.down[expert]!), shareOf[expert]!);
     const own = ops.select(ops.greater(chosenOf[expert]!, ops.float(0)), weighed, ops.float(0));
     sum = sum === null ? own : ops.add(sum, own);

@@ -9,7 +9,7 @@ type ExpertsOp = Extract<PlanOp, { op: 'experts' }>;
 /**
  * Runs mixtures of experts, ROWS_AT_ONCE rows at a time. Experts take turns in ascending order, each with those of the rows that go to it:
  *
- *   inputs of its rows, side by side -> gate, up -> gated -> down -> sums of its rows += share * down
+ *   inputs of its rows, side by side -> gate, up -> gated (or up -> activated) -> down -> sums of its rows += share * down
  *
  * So each row's sum is over its experts in ascending order. A product gives a row the same bits beside any other rows, so the sum has the same
  * bits too, whatever rows go to the same experts.
@@ -56,7 +56,9 @@ export class ExpertRows {
     const input = workspace.values[op.input]! + first * bytes;
     for (let i = 0; i < count; i++) heap.copy(inputs + i * bytes, input + rowOf(i) * bytes, bytes);
     heap.multiply(inputs, gateUp, count, workspace.product);
-    heap.kernels.gateRows(workspace.product, count, down.inputs, ACTIVATIONS[op.activation], gated);
+    const activation = ACTIVATIONS[op.activation];
+    if (op.ungated) heap.kernels.finishRows(workspace.product, 0, activation, count * down.inputs, gated);
+    else heap.kernels.gateRows(workspace.product, count, down.inputs, activation, gated);
     heap.multiply(gated, down, count, workspace.product);
     const width = down.outputs;
     for (let i = 0; i < count; i++) {

@@ -174,7 +174,56 @@ describe('an encoder with RoPE', () => {
   });
 
   it.each<[string, string, Fields, RegExp]>([
-    ['experts', 'nomic-embed', { moe_every_n_layers: 2 }, /moe_every_n_layers should be 0: an encoder with/],
+    [
+      'experts without their fields',
+      'nomic-embed',
+      { moe_every_n_layers: 2 },
+      /activation_function should be gelu/,
+    ],
+    [
+      'experts in every layer',
+      'nomic-embed-moe',
+      { moe_every_n_layers: 1 },
+      /moe_every_n_layers should be at/,
+    ],
+    [
+      'shares that are normalised',
+      'nomic-embed-moe',
+      { moe_normalize_expert_weights: true },
+      /should be false/,
+    ],
+    ['experts that choose', 'nomic-embed-moe', { expert_choice_router: true }, /_router should be false/],
+    ['shared experts', 'nomic-embed-moe', { num_shared_experts: 1 }, /num_shared_experts should be 0/],
+    [
+      'too many experts',
+      'nomic-embed-moe',
+      { num_experts: 2000 },
+      /num_experts should be a whole number from 1 to/,
+    ],
+    [
+      'more experts of a token than there are',
+      'nomic-embed-moe',
+      { moe_top_k: 5 },
+      /moe_top_k should be a whole/,
+    ],
+    [
+      'types of tokens beside experts',
+      'nomic-embed-moe',
+      { type_vocab_size: 2 },
+      /type_vocab_size should be 1/,
+    ],
+    [
+      'an MLP without biases beside experts',
+      'nomic-embed-moe',
+      { mlp_fc1_bias: false },
+      /mlp_fc1_bias should be true/,
+    ],
+    [
+      'other experts than it has',
+      'nomic-embed-moe',
+      { num_experts: 3 },
+      /(router|w1|w2).* should have the shape \[/,
+    ],
     ['another RoPE', 'nomic-embed', { rotary_scaling_factor: 2 }, /rotary_scaling_factor should be absent/],
     ['another gate', 'nomic-embed', { activation_function: 'gelu' }, /should be one of swiglu, geglu/],
     [

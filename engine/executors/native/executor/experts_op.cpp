@@ -133,7 +133,7 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
   const bool isRounded = kernels_.roundedBytes(part.dtype, 1, product.k) > 0;
   const float* x = reinterpret_cast<const float*>(input);
   const void* rounded = isRounded ? input : nullptr;
-  if (!product.isDown && isWhole) {
+  if (!product.isDown && isWhole && !op.ungated) {
     const GatedGemmArgs args{.x = x,
                              .ldx = product.k,
                              .packed = part.packed,

@@ -341,6 +341,7 @@ class PlanReader {
     op.downs = weightIndices(item, "down");
     op.used = integer(item, "used");
     op.normalize = property(item, "normalize").ToBoolean();
+    op.ungated = !isAbsent(item, "ungated") && property(item, "ungated").ToBoolean();
     op.activation = oneOf(item, "activation", kActivations);
     if (!property(item, "residual").IsNull()) op.residual = integer(item, "residual");
   }

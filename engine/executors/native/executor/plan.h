@@ -117,6 +117,7 @@ struct PlanOp {
   std::vector<int32_t> gateUps = {}, downs = {};
   int32_t used = 0;
   bool normalize = false;
+  bool ungated = false;                        // an expert's way up has no gate
   bool weighted = false;                       // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;

@@ -215,7 +215,7 @@ class PlanChecker {
            ", but it is " + std::to_string(op.used));
     const int64_t inner = weight(op.downs[0]).columns;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
-      checkMatrix(op.gateUps[expert], 2 * inner, input.width);
+      checkMatrix(op.gateUps[expert], op.ungated ? inner : 2 * inner, input.width);
       checkMatrix(op.downs[expert], output.width, inner);
     }
     checkResidual(op);

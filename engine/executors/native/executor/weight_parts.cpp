@@ -53,7 +53,7 @@ std::vector<OpProduct> productsOf(const PlanOp& op) {
   std::vector<OpProduct> products;
   if (op.kind != OpKind::kExperts) return products;
   for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
-    products.push_back({op.gateUps[expert], true});
+    products.push_back({op.gateUps[expert], !op.ungated});
     products.push_back({op.downs[expert], false});
   }
   return products;
