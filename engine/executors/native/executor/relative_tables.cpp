@@ -42,40 +42,39 @@ RelativeTables::RelativeTables(const ExecutorConfig& config, float* base)
   for (const PlanOp& op : config.plan.ops) {
     const size_t count = floatsOf(config, op);
     if (count == 0) continue;
-    RelativeScores table{.stride = static_cast<int64_t>(strideOf(config)), .zero = zero};
-    if (op.kind == OpKind::kDistanceBiases) {
-      table.biases = base;
-    } else {
-      table.queries = base;
-      table.keys = base + count / 2;
-    }
-    tables_.push_back(table);
+    const bool isBiases = op.kind == OpKind::kDistanceBiases;
+    float* biases = isBiases ? base : nullptr;
+    float* queries = isBiases ? nullptr : base;
+    float* keys = isBiases ? nullptr : base + count / 2;
+    const RelativeScores read{.biases = biases,
+                              .queries = queries,
+                              .keys = keys,
+                              .stride = static_cast<int64_t>(strideOf(config)),
+                              .zero = zero};
+    tables_.push_back({read, biases, queries, keys});
     base += count;
   }
 }
 
+void RelativeTables::keepRow(float* row, const float* first, int64_t width) const {
+  for (size_t column = 0; column < bucketOfColumn_.size(); ++column)
+    row[column] = first[bucketOfColumn_[column] * width];
+}
+
 void RelativeTables::keepProducts(const PlanOp& op, const float* rows, int64_t width, ThreadPool& pool) {
-  RelativeScores& table = tables_[static_cast<size_t>(op.relative)];
-  // Without one of them its products are with zeros.
-  const auto keep = [&](const float* to, int32_t first, int32_t row) {
-    if (first < 0) return;
-    float* kept = const_cast<float*>(to) + row * table.stride;
-    for (size_t column = 0; column < bucketOfColumn_.size(); ++column)
-      kept[column] = rows[bucketOfColumn_[column] * width + first + row];
-  };
+  const Table& table = tables_[static_cast<size_t>(op.relative)];
+  // Without one of them its products are with the zeros that are there.
   pool.run(numHeads_ * headDim_, [&](int32_t row, int32_t) {
-    keep(table.queries, op.queriesColumn, row);
-    keep(table.keys, op.keysColumn, row);
+    const int64_t at = row * table.read.stride;
+    if (op.queriesColumn >= 0) keepRow(table.queries + at, rows + op.queriesColumn + row, width);
+    if (op.keysColumn >= 0) keepRow(table.keys + at, rows + op.keysColumn + row, width);
   });
 }
 
 void RelativeTables::keepBiases(const PlanOp& op, const float* biases) {
-  const RelativeScores& table = tables_[static_cast<size_t>(op.relative)];
-  for (int32_t head = 0; head < numHeads_; ++head) {
-    float* kept = const_cast<float*>(table.biases) + head * table.stride;
-    for (size_t column = 0; column < bucketOfColumn_.size(); ++column)
-      kept[column] = biases[bucketOfColumn_[column] * numHeads_ + head];
-  }
+  const Table& table = tables_[static_cast<size_t>(op.relative)];
+  for (int32_t head = 0; head < numHeads_; ++head)
+    keepRow(table.biases + head * table.read.stride, biases + head, numHeads_);
 }
 
 }  // namespace skein

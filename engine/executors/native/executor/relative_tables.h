@@ -23,7 +23,7 @@ class RelativeTables {
 
   // The table of an attention op; null: it has none.
   const RelativeScores* of(const PlanOp& op) const {
-    return op.relative < 0 ? nullptr : &tables_[static_cast<size_t>(op.relative)];
+    return op.relative < 0 ? nullptr : &tables_[static_cast<size_t>(op.relative)].read;
   }
   // Fills the table of a distanceProducts op. rows: [buckets x width].
   void keepProducts(const PlanOp& op, const float* rows, int64_t width, ThreadPool& pool);
@@ -31,9 +31,18 @@ class RelativeTables {
   void keepBiases(const PlanOp& op, const float* biases);
 
  private:
+  struct Table {
+    RelativeScores read;
+    float* biases;  // the memory that `read` names
+    float* queries;
+    float* keys;
+  };
+  // Writes a row of a table: of each bucket the value at `first`, which are `width` apart.
+  void keepRow(float* row, const float* first, int64_t width) const;
+
   int32_t numHeads_ = 0, headDim_ = 0;
   std::vector<int32_t> bucketOfColumn_;
-  std::vector<RelativeScores> tables_;
+  std::vector<Table> tables_;
 };
 
 }  // namespace skein
