@@ -11,7 +11,7 @@ import { encoderTable, type MeasuredSide, ratioTable } from './tables.js';
 import { openCounter } from './token-counter.js';
 import { makeWorkloads, type Workload } from './workloads.js';
 
-const SHAPES = ['minilm', 'bge-base', 'modernbert-base', 'qwen3-embedding-0.6b'];
+const SHAPES = ['minilm', 'bge-base', 'modernbert-base', 'qwen3-embedding-0.6b', 'embeddinggemma'];
 const PEER = 'default: the peer is left out';
 
 const FLAGS = {

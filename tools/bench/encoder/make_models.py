@@ -8,8 +8,8 @@ Makes the models of `npm run bench -- encoder`: a folder for each shape with wha
     FOLDER/SHAPE/F32.gguf       and Q8_0.gguf, by the converter in DIR, llama.cpp's source; left out without --llama
 
 minilm has its own weights and reads 512 tokens, which its positions allow, where its files say 256. The others have random
-weights of the published shapes, with --layers of their layers (0: all; ModernBERT one and a half times as many, since each third of its
-layers sees everything), and tokenizers that are at hand: bge-base has minilm's, the other two that of DIR, a folder with a
+weights of the published shapes, with --layers of their layers (0: all; ModernBERT and EmbeddingGemma one and a half times as many, since each
+third or sixth of their layers sees everything), and tokenizers that are at hand: bge-base has minilm's, the others that of DIR, a folder with a
 byte-level tokenizer.json such as SmolLM2's. It takes torch, transformers, onnx, onnxscript and onnxruntime.
 """
 
@@ -52,12 +52,26 @@ QWEN3_EMBEDDING = {
     "max_position_embeddings": 32768,
     "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
 }
+# Without the two Dense modules behind the pooling, whose one row a text takes no time.
+EMBEDDINGGEMMA = {
+    "hidden_size": 768,
+    "intermediate_size": 1152,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 512,
+    "use_bidirectional_attention": True,
+    "max_position_embeddings": 2048,
+}
 
 # `around`: tokens before and behind a text, by their places in the vocabulary of a byte-level tokenizer.
 SHAPES = {
     "bge-base": {"config": "BertConfig", "fields": BERT_BASE, "pooling": "cls", "layers": 1},
     "modernbert-base": {"config": "ModernBertConfig", "fields": MODERNBERT_BASE, "pooling": "mean", "layers": 1.5, "around": [1, 2]},
     "qwen3-embedding-0.6b": {"config": "Qwen3Config", "fields": QWEN3_EMBEDDING, "pooling": "last", "layers": 1, "around": [None, 0]},
+    "embeddinggemma": {"config": "Gemma3TextConfig", "fields": EMBEDDINGGEMMA, "pooling": "mean", "layers": 1.5, "around": [1, 2]},
 }
 POOLING = {"mean": "mean_tokens", "cls": "cls_token", "last": "lasttoken"}
 # A text of the longest workload.
@@ -160,7 +174,7 @@ class States(torch.nn.Module):
         self.model, self.names = model, names
 
     def forward(self, *inputs):
-        options = {"use_cache": False} if self.model.config.model_type == "qwen3" else {}
+        options = {"use_cache": False} if self.model.config.model_type in ("qwen3", "gemma3_text") else {}
         return self.model(**dict(zip(self.names, inputs)), **options).last_hidden_state
 
 
