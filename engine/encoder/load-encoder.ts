@@ -4,6 +4,7 @@ import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
 import type { ModelConfig } from '../../models/model-config.js';
+import type { NetworkPlan } from '../../network/plan.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine, openEngine } from '../building/engine.js';
@@ -124,22 +125,27 @@ function prepare(
     );
   }
   const limits = encoderLimits(params, manifest.maxSeqLen);
+  const loadable = loadableEngine(engine);
   const options: ExecutorOptions = {
     threads: threadsOf(kind, params, seat),
     ...limits,
     maxLogitRows: limits.maxNumSequences,
     numBlocks: encoderBlocks(limits),
     tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
-    // Keys and values are read once, in the layer that writes them: two bytes instead of four would save nothing.
-    kvDtype: 'f32',
+    // Two bytes instead of four save nothing, since keys and values are read in the layer that writes them; products of pairs of bf16 do.
+    // Scores by distance are computed in f32.
+    kvDtype: scoresDistances(loadable.plan) ? 'f32' : kind.kvDtypeFor(manifest.precision),
     ...(params.instructionSet === undefined ? {} : { instructionSet: params.instructionSet }),
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     pinThreads: params.pinThreads ?? 'auto',
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const loadable = loadableEngine(engine);
   requireSupport(kind, loadable.plan);
   return { engine, config, limits, options, loadable };
+}
+
+function scoresDistances({ ops }: NetworkPlan): boolean {
+  return ops.some((op) => op.op === 'attention' && op.relative !== undefined);
 }
 
 function defaultNumTokens(longest: number): number {

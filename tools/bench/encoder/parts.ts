@@ -59,7 +59,7 @@ async function partsOf(model: string, precision: Precision, threads: number): Pr
       maxLogitRows: maxNumSequences,
       numBlocks: encoderBlocks(LIMITS),
       tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
-      kvDtype: 'f32',
+      kvDtype: precision === 'f32' ? 'f32' : 'bf16',
     });
     try {
       return LENGTHS.map((length) => stepsOf(executor, engine, precision, length));
