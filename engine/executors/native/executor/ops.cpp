@@ -43,18 +43,20 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
   const int64_t rowsOfPart = ceilDivide(rows, parts);
   const int64_t rowsWanted = std::max<int64_t>(1, kRowBlockBytes / (k * inputBytes(weights) * tileRows)) * tileRows;
   const int64_t blocksOfPart = ceilDivide(rowsOfPart, rowsWanted);
-  const int64_t rowsOfBlock =
-      blocksOfPart == 1 ? rowsOfPart : ceilDivide(ceilDivide(rowsOfPart, blocksOfPart), tileRows) * tileRows;
-  const int64_t panels = ceilDivide(n, kernels_.panelWidth);
+  const int64_t rowsOfBlock = ceilDivide(rowsOfPart, blocksOfPart);
+  // Many rows take two panels side by side.
+  const int64_t panels = ceilDivide(n, kernels_.panelWidth), together = parts > 1 ? 2 : 1;
+  const int64_t units = ceilDivide(panels, together);
   const int64_t perThread = rows <= kFewRows ? kTasksPerThreadOfFewRows : kTasksPerThread;
-  const int64_t ranges = config_.threads == 1 ? 1 : std::min(panels, config_.threads * perThread / parts);
+  const int64_t ranges = config_.threads == 1 ? 1 : std::min(units, config_.threads * perThread / parts);
   pool_.run(static_cast<int32_t>(ranges * blocksOfPart * parts), [&](int32_t task, int32_t thread) {
     const int64_t block = task / ranges, part = block / blocksOfPart, range = task % ranges;
     const int64_t row = part * rowsOfPart + block % blocksOfPart * rowsOfBlock;
     const int64_t end = std::min({rows, (part + 1) * rowsOfPart, row + rowsOfBlock});
     if (row >= end) return;
-    fn(static_cast<int32_t>(row), static_cast<int32_t>(end), static_cast<int32_t>(range * panels / ranges),
-       static_cast<int32_t>((range + 1) * panels / ranges), thread);
+    const auto panelAt = [&](int64_t index) { return std::min(panels, index * units / ranges * together); };
+    fn(static_cast<int32_t>(row), static_cast<int32_t>(end), static_cast<int32_t>(panelAt(range)),
+       static_cast<int32_t>(panelAt(range + 1)), thread);
   });
 }
 

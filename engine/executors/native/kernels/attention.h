@@ -246,6 +246,15 @@ void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin,
 // Merges splits in ascending position. A split in which the row sees nothing has maximum -inf and is left out.
 template <class V>
 void attentionMerge(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y) {
+  // What follows for one split, whose weight is 1.
+  if (splits == 1 && partials[headDim] - partials[headDim] == 0.0f) {
+    const auto inverse = V::set1(1.0f / partials[headDim + 1]);
+    for (int d = 0; d < headDim; d += V::W) {
+      const int left = headDim - d < V::W ? headDim - d : V::W;
+      storeHead<V>(y + d, left, V::mul(V::add(loadHead<V>(partials + d, left, 0.0f), V::set1(0.0f)), inverse));
+    }
+    return;
+  }
   float maximum = kMinusInfinity;
   for (int s = 0; s < splits; s++) {
     const float m = partials[s * stride + headDim];

@@ -17,7 +17,7 @@ struct Pairs {
   using Operand = typename V::I;
   static constexpr size_t kStepBytes = kPanelWidth<V> * 4;
   static constexpr size_t kAhead = 4096;
-  static constexpr int kWideRows = 3;
+  static constexpr int kWideRows = V::W == 16 ? 6 : 3;
   static int steps(int k) { return pairsOf(k); }
   template <class Args>
   static const Input* row(const Args& args, int64_t row) {
