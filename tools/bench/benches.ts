@@ -139,4 +139,8 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'what the number of functions in a request costs',
     load: () => import('./tools/bench.js'),
   },
+  'vectors-beside': {
+    summary: 'a model that generates and one that embeds in one server, each alone and together',
+    load: () => import('./vectors-beside/bench.js'),
+  },
 };
