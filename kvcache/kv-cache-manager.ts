@@ -11,6 +11,7 @@ import { KvCacheCounters, type KvCacheStats } from './kv-cache-stats.js';
 import { type BlockCopies, MemoryChanges } from './memory-changes.js';
 import { PrefixSharing, type ReuseCounts, type SharedPrefix } from './prefix-sharing.js';
 import { SequenceTables } from './sequence-tables.js';
+import { StateSlots } from './state-slots.js';
 
 export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-options.js';
 export type { KvCacheStats } from './kv-cache-stats.js';
@@ -34,6 +35,7 @@ const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBl
  *
  *   SequenceTables   who holds what, and how tables grow        BlockCache      free, held and cached blocks
  *   PrefixSharing    what sequences find and leave in the tree  MemoryChanges   what the executor copies and zeroes
+ *   StateSlots       where layers keep the states of sequences
  */
 export class KvCacheManager implements KvCacheSizes {
   readonly tokensPerBlock: number;
@@ -48,6 +50,8 @@ export class KvCacheManager implements KvCacheSizes {
   readonly #counters = new KvCacheCounters();
   readonly #sequences: SequenceTables;
   readonly #sharing: PrefixSharing;
+  /** null: the model has no states. */
+  readonly #states: StateSlots | null;
 
   /** @throws if the options make no sense or if one sequence of maxSeqLen does not fit */
   constructor(options: KvCacheOptions) {
@@ -57,7 +61,10 @@ export class KvCacheManager implements KvCacheSizes {
     this.maxSeqLen = sizes.maxSeqLen;
     this.window = sizes.window;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
-    this.enableBlockReuse = options.enableBlockReuse ?? false;
+    const { numStateSlots } = options;
+    this.#states = numStateSlots === undefined ? null : new StateSlots(numStateSlots);
+    // A block is of no use to a prompt that has not the states behind it.
+    this.enableBlockReuse = this.#states === null && (options.enableBlockReuse ?? false);
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
     this.#changes = new MemoryChanges(this.numBlocks);
     this.#cache = new BlockCache({ ...options, tokensPerBlock: this.tokensPerBlock }, this.#changes);
@@ -77,6 +84,7 @@ export class KvCacheManager implements KvCacheSizes {
       freeBlocks: this.#cache.availableBlocks,
       tokensPerBlock: this.tokensPerBlock,
       maxAttentionWindow: this.cachedTokensPerSequence,
+      ...(this.#states && { freeStateSlots: this.#states.freeSlots }),
       ...(this.enableBlockReuse ? { creditOfPauses: () => this.#sequences.creditOfPauses() } : {}),
     };
   }
@@ -92,6 +100,11 @@ export class KvCacheManager implements KvCacheSizes {
    */
   canShare(finalLength: number): boolean {
     return this.enableBlockReuse && (this.window === null || finalLength <= this.#longestUnbroken());
+  }
+
+  /** Slots for the states of sequences; 0: the model has no states. */
+  get numStateSlots(): number {
+    return this.#states?.numSlots ?? 0;
   }
 
   hasSequence(requestId: bigint): boolean {
@@ -151,6 +164,7 @@ export class KvCacheManager implements KvCacheSizes {
     const fullBlocks = Math.floor(heldTokens / this.tokensPerBlock);
     const allBlocks = numBlocks + BeamTables.numBeside(beamWidth, fullBlocks, numBlocks);
     if (allBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
+    if (this.#states?.take(requestId, beamWidth) === false) return false;
     const first = this.#sequences.createTable();
     this.#sharing.take(first, match, allBlocks);
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
@@ -246,10 +260,12 @@ export class KvCacheManager implements KvCacheSizes {
    */
   forkSequences(requestId: bigint, parents: readonly number[]): void {
     this.#sequences.fork(requestId, parents);
+    this.#states?.fork(requestId, parents);
   }
 
   /** Gives back the blocks that the request holds and returns how many there were; 0 if it has no sequence. */
   freeSequence(requestId: bigint): number {
+    this.#states?.release(requestId);
     return this.#sequences.remove(requestId);
   }
 
@@ -316,6 +332,16 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#changes.drainCopies();
   }
 
+  /** Slot for the states of one of the request's sequences; -1: the model has no states. */
+  stateSlotOf(requestId: bigint, index = 0): number {
+    return this.#states?.slotOf(requestId, index) ?? -1;
+  }
+
+  /** The copies of states since the last call, or null. The executor makes them in this order before its next step. */
+  drainStateCopies(): BlockCopies | null {
+    return this.#states?.drainCopies() ?? null;
+  }
+
   /** Sets the time in milliseconds, for priorities that end. */
   advanceClock(nowMs: number): void {
     this.#cache.advanceClock(nowMs);
@@ -366,7 +392,9 @@ export class KvCacheManager implements KvCacheSizes {
       roots,
       ...this.#cache.inspect(),
     });
-    if (wrong !== null) throw new Error(`The KV cache is inconsistent: ${wrong}`);
+    const requests = sequences.map(({ requestId }) => requestId);
+    const inconsistency = wrong ?? this.#states?.findInconsistency(requests) ?? null;
+    if (inconsistency !== null) throw new Error(`The KV cache is inconsistent: ${inconsistency}`);
   }
 
   /** Length of the longest sequence that writes over nothing of its own. */

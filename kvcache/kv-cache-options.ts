@@ -36,6 +36,8 @@ export interface KvCacheOptions {
   numSecondaryBlocks?: number;
   /** Lowest retention priority (0 to 100) with which a block is swapped out; default 30. */
   secondaryOffloadMinPriority?: number;
+  /** Slots for the states of sequences, where the model has states; absent: it has none. */
+  numStateSlots?: number;
   /** Most events kept until they are drained; default 0: none. */
   maxEvents?: number;
 }

@@ -1,7 +1,7 @@
 import { type NamedText, option, says } from '../base/named-text.js';
 import { retell } from '../base/skein-error.js';
 import type { AttentionWindow } from './attention-window.js';
-import type { CacheShape, KvDtype } from './cache-shape.js';
+import type { CacheShape, KvDtype, StateShape } from './cache-shape.js';
 import { longestTable } from './kv-cache-options.js';
 
 export interface KvCacheSizeOptions {
@@ -48,6 +48,36 @@ export function kvBytesPerToken({ kvHeads, keyDim, valueDim }: CacheShape, kvDty
     int8: 2 * Math.ceil(keyDim / 2) + valueDim + 8,
   };
   return kvHeads * bytesOfHead[kvDtype];
+}
+
+/** Bytes of one sequence's states: each begins at a cache line of its own. */
+export function stateBytesPerSlot(states: readonly StateShape[]): number {
+  return states.reduce((sum, { size }) => sum + STATE_ALIGN_BYTES * Math.ceil((4 * size) / STATE_ALIGN_BYTES), 0);
+}
+const STATE_ALIGN_BYTES = 64;
+
+export interface StateBudget {
+  bytesPerSlot: number;
+  /** Memory for the cache, states included. */
+  availableBytes: number;
+  /** Share of it that states may take. */
+  fraction: number;
+  /** Sequences that run side by side at most, and those of one request. */
+  maxSequences: number;
+  maxBeamWidth: number;
+}
+
+/**
+ * Number of slots for states: as many as sequences may run, or fewer where `fraction` of the memory holds no more; further
+ * sequences wait then. @throws an error with the numbers if not even one request's fit
+ */
+export function numStateSlots(budget: StateBudget): number {
+  const { bytesPerSlot, availableBytes, fraction, maxSequences, maxBeamWidth } = budget;
+  const inMemory = Math.floor((fraction * availableBytes) / bytesPerSlot);
+  if (inMemory >= maxBeamWidth) return Math.min(maxSequences, inMemory);
+  throw new RangeError(
+    `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSlot)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,
+  );
 }
 
 /**

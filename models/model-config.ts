@@ -77,6 +77,12 @@ export interface ModelConfig {
   /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */
   attentionSoftCap?: number;
   outputSoftCap?: number;
+  /** True for each layer that attends; the others keep a state of the sequence. Absent: all attend. */
+  attendingLayers?: boolean[];
+  /** Convolutions of layers that do not attend: of this many inputs, and with biases or without. */
+  shortConv?: { taps: number; biased: boolean };
+  /** Heads of layers with a gated delta rule. */
+  delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
   /** Absent: each layer has one MLP, of intermediateSize. */
   experts?: ExpertsConfig;
   bosTokenId: number | null;

@@ -1,4 +1,4 @@
-import type { CacheShape } from '../kvcache/cache-shape.js';
+import type { CacheShape, StateShape } from '../kvcache/cache-shape.js';
 import { headsOf, qkvWidth } from './cache-layers.js';
 import type {
   Activation,
@@ -59,6 +59,31 @@ export interface AttentionOptions {
   relative?: number | null;
 }
 
+export interface GateOptions {
+  first?: number;
+  byFirst?: number;
+  activation?: Activation;
+}
+
+export interface ConvOptions {
+  /** Vector [columns x taps]. */
+  weight: string;
+  bias: string | null;
+  taps: number;
+  activation: Activation;
+}
+
+/** See the op gatedDelta. */
+export interface DeltaOptions {
+  decay: string;
+  decayBias: string;
+  keyHeads: number;
+  valueHeads: number;
+  keyDim: number;
+  valueDim: number;
+  epsilon: number;
+}
+
 export interface NetworkHeader {
   architecture: string;
   vocabSize: number;
@@ -80,6 +105,7 @@ export class NetworkBuilder {
   readonly #values: ValueRef[] = [];
   readonly #ops: PlanOp[] = [];
   #numTables = 0;
+  readonly #states: StateShape[] = [];
 
   constructor(header: NetworkHeader) {
     const { caches, attention } = header;
@@ -143,8 +169,6 @@ export class NetworkBuilder {
   /** Norms each of `heads` heads of qkv, from head `first` on, in place: queries come first, then keys. */
   rmsNormHeads(qkv: ValueRef, first: number, heads: number, weight: string, epsilon: number): void {
     const { columns: headDim } = this.#weight(weight, 'vector');
-    const widths = [...new Set(this.#header.caches.map(({ keyDim }) => keyDim))];
-    require(widths.includes(headDim), `${weight}: ${headDim} scales for a width of ${widths.join(' or ')}`);
     require((first + heads) * headDim <=
       qkv.width, `${weight}: ${first + heads} heads in ${qkv.width} columns`);
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
@@ -170,6 +194,52 @@ export class NetworkBuilder {
     const finite = Object.values(numbers).every(Number.isFinite);
     require(finite && numbers.epsilon <= 0, `the numbers of an xIELU are ${JSON.stringify(numbers)}`);
     this.#ops.push({ op: 'xielu', value: value.index, ...numbers });
+  }
+
+  /**
+   * Multiplies columns of the value, from `first` on, by as many of `by`, from `byFirst` on: in place.
+   * @param activation of the factors. Default: none
+   */
+  gate(
+    value: ValueRef,
+    by: ValueRef,
+    columns: number,
+    { first = 0, byFirst = 0, activation = 'none' }: GateOptions = {},
+  ): void {
+    require(first + columns <= value.width &&
+      byFirst + columns <= by.width &&
+      value.rows === by.rows &&
+      (value.index !== by.index || Math.abs(first - byFirst) >= columns), `${columns} columns of ${by.width} gate ${value.width}`);
+    const places = { value: value.index, first, columns, by: by.index, byFirst };
+    this.#ops.push({ op: 'gate', ...places, activation });
+  }
+
+  /** Convolution over a sequence's rows, of as many columns from `first` on as the weight [columns x taps] has. */
+  shortConv(input: ValueRef, first: number, { weight, bias, taps, activation }: ConvOptions): ValueRef {
+    const columns = this.#weight(weight, 'vector').columns / taps;
+    require(Number.isInteger(columns) &&
+      first + columns <= input.width, `${weight}: ${columns} of ${input.width} columns`);
+    if (bias !== null) this.#checkScales(bias, columns);
+    const state = this.#addState((taps - 1) * columns);
+    const output = this.#newValue(input.rows, columns);
+    const places = { input: input.index, first, output: output.index };
+    this.#ops.push({ op: 'shortConv', ...places, weight, bias, taps, activation, state });
+    return output;
+  }
+
+  /** The gated delta rule; see the op. Returns [T x valueHeads * valueDim]. */
+  gatedDelta(qkv: ValueRef, gates: ValueRef, options: DeltaOptions): ValueRef {
+    const { decay, decayBias, keyHeads, valueHeads, keyDim, valueDim } = options;
+    const width = 2 * keyHeads * keyDim + valueHeads * valueDim;
+    require(qkv.width === width, `qkv of the delta rule is ${qkv.width} wide, not ${width}`);
+    require(gates.width === 2 * valueHeads, `${gates.width} gates for ${valueHeads} heads`);
+    require(valueHeads % keyHeads === 0, `${valueHeads} heads of values for ${keyHeads} of keys`);
+    for (const name of [decay, decayBias]) this.#checkScales(name, valueHeads);
+    const state = this.#addState(valueHeads * keyDim * valueDim);
+    const output = this.#newValue(qkv.rows, valueHeads * valueDim);
+    const places = { qkv: qkv.index, gates: gates.index, output: output.index };
+    this.#ops.push({ op: 'gatedDelta', ...places, ...options, state });
+    return output;
   }
 
   /** value = cap * tanh(value / cap), in place. */
@@ -367,6 +437,7 @@ export class NetworkBuilder {
     return {
       ...this.#header,
       outputWidth,
+      ...(this.#states.length > 0 && { states: this.#states }),
       weights: [...this.#weights.values()],
       values,
       slots,
@@ -385,6 +456,10 @@ export class NetworkBuilder {
     const weight = this.#weights.get(name);
     require(weight !== undefined && weight.kind === kind, `${name} is not a ${kind} of this network`);
     return weight!;
+  }
+
+  #addState(size: number): number {
+    return this.#states.push({ size }) - 1;
   }
 
   #checkMatrix(name: string, rows: number, columns: number): void {

@@ -1,4 +1,4 @@
-import type { CacheShape } from '../kvcache/cache-shape.js';
+import type { CacheShape, StateShape } from '../kvcache/cache-shape.js';
 
 /**
  * A network as a flat list of ops over values: architecture files write it and every executor reads it.
@@ -9,7 +9,7 @@ import type { CacheShape } from '../kvcache/cache-shape.js';
  *
  *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
  */
-export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared';
+export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared' | 'sigmoid';
 export type Rows = 'tokens' | 'logits' | 'distances';
 
 export interface PlanValue {
@@ -140,6 +140,61 @@ export type PlanOp =
    * alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x. epsilon is at most 0.
    */
   | ({ op: 'xielu'; value: number } & Xielu)
+  /** Changes `columns` columns of the value: value[first + i] *= activation(by[byFirst + i]), for each i below `columns`. */
+  | {
+      op: 'gate';
+      value: number;
+      first: number;
+      columns: number;
+      by: number;
+      byFirst: number;
+      activation: Activation;
+    }
+  /**
+   * Causal convolution of each column with itself, over the rows of a sequence; weight [columns x taps], as wide as the output:
+   *
+   *   output[t][c] = activation(bias[c] + sum over j of weight[c][j] * input[t - taps + 1 + j][first + c]), in ascending j
+   *
+   * Inputs before the sequence's first token are 0. State: the last taps - 1 inputs, oldest first [taps - 1 x columns].
+   */
+  | {
+      op: 'shortConv';
+      input: number;
+      first: number;
+      output: number;
+      weight: string;
+      bias: string | null;
+      taps: number;
+      activation: Activation;
+      state: number;
+    }
+  /**
+   * The gated delta rule (https://arxiv.org/abs/2412.06464) over the tokens of a sequence, one after the other. qkv has in each row
+   * queries and keys of keyHeads heads and values of valueHeads heads, as many for each key head; gates has for each value head
+   * b, and behind all of them a for each. For each value head, with its state S [keyDim x valueDim]:
+   *
+   *   q = q / |q| / sqrt(keyDim), k = k / |k|, where |x| = sqrt(sum of x^2 + epsilon)
+   *   S = S * exp(-exp(decay) * softplus(a + decayBias))
+   *   S = S + k (v - k^T S) sigmoid(b)
+   *   output = q^T S
+   *
+   * State: the S of all value heads, one after the other.
+   */
+  | {
+      op: 'gatedDelta';
+      qkv: number;
+      gates: number;
+      output: number;
+      /** Vectors [valueHeads]. */
+      decay: string;
+      decayBias: string;
+      keyHeads: number;
+      valueHeads: number;
+      keyDim: number;
+      valueDim: number;
+      epsilon: number;
+      state: number;
+    }
   /** Keeps the rows that logitRows names. */
   | { op: 'selectRows'; input: number; output: number }
   /**
@@ -216,6 +271,8 @@ export interface NetworkPlan {
   attention: AttentionShape;
   /** Cache shape of each layer, indexed by op.layer. */
   caches: CacheShape[];
+  /** What layers keep of a sequence as a whole, indexed by op.state. Absent: no layer does. */
+  states?: StateShape[];
   weights: PlanWeight[];
   values: PlanValue[];
   /** Width of each slot, and which rows it is sized for. */

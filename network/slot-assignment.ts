@@ -32,6 +32,11 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'softCap':
     case 'xielu':
       return { reads: [op.value], writes: [op.value] };
+    case 'gate':
+      return { reads: [op.value, op.by], writes: [op.value] };
+    case 'gatedDelta':
+      return { reads: [op.qkv, op.gates], writes: [op.output] };
+    case 'shortConv':
     case 'layerNorm':
     case 'gatedLinear':
     case 'selectRows':

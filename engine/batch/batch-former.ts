@@ -165,6 +165,7 @@ export class BatchFormer extends PackedArrays {
     this.queryStart[sequence + 1] = this.numTokens;
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = ropeRow;
+    this.stateSlots[sequence] = this.#kvCache.stateSlotOf(requestId, table);
   }
 
   /**
@@ -219,6 +220,7 @@ export class BatchFormer extends PackedArrays {
     this.queryStart[sequence + 1] = this.numTokens;
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = 0;
+    this.stateSlots[sequence] = -1;
     if (!drawsToken) return;
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;
     this.sampling.addEmpty();

@@ -70,6 +70,12 @@ export function unequalWidths({ caches }: Pick<NetworkPlan, 'caches'>, executor:
   return layer === -1 ? null : unequalWords(executor, layer, caches[layer]!);
 }
 
+/** Why an executor that keeps no states cannot compute a plan; null: no layer of it has a state. */
+export function statefulLayers({ states = [] }: NetworkPlan, executor: string): string | null {
+  if (states.length === 0) return null;
+  return `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`;
+}
+
 function unequalWords(executor: string, layer: number, { keyDim, valueDim }: CacheShape): string {
   return (
     `The ${executor} executor keeps values as wide as keys, but layer ${layer} of the plan has keys of ${keyDim} and values of ` +

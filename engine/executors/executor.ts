@@ -21,6 +21,8 @@ export interface ExecutorOptions {
   numBlocks: number;
   /** Number of blocks numbered behind the numBlocks ones, for copyBlocks only: no table names them. Default 0. */
   numSecondaryBlocks?: number;
+  /** Slots for the states of sequences, of a network that has states; default 0. */
+  numStateSlots?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
   /**
@@ -128,6 +130,10 @@ export interface Executor {
    * block that is first copied from and then copied to has been read before it is written. Secondary blocks included.
    */
   copyBlocks(source: Int32Array, target: Int32Array): void;
+  /**
+   * Copies the states of whole slots source[i] -> target[i], one after the other. Absent: this executor runs no network that has states.
+   */
+  copyStates?(source: Int32Array, target: Int32Array): void;
   /** True if all keys and values of these blocks are finite, in every layer. */
   areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;

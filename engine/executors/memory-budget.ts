@@ -41,6 +41,15 @@ export function besideAdapters(memory: AvailableMemory, hostAdapterBytes: number
   };
 }
 
+/** Memory left for blocks beside the states of sequences. */
+export function besideStates(memory: AvailableMemory, stateBytes: number): AvailableMemory {
+  if (stateBytes === 0) return memory;
+  return {
+    bytes: Math.max(0, memory.bytes - stateBytes),
+    from: `${memory.from}, less ${stateBytes} for the states of sequences`,
+  };
+}
+
 /** Limit of one of the pools that hold the same blocks. */
 export interface PoolLimit {
   /** Size of the largest such pool that its executor can have; absent: no limit. */

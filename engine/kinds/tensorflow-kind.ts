@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { scoresByDistance } from '../../network/set-up-ops.js';
-import { unevenLayers } from '../executors/cache-layers.js';
+import { statefulLayers, unevenLayers } from '../executors/cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import {
   type ExecutorKind,
@@ -39,7 +39,10 @@ export const tensorflowKind: ExecutorKind = {
     return (await import('../executors/tensorflow/load-tensorflow.js')).MISSING;
   },
   supports: (plan) =>
-    unevenLayers(plan, 'tensorflow') ?? weightedMean(plan) ?? scoresByDistance(plan, 'tensorflow'),
+    statefulLayers(plan, 'tensorflow') ??
+    unevenLayers(plan, 'tensorflow') ??
+    weightedMean(plan) ??
+    scoresByDistance(plan, 'tensorflow'),
   computesWith: async () => {
     const { findInstallation, seesGpu } = await import('../executors/tensorflow/installation.js');
     const installation = findInstallation();

@@ -230,11 +230,13 @@ function prepareMemory(call: PackedCall, parts: RunnerParts): void {
 }
 
 /**
- * Copies blocks before the step that zeroes and writes the blocks handed out with them. A failed copy is no single
+ * Copies blocks and states before the step that zeroes and writes the blocks handed out with them. A failed copy is no single
  * request's failure, since cached blocks might then have the wrong content: the loop ends with it, and all its requests
  * fail.
  */
 function copyBlocks({ executor, kvCache }: RunnerParts): void {
   const copies = kvCache.drainCopies();
   if (copies) executor.copyBlocks(copies.source, copies.target);
+  const states = kvCache.drainStateCopies();
+  if (states) executor.copyStates!(states.source, states.target);
 }

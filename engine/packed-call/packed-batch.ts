@@ -61,6 +61,8 @@ export const PACKED_COLUMNS = {
    * length; then each gets its row at admission.
    */
   ropeRows: column('i32', 'sequence'),
+  /** Slot of each sequence's states, read for networks that have states; -1: its states are not kept. */
+  stateSlots: column('i32', 'sequence'),
 } as const;
 
 /** Flat arrays that are written when a request is admitted, and that all batches share. */

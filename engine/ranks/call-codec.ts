@@ -88,6 +88,8 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     logitRows: ints(7),
     newBlocks: ints(8),
     ropeRows: ints(9),
+    // Ranks run no network that has states.
+    stateSlots: new Int32Array(0),
     ropeFrequencies: asFloats(arrays[10]!),
     ropeScales: asFloats(arrays[11]!),
     ...(hasTypes === 1 ? { tokenTypes: ints(next++) } : {}),

@@ -23,6 +23,8 @@ export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): 
   checkExperts(stored.plan, shape);
   checkHeads(stored.plan);
   checkDistances(stored.plan);
+  if (stored.plan.states !== undefined)
+    throw new RankPlanError('Layers of this model keep states of sequences, which ranks do not have.');
   const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
   return new StageWriter(stored.plan, shape, rank).write(stages, stage);

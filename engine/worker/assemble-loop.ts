@@ -130,6 +130,7 @@ function admissionLimits(options: LoopOptions, { kvCache }: LoopEnvironment) {
     numBlocks: kvCache.numBlocks,
     tokensPerBlock: kvCache.tokensPerBlock,
     maxAttentionWindow: kvCache.cachedTokensPerSequence,
+    ...(kvCache.numStateSlots > 0 && { numStateSlots: kvCache.numStateSlots }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
-import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { kvBytesPerBlock, numStateSlots, stateBytesPerSlot } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
@@ -9,9 +9,10 @@ import { engineToLoad } from '../building/engine-to-load.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import type { LoadedExecutor, LoadRequest } from '../executors/loaded-executor.js';
-import { addMemory, afterLoading, besideAdapters, withinPools } from '../executors/memory-budget.js';
+import { addMemory, afterLoading, besideAdapters, besideStates, withinPools } from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
+import { checkStatefulOptions, STATE_FRACTION } from '../options/stateful-models.js';
 import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
 import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { openDraft } from './load-draft.js';
@@ -35,7 +36,12 @@ async function prepare(
       `${enginePath}: this model is an encoder, which embeds or scores texts; it generates none.`,
     );
   }
-  const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
+  const loadable = loadableEngine(engine);
+  requireSupport(kind, loadable.plan);
+  const { states = [] } = loadable.plan;
+  if (states.length > 0) checkStatefulOptions(params);
+  const resolved = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
+  const limits = states.length > 0 ? { ...resolved, maxDraftRows: 0 } : resolved;
   const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
@@ -52,11 +58,9 @@ async function prepare(
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
-  const loadable = loadableEngine(engine);
-  requireSupport(kind, loadable.plan);
   const ranks = ranksHere(seat);
   const measured = await Promise.all(
-    ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...own })),
+    ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...(states.length > 0 && { numStateSlots: 1 }), ...own })),
   );
   const fixed = measured.map((one) => one.fixed).reduce(addMemory);
   const [{ mostKvCache }] = measured as [MeasuredMemory];
@@ -87,6 +91,8 @@ async function prepare(
     hostAdapterBytes: adapterSizes === null ? 0 : hostCacheBytes(peft!, adapterSizes),
     loadable,
     withoutPool,
+    stateBytes: stateBytesPerSlot(states),
+    maxBeamWidth,
     draft,
     bytesPerBlock,
     draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
@@ -102,13 +108,13 @@ async function prepare(
 export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = await prepare(
-    kind,
-    request,
-  );
-  const available = withinPools({ bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' }, poolLimits);
+  const prepared = await prepare(kind, request);
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = prepared;
+  const unlimited = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
+  const statesBytes = stateSlotsOf(prepared, params, unlimited) * prepared.stateBytes;
+  const available = withinPools(unlimited, poolLimits);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
-  const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock);
+  const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock) + statesBytes;
   const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
   const fraction = params.kvCacheConfig?.freeGpuMemoryFraction ?? DEFAULT_KV_FRACTION;
   return { fixed, mostBytes: Math.ceil(poolBytes / fraction) + besides + hostAdapterBytes };
@@ -143,23 +149,25 @@ async function startOn(
   const given = device ? undefined : params.availableMemory;
   const free = given ?? afterLoading(device ?? memory(), needs.fixed);
   const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
+  const stateSlots = stateSlotsOf(prepared, params, available);
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    available: withinPools(available, needs.poolLimits),
+    available: withinPools(besideStates(available, stateSlots * prepared.stateBytes), needs.poolLimits),
   });
   const numSecondaryBlocks = secondaryBlocks(params, bytesPerBlock);
   const poolBytes =
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
     (limits.padding.blocks + numSecondaryBlocks) * bytesPerBlock;
-  const left = Math.max(0, available.bytes - poolBytes);
+  const left = Math.max(0, available.bytes - poolBytes - stateSlots * prepared.stateBytes);
   const adapters = sizes && adapterRoom(config, params.peftCacheManagerConfig!, sizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
     ...(request.seat === undefined ? {} : { seat: openSeat(request.seat) }),
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks,
+    ...(stateSlots > 0 && { numStateSlots: stateSlots }),
     ...(adapters === null ? {} : slotOptions(adapters)),
   });
   const perLength = ropeDependsOnLength(config.rope)
@@ -175,4 +183,21 @@ async function startOn(
     ...(adapters === null ? {} : { adapters }),
     ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
+}
+
+/** Slots for the states of sequences; 0: the model has none. */
+function stateSlotsOf(
+  { stateBytes, limits, maxBeamWidth }: Pick<Awaited<ReturnType<typeof prepare>>, 'stateBytes' | 'limits' | 'maxBeamWidth'>,
+  { kvCacheConfig = {} }: LoadRequest['params'],
+  available: AvailableMemory,
+): number {
+  if (stateBytes === 0) return 0;
+  const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = kvCacheConfig;
+  return numStateSlots({
+    bytesPerSlot: stateBytes,
+    availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
+    fraction: STATE_FRACTION,
+    maxSequences: limits.maxNumSequences * maxBeamWidth,
+    maxBeamWidth,
+  });
 }

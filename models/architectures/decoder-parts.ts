@@ -1,6 +1,6 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
-import type { AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
+import type { Activation, AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
@@ -9,6 +9,24 @@ import { layerNorm, projection } from './parts.js';
 
 const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key: 'self_attn.k_norm' };
 
+/** A convolution of a layer. */
+interface ConvSource {
+  /** Name of its tensors in the layer. */
+  source: string;
+  first: number;
+  columns: number;
+  taps: number;
+  biased: boolean;
+  /** Default: none. */
+  activation?: Activation;
+}
+
+/** Numbers of the layers that attend. */
+function attendingLayers({ numLayers, attendingLayers: attends }: ModelConfig): number[] {
+  const layers = Array.from({ length: numLayers }, (_, layer) => layer);
+  return attends === undefined ? layers : layers.filter((layer) => attends[layer]);
+}
+
 /**
  * Parts common to many decoders, for architecture files to put together: ops with the weights that they read, under the
  * names that most checkpoints on Hugging Face use. `layer` is the number of a layer.
@@ -16,13 +34,15 @@ const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key
 export class DecoderParts {
   readonly net: NetworkBuilder;
   readonly #config: ModelConfig;
+  /** Index of the cache of each layer that attends. */
+  readonly #caches: ReadonlyMap<number, number>;
 
   constructor(config: ModelConfig) {
     const { architecture, vocabSize, hiddenSize, numHeads, numKvHeads, headDim, rope, encoder } = config;
     const { layerShapes } = config;
     const ropeTables = this.#ropeTables(config);
     // The layers of an encoder share a cache.
-    const numLayers = encoder === undefined ? config.numLayers : 1;
+    const numLayers = encoder === undefined ? attendingLayers(config).length : 1;
     const shape: AttentionShape = {
       numLayers,
       numHeads,
@@ -42,6 +62,12 @@ export class DecoderParts {
       caches,
     });
     this.#config = config;
+    this.#caches = new Map(attendingLayers(config).map((layer, cache) => [layer, cache]));
+  }
+
+  /** Whether a layer attends; the others keep a state of the sequence. */
+  attends(layer: number): boolean {
+    return this.#caches.has(layer);
   }
 
   /** Heads and width of a layer. */
@@ -139,13 +165,22 @@ export class DecoderParts {
     const window = layerWindows?.[layer] ?? ofAll;
     const ropeTable = this.#ropeTable(layer, window !== null);
     const scale = attentionScale ?? 1 / Math.sqrt(headDim);
-    return this.net.attention(qkv, encoder === undefined ? layer : 0, scale, {
+    return this.net.attention(qkv, encoder === undefined ? this.#caches.get(layer)! : 0, scale, {
       window,
       softCap: softCap ?? null,
       ropeTable,
       bothWays: encoder?.bothWays === true,
       ...(norms !== undefined && { norms }),
     });
+  }
+
+  /** A layer's convolution of `columns` columns of x, from `first` on, by the weight `source`. */
+  shortConv(x: ValueRef, layer: number, { source, first, columns, taps, biased, activation = 'none' }: ConvSource): ValueRef {
+    const name = `layers.${layer}.conv`;
+    const from = `model.layers.${layer}.${source}`;
+    const weight = this.net.vector(name, [{ name: `${from}.weight`, columns: columns * taps }]);
+    const bias = biased ? this.net.vector(`${name}.bias`, [{ name: `${from}.bias`, columns }]) : null;
+    return this.net.shortConv(x, first, { weight, bias, taps, activation });
   }
 
   attentionOutput(layer: number, biased: boolean): LinearOptions {

@@ -14,6 +14,7 @@ import { gpt2 } from './gpt2.js';
 import { granite } from './granite.js';
 import { granite4 } from './granite4.js';
 import { hunyuan } from './hunyuan.js';
+import { lfm2 } from './lfm2.js';
 import { llama } from './llama.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
@@ -25,6 +26,7 @@ import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
 import { qwen3moe } from './qwen3moe.js';
+import { qwen35 } from './qwen35.js';
 import { ropebert } from './ropebert.js';
 
 /** Writes a model's network in the op set. */
@@ -38,6 +40,8 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen2', qwen2],
   ['qwen3', qwen3],
   ['qwen3moe', qwen3moe],
+  ['qwen35', qwen35],
+  ['lfm2', lfm2],
   ['phi3', phi3],
   ['gemma', gemma],
   ['gemma2', gemma2],
@@ -78,6 +82,8 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen2ForCausalLM', 'qwen2'],
   ['Qwen3ForCausalLM', 'qwen3'],
   ['Qwen3MoeForCausalLM', 'qwen3moe'],
+  ['Qwen3_5ForCausalLM', 'qwen35'],
+  ['Lfm2ForCausalLM', 'lfm2'],
   ['Phi3ForCausalLM', 'phi3'],
   ['GemmaForCausalLM', 'gemma'],
   ['Gemma2ForCausalLM', 'gemma2'],

@@ -7,6 +7,7 @@ import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { MORE_FAMILIES } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
+import { STATE_FAMILIES } from './state-families.js';
 
 /** Default of transformers' MistralConfig where config.json has no such field. */
 const MISTRAL_SLIDING_WINDOW = 4096;
@@ -152,7 +153,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 
 /** Undefined for GPT-2, whose fields have names of their own. */
 export function decoderFamily(architecture: string): DecoderFamily | undefined {
-  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture] ?? GATELESS_FAMILIES[architecture];
+  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture] ?? GATELESS_FAMILIES[architecture] ?? STATE_FAMILIES[architecture];
 }
 
 /** The window of a Gemma 3, which counts the tokens of both sides where tokens attend both ways. */

@@ -6,6 +6,7 @@ import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
 import { ropeBertTensors } from './ropebert-config.js';
+import { stateModelTensors } from './state-tensors.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
@@ -119,6 +120,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const { architecture, experts } = config;
   if (experts !== undefined && architecture !== 'ropebert') return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
+  if (config.attendingLayers !== undefined) return stateModelTensors(name, tensor, config);
   const isGpt2 = architecture === 'gpt2';
   const prefix = isGpt2 ? GPT2_PREFIX : (ENCODER_PREFIXES.get(architecture) ?? null);
   const inside = prefix === null ? name : name.replace(prefix, '');

@@ -37,6 +37,7 @@ const WRAPPERS = new Map<string, Wrapper>([
   ['Qwen2VLForConditionalGeneration', { text: 'qwen2_vl_text' }],
   ['Qwen2_5_VLForConditionalGeneration', { text: 'qwen2_5_vl_text' }],
   ['Qwen3VLForConditionalGeneration', { text: 'qwen3_vl_text' }],
+  ['Qwen3_5ForConditionalGeneration', { text: 'qwen3_5_text' }],
   ['Gemma3ForConditionalGeneration', { text: 'gemma3_text', tied: true }],
   ['Mistral3ForConditionalGeneration', { text: 'mistral', usual: MISTRAL3, tied: true }],
   ['LlavaForConditionalGeneration', { text: 'llama' }],
@@ -93,6 +94,13 @@ const TEXT_MODELS = new Map<string, TextModel>([
   ['qwen3', { name: 'Qwen3ForCausalLM', usual: dimensions(151936, 4096, 22016, 32, 32, 32, 32768) }],
   ['qwen2_vl_text', QWEN2_VL],
   ['qwen2_5_vl_text', QWEN2_VL],
+  [
+    'qwen3_5_text',
+    {
+      name: 'Qwen3_5ForCausalLM',
+      usual: { ...dimensions(248320, 4096, 12288, 32, 16, 4, 32768), head_dim: 256 },
+    },
+  ],
   [
     'qwen3_vl_text',
     {

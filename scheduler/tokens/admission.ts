@@ -12,6 +12,8 @@ export interface AdmissionLimits extends ResumeLimits {
   tokensPerBlock: number;
   /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
+  /** Slots for the states of sequences; absent: the model has no states. */
+  numStateSlots?: number;
 }
 
 /**
@@ -41,6 +43,12 @@ export function whyItCanNeverRun(
   if (request.beamWidth > maxSequences) {
     return ofSequences(
       says`${request.beamWidth} sequences are asked for; an iteration takes at most ${maxSequences} (${option('maxBatchSize')} x ${option('maxBeamWidth')}).`,
+    );
+  }
+  const { numStateSlots = Number.POSITIVE_INFINITY } = limits;
+  if (request.beamWidth > numStateSlots) {
+    return ofSequences(
+      `${request.beamWidth} sequences are asked for; there is memory for the states of ${numStateSlots}.`,
     );
   }
   if (promptLength > limits.maxInputLen) {

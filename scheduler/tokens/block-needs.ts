@@ -1,4 +1,4 @@
-import type { KvCapacity, SchedulableRequest } from './types.js';
+import { hasStarted, type KvCapacity, type SchedulableRequest } from './types.js';
 
 type BlockSize = Pick<KvCapacity, 'tokensPerBlock' | 'maxAttentionWindow'>;
 type Lengths = Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth' | 'blocksHeld'>;
@@ -28,6 +28,11 @@ export function blocksWithin(request: SchedulableRequest, tokens: number, kv: Bl
   const generated = request.phase === 'generation' ? generatedLength - 1 : 0;
   const newTokens = Math.max(0, Math.min(generated + tokens, maxNewTokens));
   return blocksToCompletion({ promptLength, maxNewTokens: newTokens, beamWidth, blocksHeld }, kv);
+}
+
+/** Slots for states that a request takes if it runs: one for each of its sequences, from its first chunk on. */
+export function stateSlotsToStart(request: SchedulableRequest): number {
+  return hasStarted(request) ? 0 : request.beamWidth;
 }
 
 /**

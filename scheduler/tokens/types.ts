@@ -59,6 +59,8 @@ export interface KvCapacity {
   tokensPerBlock: number;
   /** Tokens attended to; Infinity without a window. */
   maxAttentionWindow: number;
+  /** Slots for the states of sequences that nobody holds; absent: the model has no states. */
+  freeStateSlots?: number;
   /**
    * Given where sequences share blocks. Called once for each plan; the function it returns is called for one paused
    * request after the other and returns how many blocks each pause frees.

@@ -293,6 +293,8 @@ export function activate(x: number, activation: Activation): number {
       return Math.max(0, x);
     case 'reluSquared':
       return Math.max(0, x) ** 2;
+    case 'sigmoid':
+      return 1 / (1 + Math.exp(-x));
   }
 }
 

@@ -48,8 +48,12 @@ def measure(name, shape, gemma):
     """Mean and spread of a tensor: peaked attention, and nothing trivial, as in architectures.py."""
     if name.endswith("act_fn.beta") or name.endswith("act_fn.eps"):
         return (0.5 if name.endswith("beta") else -1e-6), 0.0
+    if name.endswith("A_log"):
+        return -2.0, 0.8
     if name.endswith("bias"):
         return 0.0, 0.3
+    if name.endswith("linear_attn.norm.weight"):
+        return 1.0, 0.2
     if "norm" in name:
         size = 1.6 if any(part in name for part in ("q_norm", "k_norm", "query_layernorm", "key_layernorm")) else 1.0
         if name.endswith("model.norm.weight") or name.endswith("language_model.norm.weight"):

@@ -22,8 +22,9 @@ def decoder(**changes):
     } | changes
 
 
-def wrapped(kind, text, vision, layouts, **changes):
+def wrapped(kind, text, vision, layouts, norms_less_1=False, **changes):
     return {
+        "norms_less_1": norms_less_1,
         "config": f"{kind}Config",
         "model": f"{kind}ForConditionalGeneration",
         "fields": {"text_config": text, "vision_config": vision} | changes,
@@ -48,6 +49,23 @@ LLAVA_LAYOUT = [
     ["vision_tower.", "model.vision_tower."],
     ["multi_modal_projector.", "model.multi_modal_projector."],
 ]
+
+# Heads of values are wider than a vector of eight, and not whole vectors of it.
+DELTA = decoder(
+    head_dim=16,
+    linear_conv_kernel_dim=4,
+    linear_key_head_dim=8,
+    linear_value_head_dim=12,
+    linear_num_key_heads=2,
+    linear_num_value_heads=4,
+    rope_parameters={
+        "rope_type": "default",
+        "rope_theta": 5000.0,
+        "partial_rotary_factor": 0.5,
+        "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+)
 
 WRAPPERS = {
     "qwen2-vl": wrapped(
@@ -75,6 +93,13 @@ WRAPPERS = {
         ),
         QWEN_TOWER | {"num_position_embeddings": 16, "deepstack_visual_indexes": [0]},
         [],
+    ),
+    "qwen3.5-vl": wrapped(
+        "Qwen3_5",
+        DELTA | {"layer_types": ["linear_attention", "full_attention"], "linear_num_value_heads": 2},
+        QWEN_TOWER | {"num_position_embeddings": 16},
+        [],
+        norms_less_1=True,
     ),
     "gemma3-vision": wrapped(
         "Gemma3",
@@ -257,6 +282,27 @@ FAMILIES = {
             tie_word_embeddings=True,
         ),
     ),
+    "lfm2": family(
+        "Lfm2",
+        decoder(
+            num_hidden_layers=4,
+            layer_types=["conv", "full_attention", "conv", "conv"],
+            block_auto_adjust_ff_dim=True,
+            block_ffn_dim_multiplier=1.25,
+            block_multiple_of=8,
+        ),
+    ),
+    "lfm2-bias": family(
+        "Lfm2",
+        decoder(
+            layer_types=["full_attention", "conv"],
+            conv_bias=True,
+            conv_L_cache=4,
+            block_auto_adjust_ff_dim=False,
+            tie_word_embeddings=False,
+        ),
+    ),
+    "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True),
     # Llama ignores the factor.
     "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),
 }

@@ -90,6 +90,7 @@ export class SequenceDriver {
       logitRows: Int32Array.from(rows),
       newBlocks: Int32Array.from({ length: numNew }, (_, i) => firstNew + i),
       ropeRows: Int32Array.of(0),
+      stateSlots: Int32Array.of(0),
       ropeFrequencies: inverseFrequencies,
       ropeScales: Float32Array.of(scale),
       adapterSlots: this.#adapterSlot < 0 ? null : Int32Array.of(this.#adapterSlot),

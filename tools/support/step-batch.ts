@@ -13,6 +13,8 @@ export interface StepSequence {
   ropeRow?: number;
   /** Slot of its adapter; default: none. */
   adapter?: number;
+  /** Slot of its states; default: they are not kept. */
+  stateSlot?: number;
 }
 
 export interface StepOptions {
@@ -60,6 +62,7 @@ export function makeStepBatch(sequences: readonly StepSequence[], options: StepO
     blockTables,
     logitRows: Int32Array.from(logitRows),
     newBlocks: Int32Array.from(newBlocks),
+    stateSlots: Int32Array.from(sequences, ({ stateSlot = -1 }) => stateSlot),
     ropeRows: Int32Array.from(sequences, (sequence) => sequence.ropeRow ?? 0),
     ropeFrequencies: inverseFrequencies,
     ropeScales: Float32Array.of(ropeScale),

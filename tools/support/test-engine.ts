@@ -72,7 +72,7 @@ export function nativeEngine(engine: Engine): NativeEngine {
 }
 
 /** Options with which executors are opened on an engine, where a test does not say otherwise. */
-export function engineOptions({ manifest }: Engine, options: TestExecutorOptions): ExecutorOptions {
+export function engineOptions({ manifest, plan }: Engine, options: TestExecutorOptions): ExecutorOptions {
   const maxSeqLen = options.maxSeqLen ?? 256;
   const tokensPerBlock = options.tokensPerBlock ?? 32;
   return {
@@ -84,6 +84,7 @@ export function engineOptions({ manifest }: Engine, options: TestExecutorOptions
     tokensPerBlock,
     numBlocks: Math.ceil(maxSeqLen / tokensPerBlock),
     kvDtype: manifest.precision === 'f32' ? 'f32' : 'bf16',
+    ...(plan.states !== undefined && { numStateSlots: options.maxNumSequences ?? 1 }),
     ...options,
   };
 }

@@ -29,6 +29,8 @@ export interface NativeExecutorOptions {
   maxLogitRows: number;
   maxSeqLen: number;
   numBlocks: number;
+  /** Slots for the states of sequences; needed with a plan that has states. */
+  numStateSlots?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
   /** Tokens attended to; 0: no window. */
@@ -74,6 +76,7 @@ export interface NativeExecutorHandle {
   follow(batch: PackedBatch): void;
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
+  copyStates(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
   bytesPerBlock(): number;
   readBlocks(blocks: Int32Array, target: Uint8Array): void;

@@ -150,6 +150,10 @@ export class NativeExecutor implements Executor {
     this.#handle.copyBlocks(source, target);
   }
 
+  copyStates(source: Int32Array, target: Int32Array): void {
+    this.#handle.copyStates(source, target);
+  }
+
   areFinite(blocks: Int32Array): boolean {
     return this.#handle.areFinite(blocks);
   }

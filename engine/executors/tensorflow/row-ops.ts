@@ -80,5 +80,7 @@ export function activate(ops: Ops, x: Output, activation: Activation): Output {
       return ops.relu(x);
     case 'reluSquared':
       return ops.square(ops.relu(x));
+    case 'sigmoid':
+      return ops.sigmoid(x);
   }
 }

@@ -117,6 +117,7 @@ export const ACTIVATIONS: Record<Activation, number> = {
   tanh: 4,
   relu: 5,
   reluSquared: 6,
+  sigmoid: 7,
 };
 
 /** The kernels as compiled by tools/build-wasm.mjs; tests in a checkout use them too. */

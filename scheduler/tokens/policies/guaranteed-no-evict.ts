@@ -1,5 +1,5 @@
 import { AdaptersToCompletion } from '../adapter-room.js';
-import { blocksToCompletion } from '../block-needs.js';
+import { blocksToCompletion, stateSlotsToStart } from '../block-needs.js';
 import { ReuseDelay } from '../reuse-delay.js';
 import {
   type CapacityOptions,
@@ -16,6 +16,7 @@ import {
  * 2. Requests in their context phase are then tried in list order, each with its blocks to completion. The first one
  *    that does not fit ends the scan: nobody behind it may overtake it. A request held by the reuse delay is skipped
  *    and does not end the scan; neither does one whose adapter has no room: see AdaptersToCompletion.
+ *    Where the model has states, it needs a free slot for each of its sequences too.
  * 3. Nothing is ever paused. A request in flight, or held, is not scheduled, but it counts, and its remaining blocks
  * are set aside before all others.
  *
@@ -54,17 +55,20 @@ export function guaranteedNoEvict<R extends SchedulableRequest>(
     scheduled.push(request);
     left -= blocksToCompletion(request, kv);
   }
+  let slots = kv.freeStateSlots ?? Number.POSITIVE_INFINITY;
   const room = adapters ? new AdaptersToCompletion(requests, adapters) : null;
   const delay = delays ? new ReuseDelay(requests) : null;
   for (const request of requests) {
     if (request.phase !== 'context' || isAway(request) || delay?.holds(request)) continue;
     if (room?.skips(request)) continue;
     const needed = blocksToCompletion(request, kv);
-    if (needed > left || scheduled.length >= mostScheduled) break;
+    const newSlots = stateSlotsToStart(request);
+    if (needed > left || newSlots > slots || scheduled.length >= mostScheduled) break;
     scheduled.push(request);
     delay?.schedules(request);
     room?.schedules(request);
     left -= needed;
+    slots -= newSlots;
   }
   if (scheduled.length === 0 && away === 0) scheduleStartedContexts(requests, kv, maxNumRequests, scheduled);
   return { scheduled, paused: [] };

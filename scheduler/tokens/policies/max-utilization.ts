@@ -1,5 +1,5 @@
 import { AdaptersOfStep } from '../adapter-room.js';
-import { blocksForNextStep } from '../block-needs.js';
+import { blocksForNextStep, stateSlotsToStart } from '../block-needs.js';
 import { ReuseDelay } from '../reuse-delay.js';
 import { StartHorizon } from '../start-horizon.js';
 import {
@@ -13,7 +13,7 @@ import {
 /**
  * MAX_UTILIZATION: pack what fits into this one step, and pause from the end of the list when it does not.
  *
- * 1. The list is walked in order, counting only the blocks that each request takes in this step. A request held by
+ * 1. The list is walked in order, counting only the blocks that each request takes in this step, and its slots where the model has states. A request held by
  *    the reuse delay is passed over.
  * 2. A request that does not fit (blocks, or maxNumRequests) pauses the last started request in [current, end),
  *    which may be the current one itself.
@@ -56,6 +56,7 @@ export function maxUtilization<R extends SchedulableRequest>(
   const horizon = startHorizon > 0 ? new StartHorizon(startHorizon, requests, kv) : null;
   const room = adapters ? new AdaptersOfStep(requests, adapters) : null;
   let free = kv.freeBlocks;
+  let slots = kv.freeStateSlots ?? Number.POSITIVE_INFINITY;
   let running = 0;
   let current = 0;
   let end = requests.length;
@@ -82,13 +83,15 @@ export function maxUtilization<R extends SchedulableRequest>(
       continue;
     }
     const needed = blocksForNextStep(request, kv);
-    if (needed <= free && running < maxNumRequests) {
+    const newSlots = stateSlotsToStart(request);
+    if (needed <= free && newSlots <= slots && running < maxNumRequests) {
       scheduled.push(request);
       running += 1;
       delay.schedules(request);
       room?.schedules(request);
       horizon?.reserve(request);
       free -= needed;
+      slots -= newSlots;
       current += 1;
       continue;
     }
@@ -99,6 +102,7 @@ export function maxUtilization<R extends SchedulableRequest>(
     paused.push(requests[victim]!);
     horizon?.pause(requests[victim]!, credited);
     free += credited;
+    slots += requests[victim]!.beamWidth;
     end = victim;
   }
   return { scheduled, paused };

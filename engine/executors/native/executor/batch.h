@@ -50,6 +50,7 @@ struct BatchView {
   std::vector<PromptTableRows> promptTables;  // rows ascending
   ArrayView<const int32_t> tokenTypes;        // only for networks that look them up
   ArrayView<const int32_t> adapterSlots;      // by sequence, -1: none; empty: nobody has an adapter
+  ArrayView<const int32_t> stateSlots;        // by sequence, -1: its states are not kept; only for plans with states
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.
@@ -122,6 +123,7 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
 void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks);
 // The memory for these blocks outside of the executor is as long as they are.
 void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field);
-void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks);
+void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,
+               const std::string& what);
 
 }  // namespace skein

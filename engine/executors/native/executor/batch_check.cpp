@@ -97,6 +97,17 @@ void checkRope(const BatchView& batch, const ExecutorConfig& config) {
   checkEntries(batch.ropeRows, batch.numSequences, 0, rows, "ropeRows");
 }
 
+// No two sequences write to the same slot.
+void checkStateSlots(const BatchView& batch, const ExecutorConfig& config) {
+  if (config.plan.states.empty()) return;
+  checkEntries(batch.stateSlots, batch.numSequences, -1, config.numStateSlots, "stateSlots");
+  std::vector<int32_t> slots(batch.stateSlots.data, batch.stateSlots.data + batch.numSequences);
+  std::sort(slots.begin(), slots.end());
+  for (size_t i = 1; i < slots.size(); ++i)
+    if (slots[i] >= 0 && slots[i] == slots[i - 1])
+      fail("stateSlots names slot " + std::to_string(slots[i]) + " for two sequences");
+}
+
 void checkFinite(const ArrayView<const float>& array, int64_t rows, float least, float most, const char* field) {
   checkLength(array, rows, field);
   for (int64_t i = 0; i < rows; ++i) {
@@ -251,6 +262,7 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   }
   if (batch.adapterSlots.length > 0)
     checkEntries(batch.adapterSlots, batch.numSequences, -1, config.maxAdapters, "adapterSlots");
+  checkStateSlots(batch, config);
   checkLookups(batch, config.plan);
   checkWholeSequences(batch, config.plan);
   if (!batch.returnedRows.empty() && !config.plan.hasLogits())
@@ -340,13 +352,14 @@ void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, siz
        " blocks of " + std::to_string(bytesPerBlock) + " bytes are expected");
 }
 
-void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t numBlocks) {
+void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,
+               const std::string& what) {
   if (source.length != target.length) {
-    fail("copyBlocks: source has " + std::to_string(source.length) + " blocks and target " +
+    fail("A copy of " + what + ": source has " + std::to_string(source.length) + " and target " +
          std::to_string(target.length));
   }
-  checkEntries(source, source.length, 0, numBlocks, "source");
-  checkEntries(target, target.length, 0, numBlocks, "target");
+  checkEntries(source, source.length, 0, count, "source");
+  checkEntries(target, target.length, 0, count, "target");
 }
 
 }  // namespace skein

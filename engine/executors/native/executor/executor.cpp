@@ -161,6 +161,7 @@ Executor::Executor(ExecutorConfig config)
   if (config_.plan.ranks > 1 && config_.group == nullptr)
     throw std::runtime_error("The plan of one rank needs the memory of its group.");
   takeKvPool();
+  takeStatePool();
   takeWorkspace();
   runSetUp();
   for (int32_t thread = 0; config_.plan.hasLogits() && config_.plan.logits >= 0 && thread < config_.threads; ++thread) {
@@ -267,7 +268,7 @@ KvLayer Executor::freshLayer() const {
 }
 
 MemoryReport Executor::memory() const {
-  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size(), workspace_->size() + adapters_.workspaceBytes()};
+  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size(), workspace_->size() + adapters_.workspaceBytes()};
 }
 
 MemoryReport Executor::measure(ExecutorConfig given) {
@@ -276,7 +277,8 @@ MemoryReport Executor::measure(ExecutorConfig given) {
   const AttentionSchedule schedule(config);
   const PackedWeights weights(config, kernels);
   return {.weightBytes = weights.bytes(),
-          .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers),
+          .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers) +
+                          statePoolBytes(config),
           .workspaceBytes =
               layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -88,6 +89,8 @@ class Executor {
   void sample(const SamplingView& sampling, const SamplingOutputView& output);
   // The arrays must have passed checkCopy().
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
+  // Copies the states of whole slots, one after the other. The arrays must have passed checkCopy().
+  void copyStates(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
   // Bytes of a block in all layers.
@@ -118,11 +121,14 @@ class Executor {
   void takeKvPool();
   void takeWorkspace();
   void runSetUp();
+  void takeStatePool();
+  static size_t statePoolBytes(const ExecutorConfig& config);
 
   float* value(int32_t index) const;
   int64_t width(int32_t index) const { return config_.plan.values[static_cast<size_t>(index)].width; }
   int64_t rowsOf(int32_t index, const BatchView& batch) const;
   KvLayer layer(int32_t index) const;
+  float* stateOf(int32_t state, int64_t slot) const;
 
   template <typename Body>
   void guarded(const Body& body);
@@ -148,6 +154,9 @@ class Executor {
   void runRmsNormHeads(const PlanOp& op, const BatchView& batch);
   void runSoftCap(const PlanOp& op, const BatchView& batch);
   void runXielu(const PlanOp& op, const BatchView& batch);
+  void runGate(const PlanOp& op, const BatchView& batch);
+  void runShortConv(const PlanOp& op, const BatchView& batch);
+  void runGatedDelta(const PlanOp& op, const BatchView& batch);
   void runLayerNormHeads(const PlanOp& op, const BatchView& batch);
   void normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const;
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
@@ -209,6 +218,10 @@ class Executor {
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
+  Mapping statePool_;                // [slot][states of all layers]
+  size_t slotFloats_ = 0;
+  std::vector<size_t> stateOffset_;  // of each state in a slot, in floats
+  std::map<int32_t, std::vector<float>> convWeights_;  // [taps][columns] of each convolution, by weight
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats
   float* ropeAngles_ = nullptr;   // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]

@@ -49,6 +49,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::begin>("begin"),
                         InstanceMethod<&ExecutorObject::finish>("finish"),
                         InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
+                        InstanceMethod<&ExecutorObject::copyStates>("copyStates"),
                         InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
                         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
                         InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
@@ -372,8 +373,19 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       Executor& executor = still();
       const auto source = js::typedArray<const int32_t>(info[0], "source");
       const auto target = js::typedArray<const int32_t>(info[1], "target");
-      checkCopy(source, target, executor.config().numBlocks);
+      checkCopy(source, target, executor.config().numBlocks, "blocks");
       executor.copyBlocks(source, target);
+      return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value copyStates(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = still();
+      const auto source = js::typedArray<const int32_t>(info[0], "source");
+      const auto target = js::typedArray<const int32_t>(info[1], "target");
+      checkCopy(source, target, executor.config().numStateSlots, "states");
+      executor.copyStates(source, target);
       return info.Env().Undefined();
     });
   }

@@ -103,6 +103,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   ArrayView<const int32_t> adapterSlots;
   const Napi::Value slots = property(batch.object(), "adapterSlots");
   if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
+  ArrayView<const int32_t> stateSlots;
+  if (!property(batch.object(), "stateSlots").IsUndefined()) stateSlots = batch.integers("stateSlots");
   return {.numTokens = batch.number("numTokens"),
           .numSequences = batch.number("numSequences"),
           .numLogitRows = batch.number("numLogitRows"),
@@ -122,7 +124,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .returnedRows = readAll(batch, "returnedRows", readReturnedRows),
           .promptTables = readAll(batch, "promptTables", readPromptTable),
           .tokenTypes = tokenTypes,
-          .adapterSlots = adapterSlots};
+          .adapterSlots = adapterSlots,
+          .stateSlots = stateSlots};
 }
 
 std::vector<AdapterPart> readAdapterParts(const Napi::Array& entries) {

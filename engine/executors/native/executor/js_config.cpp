@@ -66,7 +66,8 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activati
                                                                {"geluTanh", Activation::kGeluTanh},
                                                                {"tanh", Activation::kTanh},
                                                                {"relu", Activation::kRelu},
-                                                               {"reluSquared", Activation::kReluSquared}};
+                                                               {"reluSquared", Activation::kReluSquared},
+                                                               {"sigmoid", Activation::kSigmoid}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes}};
 constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedding},
@@ -84,6 +85,9 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"layerNormHeads", OpKind::kLayerNormHeads},
                                                    {"softCap", OpKind::kSoftCap},
                                                    {"xielu", OpKind::kXielu},
+                                                   {"gate", OpKind::kGate},
+                                                   {"shortConv", OpKind::kShortConv},
+                                                   {"gatedDelta", OpKind::kGatedDelta},
                                                    {"exchange", OpKind::kExchange},
                                                    {"experts", OpKind::kExperts},
                                                    {"distanceRows", OpKind::kDistanceRows},
@@ -113,6 +117,8 @@ class PlanReader {
     eachObject(source, "slots", [&](const Napi::Object& item) {
       plan_.slots.push_back({oneOf(item, "rows", kRows), integer(item, "width")});
     });
+    if (!isAbsent(source, "states"))
+      eachObject(source, "states", [&](const Napi::Object& item) { plan_.states.push_back(integer(item, "size")); });
     eachObject(source, "ops", [&](const Napi::Object& item) { plan_.ops.push_back(readOp(item)); });
     plan_.logits = integer(source, "logits");
     readMasks();
@@ -251,6 +257,16 @@ class PlanReader {
                     static_cast<float>(number(item, "epsilon"))};
         readColumns(item, op);
         break;
+      case OpKind::kGate:
+        op.input = integer(item, "value");
+        op.firstColumn = integer(item, "first");
+        op.columns = integer(item, "columns");
+        op.by = integer(item, "by");
+        op.byFirst = integer(item, "byFirst");
+        op.activation = oneOf(item, "activation", kActivations);
+        break;
+      case OpKind::kShortConv: readShortConv(item, op); break;
+      case OpKind::kGatedDelta: readGatedDelta(item, op); break;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: readLinear(item, op); break;
       case OpKind::kRopeAndCache: readRope(item, op); break;
@@ -290,6 +306,30 @@ class PlanReader {
     op.queryNorm = weightIndex(norms, "query");
     op.keyNorm = weightIndex(norms, "key");
     op.epsilon = static_cast<float>(number(norms, "epsilon"));
+  }
+
+  void readShortConv(const Napi::Object& item, PlanOp& op) const {
+    readInOut(item, op);
+    op.firstColumn = integer(item, "first");
+    op.weight = weightIndex(item, "weight");
+    if (!property(item, "bias").IsNull()) op.bias = weightIndex(item, "bias");
+    op.taps = integer(item, "taps");
+    op.activation = oneOf(item, "activation", kActivations);
+    op.state = integer(item, "state");
+  }
+
+  void readGatedDelta(const Napi::Object& item, PlanOp& op) const {
+    op.input = integer(item, "qkv");
+    op.by = integer(item, "gates");
+    op.output = integer(item, "output");
+    op.decay = weightIndex(item, "decay");
+    op.decayBias = weightIndex(item, "decayBias");
+    op.keyHeads = integer(item, "keyHeads");
+    op.valueHeads = integer(item, "valueHeads");
+    op.keyDim = integer(item, "keyDim");
+    op.valueDim = integer(item, "valueDim");
+    op.epsilon = static_cast<float>(number(item, "epsilon"));
+    op.state = integer(item, "state");
   }
 
   static void readExchange(const Napi::Object& item, PlanOp& op) {
@@ -443,6 +483,7 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.kvDtype = oneOf(options, "kvDtype", kKvTypes);
   config.maxAttentionWindow = integer(options, "maxAttentionWindow");
   config.sinkTokens = integer(options, "sinkTokenLength");
+  if (!property(options, "numStateSlots").IsUndefined()) config.numStateSlots = integer(options, "numStateSlots");
   config.maxAdapters = integer(options, "maxAdapters");
   config.maxLoraRank = integer(options, "maxLoraRank");
   if (!property(options, "places").IsUndefined()) readPlaces(object(options, "places"), config);

@@ -113,6 +113,9 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kLayerNormHeads: return runLayerNormHeads(op, batch);
     case OpKind::kSoftCap: return runSoftCap(op, batch);
     case OpKind::kXielu: return runXielu(op, batch);
+    case OpKind::kGate: return runGate(op, batch);
+    case OpKind::kShortConv: return runShortConv(op, batch);
+    case OpKind::kGatedDelta: return runGatedDelta(op, batch);
     case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);

@@ -62,6 +62,9 @@ enum class OpKind : int32_t {
   kAttention,
   kSoftCap,
   kXielu,
+  kGate,
+  kShortConv,
+  kGatedDelta,
   kSelectRows,
   kMeanPool,
   kNormalize,
@@ -124,6 +127,13 @@ struct PlanOp {
   // Of kRopeAndCache: vectors by which heads are normed after they have turned, with epsilon; -1: none.
   int32_t queryNorm = -1, keyNorm = -1;
   Xielu xielu = {};  // of kXielu
+  // Of kGate: the value whose columns are the factors. Of kGatedDelta: the value with the gates.
+  int32_t by = -1, byFirst = 0;
+  // Of kShortConv and kGatedDelta: index into states, and their shape.
+  int32_t state = -1;
+  int32_t taps = 0;
+  int32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
+  int32_t decay = -1, decayBias = -1;  // indices into weights
   float epsilon = 0;
   float scale = 0;    // of kAttention and kEmbedding
   float softCap = 0;  // of kAttention (0: none) and kSoftCap
@@ -142,6 +152,7 @@ struct NetworkPlan {
   // score depends on distances.
   std::vector<int32_t> distanceBuckets;
   int32_t numBuckets = 0;
+  std::vector<int32_t> states;  // numbers in f32 that layers keep of a sequence as a whole
   bool bothWays = false;        // tokens attend also to what follows them, in all layers
   bool wholeSequences = false;  // a step has each of its sequences as a whole
   std::vector<PlanWeight> weights;
@@ -199,6 +210,7 @@ struct ExecutorConfig {
   int32_t threads = 1;
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
   int32_t numBlocks = 0, tokensPerBlock = 0;
+  int32_t numStateSlots = 0;  // places for the states of a sequence
   DType kvDtype = DType::kF32;
   int32_t maxAttentionWindow = 0;  // 0: no window
   int32_t sinkTokens = 0;          // number of the window's tokens that are sinks

@@ -22,6 +22,9 @@ const char* opName(OpKind kind) {
     case OpKind::kAttention: return "attention";
     case OpKind::kSoftCap: return "softCap";
     case OpKind::kXielu: return "xielu";
+    case OpKind::kGate: return "gate";
+    case OpKind::kShortConv: return "shortConv";
+    case OpKind::kGatedDelta: return "gatedDelta";
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
@@ -43,7 +46,8 @@ class PlanChecker {
       : config_(config),
         plan_(config.plan),
         owner_(config.plan.slots.size(), -1),
-        cached_(static_cast<size_t>(config.plan.numLayers), false) {}
+        cached_(static_cast<size_t>(config.plan.numLayers), false),
+        kept_(config.plan.states.size(), false) {}
 
   void run() {
     checkSlots();
@@ -301,6 +305,71 @@ class PlanChecker {
     fail("its columns do not lie in " + shape(op.input));
   }
 
+  void checkSpan(int32_t index, int64_t first, int64_t columns, const char* field) const {
+    if (first >= 0 && columns >= 1 && columns <= value(index).width - first) return;
+    fail(std::string(field) + ": " + std::to_string(columns) + " columns from column " + std::to_string(first) +
+         " on do not lie in " + shape(index));
+  }
+
+  void checkGate(const PlanOp& op) const {
+    reads(op.input, "value");
+    reads(op.by, "by");
+    if (value(op.input).rows != value(op.by).rows) fail("the value and its factors must have as many rows");
+    checkSpan(op.input, op.firstColumn, op.columns, "value");
+    checkSpan(op.by, op.byFirst, op.columns, "by");
+    if (op.input == op.by && std::abs(op.firstColumn - op.byFirst) < op.columns)
+      fail("columns cannot be changed by columns among them");
+  }
+
+  // A state of this size, which no other op of the plan uses.
+  void checkState(const PlanOp& op, int64_t size) {
+    if (op.state < 0 || op.state >= static_cast<int32_t>(plan_.states.size()))
+      fail("state names state " + std::to_string(op.state) + ", but the plan has " +
+           std::to_string(plan_.states.size()));
+    if (kept_[static_cast<size_t>(op.state)]) fail("state " + std::to_string(op.state) + " is that of an op before");
+    kept_[static_cast<size_t>(op.state)] = true;
+    const int32_t found = plan_.states[static_cast<size_t>(op.state)];
+    if (found != size)
+      fail("state " + std::to_string(op.state) + " has " + std::to_string(found) + " numbers, but " +
+           std::to_string(size) + " are needed");
+    if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
+  }
+
+  void checkShortConv(const PlanOp& op) {
+    reads(op.input, "input");
+    separate(op.input, op.output);
+    checkIndex(op.output, "output");
+    const int64_t columns = value(op.output).width;
+    checkSpan(op.input, op.firstColumn, columns, "input");
+    if (op.taps < 2 || op.taps > 64) fail("taps must be between 2 and 64, but it is " + std::to_string(op.taps));
+    checkVector(op.weight, columns * op.taps, "weight");
+    if (op.bias >= 0) checkVector(op.bias, columns, "bias");
+    checkState(op, (op.taps - 1) * columns);
+    writes(op.output, RowKind::kTokens, columns, "output");
+  }
+
+  void checkGatedDelta(const PlanOp& op) {
+    reads(op.input, "qkv");
+    reads(op.by, "gates");
+    separate(op.input, op.output);
+    separate(op.by, op.output);
+    const int64_t keyHeads = op.keyHeads, valueHeads = op.valueHeads, keyDim = op.keyDim, valueDim = op.valueDim;
+    if (keyHeads < 1 || valueHeads < 1 || valueHeads > 4096 || valueHeads % keyHeads != 0)
+      fail("valueHeads must be a multiple of keyHeads, but they are " + std::to_string(valueHeads) + " and " +
+           std::to_string(keyHeads));
+    if (keyDim < 1 || keyDim > kMostKeyDim || valueDim < 1 || valueDim > kMostKeyDim)
+      fail("keyDim and valueDim must be between 1 and " + std::to_string(kMostKeyDim));
+    if (value(op.input).width != 2 * keyHeads * keyDim + valueHeads * valueDim)
+      fail("qkv must have the columns of all heads, but it is " + shape(op.input));
+    if (value(op.by).width != 2 * valueHeads || value(op.by).rows != RowKind::kTokens)
+      fail("gates must have two columns for each head of values, but they are " + shape(op.by));
+    checkVector(op.decay, valueHeads, "decay");
+    checkVector(op.decayBias, valueHeads, "decayBias");
+    checkEpsilon(op);
+    checkState(op, valueHeads * keyDim * valueDim);
+    writes(op.output, RowKind::kTokens, valueHeads * valueDim, "output");
+  }
+
   void checkXielu(const Xielu& xielu) const {
     for (const float number : {xielu.alphaPositive, xielu.alphaNegative, xielu.beta, xielu.epsilon})
       if (!std::isfinite(number)) fail("its numbers must be finite");
@@ -404,6 +473,9 @@ class PlanChecker {
         reads(op.input, "value");
         checkXielu(op.xielu);
         return checkOwnColumns(op);
+      case OpKind::kGate: return checkGate(op);
+      case OpKind::kShortConv: return checkShortConv(op);
+      case OpKind::kGatedDelta: return checkGatedDelta(op);
       case OpKind::kLinear:
       case OpKind::kGatedLinear: return checkLinear(op);
       case OpKind::kRopeAndCache:
@@ -453,6 +525,7 @@ class PlanChecker {
   const NetworkPlan& plan_;
   std::vector<int32_t> owner_;  // slot -> value it holds
   std::vector<bool> cached_;
+  std::vector<bool> kept_;  // states that an op uses
   bool selected_ = false;
   bool inSteps_ = false;  // an op that each step runs has been seen
   int32_t tables_ = 0;    // of distances, made so far
@@ -544,6 +617,8 @@ void checkConfig(const ExecutorConfig& config) {
   }
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
+  for (const int32_t size : plan.states) checkRange(size, 1, kMost, "The size of a state");
+  checkRange(config.numStateSlots, plan.states.empty() ? 0 : 1, (1 << 20) - 1, "numStateSlots");
   checkRange(config.maxAdapters, 0, kMostAdapters, "maxAdapters");
   checkRange(config.maxLoraRank, config.maxAdapters > 0 ? 1 : 0, kMostLoraRank, "maxLoraRank");
   checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");

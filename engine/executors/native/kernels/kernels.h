@@ -168,7 +168,8 @@ enum class Activation : int32_t {
   kGeluTanh = 3,
   kTanh = 4,
   kRelu = 5,
-  kReluSquared = 6
+  kReluSquared = 6,
+  kSigmoid = 7
 };
 
 // Numbers of an xIELU.
@@ -389,6 +390,43 @@ struct WideRowKernels {
   int32_t (*keepBuckets)(float* values, const int32_t* buckets, int32_t n, int32_t last);
 };
 
+// A causal convolution of n columns over the rows of a sequence.
+struct ConvArgs {
+  const float* x;  // of the sequence's first row
+  int64_t ldx;
+  const float* history;  // [taps - 1][n], the inputs before the first row, oldest first; null: there are none
+  const float* weight;   // [taps][n]
+  const float* bias;     // [n]; null: none
+  int32_t taps, n;
+  Activation activation;
+  float* y;
+  int64_t ldy;
+
+  // Inputs of a row, counted from the first one on; null: it lies before the sequence's first token.
+  const float* input(int32_t row) const {
+    if (row >= 0) return x + row * ldx;
+    return history == nullptr ? nullptr : history + int64_t(row + taps - 1) * n;
+  }
+};
+
+constexpr int32_t kMostKeyDim = 1024;
+
+// The gated delta rule of one head of values over the rows of a sequence.
+struct DeltaArgs {
+  const float* qkv;  // of the sequence's first row
+  int64_t ldqkv;
+  int32_t query, key, value;  // columns of qkv where the heads begin
+  const float* gates;         // the head's b, and its a valueHeads behind it
+  int64_t ldgates;
+  int32_t valueHeads;
+  float decay, decayBias;
+  int32_t keyDim, valueDim;  // keyDim is at most kMostKeyDim
+  float epsilon;
+  float* state;  // [keyDim][valueDim]
+  float* y;
+  int64_t ldy;
+};
+
 struct KernelTable {
   const char* name;    // that of its instruction set
   int32_t panelWidth;  // outputs per packed panel; n is padded to a multiple with zeros
@@ -438,6 +476,12 @@ struct KernelTable {
   // x[i] = alphaPositive x^2 + beta x above 0, else alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x, one row of n; epsilon is at
   // most 0. NaN stays NaN.
   void (*xieluRow)(float* x, const Xielu& xielu, int32_t n);
+  // x[i] = x[i] * activation(by[i]), n of them.
+  void (*gateRow)(float* x, const float* by, Activation activation, int32_t n);
+  // y[c] = activation(bias[c] + sum over taps of weight[tap][c] * input(row - taps + 1 + tap)[c]), in ascending taps.
+  void (*shortConvRow)(const ConvArgs& args, int32_t row);
+  // Computes rows [begin, end) of a sequence, one after the other, and changes the state: see the op gatedDelta in network/plan.ts.
+  void (*gatedDelta)(const DeltaArgs& args, int32_t begin, int32_t end);
   // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1). bias null:
   // none. y may be x.
   void (*layerNorm)(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y);

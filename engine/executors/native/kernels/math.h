@@ -132,6 +132,7 @@ inline typename V::F activate(Activation activation, typename V::F x) {
       const auto above = V::selectLess(x, V::set1(0.0f), V::set1(0.0f), x);
       return V::mul(above, above);
     }
+    case Activation::kSigmoid: return V::div(V::set1(1.0f), V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
     case Activation::kNone: break;
   }
   return x;

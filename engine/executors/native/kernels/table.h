@@ -7,6 +7,7 @@
 #include "kernels/pack_stored.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
+#include "kernels/states.h"
 #include "kernels/stored_products.h"
 #include "kernels/vocab.h"
 #include "kernels/wide_row.h"
@@ -40,6 +41,9 @@ constexpr KernelTable makeTable(const char* name) {
       .scaleRow = scaleRow<V>,
       .softCapRow = softCapRow<V>,
       .xieluRow = xieluRow<V>,
+      .gateRow = gateRow<V>,
+      .shortConvRow = shortConvRow<V>,
+      .gatedDelta = gatedDelta<V>,
       .layerNorm = layerNorm<V>,
       .meanRows = meanRows<V>,
       .unitRow = unitRow<V>,

@@ -9,6 +9,7 @@
 #include "executor/ops.cpp"
 #include "executor/relative_tables.cpp"
 #include "executor/shared_prefixes.cpp"
+#include "executor/state_ops.cpp"
 #include "executor/stored_products.cpp"
 #include "kernels/isa.cpp"
 #include "kernels/same_products.cpp"

@@ -123,6 +123,8 @@ export function activated(activation: i32, x: v128): v128 {
       const above = f32x4.max(x, f32x4.splat(0));
       return f32x4.mul(above, above);
     }
+    case 7: // sigmoid
+      return f32x4.div(one, f32x4.add(one, exp(f32x4.neg(x))));
     default:
       return x;
   }

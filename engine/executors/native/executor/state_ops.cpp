@@ -1,0 +1,157 @@
+// The ops that keep states of sequences, and the pool of these states.
+//
+//   pool   | slot 0: state 0, state 1, ... | slot 1: state 0, state 1, ... |      a slot has the states of all layers
+//
+// A sequence whose first token is in the batch begins with states of 0, whatever its slot holds. Each op reads the states that
+// the step before has left, and leaves its own at the end of the sequence's rows.
+#include <algorithm>
+#include <cstring>
+
+#include "executor/each_row.h"
+#include "executor/executor.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kStateAlign = 16;  // floats of a cache line
+
+size_t slotFloats(const NetworkPlan& plan) {
+  size_t floats = 0;
+  for (const int32_t size : plan.states) floats += roundUp(static_cast<size_t>(size), kStateAlign);
+  return floats;
+}
+
+bool begins(const BatchView& batch, int64_t sequence) {
+  return batch.contextLength[sequence] == batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+}
+
+}  // namespace
+
+size_t Executor::statePoolBytes(const ExecutorConfig& config) {
+  return checkedProduct(slotFloats(config.plan) * sizeof(float), static_cast<size_t>(config.numStateSlots),
+                        "The pool of states");
+}
+
+void Executor::takeStatePool() {
+  const NetworkPlan& plan = config_.plan;
+  if (plan.states.empty()) return;
+  slotFloats_ = slotFloats(plan);
+  size_t offset = 0;
+  for (const PlanOp& op : plan.ops) {
+    if (op.kind != OpKind::kShortConv) continue;
+    // Beside one another lie the columns of a tap, so that a vector of columns is one load.
+    const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+    const int64_t columns = width(op.output);
+    std::vector<float>& turned = convWeights_[op.weight];
+    turned.resize(static_cast<size_t>(columns * op.taps));
+    for (int64_t column = 0; column < columns; ++column)
+      for (int64_t tap = 0; tap < op.taps; ++tap)
+        turned[static_cast<size_t>(tap * columns + column)] = weight[column * op.taps + tap];
+  }
+  for (const int32_t size : plan.states) {
+    stateOffset_.push_back(offset);
+    offset += roundUp(static_cast<size_t>(size), kStateAlign);
+  }
+  statePool_ = Mapping::anonymous(statePoolBytes(config_), "The pool of states (" + std::to_string(config_.numStateSlots) +
+                                                              " slots of " +
+                                                              std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
+}
+
+float* Executor::stateOf(int32_t state, int64_t slot) const {
+  float* base = reinterpret_cast<float*>(statePool_.data());
+  return base + static_cast<size_t>(slot) * slotFloats_ + stateOffset_[static_cast<size_t>(state)];
+}
+
+void Executor::copyStates(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
+  const ComputeTurns::Hold turn(turns_);
+  uint8_t* base = statePool_.data();
+  const size_t bytes = slotFloats_ * sizeof(float);
+  for (int64_t i = 0; i < source.length; ++i)
+    std::memmove(base + bytes * static_cast<size_t>(target[i]), base + bytes * static_cast<size_t>(source[i]), bytes);
+}
+
+void Executor::runGate(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input), factors = width(op.by);
+  float* rows = value(op.input) + op.firstColumn;
+  const float* by = value(op.by) + op.byFirst;
+  eachRow(rowsOf(op.input, batch), op.columns,
+          [&](int64_t row) { kernels_.gateRow(rows + row * n, by + row * factors, op.activation, op.columns); });
+}
+
+// Rows are computed side by side, since each reads inputs alone; then the last inputs of each sequence are kept.
+void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
+  const int64_t stride = width(op.input), columns = width(op.output);
+  const int32_t kept = op.taps - 1;
+  const float* x = value(op.input) + op.firstColumn;
+  const auto argsOf = [&](int64_t sequence) {
+    const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
+    return ConvArgs{.x = x + first * stride,
+                    .ldx = stride,
+                    .history = begins(batch, sequence) || slot < 0 ? nullptr : stateOf(op.state, slot),
+                    .weight = convWeights_.at(op.weight).data(),
+                    .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
+                    .taps = op.taps,
+                    .n = static_cast<int32_t>(columns),
+                    .activation = op.activation,
+                    .y = value(op.output) + first * columns,
+                    .ldy = columns};
+  };
+  eachRowRange(batch.numTokens, columns * op.taps, [&](int64_t begin, int64_t end) {
+    int64_t sequence = std::upper_bound(batch.queryStart.data, batch.queryStart.data + batch.numSequences + 1,
+                                        static_cast<int32_t>(begin)) -
+                       batch.queryStart.data - 1;
+    for (int64_t row = begin; row < end; ++sequence) {
+      const ConvArgs args = argsOf(sequence);
+      const int64_t first = batch.queryStart[sequence], last = std::min<int64_t>(end, batch.queryStart[sequence + 1]);
+      for (; row < last; ++row) kernels_.shortConvRow(args, static_cast<int32_t>(row - first));
+    }
+  });
+  eachRow(batch.numSequences, columns * kept, [&](int64_t sequence) {
+    const int64_t slot = batch.stateSlots[sequence];
+    if (slot < 0) return;
+    const ConvArgs args = argsOf(sequence);
+    const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
+    float* state = stateOf(op.state, slot);
+    const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
+    // Ascending, so that inputs of the state move to places before their own.
+    for (int32_t place = 0; place < kept; ++place) {
+      const float* from = args.input(rows - kept + place);
+      if (from == nullptr) std::memset(state + place * columns, 0, bytes);
+      else std::memmove(state + place * columns, from, bytes);
+    }
+  });
+}
+
+// A task is one head of values of one sequence.
+void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
+  const int32_t keys = op.keyHeads * op.keyDim, ofKey = op.valueHeads / op.keyHeads;
+  const size_t size = static_cast<size_t>(op.keyDim) * static_cast<size_t>(op.valueDim);
+  const float* decay = static_cast<const float*>(weights_.raw(op.decay));
+  const float* bias = static_cast<const float*>(weights_.raw(op.decayBias));
+  pool_.run(static_cast<int32_t>(batch.numSequences) * op.valueHeads, [&](int32_t task, int32_t) {
+    const int32_t sequence = task / op.valueHeads, head = task % op.valueHeads;
+    const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
+    std::vector<float> lost(slot < 0 ? size : 0);
+    float* state = slot < 0 ? lost.data() : stateOf(op.state, slot) + static_cast<size_t>(head) * size;
+    if (slot >= 0 && begins(batch, sequence)) std::memset(state, 0, size * sizeof(float));
+    const DeltaArgs args{.qkv = value(op.input) + first * width(op.input),
+                         .ldqkv = width(op.input),
+                         .query = head / ofKey * op.keyDim,
+                         .key = keys + head / ofKey * op.keyDim,
+                         .value = 2 * keys + head * op.valueDim,
+                         .gates = value(op.by) + first * width(op.by) + head,
+                         .ldgates = width(op.by),
+                         .valueHeads = op.valueHeads,
+                         .decay = decay[head],
+                         .decayBias = bias[head],
+                         .keyDim = op.keyDim,
+                         .valueDim = op.valueDim,
+                         .epsilon = op.epsilon,
+                         .state = state,
+                         .y = value(op.output) + first * width(op.output) + head * op.valueDim,
+                         .ldy = width(op.output)};
+    kernels_.gatedDelta(args, 0, batch.queryStart[sequence + 1] - batch.queryStart[sequence]);
+  });
+}
+
+}  // namespace skein

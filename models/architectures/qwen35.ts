@@ -1,0 +1,90 @@
+import type { ValueRef } from '../../network/network-builder.js';
+import type { NetworkPlan } from '../../network/plan.js';
+import type { ModelConfig } from '../model-config.js';
+import { DecoderParts } from './decoder-parts.js';
+
+/**
+ * Qwen3.5: three of four layers have a gated delta rule in the place of attention, and heads that attend have a gate each: their
+ * output times the sigmoid of it. The rule's queries, keys and values pass a short convolution first; what it gives is normed head by
+ * head and gated too.
+ */
+export function qwen35(config: ModelConfig): NetworkPlan {
+  const parts = new DecoderParts(config);
+  const { net } = parts;
+  const x = parts.embed();
+  for (let layer = 0; layer < config.numLayers; layer++) {
+    const input = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
+    if (parts.attends(layer)) addAttention(parts, config, x, input, layer);
+    else addDelta(parts, config, x, input, layer);
+    const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
+    net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+  }
+  return parts.build(parts.logits(x));
+}
+
+/** Names of a layer's projections of queries, and of the gates of heads, which alternate in the checkpoint. */
+export function queryNames(layer: number | string, head: number): { query: string; gate: string } {
+  const prefix = `model.layers.${layer}.self_attn.q_proj.${head}`;
+  return { query: `${prefix}.query.weight`, gate: `${prefix}.gate.weight` };
+}
+
+function addAttention(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: ValueRef, layer: number): void {
+  const { net } = parts;
+  const { numHeads, numKvHeads, headDim, hiddenSize: columns } = config;
+  const heads = Array.from({ length: numHeads }, (_, head) => queryNames(layer, head));
+  const keys = ['k', 'v'].map((name) => ({
+    name: `model.layers.${layer}.self_attn.${name}_proj.weight`,
+    rows: numKvHeads * headDim,
+    columns,
+  }));
+  const ofHead = (name: string) => ({ name, rows: headDim, columns });
+  const qkvWeight = net.matrix(`layers.${layer}.qkv`, [...heads.map(({ query }) => ofHead(query)), ...keys]);
+  const gateWeight = net.matrix(
+    `layers.${layer}.attentionGate`,
+    heads.map(({ gate }) => ofHead(gate)),
+  );
+  const qkv = net.linear(input, { weight: qkvWeight });
+  const gate = net.linear(input, { weight: gateWeight });
+  parts.normQueriesAndKeys(qkv, layer);
+  const attended = parts.attention(qkv, layer);
+  net.gate(attended, gate, numHeads * headDim, { activation: 'sigmoid' });
+  net.addLinear(x, attended, parts.attentionOutput(layer, false));
+}
+
+function addDelta(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: ValueRef, layer: number): void {
+  const { net } = parts;
+  const { hiddenSize, rmsNormEpsilon } = config;
+  const { taps } = config.shortConv!;
+  const { keyHeads, valueHeads, keyDim, valueDim } = config.delta!;
+  const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
+  const columns = 2 * keys + values;
+  const projected = (name: string, sources: [string, number][]) =>
+    net.linear(input, parts.projection(layer, name, hiddenSize, false, sources));
+  const mixed = projected('deltaInput', [['linear_attn.in_proj_qkv', columns]]);
+  const z = projected('deltaGate', [['linear_attn.in_proj_z', values]]);
+  const gates = projected('deltaRates', [
+    ['linear_attn.in_proj_b', valueHeads],
+    ['linear_attn.in_proj_a', valueHeads],
+  ]);
+  const conv = { source: 'linear_attn.conv1d', first: 0, columns, taps, biased: false, activation: 'silu' as const };
+  const qkv = parts.shortConv(mixed, layer, conv);
+  const vector = (name: string, source: string, entries: number) =>
+    net.vector(`layers.${layer}.${name}`, [
+      { name: `model.layers.${layer}.linear_attn.${source}`, columns: entries },
+    ]);
+  const y = net.gatedDelta(qkv, gates, {
+    decay: vector('deltaDecay', 'A_log', valueHeads),
+    decayBias: vector('deltaDecayBias', 'dt_bias', valueHeads),
+    keyHeads,
+    valueHeads,
+    keyDim,
+    valueDim,
+    epsilon: LENGTH_EPSILON,
+  });
+  net.rmsNormHeads(y, 0, valueHeads, vector('deltaNorm', 'norm.weight', valueDim), rmsNormEpsilon);
+  net.gate(y, z, values, { activation: 'silu' });
+  net.addLinear(x, y, parts.projection(layer, 'deltaOutput', values, false, [['linear_attn.out_proj', hiddenSize]]));
+}
+
+/** Under the root of the length of a head's queries and keys. */
+const LENGTH_EPSILON = 1e-6;
