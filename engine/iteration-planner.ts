@@ -18,8 +18,8 @@ export interface PlannerOptions extends ResumeLimits {
   scheduleMicroBatch?: MicroBatchScheduler;
   /** Most requests that run at once. */
   maxNumSequences: number;
-  /** True if all values in these blocks are finite; false if that is unknown at the moment. */
-  areFinite(blocks: Int32Array): boolean;
+  /** True if all values in these blocks, and in these slots for states, are finite; false if that is unknown at the moment. */
+  areFinite(blocks: Int32Array, stateSlots: Int32Array): boolean;
   /** MAX_UTILIZATION: see CapacityOptions. */
   startHorizon?: number | undefined;
   /** Room for the requests' adapters; absent or null: it does not limit who runs. */
@@ -151,7 +151,8 @@ export class IterationPlanner {
   #verifiedContext({ requestId, contextPosition }: RequestProgress): number {
     if (contextPosition < this.#kvCache.tokensPerBlock) return 0;
     const blocks = this.#kvCache.fullBlocks(requestId, contextPosition);
-    return this.#options.areFinite(blocks) ? contextPosition : 0;
+    const states = this.#kvCache.pendingSnapshots(requestId);
+    return this.#options.areFinite(blocks, states) ? contextPosition : 0;
   }
 
   /** Gives back the blocks of a rejected draft, all behind the first `kept` tokens of the sequence. */

@@ -19,6 +19,8 @@ export interface BlockCacheOptions {
   secondaryOffloadMinPriority?: number;
   /** Most events kept until they are drained; default 0. */
   maxEvents?: number;
+  /** Called with each node that leaves the tree. */
+  onRemoved?: (node: PrefixNode) => void;
 }
 
 /**
@@ -59,6 +61,7 @@ export class BlockCache {
   readonly #nodes: (PrefixNode | undefined)[];
   readonly #queues: EvictionQueues;
   readonly #expiry: PriorityExpiry;
+  readonly #onRemoved: ((node: PrefixNode) => void) | undefined;
   /** Changes whenever the tree does. */
   #version = 0;
   #numCached = 0;
@@ -72,6 +75,7 @@ export class BlockCache {
     this.tree = new PrefixTree(tokensPerBlock);
     this.events = new KvCacheEvents(options.maxEvents ?? 0);
     this.#changes = changes;
+    this.#onRemoved = options.onRemoved;
     this.#numPrimary = numBlocks;
     this.#offloadMinPriority = options.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY;
     this.#primary = new BlockPool(numBlocks);
@@ -225,6 +229,7 @@ export class BlockCache {
     for (const node of nodes) {
       this.#queues.remove(node);
       this.#expiry.remove(node);
+      this.#onRemoved?.(node);
       this.#nodes[node.block] = undefined;
       if (!this.isPrimary(node)) this.#secondary.release(node.block);
       else if (!this.isHeld(node)) this.#primary.free(node.block);
@@ -323,6 +328,7 @@ export class BlockCache {
     const { parent, block } = node;
     this.#queues.remove(node);
     this.#expiry.remove(node);
+    this.#onRemoved?.(node);
     this.tree.remove(node);
     this.#version += 1;
     this.#nodes[block] = undefined;

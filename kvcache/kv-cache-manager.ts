@@ -6,17 +6,25 @@ import { BlockCache } from './block-cache.js';
 import { BLOCK_CACHED, BLOCK_FREE, BLOCK_SHARED } from './block-owners.js';
 import type { KvCacheEvent } from './cache-events.js';
 import { findInconsistency } from './integrity.js';
-import { type KvCacheOptions, type KvCacheSizes, resolveSizes } from './kv-cache-options.js';
+import {
+  DEFAULT_STATE_INTERVAL,
+  type KvCacheOptions,
+  type KvCacheSizes,
+  resolveSizes,
+  type StateSizes,
+} from './kv-cache-options.js';
 import { KvCacheCounters, type KvCacheStats } from './kv-cache-stats.js';
 import { type BlockCopies, MemoryChanges } from './memory-changes.js';
 import { PrefixSharing, type ReuseCounts, type SharedPrefix } from './prefix-sharing.js';
+import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
+import { SequenceStates, type SnapshotPlace } from './sequence-states.js';
 import { SequenceTables } from './sequence-tables.js';
-import { StateSlots } from './state-slots.js';
 
 export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-options.js';
 export type { KvCacheStats } from './kv-cache-stats.js';
 export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 
+const NO_SNAPSHOTS: readonly SnapshotPlace[] = [];
 const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
 
 /**
@@ -35,7 +43,7 @@ const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBl
  *
  *   SequenceTables   who holds what, and how tables grow        BlockCache      free, held and cached blocks
  *   PrefixSharing    what sequences find and leave in the tree  MemoryChanges   what the executor copies and zeroes
- *   StateSlots       where layers keep the states of sequences
+ *   SequenceStates   where layers keep the states of sequences, and snapshots of them
  */
 export class KvCacheManager implements KvCacheSizes {
   readonly tokensPerBlock: number;
@@ -51,7 +59,7 @@ export class KvCacheManager implements KvCacheSizes {
   readonly #sequences: SequenceTables;
   readonly #sharing: PrefixSharing;
   /** null: the model has no states. */
-  readonly #states: StateSlots | null;
+  readonly #states: SequenceStates | null;
 
   /** @throws if the options make no sense or if one sequence of maxSeqLen does not fit */
   constructor(options: KvCacheOptions) {
@@ -61,13 +69,15 @@ export class KvCacheManager implements KvCacheSizes {
     this.maxSeqLen = sizes.maxSeqLen;
     this.window = sizes.window;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
-    const { numStateSlots } = options;
-    this.#states = numStateSlots === undefined ? null : new StateSlots(numStateSlots);
+    const { states, enableBlockReuse = false } = options;
+    this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock);
     // A block is of no use to a prompt that has not the states behind it.
-    this.enableBlockReuse = this.#states === null && (options.enableBlockReuse ?? false);
+    this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
     this.#changes = new MemoryChanges(this.numBlocks);
-    this.#cache = new BlockCache({ ...options, tokensPerBlock: this.tokensPerBlock }, this.#changes);
+    const onRemoved = (node: PrefixNode) => this.#states?.removeNode(node);
+    const caching = { ...options, tokensPerBlock: this.tokensPerBlock, onRemoved };
+    this.#cache = new BlockCache(caching, this.#changes);
     this.#sequences = new SequenceTables(sizes, this.#cache, this.#changes, this.#counters);
     const sharing = { ...options, tokensPerBlock: this.tokensPerBlock };
     this.#sharing = new PrefixSharing(sharing, this.#cache, this.#changes, this.#counters);
@@ -107,6 +117,11 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#states?.numSlots ?? 0;
   }
 
+  /** Most snapshots of states that a step of so many tokens and sequences makes. */
+  mostSnapshots(tokens: number, sequences: number): number {
+    return this.#states?.mostSnapshots(tokens, sequences) ?? 0;
+  }
+
   hasSequence(requestId: bigint): boolean {
     return this.#sequences.has(requestId);
   }
@@ -129,16 +144,21 @@ export class KvCacheManager implements KvCacheSizes {
 
   /**
    * Names the first full block of the prompt that is not in the cache, or null if all are. Two prompts with the same
-   * name would compute the same block.
+   * name would compute the same block. Where the model has states, cached blocks without states behind them count as one that is
+   * missing: the first prompt that computes them again leaves a snapshot there.
    */
   firstMissingBlock(shared: SharedPrefix, promptLength: number): number | null {
     if (!this.enableBlockReuse) return null;
+    if (this.#states !== null) {
+      const last = this.#cache.tree.match(shared, shared.tokens, promptLength - 1).nodes.at(-1);
+      if (last !== undefined && last.state < 0) return -1 - last.hash;
+    }
     return this.#cache.tree.firstMissing(shared, shared.tokens, promptLength);
   }
 
   /** A number that changes with the cache: while it stays the same, so do the answers of firstMissingBlock. */
   get cacheVersion(): number {
-    return this.#cache.version;
+    return this.#cache.version + (this.#states?.version ?? 0);
   }
 
   canAddSequence(promptLength: number): boolean {
@@ -158,15 +178,23 @@ export class KvCacheManager implements KvCacheSizes {
     this.#sequences.checkLength(requestId, promptLength);
     const shared = this.enableBlockReuse && prefix !== undefined ? prefix : null;
     if (shared) this.#checkUnbroken(requestId, promptLength);
-    const match = this.#sharing.find(shared, promptLength);
+    if (this.#states !== null && this.#states.freeSlots < beamWidth) return false;
+    const cached = this.#sharing.find(shared, promptLength);
+    const match = this.#states === null ? cached : withStates(cached);
     const numBlocks = this.#sequences.blocksOf(promptLength);
     const heldTokens = Math.min(promptLength, this.cachedTokensPerSequence);
     const fullBlocks = Math.floor(heldTokens / this.tokensPerBlock);
     const allBlocks = numBlocks + BeamTables.numBeside(beamWidth, fullBlocks, numBlocks);
     if (allBlocks - this.#sharing.numHeld(match) > this.#cache.availableBlocks) return false;
-    if (this.#states?.take(requestId, beamWidth) === false) return false;
     const first = this.#sequences.createTable();
     this.#sharing.take(first, match, allBlocks);
+    this.#states?.add(requestId, {
+      width: beamWidth,
+      promptLength,
+      isShared: shared !== null,
+      from: match.nodes.at(-1) ?? null,
+      cachedTokens: cached.nodes.length * this.tokensPerBlock,
+    });
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
     this.#sequences.add(requestId, {
       tables: this.#sequences.createTables(first, promptLength, beamWidth, fullBlocks),
@@ -194,7 +222,8 @@ export class KvCacheManager implements KvCacheSizes {
       );
     }
     const kept = tables.width > 1 ? Math.min(numWritten, promptLength) : numWritten;
-    this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
+    const nodes = this.#sharing.store({ tables, shared, promptLength }, tokens, kept);
+    this.#states?.keep(requestId, nodes);
   }
 
   /**
@@ -276,6 +305,7 @@ export class KvCacheManager implements KvCacheSizes {
    */
   dropReusable(): number {
     this.#sequences.stopSharing();
+    this.#states?.stopSharing();
     return this.#cache.dropAll();
   }
 
@@ -335,6 +365,16 @@ export class KvCacheManager implements KvCacheSizes {
   /** Slot for the states of one of the request's sequences; -1: the model has no states. */
   stateSlotOf(requestId: bigint, index = 0): number {
     return this.#states?.slotOf(requestId, index) ?? -1;
+  }
+
+  /** The snapshots of states that a step makes which computes tokens [start, end) of the request's first sequence. */
+  stateSnapshots(requestId: bigint, start: number, end: number): readonly SnapshotPlace[] {
+    return this.#states?.snapshots(requestId, start, end) ?? NO_SNAPSHOTS;
+  }
+
+  /** Slots of the request's snapshots that are not kept yet. */
+  pendingSnapshots(requestId: bigint): Int32Array {
+    return this.#states?.pendingSlots(requestId) ?? new Int32Array(0);
   }
 
   /** The copies of states since the last call, or null. The executor makes them in this order before its next step. */
@@ -409,6 +449,20 @@ export class KvCacheManager implements KvCacheSizes {
         'that fit into its window: it would write over what others may need.',
     );
   }
+}
+
+/** The part of a match behind which there are states. */
+function withStates({ nodes }: PrefixMatch): PrefixMatch {
+  const last = nodes.findLastIndex(({ state }) => state >= 0);
+  return { nodes: nodes.slice(0, last + 1), partial: null, partialLength: 0 };
+}
+
+function newStates(
+  { interval = DEFAULT_STATE_INTERVAL, ...sizes }: StateSizes,
+  tokensPerBlock: number,
+): SequenceStates {
+  const whole = Math.ceil(interval / tokensPerBlock) * tokensPerBlock;
+  return new SequenceStates({ ...sizes, tokensPerBlock, interval: whole });
 }
 
 /** What is kept of a sequence's key: not its tokens, which grow. */

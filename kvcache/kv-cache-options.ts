@@ -37,10 +37,22 @@ export interface KvCacheOptions {
   /** Lowest retention priority (0 to 100) with which a block is swapped out; default 30. */
   secondaryOffloadMinPriority?: number;
   /** Slots for the states of sequences, where the model has states; absent: it has none. */
-  numStateSlots?: number;
+  states?: StateSizes;
   /** Most events kept until they are drained; default 0: none. */
   maxEvents?: number;
 }
+
+/** Slots for the states of sequences; see SequenceStates. */
+export interface StateSizes {
+  /** For sequences that run. */
+  numSlots: number;
+  /** For snapshots, without which no sequence shares blocks. */
+  numSnapshots: number;
+  /** Tokens of a prompt between two snapshots, in whole blocks, rounded up; default 1024. */
+  interval?: number;
+}
+
+export const DEFAULT_STATE_INTERVAL = 1024;
 
 /** The sizes that a KV cache runs with. */
 export interface KvCacheSizes {

@@ -2,7 +2,7 @@ import { type NamedText, option, says } from '../base/named-text.js';
 import { retell } from '../base/skein-error.js';
 import type { AttentionWindow } from './attention-window.js';
 import type { CacheShape, KvDtype, StateShape } from './cache-shape.js';
-import { longestTable } from './kv-cache-options.js';
+import { longestTable, type StateSizes } from './kv-cache-options.js';
 
 export interface KvCacheSizeOptions {
   /** Memory that may still be taken, after the weights are loaded. */
@@ -52,7 +52,10 @@ export function kvBytesPerToken({ kvHeads, keyDim, valueDim }: CacheShape, kvDty
 
 /** Bytes of one sequence's states: each begins at a cache line of its own. */
 export function stateBytesPerSlot(states: readonly StateShape[]): number {
-  return states.reduce((sum, { size }) => sum + STATE_ALIGN_BYTES * Math.ceil((4 * size) / STATE_ALIGN_BYTES), 0);
+  return states.reduce(
+    (sum, { size }) => sum + STATE_ALIGN_BYTES * Math.ceil((4 * size) / STATE_ALIGN_BYTES),
+    0,
+  );
 }
 const STATE_ALIGN_BYTES = 64;
 
@@ -65,16 +68,23 @@ export interface StateBudget {
   /** Sequences that run side by side at most, and those of one request. */
   maxSequences: number;
   maxBeamWidth: number;
+  /** Most snapshots; 0: none is made. */
+  mostSnapshots: number;
 }
 
 /**
- * Number of slots for states: as many as sequences may run, or fewer where `fraction` of the memory holds no more; further
- * sequences wait then. @throws an error with the numbers if not even one request's fit
+ * Number of slots for states: as many as sequences may run, and the rest for snapshots, as many as the pool may have blocks. Where
+ * `fraction` of the memory holds fewer, half of it is for snapshots, and further sequences wait.
+ * @throws an error with the numbers if not even one request's fit
  */
-export function numStateSlots(budget: StateBudget): number {
-  const { bytesPerSlot, availableBytes, fraction, maxSequences, maxBeamWidth } = budget;
+export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | 'numSnapshots'> {
+  const { bytesPerSlot, availableBytes, fraction, maxSequences, maxBeamWidth, mostSnapshots } = budget;
   const inMemory = Math.floor((fraction * availableBytes) / bytesPerSlot);
-  if (inMemory >= maxBeamWidth) return Math.min(maxSequences, inMemory);
+  if (inMemory >= maxBeamWidth) {
+    const least = mostSnapshots === 0 ? inMemory : Math.ceil(inMemory / 2);
+    const numSlots = Math.min(maxSequences, Math.max(maxBeamWidth, least));
+    return { numSlots, numSnapshots: Math.min(inMemory - numSlots, mostSnapshots) };
+  }
   throw new RangeError(
     `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSlot)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,
   );

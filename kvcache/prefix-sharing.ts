@@ -109,14 +109,18 @@ export class PrefixSharing {
     return { reusedTokens, reusedBlocks, missedBlocks };
   }
 
-  /** Keeps the full blocks of the sequence's first `numWritten` tokens: see KvCacheManager.store. */
-  store({ tables, shared, promptLength }: Storable, tokens: Int32Array, numWritten: number): void {
+  /**
+   * Keeps the full blocks of the sequence's first `numWritten` tokens: see KvCacheManager.store.
+   * @returns their nodes
+   */
+  store({ tables, shared, promptLength }: Storable, tokens: Int32Array, numWritten: number): PrefixNode[] {
     const { tree, events } = this.#cache;
     const size = this.#tokensPerBlock;
     const stored: StoredBlock[] = [];
     let parentHash: number | null = null;
     const { loraId = null, salt: cacheSalt } = shared;
     let node = tree.root(shared);
+    const nodes: PrefixNode[] = [];
     for (let start = 0; start + size <= numWritten; start += size) {
       const block = tables.first.blocks[start / size]!;
       const retention = shared.retention ? retentionAt(shared.retention, start, promptLength) : null;
@@ -126,10 +130,12 @@ export class PrefixSharing {
         else if (known.block !== block) this.#exchange(tables, start / size, known);
         if (retention) this.#cache.retain(known, retention);
         node = known;
+        nodes.push(node);
         continue;
       }
       if (stored.length === 0) parentHash = node.parent === null ? null : node.hash;
       node = this.#cache.insert(node, tokens, start, block, retention);
+      nodes.push(node);
       if (!events.isOn) continue;
       const { hash: blockHash, priority } = node;
       stored.push({
@@ -142,6 +148,7 @@ export class PrefixSharing {
       });
     }
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
+    return nodes;
   }
 
   /**

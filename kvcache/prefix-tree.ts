@@ -21,6 +21,8 @@ export interface PrefixNode {
   children: PrefixNode[];
   /** Number of children that lie in the primary pool: kept up to date by BlockCache. */
   primaryChildren: number;
+  /** Slot with the states of a sequence behind this block; -1: none has been kept. Kept up to date by StateSnapshots. */
+  state: number;
   /** Time of the last use, as a count of releases. Kept up to date by BlockCache. */
   releasedAt: number;
   /** 0 to 100: the lower, the sooner evicted. */
@@ -131,6 +133,7 @@ export class PrefixTree {
       key: parent.key,
       children: [],
       primaryChildren: 0,
+      state: -1,
       releasedAt: 0,
       priority,
       expiresAtMs,
@@ -216,6 +219,7 @@ function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode 
     key,
     children: [],
     primaryChildren: 0,
+    state: -1,
     releasedAt: 0,
     priority: 0,
     expiresAtMs: Number.POSITIVE_INFINITY,

@@ -36,20 +36,24 @@ export class StateSlots {
   /** Slot of one of the request's sequences. @throws if it has none */
   slotOf(requestId: bigint, index = 0): number {
     const slot = this.#slots.get(requestId)?.[index];
-    if (slot === undefined) throw new Error(`Request ${requestId} has no slot for the states of sequence ${index}.`);
+    if (slot === undefined)
+      throw new Error(`Request ${requestId} has no slot for the states of sequence ${index}.`);
     return slot;
   }
 
-  /** Number of slots that the request holds; 0 for one that has none. */
-  held(requestId: bigint): number {
-    return this.#slots.get(requestId)?.length ?? 0;
+  /** Gives the request's first sequence the states of another slot, before its next step. */
+  copyFrom(slot: number, requestId: bigint): void {
+    this.#copySources.push(slot);
+    this.#copyTargets.push(this.slotOf(requestId));
   }
 
   /** Sequence i of the request goes on from its former sequence parents[i]; never takes a free slot. See BeamTables.fork. */
   fork(requestId: bigint, parents: readonly number[]): void {
     const old = this.#slots.get(requestId);
     if (old === undefined || parents.length > old.length)
-      throw new Error(`Request ${requestId} has ${old?.length ?? 0} slots; ${parents.length} sequences go on.`);
+      throw new Error(
+        `Request ${requestId} has ${old?.length ?? 0} slots; ${parents.length} sequences go on.`,
+      );
     const spare = old.filter((_, index) => !parents.includes(index));
     const continued = new Set<number>();
     const slots = parents.map((parent) => {

@@ -169,16 +169,19 @@ export class NetworkBuilder {
   /** Norms each of `heads` heads of qkv, from head `first` on, in place: queries come first, then keys. */
   rmsNormHeads(qkv: ValueRef, first: number, heads: number, weight: string, epsilon: number): void {
     const { columns: headDim } = this.#weight(weight, 'vector');
+    const widths = [...new Set(this.#header.caches.map(({ keyDim }) => keyDim))];
+    require(widths.includes(headDim), `${weight}: ${headDim} scales for a width of ${widths.join(' or ')}`);
     require((first + heads) * headDim <=
       qkv.width, `${weight}: ${first + heads} heads in ${qkv.width} columns`);
     this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first: first * headDim, heads, weight, epsilon });
   }
 
-  /** Norms the columns of qkv from `first` on together, as many as there are scales, in place. */
-  rmsNormColumns(qkv: ValueRef, first: number, weight: string, epsilon: number): void {
+  /** Norms the columns of a value from `first` on, in `heads` runs of as many columns as there are scales, in place. */
+  rmsNormColumns(value: ValueRef, first: number, weight: string, epsilon: number, heads = 1): void {
     const { columns } = this.#weight(weight, 'vector');
-    require(first + columns <= qkv.width, `${weight}: ${first + columns} of ${qkv.width} columns`);
-    this.#ops.push({ op: 'rmsNormHeads', value: qkv.index, first, heads: 1, weight, epsilon });
+    const end = first + heads * columns;
+    require(end <= value.width, `${weight}: ${end} of ${value.width} columns`);
+    this.#ops.push({ op: 'rmsNormHeads', value: value.index, first, heads, weight, epsilon });
   }
 
   /** LayerNorm over each of `heads` heads of qkv, from column `first` on, in place: each has its part of the weight. */
@@ -209,7 +212,8 @@ export class NetworkBuilder {
     require(first + columns <= value.width &&
       byFirst + columns <= by.width &&
       value.rows === by.rows &&
-      (value.index !== by.index || Math.abs(first - byFirst) >= columns), `${columns} columns of ${by.width} gate ${value.width}`);
+      (value.index !== by.index ||
+        Math.abs(first - byFirst) >= columns), `${columns} columns of ${by.width} gate ${value.width}`);
     const places = { value: value.index, first, columns, by: by.index, byFirst };
     this.#ops.push({ op: 'gate', ...places, activation });
   }

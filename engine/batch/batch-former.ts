@@ -38,6 +38,7 @@ export function callLimits(limits: BatchLimits, kvCache: KvCacheManager): CallLi
     logitRows: maxNumSequences + maxDraftRows,
     maxBlocksPerSequence,
     newBlocks: numBlocks,
+    snapshots: kvCache.mostSnapshots(maxNumTokens, maxNumSequences),
     history: Math.min(maxNumSequences * maxSeqLen, tokensOfPool + maxNumSequences),
   };
 }
@@ -165,7 +166,25 @@ export class BatchFormer extends PackedArrays {
     this.queryStart[sequence + 1] = this.numTokens;
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = ropeRow;
+    this.#addStates(request, sequence, { table, start, end, first });
+  }
+
+  /** Notes where the sequence's states are, and where its step makes snapshots of them: of one sequence, or of a prompt. */
+  #addStates(
+    { requestId, phase, beamWidth }: LlmRequest,
+    sequence: number,
+    { table, start, end, first }: { table: number; start: number; end: number; first: number },
+  ): void {
+    if (this.#kvCache.numStateSlots === 0) return;
     this.stateSlots[sequence] = this.#kvCache.stateSlotOf(requestId, table);
+    let next = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
+    this.snapshotStart[sequence] = next;
+    const makesSome = table === 0 && (phase === 'context' || beamWidth === 1);
+    for (const { position, slot } of makesSome ? this.#kvCache.stateSnapshots(requestId, start, end) : []) {
+      this.snapshotRows[next] = first + position - 1 - start;
+      this.snapshotSlots[next++] = slot;
+    }
+    this.snapshotStart[sequence + 1] = next;
   }
 
   /**
@@ -221,6 +240,7 @@ export class BatchFormer extends PackedArrays {
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = 0;
     this.stateSlots[sequence] = -1;
+    this.snapshotStart[sequence + 1] = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
     if (!drawsToken) return;
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;
     this.sampling.addEmpty();

@@ -134,6 +134,8 @@ export interface Executor {
    * Copies the states of whole slots source[i] -> target[i], one after the other. Absent: this executor runs no network that has states.
    */
   copyStates?(source: Int32Array, target: Int32Array): void;
+  /** True if all states in these slots are finite. Present where copyStates is. */
+  areStatesFinite?(slots: Int32Array): boolean;
   /** True if all keys and values of these blocks are finite, in every layer. */
   areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;

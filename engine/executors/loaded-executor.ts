@@ -1,5 +1,6 @@
 import type { ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { SeatData } from '../../callbacks/ranks-options.js';
+import type { StateSizes } from '../../kvcache/kv-cache-options.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { EngineLimits } from '../options/engine-limits.js';
 import type { LoadedAdapters } from '../peft/page-sizes.js';
@@ -37,6 +38,8 @@ export interface LoadedExecutor {
   /** Tokens that end a generation; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
+  /** Slots for the states of sequences and for snapshots of them; absent: the model has no states. */
+  states?: Pick<StateSizes, 'numSlots' | 'numSnapshots'>;
   /** Reason why another executor than the fastest runs, and how to get that one; absent or null: the fastest runs. */
   executorFallback?: string | null;
   /** Caches for LoRA adapters, if OptionalParams.peftCacheManagerConfig is given; absent: requests can have none. */

@@ -66,7 +66,9 @@ export class BlockTransfer {
 
   #access() {
     const { blockAccess = null } = this.#executor;
-    return this.#runningSteps.count > 0 || !this.#kvCache.enableBlockReuse ? null : blockAccess;
+    // A block is of no use to an engine that has not the states behind it.
+    const isUseful = this.#kvCache.enableBlockReuse && this.#kvCache.numStateSlots === 0;
+    return this.#runningSteps.count > 0 || !isUseful ? null : blockAccess;
   }
 
   #makeCopies(): void {

@@ -11,6 +11,8 @@ export interface PackedLimits {
   maxBlocksPerSequence: number;
   /** Most blocks that a batch may be the first to write to. */
   newBlocks: number;
+  /** Most snapshots of states; absent: the network has no states. */
+  snapshots?: number;
 }
 
 /** Greatest size of a call of the executor. */
@@ -31,6 +33,7 @@ export function packedCounts(limits: PackedLimits): ColumnCounts<typeof PACKED_C
     tableEntry: limits.sequences * limits.maxBlocksPerSequence,
     logitRow: limits.logitRows,
     newBlock: limits.newBlocks,
+    snapshot: limits.snapshots ?? 0,
   };
 }
 

@@ -63,6 +63,11 @@ export const PACKED_COLUMNS = {
   ropeRows: column('i32', 'sequence'),
   /** Slot of each sequence's states, read for networks that have states; -1: its states are not kept. */
   stateSlots: column('i32', 'sequence'),
+  /** First snapshot of each sequence's states; written for networks that have states alone. */
+  snapshotStart: startColumn('sequence'),
+  /** Rows of T behind which the states are copied, ascending, and the slots that they are copied to. */
+  snapshotRows: column('i32', 'snapshot'),
+  snapshotSlots: column('i32', 'snapshot'),
 } as const;
 
 /** Flat arrays that are written when a request is admitted, and that all batches share. */

@@ -20,6 +20,8 @@ export function readOpen([bytes]: readonly Uint8Array[]): OpenCall {
 
 /** Numbers in front of a batch's arrays. */
 const FIXED_NUMBERS = 9;
+/** Ranks run no network that has states. */
+const NO_STATES = new Int32Array(0);
 
 /**
  * The arrays of a batch as far as they are used, without memory for returned logits, which rank 0 alone has. Of returned rows there are
@@ -88,8 +90,10 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     logitRows: ints(7),
     newBlocks: ints(8),
     ropeRows: ints(9),
-    // Ranks run no network that has states.
-    stateSlots: new Int32Array(0),
+    stateSlots: NO_STATES,
+    snapshotStart: NO_STATES,
+    snapshotRows: NO_STATES,
+    snapshotSlots: NO_STATES,
     ropeFrequencies: asFloats(arrays[10]!),
     ropeScales: asFloats(arrays[11]!),
     ...(hasTypes === 1 ? { tokenTypes: ints(next++) } : {}),

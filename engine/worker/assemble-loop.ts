@@ -148,7 +148,10 @@ function newPlanner({ options, world, limits, scheme, pace, runningSteps }: Plan
   const { maxNumSequences, startHorizon } = options;
   const { capacityPolicy: policy, scheduleMicroBatch } = scheme;
   // While a step runs the executor refuses other calls.
-  const areFinite = (blocks: Int32Array) => runningSteps.count === 0 && executor.areFinite(blocks);
+  const areFinite = (blocks: Int32Array, states: Int32Array) =>
+    runningSteps.count === 0 &&
+    executor.areFinite(blocks) &&
+    (states.length === 0 || executor.areStatesFinite!(states));
   const adapters = world.adapters?.cache.room;
   const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, adapters, areFinite, pace };
   return new IterationPlanner({ ...limits, ...planning }, kvCache);

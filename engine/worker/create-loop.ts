@@ -42,7 +42,7 @@ export function createLoop(
     numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
     secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
     maxEvents: eventBufferMaxSize ?? 0,
-    ...(executor.options.numStateSlots !== undefined && { numStateSlots: executor.options.numStateSlots }),
+    ...(loaded.states !== undefined && { states: loaded.states }),
   });
   return assembleLoop(
     {

@@ -1,6 +1,6 @@
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
-import { kvBytesPerBlock, numStateSlots, stateBytesPerSlot } from '../../kvcache/kv-cache-size.js';
+import { kvBytesPerBlock, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
@@ -9,7 +9,13 @@ import { engineToLoad } from '../building/engine-to-load.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import type { LoadedExecutor, LoadRequest } from '../executors/loaded-executor.js';
-import { addMemory, afterLoading, besideAdapters, besideStates, withinPools } from '../executors/memory-budget.js';
+import {
+  addMemory,
+  afterLoading,
+  besideAdapters,
+  besideStates,
+  withinPools,
+} from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import { checkStatefulOptions, STATE_FRACTION } from '../options/stateful-models.js';
@@ -60,7 +66,14 @@ async function prepare(
   };
   const ranks = ranksHere(seat);
   const measured = await Promise.all(
-    ranks.map((own) => kind.measure(loadable, { ...withoutPool, numBlocks: 1, ...(states.length > 0 && { numStateSlots: 1 }), ...own })),
+    ranks.map((own) =>
+      kind.measure(loadable, {
+        ...withoutPool,
+        numBlocks: 1,
+        ...(states.length > 0 && { numStateSlots: 1 }),
+        ...own,
+      }),
+    ),
   );
   const fixed = measured.map((one) => one.fixed).reduce(addMemory);
   const [{ mostKvCache }] = measured as [MeasuredMemory];
@@ -68,18 +81,9 @@ async function prepare(
     (sum, { seat }) => sum + kvBytesPerBlock(cachesOf(loadable, seat), limits.tokensPerBlock, kvDtype),
     0,
   );
-  const { draftEnginePath } = params;
-  const draft =
-    draftEnginePath === undefined
-      ? null
-      : await openDraft(draftEnginePath, {
-          kind,
-          engine,
-          limits,
-          options: withoutPool,
-          kvDtype,
-          panels: params.panels,
-        });
+  const { draftEnginePath, panels } = params;
+  const setup = { kind, engine, limits, options: withoutPool, kvDtype, panels };
+  const draft = draftEnginePath === undefined ? null : await openDraft(draftEnginePath, setup);
   const { peftCacheManagerConfig: peft } = params;
   const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {
@@ -111,7 +115,8 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const prepared = await prepare(kind, request);
   const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = prepared;
   const unlimited = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
-  const statesBytes = stateSlotsOf(prepared, params, unlimited) * prepared.stateBytes;
+  const slots = slotsOfStates(prepared, params, unlimited);
+  const statesBytes = slots === null ? 0 : (slots.numSlots + slots.numSnapshots) * prepared.stateBytes;
   const available = withinPools(unlimited, poolLimits);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock) + statesBytes;
@@ -149,25 +154,26 @@ async function startOn(
   const given = device ? undefined : params.availableMemory;
   const free = given ?? afterLoading(device ?? memory(), needs.fixed);
   const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
-  const stateSlots = stateSlotsOf(prepared, params, available);
+  const slots = slotsOfStates(prepared, params, available);
+  const statesBytes = slots === null ? 0 : (slots.numSlots + slots.numSnapshots) * prepared.stateBytes;
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
     draftBytesPerBlock,
-    available: withinPools(besideStates(available, stateSlots * prepared.stateBytes), needs.poolLimits),
+    available: withinPools(besideStates(available, statesBytes), needs.poolLimits),
   });
   const numSecondaryBlocks = secondaryBlocks(params, bytesPerBlock);
   const poolBytes =
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
     (limits.padding.blocks + numSecondaryBlocks) * bytesPerBlock;
-  const left = Math.max(0, available.bytes - poolBytes - stateSlots * prepared.stateBytes);
+  const left = Math.max(0, available.bytes - poolBytes - statesBytes);
   const adapters = sizes && adapterRoom(config, params.peftCacheManagerConfig!, sizes, left);
   const executor = await kind.open(loadable, {
     ...withoutPool,
     ...(request.seat === undefined ? {} : { seat: openSeat(request.seat) }),
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks,
-    ...(stateSlots > 0 && { numStateSlots: stateSlots }),
+    ...(slots !== null && { numStateSlots: slots.numSlots + slots.numSnapshots }),
     ...(adapters === null ? {} : slotOptions(adapters)),
   });
   const perLength = ropeDependsOnLength(config.rope)
@@ -180,24 +186,29 @@ async function startOn(
     rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
     endTokenIds: config.eosTokenIds,
     padTokenId: config.padTokenId,
+    ...(slots !== null && { states: slots }),
     ...(adapters === null ? {} : { adapters }),
     ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
 }
 
-/** Slots for the states of sequences; 0: the model has none. */
-function stateSlotsOf(
-  { stateBytes, limits, maxBeamWidth }: Pick<Awaited<ReturnType<typeof prepare>>, 'stateBytes' | 'limits' | 'maxBeamWidth'>,
+/** Slots for the states of sequences and for snapshots of them; null: the model has no states. */
+function slotsOfStates(
+  { stateBytes, limits, maxBeamWidth }: Pick<Prepared, 'stateBytes' | 'limits' | 'maxBeamWidth'>,
   { kvCacheConfig = {} }: LoadRequest['params'],
   available: AvailableMemory,
-): number {
-  if (stateBytes === 0) return 0;
-  const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION } = kvCacheConfig;
-  return numStateSlots({
+): Required<LoadedExecutor>['states'] | null {
+  if (stateBytes === 0) return null;
+  const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION, enableBlockReuse = false } = kvCacheConfig;
+  const { maxNumSequences, maxSeqLen, tokensPerBlock } = limits;
+  return stateSlots({
     bytesPerSlot: stateBytes,
     availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
     fraction: STATE_FRACTION,
-    maxSequences: limits.maxNumSequences * maxBeamWidth,
+    maxSequences: maxNumSequences * maxBeamWidth,
     maxBeamWidth,
+    mostSnapshots: enableBlockReuse ? maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock) : 0,
   });
 }
+
+type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -28,7 +28,13 @@ export function queryNames(layer: number | string, head: number): { query: strin
   return { query: `${prefix}.query.weight`, gate: `${prefix}.gate.weight` };
 }
 
-function addAttention(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: ValueRef, layer: number): void {
+function addAttention(
+  parts: DecoderParts,
+  config: ModelConfig,
+  x: ValueRef,
+  input: ValueRef,
+  layer: number,
+): void {
   const { net } = parts;
   const { numHeads, numKvHeads, headDim, hiddenSize: columns } = config;
   const heads = Array.from({ length: numHeads }, (_, head) => queryNames(layer, head));
@@ -51,7 +57,13 @@ function addAttention(parts: DecoderParts, config: ModelConfig, x: ValueRef, inp
   net.addLinear(x, attended, parts.attentionOutput(layer, false));
 }
 
-function addDelta(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: ValueRef, layer: number): void {
+function addDelta(
+  parts: DecoderParts,
+  config: ModelConfig,
+  x: ValueRef,
+  input: ValueRef,
+  layer: number,
+): void {
   const { net } = parts;
   const { hiddenSize, rmsNormEpsilon } = config;
   const { taps } = config.shortConv!;
@@ -66,7 +78,14 @@ function addDelta(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: 
     ['linear_attn.in_proj_b', valueHeads],
     ['linear_attn.in_proj_a', valueHeads],
   ]);
-  const conv = { source: 'linear_attn.conv1d', first: 0, columns, taps, biased: false, activation: 'silu' as const };
+  const conv = {
+    source: 'linear_attn.conv1d',
+    first: 0,
+    columns,
+    taps,
+    biased: false,
+    activation: 'silu' as const,
+  };
   const qkv = parts.shortConv(mixed, layer, conv);
   const vector = (name: string, source: string, entries: number) =>
     net.vector(`layers.${layer}.${name}`, [
@@ -81,9 +100,13 @@ function addDelta(parts: DecoderParts, config: ModelConfig, x: ValueRef, input: 
     valueDim,
     epsilon: LENGTH_EPSILON,
   });
-  net.rmsNormHeads(y, 0, valueHeads, vector('deltaNorm', 'norm.weight', valueDim), rmsNormEpsilon);
+  net.rmsNormColumns(y, 0, vector('deltaNorm', 'norm.weight', valueDim), rmsNormEpsilon, valueHeads);
   net.gate(y, z, values, { activation: 'silu' });
-  net.addLinear(x, y, parts.projection(layer, 'deltaOutput', values, false, [['linear_attn.out_proj', hiddenSize]]));
+  net.addLinear(
+    x,
+    y,
+    parts.projection(layer, 'deltaOutput', values, false, [['linear_attn.out_proj', hiddenSize]]),
+  );
 }
 
 /** Under the root of the length of a head's queries and keys. */

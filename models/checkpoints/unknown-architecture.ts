@@ -1,6 +1,7 @@
 import { closestName } from '../../base/did-you-mean.js';
 
-const GATED_DELTA = 'most of its layers are a gated delta rule with a state, which no op computes';
+const GATED_DELTA =
+  'its layers mix experts that all tokens go to with those that few go to, beside a gated delta rule';
 const STATE_LAYERS = 'layers of this kind may keep a state in place of keys and values, which no op computes';
 const LATENT = 'its layers keep keys and values as one latent vector, which no op computes';
 const SHARED_NORM =
@@ -19,7 +20,8 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
-  [/^qwen3_?(next|5|\.5)/i, GATED_DELTA],
+  [/^qwen3_?(next|5_?moe|5moe)/i, GATED_DELTA],
+  [/^lfm2_?moe/i, 'its experts are chosen by a sigmoid of their scores with biases'],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
   [/^gpt-?oss/i, 'each head has a learned sink among its scores, and experts have biases and a clamped gate'],
@@ -33,7 +35,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',
   ],
   [/^(granite_?moe_?hybrid|granite_?hybrid|nemotron_?h|mamba|falcon[-_]?(mamba|h1)|jamba)/i, STATE_LAYERS],
-  [/^lfm2/i, 'most of its layers are a short convolution with a state, which no op computes'],
   [/^(phi(forcausallm|2)|falcon(forcausallm)?$|gptj)/i, SHARED_NORM],
   [
     /^gpt_?neox/i,

@@ -162,6 +162,7 @@ export function runLoop(
         numBlocks: options.numBlocks,
         tokensPerBlock,
         maxSeqLen,
+        ...statesOf(executor),
         enableBlockReuse: options.reuse ?? false,
         numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
         ...resolveWindow(executor.options)?.options,
@@ -322,4 +323,11 @@ export function digestOf({ contextLogits, contextLogProbs, generationLogits, ...
     contextLogProbs: bytes(contextLogProbs),
     generationLogits: bytes(generationLogits),
   };
+}
+
+/** Half of an executor's slots for states are for snapshots; every second block of a prompt has one. */
+function statesOf({ options: { numStateSlots, tokensPerBlock } }: Executor) {
+  if (numStateSlots === undefined) return {};
+  const numSnapshots = numStateSlots >> 1;
+  return { states: { numSlots: numStateSlots - numSnapshots, numSnapshots, interval: 2 * tokensPerBlock } };
 }

@@ -302,6 +302,8 @@ describe.each<[string, Format, number]>([
   ['command-r-plus', 'int8', 16],
   ['hunyuan', 'bf16', 16],
   ['apertus', 'int8', 16],
+  ['lfm2', 'int8', 16],
+  ['qwen3.5', 'bf16', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

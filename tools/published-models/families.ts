@@ -23,6 +23,10 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   mixtral: since(`Mixtral 8x7B and 8x22B, ${EXPERTS}`),
   qwen2: since('Qwen2, Qwen2.5, DeepSeek-R1-Distill-Qwen'),
   qwen3: since('Qwen3, dense'),
+  qwen35: since(
+    'Qwen3.5 and 3.6, dense, [with states](#models-with-a-state); also inside the model that sees',
+  ),
+  lfm2: since('LFM2, dense, [with states](#models-with-a-state)'),
   qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
   phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),
   gemma2: since('Gemma 2'),

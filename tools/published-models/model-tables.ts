@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { unevenLayers } from '../../engine/executors/cache-layers.js';
+import { statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
 import { RankPlanError } from '../../engine/sharding/rank-shape.js';
 import { splitPlan } from '../../engine/sharding/split-plan.js';
 import {
@@ -89,6 +89,7 @@ const nameOf = ({ id }: PublishedModel) => id.slice(id.indexOf('/') + 1);
 function executorsOf(config: ModelConfig): string {
   const plan = planNetwork(config);
   if (unevenLayers(plan, 'native') !== null) return 'wasm';
+  if (statefulLayers(plan, 'wasm') !== null) return 'native; no ranks';
   const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, byteLength: rows * columns * 2 }));
   const sharedBy = (tensorParallelSize: number, pipelineParallelSize: number) => {
     try {

@@ -22,7 +22,13 @@ export interface PublishedModel {
 }
 
 /** Tensors of a model; those of layers that are alike stand once. See tools/reference/published-tensors.py. Without a type: BF16. */
-type PublishedTensor = [name: string, shape: number[], layers: number, experts: number, type?: string];
+type PublishedTensor = [
+  name: string,
+  shape: number[],
+  layers: number | number[],
+  experts: number,
+  type?: string,
+];
 
 const BYTES: Readonly<Record<string, number>> = { BF16: 2, F16: 2, I32: 4, F8_E4M3: 1 };
 
@@ -42,7 +48,7 @@ const TENSORS: Readonly<Record<string, PublishedTensor[]>> = JSON.parse(
 /** Names, shapes and types of all tensors of a model that is not refused. */
 export function tensorsOf({ id }: PublishedModel): [name: string, shape: number[], type: string][] {
   return (TENSORS[id] ?? []).flatMap(([pattern, shape, layers, experts, type = 'BF16']) =>
-    Array.from({ length: layers }).flatMap((_, layer) =>
+    (Array.isArray(layers) ? layers : [...Array(layers).keys()]).flatMap((layer) =>
       Array.from({ length: Math.max(1, experts) }, (_, expert): [string, number[], string] => [
         pattern.replace('{layer}', String(layer)).replace('{expert}', String(expert)),
         shape,

@@ -6,7 +6,7 @@
 Reads test/fixtures/published-models.jsonl, and makes each model that is not refused on the meta device, which takes no memory. Matrices of
 experts are named one by one, as the files on the hub have them. Layers that are alike are written once:
 
-    { MODEL: [[name with {layer} and {expert}, shape, layers, experts], ...] }
+    { MODEL: [[name with {layer} and {expert}, shape, layers, experts], ...] }, where layers are a number, or a list where others lie between them
 
 Matrices of layers that are quantised are the tensors that AWQ (gemm) and fp8 (blocks) write in place of one, with their types at the end.
 """
@@ -66,22 +66,28 @@ def quantised(config: dict, name: str, shape: list[int]) -> list[tuple[str, list
     return [(name, shape, "F8_E4M3"), (own + "weight_scale_inv", blocks, None)]
 
 
+def numbered(layers: list[int]) -> int | list[int]:
+    """Their count where they are the first ones."""
+    return len(layers) if sorted(layers) == list(range(len(layers))) else sorted(layers)
+
+
 def tensors_of(config: dict) -> list[list]:
     made = AutoConfig.for_model(**config | {"model_type": TENSORS_OF.get(config["model_type"], config["model_type"])})
     kind = AutoModelForImageTextToText if "vision_config" in config else AutoModelForCausalLM
     with torch.device("meta"):
         model = kind.from_config(made)
     left_out = set(model.all_tied_weights_keys) if made.tie_word_embeddings else set()
-    groups: dict[tuple, int] = {}
+    groups: dict[tuple, list[int]] = {}
     for name, tensor in model.state_dict().items():
         if name in left_out:
             continue
         for whole, whole_shape, experts in published(config["model_type"], name, list(tensor.shape)):
             for own, shape, dtype in quantised(config, whole, whole_shape):
                 key = (LAYER.sub("{layer}", own, count=1), tuple(shape), experts, dtype)
-                groups[key] = groups.get(key, 0) + 1
+                layer = LAYER.search(own)
+                groups.setdefault(key, []).append(int(layer[0]) if layer else 0)
     return [
-        [name, list(shape), layers, experts] + ([dtype] if dtype else [])
+        [name, list(shape), numbered(layers), experts] + ([dtype] if dtype else [])
         for (name, shape, experts, dtype), layers in groups.items()
     ]
 

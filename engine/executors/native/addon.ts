@@ -77,6 +77,7 @@ export interface NativeExecutorHandle {
   sample(sampling: SamplingBatch, output: SamplingOutput): void;
   copyBlocks(source: Int32Array, target: Int32Array): void;
   copyStates(source: Int32Array, target: Int32Array): void;
+  areStatesFinite(slots: Int32Array): boolean;
   areFinite(blocks: Int32Array): boolean;
   bytesPerBlock(): number;
   readBlocks(blocks: Int32Array, target: Uint8Array): void;

@@ -154,6 +154,10 @@ export class NativeExecutor implements Executor {
     this.#handle.copyStates(source, target);
   }
 
+  areStatesFinite(slots: Int32Array): boolean {
+    return this.#handle.areStatesFinite(slots);
+  }
+
   areFinite(blocks: Int32Array): boolean {
     return this.#handle.areFinite(blocks);
   }

@@ -102,10 +102,24 @@ void checkStateSlots(const BatchView& batch, const ExecutorConfig& config) {
   if (config.plan.states.empty()) return;
   checkEntries(batch.stateSlots, batch.numSequences, -1, config.numStateSlots, "stateSlots");
   std::vector<int32_t> slots(batch.stateSlots.data, batch.stateSlots.data + batch.numSequences);
+  const int64_t most = std::min(batch.snapshotRows.length, batch.snapshotSlots.length);
+  checkEntries(batch.snapshotStart, batch.numSequences + 1, 0, most + 1, "snapshotStart");
+  for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) {
+    int64_t row = int64_t(batch.queryStart[sequence]) - 1;
+    for (int64_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
+      if (batch.snapshotRows[i] <= row || batch.snapshotRows[i] >= batch.queryStart[sequence + 1])
+        fail(at("snapshotRows", i) + " is " + std::to_string(batch.snapshotRows[i]) +
+             ", but it must be a row of sequence " + std::to_string(sequence) + " behind that of its snapshot before");
+      row = batch.snapshotRows[i];
+      slots.push_back(batch.snapshotSlots[i]);
+    }
+  }
+  const int64_t made = static_cast<int64_t>(slots.size()) - batch.numSequences;
+  checkEntries({slots.data() + batch.numSequences, made}, made, 0, config.numStateSlots, "snapshotSlots");
   std::sort(slots.begin(), slots.end());
   for (size_t i = 1; i < slots.size(); ++i)
     if (slots[i] >= 0 && slots[i] == slots[i - 1])
-      fail("stateSlots names slot " + std::to_string(slots[i]) + " for two sequences");
+      fail("slot " + std::to_string(slots[i]) + " for states is written to twice");
 }
 
 void checkFinite(const ArrayView<const float>& array, int64_t rows, float least, float most, const char* field) {
@@ -355,8 +369,7 @@ void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, siz
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,
                const std::string& what) {
   if (source.length != target.length) {
-    fail("A copy of " + what + ": source has " + std::to_string(source.length) + " and target " +
-         std::to_string(target.length));
+    fail("source has " + std::to_string(source.length) + " " + what + " and target " + std::to_string(target.length));
   }
   checkEntries(source, source.length, 0, count, "source");
   checkEntries(target, target.length, 0, count, "target");

@@ -91,6 +91,8 @@ class Executor {
   void copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // Copies the states of whole slots, one after the other. The arrays must have passed checkCopy().
   void copyStates(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
+  // True if all states in these slots are finite. The array must have passed checkBlocks().
+  bool areStatesFinite(const ArrayView<const int32_t>& slots);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
   // Bytes of a block in all layers.

@@ -50,6 +50,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::finish>("finish"),
                         InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
                         InstanceMethod<&ExecutorObject::copyStates>("copyStates"),
+                        InstanceMethod<&ExecutorObject::areStatesFinite>("areStatesFinite"),
                         InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
                         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
                         InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
@@ -387,6 +388,15 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       checkCopy(source, target, executor.config().numStateSlots, "states");
       executor.copyStates(source, target);
       return info.Env().Undefined();
+    });
+  }
+
+  Napi::Value areStatesFinite(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = still();
+      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+      checkBlocks(slots, executor.config().numStateSlots);
+      return Napi::Boolean::New(info.Env(), executor.areStatesFinite(slots));
     });
   }
 

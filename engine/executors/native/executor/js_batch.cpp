@@ -104,7 +104,13 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   const Napi::Value slots = property(batch.object(), "adapterSlots");
   if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
   ArrayView<const int32_t> stateSlots;
-  if (!property(batch.object(), "stateSlots").IsUndefined()) stateSlots = batch.integers("stateSlots");
+  ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
+  if (!property(batch.object(), "stateSlots").IsUndefined()) {
+    stateSlots = batch.integers("stateSlots");
+    snapshotStart = batch.integers("snapshotStart");
+    snapshotRows = batch.integers("snapshotRows");
+    snapshotSlots = batch.integers("snapshotSlots");
+  }
   return {.numTokens = batch.number("numTokens"),
           .numSequences = batch.number("numSequences"),
           .numLogitRows = batch.number("numLogitRows"),
@@ -125,7 +131,10 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .promptTables = readAll(batch, "promptTables", readPromptTable),
           .tokenTypes = tokenTypes,
           .adapterSlots = adapterSlots,
-          .stateSlots = stateSlots};
+          .stateSlots = stateSlots,
+          .snapshotStart = snapshotStart,
+          .snapshotRows = snapshotRows,
+          .snapshotSlots = snapshotSlots};
 }
 
 std::vector<AdapterPart> readAdapterParts(const Napi::Array& entries) {

@@ -70,6 +70,15 @@ void Executor::copyStates(const ArrayView<const int32_t>& source, const ArrayVie
     std::memmove(base + bytes * static_cast<size_t>(target[i]), base + bytes * static_cast<size_t>(source[i]), bytes);
 }
 
+bool Executor::areStatesFinite(const ArrayView<const int32_t>& slots) {
+  uint32_t found = 0;
+  for (int64_t i = 0; i < slots.length; ++i) {
+    const uint32_t* bits = reinterpret_cast<const uint32_t*>(statePool_.data()) + static_cast<size_t>(slots[i]) * slotFloats_;
+    for (size_t at = 0; at < slotFloats_; ++at) found |= static_cast<uint32_t>((bits[at] & 0x7f800000u) == 0x7f800000u);
+  }
+  return found == 0;
+}
+
 void Executor::runGate(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input), factors = width(op.by);
   float* rows = value(op.input) + op.firstColumn;
@@ -111,14 +120,18 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
     if (slot < 0) return;
     const ConvArgs args = argsOf(sequence);
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
-    float* state = stateOf(op.state, slot);
     const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
-    // Ascending, so that inputs of the state move to places before their own.
-    for (int32_t place = 0; place < kept; ++place) {
-      const float* from = args.input(rows - kept + place);
-      if (from == nullptr) std::memset(state + place * columns, 0, bytes);
-      else std::memmove(state + place * columns, from, bytes);
-    }
+    // Ascending, so that inputs of the state itself move to places before their own.
+    const auto keep = [&](int32_t end, float* state) {
+      for (int32_t place = 0; place < kept; ++place) {
+        const float* from = args.input(end - kept + place);
+        if (from == nullptr) std::memset(state + place * columns, 0, bytes);
+        else std::memmove(state + place * columns, from, bytes);
+      }
+    };
+    for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i)
+      keep(batch.snapshotRows[i] + 1 - batch.queryStart[sequence], stateOf(op.state, batch.snapshotSlots[i]));
+    keep(rows, stateOf(op.state, slot));
   });
 }
 
@@ -150,7 +163,15 @@ void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
                          .state = state,
                          .y = value(op.output) + first * width(op.output) + head * op.valueDim,
                          .ldy = width(op.output)};
-    kernels_.gatedDelta(args, 0, batch.queryStart[sequence + 1] - batch.queryStart[sequence]);
+    int32_t row = 0;
+    for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
+      const int32_t end = batch.snapshotRows[i] + 1 - static_cast<int32_t>(first);
+      kernels_.gatedDelta(args, row, end);
+      row = end;
+      float* snapshot = stateOf(op.state, batch.snapshotSlots[i]) + static_cast<size_t>(head) * size;
+      std::memcpy(snapshot, state, size * sizeof(float));
+    }
+    kernels_.gatedDelta(args, row, batch.queryStart[sequence + 1] - static_cast<int32_t>(first));
   });
 }
 

@@ -1,0 +1,212 @@
+import type { BlockCopies } from './memory-changes.js';
+import type { PrefixNode } from './prefix-tree.js';
+import { StateSlots } from './state-slots.js';
+import { StateSnapshots } from './state-snapshots.js';
+
+export interface StateOptions {
+  /** Slots for the states of sequences that run. */
+  numSlots: number;
+  /** Slots for snapshots, numbered behind those; 0: none is made. */
+  numSnapshots: number;
+  tokensPerBlock: number;
+  /** A snapshot is made every so many tokens of a prompt, a multiple of tokensPerBlock. */
+  interval: number;
+}
+
+/** Where a sequence begins. */
+export interface SequenceStart {
+  width: number;
+  promptLength: number;
+  /** Whether it leaves what it computes for others. */
+  isShared: boolean;
+  /** The block behind which it goes on, which has a snapshot; null: it begins with the first token. */
+  from: PrefixNode | null;
+  /** Tokens of the prompt whose blocks are cached, with states or without. */
+  cachedTokens: number;
+}
+
+/** A snapshot that a step makes: of the states behind `position` tokens. */
+export interface SnapshotPlace {
+  position: number;
+  slot: number;
+}
+
+/** What is known of a request's sequences. */
+interface Progress {
+  promptLength: number;
+  /** Position behind cached blocks that have no states; 0: there is none. */
+  junction: number;
+  /** Snapshots that are made and not kept yet, ascending; null: the request leaves none. */
+  pending: SnapshotPlace[] | null;
+}
+
+/** Numbers since the start. */
+export interface StateCounters {
+  /** Prompts that began with a snapshot, and those that found blocks and no snapshot behind all of them. */
+  hits: number;
+  lost: number;
+}
+
+/**
+ * The states of sequences beside their blocks: slots of those that run, and snapshots that wait for others. A snapshot is made by the
+ * step that passes its place, at full blocks alone:
+ *
+ *   prompt       |----|----|----|----|----|--       tokensPerBlock 4, interval 8
+ *                          ^         ^    ^
+ *                          interval  .    the last full block before the prompt's last token
+ *                                    a junction: so far cached blocks had the same tokens, without states
+ *   generated    ----|----|----|-                   the last full block alone: its slot is written again and again
+ *                              ^
+ *
+ * A junction is where prompts part that begin alike: the second of them makes the snapshot that all others begin with.
+ */
+export class SequenceStates {
+  readonly #options: StateOptions;
+  readonly #slots: StateSlots;
+  readonly #snapshots: StateSnapshots;
+  readonly #progress = new Map<bigint, Progress>();
+  readonly counters: StateCounters = { hits: 0, lost: 0 };
+
+  constructor(options: StateOptions) {
+    this.#options = options;
+    this.#slots = new StateSlots(options.numSlots);
+    this.#snapshots = new StateSnapshots(options.numSlots, options.numSnapshots);
+  }
+
+  get numSlots(): number {
+    return this.#slots.numSlots;
+  }
+
+  get freeSlots(): number {
+    return this.#slots.freeSlots;
+  }
+
+  /** Changes whenever a snapshot is kept or goes. */
+  get version(): number {
+    return this.#snapshots.version;
+  }
+
+  get numKept(): number {
+    return this.#snapshots.numKept;
+  }
+
+  /** Most snapshots that a step of so many tokens and sequences makes. */
+  mostSnapshots(tokens: number, sequences: number): number {
+    return Math.min(
+      this.#options.numSnapshots,
+      Math.ceil(tokens / this.#options.tokensPerBlock) + 3 * sequences,
+    );
+  }
+
+  /** Takes slots for a request's sequences, the first of which begins with the states of `from`. False: there are not as many. */
+  add(requestId: bigint, { width, promptLength, isShared, from, cachedTokens }: SequenceStart): boolean {
+    if (!this.#slots.take(requestId, width)) return false;
+    const found = from === null ? 0 : this.#lengthOf(from);
+    if (from !== null) {
+      this.#snapshots.touch(from);
+      this.#slots.copyFrom(from.state, requestId);
+      this.counters.hits += 1;
+    }
+    if (cachedTokens > found) this.counters.lost += 1;
+    this.#progress.set(requestId, {
+      promptLength,
+      junction: cachedTokens > found ? cachedTokens : 0,
+      pending: isShared && this.#options.numSnapshots > 0 ? [] : null,
+    });
+    return true;
+  }
+
+  slotOf(requestId: bigint, index: number): number {
+    return this.#slots.slotOf(requestId, index);
+  }
+
+  fork(requestId: bigint, parents: readonly number[]): void {
+    this.#slots.fork(requestId, parents);
+  }
+
+  release(requestId: bigint): void {
+    this.#slots.release(requestId);
+    for (const { slot } of this.#progress.get(requestId)?.pending ?? []) this.#snapshots.free(slot);
+    this.#progress.delete(requestId);
+  }
+
+  /** The snapshots that a step makes which computes the sequence's tokens [start, end). */
+  snapshots(requestId: bigint, start: number, end: number): SnapshotPlace[] {
+    const progress = this.#progress.get(requestId);
+    if (progress === undefined || progress.pending === null) return [];
+    const { tokensPerBlock: size } = this.#options;
+    const places: SnapshotPlace[] = [];
+    for (let position = (Math.floor(start / size) + 1) * size; position <= end; position += size) {
+      if (!this.#isWanted(position, progress)) continue;
+      const slot = this.#slotFor(position, progress);
+      if (slot < 0) continue;
+      progress.pending.push({ position, slot });
+      places.push({ position, slot });
+    }
+    return places;
+  }
+
+  /** Slots of the request's snapshots that are not kept yet. */
+  pendingSlots(requestId: bigint): Int32Array {
+    return Int32Array.from(this.#progress.get(requestId)?.pending ?? [], ({ slot }) => slot);
+  }
+
+  /** Keeps the snapshots of the request's first tokens, whose blocks the nodes are, from the first one on. */
+  keep(requestId: bigint, nodes: readonly PrefixNode[]): void {
+    const progress = this.#progress.get(requestId);
+    if (progress === undefined || progress.pending === null) return;
+    const { tokensPerBlock: size } = this.#options;
+    progress.pending = progress.pending.filter(({ position, slot }) => {
+      const node = nodes[position / size - 1];
+      if (node === undefined) return true;
+      this.#snapshots.keep(node, slot);
+      return false;
+    });
+  }
+
+  /** From now on requests leave nothing for others. */
+  stopSharing(): void {
+    for (const progress of this.#progress.values()) {
+      for (const { slot } of progress.pending ?? []) this.#snapshots.free(slot);
+      progress.pending = null;
+    }
+  }
+
+  /** A node leaves the tree. */
+  removeNode(node: PrefixNode): void {
+    this.#snapshots.remove(node);
+  }
+
+  drainCopies(): BlockCopies | null {
+    return this.#slots.drainCopies();
+  }
+
+  findInconsistency(holders: Iterable<bigint>): string | null {
+    const reserved = [...this.#progress.values()].flatMap(({ pending }) =>
+      (pending ?? []).map(({ slot }) => slot),
+    );
+    return this.#slots.findInconsistency(holders) ?? this.#snapshots.findInconsistency(reserved);
+  }
+
+  #isWanted(position: number, { promptLength, junction }: Progress): boolean {
+    const { tokensPerBlock: size, interval } = this.#options;
+    if (position > promptLength) return true;
+    const isLast = position === Math.floor((promptLength - 1) / size) * size;
+    return isLast || position === junction || position % interval === 0;
+  }
+
+  /** A slot for a snapshot at this position: among generated tokens the newest one alone is kept. */
+  #slotFor(position: number, { promptLength, pending }: Progress): number {
+    const newest = pending!.at(-1);
+    if (position <= promptLength || newest === undefined || newest.position <= promptLength)
+      return this.#snapshots.reserve();
+    pending!.pop();
+    return newest.slot;
+  }
+
+  #lengthOf(node: PrefixNode): number {
+    let blocks = 0;
+    for (let at = node; at.parent !== null; at = at.parent) blocks += 1;
+    return blocks * this.#options.tokensPerBlock;
+  }
+}

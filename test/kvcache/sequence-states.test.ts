@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest';
+import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { randomNumbers } from '../bitwise/scenario.js';
+
+const SIZE = 4;
+
+function manager(
+  sizes: { numSlots?: number; numSnapshots?: number; numBlocks?: number; numSecondaryBlocks?: number } = {},
+) {
+  const { numSlots = 4, numSnapshots = 8, numBlocks = 64, numSecondaryBlocks = 0 } = sizes;
+  return new KvCacheManager({
+    numBlocks,
+    numSecondaryBlocks,
+    tokensPerBlock: SIZE,
+    maxSeqLen: 64,
+    enableBlockReuse: true,
+    states: { numSlots, numSnapshots, interval: 4 * SIZE },
+  });
+}
+
+const tokens = (length: number, seed = 0) => Int32Array.from({ length }, (_, i) => i + 1000 * seed);
+const key = (of: Int32Array) => ({ salt: 0n, tokens: of });
+
+/** Runs a prompt from where it begins to its end, in one chunk; returns the tokens found and the places of its snapshots. */
+function run(kv: KvCacheManager, requestId: bigint, prompt: Int32Array, generated = 0) {
+  expect(kv.addSequence(requestId, prompt.length - generated, key(prompt))).toBe(true);
+  const { reusedTokens } = kv.reuseOf(requestId);
+  kv.drainStateCopies();
+  const places = kv
+    .stateSnapshots(requestId, reusedTokens, prompt.length - generated)
+    .map(({ position }) => position);
+  for (let end = prompt.length - generated + 1; end <= prompt.length; end++) {
+    expect(kv.growSequence(requestId, end)).toBe(true);
+    places.push(...kv.stateSnapshots(requestId, end - 1, end).map(({ position }) => position));
+  }
+  kv.store(requestId, prompt, prompt.length);
+  kv.freeSequence(requestId);
+  kv.checkIntegrity();
+  return { reusedTokens, places };
+}
+
+describe('the states of sequences beside their blocks', () => {
+  it('are kept at the last full block of a prompt, and every interval', () => {
+    const kv = manager();
+    expect(run(kv, 1n, tokens(38))).toEqual({ reusedTokens: 0, places: [16, 32, 36] });
+    expect(run(kv, 2n, tokens(38)).reusedTokens).toBe(36);
+  });
+
+  it('are kept at the last full block of what was generated, in one slot', () => {
+    const kv = manager({ numSnapshots: 2 });
+    const whole = tokens(31);
+    expect(run(kv, 1n, whole, 20).places).toEqual([8, 12, 16, 20, 24, 28]);
+    expect(run(kv, 2n, tokens(40)).reusedTokens).toBe(28);
+  });
+
+  it('are kept where a prompt leaves cached blocks, so that the third begins there', () => {
+    const kv = manager();
+    const common = tokens(12);
+    const prompt = (seed: number) => Int32Array.of(...common, ...tokens(6, seed));
+    expect(run(kv, 1n, prompt(1))).toEqual({ reusedTokens: 0, places: [16] });
+    expect(run(kv, 2n, prompt(2))).toEqual({ reusedTokens: 0, places: [12, 16] });
+    expect(run(kv, 3n, prompt(3))).toEqual({ reusedTokens: 12, places: [16] });
+  });
+
+  it('have those who leave cached blocks at the same place wait for the first of them', () => {
+    const kv = manager();
+    const common = tokens(12);
+    const prompt = (seed: number) => Int32Array.of(...common, ...tokens(6, seed));
+    run(kv, 1n, prompt(1));
+    const missing = (seed: number) => kv.firstMissingBlock(key(prompt(seed)), 18);
+    expect(missing(2)).toBe(missing(3));
+    const before = kv.cacheVersion;
+    run(kv, 2n, prompt(2));
+    expect(kv.cacheVersion).not.toBe(before);
+    expect(missing(3)).not.toBe(missing(4));
+  });
+
+  it('are copied for a sequence that goes on from them', () => {
+    const kv = manager();
+    run(kv, 1n, tokens(18));
+    kv.addSequence(2n, 18, key(tokens(18)));
+    const copies = kv.drainStateCopies()!;
+    expect([...copies.target]).toEqual([kv.stateSlotOf(2n)]);
+    expect(copies.source[0]).toBeGreaterThanOrEqual(kv.numStateSlots);
+    expect(kv.drainStateCopies()).toBeNull();
+  });
+
+  it('are copied for sequences that part, into slots that they hold', () => {
+    const kv = manager();
+    kv.addSequence(1n, 6, undefined, 3);
+    const slots = [0, 1, 2].map((index) => kv.stateSlotOf(1n, index));
+    expect(new Set(slots).size).toBe(3);
+    kv.forkSequences(1n, [0, 0, 0]);
+    expect(kv.drainStateCopies()).toEqual({
+      source: Int32Array.of(slots[0]!, slots[0]!),
+      target: Int32Array.of(slots[1]!, slots[2]!),
+    });
+    kv.forkSequences(1n, [1, 1, 0]);
+    expect([0, 1, 2].map((index) => kv.stateSlotOf(1n, index))).toEqual([slots[1], slots[2], slots[0]]);
+    expect(kv.drainStateCopies()).toEqual({
+      source: Int32Array.of(slots[1]!),
+      target: Int32Array.of(slots[2]!),
+    });
+    kv.forkSequences(1n, [2]);
+    expect(kv.capacity().freeStateSlots).toBe(3);
+    kv.freeSequence(1n);
+    expect(kv.capacity().freeStateSlots).toBe(4);
+    kv.checkIntegrity();
+  });
+
+  it('leave no room for a sequence without a slot, which takes no blocks', () => {
+    const kv = manager({ numSlots: 1 });
+    expect(kv.addSequence(1n, 5)).toBe(true);
+    const { freeBlocks } = kv;
+    expect(kv.addSequence(2n, 5)).toBe(false);
+    expect(kv.freeBlocks).toBe(freeBlocks);
+    kv.freeSequence(1n);
+    expect(kv.addSequence(2n, 5)).toBe(true);
+  });
+
+  it('of the lowest priority go when a slot is needed, then those used longest ago', () => {
+    const kv = manager({ numSnapshots: 2 });
+    const retain = (priority: number) => ({
+      ranges: [{ start: 0, end: null, priority, durationMs: null }],
+      decode: null,
+    });
+    void retain;
+    run(kv, 1n, tokens(6, 1));
+    run(kv, 2n, tokens(6, 2));
+    run(kv, 1n, tokens(6, 1));
+    run(kv, 3n, tokens(6, 3));
+    expect(run(kv, 4n, tokens(6, 1)).reusedTokens).toBe(4);
+    expect(run(kv, 5n, tokens(6, 2)).reusedTokens).toBe(0);
+  });
+
+  it('are forgotten with the cache', () => {
+    const kv = manager();
+    kv.addSequence(1n, 18, key(tokens(18)));
+    kv.stateSnapshots(1n, 0, 18);
+    run(kv, 2n, tokens(18, 2));
+    kv.dropReusable();
+    kv.checkIntegrity();
+    kv.store(1n, tokens(18), 18);
+    kv.freeSequence(1n);
+    kv.checkIntegrity();
+    expect(run(kv, 3n, tokens(18)).reusedTokens).toBe(0);
+    expect(run(kv, 4n, tokens(18, 2)).reusedTokens).toBe(0);
+  });
+
+  it('without snapshots share nothing', () => {
+    const kv = manager({ numSnapshots: 0 });
+    expect(kv.enableBlockReuse).toBe(false);
+    expect(kv.addSequence(1n, 18, key(tokens(18)))).toBe(true);
+    expect(kv.stateSnapshots(1n, 0, 18)).toEqual([]);
+  });
+
+  // Against an oracle that computes states from tokens: what a sequence begins with is the state of its own tokens.
+  it('are those of the tokens before them in any history', () => {
+    for (let seed = 1; seed <= 40; seed++) expectRightStates(seed);
+  });
+});
+
+/** The state behind some tokens, as one number. */
+const stateOf = (of: Int32Array, length: number) =>
+  of.subarray(0, length).reduce((state, token) => (Math.imul(state, 31) + token) | 0, 7);
+
+function expectRightStates(seed: number): void {
+  const random = randomNumbers(seed);
+  const integer = (most: number) => Math.floor(random() * most);
+  const kv = manager({
+    numSlots: 3,
+    numSnapshots: 1 + integer(5),
+    numBlocks: 20,
+    numSecondaryBlocks: integer(2) * 8,
+  });
+  const slots = new Map<number, number>();
+  const running = new Map<bigint, { tokens: Int32Array; prompt: number; at: number }>();
+  const copy = () => {
+    const { source = [], target = [] } = kv.drainStateCopies() ?? {};
+    for (const [i, from] of source.entries()) slots.set(target[i]!, slots.get(from)!);
+    kv.drainCopies();
+  };
+  const step = (requestId: bigint, end: number) => {
+    const sequence = running.get(requestId)!;
+    const snapshots = kv.stateSnapshots(requestId, sequence.at, end);
+    copy();
+    const slot = kv.stateSlotOf(requestId);
+    if (sequence.at > 0) expect(slots.get(slot), `seed ${seed}`).toBe(stateOf(sequence.tokens, sequence.at));
+    for (const one of snapshots) slots.set(one.slot, stateOf(sequence.tokens, one.position));
+    slots.set(slot, stateOf(sequence.tokens, end));
+    sequence.at = end;
+  };
+  for (let next = 1n; next < 60n; next++) {
+    const all = Int32Array.of(...tokens(4 * integer(5), integer(2)), ...tokens(1 + integer(20), integer(3)));
+    const prompt = 1 + integer(all.length);
+    if (kv.addSequence(next, prompt, key(all))) {
+      const { reusedTokens } = kv.reuseOf(next);
+      running.set(next, { tokens: all, prompt, at: reusedTokens });
+      while (running.get(next)!.at < prompt)
+        step(next, Math.min(prompt, running.get(next)!.at + 1 + integer(12)));
+      kv.store(next, all, prompt);
+    }
+    for (const [requestId, sequence] of running) {
+      const { at, tokens: own } = sequence;
+      if (at < own.length && random() < 0.7 && kv.growSequence(requestId, at + 1)) step(requestId, at + 1);
+      if (random() < 0.25) {
+        kv.store(requestId, own, sequence.at);
+        kv.freeSequence(requestId);
+        running.delete(requestId);
+      }
+    }
+    if (random() < 0.03) kv.dropReusable();
+    kv.checkIntegrity();
+  }
+}
