@@ -175,7 +175,11 @@ export class DecoderParts {
   }
 
   /** A layer's convolution of `columns` columns of x, from `first` on, by the weight `source`. */
-  shortConv(x: ValueRef, layer: number, { source, first, columns, taps, biased, activation = 'none' }: ConvSource): ValueRef {
+  shortConv(
+    x: ValueRef,
+    layer: number,
+    { source, first, columns, taps, biased, activation = 'none' }: ConvSource,
+  ): ValueRef {
     const name = `layers.${layer}.conv`;
     const from = `model.layers.${layer}.${source}`;
     const weight = this.net.vector(name, [{ name: `${from}.weight`, columns: columns * taps }]);

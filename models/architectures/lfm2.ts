@@ -21,9 +21,18 @@ export function lfm2(config: ModelConfig): NetworkPlan {
       parts.normQueriesAndKeys(qkv, layer);
       net.addLinear(x, parts.attention(qkv, layer), parts.attentionOutput(layer, false));
     } else {
-      const both = net.linear(input, parts.projection(layer, 'convInput', width, biased, [['conv.in_proj', 3 * width]]));
+      const both = net.linear(
+        input,
+        parts.projection(layer, 'convInput', width, biased, [['conv.in_proj', 3 * width]]),
+      );
       net.gate(both, both, width, { first: 2 * width });
-      const y = parts.shortConv(both, layer, { source: 'conv.conv', first: 2 * width, columns: width, taps, biased });
+      const y = parts.shortConv(both, layer, {
+        source: 'conv.conv',
+        first: 2 * width,
+        columns: width,
+        taps,
+        biased,
+      });
       net.gate(y, both, width, { byFirst: width });
       net.addLinear(x, y, parts.projection(layer, 'convOutput', width, biased, [['conv.out_proj', width]]));
     }

@@ -153,7 +153,12 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 
 /** Undefined for GPT-2, whose fields have names of their own. */
 export function decoderFamily(architecture: string): DecoderFamily | undefined {
-  return FAMILIES[architecture] ?? MORE_FAMILIES[architecture] ?? GATELESS_FAMILIES[architecture] ?? STATE_FAMILIES[architecture];
+  return (
+    FAMILIES[architecture] ??
+    MORE_FAMILIES[architecture] ??
+    GATELESS_FAMILIES[architecture] ??
+    STATE_FAMILIES[architecture]
+  );
 }
 
 /** The window of a Gemma 3, which counts the tokens of both sides where tokens attend both ways. */

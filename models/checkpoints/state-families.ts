@@ -35,7 +35,12 @@ export const STATE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       return {
         slidingWindow: null,
         attentionBias: refused(config, 'attention_bias'),
-        attendingLayers: attending(config, dimensions, 'linear_attention', (layer) => (layer + 1) % interval === 0),
+        attendingLayers: attending(
+          config,
+          dimensions,
+          'linear_attention',
+          (layer) => (layer + 1) % interval === 0,
+        ),
         shortConv: { taps: config.integer('linear_conv_kernel_dim', 2, MOST_TAPS, 4), biased: false },
         delta: deltaHeads(config),
         rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.25 }),
@@ -53,7 +58,10 @@ function attending(
 ): boolean[] {
   const types = config.raw('layer_types');
   const known = ['full_attention', other];
-  if (types !== undefined && !(Array.isArray(types) && types.length === numLayers && types.every((type) => known.includes(type))))
+  if (
+    types !== undefined &&
+    !(Array.isArray(types) && types.length === numLayers && types.every((type) => known.includes(type)))
+  )
     throw config.error('layer_types', `${numLayers} times one of ${known.join(', ')}`);
   const layers = Array.isArray(types)
     ? types.map((type) => type === 'full_attention')
@@ -66,7 +74,8 @@ function attending(
 function attendsByIndex(config: ConfigFields, { numLayers }: KnownDimensions): (layer: number) => boolean {
   const given = config.raw('full_attn_idxs');
   if (given === undefined) return () => true;
-  const isLayer = (index: unknown) => Number.isInteger(index) && (index as number) >= 0 && (index as number) < numLayers;
+  const isLayer = (index: unknown) =>
+    Number.isInteger(index) && (index as number) >= 0 && (index as number) < numLayers;
   if (!Array.isArray(given) || !given.every(isLayer))
     throw config.error('full_attn_idxs', `a list of layers from 0 to ${numLayers - 1}`);
   return (layer) => given.includes(layer);
@@ -99,6 +108,7 @@ function deltaHeads(config: ConfigFields): NonNullable<ModelConfig['delta']> {
 const MOST_DELTA_DIM = 1024;
 
 function refused(config: ConfigFields, field: string): false {
-  if (config.boolean(field, false)) throw config.error(field, 'false: biases of queries with gates are not supported');
+  if (config.boolean(field, false))
+    throw config.error(field, 'false: biases of queries with gates are not supported');
   return false;
 }

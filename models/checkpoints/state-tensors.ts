@@ -20,12 +20,23 @@ const LFM2_NAMES: readonly (readonly [own: RegExp, name: string])[] = [
 const NORM_LESS_1 = /(?<!linear_attn\.)(?:norm|layernorm)\.weight$/;
 
 /** A tensor of a model whose layers keep states, under the network's name; its slices, where it has what the network takes apart. */
-export function stateModelTensors(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
+export function stateModelTensors(
+  name: string,
+  tensor: RawTensor,
+  config: ModelConfig,
+): [string, NamedTensor][] {
   if (config.architecture === 'lfm2')
-    return [[LFM2_NAMES.reduce((one, [own, other]) => one.replace(own, other), name), asVector(name, tensor, config)]];
+    return [
+      [
+        LFM2_NAMES.reduce((one, [own, other]) => one.replace(own, other), name),
+        asVector(name, tensor, config),
+      ],
+    ];
   if (NORM_LESS_1.test(name)) return [[name, { ...tensor, addend: 1 }]];
   const [, layer] = /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name) ?? [];
-  return layer === undefined ? [[name, asVector(name, tensor, config)]] : queriesAndGates(tensor, layer, config);
+  return layer === undefined
+    ? [[name, asVector(name, tensor, config)]]
+    : queriesAndGates(tensor, layer, config);
 }
 
 /** The weights of a convolution [columns, 1, taps] are one vector in the network. */
