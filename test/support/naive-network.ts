@@ -3,6 +3,7 @@ import { headsOf } from '../../network/cache-layers.js';
 import type { Activation, NetworkPlan, PlanOp, TurnedNorms, Xielu } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
+import { naiveDelta } from './naive-delta.js';
 import { naiveShares } from './naive-experts.js';
 
 /** Rounding of the cache and of products. */
@@ -92,6 +93,18 @@ export function naiveLogits(
       case 'xielu':
         values[op.value] = values[op.value]!.map((row) => row.map((x) => xielu(x, op)));
         break;
+      case 'gate':
+        for (const [r, row] of values[op.value]!.entries()) {
+          const factors = values[op.by]![r]!.slice(op.byFirst, op.byFirst + op.columns);
+          for (const [i, factor] of factors.entries()) row[op.first + i]! *= activate(factor, op.activation);
+        }
+        break;
+      case 'shortConv':
+        values[op.output] = convolved(values[op.input]!, op);
+        break;
+      case 'gatedDelta':
+        values[op.output] = deltaRule(values[op.qkv]!, values[op.gates]!, op);
+        break;
       case 'softCap':
         values[op.value] = values[op.value]!.map((row) => row.map((x) => op.cap * Math.tanh(x / op.cap)));
         break;
@@ -135,6 +148,41 @@ export function naiveLogits(
           `${op.op} is an op of encoders, which are judged by test/reference/encoders.test.ts.`,
         );
     }
+  }
+
+  function convolved(input: Matrix, op: Extract<PlanOp, { op: 'shortConv' }>): Matrix {
+    const [weight, bias] = [weights.get(op.weight)!, op.bias === null ? null : weights.get(op.bias)!];
+    return input.map((_, t) =>
+      Float64Array.from({ length: weight.length / op.taps }, (_, column) => {
+        let sum = bias?.[column] ?? 0;
+        for (let tap = 0; tap < op.taps; tap++) {
+          const before = input[t - op.taps + 1 + tap];
+          if (before) sum += weight[column * op.taps + tap]! * before[op.first + column]!;
+        }
+        return activate(sum, op.activation);
+      }),
+    );
+  }
+
+  function deltaRule(qkv: Matrix, gates: Matrix, op: Extract<PlanOp, { op: 'gatedDelta' }>): Matrix {
+    const { keyHeads, valueHeads, keyDim, valueDim } = op;
+    const output = qkv.map(() => new Float64Array(valueHeads * valueDim));
+    for (let head = 0; head < valueHeads; head++) {
+      const numbers = { decay: weights.get(op.decay)![head]!, decayBias: weights.get(op.decayBias)![head]! };
+      const keyHead = Math.floor(head / (valueHeads / keyHeads));
+      const part = (row: Float64Array, first: number, length: number) => row.subarray(first, first + length);
+      const tokens = qkv.map((row, t) => ({
+        q: part(row, keyHead * keyDim, keyDim),
+        k: part(row, (keyHeads + keyHead) * keyDim, keyDim),
+        v: part(row, 2 * keyHeads * keyDim + head * valueDim, valueDim),
+        b: gates[t]![head]!,
+        a: gates[t]![valueHeads + head]!,
+      }));
+      const state = new Float64Array(keyDim * valueDim);
+      for (const [t, row] of naiveDelta(tokens, { ...numbers, epsilon: op.epsilon }, state).entries())
+        output[t]!.set(row, head * valueDim);
+    }
+    return output;
   }
 
   function mixture(op: ExpertsOp, row: Float64Array, r: number): Float64Array {

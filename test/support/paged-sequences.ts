@@ -58,7 +58,7 @@ export class PagedSequences {
         newBlocks.push(block);
       }
       const tokens = this.#tokens[sequence]!.slice(0, upTo);
-      return { tokens, cached: this.#cached[sequence]!, blocks, logits: 'all' };
+      return { tokens, cached: this.#cached[sequence]!, blocks, logits: 'all', stateSlot: sequence };
     });
     const { inverseFrequencies } = this.#network;
     const view = this.#executor.forward(

@@ -38,6 +38,8 @@ export interface TinyShape {
   gateless: boolean;
   /** Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. */
   experts: { count: number; used: number; normalize: boolean } | null;
+  /** True: each layer begins with what keeps a state of the sequence, a gated convolution and a gated delta rule over it. */
+  stateful: boolean;
 }
 
 /** The window of the first layer of a varied network. */
@@ -62,7 +64,12 @@ const DEFAULT_SHAPE: TinyShape = {
   varied: false,
   gateless: false,
   experts: null,
+  stateful: false,
 };
+
+/** Heads of the delta rule of a stateful network; their widths fill no vector. */
+export const TINY_DELTA = { keyHeads: 2, valueHeads: 4, keyDim: 6, valueDim: 10 };
+export const TINY_TAPS = 4;
 
 /** A random network of Llama's shape with its weights in a folder of its own. */
 export interface TinyNetwork extends NativeEngine {
@@ -155,6 +162,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
     const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
     const { numHeads } = { ...shape, ...shape.ownHeads[layer] };
     const width = qkvWidth(numHeads, caches[layer]!);
+    if (shape.stateful) addStates(network, x, layer, { matrix, vector });
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
     const qkv = network.linear(normed, {
       weight: matrix(name('qkv'), width, hiddenSize),
@@ -210,6 +218,40 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const logits = network.linear(normed, { weight: embedding });
   if (varied) network.softCap(logits, 1.5);
   return network.build(logits);
+}
+
+/** x += out(delta(conv(in(x))) * gate(x)) */
+function addStates(
+  network: NetworkBuilder,
+  x: ValueRef,
+  layer: number,
+  {
+    matrix,
+    vector,
+  }: {
+    matrix: (name: string, rows: number, columns: number) => string;
+    vector: (name: string, columns: number) => string;
+  },
+): void {
+  const name = (part: string) => `layers.${layer}.${part}`;
+  const { keyHeads, valueHeads, keyDim, valueDim } = TINY_DELTA;
+  const columns = 2 * keyHeads * keyDim + valueHeads * valueDim;
+  const values = valueHeads * valueDim;
+  const both = network.linear(x, { weight: matrix(name('in'), 2 * columns, x.width) });
+  network.gate(both, both, columns, { byFirst: columns, activation: 'sigmoid' });
+  const conv = {
+    weight: vector(name('conv'), TINY_TAPS * columns),
+    bias: vector(name('conv.bias'), columns),
+  };
+  const qkv = network.shortConv(both, 0, { ...conv, taps: TINY_TAPS, activation: 'silu' });
+  const gates = network.linear(x, { weight: matrix(name('rates'), 2 * valueHeads, x.width) });
+  const delta = {
+    decay: vector(name('decay.bias'), valueHeads),
+    decayBias: vector(name('rate.bias'), valueHeads),
+  };
+  const y = network.gatedDelta(qkv, gates, { ...TINY_DELTA, ...delta, epsilon: 1e-6 });
+  network.gate(y, both, values, { byFirst: columns + 3, activation: 'silu' });
+  network.addLinear(x, y, { weight: matrix(name('out'), x.width, values) });
 }
 
 /** The heads of queries, of each layer where they differ. */

@@ -347,6 +347,50 @@ void xieluRow(const Napi::CallbackInfo& info) {
   tableOf(info).xieluRow(f.data("x"), xielu, f.integer("n"));
 }
 
+void gateRow(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  tableOf(info).gateRow(f.data("x"), f.data("by"), Activation(f.integer("activation")), f.integer("n"));
+}
+
+// Rows [begin, end) of a sequence.
+void shortConv(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const KernelTable& table = tableOf(info);
+  const ConvArgs args{.x = f.data("x"),
+                      .ldx = f.integer("ldx"),
+                      .history = f.data("history"),
+                      .weight = f.data("weight"),
+                      .bias = f.data("bias"),
+                      .taps = f.integer("taps"),
+                      .n = f.integer("n"),
+                      .activation = Activation(f.integer("activation")),
+                      .y = f.data("y"),
+                      .ldy = f.integer("ldy")};
+  for (int32_t row = f.integer("begin"); row < f.integer("end"); ++row) table.shortConvRow(args, row);
+}
+
+// Rows [begin, end) of one head of values.
+void gatedDelta(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const DeltaArgs args{.qkv = f.data("qkv"),
+                       .ldqkv = f.integer("ldqkv"),
+                       .query = f.integer("query"),
+                       .key = f.integer("key"),
+                       .value = f.integer("value"),
+                       .gates = f.data("gates"),
+                       .ldgates = f.integer("ldgates"),
+                       .valueHeads = f.integer("valueHeads"),
+                       .decay = f.number("decay"),
+                       .decayBias = f.number("decayBias"),
+                       .keyDim = f.integer("keyDim"),
+                       .valueDim = f.integer("valueDim"),
+                       .epsilon = f.number("epsilon"),
+                       .state = f.data("state"),
+                       .y = f.data("y"),
+                       .ldy = f.integer("ldy")};
+  tableOf(info).gatedDelta(args, f.integer("begin"), f.integer("end"));
+}
+
 void layerNorm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).layerNorm(f.data("x"), f.data("w"), f.data("bias"), f.number("epsilon"), f.integer("n"), f.data("y"));
@@ -572,6 +616,9 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("scaleRow", scaleRow);
   add("softCapRow", softCapRow);
   add("xieluRow", xieluRow);
+  add("gateRow", gateRow);
+  add("shortConv", shortConv);
+  add("gatedDelta", gatedDelta);
   add("layerNorm", layerNorm);
   add("meanRows", meanRows);
   add("unitRow", unitRow);

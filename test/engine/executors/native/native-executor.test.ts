@@ -74,6 +74,12 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
   ])('takes the shape %o', (shape) => {
     expect(errorOf(networks.make(shape), { instructionSet })).toBeLessThan(2e-5);
   });
+
+  it('keeps states of sequences', () => {
+    expect(errorOf(networks.make({ stateful: true }), { instructionSet, numStateSlots: 5 })).toBeLessThan(
+      5e-5,
+    );
+  });
 });
 
 describe('a long sequence', () => {

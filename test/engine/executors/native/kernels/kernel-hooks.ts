@@ -51,6 +51,9 @@ interface KernelHooks {
   scaleRow(table: string, fields: Fields): void;
   softCapRow(table: string, fields: Fields): void;
   xieluRow(table: string, fields: Fields): void;
+  gateRow(table: string, fields: Fields): void;
+  shortConv(table: string, fields: Fields): void;
+  gatedDelta(table: string, fields: Fields): void;
   layerNorm(table: string, fields: Fields): void;
   meanRows(table: string, fields: Fields): void;
   unitRow(table: string, fields: Fields): void;
