@@ -5,7 +5,7 @@ import type { EngineTensor, TensorPrecision } from '../../engine/directory/engin
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { qkvWidth } from '../../network/cache-layers.js';
-import { NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import { type ExpertOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
 import { randomStored, valuesOf } from './quantized.js';
@@ -186,17 +186,10 @@ function makePlan(shape: TinyShape): NetworkPlan {
     } else network.addLinear(x, attended, o);
     const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
     if (shape.experts !== null) {
-      const { count, used, normalize } = shape.experts;
-      const scores = network.linear(normedAgain, { weight: matrix(name('router'), count, hiddenSize) });
-      const each = (make: (expert: string) => string) =>
-        Array.from({ length: count }, (_, expert) => make(name(`experts.${expert}`)));
-      network.addExperts(x, normedAgain, scores, {
-        gateUp: each((expert) => matrix(`${expert}.gateUp`, 2 * intermediateSize, hiddenSize)),
-        down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
-        used,
-        normalize,
-        activation: shape.activation,
+      const scores = network.linear(normedAgain, {
+        weight: matrix(name('router'), shape.experts.count, hiddenSize),
       });
+      network.addExperts(x, normedAgain, scores, expertsOf(shape, shape.experts, name, matrix));
       continue;
     }
     if (gateless) {
@@ -218,6 +211,24 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const logits = network.linear(normed, { weight: embedding });
   if (varied) network.softCap(logits, 1.5);
   return network.build(logits);
+}
+
+/** The experts of a layer, whose parts `name` names. */
+function expertsOf(
+  { intermediateSize, hiddenSize, activation }: TinyShape,
+  { count, used, normalize }: NonNullable<TinyShape['experts']>,
+  name: (part: string) => string,
+  matrix: (name: string, rows: number, columns: number) => string,
+): ExpertOptions {
+  const each = (make: (expert: string) => string) =>
+    Array.from({ length: count }, (_, expert) => make(name(`experts.${expert}`)));
+  return {
+    gateUp: each((expert) => matrix(`${expert}.gateUp`, 2 * intermediateSize, hiddenSize)),
+    down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
+    used,
+    normalize,
+    activation,
+  };
 }
 
 /** x += out(delta(conv(in(x))) * gate(x)) */
