@@ -1,3 +1,5 @@
+import type { StateStats } from '../kvcache/kv-cache-stats.js';
+
 /** Work and cost of one iteration. Times are in milliseconds. */
 export interface IterationStats {
   iteration: number;
@@ -59,6 +61,8 @@ export interface IterationStats {
   secondaryUsedBlocks: number;
   swappedOutBlocks: number;
   swappedInBlocks: number;
+  /** Slots and snapshots of the states of sequences; null: the model has no states. */
+  states: StateStats | null;
   maxRequests: number;
   /** Totals since the engine was started. */
   totalIterationMs: number;

@@ -413,7 +413,8 @@ export class KvCacheManager implements KvCacheSizes {
   stats(): KvCacheStats {
     const { numBlocks: maxBlocks, tokensPerBlock } = this;
     const { availableBlocks: freeBlocks, secondary } = this.#cache;
-    return this.#counters.stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary });
+    const states = this.#states?.stats() ?? null;
+    return this.#counters.stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary, states });
   }
 
   /**

@@ -19,6 +19,21 @@ export interface KvCacheStats {
   /** Number of blocks moved to the secondary pool, and back from it, since the start. */
   swappedOutBlocks: number;
   swappedInBlocks: number;
+  /** null: the model has no states. */
+  states: StateStats | null;
+}
+
+/** States of sequences beside their blocks. */
+export interface StateStats {
+  /** Slots of sequences that run, and those that are held. */
+  slots: number;
+  usedSlots: number;
+  /** Slots for snapshots, and those that are kept for later prompts. */
+  snapshots: number;
+  keptSnapshots: number;
+  /** Prompts since the start that began with a snapshot, and those that found cached blocks and had to compute some of them for want of one. */
+  hits: number;
+  lost: number;
 }
 
 /** Current state of the pools. */
@@ -27,6 +42,7 @@ export interface PoolState {
   freeBlocks: number;
   tokensPerBlock: number;
   secondary: { maxBlocks: number; usedBlocks: number; swappedOut: number; swappedIn: number };
+  states: StateStats | null;
 }
 
 /** Counters since the start; the rest of KvCacheStats is the pool's current state. */
@@ -53,7 +69,7 @@ export class KvCacheCounters {
     this.#missedBlocks += missedBlocks;
   }
 
-  stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary }: PoolState): KvCacheStats {
+  stats({ maxBlocks, freeBlocks, tokensPerBlock, secondary, states }: PoolState): KvCacheStats {
     const lookUps = this.#reusedBlocks + this.#missedBlocks;
     return {
       maxBlocks,
@@ -69,6 +85,7 @@ export class KvCacheCounters {
       secondaryUsedBlocks: secondary.usedBlocks,
       swappedOutBlocks: secondary.swappedOut,
       swappedInBlocks: secondary.swappedIn,
+      states,
     };
   }
 }

@@ -1,3 +1,4 @@
+import type { StateStats } from './kv-cache-stats.js';
 import type { BlockCopies } from './memory-changes.js';
 import type { PrefixNode } from './prefix-tree.js';
 import { StateSlots } from './state-slots.js';
@@ -40,13 +41,6 @@ interface Progress {
   pending: SnapshotPlace[] | null;
 }
 
-/** Numbers since the start. */
-export interface StateCounters {
-  /** Prompts that began with a snapshot, and those that found blocks and no snapshot behind all of them. */
-  hits: number;
-  lost: number;
-}
-
 /**
  * The states of sequences beside their blocks: slots of those that run, and snapshots that wait for others. A snapshot is made by the
  * step that passes its place, at full blocks alone:
@@ -65,7 +59,8 @@ export class SequenceStates {
   readonly #slots: StateSlots;
   readonly #snapshots: StateSnapshots;
   readonly #progress = new Map<bigint, Progress>();
-  readonly counters: StateCounters = { hits: 0, lost: 0 };
+  #hits = 0;
+  #lost = 0;
 
   constructor(options: StateOptions) {
     this.#options = options;
@@ -86,8 +81,16 @@ export class SequenceStates {
     return this.#snapshots.version;
   }
 
-  get numKept(): number {
-    return this.#snapshots.numKept;
+  stats(): StateStats {
+    const { numSlots: slots, numSnapshots: snapshots } = this.#options;
+    return {
+      slots,
+      usedSlots: slots - this.freeSlots,
+      snapshots,
+      keptSnapshots: this.#snapshots.numKept,
+      hits: this.#hits,
+      lost: this.#lost,
+    };
   }
 
   /** Most snapshots that a step of so many tokens and sequences makes. */
@@ -105,9 +108,9 @@ export class SequenceStates {
     if (from !== null) {
       this.#snapshots.touch(from);
       this.#slots.copyFrom(from.state, requestId);
-      this.counters.hits += 1;
+      this.#hits += 1;
     }
-    if (cachedTokens > found) this.counters.lost += 1;
+    if (cachedTokens > found) this.#lost += 1;
     this.#progress.set(requestId, {
       promptLength,
       junction: cachedTokens > found ? cachedTokens : 0,

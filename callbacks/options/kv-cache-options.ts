@@ -1,8 +1,10 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { BYTES, COUNT, SHARE, SWITCH, wholeNumber } from '../../base/option-values.js';
+import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import { ofGptManager, ofServe } from './option.js';
 
 export const DEFAULT_KV_FRACTION = 0.9;
+export const DEFAULT_STATE_FRACTION = 0.3;
 
 /** The options of KvCacheConfig. */
 export const KV_CACHE_OPTIONS = {
@@ -107,6 +109,30 @@ export const KV_CACHE_OPTIONS = {
       formerly: 'hostCacheSize',
       defaultText: '0',
       help: 'Memory beside the KV cache to which cached blocks are swapped out instead of being dropped.',
+    },
+  }),
+  /** Share of the KV cache's memory that states of sequences and their snapshots take, where the model has states; default 0.3. */
+  stateFraction: ofServe(SHARE, {
+    name: 'stateFraction',
+    seedName: 'kvCacheConfig.stateFraction',
+    default: DEFAULT_STATE_FRACTION,
+    flag: {
+      group: 'KV cache',
+      unit: 'share',
+      defaultText: String(DEFAULT_STATE_FRACTION),
+      help: "Share of the KV cache's memory for states of sequences and their snapshots (models with a state).",
+    },
+  }),
+  /** Tokens of a prompt between two snapshots of its states, in whole blocks, rounded up; default 1024. */
+  stateInterval: ofServe(COUNT, {
+    name: 'stateIntervalTokens',
+    seedName: 'kvCacheConfig.stateInterval',
+    default: DEFAULT_STATE_INTERVAL,
+    flag: {
+      group: 'KV cache',
+      unit: 'tokens',
+      defaultText: String(DEFAULT_STATE_INTERVAL),
+      help: 'Tokens of a prompt between two snapshots of its states (models with a state).',
     },
   }),
   /** Lowest retention priority, 0 to 100, with which a block is swapped out; default 30. */

@@ -38,6 +38,7 @@ export function iterationStatsJson(
       swappedOutBlocks: blocks.swappedOutBlocks,
       swappedInBlocks: blocks.swappedInBlocks,
     },
+    ...(blocks.states !== null && { stateCacheStats: blocks.states }),
     ...(modelType === 'V1'
       ? { staticBatchingStats: staticBatching(stats) }
       : { inflightBatchingStats: inflightBatching(stats) }),

@@ -129,6 +129,7 @@ export class LoopStatistics {
       secondaryUsedBlocks: blocks.secondaryUsedBlocks,
       swappedOutBlocks: blocks.swappedOutBlocks,
       swappedInBlocks: blocks.swappedInBlocks,
+      states: blocks.states,
       maxRequests: this.#maxRequests,
       totalIterationMs: this.#totalIterationMs,
       totalExecutorMs: this.#totalExecutorMs,

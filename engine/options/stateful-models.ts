@@ -2,9 +2,6 @@ import { option, says } from '../../base/named-text.js';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 
-/** Share of the KV cache's memory that states of sequences may take. */
-export const STATE_FRACTION = 0.3;
-
 /** @throws ParameterError for what a model whose layers keep states cannot do: a state does not go back behind a rejected draft */
 export function checkStatefulOptions({ speculate = 'none', draftEnginePath }: OptionalParams): void {
   const field = speculate !== 'none' ? 'speculate' : draftEnginePath !== undefined ? 'draftEnginePath' : null;

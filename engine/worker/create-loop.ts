@@ -5,6 +5,7 @@ import { CHUNK_MS } from '../../callbacks/options/words.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import type { ChunkMs } from '../../scheduler/tokens/types.js';
 import type { LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
@@ -29,7 +30,7 @@ export function createLoop(
   const { executor, limits, rope } = loaded;
   const clock = () => performance.timeOrigin + performance.now();
   const { tokensPerBlock } = executor.options;
-  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...swapping } =
+  const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...others } =
     params.kvCacheConfig ?? {};
   const kvCache = new KvCacheManager({
     numBlocks: poolBlocks(executor, limits),
@@ -40,9 +41,11 @@ export function createLoop(
     enablePartialReuse: enablePartialReuse ?? true,
     copyOnPartialReuse: copyOnPartialReuse ?? true,
     numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
-    secondaryOffloadMinPriority: swapping.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
+    secondaryOffloadMinPriority: others.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
     maxEvents: eventBufferMaxSize ?? 0,
-    ...(loaded.states !== undefined && { states: loaded.states }),
+    ...(loaded.states !== undefined && {
+      states: { ...loaded.states, interval: others.stateInterval ?? DEFAULT_STATE_INTERVAL },
+    }),
   });
   return assembleLoop(
     {

@@ -1,4 +1,4 @@
-import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
@@ -18,7 +18,7 @@ import {
 } from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
-import { checkStatefulOptions, STATE_FRACTION } from '../options/stateful-models.js';
+import { checkStatefulOptions } from '../options/stateful-models.js';
 import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
 import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { openDraft } from './load-draft.js';
@@ -200,11 +200,12 @@ function slotsOfStates(
 ): Required<LoadedExecutor>['states'] | null {
   if (stateBytes === 0) return null;
   const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION, enableBlockReuse = false } = kvCacheConfig;
+  const { stateFraction: fraction = DEFAULT_STATE_FRACTION } = kvCacheConfig;
   const { maxNumSequences, maxSeqLen, tokensPerBlock } = limits;
   return stateSlots({
     bytesPerSlot: stateBytes,
     availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
-    fraction: STATE_FRACTION,
+    fraction,
     maxSequences: maxNumSequences * maxBeamWidth,
     maxBeamWidth,
     mostSnapshots: enableBlockReuse ? maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock) : 0,

@@ -183,6 +183,7 @@ function statsJson({ running, waiting, maxBlocks, usedBlocks }: EngineCounts, { 
     secondaryUsedBlocks: 0,
     swappedOutBlocks: 0,
     swappedInBlocks: 0,
+    states: null,
   };
   const stats = new LoopStatistics(engine.maxSequences).finishIteration(noCounts(), cache, 0, 0, 0);
   const now = { ...stats, iteration: 0, activeRequests: running + waiting, scheduledRequests: running };

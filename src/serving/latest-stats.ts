@@ -75,6 +75,7 @@ function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineIn
     secondaryUsedBlocks: 0,
     swappedOutBlocks: 0,
     swappedInBlocks: 0,
+    states: null,
   };
   const blocks = { maxBlocks: numBlocks, freeBlocks: numBlocks, usedBlocks: 0, tokensPerBlock };
   const cache = { ...blocks, ...nothing, ...secondary };

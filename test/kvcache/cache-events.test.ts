@@ -76,6 +76,7 @@ describe('events and statistics', () => {
       secondaryUsedBlocks: 0,
       swappedOutBlocks: 0,
       swappedInBlocks: 0,
+      states: null,
     });
   });
 });

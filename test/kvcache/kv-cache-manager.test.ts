@@ -237,6 +237,7 @@ describe('new blocks and statistics', () => {
       secondaryUsedBlocks: 0,
       swappedOutBlocks: 0,
       swappedInBlocks: 0,
+      states: null,
     });
   });
 });

@@ -36,6 +36,15 @@ const piece = z.strictObject({
   seed: u64.optional(),
 });
 
+const states = z.strictObject({
+  slots: count,
+  usedSlots: count,
+  snapshots: count,
+  keptSnapshots: count,
+  hits: count,
+  lost: count,
+});
+
 const stats = z.strictObject({
   iteration: count,
   iterationMs: ms,
@@ -70,6 +79,7 @@ const stats = z.strictObject({
   secondaryUsedBlocks: count,
   swappedOutBlocks: count,
   swappedInBlocks: count,
+  states: z.nullable(states),
   maxRequests: count,
   totalIterationMs: ms,
   totalExecutorMs: ms,

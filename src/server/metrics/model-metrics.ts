@@ -36,6 +36,7 @@ export type IterationCounts = Pick<
   | 'swappedOutBlocks'
   | 'swappedInBlocks'
   | 'secondaryUsedBlocks'
+  | 'states'
 >;
 
 /** Reasons whose series exist from the start, so that their rates do too. */
@@ -48,6 +49,8 @@ const TOTALS = {
   missedBlocks: 'missedBlocks',
   swappedOut: 'swappedOutBlocks',
   swappedIn: 'swappedInBlocks',
+  stateHits: 'stateHits',
+  stateLosses: 'stateLosses',
 } as const;
 
 type Total = (typeof TOTALS)[keyof typeof TOTALS];
@@ -87,6 +90,8 @@ export class ModelMetrics {
   readonly #model: ObservedModel;
   #totals = noTotals();
   #secondaryUsed = 0;
+  /** As of the last iteration; null: the model has none, or has not run. */
+  #states: IterationStats['states'] = null;
   /** Places in a draft that have a series. */
   #draftPositions = 0;
   #isReady = true;
@@ -180,6 +185,11 @@ export class ModelMetrics {
       families.ranks.set(labels, ranks.size);
       families.ranksMissing.set(labels, missing?.ranks.length ?? 0);
     }
+    const states = this.#states;
+    families.stateSlots.set(labels, states?.slots ?? 0);
+    families.stateSlotsUsed.set(labels, states?.usedSlots ?? 0);
+    families.stateSnapshots.set(labels, states?.snapshots ?? 0);
+    families.stateSnapshotsKept.set(labels, states?.keptSnapshots ?? 0);
     const bytes = this.#model.processMemory?.() ?? null;
     if (bytes === null) families.processMemory.remove(labels);
     else families.processMemory.set(labels, bytes);
@@ -214,12 +224,15 @@ export class ModelMetrics {
     families.prefixHits.inc(labels, stats.reusedTokens);
     families.gpuPrefixHits.inc(labels, stats.reusedTokens);
     families.waitedTime.inc(labels, stats.waitedMs / 1000);
+    const { states } = stats;
+    const totals = { ...stats, stateHits: states?.hits ?? 0, stateLosses: states?.lost ?? 0 };
     for (const [family, total] of Object.entries(TOTALS) as [keyof typeof TOTALS, Total][]) {
-      const grown = stats[total] - this.#totals[family];
+      const grown = totals[total] - this.#totals[family];
       if (grown > 0) families[family].inc(labels, grown);
-      this.#totals[family] = stats[total];
+      this.#totals[family] = totals[total];
     }
     this.#secondaryUsed = stats.secondaryUsedBlocks;
+    this.#states = states;
   }
 
   /** Counts accepted tokens by their place in the draft. A model has the places that its longest draft so far reached. */
@@ -345,5 +358,13 @@ export class ModelMetrics {
 }
 
 function noTotals(): Record<keyof typeof TOTALS, number> {
-  return { preemptions: 0, reusedBlocks: 0, missedBlocks: 0, swappedOut: 0, swappedIn: 0 };
+  return {
+    preemptions: 0,
+    reusedBlocks: 0,
+    missedBlocks: 0,
+    swappedOut: 0,
+    swappedIn: 0,
+    stateHits: 0,
+    stateLosses: 0,
+  };
 }

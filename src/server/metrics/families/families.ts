@@ -82,6 +82,11 @@ const COUNTERS = {
   missedBlocks: ['skein:kv_blocks_missed_total', 'Full blocks of prompts that could have been in the cache'],
   swappedOut: ['skein:kv_blocks_swapped_out_total', 'Blocks moved to the secondary pool'],
   swappedIn: ['skein:kv_blocks_swapped_in_total', 'Blocks moved back from the secondary pool'],
+  stateHits: ['skein:state_hits_total', 'Prompts that began with a snapshot of states'],
+  stateLosses: [
+    'skein:state_losses_total',
+    'Prompts that computed cached blocks again for want of a snapshot',
+  ],
   guided: ['skein:guided_requests_total', 'Requests whose answer follows a grammar'],
 } as const;
 
@@ -89,6 +94,10 @@ const GAUGES = {
   running: ['vllm:num_requests_running', 'Requests in the batch'],
   waiting: ['vllm:num_requests_waiting', 'Requests that wait for a place in it'],
   cacheUsage: ['vllm:kv_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
+  stateSlots: ['skein:state_slots', 'Slots for the states of sequences; 0 for models without states'],
+  stateSlotsUsed: ['skein:state_slots_used', 'Slots that sequences hold'],
+  stateSnapshots: ['skein:state_snapshots', 'Snapshots of states that there is room for'],
+  stateSnapshotsKept: ['skein:state_snapshots_kept', 'Snapshots of states kept for later prompts'],
   // Dashboards for vLLM before 0.10 read this for the same.
   gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],
   // Dashboards for vLLM before 0.9 read these two.

@@ -62,6 +62,7 @@ const STATS: IterationCounts = {
   swappedOutBlocks: 5,
   swappedInBlocks: 2,
   secondaryUsedBlocks: 3,
+  states: { slots: 8, usedSlots: 3, snapshots: 16, keptSnapshots: 5, hits: 4, lost: 2 },
 };
 
 async function scrape(metrics: ServerMetrics): Promise<Map<string, Family>> {
@@ -104,6 +105,30 @@ describe('the metrics of several models', () => {
       else if (name.endsWith('_total')) expect(type, name).toBe('counter');
       else expect(type, name).toBe('gauge');
     }
+  });
+
+  it('have the slots and snapshots of a model that keeps states, and 0 for others', async () => {
+    const metrics = new ServerMetrics(MODELS);
+    metrics.model('chat').iteration(STATS);
+    const families = await scrape(metrics);
+    const of = (name: string, model_name: string) => value(families, `skein:${name}`, { model_name });
+    expect(
+      [
+        'state_slots',
+        'state_slots_used',
+        'state_snapshots',
+        'state_snapshots_kept',
+        'state_hits_total',
+        'state_losses_total',
+      ].map((name) => [of(name, 'chat'), of(name, 'org/"code"\\')]),
+    ).toEqual([
+      [8, 0],
+      [3, 0],
+      [16, 0],
+      [5, 0],
+      [4, 0],
+      [2, 0],
+    ]);
   });
 
   it('count for the model that they are of', async () => {
