@@ -58,6 +58,7 @@ export function stateBytesPerSlot(states: readonly StateShape[]): number {
   );
 }
 const STATE_ALIGN_BYTES = 64;
+const MOST_STATE_SLOTS = 2 ** 20 - 1;
 
 export interface StateBudget {
   bytesPerSlot: number;
@@ -81,9 +82,11 @@ export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | '
   const { bytesPerSlot, availableBytes, fraction, maxSequences, maxBeamWidth, mostSnapshots } = budget;
   const inMemory = Math.floor((fraction * availableBytes) / bytesPerSlot);
   if (inMemory >= maxBeamWidth) {
-    const least = mostSnapshots === 0 ? inMemory : Math.ceil(inMemory / 2);
+    // An executor numbers no more slots.
+    const most = Math.min(inMemory, MOST_STATE_SLOTS);
+    const least = mostSnapshots === 0 ? most : Math.ceil(most / 2);
     const numSlots = Math.min(maxSequences, Math.max(maxBeamWidth, least));
-    return { numSlots, numSnapshots: Math.min(inMemory - numSlots, mostSnapshots) };
+    return { numSlots, numSnapshots: Math.min(most - numSlots, mostSnapshots) };
   }
   throw new RangeError(
     `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSlot)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,

@@ -1,14 +1,16 @@
+import { option, says } from '../../base/named-text.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { type Engine, loadableEngine } from '../building/engine.js';
+import { type Engine, EngineError, loadableEngine } from '../building/engine.js';
 import { engineToLoad } from '../building/engine-to-load.js';
 import { weightBytesOf } from '../directory/engine-directory.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
 import type { LoadedDraft } from '../executors/loaded-executor.js';
 import type { FixedMemory } from '../executors/memory-budget.js';
+import { requireSupport } from '../kinds/choose-executor.js';
 import type { EngineLimits } from '../options/engine-limits.js';
 import { checkSameVocabulary } from '../speculation/same-vocabulary.js';
 
@@ -43,7 +45,7 @@ export interface DraftSetup {
 /**
  * Opens the engine of a draft model. The draft model attends to all tokens of a sequence, so one made for a window drafts
  * only for sequences that fit into it.
- * @throws EngineError if it has another vocabulary.
+ * @throws EngineError if it has another vocabulary, or layers that keep states; ExecutorUnavailableError if the executor cannot run it.
  */
 export async function openDraft(
   path: string,
@@ -52,6 +54,11 @@ export async function openDraft(
   const draft = await engineToLoad(path, panels);
   await checkSameVocabulary(engine, draft);
   const { plan, manifest } = draft;
+  if (plan.states !== undefined)
+    throw new EngineError(
+      says`${option('draftEnginePath')} ${path} cannot draft: its layers keep a state of each sequence, which cannot go back where a draft is rejected; name a model that attends in all layers.`,
+    );
+  requireSupport(kind, plan);
   const { config } = manifest;
   const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);

@@ -355,8 +355,8 @@ void checkSampling(const SamplingView& sampling, const SamplingOutputView& outpu
   checkLength(output.topLogProbs, numTop, "topLogProbs");
 }
 
-void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks) {
-  checkEntries(blocks, blocks.length, 0, numBlocks, "blocks");
+void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks, const char* field) {
+  checkEntries(blocks, blocks.length, 0, numBlocks, field);
 }
 
 void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field) {

@@ -395,7 +395,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return guarded(info, [&]() -> Napi::Value {
       Executor& executor = still();
       const auto slots = js::typedArray<const int32_t>(info[0], "slots");
-      checkBlocks(slots, executor.config().numStateSlots);
+      checkBlocks(slots, executor.config().numStateSlots, "slots");
       return Napi::Boolean::New(info.Env(), executor.areStatesFinite(slots));
     });
   }

@@ -297,6 +297,166 @@ describe('an engine that does not fit together', () => {
     engine.remove();
   });
 
+  it.each<[string, Spoil, RegExp]>([
+    [
+      'a gate beyond its value',
+      (p) => {
+        opOf(p, 'gate').first = 110;
+      },
+      /\(gate\).*value: 64 columns from column 110 on do not lie in/,
+    ],
+    [
+      'a gate beyond its factors',
+      (p) => {
+        opOf(p, 'gate').byFirst = -1;
+      },
+      /\(gate\).*by: 64 columns from column -1 on do not lie in/,
+    ],
+    [
+      'a gate of no columns',
+      (p) => {
+        opOf(p, 'gate').columns = 0;
+      },
+      /\(gate\).*value: 0 columns/,
+    ],
+    [
+      'a gate of columns by themselves',
+      (p) => {
+        opOf(p, 'gate').byFirst = 1;
+      },
+      /\(gate\).*columns cannot be changed by columns among them/,
+    ],
+    [
+      'a gate of other rows',
+      (p) => {
+        const value = opOf(p, 'selectRows').input;
+        const gate = { value, first: 0, columns: 48, by: p.logits, byFirst: 0 };
+        p.ops.push({ op: 'gate', ...gate, activation: 'none' });
+      },
+      /\(gate\).*the value and its factors must have as many rows/,
+    ],
+    [
+      'a state that is not there',
+      (p) => {
+        opOf(p, 'shortConv').state = 4;
+      },
+      /\(shortConv\).*state names state 4, but the plan has 4/,
+    ],
+    [
+      'a state of two ops',
+      (p) => {
+        p.ops.findLast((op) => op.op === 'shortConv')!.state = 0;
+      },
+      /\(shortConv\).*state 0 is that of an op before/,
+    ],
+    [
+      'a state of another size',
+      (p) => {
+        p.states![1]!.size = 241;
+      },
+      /\(gatedDelta\).*state 1 has 241 numbers, but 240 are needed/,
+    ],
+    [
+      'a state of nothing',
+      (p) => {
+        p.states![1]!.size = 0;
+      },
+      /The size of a state must be between 1 and/,
+    ],
+    [
+      'a convolution beyond its input',
+      (p) => {
+        opOf(p, 'shortConv').first = 65;
+      },
+      /\(shortConv\).*input: 64 columns from column 65 on do not lie in/,
+    ],
+    [
+      'a convolution of one tap',
+      (p) => {
+        opOf(p, 'shortConv').taps = 1;
+      },
+      /\(shortConv\).*taps must be between 2 and 64, but it is 1/,
+    ],
+    [
+      'a convolution of other taps than its weight',
+      (p) => {
+        opOf(p, 'shortConv').taps = 5;
+      },
+      /\(shortConv\).*weight layers\.0\.conv must be a vector of 320/,
+    ],
+    [
+      'a convolution with a bias of another length',
+      (p) => {
+        opOf(p, 'shortConv').bias = 'layers.0.conv';
+      },
+      /\(shortConv\).*bias layers\.0\.conv must be a vector of 64/,
+    ],
+    [
+      'heads of values that heads of keys cannot share',
+      (p) => {
+        opOf(p, 'gatedDelta').keyHeads = 3;
+      },
+      /\(gatedDelta\).*valueHeads must be a multiple of keyHeads, but they are 4 and 3/,
+    ],
+    [
+      'heads of keys without width',
+      (p) => {
+        opOf(p, 'gatedDelta').keyDim = 0;
+      },
+      /\(gatedDelta\).*keyDim and valueDim must be between 1 and 1024/,
+    ],
+    [
+      'heads that do not fill their value',
+      (p) => {
+        opOf(p, 'gatedDelta').valueDim = 11;
+      },
+      /\(gatedDelta\).*qkv must have the columns of all heads, but it is/,
+    ],
+    [
+      'gates of other heads',
+      (p) => {
+        const op = opOf(p, 'gatedDelta');
+        op.gates = op.qkv;
+      },
+      /\(gatedDelta\).*gates must have two columns for each head of values/,
+    ],
+    [
+      'a decay of other heads',
+      (p) => {
+        opOf(p, 'gatedDelta').decay = 'layers.0.conv';
+      },
+      /\(gatedDelta\).*decay layers\.0\.conv must be a vector of 4/,
+    ],
+    [
+      'a bias of the decay of other heads',
+      (p) => {
+        opOf(p, 'gatedDelta').decayBias = 'layers.0.conv';
+      },
+      /\(gatedDelta\).*decayBias layers\.0\.conv must be a vector of 4/,
+    ],
+    [
+      'lengths that are no numbers',
+      (p) => {
+        opOf(p, 'gatedDelta').epsilon = Number.NaN;
+      },
+      /\(gatedDelta\).*epsilon must be a number of at least 0/,
+    ],
+  ])('%s', (_, spoil, message) => {
+    const engine = makeTinyNetwork({ stateful: true });
+    spoil(engine.plan, engine);
+    expect(() => new NativeExecutor(engine, executorOptions({ numStateSlots: 2 }))).toThrow(message);
+    engine.remove();
+  });
+
+  it('states without a slot, or with too many', () => {
+    const engine = makeTinyNetwork({ stateful: true });
+    for (const slots of [{}, { numStateSlots: 0 }, { numStateSlots: -1 }, { numStateSlots: 2 ** 20 }])
+      expect(() => new NativeExecutor(engine, executorOptions(slots))).toThrow(
+        /numStateSlots must be between 1 and 1048575/,
+      );
+    engine.remove();
+  });
+
   it.each<[Partial<Parameters<typeof executorOptions>[0]>, RegExp]>([
     [{ threads: 0 }, /threads must be between 1 and/],
     [{ tokensPerBlock: 24 }, /power of two/],

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
+import { Random } from '../../../../tools/support/random.js';
+import { makeStepBatch, type StepSequence } from '../../../../tools/support/step-batch.js';
+import { TinyNetworks } from '../../../../tools/support/tiny-network.js';
+import { bestInstructionSet, executorOptions, instructionSets } from '../../../support/native-options.js';
+import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
+import { at, set } from '../../../support/spoil.js';
+
+const SLOTS = 6;
+const networks = new TinyNetworks();
+const network = networks.make({ stateful: true });
+const open = (changes: Parameters<typeof executorOptions>[0] = {}) =>
+  new NativeExecutor(network, executorOptions({ numStateSlots: SLOTS, ...changes }));
+let executor: NativeExecutor;
+beforeAll(() => {
+  executor = open();
+});
+afterAll(() => {
+  executor.close();
+  networks.remove();
+});
+
+const { inverseFrequencies } = network;
+const batchOf = (sequences: readonly StepSequence[], snapshots: Partial<PackedBatch> = {}): PackedBatch => ({
+  ...makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }),
+  ...snapshots,
+});
+const tokens = (length: number, seed = 1) => new Random(seed).tokens(length, network.shape.vocabSize);
+
+/** A context of 3 tokens, and a chunk of 4 behind 2, with a snapshot of the first and two of the second. */
+const validBatch = () =>
+  batchOf(
+    [
+      { tokens: tokens(3), cached: 0, blocks: [0], stateSlot: 0 },
+      { tokens: tokens(6), cached: 2, blocks: [1], stateSlot: 1 },
+    ],
+    {
+      snapshotStart: Int32Array.of(0, 1, 3),
+      snapshotRows: Int32Array.of(1, 3, 6),
+      snapshotSlots: Int32Array.of(2, 3, 4),
+    },
+  );
+
+describe('a batch of a network with states that is wrong', () => {
+  it.each<[string, (batch: PackedBatch) => void, RegExp]>([
+    [
+      'a slot beyond the pool',
+      at('stateSlots', 1, SLOTS),
+      /stateSlots\[1\] is 6, but it must be in \[-1, 6\)/,
+    ],
+    ['a slot below -1', at('stateSlots', 0, -2), /stateSlots\[0\] is -2, but it must be in \[-1, 6\)/],
+    ['a slot of two sequences', at('stateSlots', 1, 0), /slot 0 for states is written to twice/],
+    ['no slots', set('stateSlots', undefined), /stateSlots has 0 entries, but 2 are needed/],
+    ['too few slots', set('stateSlots', Int32Array.of(0)), /stateSlots has 1 entries, but 2 are needed/],
+    ['slots of another type', set('stateSlots', new Float32Array(2)), /stateSlots must be an Int32Array/],
+    ['no snapshots', set('snapshotStart', undefined), /snapshotStart must be an Int32Array/],
+    ['too few starts', set('snapshotStart', Int32Array.of(0, 1)), /snapshotStart has 2 entries, but 3/],
+    ['a start beyond the rows', at('snapshotStart', 2, 4), /snapshotStart\[2\] is 4, .*\[0, 4\)/],
+    ['a negative start', at('snapshotStart', 0, -1), /snapshotStart\[0\] is -1/],
+    [
+      'fewer slots than rows',
+      set('snapshotSlots', Int32Array.of(2, 3)),
+      /snapshotStart\[2\] is 3, .*\[0, 3\)/,
+    ],
+    ['a row of another sequence', at('snapshotRows', 0, 3), /snapshotRows\[0\] is 3, .* row of sequence 0/],
+    ['a row beyond the batch', at('snapshotRows', 2, 7), /snapshotRows\[2\] is 7, .* row of sequence 1/],
+    ['a negative row', at('snapshotRows', 0, -1), /snapshotRows\[0\] is -1/],
+    [
+      'rows that do not ascend',
+      at('snapshotRows', 2, 3),
+      /snapshotRows\[2\] is 3, .* behind that of its snapshot/,
+    ],
+    ['a snapshot beyond the pool', at('snapshotSlots', 1, SLOTS), /snapshotSlots\[1\] is 6, .*\[0, 6\)/],
+    ['a snapshot nowhere', at('snapshotSlots', 1, -1), /snapshotSlots\[1\] is -1/],
+    ['a snapshot over a snapshot', at('snapshotSlots', 1, 4), /slot 4 for states is written to twice/],
+    ['a snapshot over a state', at('snapshotSlots', 2, 0), /slot 0 for states is written to twice/],
+  ])('%s: named, and nothing changes', (_, spoil, message) => {
+    const first = () => executor.forward(validBatch()).slice(0, network.shape.vocabSize);
+    const before = first();
+    const batch = validBatch();
+    spoil(batch);
+    expect(() => executor.forward(batch)).toThrow(message);
+    expect(first()).toEqual(before);
+  });
+
+  it('refuses copies of slots that are not there, and lists that do not agree', () => {
+    const copy = (source: number[], target: number[]) => () =>
+      executor.copyStates(Int32Array.from(source), Int32Array.from(target));
+    expect(copy([1], [1, 2])).toThrow('source has 1 states and target 2');
+    expect(copy([SLOTS], [1])).toThrow('source[0] is 6');
+    expect(copy([1, 2], [1, -1])).toThrow('target[1] is -1');
+    expect(() => executor.areStatesFinite(Int32Array.of(0, SLOTS))).toThrow('slots[1] is 6');
+    expect(copy([], [])).not.toThrow();
+  });
+});
+
+describe('the states of a sequence', () => {
+  it.each(instructionSets)(
+    'give the same bits in chunks and crowds, at 1 and 3 threads, on %s',
+    (instructionSet) => {
+      const all = [40, 3, 17, 90, 1, 66].map((length, i) => tokens(length, i + 1));
+      const run = (threads: number, feed: (sequences: PagedSequences) => void) => {
+        const own = open({ instructionSet, threads, maxNumTokens: 128, maxLogitRows: 128 });
+        const blocks = new Random(threads).permutation(own.options.numBlocks);
+        const sequences = new PagedSequences(own, network, all, blocks);
+        feed(sequences);
+        own.close();
+        return sequences.logits;
+      };
+      const alone = run(1, (sequences) => {
+        for (const [sequence, { length }] of all.entries()) sequences.step([{ sequence, upTo: length }]);
+      });
+      const seeds = instructionSet === bestInstructionSet ? [1, 2, 3] : [1];
+      for (const seed of seeds)
+        expectSameLogits(
+          run(3, (sequences) => sequences.runMixed(seed, 128, (random) => 1 + random.below(9))),
+          alone,
+        );
+    },
+  );
+
+  it('are in a snapshot what they were behind its row, also a snapshot shorter than the taps', () => {
+    const whole = tokens(14);
+    const last = (batch: PackedBatch) => executor.forward(batch).slice();
+    const expected = last(batchOf([{ tokens: whole, cached: 0, blocks: [5], stateSlot: 0 }]));
+    for (const row of [0, 1, 2, 7, 12])
+      for (const cached of [0, 1, 5].filter((one) => one <= row)) {
+        if (cached > 0)
+          executor.forward(
+            batchOf([{ tokens: whole.slice(0, cached), cached: 0, blocks: [6], stateSlot: 1 }]),
+          );
+        const snapshot = {
+          snapshotStart: Int32Array.of(0, 1),
+          snapshotRows: Int32Array.of(row - cached),
+          snapshotSlots: Int32Array.of(2),
+        };
+        const chunk = [{ tokens: whole.slice(0, 13), cached, blocks: [6], stateSlot: 1 }];
+        executor.forward(batchOf(chunk, snapshot));
+        executor.copyStates(Int32Array.of(2), Int32Array.of(3));
+        const found = last(batchOf([{ tokens: whole, cached: row + 1, blocks: [6], stateSlot: 3 }]));
+        expect(found, `snapshot of row ${row} of a chunk behind ${cached}`).toEqual(expected);
+      }
+  });
+
+  it('are nothing to the next sequence of their slot, not even NaN', () => {
+    const next = () =>
+      executor.forward(batchOf([{ tokens: tokens(9), cached: 0, blocks: [7], stateSlot: 5 }])).slice();
+    const expected = next();
+    const table = new Float32Array(network.shape.hiddenSize).fill(Number.NaN);
+    const { vocabSize } = network.shape;
+    const poisoned = batchOf([{ tokens: [1, vocabSize, 2, 3, 4], cached: 0, blocks: [8], stateSlot: 5 }], {
+      promptTables: [{ first: 0, count: 5, table }],
+    });
+    const finite = (...slots: number[]) => executor.areStatesFinite(Int32Array.from(slots));
+    expect([finite(), finite(5)]).toEqual([true, true]);
+    expect(executor.forward(poisoned).every(Number.isNaN)).toBe(true);
+    expect([finite(0, 1), finite(5), finite(0, 5)]).toEqual([true, false, false]);
+    expect(next()).toEqual(expected);
+    expect(finite(5)).toBe(true);
+  });
+
+  it('are not kept of a sequence without a slot', () => {
+    const before = executor
+      .forward(batchOf([{ tokens: tokens(5), cached: 0, blocks: [9], stateSlot: 0 }]))
+      .slice();
+    const lost = batchOf([{ tokens: tokens(5), cached: 0, blocks: [10] }]);
+    expect(executor.forward(lost)).toEqual(before);
+    const on = (stateSlot: number) =>
+      executor.forward(batchOf([{ tokens: tokens(6), cached: 5, blocks: [9], stateSlot }])).slice();
+    executor.copyStates(Int32Array.of(0), Int32Array.of(1));
+    expect(on(0)).toEqual(on(1));
+  });
+});
