@@ -88,7 +88,10 @@ function lfm2Width(config: ConfigFields): number {
   if (!config.boolean('block_auto_adjust_ff_dim', true)) return given;
   const multiplier = config.positive('block_ffn_dim_multiplier', 1);
   const multiple = config.integer('block_multiple_of', 1, LIMITS.width, 256);
-  return multiple * Math.ceil(Math.floor(multiplier * Math.floor((2 * given) / 3)) / multiple);
+  const width = multiple * Math.ceil(Math.floor(multiplier * Math.floor((2 * given) / 3)) / multiple);
+  if (width > LIMITS.width)
+    throw config.error(field, `a width that is at most ${LIMITS.width} once it is adjusted`);
+  return width;
 }
 
 function deltaHeads(config: ConfigFields): NonNullable<ModelConfig['delta']> {

@@ -120,6 +120,13 @@ export function writeMadeModel(
   return directory;
 }
 
+/** Writes the made model of this name into a folder of its own in `folder`. */
+export function madeModelPath(folder: string, name: string): string {
+  const made = MADE_MODELS.find((one) => one.name === name);
+  if (made === undefined) throw new Error(`No made model is named ${name}.`);
+  return writeMadeModel(join(folder, name), made);
+}
+
 function renamed(name: string, layout: MadeModel['layouts'][number]): string {
   const [from, to] = layout.find(([prefix]) => name.startsWith(prefix)) ?? ['', ''];
   return to + name.slice(from.length);

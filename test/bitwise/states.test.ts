@@ -1,0 +1,161 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Tensor } from '../../callbacks/types.js';
+import type { ModelConfig } from '../../models/model-config.js';
+import { i32 } from '../../tools/support/loop-harness.js';
+import {
+  BEST_INSTRUCTION_SET,
+  cacheOf,
+  type Format,
+  openExecutor,
+  precisionOf,
+  TestEngines,
+} from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
+import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
+import { type Arrival, randomNumbers, randomScenario } from './scenario.js';
+
+const REQUESTS = 12;
+const TOKENS_PER_BLOCK = 16;
+const NUM_BLOCKS = 160;
+
+const folder = temporaryFolder('skein-states');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+async function open(variant: string, format: Format, numStateSlots: number, maxSeqLen = 128) {
+  const engine = await engines.get(madeModelPath(folder, variant), precisionOf(format));
+  const executor = openExecutor(engine, {
+    ...cacheOf(format),
+    instructionSet: BEST_INSTRUCTION_SET,
+    threads: 2,
+    maxSeqLen,
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    numBlocks: NUM_BLOCKS + 256 / TOKENS_PER_BLOCK + 2 * REQUESTS,
+    maxNumTokens: 256,
+    maxNumSequences: 2 * REQUESTS,
+    maxLogitRows: REQUESTS,
+    numStateSlots,
+  });
+  return { executor, config: engine.manifest.config };
+}
+
+const scenario = (config: ModelConfig) =>
+  randomScenario({
+    ...config,
+    requests: REQUESTS,
+    maxPrompt: 70,
+    maxNew: 30,
+    arrivalSpan: 10,
+    sharedPrompts: true,
+    seed: 3,
+  });
+
+function expectSameAnswers(found: RunResult, alone: ReadonlyMap<bigint, Answer>): void {
+  expect(found.answers.size).toBe(alone.size);
+  for (const [requestId, expected] of alone) {
+    const { error, tokens, logProbs } = found.answers.get(requestId)!;
+    expect(error, `request ${requestId}`).toBe('');
+    expect(expected.tokens.length).toBeGreaterThan(0);
+    expect(tokens, `request ${requestId}`).toStrictEqual(expected.tokens);
+    expect(logProbs, `request ${requestId}`).toStrictEqual(expected.logProbs);
+  }
+  expect(found.replayMismatches).toBe(0);
+}
+
+/** A request that draws greedily, with nothing but its prompt. */
+function request(requestId: number, prompt: Int32Array, maxNew: number, iteration: number): Arrival {
+  const inputs: Record<string, Tensor> = {
+    input_ids: { shape: [1, prompt.length], data: prompt },
+    request_output_len: i32(maxNew),
+    random_seed: { shape: [1], data: BigUint64Array.of(1n) },
+    return_log_probs: { shape: [1], data: Uint8Array.of(1) },
+  };
+  return { iteration, request: { requestId: BigInt(requestId), inputs } };
+}
+
+function drawPrompt(length: number, seed: number): Int32Array {
+  const random = randomNumbers(seed);
+  return Int32Array.from({ length }, () => 3 + Math.floor(random() * 40));
+}
+
+describe.each<[string, Format]>([
+  ['qwen3.5', 'f32'],
+  ['lfm2', 'int8'],
+])('%s, %s', (variant, format) => {
+  it('has fewer slots for states than requests: all answer as alone', async () => {
+    const wide = await open(variant, format, 2 * REQUESTS);
+    const arrivals = scenario(wide.config);
+    const alone = runAlone(wide.executor, wide.config, arrivals);
+    wide.executor.close();
+    const runs: RunOptions[] = [
+      runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false),
+      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true), reuse: true },
+      runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, false),
+      { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true, overlap: true },
+      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), modelType: 'V1' },
+    ];
+    // Half of them are for snapshots.
+    for (const numStateSlots of [2, 6]) {
+      const { executor, config } = await open(variant, format, numStateSlots);
+      for (const options of runs) {
+        const found = runLoop(executor, config, arrivals, options);
+        expectSameAnswers(found, alone);
+        expect(found.greatestBatch).toBeLessThanOrEqual(numStateSlots / 2);
+      }
+      executor.close();
+    }
+  });
+
+  it('computes what many prompts have in common for the first two of them', async () => {
+    const { executor, config } = await open(variant, format, 40);
+    const common = drawPrompt(80, 1);
+    const arrivals = Array.from({ length: 20 }, (_, i) =>
+      request(i + 1, Int32Array.of(...common, ...drawPrompt(20 + (i % 9), 2 + i)), 2, i < 2 ? 20 * i : 40),
+    );
+    const alone = runAlone(executor, config, arrivals);
+    const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
+    const found = runLoop(executor, config, arrivals, options);
+    executor.close();
+    expectSameAnswers(found, alone);
+    // The second one found the interval's snapshot: every second block has one.
+    expect(found.reusedTokens).toBe(64 + 18 * 80);
+  });
+
+  it('takes drafts with requests, and does not try them', async () => {
+    const { executor, config } = await open(variant, format, 8);
+    const arrivals = [request(1, drawPrompt(20, 1), 8, 0), request(2, drawPrompt(30, 2), 8, 0)];
+    const alone = runAlone(executor, config, arrivals);
+    const drafted = arrivals.map(({ iteration, request: { requestId, inputs } }) => {
+      const draft = Int32Array.from(alone.get(requestId)!.tokens.slice(0, 4));
+      const draft_input_ids = { shape: [draft.length], data: draft };
+      return { iteration, request: { requestId, inputs: { ...inputs, draft_input_ids } } };
+    });
+    const found = runLoop(executor, config, drafted, runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, true));
+    executor.close();
+    expectSameAnswers(found, alone);
+  });
+});
+
+describe('a long chat', () => {
+  it('computes the new tokens of its second turn and less than two blocks more', async () => {
+    const { executor, config } = await open('qwen3.5', 'f32', 16, 2304);
+    const first = request(1, drawPrompt(2000, 1), 40, 0);
+    const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
+    const answer = runLoop(executor, config, [first], options).answers.get(1n)!;
+    const turn = Int32Array.of(
+      ...(first.request.inputs.input_ids!.data as Int32Array),
+      ...answer.tokens,
+      5,
+      6,
+      7,
+    );
+    const second = request(2, turn, 6, 60);
+    const { answers: alone } = runLoop(executor, config, [second], { ...options, reuse: false });
+    const both = runLoop(executor, config, [first, second], options);
+    executor.close();
+    both.answers.delete(1n);
+    expectSameAnswers(both, alone);
+    expect(turn.length - both.reusedTokens).toBeLessThan(2 * TOKENS_PER_BLOCK);
+  });
+});
