@@ -81,8 +81,15 @@ export interface ModelConfig {
   attendingLayers?: boolean[];
   /** Convolutions of layers that do not attend: of this many inputs, and with biases or without. */
   shortConv?: { taps: number; biased: boolean };
-  /** Heads of layers with a gated delta rule. */
-  delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
+  /** Heads of layers with a gated delta rule, and how the model's file has them: see the op gatedDelta. */
+  delta?: {
+    keyHeads: number;
+    valueHeads: number;
+    keyDim: number;
+    valueDim: number;
+    tiled?: true;
+    rates?: true;
+  };
   /** Absent: each layer has one MLP, of intermediateSize. */
   experts?: ExpertsConfig;
   bosTokenId: number | null;

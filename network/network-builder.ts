@@ -77,6 +77,8 @@ export interface ConvOptions {
 export interface DeltaOptions {
   decay: string;
   decayBias: string;
+  tiled?: true;
+  rates?: true;
   keyHeads: number;
   valueHeads: number;
   keyDim: number;

@@ -171,14 +171,15 @@ export type PlanOp =
   /**
    * The gated delta rule (https://arxiv.org/abs/2412.06464) over the tokens of a sequence, one after the other. qkv has in each row
    * queries and keys of keyHeads heads and values of valueHeads heads, as many for each key head; gates has for each value head
-   * b, and behind all of them a for each. For each value head, with its state S [keyDim x valueDim]:
+   * b, and behind all of them a for each. For each value head, with its state S [keyDim x valueDim] and the key head that it belongs to,
+   * i / (valueHeads / keyHeads) for value head i, or where they are tiled i % keyHeads:
    *
    *   q = q / |q| / sqrt(keyDim), k = k / |k|, where |x| = sqrt(sum of x^2 + epsilon)
    *   S = S * exp(-exp(decay) * softplus(a + decayBias))
    *   S = S + k (v - k^T S) sigmoid(b)
    *   output = q^T S
    *
-   * State: the S of all value heads, one after the other.
+   * rates: decay holds rates less than 0, -exp(decay), in place of their logarithms. State: the S of all value heads, one after the other.
    */
   | {
       op: 'gatedDelta';
@@ -188,6 +189,8 @@ export type PlanOp =
       /** Vectors [valueHeads]. */
       decay: string;
       decayBias: string;
+      tiled?: true;
+      rates?: true;
       keyHeads: number;
       valueHeads: number;
       keyDim: number;

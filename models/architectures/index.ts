@@ -149,6 +149,8 @@ const GGUF_NAMES = new Map([
   ['qwen3', 'qwen3'],
   ['qwen3vl', 'qwen3'],
   ['qwen3moe', 'qwen3moe'],
+  ['qwen35', 'qwen35'],
+  ['lfm2', 'lfm2'],
   ['phi3', 'phi3'],
   ['gemma', 'gemma'],
   ['gemma2', 'gemma2'],

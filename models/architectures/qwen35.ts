@@ -94,10 +94,7 @@ function addDelta(
   const y = net.gatedDelta(qkv, gates, {
     decay: vector('deltaDecay', 'A_log', valueHeads),
     decayBias: vector('deltaDecayBias', 'dt_bias', valueHeads),
-    keyHeads,
-    valueHeads,
-    keyDim,
-    valueDim,
+    ...config.delta!,
     epsilon: LENGTH_EPSILON,
   });
   net.rmsNormColumns(y, 0, vector('deltaNorm', 'norm.weight', valueDim), rmsNormEpsilon, valueHeads);

@@ -17,6 +17,7 @@ import { expertsOfGguf, hasExperts } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
+import { ggufStateFields, keyValueHeadsOfSome } from './gguf-states.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
@@ -41,11 +42,15 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   refuseRouterWithoutExperts(header, architecture, keys);
 
   const hiddenSize = keys.integer('embedding_length', 1, LIMITS.width);
-  const numLayers = keys.integer('block_count', 1, LIMITS.layers);
+  // Layers behind the model's own guess further tokens.
+  const guessing = keys.integer('nextn_predict_layers', 0, LIMITS.layers, 0);
+  const numLayers = keys.integer('block_count', 1 + guessing, LIMITS.layers) - guessing;
   const layers = ggufLayerShapes(keys, architecture, numLayers);
   const numHeads = layers?.numHeads ?? keys.ofAllLayers('attention.head_count', numLayers, 1, LIMITS.heads);
   const numKvHeads =
-    layers?.numKvHeads ?? keys.ofAllLayers('attention.head_count_kv', numLayers, 1, LIMITS.heads, numHeads);
+    layers?.numKvHeads ??
+    keyValueHeadsOfSome(keys, architecture, numLayers) ??
+    keys.ofAllLayers('attention.head_count_kv', numLayers, 1, LIMITS.heads, numHeads);
   const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
   const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
@@ -87,6 +92,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
       : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
     ...(experts && { experts }),
     ...ggufFamilyFields(keys, architecture, numLayers, maxPositions),
+    ...ggufStateFields(keys, architecture, numLayers),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(

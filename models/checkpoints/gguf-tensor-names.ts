@@ -4,6 +4,8 @@ import { turnsPairs } from './rope-config.js';
 interface Names {
   global: Readonly<Record<string, string>>;
   inLayer: Readonly<Record<string, string>>;
+  /** Names of vectors in layers that stand for themselves, with what GGUF has at their end. */
+  vectors?: Readonly<Record<string, string>>;
   /** Prefix in front of a layer's number. */
   layers: string;
 }
@@ -59,6 +61,31 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   qwen2: LLAMA,
   qwen3: { ...LLAMA, inLayer: QWEN3 },
   qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
+  qwen35: {
+    ...LLAMA,
+    inLayer: {
+      ...QWEN3,
+      post_attention_norm: 'post_attention_layernorm',
+      attn_qkv: 'linear_attn.in_proj_qkv',
+      attn_gate: 'linear_attn.in_proj_z',
+      ssm_alpha: 'linear_attn.in_proj_a',
+      ssm_beta: 'linear_attn.in_proj_b',
+      ssm_conv1d: 'linear_attn.conv1d',
+      ssm_norm: 'linear_attn.norm',
+      ssm_out: 'linear_attn.out_proj',
+    },
+    vectors: { ssm_a: 'linear_attn.A_log', 'ssm_dt.bias': 'linear_attn.dt_bias' },
+  },
+  lfm2: {
+    ...LLAMA,
+    global: { ...LLAMA.global, token_embd_norm: 'model.norm' },
+    inLayer: {
+      ...QWEN3,
+      'shortconv.conv': 'conv.conv',
+      'shortconv.in_proj': 'conv.in_proj',
+      'shortconv.out_proj': 'conv.out_proj',
+    },
+  },
   gemma: LLAMA,
   smollm3: LLAMA,
   ministral3: LLAMA,
@@ -176,8 +203,11 @@ const HEADS: Names['global'] = {
 
 /** Hugging Face's name of a GGUF tensor; unknown names stay as they are. */
 export function huggingFaceTensorName(name: string, architecture = 'llama'): string {
-  const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+(?:\d|\.[a-z]+)?)\.(weight|bias)$/.exec(name);
   const family = FAMILIES[architecture];
+  const [, at, vector] = /^blk\.(0|[1-9]\d*)\.([a-z_.]+)$/.exec(name) ?? [];
+  const own = vector === undefined ? undefined : family?.vectors?.[vector];
+  if (own !== undefined) return `${family!.layers}.${at}.${own}`;
+  const match = /^(?:blk\.(0|[1-9]\d*)\.)?([a-z_]+(?:\d[a-z]?|\.[a-z_]+)?)\.(weight|bias)$/.exec(name);
   if (!match || !family) return name;
   const [, layer, stem, kind] = match;
   const names = layer === undefined ? { ...HEADS, ...family.global } : family.inLayer;

@@ -6,6 +6,7 @@ import { tokenRows } from './gguf-encoders.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import { rowOf } from './head-tensors.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { stateGgufTensors, stateNames } from './state-tensors.js';
 import { inNetworkOrder, type NamedTensor } from './tensor-layout.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
@@ -29,6 +30,7 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   const parts = projectionsOf(tensor.name, config);
   if (parts !== null) return attentionSlices(tensor, config, parts);
   const name = nameOf(tensor.name, config);
+  if (config.attendingLayers !== undefined) return stateGgufTensors(name, tensor, config);
   if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
   return [[name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) }]];
@@ -52,7 +54,9 @@ function networkNames(name: string, config: ModelConfig): string[] {
   const parts = projectionsOf(name, config);
   if (parts !== null) return parts;
   const stack = stackOf(name, config);
-  return stack === null ? [nameOf(name, config)] : stackedNames(config, stack.layer, [stack.matrix]);
+  if (stack !== null) return stackedNames(config, stack.layer, [stack.matrix]);
+  const own = nameOf(name, config);
+  return config.attendingLayers === undefined ? [own] : stateNames(own, config);
 }
 
 /** The layer and the matrix of a tensor that has a matrix of all experts; null for any other. */

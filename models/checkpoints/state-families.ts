@@ -4,7 +4,7 @@ import type { DecoderFamily, KnownDimensions } from './decoder-family.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 
 /** Most inputs of a convolution, as executors take them. */
-const MOST_TAPS = 64;
+export const MOST_TAPS = 64;
 
 /** Families of which some layers keep a state of the sequence in place of attending, by ModelConfig.architecture. */
 export const STATE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
@@ -108,7 +108,7 @@ function deltaHeads(config: ConfigFields): NonNullable<ModelConfig['delta']> {
 }
 
 /** Widest head of a delta rule that executors take. */
-const MOST_DELTA_DIM = 1024;
+export const MOST_DELTA_DIM = 1024;
 
 function refused(config: ConfigFields, field: string): false {
   if (config.boolean(field, false))

@@ -33,15 +33,45 @@ export function stateModelTensors(
       ],
     ];
   if (NORM_LESS_1.test(name)) return [[name, { ...tensor, addend: 1 }]];
-  const [, layer] = /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name) ?? [];
+  return apart(name, tensor, config);
+}
+
+/** The same of a GGUF, under Hugging Face's name: 1 is added to its norms already. */
+export function stateGgufTensors(
+  name: string,
+  tensor: RawTensor,
+  config: ModelConfig,
+): [string, NamedTensor][] {
+  const [columns = 0, taps = 0] = tensor.shape;
+  const conv = isConvolution(name) && tensor.shape.length === 2;
+  return apart(name, conv ? { ...tensor, shape: [columns, 1, taps] } : tensor, config);
+}
+
+/** Names that the network has for a tensor under Hugging Face's name, or for its slices. */
+export function stateNames(name: string, config: ModelConfig): string[] {
+  const layer = layerOfQueries(name, config);
+  if (layer === undefined) return [name];
+  return Array.from({ length: config.numHeads }, (_, head) => Object.values(queryNames(layer, head))).flat();
+}
+
+/** The layer whose queries and gates a tensor has; undefined: it has none. */
+function layerOfQueries(name: string, { architecture }: ModelConfig): string | undefined {
+  if (architecture !== 'qwen35') return undefined;
+  return /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name)?.[1];
+}
+
+function apart(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
+  const layer = layerOfQueries(name, config);
   return layer === undefined
     ? [[name, asVector(name, tensor, config)]]
     : queriesAndGates(tensor, layer, config);
 }
 
+const isConvolution = (name: string) => /\.(conv\.conv|conv1d)\.weight$/.test(name);
+
 /** The weights of a convolution [columns, 1, taps] are one vector in the network. */
 function asVector(name: string, tensor: RawTensor, { shortConv }: ModelConfig): NamedTensor {
-  if (!/\.(conv\.conv|conv1d)\.weight$/.test(name)) return tensor;
+  if (!isConvolution(name)) return tensor;
   const [columns = 0] = tensor.shape;
   refuseShape(tensor, [columns, 1, shortConv!.taps]);
   return { ...tensor, shape: [columns * shortConv!.taps] };

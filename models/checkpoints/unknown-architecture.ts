@@ -2,7 +2,8 @@ import { closestName } from '../../base/did-you-mean.js';
 
 const GATED_DELTA =
   'its layers mix experts that all tokens go to with those that few go to, beside a gated delta rule';
-const STATE_LAYERS = 'layers of this kind may keep a state in place of keys and values, which no op computes';
+const STATE_LAYERS =
+  'layers of this kind may keep a state in place of keys and values, other than those of Qwen3.5 and LFM2, which no op computes';
 const LATENT = 'its layers keep keys and values as one latent vector, which no op computes';
 const SHARED_NORM =
   'attention and MLP of a layer both read one norm, a LayerNorm with biases, and the MLP has no gate';
@@ -34,7 +35,10 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^minimax_?m2/i,
     'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',
   ],
-  [/^(granite_?moe_?hybrid|granite_?hybrid|nemotron_?h|mamba|falcon[-_]?(mamba|h1)|jamba)/i, STATE_LAYERS],
+  [
+    /^(granite_?moe_?hybrid|granite_?hybrid|nemotron_?h|mamba|falcon[-_]?(mamba|h1)|jamba|kimi[-_]?linear|plamo_?2|rwkv)/i,
+    STATE_LAYERS,
+  ],
   [/^(phi(forcausallm|2)|falcon(forcausallm)?$|gptj)/i, SHARED_NORM],
   [
     /^gpt_?neox/i,

@@ -5,7 +5,7 @@ import { firstWrongToken } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import { openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
+import { MADE_GGUFS, MADE_MODELS, writeMadeGguf, writeMadeModel } from '../support/made-models.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** The standard deviation of the logits is about 2. */
@@ -17,6 +17,8 @@ const folder = temporaryFolder('skein-families');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
+/** Those whose GGUF files have other weights; the others are compared byte for byte by test/models/checkpoints/families-gguf.test.ts. */
+const OTHER_IN_GGUF = ['qwen3.5-vl', 'qwen3.5'];
 /** Of what the native executor runs; test/conformance/families.test.ts has the others. */
 const UNEVEN = ['openelm'];
 
@@ -38,6 +40,21 @@ describe.each(MADE_MODELS.filter(({ name }) => !UNEVEN.includes(name)))(
       }
       executor.close();
     });
+
+    it.each(MADE_GGUFS.filter(({ name }) => name === made.name && OTHER_IN_GGUF.includes(name)))(
+      "has them from the GGUF file of llama.cpp's converter",
+      async (converted) => {
+        const tensors = new Map(made.tensors.map((tensor) => [tensor[0], tensor]));
+        const file = writeMadeGguf(join(folder, `${made.name}.gguf`), tensors, converted);
+        const engine = await engines.get(file, 'f32');
+        const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
+        const driver = new SequenceDriver(executor, engine.manifest.config);
+        compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
+          expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+        });
+        executor.close();
+      },
+    );
 
     it.each(made.layouts.map((layout) => ({ layout })))(
       'is the same model with the tensors named as $layout',

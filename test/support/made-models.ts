@@ -33,6 +33,8 @@ interface MadeHow {
   rows?: number[];
   values?: number[];
   joined?: string[];
+  /** Heads of values from `first` on along an axis: first those that come first of each key head, which has several. */
+  tiled?: [axis: number, first: number, keyHeads: number, ofKey: number, width: number];
 }
 
 /** What llama.cpp's converter makes of one of them: see tools/reference/families-gguf.py. */
@@ -63,7 +65,12 @@ export type MadeTensors = ReadonlyMap<string, MadeModel['tensors'][number]>;
 /** Writes the model as the converter would, with the weights that are made here; without a tokenizer it gets one of six tokens. */
 export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf): string {
   const made = gguf.tensors.map(
-    ([name, shape, source, { addend = 0, interleavedHeads, firstRow, rows, values, joined }]): TestTensor => {
+    ([
+      name,
+      shape,
+      source,
+      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled },
+    ]): TestTensor => {
       if (values !== undefined)
         return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
       if (joined !== undefined) {
@@ -76,6 +83,8 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
         const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
         return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
       }
+      if (tiled !== undefined)
+        return { name, shape, data: new Uint8Array(inTiles(all, shape, tiled).buffer) };
       const size = shape.reduce((product, one) => product * one, 1);
       const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
       const bytes = new Uint8Array(
@@ -98,6 +107,22 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
   ]);
   writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made);
   return file;
+}
+
+function inTiles(
+  numbers: Float32Array,
+  shape: readonly number[],
+  [axis, first, keyHeads, ofKey, width]: NonNullable<MadeHow['tiled']>,
+): Float32Array {
+  const size = shape[axis]!;
+  const inner = shape.slice(axis + 1).reduce((product, one) => product * one, 1);
+  return numbers.map((number, i) => {
+    const place = Math.floor(i / inner) % size;
+    if (place < first) return number;
+    const head = Math.floor((place - first) / width);
+    const from = first + ((head % keyHeads) * ofKey + Math.floor(head / keyHeads)) * width;
+    return numbers[i + (from + ((place - first) % width) - place) * inner]!;
+  });
 }
 
 /** Writes a folder with the model's config.json, safetensors and a tokenizer of six tokens. */

@@ -28,8 +28,8 @@ from families import FILE, numbers  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
-# without their width (glm-4-9b is not).
-NOT_CONVERTED = {"ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
+# without their width (glm-4-9b is not), and lfm2-bias, as whose convolution's biases it fails.
+NOT_CONVERTED = {"lfm2-bias", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):
@@ -37,13 +37,42 @@ def permuted(array, heads):
     return array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
 
 
-def made_of(data, values, heads):
+def tiled(array, axis, first, key_heads, of_key, width):
+    """Heads of values from `first` on along an axis, of which each key head has several: first those that come first of each key head."""
+    kept, moved = numpy.split(array, [first], axis)
+    shape = moved.shape
+    apart = moved.reshape(*shape[:axis], key_heads, of_key, width, *shape[axis + 1 :])
+    return numpy.concatenate([kept, apart.swapaxes(axis, axis + 1).reshape(shape)], axis)
+
+
+def orders_of_heads(config):
+    """Arguments of `tiled` for the tensors of a delta rule, of which most have other shapes."""
+    keys, heads = config.get("linear_num_key_heads", 0), config.get("linear_num_value_heads", 0)
+    if keys == heads:
+        return []
+    before, width = 2 * keys * config["linear_key_head_dim"], config["linear_value_head_dim"]
+    return [(axis, first, keys, heads // keys, size) for axis, first, size in ((0, 0, 1), (0, 0, width), (0, before, width), (1, 0, width))]
+
+
+def is_tiled(array, data, order):
+    axis, first, keys, of_key, width = order
+    if axis >= array.ndim or array.shape[axis] != first + keys * of_key * width:
+        return False
+    return numpy.array_equal(tiled(array, *order), data)
+
+
+def made_of(data, values, heads, orders):
     """
-    The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, or some of its rows; or the numbers of
-    one that was made of config.json.
+    The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, heads of values tiled, or some of its
+    rows; or the numbers of one that was made of config.json or in another way. Dimensions of 1 may be left out.
     """
     for name, array in values.items():
+        if array.size == data.size and array.ndim == 3:
+            array = array.squeeze(1)
         if array.shape == data.shape:
+            for order in orders:
+                if is_tiled(array, data, order) and not numpy.array_equal(array, data):
+                    return name, {"tiled": list(order)}
             if numpy.array_equal(array, data):
                 return name, {}
             if numpy.array_equal(array + numpy.float32(1), data):
@@ -75,6 +104,7 @@ def convert(made):
             json.dump(made["config"] | {"torch_dtype": "float32", "rotary_pct": 1.0}, file)
         model_class = get_model_class(made["config"]["architectures"][0])
         model_class.set_vocab = lambda self: None
+        model_class.no_mtp = not config.get("mtp_num_hidden_layers")
         file = Path(directory) / "model.gguf"
         model_class(Path(directory), gguf.LlamaFileType.ALL_F32, file).write()
         reader = gguf.GGUFReader(file)
@@ -87,7 +117,7 @@ def convert(made):
         tensors = []
         for tensor in reader.tensors:
             shape = [int(size) for size in reversed(tensor.shape)]
-            source, how = made_of(numpy.array(tensor.data).reshape(shape), values, heads)
+            source, how = made_of(numpy.array(tensor.data).reshape(shape), values, heads, orders_of_heads(config))
             tensors.append([tensor.name, shape, source, how])
     print(made["name"], dict((key, value) for key, _, value in keys)["general.architecture"], len(tensors))
     return {"name": made["name"], "keys": keys, "tensors": tensors}

@@ -57,7 +57,7 @@ DELTA = decoder(
     linear_key_head_dim=8,
     linear_value_head_dim=12,
     linear_num_key_heads=2,
-    linear_num_value_heads=4,
+    linear_num_value_heads=6,
     rope_parameters={
         "rope_type": "default",
         "rope_theta": 5000.0,

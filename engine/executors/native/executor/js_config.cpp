@@ -324,6 +324,8 @@ class PlanReader {
     op.output = integer(item, "output");
     op.decay = weightIndex(item, "decay");
     op.decayBias = weightIndex(item, "decayBias");
+    op.tiled = property(item, "tiled").ToBoolean();
+    op.rates = property(item, "rates").ToBoolean();
     op.keyHeads = integer(item, "keyHeads");
     op.valueHeads = integer(item, "valueHeads");
     op.keyDim = integer(item, "keyDim");

@@ -134,6 +134,8 @@ struct PlanOp {
   int32_t taps = 0;
   int32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
   int32_t decay = -1, decayBias = -1;  // indices into weights
+  // Of kGatedDelta: heads of values of a key head are as many apart as there are key heads; decay holds rates less than 0.
+  bool tiled = false, rates = false;
   float epsilon = 0;
   float scale = 0;    // of kAttention and kEmbedding
   float softCap = 0;  // of kAttention (0: none) and kSoftCap

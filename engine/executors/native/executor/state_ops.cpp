@@ -5,6 +5,7 @@
 // A sequence whose first token is in the batch begins with states of 0, whatever its slot holds. Each op reads the states that
 // the step before has left, and leaves its own at the end of the sequence's rows.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "executor/each_row.h"
@@ -147,15 +148,16 @@ void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
     std::vector<float> lost(slot < 0 ? size : 0);
     float* state = slot < 0 ? lost.data() : stateOf(op.state, slot) + static_cast<size_t>(head) * size;
     if (slot >= 0 && begins(batch, sequence)) std::memset(state, 0, size * sizeof(float));
+    const int32_t keyHead = op.tiled ? head % op.keyHeads : head / ofKey;
     const DeltaArgs args{.qkv = value(op.input) + first * width(op.input),
                          .ldqkv = width(op.input),
-                         .query = head / ofKey * op.keyDim,
-                         .key = keys + head / ofKey * op.keyDim,
+                         .query = keyHead * op.keyDim,
+                         .key = keys + keyHead * op.keyDim,
                          .value = 2 * keys + head * op.valueDim,
                          .gates = value(op.by) + first * width(op.by) + head,
                          .ldgates = width(op.by),
                          .valueHeads = op.valueHeads,
-                         .decay = decay[head],
+                         .decay = op.rates ? static_cast<float>(std::log(-double(decay[head]))) : decay[head],
                          .decayBias = bias[head],
                          .keyDim = op.keyDim,
                          .valueDim = op.valueDim,
