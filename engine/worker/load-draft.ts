@@ -52,13 +52,13 @@ export async function openDraft(
   { kind, engine, limits, options, kvDtype, panels }: DraftSetup,
 ): Promise<OpenedDraft> {
   const draft = await engineToLoad(path, panels);
-  await checkSameVocabulary(engine, draft);
   const { plan, manifest } = draft;
   if (plan.states !== undefined)
     throw new EngineError(
       says`${option('draftEnginePath')} ${path} cannot draft: its layers keep a state of each sequence, which cannot go back where a draft is rejected; name a model that attends in all layers.`,
     );
   requireSupport(kind, plan);
+  await checkSameVocabulary(engine, draft);
   const { config } = manifest;
   const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
   const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);

@@ -45,6 +45,8 @@ export interface RunOptions {
   maxChunkMs?: number;
   /** With chunks; default FIRST_COME_FIRST_SERVED. */
   chunkingPolicy?: ChunkingPolicy;
+  /** Iterations after which each time nothing of the cache can be found any more. Default: never. */
+  resetsEvery?: number;
 }
 
 /** The options that every run has. */
@@ -128,6 +130,15 @@ export function runLoop(
     throw new Error('no room to swap out');
   const recorder = new Recorder(arrivals);
   const perLength = ropeDependsOnLength(config.rope) ? (n: number) => ropeFrequencies(config.rope, n) : null;
+  const kvCache = new KvCacheManager({
+    numBlocks: options.numBlocks,
+    tokensPerBlock,
+    maxSeqLen,
+    ...statesOf(executor),
+    enableBlockReuse: options.reuse ?? false,
+    numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
+    ...resolveWindow(executor.options)?.options,
+  });
   const loop = assembleLoop(
     {
       modelType,
@@ -158,15 +169,7 @@ export function runLoop(
     },
     {
       executor,
-      kvCache: new KvCacheManager({
-        numBlocks: options.numBlocks,
-        tokensPerBlock,
-        maxSeqLen,
-        ...statesOf(executor),
-        enableBlockReuse: options.reuse ?? false,
-        numSecondaryBlocks: options.numSecondaryBlocks ?? 0,
-        ...resolveWindow(executor.options)?.options,
-      }),
+      kvCache,
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, maxBatchSize),
       callbacks: recorder,
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
@@ -178,7 +181,10 @@ export function runLoop(
       },
     },
   );
-  while (!recorder.isDone) loop.iterate();
+  for (let iteration = 1; !recorder.isDone; iteration++) {
+    loop.iterate();
+    if (options.resetsEvery !== undefined && iteration % options.resetsEvery === 0) kvCache.dropReusable();
+  }
   return recorder.result;
 }
 

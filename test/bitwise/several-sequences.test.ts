@@ -11,6 +11,8 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { isMade, madeModelPath } from '../support/made-models.js';
 import { type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
@@ -20,7 +22,11 @@ const WIDE_POOL = 400;
 /** The greatest of these requests and hardly more. */
 const SMALL_POOL = 26;
 
+const folder = temporaryFolder('skein-several-sequences');
 const engines = new TestEngines();
+/** A tiny model of the fixtures, or one that is made here. */
+const pathOf = (variant: string) =>
+  isMade(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
 afterAll(() => engines.remove());
 
 /** Every third request is a beam search, every third draws several sequences, the others draw one. */
@@ -85,9 +91,12 @@ describe.each<{ variant: string; format: Format; runs: typeof RUNS }>([
   { variant: 'gqa', format: INT8_CACHE, runs: PAUSED },
   // Layers with a window beside layers without.
   { variant: 'gemma3', format: 'bf16', runs: PAUSED.slice(0, 1) },
+  // Layers that keep a state of each sequence.
+  { variant: 'qwen3.5', format: 'bf16', runs: RUNS },
+  { variant: 'lfm2', format: 'int8', runs: PAUSED.slice(1) },
 ])('beams, several sequences and plain requests of $variant in $format', ({ variant, format, runs }) => {
   it.each(runs)('$name: each answers as alone', async ({ threads, pauses, options }) => {
-    const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
+    const engine = await engines.get(pathOf(variant), precisionOf(format));
     const open = (own: number) =>
       openExecutor(engine, {
         ...cacheOf(format),

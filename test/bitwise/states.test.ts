@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -12,6 +13,7 @@ import {
 } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeModelPath } from '../support/made-models.js';
+import { spoilModel } from '../support/spoilt-model.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomNumbers, randomScenario } from './scenario.js';
 
@@ -23,8 +25,11 @@ const folder = temporaryFolder('skein-states');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-async function open(variant: string, format: Format, numStateSlots: number, maxSeqLen = 128) {
-  const engine = await engines.get(madeModelPath(folder, variant), precisionOf(format));
+const open = (variant: string, format: Format, numStateSlots: number, maxSeqLen?: number) =>
+  openAt(madeModelPath(folder, variant), format, numStateSlots, maxSeqLen);
+
+async function openAt(path: string, format: Format, numStateSlots: number, maxSeqLen = 128) {
+  const engine = await engines.get(path, precisionOf(format));
   const executor = openExecutor(engine, {
     ...cacheOf(format),
     instructionSet: BEST_INSTRUCTION_SET,
@@ -107,19 +112,40 @@ describe.each<[string, Format]>([
     }
   });
 
+  it('answers as alone while the cache is reset', async () => {
+    const { executor, config } = await open(variant, format, 12);
+    const arrivals = scenario(config);
+    const alone = runAlone(executor, config, arrivals);
+    for (const options of [
+      runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true),
+      { ...runOptions('MAX_UTILIZATION', 16, 48, true), overlap: true },
+    ])
+      for (const resetsEvery of [1, 5])
+        expectSameAnswers(
+          runLoop(executor, config, arrivals, { ...options, reuse: true, resetsEvery }),
+          alone,
+        );
+    executor.close();
+  });
+
   it('computes what many prompts have in common for the first two of them', async () => {
     const { executor, config } = await open(variant, format, 40);
     const common = drawPrompt(80, 1);
-    const arrivals = Array.from({ length: 20 }, (_, i) =>
-      request(i + 1, Int32Array.of(...common, ...drawPrompt(20 + (i % 9), 2 + i)), 2, i < 2 ? 20 * i : 40),
-    );
+    // One after the other, then the rest; and all of them at once.
+    const at = (iterations: (i: number) => number) =>
+      Array.from({ length: 64 }, (_, i) =>
+        request(i + 1, Int32Array.of(...common, ...drawPrompt(20 + (i % 9), 2 + i)), 2, iterations(i)),
+      );
+    const arrivals = at((i) => (i < 2 ? 20 * i : 40));
     const alone = runAlone(executor, config, arrivals);
     const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
-    const found = runLoop(executor, config, arrivals, options);
+    for (const all of [arrivals, at(() => 0)]) {
+      const found = runLoop(executor, config, all, options);
+      expectSameAnswers(found, alone);
+      // The second one found the interval's snapshot: every second block has one.
+      expect(found.reusedTokens).toBe(64 + 62 * 80);
+    }
     executor.close();
-    expectSameAnswers(found, alone);
-    // The second one found the interval's snapshot: every second block has one.
-    expect(found.reusedTokens).toBe(64 + 18 * 80);
   });
 
   it('takes drafts with requests, and does not try them', async () => {
@@ -134,6 +160,55 @@ describe.each<[string, Format]>([
     const found = runLoop(executor, config, drafted, runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, true));
     executor.close();
     expectSameAnswers(found, alone);
+  });
+});
+
+/** A token whose embedding is not finite in the spoilt model. */
+const SPOILT = 77;
+
+/** Every fourth prompt holds the spoilt token in its middle; no other does. */
+function withSpoilt(arrivals: readonly Arrival[]): Arrival[] {
+  return arrivals.map(({ iteration, request }, index) => {
+    const prompt = (request.inputs.input_ids!.data as Int32Array).map((token) =>
+      token === SPOILT ? token + 1 : token,
+    );
+    if (index % 4 === 1) prompt[prompt.length >> 1] = SPOILT;
+    const input_ids = { shape: [1, prompt.length], data: prompt };
+    return { iteration, request: { ...request, inputs: { ...request.inputs, input_ids } } };
+  });
+}
+
+describe('a request whose states are not finite', () => {
+  it('fails alone, and leaves nothing of them to those that take its slot or begin alike', async () => {
+    const intact = await open('qwen3.5', 'f32', 6);
+    const arrivals = withSpoilt(scenario(intact.config));
+    const alone = runAlone(intact.executor, intact.config, arrivals);
+    intact.executor.close();
+    const spoil = { tensor: 'model.embed_tokens.weight', row: SPOILT, value: Number.NaN };
+    const source = spoilModel(madeModelPath(folder, 'qwen3.5'), join(folder, 'spoilt'), spoil);
+    const { executor, config } = await openAt(source, 'f32', 6);
+    for (const options of [
+      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), reuse: true },
+      { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true },
+      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), modelType: 'V1' as const },
+    ]) {
+      const found = runLoop(executor, config, arrivals, options);
+      let untouched = 0;
+      for (const [index, { request }] of arrivals.entries()) {
+        const { error, tokens, logProbs } = found.answers.get(request.requestId)!;
+        const expected = alone.get(request.requestId)!;
+        if (index % 4 === 1)
+          expect(error).toMatch(/^The logits for token \d+ of this request are not finite/);
+        else if (!expected.tokens.includes(SPOILT)) {
+          untouched += 1;
+          expect(error, `request ${request.requestId}`).toBe('');
+          expect(tokens).toStrictEqual(expected.tokens);
+          expect(logProbs).toStrictEqual(expected.logProbs);
+        }
+      }
+      expect(untouched).toBeGreaterThan(4);
+    }
+    executor.close();
   });
 });
 

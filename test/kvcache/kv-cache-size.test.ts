@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
-import { kvBytesPerBlock, kvCacheSize } from '../../kvcache/kv-cache-size.js';
+import { kvBytesPerBlock, kvCacheSize, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 
 const MIB = 2 ** 20;
 const options = {
@@ -79,5 +79,46 @@ describe('kvCacheSize', () => {
     [{ bytesPerBlock: 0.5 }, 'bytesPerBlock is 0.5; a whole number of at least 1 is expected.'],
   ])('refuses %j', (change, sentence) => {
     expect(() => kvCacheSize({ ...options, ...change })).toThrow(sentence);
+  });
+});
+
+describe('the slots for states of sequences', () => {
+  it('take whole cache lines for each state', () => {
+    expect(stateBytesPerSlot([])).toBe(0);
+    expect(stateBytesPerSlot([{ size: 1 }, { size: 16 }, { size: 17 }])).toBe(64 + 64 + 128);
+  });
+
+  const budget = {
+    bytesPerSlot: MIB,
+    availableBytes: 100 * MIB,
+    fraction: 0.3,
+    maxSequences: 8,
+    maxBeamWidth: 1,
+    mostSnapshots: 1000,
+  };
+  it.each([
+    ['one for each sequence, the rest for snapshots', {}, [8, 22]],
+    ['no more snapshots than blocks', { mostSnapshots: 5 }, [8, 5]],
+    ['half for snapshots where sequences wait', { maxSequences: 64 }, [15, 15]],
+    ['all for sequences where no snapshot is made', { maxSequences: 64, mostSnapshots: 0 }, [30, 0]],
+    ['those of one request before snapshots', { maxSequences: 64, maxBeamWidth: 20 }, [20, 10]],
+    ['just one', { availableBytes: 4 * MIB }, [1, 0]],
+    [
+      'no more than an executor numbers',
+      { availableBytes: 2 ** 50, mostSnapshots: 2 ** 30 },
+      [8, 2 ** 20 - 9],
+    ],
+    ['of many sequences too', { availableBytes: 2 ** 50, maxSequences: 2 ** 30 }, [2 ** 19, 1000]],
+  ])('are %s: %j', (_, change, [numSlots, numSnapshots]) => {
+    expect(stateSlots({ ...budget, ...change })).toEqual({ numSlots, numSnapshots });
+  });
+
+  it('are refused where the memory holds not those of one request', () => {
+    expect(() => stateSlots({ ...budget, availableBytes: 3 * MIB })).toThrow(
+      'The states of 1 sequence take 1.0 MiB, but 0.3 of the 3.0 MiB of memory available hold 0. Give it more memory.',
+    );
+    expect(() => stateSlots({ ...budget, availableBytes: 10 * MIB, maxBeamWidth: 4 })).toThrow(
+      'The states of 4 sequences take 4.0 MiB, but 0.3 of the 10.0 MiB of memory available hold 3.',
+    );
   });
 });

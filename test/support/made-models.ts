@@ -145,6 +145,8 @@ export function writeMadeModel(
   return directory;
 }
 
+export const isMade = (name: string): boolean => MADE_MODELS.some((one) => one.name === name);
+
 /** Writes the made model of this name into a folder of its own in `folder`. */
 export function madeModelPath(folder: string, name: string): string {
   const made = MADE_MODELS.find((one) => one.name === name);

@@ -15,9 +15,17 @@ export class SmallExecutor {
     this.#network = network;
   }
 
-  static async open({ open }: TestExecutor): Promise<SmallExecutor> {
-    const network = makeTinyNetwork({ bias: true });
-    const limits = { maxNumTokens: 8, maxNumSequences: 2, maxLogitRows: 4, maxSeqLen: 40, numBlocks: 4 };
+  /** @param stateful its network keeps states of sequences, in 4 slots */
+  static async open({ open }: TestExecutor, stateful = false): Promise<SmallExecutor> {
+    const network = makeTinyNetwork({ bias: true, stateful });
+    const limits = {
+      maxNumTokens: 8,
+      maxNumSequences: 2,
+      maxLogitRows: 4,
+      maxSeqLen: 40,
+      numBlocks: 4,
+      ...(stateful && { numStateSlots: 4 }),
+    };
     return new SmallExecutor(await open(network, executorOptions(limits)), network);
   }
 
@@ -25,8 +33,8 @@ export class SmallExecutor {
   validBatch(): PackedBatch {
     return makeStepBatch(
       [
-        { tokens: [1, 2, 3], cached: 0, blocks: [0] },
-        { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2] },
+        { tokens: [1, 2, 3], cached: 0, blocks: [0], stateSlot: 0 },
+        { tokens: Array.from({ length: 18 }, (_, i) => i), cached: 17, blocks: [1, 2], stateSlot: 1 },
       ],
       { tokensPerBlock: 16, inverseFrequencies: this.#network.inverseFrequencies, newBlocks: [0] },
     );

@@ -102,6 +102,18 @@ describe('the plans of ranks', () => {
     );
   });
 
+  test('states of sequences are refused', () => {
+    const states = networks.make({ stateful: true });
+    for (const [tensorParallelSize, pipelineParallelSize] of [
+      [2, 1],
+      [1, 2],
+    ] as const) {
+      const split = () => splitPlan(states, { tensorParallelSize, pipelineParallelSize }, 0);
+      expect(split).toThrow(RankPlanError);
+      expect(split).toThrow('Layers of this model keep states of sequences, which ranks do not have.');
+    }
+  });
+
   test('what cannot be parted is refused', () => {
     expect(() => splitPlan(network, { tensorParallelSize: 10, pipelineParallelSize: 1 }, 0)).toThrow(
       'This model has 9 heads of attention, which 10 ranks cannot share; at most 9 are possible.',

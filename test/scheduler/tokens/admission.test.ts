@@ -26,6 +26,11 @@ describe('whyItCanNeverRun', () => {
     ['exactly maxNumTokens', ask(64, 1), limits],
     ['exactly maxInputLen, in chunks', ask(100, 1), chunked],
     ['exactly maxSeqLen and exactly the pool', ask(100, 60), chunked],
+    [
+      'as many sequences as there are slots for states',
+      ask(5, 5, { beamWidth: 3 }),
+      { ...limits, numStateSlots: 3 },
+    ],
     ['beams that just fit: 8 + 3 * 4 blocks', ask(64, 24, { beamWidth: 4 }), limits],
     [
       'a pool smaller than the sequence, with a window',
@@ -44,6 +49,11 @@ describe('whyItCanNeverRun', () => {
   it.each([
     [ask(0, 5), limits, 'The prompt is empty; at least 1 token is needed.'],
     [ask(5, 0), limits, '0 new tokens are asked for; at least 1 is needed.'],
+    [
+      ask(5, 5, { beamWidth: 4 }),
+      { ...limits, numStateSlots: 3 },
+      '4 sequences are asked for; there is memory for the states of 3.',
+    ],
     [ask(101, 5), chunked, 'The prompt of 101 tokens is longer than maxInputLen = 100.'],
     [ask(60, 101), limits, 'The prompt of 60 tokens and 101 new tokens make 161, more than maxSeqLen = 160.'],
     [

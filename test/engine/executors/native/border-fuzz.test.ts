@@ -22,8 +22,8 @@ let network: TinyNetwork;
 const folder = temporaryFolder('skein-border');
 
 beforeAll(async () => {
-  small = await SmallExecutor.open(NATIVE);
-  network = makeTinyNetwork({ bias: true, varied: true });
+  small = await SmallExecutor.open(NATIVE, true);
+  network = makeTinyNetwork({ bias: true, varied: true, stateful: true });
 });
 afterAll(() => {
   small.close();
@@ -37,6 +37,9 @@ function fullBatch(): PackedBatch {
     ...small.validBatch(),
     promptTables: [{ first: 1, count: 2, table }],
     tokenTypes: new Int32Array(4),
+    snapshotStart: Int32Array.of(0, 1, 2),
+    snapshotRows: Int32Array.of(1, 3),
+    snapshotSlots: Int32Array.of(2, 3),
     returnedRows: [
       { of: 'tokens', first: 0, count: 2, logits: new Float32Array(2 * VOCABULARY), logProbs: null },
       {
@@ -148,13 +151,15 @@ describe('what JavaScript hands to the addon', () => {
     task.meta.tried = { what: 'inputs', count: runs };
   });
 
-  it('blocks that are copied or looked at exist, or are refused', ({ task }) => {
+  it('blocks and states that are copied or looked at exist, or are refused', ({ task }) => {
     const runs = fuzzRuns(300);
     for (let run = 0; run < runs; run++) {
       const lists = { source: Int32Array.of(0, 1), target: Int32Array.of(2, 3), blocks: Int32Array.of(0, 3) };
       const changed = mutations(lists, new Random(run));
       runsOrRefuses(() => small.executor.copyBlocks(lists.source, lists.target), `run ${run} (${changed})`);
       runsOrRefuses(() => small.executor.areFinite(lists.blocks), `run ${run} (${changed})`);
+      runsOrRefuses(() => small.executor.copyStates!(lists.source, lists.target), `run ${run} (${changed})`);
+      runsOrRefuses(() => small.executor.areStatesFinite!(lists.blocks), `run ${run} (${changed})`);
     }
     task.meta.tried = { what: 'inputs', count: runs };
   });
@@ -219,6 +224,7 @@ function optionsOf(run: number): NativeExecutorOptions {
     kvDtype: (['f32', 'bf16', 'int8'] as const)[run % 3]!,
     maxAttentionWindow: run % 4 === 0 ? 24 : 0,
     sinkTokenLength: 0,
+    numStateSlots: 4,
     maxAdapters: run % 2,
     maxLoraRank: 4,
     processors: 2,

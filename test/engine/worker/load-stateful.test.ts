@@ -1,0 +1,79 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
+import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
+import { stateBytesPerSlot } from '../../../kvcache/kv-cache-size.js';
+import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { madeModelPath } from '../../support/made-models.js';
+
+const engines = new TestEngines();
+const folder = temporaryFolder('skein-stateful');
+afterAll(() => engines.remove());
+
+const SIZES = { maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64, maxNumSequences: 6 };
+
+async function engineOf(variant: 'qwen3.5' | 'gqa') {
+  return engines.get(variant === 'gqa' ? tinyModelPath(variant) : madeModelPath(folder, variant), 'f32');
+}
+
+async function requestOf(params: OptionalParams, variant: 'qwen3.5' | 'gqa' = 'qwen3.5') {
+  const { directory: enginePath } = await engineOf(variant);
+  return { enginePath, params: { ...SIZES, ...params }, modelType: 'InflightFusedBatching' as const };
+}
+
+const load = async (params: OptionalParams, bytes = 2 ** 40, variant: 'qwen3.5' | 'gqa' = 'qwen3.5') =>
+  loadExecutor(await requestOf(params, variant), () => ({ bytes, from: 'the test' }));
+
+describe('a model whose layers keep states', () => {
+  it('has a slot for each sequence, and with reuse of blocks snapshots', async () => {
+    for (const [enableBlockReuse, numSnapshots] of [
+      [false, 0],
+      [true, 6 * 4],
+    ] as const) {
+      const { executor, states, limits } = await load({ kvCacheConfig: { enableBlockReuse } });
+      expect(states).toEqual({ numSlots: 6, numSnapshots });
+      expect(executor.options.numStateSlots).toBe(6 + numSnapshots);
+      expect(limits.maxDraftRows).toBe(0);
+      executor.close();
+    }
+  });
+
+  it('takes of the memory for blocks what its states need', async () => {
+    const { plan } = await engineOf('qwen3.5');
+    const { fixed } = await memoryNeeds(await requestOf({}));
+    const fixedBytes = fixed.packedWeights + fixed.storedWeights + fixed.workspace;
+    const slot = stateBytesPerSlot(plan.states!);
+    // 0.3 of the memory's share hold three slots.
+    const { executor, states } = await load(
+      { kvCacheConfig: { freeGpuMemoryFraction: 1 } },
+      fixedBytes + 11 * slot,
+    );
+    expect(states).toEqual({ numSlots: 3, numSnapshots: 0 });
+    executor.close();
+    await expect(load({}, fixedBytes + slot)).rejects.toThrow(
+      /^The states of 1 sequence take 0\.0 MiB, but 0\.3 of the 0\.0 MiB of memory available hold 0\. Give it more memory\.$/,
+    );
+  });
+
+  it.each<[keyof OptionalParams, OptionalParams]>([
+    ['speculate', { speculate: 'ngram' }],
+    ['draftEnginePath', { draftEnginePath: '/nothing' }],
+  ])('refuses %s by its name', async (field, params) => {
+    const sentence = `${field} is refused: layers of this model keep a state of each sequence, which cannot go back where a draft is rejected; leave it out.`;
+    await expect(load(params)).rejects.toMatchObject({ field, message: sentence });
+  });
+
+  it('drafts for no other', async () => {
+    const { directory } = await engineOf('qwen3.5');
+    await expect(load({ draftEnginePath: directory }, 2 ** 40, 'gqa')).rejects.toThrow(
+      `draftEnginePath ${directory} cannot draft: its layers keep a state of each sequence, which cannot go back where a draft is rejected; name a model that attends in all layers.`,
+    );
+  });
+
+  it('runs on the native executor alone', async () => {
+    for (const executor of ['wasm', 'tensorflow'] as const)
+      await expect(load({ executor })).rejects.toThrow(
+        `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`,
+      );
+  });
+});
