@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import type { Retention } from '../../kvcache/retention.js';
 import { randomNumbers } from '../bitwise/scenario.js';
 
 const SIZE = 4;
@@ -22,8 +23,14 @@ const tokens = (length: number, seed = 0) => Int32Array.from({ length }, (_, i) 
 const key = (of: Int32Array) => ({ salt: 0n, tokens: of });
 
 /** Runs a prompt from where it begins to its end, in one chunk; returns the tokens found and the places of its snapshots. */
-function run(kv: KvCacheManager, requestId: bigint, prompt: Int32Array, generated = 0) {
-  expect(kv.addSequence(requestId, prompt.length - generated, key(prompt))).toBe(true);
+function run(
+  kv: KvCacheManager,
+  requestId: bigint,
+  prompt: Int32Array,
+  generated = 0,
+  retention: Retention = {},
+) {
+  expect(kv.addSequence(requestId, prompt.length - generated, { ...key(prompt), retention })).toBe(true);
   const { reusedTokens } = kv.reuseOf(requestId);
   kv.drainStateCopies();
   const places = kv
@@ -120,17 +127,47 @@ describe('the states of sequences beside their blocks', () => {
 
   it('of the lowest priority go when a slot is needed, then those used longest ago', () => {
     const kv = manager({ numSnapshots: 2 });
-    const retain = (priority: number) => ({
-      ranges: [{ start: 0, end: null, priority, durationMs: null }],
-      decode: null,
-    });
-    void retain;
     run(kv, 1n, tokens(6, 1));
     run(kv, 2n, tokens(6, 2));
     run(kv, 1n, tokens(6, 1));
     run(kv, 3n, tokens(6, 3));
     expect(run(kv, 4n, tokens(6, 1)).reusedTokens).toBe(4);
     expect(run(kv, 5n, tokens(6, 2)).reusedTokens).toBe(0);
+    const low = manager({ numSnapshots: 2 });
+    run(low, 1n, tokens(6, 1));
+    run(low, 2n, tokens(6, 2), 0, { ranges: [{ start: 0, priority: 10 }] });
+    run(low, 3n, tokens(6, 3));
+    expect(run(low, 4n, tokens(6, 1)).reusedTokens).toBe(4);
+    expect(run(low, 5n, tokens(6, 2)).reusedTokens).toBe(0);
+  });
+
+  it('are kept of a prompt that is paused between chunks, which goes on from the newest of them', () => {
+    const kv = manager();
+    const prompt = tokens(38);
+    kv.addSequence(1n, 38, key(prompt));
+    expect(kv.stateSnapshots(1n, 0, 15)).toEqual([]);
+    expect(kv.pendingSnapshots(1n)).toHaveLength(0);
+    const [snapshot] = kv.stateSnapshots(1n, 15, 30);
+    expect(snapshot!.position).toBe(16);
+    expect([...kv.pendingSnapshots(1n)]).toEqual([snapshot!.slot]);
+    kv.store(1n, prompt, 30);
+    expect(kv.pendingSnapshots(1n)).toHaveLength(0);
+    kv.freeSequence(1n);
+    kv.checkIntegrity();
+    // The blocks behind the snapshot are there too, without states: where they end another snapshot is made.
+    expect(run(kv, 1n, prompt)).toEqual({ reusedTokens: 16, places: [28, 32, 36] });
+    expect(run(kv, 2n, prompt).reusedTokens).toBe(36);
+  });
+
+  it('of what was never found finite are given back', () => {
+    const kv = manager({ numSnapshots: 3 });
+    for (let request = 1n; request < 9n; request++) {
+      kv.addSequence(request, 38, key(tokens(38)));
+      expect(kv.stateSnapshots(request, 0, 38)).toHaveLength(3);
+      kv.freeSequence(request);
+      kv.checkIntegrity();
+    }
+    expect(run(kv, 9n, tokens(38)).reusedTokens).toBe(0);
   });
 
   it('are forgotten with the cache', () => {
