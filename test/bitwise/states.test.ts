@@ -212,6 +212,21 @@ describe('a request whose states are not finite', () => {
   });
 });
 
+it.each(['conv1d.weight', 'A_log'])(
+  'a weight that is not finite fails each request, and the loop goes on: %s',
+  async (part) => {
+    const spoil = { tensor: `model.layers.1.linear_attn.${part}`, row: 3, value: Number.NaN };
+    const source = spoilModel(madeModelPath(folder, 'qwen3.5'), join(folder, part), spoil);
+    const { executor, config } = await openAt(source, 'f32', 6);
+    const options = { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true };
+    const { answers } = runLoop(executor, config, scenario(config), options);
+    executor.close();
+    expect(answers.size).toBe(REQUESTS);
+    for (const { error } of answers.values())
+      expect(error).toMatch(/^The logits for token \d+ of this request are not finite/);
+  },
+);
+
 describe('a long chat', () => {
   it('computes the new tokens of its second turn and less than two blocks more', async () => {
     const { executor, config } = await open('qwen3.5', 'f32', 16, 2304);
