@@ -6,6 +6,27 @@ export interface EncoderSequence {
   tokenIds: Int32Array;
   /** Token types, [length]; null: all 0. */
   tokenTypes: Int32Array | null;
+  /** What is given of its tokens in place of its own row: a weight each, or vectors of all but the first. Absent: its row. */
+  output?: TokenOutput;
+}
+
+/** What a model with layers over tokens gives of each. */
+export type TokenOutput = 'weights' | 'vectors';
+
+/** Whether a head gives what is asked for. */
+export function givesTokens(head: EncoderHead, output: TokenOutput): boolean {
+  if (head.kind !== 'embedding' || head.tokens === undefined) return false;
+  return output === 'weights' ? head.tokens.weights : head.tokens.vectors !== null;
+}
+
+/** Number of values that are given for a sequence: its row, [length] weights, or [length - 1 x width] vectors. */
+export function valuesOf(
+  { tokenIds, output }: EncoderSequence,
+  { head, outputWidth }: Pick<EncoderInfo, 'head' | 'outputWidth'>,
+): number {
+  if (output === undefined) return outputWidth;
+  if (output === 'weights') return tokenIds.length;
+  return (tokenIds.length - 1) * ((head.kind === 'embedding' ? head.tokens?.vectors : null) ?? 0);
 }
 
 /** Limits of one batch. */
@@ -26,7 +47,7 @@ export type EncoderCommand =
 /** Messages from an encoder's worker. Batches are answered in order. */
 export interface EncoderAnswer {
   type: 'rows';
-  /** Output rows, [sequences x outputWidth]; the row of a sequence with an error is all 0. */
+  /** The values of each sequence, one behind the other, see valuesOf; those of one with an error are all 0. */
   rows: Float32Array;
   /** Error of each sequence; null: no error. */
   errors: (string | null)[];
@@ -44,6 +65,7 @@ export interface EncoderInfo {
   instructionSet: string;
   threads: number;
   vocabSize: number;
+  /** Number of values in the row of a sequence. */
   outputWidth: number;
   head: EncoderHead;
   tokenTypes: number;

@@ -1,9 +1,11 @@
-import type {
-  EncoderAnswer,
-  EncoderBatchLimits,
-  EncoderCommand,
-  EncoderInfo,
-  EncoderSequence,
+import {
+  type EncoderAnswer,
+  type EncoderBatchLimits,
+  type EncoderCommand,
+  type EncoderInfo,
+  type EncoderSequence,
+  givesTokens,
+  valuesOf,
 } from '../callbacks/encoder-messages.js';
 import type { ManagerState } from '../callbacks/gpt-manager-options.js';
 import { type MissingRanks, type RanksOptions, whyHeld } from '../callbacks/ranks-options.js';
@@ -166,7 +168,7 @@ export class EncoderHost {
   }
 
   /**
-   * Computes the rows of sequences, in their order. An aborted signal rejects at once with its reason.
+   * Computes the rows of sequences, or what they ask for of their tokens, in their order. An aborted signal rejects at once with its reason.
    * @throws QueueFullError, HostClosedError at once; rejects with a RequestError for an invalid sequence, and where the
    * engine fails
    */
@@ -218,18 +220,21 @@ export class EncoderHost {
   }
 
   #deliver({ rows, errors, forwardMs }: EncoderAnswer, batch: Batch): void {
-    const width = this.info!.outputWidth;
+    const info = this.info!;
+    let end = 0;
     let tokens = 0;
     const advanced = new Set<Entry>();
     for (const [i, { work, index }] of batch.entries()) {
       tokens += work.lengths[index]!;
+      const begin = end;
+      end += valuesOf(work.sequences[index]!, info);
       if (!this.#host.has(work)) continue;
       const error = errors[i];
       if (error) {
         this.#host.fail(work, new RequestError(error));
         continue;
       }
-      work.rows[index] = rows.slice(i * width, (i + 1) * width);
+      work.rows[index] = rows.slice(begin, end);
       work.missing--;
       advanced.add(work);
     }
@@ -292,16 +297,18 @@ class EncoderFormer implements BatchFormer<Entry, Batch> {
 /** Why a sequence would make the native executor refuse its whole batch; null: it is valid. */
 function whyInvalid(
   sequences: readonly EncoderSequence[],
-  { limits, vocabSize, tokenTypes }: EncoderInfo,
+  { limits, vocabSize, tokenTypes, head }: EncoderInfo,
 ): string | null {
   for (const [i, sequence] of sequences.entries()) {
-    const { tokenIds, tokenTypes: types } = sequence;
+    const { tokenIds, tokenTypes: types, output } = sequence;
     const { length } = tokenIds;
     if (length < 1 || length > limits.maxSeqLen) {
       return `Sequence ${i} has ${length} tokens; 1 to ${limits.maxSeqLen} are taken.`;
     }
     const token = tokenIds.find((id) => id < 0 || id >= vocabSize);
     if (token !== undefined) return `Sequence ${i} has the token ${token}; the vocabulary has ${vocabSize}.`;
+    if (output !== undefined && !givesTokens(head, output))
+      return `Sequence ${i} asks for ${output} of its tokens, of which the model has none.`;
     if (types === null) continue;
     const type = types.find((one) => one < 0 || one >= tokenTypes);
     if (type !== undefined || types.length !== length) {

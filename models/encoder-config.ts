@@ -83,6 +83,25 @@ export interface EmbeddingHead extends PooledHead {
   prompts: Readonly<Record<string, string>>;
   /** Name of the prompt that is used where none is asked for; null: none. */
   defaultPrompt: string | null;
+  /** What is given of each token; absent: nothing. */
+  tokens?: TokenLayers;
+}
+
+/** Layers over the row of each token, beside the text's embedding: those of BGE-M3. */
+export interface TokenLayers {
+  /** Width of a token's vector, which has length 1; null: there are none. */
+  vectors: number | null;
+  /** Whether each token has a weight, which is 0 or more. */
+  weights: boolean;
+}
+
+/** Names of the layers over tokens, as FlagEmbedding has them for BGE-M3. */
+export const TOKEN_LAYERS = { vectors: 'colbert_linear', weights: 'sparse_linear' } as const;
+
+/** Number of values that layers over tokens give for each row, behind the embedding's. */
+export function tokenWidth(head: EncoderHead): number {
+  if (head.kind !== 'embedding' || head.tokens === undefined) return 0;
+  return (head.tokens.vectors ?? 0) + Number(head.tokens.weights);
 }
 
 /** Head of a reranker, which makes one score of a pair of texts. */

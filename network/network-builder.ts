@@ -429,6 +429,14 @@ export class NetworkBuilder {
     return output;
   }
 
+  /** Returns rows that have the columns of the input, and those of the other behind them. */
+  join(input: ValueRef, other: ValueRef): ValueRef {
+    require(input.rows === other.rows, `rows of ${input.rows} are joined with rows of ${other.rows}`);
+    const output = this.#newValue(input.rows, input.width + other.width);
+    this.#ops.push({ op: 'join', input: input.index, other: other.index, output: output.index });
+    return output;
+  }
+
   /** Returns the rows scaled to length 1. */
   normalize(input: ValueRef): ValueRef {
     const output = this.#newValue(input.rows, input.width);

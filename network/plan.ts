@@ -206,7 +206,9 @@ export type PlanOp =
    */
   | { op: 'meanPool'; input: number; output: number; weighted?: boolean }
   /** output = input / |input| */
-  | { op: 'normalize'; input: number; output: number };
+  | { op: 'normalize'; input: number; output: number }
+  /** output[r] = input[r], then other[r]: as wide as both. */
+  | { op: 'join'; input: number; other: number; output: number };
 
 /**
  * The tokens of its sequence that a token attends to. The cache keeps no less for it. The token at position i attends to j

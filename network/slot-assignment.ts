@@ -43,6 +43,8 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'meanPool':
     case 'normalize':
       return { reads: [op.input], writes: [op.output] };
+    case 'join':
+      return { reads: [op.input, op.other], writes: [op.output] };
     case 'ropeAndCache':
       return { reads: [op.qkv], writes: [op.qkv] };
     case 'attention':

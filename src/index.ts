@@ -105,6 +105,7 @@ export type { ClassifiedInput, ClassifyOptions, LabelScore } from './encoding/cl
 export type { EmbedOptions } from './encoding/embed.js';
 export type { EncoderInput } from './encoding/encoder-codec.js';
 export type { ScoreOptions } from './encoding/score.js';
+export type { SparseEmbedding, TokenOptions } from './encoding/token-outputs.js';
 export { VECTOR_TYPES, type VectorType, vectorOfType } from './encoding/vector-types.js';
 export { ContextLengthError, InvalidRequestError } from './errors/request-errors.js';
 export type { ReasoningOptions } from './generation/chat-options.js';

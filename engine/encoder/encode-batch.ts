@@ -1,45 +1,84 @@
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../base/error-text.js';
-import type { EncoderAnswer, EncoderSequence } from '../../callbacks/encoder-messages.js';
+import { type EncoderAnswer, type EncoderSequence, valuesOf } from '../../callbacks/encoder-messages.js';
+import { tokenWidth } from '../../models/encoder-config.js';
 import type { LoadedEncoder } from './load-encoder.js';
+
+type Encoder = Pick<LoadedEncoder, 'encode' | 'outputWidth'> & {
+  config: Pick<LoadedEncoder['config'], 'head'>;
+};
 
 /**
  * Computes the rows of a batch. If the batch fails as a whole, each sequence is tried by itself, so that the error goes
  * to the sequence that caused it; a row that is not finite is an error of its sequence too.
  */
-export function encodeBatch(
-  encoder: Pick<LoadedEncoder, 'encode' | 'outputWidth'>,
-  sequences: readonly EncoderSequence[],
-): EncoderAnswer {
+export function encodeBatch(encoder: Encoder, sequences: readonly EncoderSequence[]): EncoderAnswer {
   const startMs = performance.now();
-  const width = encoder.outputWidth;
-  const rows = new Float32Array(sequences.length * width);
+  const { outputWidth, config } = encoder;
+  const sizes = sequences.map((sequence) => valuesOf(sequence, { outputWidth, head: config.head }));
+  const rows = new Float32Array(sizes.reduce((sum, size) => sum + size, 0));
+  let end = 0;
+  const places = sizes.map((size) => {
+    end += size;
+    return rows.subarray(end - size, end);
+  });
   const errors: (string | null)[] = sequences.map(() => null);
   try {
-    rows.set(encoder.encode(sequences));
+    fill(encoder, sequences, places);
   } catch (error) {
     if (sequences.length === 1) errors[0] = messageOf(error);
-    else for (const [i, sequence] of sequences.entries()) alone(encoder, sequence, i, rows, errors);
+    else for (const [i, sequence] of sequences.entries()) errors[i] = alone(encoder, sequence, places[i]!);
   }
-  for (let i = 0; i < sequences.length; i++) {
-    const row = rows.subarray(i * width, (i + 1) * width);
-    if (errors[i] !== null || row.every(Number.isFinite)) continue;
+  for (const [i, place] of places.entries()) {
+    if (errors[i] !== null || place.every(Number.isFinite)) continue;
     errors[i] = 'The network gave values that are not finite for this input.';
-    row.fill(0);
+    place.fill(0);
   }
   return { type: 'rows', rows, errors, forwardMs: performance.now() - startMs };
 }
 
-function alone(
-  encoder: Pick<LoadedEncoder, 'encode' | 'outputWidth'>,
-  sequence: EncoderSequence,
-  index: number,
-  rows: Float32Array,
-  errors: (string | null)[],
+/** Computes sequences together, and writes what each asks for to its place. */
+function fill(
+  encoder: Encoder,
+  sequences: readonly EncoderSequence[],
+  places: readonly Float32Array[],
 ): void {
+  const { outputWidth, config } = encoder;
+  const width = outputWidth + tokenWidth(config.head);
+  const rows = encoder.encode(sequences);
+  let end = 0;
+  for (const [i, { tokenIds, output }] of sequences.entries()) {
+    const place = places[i]!;
+    const count = output === undefined ? 1 : tokenIds.length;
+    end += count;
+    const own = rows.subarray((end - count) * width, end * width);
+    if (output === undefined) place.set(own.subarray(0, outputWidth));
+    else if (output === 'weights') takeWeights(own, width, place);
+    else takeVectors(own, width, outputWidth, place);
+  }
+}
+
+/** The last value of each row is the weight of its token. */
+function takeWeights(rows: Float32Array, width: number, place: Float32Array): void {
+  for (let t = 0; t < place.length; t++) place[t] = rows[(t + 1) * width - 1]!;
+}
+
+/** The vectors of all tokens but the first, which begin in a column. */
+function takeVectors(rows: Float32Array, width: number, column: number, place: Float32Array): void {
+  const count = rows.length / width - 1;
+  const size = place.length / count;
+  for (let t = 0; t < count; t++) {
+    const begin = (t + 1) * width + column;
+    place.set(rows.subarray(begin, begin + size), t * size);
+  }
+}
+
+/** @returns the error of the sequence; null: there is none */
+function alone(encoder: Encoder, sequence: EncoderSequence, place: Float32Array): string | null {
   try {
-    rows.set(encoder.encode([sequence]), index * encoder.outputWidth);
+    fill(encoder, [sequence], [place]);
+    return null;
   } catch (error) {
-    errors[index] = messageOf(error);
+    return messageOf(error);
   }
 }

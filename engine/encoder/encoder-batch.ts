@@ -1,10 +1,18 @@
 import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encoder-messages.js';
-import type { EncoderConfig } from '../../models/encoder-config.js';
+import { type EncoderConfig, type EncoderHead, tokenWidth } from '../../models/encoder-config.js';
 import { PackedArrays } from '../batch/packed-arrays.js';
 import type { RopeTable } from '../batch/rope-table.js';
 
 /** Block size of encoders, chosen so that a step of the attention lies in one block. */
 export const ENCODER_TOKENS_PER_BLOCK = 32;
+
+/** Most rows that come out of a batch: one for each sequence, or where a head gives something of tokens, one for each. */
+export function encoderRows(
+  { maxNumTokens, maxNumSequences }: EncoderBatchLimits,
+  head: EncoderHead,
+): number {
+  return tokenWidth(head) === 0 ? maxNumSequences : maxNumTokens;
+}
 
 /** Number of blocks that suffices for any batch within the limits: each sequence begins at a block of its own. */
 export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLimits): number {
@@ -12,7 +20,7 @@ export function encoderBlocks({ maxNumTokens, maxNumSequences }: EncoderBatchLim
 }
 
 /**
- * Whole sequences, packed one behind the other; each brings one row of output. No cache outlives a batch, so blocks are
+ * Whole sequences, packed one behind the other; each brings one row of output, or all of its rows. No cache outlives a batch, so blocks are
  * handed out from 0 on each time. The last block of a sequence, whose end is not written to, is zeroed, so that values
  * of an earlier batch are never read.
  *
@@ -28,16 +36,13 @@ export class EncoderBatch extends PackedArrays {
   readonly #rope: RopeTable;
 
   /** @param rope has a row for each sequence, where frequencies depend on its length */
-  constructor(
-    { maxNumTokens, maxNumSequences, maxSeqLen }: EncoderBatchLimits,
-    { firstPosition, head }: EncoderConfig,
-    rope: RopeTable,
-  ) {
+  constructor(limits: EncoderBatchLimits, { firstPosition, head }: EncoderConfig, rope: RopeTable) {
+    const { maxNumTokens, maxNumSequences, maxSeqLen } = limits;
     super(
       {
         tokens: maxNumTokens,
         sequences: maxNumSequences,
-        logitRows: maxNumSequences,
+        logitRows: encoderRows(limits, head),
         maxBlocksPerSequence: Math.ceil(maxSeqLen / ENCODER_TOKENS_PER_BLOCK),
         // Only the last block of each sequence is announced as new.
         newBlocks: maxNumSequences,
@@ -57,12 +62,11 @@ export class EncoderBatch extends PackedArrays {
     this.clear();
     let block = 0;
     for (const sequence of sequences) block = this.#add(sequence, block);
-    this.numLogitRows = this.numSequences;
     this.numNewBlocks = this.numSequences;
   }
 
   /** @returns the first block behind the sequence's blocks */
-  #add({ tokenIds, tokenTypes }: EncoderSequence, firstBlock: number): number {
+  #add({ tokenIds, tokenTypes, output }: EncoderSequence, firstBlock: number): number {
     const index = this.numSequences++;
     const begin = this.numTokens;
     const { length } = tokenIds;
@@ -79,7 +83,9 @@ export class EncoderBatch extends PackedArrays {
     this.queryStart[index + 1] = this.numTokens;
     this.contextLength[index] = length;
     this.ropeRows[index] = this.#rope.assign(length);
-    this.logitRows[index] = begin + (this.#takesLast ? this.#lastOf(tokenIds) : 0);
+    if (output === undefined)
+      this.logitRows[this.numLogitRows++] = begin + (this.#takesLast ? this.#lastOf(tokenIds) : 0);
+    else for (let i = 0; i < length; i++) this.logitRows[this.numLogitRows++] = begin + i;
     this.newBlocks[index] = firstBlock + numBlocks - 1;
     return firstBlock + numBlocks;
   }

@@ -2,7 +2,7 @@ import type { EncoderBatchLimits, EncoderSequence } from '../../callbacks/encode
 import type { ExecutorChoice, InstructionSet, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import type { SeatData } from '../../callbacks/ranks-options.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
-import type { EncoderConfig } from '../../models/encoder-config.js';
+import { type EncoderConfig, tokenWidth } from '../../models/encoder-config.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
@@ -15,7 +15,7 @@ import type { ExecutorKind } from '../executors/executor-kind.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
 import { openSeat, threadsOf } from '../ranks/seat.js';
 import type { MemoryNeeds } from '../worker/memory-split.js';
-import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from './encoder-batch.js';
+import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks, encoderRows } from './encoder-batch.js';
 
 /** Settings of an encoder; one that is absent has the engine's value, or the default. */
 export interface EncoderParams {
@@ -49,11 +49,11 @@ export interface LoadedEncoder {
   threads: number;
   limits: EncoderBatchLimits;
   vocabSize: number;
-  /** Number of values in one row of output. */
+  /** Number of values of an embedding, or of scores: a row of output has those of its token behind them, if the head has layers over tokens. */
   outputWidth: number;
   config: EncoderConfig;
   memory: ExecutorMemory;
-  /** Computes one row for each sequence [sequences x outputWidth]: a view that is valid until the next call. */
+  /** Computes one row for each sequence, or for each of its tokens, as it asks for [rows x (outputWidth + tokenWidth(head))]: a view that is valid until the next call. */
   encode(sequences: readonly EncoderSequence[]): Float32Array;
   close(): void;
 }
@@ -84,7 +84,7 @@ export async function loadEncoder(
     threads: executor.options.threads,
     limits,
     vocabSize: loadable.plan.vocabSize,
-    outputWidth: loadable.plan.outputWidth,
+    outputWidth: loadable.plan.outputWidth - tokenWidth(config.head),
     config,
     memory: executor.memory(),
     encode: (sequences) => {
@@ -129,7 +129,7 @@ function prepare(
   const options: ExecutorOptions = {
     threads: threadsOf(kind, params, seat),
     ...limits,
-    maxLogitRows: limits.maxNumSequences,
+    maxLogitRows: encoderRows(limits, config.head),
     numBlocks: encoderBlocks(limits),
     tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
     // Two bytes instead of four save nothing, since keys and values are read in the layer that writes them; products of pairs of bf16 do.

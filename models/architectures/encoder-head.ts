@@ -1,10 +1,16 @@
 import type { NetworkBuilder, ValueRef } from '../../network/network-builder.js';
-import type { EncoderHead, HeadLayer } from '../encoder-config.js';
+import {
+  type EncoderHead,
+  type HeadLayer,
+  TOKEN_LAYERS,
+  type TokenLayers,
+  tokenWidth,
+} from '../encoder-config.js';
 import { layerNorm, projection } from './parts.js';
 
 /** Width of the rows that leave an encoder. */
-export function headWidth({ layers }: EncoderHead, hiddenSize: number): number {
-  return layers.at(-1)?.width ?? hiddenSize;
+export function headWidth(head: EncoderHead, hiddenSize: number): number {
+  return (head.layers.at(-1)?.width ?? hiddenSize) + tokenWidth(head);
 }
 
 /**
@@ -23,10 +29,30 @@ export function encoderHead(
 ): ValueRef {
   const { pooling } = head;
   const isMean = pooling === 'mean' || pooling === 'weighted';
-  let row = isMean ? net.meanPool(norm(x), pooling === 'weighted') : norm(net.selectRows(x));
+  const rows = isMean ? net.meanPool(norm(x), pooling === 'weighted') : norm(net.selectRows(x));
+  let row = rows;
   for (const [index, layer] of head.layers.entries())
     row = headLayer(net, row, layer, `head.${index}`, epsilon);
-  return head.kind === 'embedding' && head.normalize ? net.normalize(row) : row;
+  if (head.kind !== 'embedding') return row;
+  const embedding = head.normalize ? net.normalize(row) : row;
+  return head.tokens === undefined ? embedding : withTokens(net, embedding, rows, head.tokens);
+}
+
+/** Embeddings with what layers make of the same rows behind them: the vector of a token, and its weight. */
+function withTokens(
+  net: NetworkBuilder,
+  embedding: ValueRef,
+  rows: ValueRef,
+  { vectors, weights }: TokenLayers,
+): ValueRef {
+  let joined = embedding;
+  if (vectors !== null) {
+    const layer = projection(net, 'head.vectors', rows.width, [[TOKEN_LAYERS.vectors, vectors]], true);
+    joined = net.join(joined, net.normalize(net.linear(rows, layer)));
+  }
+  if (!weights) return joined;
+  const layer = projection(net, 'head.weights', rows.width, [[TOKEN_LAYERS.weights, 1]], true);
+  return net.join(joined, net.linear(rows, { ...layer, activation: 'relu' }));
 }
 
 function headLayer(

@@ -1,8 +1,10 @@
+import { dirname } from 'node:path';
 import type { ClassificationHead, EmbeddingHead, HeadLayer, ScoreHead } from '../encoder-config.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
 import { isObject, type JsonObject } from './file-reading.js';
 import type { SentenceTransformers } from './sentence-transformers.js';
+import { readTokenLayers } from './token-layers.js';
 
 /** Bounds on the labels of a classifier: an answer has a number for each. */
 const MAX_LABELS = 16_384;
@@ -25,7 +27,9 @@ export function embeddingHead(
   if (lacksPooling !== null) throw new CheckpointError(lacksPooling);
   const width = layers.at(-1)?.width ?? hiddenSize;
   const matryoshka = matryoshkaOf(config, width) ?? (isAny ? 'any' : null);
-  return { kind: 'embedding', pooling, layers, normalize, matryoshka, prompts, defaultPrompt };
+  const tokens = readTokenLayers(dirname(config.where), hiddenSize, pooling);
+  const head = { kind: 'embedding' as const, pooling, layers, normalize, matryoshka, prompts, defaultPrompt };
+  return tokens === undefined ? head : { ...head, tokens };
 }
 
 /** Sizes to which the embeddings may be cut, from the fields of config.json that vLLM reads. */

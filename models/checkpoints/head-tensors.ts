@@ -4,12 +4,13 @@ import { TOKEN_SCORES } from './decoder-encoder.js';
 import { refuseUnsupportedType } from './raw-tensor.js';
 import { denseTensors } from './sentence-modules.js';
 import type { NamedTensor } from './tensor-layout.js';
+import { tokenLayerTensors } from './token-layers.js';
 
 const OUTPUT = 'lm_head.weight';
 const EMBEDDING = 'model.embed_tokens.weight';
 
 /**
- * Adds the tensors of an encoder's head that are not among the model's own: those of Dense modules, which lie in files of their own, and
+ * Adds the tensors of an encoder's head that are not among the model's own: those of Dense modules and of layers over tokens, which lie in files of their own, and
  * rows of the output layer by which tokens make a score.
  *
  * @param hasOwnOutput whether the output layer is another one than the embedding, whatever the config says
@@ -22,8 +23,11 @@ export function addHeadTensors(
 ): void {
   if (encoder === undefined) return;
   const { head } = encoder;
-  for (const tensor of head.kind === 'embedding' ? denseTensors(directory, head.layers) : [])
-    tensors.set(tensor.name, tensor);
+  if (head.kind === 'embedding') {
+    const tokens = head.tokens === undefined ? [] : tokenLayerTensors(directory);
+    for (const tensor of [...denseTensors(directory, head.layers), ...tokens])
+      tensors.set(tensor.name, tensor);
+  }
   if (head.kind !== 'score' || head.tokens === undefined) return;
   const output = tensors.get(tieWordEmbeddings && !hasOwnOutput ? EMBEDDING : OUTPUT);
   for (const [i, token] of head.tokens.entries()) {

@@ -7,6 +7,7 @@ import { ggufParts, modelAmong } from './gguf-parts.js';
 import { QUANTIZATION_FILES } from './quantized/quantization-file.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
+import { TOKEN_LAYER_FILES } from './token-layers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from './tokenizer-files.js';
 
 /** Files of the model at a path. */
@@ -26,6 +27,7 @@ const SIDE_FILES = [
   ...OLDER_TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
   ...QUANTIZATION_FILES,
+  ...TOKEN_LAYER_FILES,
 ];
 
 /** Finds a model's files: a .gguf file, a folder with safetensors, or a folder with exactly one GGUF that is a model. A GGUF may be split. */

@@ -4,6 +4,7 @@ import { CheckpointError } from './checkpoint.js';
 import { isObject, readJsonObject } from './file-reading.js';
 import type { RawTensor } from './raw-tensor.js';
 import { readSafetensors } from './safetensors.js';
+import { TOKEN_LAYER_FILES } from './token-layers.js';
 
 const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
@@ -21,7 +22,9 @@ export function safetensorsFiles(directory: string): string[] {
     if (missing.length > 0) throw new CheckpointError(`${directory}: ${missingText(missing, names.length)}.`);
     return names.map((name) => join(directory, name));
   }
-  const names = readdirSync(directory).filter((name) => name.endsWith('.safetensors'));
+  const names = readdirSync(directory).filter(
+    (name) => name.endsWith('.safetensors') && !TOKEN_LAYER_FILES.includes(name),
+  );
   return names.sort().map((name) => join(directory, name));
 }
 

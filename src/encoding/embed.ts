@@ -1,5 +1,6 @@
 import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
+import type { EmbeddingHead } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { EncoderInput, TruncateSide } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
@@ -44,7 +45,7 @@ export async function embed(
   options: EmbedOptions,
   onAccepted: OnAccepted = () => {},
 ): Promise<Embeddings> {
-  const { head, engine, codec, maxSeqLen } = model;
+  const { head, engine } = model;
   if (head.kind !== 'embedding') throw new InvalidRequestError(wrongTask(head), 'model');
   const { dimensions } = options;
   if (dimensions !== undefined) checkDimensions(dimensions, model);
@@ -54,16 +55,27 @@ export async function embed(
       'normalize',
     );
   }
-  const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
-  const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
-  const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
-  const sequences = await codec.single(withPrompt(inputs, head, options), limit, 'input', name);
-  for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), model.vocabSize);
+  const sequences = await promptedSequences(model, head, inputs, options);
   const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;
   const { normalize = isCut } = options;
   const cut = isCut ? rows.map((row) => row.subarray(0, dimensions)) : rows;
   return { embeddings: normalize && (isCut || !head.normalize) ? cut.map(unit) : cut, promptTokens };
+}
+
+/** The sequences of inputs, with the model's prompt in front of texts. @throws InvalidRequestError */
+export async function promptedSequences(
+  { codec, maxSeqLen, vocabSize }: EncoderModel,
+  head: EmbeddingHead,
+  inputs: readonly EncoderInput[],
+  options: Pick<EmbedOptions, 'truncatePromptTokens' | 'truncateSide' | keyof PromptChoice>,
+): Promise<EncoderSequence[]> {
+  const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
+  const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
+  const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
+  const sequences = await codec.single(withPrompt(inputs, head, options), limit, 'input', name);
+  for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), vocabSize);
+  return sequences;
 }
 
 /** Checks inputs given as token ids. */

@@ -41,7 +41,16 @@ export class EncoderCodec {
   /** Tokens behind the document in a rendered pair, which are never cut. */
   #behind: number | null = null;
 
-  private constructor(pool: TokenizerPool, template: TextTemplate, pairs: PairTemplate | null) {
+  /** Tokens that have no weight among those of a text: the first and last one of a text, padding and the unknown token. */
+  readonly unweighted: ReadonlySet<number>;
+
+  private constructor(
+    pool: TokenizerPool,
+    template: TextTemplate,
+    pairs: PairTemplate | null,
+    unweighted: ReadonlySet<number>,
+  ) {
+    this.unweighted = unweighted;
     this.#pool = pool;
     this.#template = template;
     this.#pairs = pairs;
@@ -56,7 +65,8 @@ export class EncoderCodec {
     const pool = new TokenizerPool(tokenizer, { directory: engineDirectory });
     const ends = endTokens(tokenizer, files.tokenizerConfig);
     const template = textTemplate(parseTokenizerJson(files.tokenizerJson), ends);
-    return new EncoderCodec(pool, tokenTypes === 1 ? withoutTypes(template) : template, pairs);
+    const unweighted = unweightedTokens(tokenizer, files.tokenizerConfig);
+    return new EncoderCodec(pool, tokenTypes === 1 ? withoutTypes(template) : template, pairs, unweighted);
   }
 
   /**
@@ -146,6 +156,19 @@ function endTokens(tokenizer: Tokenizer, config: Record<string, unknown>): EndTo
     eos: config.add_eos_token === true ? tokenizer.eosTokenId : null,
     sep: config.add_sep_token === true ? (named ?? tokenizer.eosTokenId) : null,
   };
+}
+
+const UNWEIGHTED = ['cls_token', 'eos_token', 'pad_token', 'unk_token'];
+
+/** The special tokens that FlagEmbedding leaves out of a text's weights. */
+function unweightedTokens(tokenizer: Tokenizer, config: Record<string, unknown>): ReadonlySet<number> {
+  const ids = UNWEIGHTED.map((name) => {
+    const token = config[name];
+    const text =
+      typeof token === 'object' && token !== null ? (token as { content?: unknown }).content : token;
+    return typeof text === 'string' ? tokenizer.tokenId(text) : null;
+  });
+  return new Set(ids.filter((id) => id !== null));
 }
 
 /** The template for a model that knows one type of tokens, whatever its tokenizer says. */

@@ -11,7 +11,7 @@ export interface RowEngine {
 
 /** An encoder that is ready to embed or score texts. */
 export interface EncoderModel {
-  codec: Pick<EncoderCodec, 'single' | 'pairs'>;
+  codec: Pick<EncoderCodec, 'single' | 'pairs' | 'unweighted'>;
   engine: RowEngine;
   head: EncoderHead;
   /** Longest input in tokens, special tokens included. */

@@ -3,6 +3,7 @@ import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { partOf, withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
 import { QUANTIZATION_FILES } from '../../models/checkpoints/quantized/quantization-file.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
+import { TOKEN_LAYER_FILES } from '../../models/checkpoints/token-layers.js';
 import { OLDER_TOKENIZER_FILES, TOKENIZER_FILES } from '../../models/checkpoints/tokenizer-files.js';
 import { ADDITIONAL_FOLDER } from '../../models/tokenizer/named-templates.js';
 import { HubError } from '../errors/user-errors.js';
@@ -23,6 +24,7 @@ const BESIDE = [
   ...TOKENIZER_FILES,
   ...SENTENCE_TRANSFORMERS_FILES,
   ...QUANTIZATION_FILES,
+  ...TOKEN_LAYER_FILES,
 ];
 /** Chat templates of other names. */
 const TEMPLATES = new RegExp(`^${ADDITIONAL_FOLDER}/[\\w.-]+\\.jinja$`);

@@ -9,6 +9,12 @@ import {
 import { type EmbedOptions, embed } from '../encoding/embed.js';
 import type { EncoderInput } from '../encoding/encoder-codec.js';
 import { ranking, type ScoreOptions, scorePairs } from '../encoding/score.js';
+import {
+  embedSparse,
+  embedTokens,
+  type SparseEmbedding,
+  type TokenOptions,
+} from '../encoding/token-outputs.js';
 import { inPlainNames } from '../options/flag-names.js';
 import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-model.js';
 import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
@@ -17,6 +23,7 @@ import {
   checkedClassification,
   checkedDocuments,
   checkedEmbedding,
+  checkedTokenOutput,
   checkRerankOptions,
   checkScoreOptions,
 } from './options/encoder-call-options.js';
@@ -74,6 +81,32 @@ export class Encoder {
    */
   async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
     return (await embed(this.#loaded.model, checkedEmbedding(texts, options), options)).embeddings;
+  }
+
+  /**
+   * Computes the weights of the tokens of each text, for models like BGE-M3 that have a layer for it (`sparse_linear`): a search by words
+   * adds up the products of those that two texts share.
+   * @throws as embed
+   */
+  async embedSparse(
+    texts: string | readonly EncoderInput[],
+    options: TokenOptions = {},
+  ): Promise<SparseEmbedding[]> {
+    const inputs = checkedTokenOutput('embedSparse', texts, options);
+    return (await embedSparse(this.#loaded.model, inputs, options)).embeddings;
+  }
+
+  /**
+   * Computes a vector of length 1 of each token of each text but the first, for models like BGE-M3 that have a layer for it
+   * (`colbert_linear`): a search by late interaction adds up, over the vectors of a query, the greatest product with one of a document's.
+   * @throws as embed
+   */
+  async embedTokens(
+    texts: string | readonly EncoderInput[],
+    options: TokenOptions = {},
+  ): Promise<Float32Array[][]> {
+    const inputs = checkedTokenOutput('embedTokens', texts, options);
+    return (await embedTokens(this.#loaded.model, inputs, options)).embeddings;
   }
 
   /**

@@ -17,6 +17,14 @@ export interface MadeEmbedder {
   texts?: { text: string; ids: number[]; output: number[] }[];
   /** Absent: the model scores no pairs. */
   pairs?: { pair: [query: string, document: string]; score: number }[];
+  /** Embeddings of texts, weights of their tokens by ascending ids, and the vectors of all but the first. */
+  tokens?: {
+    text: string;
+    ids: number[];
+    output: number[];
+    weights: [number, number][];
+    vectors: number[][];
+  }[];
   /** Names of a classifier's labels. */
   labels?: string[];
   /** Scores of labels of texts and of pairs. */

@@ -245,6 +245,19 @@ MODERNBERT = {
 
 ENCODERS = {
     "bert": BERT | {"config": "BertConfig", "model": "BertModel", "fields": encoder(), "files": modules("cls")},
+    # Layers over the rows of tokens lie in files of their own.
+    "bge-m3": BERT
+    | {
+        "config": "XLMRobertaConfig",
+        "model": "XLMRobertaModel",
+        "fields": encoder(type_vocab_size=1),
+        "files": modules("cls"),
+        "special": {"eos_token": "[SEP]"},
+        "layers": {
+            "colbert_linear.safetensors": {"weight": [24, 32], "bias": [24]},
+            "sparse_linear.safetensors": {"weight": [1, 32], "bias": [1]},
+        },
+    },
     "roberta-score": {
         "config": "RobertaConfig",
         "model": "RobertaForSequenceClassification",

@@ -5,7 +5,7 @@ Tiny embedders and rerankers of many families, and what sentence-transformers an
 
 writes test/goldens/embedders.json: for each model its files, the names and shapes of its tensors with the mean and the spread of their
 numbers (those of `numbers` in families.py, which test/support/made-models.ts makes too), and its answers in float32: the row of each list
-of token ids, the tokens and the row of each text, the score of each pair, the scores of each label as transformers' pipeline makes them. Names given replace their entries alone.
+of token ids, the tokens and the row of each text, the score of each pair, the scores of each label as transformers' pipeline makes them, what BGE-M3 gives of tokens. Names given replace their entries alone.
 """
 
 import json
@@ -24,7 +24,7 @@ from sentence_transformers.cross_encoder.modules import LogitScore
 
 from embedder_models import CLASSIFIERS, DECODERS, ENCODERS, RERANKERS
 from families import numbers, written_names
-from golden import row
+from golden import row, significant
 from nomic_moe import NomicMoe
 
 TEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test")
@@ -109,6 +109,8 @@ def write_weights(folder, model_class, config, spec):
         if fields["bias"]:
             tensors["linear.bias"] = [fields["out_features"]]
         files[path] = [[key, shape, *measure(key, shape, False)] for key, shape in tensors.items()]
+    for path, shapes in spec.get("layers", {}).items():
+        files[path] = [[key, shape, *measure(key, shape, False)] for key, shape in shapes.items()]
     return save_tensors(folder, files)
 
 
@@ -170,6 +172,28 @@ def plain_embeddings(folder, spec):
 
 
 @torch.no_grad()
+def token_outputs(folder, spec):
+    """The embedding, the weights and the vectors of BGE-M3, by the rules of FlagEmbedding (m3.py and modeling.py of its M3) in plain torch."""
+    model = getattr(transformers, spec["model"]).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    layer = lambda name, rows: torch.nn.functional.linear(rows, **load_file(os.path.join(folder, f"{name}.safetensors")))
+    unused = {tokenizer.convert_tokens_to_ids(token) for token in (tokenizer.cls_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token)}
+    answers = []
+    for text in [*TEXTS, "the the cat the", ""]:
+        ids = tokenizer(text)["input_ids"]
+        rows = model(torch.tensor([ids])).last_hidden_state
+        weights = {}
+        for weight, token in zip(torch.relu(layer("sparse_linear", rows))[0, :, 0].tolist(), ids):
+            if token not in unused and weight > max(0, weights.get(token, 0)):
+                weights[token] = significant(weight)
+        vectors = torch.nn.functional.normalize(layer("colbert_linear", rows[:, 1:]), dim=-1)[0]
+        embedding = torch.nn.functional.normalize(rows[:, 0], dim=-1)[0]
+        answers.append({"text": text, "ids": ids, "output": row(embedding), "weights": sorted(weights.items()), "vectors": [row(one) for one in vectors]})
+        print(f"  {len(ids)} tokens, weights {answers[-1]['weights']}")
+    return {"tokens": answers}
+
+
+@torch.no_grad()
 def scores(folder, spec):
     kwargs = {"dtype": torch.float32, "attn_implementation": "eager"}
     if "tokens" in spec:
@@ -218,7 +242,7 @@ def made(name, spec):
         config = {} if plain else config_json(folder, spec)
         for path, value in spec["files"].items():
             write_json(folder, path, value)
-        answer = plain_embeddings if plain else classes if spec.get("classes") else scores if spec.get("scores") else embeddings
+        answer = plain_embeddings if plain else token_outputs if "layers" in spec else classes if spec.get("classes") else scores if spec.get("scores") else embeddings
         answers = answer(folder, spec)
     files = {"config.json": spec.get("published", config), "tokenizer_config.json": tokenizer_config} | spec["files"]
     tokenizer = {"of": spec["tokenizer"], "changed": changed}

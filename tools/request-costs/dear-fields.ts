@@ -568,6 +568,14 @@ const ollamaNames: Readonly<Record<string, DearField>> = {
   stream: harmless('false'),
 };
 
+const tokenOutputs: Readonly<Record<string, DearField>> = {
+  model: harmless('null'),
+  inputs: (sizes) => dearInputs(sizes).map((inputs) => ({ inputs: inputs as string, truncate: 'true' })),
+  truncate: harmless('true'),
+  truncation_direction: one({ inputs: text('x', LONGEST), truncate: 'true', truncation_direction: '"left"' }),
+  prompt_name: harmless('null'),
+};
+
 const encoders: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
   truncate_prompt_tokens: harmless('-1'),
@@ -769,6 +777,8 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
       raw_scores: harmless('true'),
     },
   },
+  '/embed_sparse': { plain: { inputs: '"Once"' }, fields: tokenOutputs },
+  '/embed_all': { plain: { inputs: '"Once"' }, fields: tokenOutputs },
   '/apply-template': {
     plain: { messages: '[{"role":"user","content":"Once"}]' },
     fields: chat,

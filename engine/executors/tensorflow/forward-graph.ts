@@ -329,6 +329,9 @@ export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContex
     case 'normalize':
       values.set(op.output, unitRows(ops, value(op.input)));
       return;
+    case 'join':
+      values.set(op.output, ops.concat([value(op.input), value(op.other)], 1));
+      return;
     default:
       throw new Error(`TensorFlow: the op ${op.op} is none over rows of logits.`);
   }

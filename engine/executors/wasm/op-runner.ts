@@ -107,6 +107,9 @@ export class OpRunner {
       case 'meanPool':
         this.#meanPool(op);
         break;
+      case 'join':
+        this.#join(op, rows);
+        break;
     }
   }
 
@@ -223,6 +226,16 @@ export class OpRunner {
     const bytes = 4 * this.#width(input);
     for (const [i, row] of this.#selected.entries()) {
       this.#parts.heap.copy(this.#at(output) + i * bytes, this.#at(input) + row * bytes, bytes);
+    }
+  }
+
+  #join({ input, other, output }: Op<'join'>, rows: number): void {
+    const [n, m] = [4 * this.#width(input), 4 * this.#width(other)];
+    const { heap } = this.#parts;
+    for (let row = 0; row < rows; row++) {
+      const joined = this.#at(output) + row * (n + m);
+      heap.copy(joined, this.#at(input) + row * n, n);
+      heap.copy(joined + n, this.#at(other) + row * m, m);
     }
   }
 

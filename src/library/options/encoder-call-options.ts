@@ -5,6 +5,7 @@ import type { EmbedOptions } from '../../encoding/embed.js';
 import type { EncoderInput } from '../../encoding/encoder-codec.js';
 import { INPUT_TYPES } from '../../encoding/prompts.js';
 import type { ScoreOptions } from '../../encoding/score.js';
+import type { TokenOptions } from '../../encoding/token-outputs.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 
@@ -24,11 +25,15 @@ const OF_TEXTS = {
   onProgress: rule('a function', (value) => typeof value === 'function'),
 };
 
-const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+const OF_TOKENS: Rules<TokenOptions> = {
   ...OF_TEXTS,
-  dimensions: COUNT,
   promptName: TEXT,
   inputType: oneOf(...INPUT_TYPES),
+};
+
+const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+  ...OF_TOKENS,
+  dimensions: COUNT,
   normalize: SWITCH,
 };
 
@@ -56,6 +61,12 @@ export function checkRerankOptions(options: unknown): void {
 export function checkedEmbedding(texts: unknown, options: unknown): readonly EncoderInput[] {
   check('embed', options, OF_EMBEDDINGS);
   return checkedInputs('embed', texts, isInput, 'a text or token ids are expected');
+}
+
+/** The inputs of a call for what is given of tokens, as a list. @throws InvalidRequestError as checkedEmbedding */
+export function checkedTokenOutput(call: string, texts: unknown, options: unknown): readonly EncoderInput[] {
+  check(call, options, OF_TOKENS);
+  return checkedInputs(call, texts, isInput, 'a text or token ids are expected');
 }
 
 /** The inputs of a call that classifies, as a list. @throws InvalidRequestError as checkedEmbedding */

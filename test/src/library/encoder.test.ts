@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Encoder, EngineError, InvalidRequestError, ParameterError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
@@ -49,6 +50,33 @@ describe('an encoder in a program', () => {
     const [ofIds] = await encoder.embed([own[0]!.ids]);
     expect(ofIds).toEqual(rows[0]);
     expect(encoder.counts).toEqual({ running: 0, waiting: 0 });
+  });
+
+  it('gives weights and vectors of tokens between the embeddings of other calls', async () => {
+    const made = madeEmbedder('bge-m3');
+    const path = writeMadeEmbedder(join(temporaryFolder('skein-encoder-tokens'), made.name), made);
+    const { directory } = await engines.get(path, 'f32');
+    const encoder = await Encoder.load({ model: directory, threads: 2 });
+    opened.push(encoder);
+    const texts = made.tokens!.map(({ text }) => text);
+    const [dense, sparse, vectors] = await Promise.all([
+      encoder.embed(texts),
+      encoder.embedSparse(texts),
+      encoder.embedTokens(texts),
+    ]);
+    for (const [i, golden] of made.tokens!.entries()) {
+      expectClose(dense[i]!, golden.output);
+      expect([...sparse[i]!.indices]).toEqual(golden.weights.map(([id]) => id));
+      expectClose(
+        sparse[i]!.values,
+        golden.weights.map(([, weight]) => weight),
+      );
+      for (const [t, vector] of vectors[i]!.entries()) expectClose(vector, golden.vectors[t]!);
+    }
+    await expect(encoder.embedSparse(texts, { dimensions: 8 } as object)).rejects.toThrow(/dimensions/);
+    await expect(encoder.embedTokens([7] as unknown as string[])).rejects.toThrow(/Input 0 is 7/);
+    const plain = await load('bert-mean');
+    await expect(plain.embedSparse(texts)).rejects.toThrow(/sparse_linear\.safetensors/);
   });
 
   it('gives every text of a crowd of calls the bits that it has alone', async () => {

@@ -39,6 +39,7 @@ function encoder(id: string): ServedEncoder {
     codec: {
       single: async (texts) => texts.map(() => ({ tokenIds: Int32Array.of(1), tokenTypes: null })),
       pairs: async () => [],
+      unweighted: new Set(),
     },
     engine: { encode: async (sequences) => sequences.map(() => Float32Array.of(1, 0)) },
   };

@@ -1,7 +1,10 @@
+import type { EncoderSequence } from '../../../callbacks/encoder-messages.js';
+import { encodeBatch } from '../../../engine/encoder/encode-batch.js';
 import { type LoadedEncoder, loadEncoder } from '../../../engine/encoder/load-encoder.js';
 import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
 import { createApp } from '../../../src/server/app/app.js';
 import { ServerMetrics } from '../../../src/server/metrics/families/server-metrics.js';
+import { MemoryLedger } from '../../../src/server/web/memory/held-memory.js';
 import { ServerState } from '../../../src/server/web/server-state.js';
 import { ModelState } from '../../../src/serving/model-state.js';
 import type { ServedEncoder, ServedModel } from '../../../src/serving/served-model.js';
@@ -33,7 +36,7 @@ export class ServedEncoders {
       head: config.head,
       codec,
       engine: {
-        encode: async (sequences) => sequences.map((sequence) => encoder.encode([sequence]).slice()),
+        encode: async (sequences) => sequences.map((sequence) => computed(encoder, sequence)),
       },
       ...change,
     };
@@ -48,16 +51,26 @@ export class ServedEncoders {
   }
 }
 
+function computed(encoder: LoadedEncoder, sequence: EncoderSequence): Float32Array {
+  const { rows, errors } = encodeBatch(encoder, [sequence]);
+  if (errors[0]) throw new Error(errors[0]);
+  return rows;
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
 export type Post = (path: string, body: unknown) => Promise<{ status: number; body: any }>;
 
-/** A server of models: its routes, and its metrics. */
-export function serverOf(models: ServedModel[]): { post: Post; metricsText: () => Promise<string> } {
+/** A server of models: its routes, and its metrics. @param ledger the memory that it has for requests. Default: much of the machine's */
+export function serverOf(
+  models: ServedModel[],
+  ledger = new MemoryLedger(),
+): { post: Post; metricsText: () => Promise<string> } {
   const directory = directoryOf(...models);
   const metrics = new ServerMetrics(directory);
   const app = createApp({
     models: directory,
     state: new ServerState(directory),
+    ledger,
     metrics,
     version: '0.0.0-test',
     log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },

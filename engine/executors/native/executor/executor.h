@@ -190,6 +190,7 @@ class Executor {
   KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
+  void runJoin(const PlanOp& op, const BatchView& batch);
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);
   void runExchange(const PlanOp& op, const BatchView& batch);

@@ -77,6 +77,7 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"ropeAndCache", OpKind::kRopeAndCache},
                                                    {"attention", OpKind::kAttention},
                                                    {"selectRows", OpKind::kSelectRows},
+                                                   {"join", OpKind::kJoin},
                                                    {"addEmbedding", OpKind::kAddEmbedding},
                                                    {"layerNorm", OpKind::kLayerNorm},
                                                    {"meanPool", OpKind::kMeanPool},
@@ -273,6 +274,10 @@ class PlanReader {
       case OpKind::kAttention: readAttention(item, op); break;
       case OpKind::kSelectRows:
       case OpKind::kNormalize: readInOut(item, op); break;
+      case OpKind::kJoin:
+        readInOut(item, op);
+        op.by = integer(item, "other");
+        break;
       case OpKind::kMeanPool:
         readInOut(item, op);
         op.weighted = property(item, "weighted").ToBoolean();

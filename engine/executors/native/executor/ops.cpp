@@ -122,6 +122,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kRopeAndCache: return runRopeAndCache(op, batch);
     case OpKind::kAttention: return runAttention(op, batch);
     case OpKind::kSelectRows: return runSelectRows(op, batch);
+    case OpKind::kJoin: return runJoin(op, batch);
     case OpKind::kMeanPool: return runMeanPool(op, batch);
     case OpKind::kNormalize: return runNormalize(op, batch);
     case OpKind::kExchange: return runExchange(op, batch);
@@ -552,6 +553,17 @@ void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {
   for (int64_t row = 0; row < batch.numLogitRows; ++row) {
     std::memcpy(output + row * n, input + batch.logitRows[row] * n, static_cast<size_t>(n) * sizeof(float));
   }
+}
+
+void Executor::runJoin(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input), m = width(op.by);
+  const float *first = value(op.input), *last = value(op.by);
+  float* output = value(op.output);
+  eachRow(rowsOf(op.input, batch), n + m, [&](int64_t row) {
+    float* joined = output + row * (n + m);
+    std::memcpy(joined, first + row * n, static_cast<size_t>(n) * sizeof(float));
+    std::memcpy(joined + n, last + row * m, static_cast<size_t>(m) * sizeof(float));
+  });
 }
 
 }  // namespace skein

@@ -66,6 +66,7 @@ enum class OpKind : int32_t {
   kShortConv,
   kGatedDelta,
   kSelectRows,
+  kJoin,
   kMeanPool,
   kNormalize,
   kExchange,
@@ -127,7 +128,7 @@ struct PlanOp {
   // Of kRopeAndCache: vectors by which heads are normed after they have turned, with epsilon; -1: none.
   int32_t queryNorm = -1, keyNorm = -1;
   Xielu xielu = {};  // of kXielu
-  // Of kGate: the value whose columns are the factors. Of kGatedDelta: the value with the gates.
+  // Of kGate: the value whose columns are the factors. Of kJoin: the value whose columns come last. Of kGatedDelta: the value with the gates.
   int32_t by = -1, byFirst = 0;
   // Of kShortConv and kGatedDelta: index into states, and their shape.
   int32_t state = -1;

@@ -26,6 +26,7 @@ const char* opName(OpKind kind) {
     case OpKind::kShortConv: return "shortConv";
     case OpKind::kGatedDelta: return "gatedDelta";
     case OpKind::kSelectRows: return "selectRows";
+    case OpKind::kJoin: return "join";
     case OpKind::kMeanPool: return "meanPool";
     case OpKind::kNormalize: return "normalize";
     case OpKind::kExchange: return "exchange";
@@ -500,6 +501,13 @@ class PlanChecker {
         reads(op.input, "input");
         separate(op.input, op.output);
         return writes(op.output, value(op.input).rows, value(op.input).width, "output");
+      case OpKind::kJoin:
+        reads(op.input, "input");
+        reads(op.by, "other");
+        separate(op.input, op.output);
+        separate(op.by, op.output);
+        if (value(op.input).rows != value(op.by).rows) fail("the values that are joined must have as many rows");
+        return writes(op.output, value(op.input).rows, int64_t(value(op.input).width) + value(op.by).width, "output");
       case OpKind::kMeanPool:
       case OpKind::kSelectRows:
         reads(op.input, "input");

@@ -45,6 +45,7 @@ import {
   modelInfoRoute,
   serverInfoRoute,
 } from '../../openai/routes/sglang.js';
+import { embedAllRoute, embedSparseRoute } from '../../openai/routes/token-outputs.js';
 import {
   applyTemplateRoute,
   detokenizeRoute,
@@ -73,6 +74,8 @@ export const ROUTES: readonly ServerRoute[] = [
   poolingRoute,
   classifyRoute,
   predictRoute,
+  embedSparseRoute,
+  embedAllRoute,
   createResponseRoute,
   inputTokensRoute,
   compactRoute,

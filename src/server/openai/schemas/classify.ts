@@ -3,7 +3,7 @@ import { about, component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
-import { commonFields, input, MAX_INPUTS, model } from './encoder-fields.js';
+import { commonFields, cuttingFields, input, MAX_INPUTS, model } from './encoder-fields.js';
 
 export const classifyRequestSchema = component(
   'ClassifyRequest',
@@ -55,14 +55,7 @@ export const predictRequestSchema = component(
     z.object({
       model,
       inputs,
-      truncate: optional(z.boolean(), {
-        description: 'Cuts longer inputs to what the model takes.',
-        default: false,
-      }),
-      truncation_direction: optional(z.enum(['left', 'right', 'Left', 'Right']), {
-        description: 'The side of a longer text that is cut.',
-        default: 'right',
-      }),
+      ...cuttingFields,
       raw_scores: optional(z.boolean(), {
         description: "Gives the logits, without the model's softmax or sigmoid.",
         default: false,

@@ -5,7 +5,7 @@ import { component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
-import { commonFields, dimensions, input } from './encoder-fields.js';
+import { commonFields, dimensions, input, promptName } from './encoder-fields.js';
 
 const JINA_TYPES = ['float', 'base64', 'binary', 'ubinary'] as const;
 
@@ -48,10 +48,7 @@ export const embeddingRequestSchema = component(
         "Whether embeddings are brought to length 1, as in Jina's API. Not given: as the model has them. A model whose embeddings have length 1 refuses false.",
       ),
       normalize: optional(z.boolean(), 'The same in vLLM and text-embeddings-inference.'),
-      prompt_name: optional(
-        z.string().max(256),
-        "Name of one of the model's prompts, which is put in front of the texts, as in text-embeddings-inference.",
-      ),
+      prompt_name: promptName,
     }),
     OTHER_EMBEDDING_FIELDS,
   ),

@@ -26,6 +26,23 @@ export const commonFields = {
   user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
 };
 
+/** How text-embeddings-inference says which inputs are cut. */
+export const cuttingFields = {
+  truncate: optional(z.boolean(), {
+    description: 'Cuts longer inputs to what the model takes.',
+    default: false,
+  }),
+  truncation_direction: optional(z.enum(['left', 'right', 'Left', 'Right']), {
+    description: 'The side of a longer text that is cut.',
+    default: 'right',
+  }),
+};
+
+export const promptName = optional(
+  z.string().max(256),
+  "Name of one of the model's prompts, which is put in front of the texts, as in text-embeddings-inference.",
+);
+
 export const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
   description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
   examples: ['The cat sits outside.'],

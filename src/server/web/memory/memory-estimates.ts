@@ -66,6 +66,13 @@ export function embeddingsMemory(inputs: number, dimensions: number): number {
   return PER_EMBEDDING_VALUE * inputs * dimensions;
 }
 
+/** Bytes of a token's weight: the number and its token, and their text in the answer. */
+const PER_TOKEN_WEIGHT = 160;
+
+export function tokenWeightsMemory(tokens: number): number {
+  return PER_TOKEN_WEIGHT * tokens;
+}
+
 /** Bytes of a label's score: the number, and its text in the answer, which may stand in an object with the label. */
 const PER_LABEL_SCORE = 64;
 

@@ -30,7 +30,7 @@ const encoder = (id: string, kind: 'embedding' | 'score'): ServedEncoder => ({
           prompts: {},
           defaultPrompt: null,
         },
-  codec: { single: async () => [], pairs: async () => [] },
+  codec: { single: async () => [], pairs: async () => [], unweighted: new Set() },
   engine: { encode: async () => [] },
 });
 const vectors = encoder('vectors', 'embedding');

@@ -34,6 +34,8 @@ const REFUSED: Readonly<Record<string, { status: number; param: string | null }>
   '/pooling': NO_GENERATOR,
   '/classify': NO_GENERATOR,
   '/predict': NO_GENERATOR,
+  '/embed_sparse': NO_GENERATOR,
+  '/embed_all': NO_GENERATOR,
   '/v1/batches': { status: 404, param: 'input_file_id' },
   '/v1/conversations/x': NO_CONVERSATION,
   '/v1/conversations/x/items': NO_CONVERSATION,

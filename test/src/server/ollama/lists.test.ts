@@ -36,6 +36,7 @@ function encoder(fields: Partial<ServedEncoder> = {}): ServedEncoder {
       single: async (texts) =>
         texts.map((text) => ({ tokenIds: new Int32Array(text.length), tokenTypes: null })),
       pairs: async () => [],
+      unweighted: new Set(),
     },
     engine: { encode: async (rows) => rows.map(({ tokenIds }) => Float32Array.of(tokenIds.length, 0)) },
     ...fields,
