@@ -168,8 +168,12 @@ export function naiveLogits(
     const { keyHeads, valueHeads, keyDim, valueDim } = op;
     const output = qkv.map(() => new Float64Array(valueHeads * valueDim));
     for (let head = 0; head < valueHeads; head++) {
-      const numbers = { decay: weights.get(op.decay)![head]!, decayBias: weights.get(op.decayBias)![head]! };
-      const keyHead = Math.floor(head / (valueHeads / keyHeads));
+      const decay = weights.get(op.decay)![head]!;
+      const numbers = {
+        decay: op.rates ? Math.log(-decay) : decay,
+        decayBias: weights.get(op.decayBias)![head]!,
+      };
+      const keyHead = op.tiled ? head % keyHeads : Math.floor(head / (valueHeads / keyHeads));
       const part = (row: Float64Array, first: number, length: number) => row.subarray(first, first + length);
       const tokens = qkv.map((row, t) => ({
         q: part(row, keyHead * keyDim, keyDim),

@@ -40,6 +40,8 @@ export interface TinyShape {
   experts: { count: number; used: number; normalize: boolean } | null;
   /** True: each layer begins with what keeps a state of the sequence, a gated convolution and a gated delta rule over it. */
   stateful: boolean;
+  /** True: heads of values lie in tiles of the key heads. */
+  tiled: boolean;
 }
 
 /** The window of the first layer of a varied network. */
@@ -65,6 +67,7 @@ const DEFAULT_SHAPE: TinyShape = {
   gateless: false,
   experts: null,
   stateful: false,
+  tiled: false,
 };
 
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
@@ -162,7 +165,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
     const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
     const { numHeads } = { ...shape, ...shape.ownHeads[layer] };
     const width = qkvWidth(numHeads, caches[layer]!);
-    if (shape.stateful) addStates(network, x, layer, { matrix, vector });
+    if (shape.stateful) addStates(network, x, layer, { matrix, vector, tiled: shape.tiled });
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
     const qkv = network.linear(normed, {
       weight: matrix(name('qkv'), width, hiddenSize),
@@ -239,9 +242,11 @@ function addStates(
   {
     matrix,
     vector,
+    tiled,
   }: {
     matrix: (name: string, rows: number, columns: number) => string;
     vector: (name: string, columns: number) => string;
+    tiled: boolean;
   },
 ): void {
   const name = (part: string) => `layers.${layer}.${part}`;
@@ -260,7 +265,12 @@ function addStates(
     decay: vector(name('decay.bias'), valueHeads),
     decayBias: vector(name('rate.bias'), valueHeads),
   };
-  const y = network.gatedDelta(qkv, gates, { ...TINY_DELTA, ...delta, epsilon: 1e-6 });
+  const y = network.gatedDelta(qkv, gates, {
+    ...TINY_DELTA,
+    ...delta,
+    ...(tiled && { tiled }),
+    epsilon: 1e-6,
+  });
   network.gate(y, both, values, { byFirst: columns + 3, activation: 'silu' });
   network.addLinear(x, y, { weight: matrix(name('out'), x.width, values) });
 }

@@ -75,10 +75,9 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     expect(errorOf(networks.make(shape), { instructionSet })).toBeLessThan(2e-5);
   });
 
-  it('keeps states of sequences', () => {
-    expect(errorOf(networks.make({ stateful: true }), { instructionSet, numStateSlots: 5 })).toBeLessThan(
-      5e-5,
-    );
+  it.each([false, true])('keeps states of sequences, with heads in tiles: %s', (tiled) => {
+    const network = networks.make({ stateful: true, tiled });
+    expect(errorOf(network, { instructionSet, numStateSlots: 5 })).toBeLessThan(5e-5);
   });
 });
 
