@@ -12,6 +12,8 @@ export interface ExpertsConfig {
   width: number;
   /** Whether the shares of the experts that a token goes to are made to add up to 1. */
   normalize: boolean;
+  /** Width of the MLP that all tokens go to beside them, times the sigmoid of a gate of its own. Absent: there is none. */
+  sharedWidth?: number;
   /** Layer L has experts where L % every is 1, and one MLP elsewhere. Absent: every layer has them. */
   every?: number;
 }

@@ -62,6 +62,7 @@ export interface AttentionOptions {
 export interface GateOptions {
   first?: number;
   byFirst?: number;
+  per?: number;
   activation?: Activation;
 }
 
@@ -202,22 +203,24 @@ export class NetworkBuilder {
   }
 
   /**
-   * Multiplies columns of the value, from `first` on, by as many of `by`, from `byFirst` on: in place.
-   * @param activation of the factors. Default: none
+   * Multiplies columns of the value, from `first` on, by those of `by`, from `byFirst` on: in place.
+   * @param per columns that a factor is for; default 1
+   * @param activation of the factors; default none
    */
   gate(
     value: ValueRef,
     by: ValueRef,
     columns: number,
-    { first = 0, byFirst = 0, activation = 'none' }: GateOptions = {},
+    { first = 0, byFirst = 0, per = 1, activation = 'none' }: GateOptions = {},
   ): void {
     require(first + columns <= value.width &&
-      byFirst + columns <= by.width &&
+      columns % per === 0 &&
+      byFirst + columns / per <= by.width &&
       value.rows === by.rows &&
       (value.index !== by.index ||
         Math.abs(first - byFirst) >= columns), `${columns} columns of ${by.width} gate ${value.width}`);
     const places = { value: value.index, first, columns, by: by.index, byFirst };
-    this.#ops.push({ op: 'gate', ...places, activation });
+    this.#ops.push({ op: 'gate', ...places, ...(per > 1 && { per }), activation });
   }
 
   /** Convolution over a sequence's rows, of as many columns from `first` on as the weight [columns x taps] has. */

@@ -140,7 +140,10 @@ export type PlanOp =
    * alphaNegative (exp(min(x, epsilon)) - 1 - x) + beta x. epsilon is at most 0.
    */
   | ({ op: 'xielu'; value: number } & Xielu)
-  /** Changes `columns` columns of the value: value[first + i] *= activation(by[byFirst + i]), for each i below `columns`. */
+  /**
+   * Changes `columns` columns of the value: value[first + i] *= activation(by[byFirst + floor(i / per)]), for each i below `columns`.
+   * Absent per: 1.
+   */
   | {
       op: 'gate';
       value: number;
@@ -148,6 +151,7 @@ export type PlanOp =
       columns: number;
       by: number;
       byFirst: number;
+      per?: number;
       activation: Activation;
     }
   /**

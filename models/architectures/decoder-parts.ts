@@ -250,6 +250,26 @@ export class DecoderParts {
     });
   }
 
+  /** sum += the expert that all tokens go to, of x, times the sigmoid of its gate. */
+  addSharedExpert(sum: ValueRef, x: ValueRef, layer: number, source: string): void {
+    const { activation, hiddenSize, experts } = this.#config;
+    const { sharedWidth: width = 0 } = experts ?? {};
+    const both: [string, number][] = [
+      [`${source}.gate_proj`, width],
+      [`${source}.up_proj`, width],
+    ];
+    const gateUp = this.projection(layer, 'sharedGateUp', x.width, false, both);
+    const inner = this.net.gatedLinear(x, { ...gateUp, activation });
+    const gate = this.net.linear(
+      x,
+      this.projection(layer, 'sharedGate', x.width, false, [[`${source}_gate`, 1]]),
+    );
+    // The gate stands before the way down, which is linear.
+    this.net.gate(inner, gate, width, { per: width, activation: 'sigmoid' });
+    const down: [string, number][] = [[`${source}.down_proj`, hiddenSize]];
+    this.net.addLinear(sum, inner, this.projection(layer, 'sharedDown', width, false, down));
+  }
+
   /** Projections of one input, stacked into one weight; each source is [name, rows]. */
   projection(
     layer: number,

@@ -10,6 +10,8 @@ export interface ExpertNames {
 
 /** Names by ModelConfig.architecture, of those that have experts. */
 const NAMES = new Map<string, ExpertNames>([
+  ['qwen35moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
+  ['qwen3next', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['qwen3moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['mixtral', { block: 'block_sparse_moe', gate: 'w1', up: 'w3', down: 'w2' }],
 ]);

@@ -6,7 +6,8 @@ import { DecoderParts } from './decoder-parts.js';
 /**
  * Qwen3.5: three of four layers have a gated delta rule in the place of attention, and heads that attend have a gate each: their
  * output times the sigmoid of it. The rule's queries, keys and values pass a short convolution first; what it gives is normed head by
- * head and gated too.
+ * head and gated too. Larger models have a mixture of experts in place of an MLP, beside one expert that all tokens go to. Qwen3-Next is
+ * the same network; its files have the projections of the rule by heads of keys.
  */
 export function qwen35(config: ModelConfig): NetworkPlan {
   const parts = new DecoderParts(config);
@@ -17,7 +18,12 @@ export function qwen35(config: ModelConfig): NetworkPlan {
     if (parts.attends(layer)) addAttention(parts, config, x, input, layer);
     else addDelta(parts, config, x, input, layer);
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
-    net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    if (config.experts === undefined) {
+      net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+      continue;
+    }
+    parts.addMixture(x, mlpInput, layer);
+    parts.addSharedExpert(x, mlpInput, layer, 'mlp.shared_expert');
   }
   return parts.build(parts.logits(x));
 }
@@ -68,16 +74,14 @@ function addDelta(
   const { hiddenSize, rmsNormEpsilon } = config;
   const { taps } = config.shortConv!;
   const { keyHeads, valueHeads, keyDim, valueDim } = config.delta!;
-  const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
-  const columns = 2 * keys + values;
+  const values = valueHeads * valueDim;
+  const columns = 2 * keyHeads * keyDim + values;
   const projected = (name: string, sources: [string, number][]) =>
     net.linear(input, parts.projection(layer, name, hiddenSize, false, sources));
-  const mixed = projected('deltaInput', [['linear_attn.in_proj_qkv', columns]]);
-  const z = projected('deltaGate', [['linear_attn.in_proj_z', values]]);
-  const gates = projected('deltaRates', [
-    ['linear_attn.in_proj_b', valueHeads],
-    ['linear_attn.in_proj_a', valueHeads],
-  ]);
+  const sources = deltaSources(config);
+  const mixed = projected('deltaInput', sources.mixed);
+  const z = projected('deltaGate', sources.z);
+  const gates = projected('deltaRates', sources.rates);
   const conv = {
     source: 'linear_attn.conv1d',
     first: 0,
@@ -104,6 +108,42 @@ function addDelta(
     y,
     parts.projection(layer, 'deltaOutput', values, false, [['linear_attn.out_proj', hiddenSize]]),
   );
+}
+
+/** Parts of the projections of Qwen3-Next, in their order for each head of keys. */
+export const NEXT_PARTS = {
+  in_proj_qkvz: ['query', 'key', 'value', 'z'],
+  in_proj_ba: ['b', 'a'],
+} as const;
+
+/** Projections of the delta rule: [name, rows] of what passes the convolution, of the gate of the output, and of b and a. */
+function deltaSources({
+  architecture,
+  delta,
+}: ModelConfig): Record<'mixed' | 'z' | 'rates', [string, number][]> {
+  const { keyHeads, valueHeads, keyDim, valueDim } = delta!;
+  const values = valueHeads * valueDim;
+  if (architecture !== 'qwen3next')
+    return {
+      mixed: [['linear_attn.in_proj_qkv', 2 * keyHeads * keyDim + values]],
+      z: [['linear_attn.in_proj_z', values]],
+      rates: [
+        ['linear_attn.in_proj_b', valueHeads],
+        ['linear_attn.in_proj_a', valueHeads],
+      ],
+    };
+  const ofHeads = (projection: keyof typeof NEXT_PARTS, part: string, rows: number): [string, number][] =>
+    Array.from({ length: keyHeads }, (_, head) => [`linear_attn.${projection}.${head}.${part}`, rows]);
+  const ofKey = valueHeads / keyHeads;
+  return {
+    mixed: [
+      ...ofHeads('in_proj_qkvz', 'query', keyDim),
+      ...ofHeads('in_proj_qkvz', 'key', keyDim),
+      ...ofHeads('in_proj_qkvz', 'value', ofKey * valueDim),
+    ],
+    z: ofHeads('in_proj_qkvz', 'z', ofKey * valueDim),
+    rates: [...ofHeads('in_proj_ba', 'b', ofKey), ...ofHeads('in_proj_ba', 'a', ofKey)],
+  };
 }
 
 /** Under the root of the length of a head's queries and keys. */

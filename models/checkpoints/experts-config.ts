@@ -12,6 +12,8 @@ export interface ExpertFields {
   usualWidth?: number;
   /** Whether shares are made to add up to 1: as norm_topk_prob says, with what it means where it is missing, or always. */
   normalize: 'always' | { usually: boolean };
+  /** Field of the width of an expert that all tokens go to; absent: there must be none. */
+  shared?: { width: string; usually: number };
 }
 
 /** Fields that say how many experts a layer has. */
@@ -61,16 +63,19 @@ export function expertsOfHuggingFace(
     used: config.integer('num_experts_per_tok', 1, count, fields.usualUsed),
     width: config.integer(fields.width, 1, LIMITS.width, fields.usualWidth),
     normalize: fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually),
+    ...(fields.shared && {
+      sharedWidth: config.integer(fields.shared.width, 1, LIMITS.width, fields.shared.usually),
+    }),
   };
 }
 
-function refuseOthers(config: ConfigFields, name: string, { count }: ExpertFields): void {
+function refuseOthers(config: ConfigFields, name: string, { count, shared }: ExpertFields): void {
   for (const key of COUNTS) {
     const isOther = !count.includes(key) && config.raw(key) !== undefined;
     if (isOther) throw config.error(key, `absent: the experts of ${name} are ${count[0]}`);
   }
   for (const [key, harmless, expected] of OTHERWISE) {
-    const value = config.raw(key);
+    const value = key === shared?.width ? undefined : config.raw(key);
     if (value !== undefined && !harmless.includes(value)) throw config.error(key, expected);
   }
   const dense = config.raw('mlp_only_layers');

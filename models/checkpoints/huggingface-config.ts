@@ -60,7 +60,8 @@ export function configOfHuggingFace(
     architecture,
     vocabSize,
     hiddenSize,
-    intermediateSize: config.integer('intermediate_size', 1, LIMITS.width),
+    // Where all layers have mixtures there may be no such field.
+    intermediateSize: config.integer('intermediate_size', 1, LIMITS.width, family.experts && 1),
     numLayers,
     numHeads,
     numKvHeads,

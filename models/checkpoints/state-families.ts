@@ -1,10 +1,40 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily, KnownDimensions } from './decoder-family.js';
+import type { ExpertFields } from './experts-config.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 
 /** Most inputs of a convolution, as executors take them. */
 export const MOST_TAPS = 64;
+
+const QWEN35: DecoderFamily = {
+  headDim: 256,
+  read: (config, dimensions) => {
+    const { headDim, maxPositions } = dimensions;
+    const interval = config.integer('full_attention_interval', 1, LIMITS.layers, 4);
+    const attends = (layer: number) => (layer + 1) % interval === 0;
+    return {
+      slidingWindow: null,
+      attentionBias: refused(config, 'attention_bias'),
+      attendingLayers: attending(config, dimensions, 'linear_attention', attends),
+      shortConv: { taps: config.integer('linear_conv_kernel_dim', 2, MOST_TAPS, 4), biased: false },
+      delta: deltaHeads(config),
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.25 }),
+    };
+  },
+};
+
+/** Qwen3.5 with a mixture of experts in each layer, beside one that all tokens go to. */
+const mixture = (experts: Pick<ExpertFields, 'usualCount' | 'usualUsed' | 'normalize'>): DecoderFamily => ({
+  ...QWEN35,
+  experts: {
+    ...experts,
+    count: ['num_experts', 'num_local_experts'],
+    width: 'moe_intermediate_size',
+    usualWidth: 512,
+    shared: { width: 'shared_expert_intermediate_size', usually: 512 },
+  },
+});
 
 /** Families of which some layers keep a state of the sequence in place of attending, by ModelConfig.architecture. */
 export const STATE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
@@ -27,26 +57,9 @@ export const STATE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       };
     },
   },
-  qwen35: {
-    headDim: 256,
-    read: (config, dimensions) => {
-      const { headDim, maxPositions } = dimensions;
-      const interval = config.integer('full_attention_interval', 1, LIMITS.layers, 4);
-      return {
-        slidingWindow: null,
-        attentionBias: refused(config, 'attention_bias'),
-        attendingLayers: attending(
-          config,
-          dimensions,
-          'linear_attention',
-          (layer) => (layer + 1) % interval === 0,
-        ),
-        shortConv: { taps: config.integer('linear_conv_kernel_dim', 2, MOST_TAPS, 4), biased: false },
-        delta: deltaHeads(config),
-        rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.25 }),
-      };
-    },
-  },
+  qwen35: QWEN35,
+  qwen35moe: mixture({ usualCount: 256, usualUsed: 8, normalize: 'always' }),
+  qwen3next: mixture({ usualCount: 512, usualUsed: 10, normalize: { usually: true } }),
 };
 
 /** Whether each layer attends, by layer_types, or without them by `attends`. At least one layer has to. */

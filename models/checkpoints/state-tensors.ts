@@ -1,5 +1,6 @@
-import { queryNames } from '../architectures/qwen35.js';
+import { NEXT_PARTS, queryNames } from '../architectures/qwen35.js';
 import type { ModelConfig } from '../model-config.js';
+import { CheckpointError } from './checkpoint.js';
 import { sliceOf } from './quantized/quantized-source.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import type { NamedTensor } from './tensor-layout.js';
@@ -56,16 +57,21 @@ export function stateNames(name: string, config: ModelConfig): string[] {
 
 /** The layer whose queries and gates a tensor has; undefined: it has none. */
 function layerOfQueries(name: string, { architecture }: ModelConfig): string | undefined {
-  if (architecture !== 'qwen35') return undefined;
+  if (architecture === 'lfm2') return undefined;
   return /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name)?.[1];
 }
 
 function apart(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const layer = layerOfQueries(name, config);
-  return layer === undefined
+  if (layer !== undefined) return queriesAndGates(tensor, layer, config);
+  const [, projection] = BY_HEADS_OF_KEYS.exec(name) ?? [];
+  return projection === undefined
     ? [[name, asVector(name, tensor, config)]]
-    : queriesAndGates(tensor, layer, config);
+    : byHeadsOfKeys(name, tensor, projection, config);
 }
+
+/** Projections of Qwen3-Next that the network takes apart. */
+const BY_HEADS_OF_KEYS = /\.linear_attn\.(in_proj_qkvz|in_proj_ba)\.weight$/;
 
 const isConvolution = (name: string) => /\.(conv\.conv|conv1d)\.weight$/.test(name);
 
@@ -84,14 +90,63 @@ function asVector(name: string, tensor: RawTensor, { shortConv }: ModelConfig): 
  */
 function queriesAndGates(tensor: RawTensor, layer: string, config: ModelConfig): [string, NamedTensor][] {
   const { numHeads, headDim, hiddenSize } = config;
-  refuseUnsupportedType(tensor);
-  refuseShape(tensor, [2 * numHeads * headDim, hiddenSize]);
-  const count = 2 * numHeads;
-  const byteLength = tensor.byteLength! / count;
-  return Array.from({ length: count }, (_, i) => {
+  const parts = Array.from({ length: 2 * numHeads }, (_, i): [string, number] => {
     const { query, gate } = queryNames(layer, i >> 1);
-    const quantized = tensor.quantized && sliceOf(tensor.quantized, i, count);
-    const place = { shape: [headDim, hiddenSize], offset: tensor.offset + i * byteLength, byteLength };
-    return [i % 2 === 0 ? query : gate, { ...tensor, ...place, ...(quantized && { quantized }) }];
+    return [i % 2 === 0 ? query : gate, headDim];
   });
+  return slices(tensor, parts, hiddenSize);
+}
+
+/** Qwen3-Next has the parts of a projection for one head of keys after the other, with the rows of its heads of values. */
+function byHeadsOfKeys(
+  name: string,
+  tensor: RawTensor,
+  projection: string,
+  { delta, hiddenSize }: ModelConfig,
+): [string, NamedTensor][] {
+  const { keyHeads, valueHeads, keyDim, valueDim } = delta!;
+  const ofKey = valueHeads / keyHeads;
+  const rows: Record<string, number> = {
+    query: keyDim,
+    key: keyDim,
+    value: ofKey * valueDim,
+    z: ofKey * valueDim,
+    b: ofKey,
+    a: ofKey,
+  };
+  const own = name.replace(/weight$/, '');
+  const parts = Array.from({ length: keyHeads }, (_, head) =>
+    NEXT_PARTS[projection as keyof typeof NEXT_PARTS].map((part): [string, number] => [
+      `${own}${head}.${part}.weight`,
+      rows[part]!,
+    ]),
+  ).flat();
+  return slices(tensor, parts, hiddenSize);
+}
+
+/** Rows of a matrix under names of their own: [name, rows] in their order, all of them. */
+function slices(
+  tensor: RawTensor,
+  parts: readonly [string, number][],
+  columns: number,
+): [string, NamedTensor][] {
+  const all = parts.reduce((sum, [, rows]) => sum + rows, 0);
+  refuseUnsupportedType(tensor);
+  refuseShape(tensor, [all, columns]);
+  let first = 0;
+  return parts.map(([name, rows]) => {
+    const offset = tensor.offset + (first * tensor.byteLength!) / all;
+    const isEven = parts.every(([, others]) => others === rows);
+    if (tensor.quantized !== undefined && !isEven) throw quantizedPart(tensor);
+    const quantized = tensor.quantized && sliceOf(tensor.quantized, first / rows, parts.length);
+    const place = { shape: [rows, columns], offset, byteLength: (rows * tensor.byteLength!) / all };
+    first += rows;
+    return [name, { ...tensor, ...place, ...(quantized && { quantized }) }];
+  });
+}
+
+function quantizedPart({ file, name }: RawTensor): CheckpointError {
+  return new CheckpointError(
+    `${file}: tensor ${name} is quantised, which is not supported for projections by heads of keys.`,
+  );
 }

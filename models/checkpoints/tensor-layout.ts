@@ -29,6 +29,7 @@ const NORM_LESS_1 = /norm\.weight$/;
 const HAS_NORMS_LESS_1 = /^(gemma|nemotron)/;
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
+const IN_MIXTURE = /\.mlp\.(experts\.|gate\.)/;
 const STACKED = /^model\.layers\.(0|[1-9]\d*)\.mlp\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
 
 /**
@@ -118,7 +119,9 @@ function bertName(name: string): string {
 /** A tensor under the network's name, or its slices under theirs. */
 function converted(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const { architecture, experts } = config;
-  if (experts !== undefined && architecture !== 'ropebert') return expertsOf(name, tensor, config);
+  const isMixture =
+    config.attendingLayers === undefined ? architecture !== 'ropebert' : IN_MIXTURE.test(name);
+  if (experts !== undefined && isMixture) return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   if (config.attendingLayers !== undefined) return stateModelTensors(name, tensor, config);
   const isGpt2 = architecture === 'gpt2';

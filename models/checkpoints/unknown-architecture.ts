@@ -1,7 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
 
-const GATED_DELTA =
-  'its layers mix experts that all tokens go to with those that few go to, beside a gated delta rule';
 const STATE_LAYERS =
   'layers of this kind may keep a state in place of keys and values, other than those of Qwen3.5 and LFM2, which no op computes';
 const LATENT = 'its layers keep keys and values as one latent vector, which no op computes';
@@ -24,7 +22,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
-  [/^qwen3_?(next|5_?moe|5moe)/i, GATED_DELTA],
   [/^lfm2_?moe/i, 'its experts are chosen by a sigmoid of their scores with biases'],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],

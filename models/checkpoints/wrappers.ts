@@ -38,6 +38,7 @@ const WRAPPERS = new Map<string, Wrapper>([
   ['Qwen2_5_VLForConditionalGeneration', { text: 'qwen2_5_vl_text' }],
   ['Qwen3VLForConditionalGeneration', { text: 'qwen3_vl_text' }],
   ['Qwen3_5ForConditionalGeneration', { text: 'qwen3_5_text' }],
+  ['Qwen3_5MoeForConditionalGeneration', { text: 'qwen3_5_moe_text' }],
   ['Gemma3ForConditionalGeneration', { text: 'gemma3_text', tied: true }],
   ['Mistral3ForConditionalGeneration', { text: 'mistral', usual: MISTRAL3, tied: true }],
   ['LlavaForConditionalGeneration', { text: 'llama' }],
@@ -99,6 +100,13 @@ const TEXT_MODELS = new Map<string, TextModel>([
     {
       name: 'Qwen3_5ForCausalLM',
       usual: { ...dimensions(248320, 4096, 12288, 32, 16, 4, 32768), head_dim: 256 },
+    },
+  ],
+  [
+    'qwen3_5_moe_text',
+    {
+      name: 'Qwen3_5MoeForCausalLM',
+      usual: { ...dimensions(248320, 2048, 1, 40, 16, 2, 32768), head_dim: 256 },
     },
   ],
   [

@@ -304,6 +304,7 @@ describe.each<[string, Format, number]>([
   ['apertus', 'int8', 16],
   ['lfm2', 'int8', 16],
   ['qwen3.5', 'bf16', 16],
+  ['qwen3.5-moe', 'int8', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);

@@ -26,6 +26,10 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   qwen35: since(
     'Qwen3.5 and 3.6, dense, [with states](#models-with-a-state); also inside the model that sees',
   ),
+  qwen35moe: since(
+    `Qwen3.5 and 3.6 with experts, [with states](#models-with-a-state), ${EXPERTS}; also inside the model that sees`,
+  ),
+  qwen3next: since(`Qwen3-Next, [with states](#models-with-a-state), ${EXPERTS}`),
   lfm2: since('LFM2, dense, [with states](#models-with-a-state)'),
   qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
   phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),

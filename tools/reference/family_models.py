@@ -67,6 +67,14 @@ DELTA = decoder(
     },
 )
 
+MIXTURE = DELTA | {
+    "layer_types": ["linear_attention", "full_attention"],
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "shared_expert_intermediate_size": 16,
+}
+
 WRAPPERS = {
     "qwen2-vl": wrapped(
         "Qwen2VL",
@@ -303,6 +311,8 @@ FAMILIES = {
         ),
     ),
     "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True),
+    "qwen3.5-moe": family("Qwen3_5Moe", MIXTURE, config="Qwen3_5MoeTextConfig", norms_less_1=True),
+    "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True),
     # Llama ignores the factor.
     "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),
 }

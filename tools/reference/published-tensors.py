@@ -22,6 +22,8 @@ TESTS = Path(__file__).parents[2] / "test"
 LAYER = re.compile(r"(?<=layers\.)\d+(?=\.)|(?<=blocks\.)\d+(?=\.)|(?<=\bh\.)\d+(?=\.)")
 EXPERTS = {
     "qwen3_moe": ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight"),
+    # Shared experts keep their names.
+    "qwen3_next": ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight"),
     "mixtral": (
         "block_sparse_moe.gate.weight",
         "block_sparse_moe.experts.{expert}.w1.weight",
@@ -37,7 +39,7 @@ TENSORS_OF = {"minicpm": "llama"}
 
 def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
     """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
-    if model_type not in EXPERTS or ".mlp." not in name:
+    if model_type not in EXPERTS or ".mlp." not in name or "shared_expert" in name:
         return [(name, shape, 0)]
     router, gate, up, down = EXPERTS[model_type]
     prefix, part = name.split("mlp.", 1)

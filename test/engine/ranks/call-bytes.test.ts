@@ -71,7 +71,10 @@ describe('the bytes of a call', () => {
     const call = pair.read()!;
     expect(call.kind).toBe(CALL_KINDS.forward);
     const expected = [{ of: 'tokens', first: 1, count: 2, logits: null, logProbs: null }];
-    expect(readBatch(call.arrays)).toEqual({ ...batch, returnedRows: expected });
+    // Ranks run no network that has states.
+    const none = new Int32Array(0);
+    const states = { stateSlots: none, snapshotStart: none, snapshotRows: none, snapshotSlots: none };
+    expect(readBatch(call.arrays)).toEqual({ ...batch, ...states, returnedRows: expected });
   });
 
   test('what does not fit comes in pieces', () => {

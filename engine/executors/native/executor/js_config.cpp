@@ -264,6 +264,7 @@ class PlanReader {
         op.columns = integer(item, "columns");
         op.by = integer(item, "by");
         op.byFirst = integer(item, "byFirst");
+        if (!isAbsent(item, "per")) op.per = integer(item, "per");
         op.activation = oneOf(item, "activation", kActivations);
         break;
       case OpKind::kShortConv: readShortConv(item, op); break;

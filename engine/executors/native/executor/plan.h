@@ -130,6 +130,7 @@ struct PlanOp {
   Xielu xielu = {};  // of kXielu
   // Of kGate: the value whose columns are the factors. Of kJoin: the value whose columns come last. Of kGatedDelta: the value with the gates.
   int32_t by = -1, byFirst = 0;
+  int32_t per = 1;  // of kGate: columns that each factor is for
   // Of kShortConv and kGatedDelta: index into states, and their shape.
   int32_t state = -1;
   int32_t taps = 0;

@@ -317,7 +317,9 @@ class PlanChecker {
     reads(op.by, "by");
     if (value(op.input).rows != value(op.by).rows) fail("the value and its factors must have as many rows");
     checkSpan(op.input, op.firstColumn, op.columns, "value");
-    checkSpan(op.by, op.byFirst, op.columns, "by");
+    if (op.per < 1 || op.columns % op.per != 0)
+      fail(std::to_string(op.columns) + " columns are not whole groups of " + std::to_string(op.per));
+    checkSpan(op.by, op.byFirst, op.columns / op.per, "by");
     if (op.input == op.by && std::abs(op.firstColumn - op.byFirst) < op.columns)
       fail("columns cannot be changed by columns among them");
   }

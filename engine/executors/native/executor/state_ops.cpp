@@ -85,7 +85,16 @@ void Executor::runGate(const PlanOp& op, const BatchView& batch) {
   float* rows = value(op.input) + op.firstColumn;
   const float* by = value(op.by) + op.byFirst;
   eachRow(rowsOf(op.input, batch), op.columns,
-          [&](int64_t row) { kernels_.gateRow(rows + row * n, by + row * factors, op.activation, op.columns); });
+          [&](int64_t row) {
+            float* x = rows + row * n;
+            const float* factor = by + row * factors;
+            if (op.per == 1) return kernels_.gateRow(x, factor, op.activation, op.columns);
+            for (int32_t column = 0; column < op.columns; column += op.per, ++factor) {
+              float activated = 1;
+              kernels_.gateRow(&activated, factor, op.activation, 1);
+              kernels_.scaleRow(x + column, activated, op.per);
+            }
+          });
 }
 
 // Rows are computed side by side, since each reads inputs alone; then the last inputs of each sequence are kept.
