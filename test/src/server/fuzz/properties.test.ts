@@ -115,9 +115,12 @@ function isRelated(param: string, name: string): boolean {
   return isWithin(param, name) || isWithin(name, param) || listOf(param) === listOf(name);
 }
 
-/** The server has none of what the path or the example names, or its model no tokens for infilling, which is found out first. */
+/** Routes of models that the server has none of, which is found out first: with tokens for infilling, classes, or outputs beside a vector. */
+const OF_OTHER_MODELS = ['/infill', '/classify', '/predict', '/embed_sparse', '/embed_all'];
+
+/** The server has none of what the path or the example names. */
 const isOfTheToy = ({ path }: DescribedRoute, { code }: Refusal) =>
-  path === '/infill'
+  OF_OTHER_MODELS.includes(path)
     ? code === 'model_not_supported'
     : /^(conversation|file|response)_not_found$/.test(code ?? '');
 
