@@ -7,7 +7,7 @@ import { StateSnapshots } from './state-snapshots.js';
 export interface StateOptions {
   /** Slots for the states of sequences that run. */
   numSlots: number;
-  /** Slots for snapshots, numbered behind those; 0: none is made. */
+  /** Slots for snapshots, numbered after those; 0: none is made. */
   numSnapshots: number;
   tokensPerBlock: number;
   /** A snapshot is made every so many tokens of a prompt, a multiple of tokensPerBlock. */
@@ -20,13 +20,13 @@ export interface SequenceStart {
   promptLength: number;
   /** Whether it leaves what it computes for others. */
   isShared: boolean;
-  /** The block behind which it goes on, which has a snapshot; null: it begins with the first token. */
+  /** The block after which it goes on, which has a snapshot; null: it begins with the first token. */
   from: PrefixNode | null;
   /** Tokens of the prompt whose blocks are cached, with states or without. */
   cachedTokens: number;
 }
 
-/** A snapshot that a step makes: of the states behind `position` tokens. */
+/** A snapshot that a step makes: of the states after `position` tokens. */
 export interface SnapshotPlace {
   position: number;
   slot: number;
@@ -35,7 +35,7 @@ export interface SnapshotPlace {
 /** What is known of a request's sequences. */
 interface Progress {
   promptLength: number;
-  /** Position behind cached blocks that have no states; 0: there is none. */
+  /** End of the cached blocks that have no states; 0: there is none. */
   junction: number;
   /** Snapshots that are made and not kept yet, ascending; null: the request leaves none. */
   pending: SnapshotPlace[] | null;

@@ -1,7 +1,7 @@
 import type { PrefixNode } from './prefix-tree.js';
 
 /**
- * Slots with the states of sequences as they were behind a full block: snapshots, from which a later sequence that begins alike goes
+ * Slots with the states of sequences as they were after a full block: snapshots, from which a later sequence that begins alike goes
  * on. A slot is free, reserved by a sequence that writes it in its next step, or kept by the node of the block. If none is free, the
  * kept one whose node has the lowest priority goes, among equals the one used longest ago; its block stays.
  *
