@@ -75,7 +75,7 @@ enum class OpKind : int32_t {
   kDistanceProducts,
   kDistanceBiases
 };
-constexpr int32_t kOpKinds = 20;
+constexpr int32_t kOpKinds = static_cast<int32_t>(OpKind::kDistanceBiases) + 1;  // after the last of them
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
