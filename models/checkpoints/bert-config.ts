@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { EncoderConfig, HeadLayer, RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import { activationOf, widthAndHeads } from './config-values.js';
 import { embeddingHead, labelledHead } from './encoder-heads.js';
 import { readSentenceTransformers } from './sentence-transformers.js';
 
@@ -43,14 +44,8 @@ export function configOfBert(config: ConfigFields, name: string): ModelConfig {
   const isDistilled = name.startsWith('DistilBert');
   const key = (bert: string) => (isDistilled ? DISTILBERT_KEYS[bert]! : bert);
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);
-  const hiddenSize = config.integer(key('hidden_size'), 1, LIMITS.width);
-  const numHeads = config.integer(key('num_attention_heads'), 1, LIMITS.heads);
-  if (hiddenSize % numHeads !== 0) {
-    throw config.error(key('hidden_size'), `a multiple of the ${numHeads} attention heads`);
-  }
-  const headDim = hiddenSize / numHeads;
-  const activation = ACTIVATIONS.get(config.raw(key('hidden_act')) ?? 'gelu');
-  if (!activation) throw config.error(key('hidden_act'), `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
+  const { hiddenSize, numHeads, headDim } = widthAndHeads(config, key);
+  const activation = activationOf(config, key('hidden_act'), ACTIVATIONS);
   const { encoder, maxPositions } = encoderOf(config, name, hiddenSize);
   const padTokenId = config.tokenIds('pad_token_id')[0];
   return {

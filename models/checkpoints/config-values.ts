@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
-import { LIMITS } from './config-fields.js';
+import { type ConfigFields, LIMITS } from './config-fields.js';
 
 /** Activations by the names that config.json has for them. */
 export const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
@@ -11,6 +11,23 @@ export const ACTIVATIONS = new Map<unknown, ModelConfig['activation']>([
   ['gelu_pytorch_tanh', 'geluTanh'],
   ['relu2', 'reluSquared'],
 ]);
+
+/** The activation that a field of an encoder's config names; gelu where there is no such field. @param known activations by their names */
+export function activationOf<T>(config: ConfigFields, key: string, known: ReadonlyMap<unknown, T>): T {
+  const activation = known.get(config.raw(key) ?? 'gelu');
+  if (!activation) throw config.error(key, `one of ${[...known.keys()].join(', ')}`);
+  return activation;
+}
+
+/** Width and heads of an encoder, whose heads share the width out. @param key name of a field in this config */
+export function widthAndHeads(config: ConfigFields, key: (name: string) => string = (name) => name) {
+  const hiddenSize = config.integer(key('hidden_size'), 1, LIMITS.width);
+  const numHeads = config.integer(key('num_attention_heads'), 1, LIMITS.heads);
+  if (hiddenSize % numHeads !== 0) {
+    throw config.error(key('hidden_size'), `a multiple of the ${numHeads} attention heads`);
+  }
+  return { hiddenSize, numHeads, headDim: hiddenSize / numHeads };
+}
 
 export function checkHeads(where: string, numHeads: number, numKvHeads: number, headDim: number): void {
   if (numHeads % numKvHeads !== 0) {

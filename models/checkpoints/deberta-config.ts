@@ -4,8 +4,8 @@ import type { Activation } from '../../network/plan.js';
 import type { DisentangledPositions, EncoderConfig, EncoderHead } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
-import { embeddingHead, labelledHead } from './encoder-heads.js';
+import { ACTIVATIONS, activationOf, checkHeads, tokenId, widthAndHeads } from './config-values.js';
+import { embeddingHead, poolerHead } from './encoder-heads.js';
 import { readSentenceTransformers, type SentenceTransformers } from './sentence-transformers.js';
 
 /** Activations of the layers; the head may have tanh too. */
@@ -15,12 +15,7 @@ const HEAD_ACTIVATIONS = new Map<unknown, Activation>([...LAYER_ACTIVATIONS, ['t
 /** Makes the ModelConfig of a DeBERTa of version 2 or 3 from config.json; `name` is its name of the architecture. */
 export function configOfDeberta(config: ConfigFields, name: string): ModelConfig {
   refuseUnsupported(config);
-  const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
-  const numHeads = config.integer('num_attention_heads', 1, LIMITS.heads);
-  if (hiddenSize % numHeads !== 0) {
-    throw config.error('hidden_size', `a multiple of the ${numHeads} attention heads`);
-  }
-  const headDim = hiddenSize / numHeads;
+  const { hiddenSize, numHeads, headDim } = widthAndHeads(config);
   checkHeads(config.where, numHeads, numHeads, headDim);
   config.integer('attention_head_size', headDim, headDim, headDim);
   const positions = config.integer('max_position_embeddings', 1, LIMITS.positions, 512);
@@ -53,12 +48,6 @@ export function configOfDeberta(config: ConfigFields, name: string): ModelConfig
       head: headOf(config, name, sentences, hiddenSize),
     },
   };
-}
-
-function activationOf<T>(config: ConfigFields, key: string, known: ReadonlyMap<unknown, T>): T {
-  const activation = known.get(config.raw(key) ?? 'gelu');
-  if (!activation) throw config.error(key, `one of ${[...known.keys()].join(', ')}`);
-  return activation;
 }
 
 function embeddingsOf(
@@ -124,9 +113,7 @@ function headOf(
   if (!name.endsWith('ForSequenceClassification')) return embeddingHead(config, sentences, hiddenSize);
   config.integer('pooler_hidden_size', hiddenSize, hiddenSize, hiddenSize);
   const activation = activationOf(config, 'pooler_hidden_act', HEAD_ACTIVATIONS);
-  const dense = { tensors: ['pooler.dense'], width: hiddenSize, biased: true, activation };
-  const out = { tensor: 'classifier', biased: true };
-  return labelledHead(config, sentences, { pooling: 'cls', layers: [dense], out });
+  return poolerHead(config, sentences, hiddenSize, activation);
 }
 
 /** Refuses settings that would be computed wrongly, without an error, if they were ignored. */

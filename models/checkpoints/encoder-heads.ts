@@ -69,6 +69,18 @@ export function labelledHead(
   };
 }
 
+/** The head of a classifier whose pooler, a layer as wide as the model, reads the first token. */
+export function poolerHead(
+  config: ConfigFields,
+  sentences: SentenceTransformers,
+  width: number,
+  activation: HeadLayer['activation'],
+): ScoreHead | ClassificationHead {
+  const dense = { tensors: ['pooler.dense'], width, biased: true, activation };
+  const out = { tensor: 'classifier', biased: true };
+  return labelledHead(config, sentences, { pooling: 'cls', layers: [dense], out });
+}
+
 /** Names of the labels, which id2label numbers from 0 on; transformers has names and a number of its own where it is missing. */
 function labelsOf(config: ConfigFields): readonly string[] {
   const names = config.raw('id2label');

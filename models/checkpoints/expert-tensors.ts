@@ -1,7 +1,7 @@
 import { expertNames } from '../architectures/expert-names.js';
 import type { ModelConfig } from '../model-config.js';
-import { sliceOf } from './quantized/quantized-source.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { rowSlices } from './row-slices.js';
 import type { NamedTensor } from './tensor-layout.js';
 
 /** A matrix that each expert has. */
@@ -54,10 +54,6 @@ export function expertSlices(
   refuseUnsupportedType(tensor);
   refuseShape(tensor, [count, stacked.length * rows, columns]);
   const names = stackedNames(config, layer, stacked);
-  const byteLength = tensor.byteLength! / names.length;
-  return names.map((name, i) => {
-    const offset = tensor.offset + i * byteLength;
-    const quantized = tensor.quantized && sliceOf(tensor.quantized, i, names.length);
-    return [name, { ...tensor, shape: [rows, columns], offset, byteLength, ...(quantized && { quantized }) }];
-  });
+  const parts = names.map((name) => [name, rows] as const);
+  return rowSlices(tensor, parts, columns);
 }

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import type { EncoderHead } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
+import { ACTIVATIONS, activationOf, checkHeads, tokenId, widthAndHeads } from './config-values.js';
 import { embeddingHead, labelledHead } from './encoder-heads.js';
 import { windowsByType } from './layer-windows.js';
 import { ropeOfHuggingFace } from './rope-config.js';
@@ -14,12 +14,7 @@ const LOCAL_THETA = 10_000;
 
 /** Makes the ModelConfig of a ModernBERT from config.json; `name` is its name of the architecture. */
 export function configOfModernBert(config: ConfigFields, name: string): ModelConfig {
-  const hiddenSize = config.integer('hidden_size', 1, LIMITS.width);
-  const numHeads = config.integer('num_attention_heads', 1, LIMITS.heads);
-  if (hiddenSize % numHeads !== 0) {
-    throw config.error('hidden_size', `a multiple of the ${numHeads} attention heads`);
-  }
-  const headDim = hiddenSize / numHeads;
+  const { hiddenSize, numHeads, headDim } = widthAndHeads(config);
   checkHeads(config.where, numHeads, numHeads, headDim);
   const positions = config.integer('max_position_embeddings', 1, LIMITS.positions, 8192);
   const sentences = readSentenceTransformers(dirname(config.where), hiddenSize);
@@ -36,7 +31,7 @@ export function configOfModernBert(config: ConfigFields, name: string): ModelCon
     headDim,
     rmsNormEpsilon: config.positive('norm_eps', 1e-5),
     normBias: config.boolean('norm_bias', false),
-    activation: activationOf(config, 'hidden_activation'),
+    activation: activationOf(config, 'hidden_activation', ACTIVATIONS),
     attentionBias: config.boolean('attention_bias', false),
     mlpBias: config.boolean('mlp_bias', false),
     tieWordEmbeddings: false,
@@ -54,12 +49,6 @@ export function configOfModernBert(config: ConfigFields, name: string): ModelCon
       head: headOf(config, name, sentences, hiddenSize),
     },
   };
-}
-
-function activationOf(config: ConfigFields, key: string): ModelConfig['activation'] {
-  const activation = ACTIVATIONS.get(config.raw(key) ?? 'gelu');
-  if (!activation) throw config.error(key, `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
-  return activation;
 }
 
 /** local_attention counts the tokens of both sides. */
@@ -99,7 +88,7 @@ function headOf(
     tensors: ['head.dense'],
     width: hiddenSize,
     biased: config.boolean('classifier_bias', false),
-    activation: activationOf(config, 'classifier_activation'),
+    activation: activationOf(config, 'classifier_activation', ACTIVATIONS),
     norm: { tensor: 'head.norm', biased: config.boolean('norm_bias', false) },
   };
   const out = { tensor: 'classifier', biased: true };

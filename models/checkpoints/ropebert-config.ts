@@ -3,8 +3,8 @@ import type { RopeConfig } from '../../network/rope.js';
 import type { EncoderHead } from '../encoder-config.js';
 import type { ExpertsConfig, ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, tokenId } from './config-values.js';
-import { embeddingHead, labelledHead } from './encoder-heads.js';
+import { ACTIVATIONS, checkHeads, tokenId, widthAndHeads } from './config-values.js';
+import { embeddingHead, poolerHead } from './encoder-heads.js';
 import { checkExperts } from './experts-config.js';
 import { isObject } from './file-reading.js';
 import { rowsOf } from './head-tensors.js';
@@ -31,12 +31,7 @@ export function configOfRopeBert(config: ConfigFields, name: string): ModelConfi
   const numLayers = config.integer(key('num_hidden_layers'), 1, LIMITS.layers);
   const experts = expertsOf(config, numLayers);
   refuseUnsupported(config, experts !== null);
-  const hiddenSize = config.integer(key('hidden_size'), 1, LIMITS.width);
-  const numHeads = config.integer(key('num_attention_heads'), 1, LIMITS.heads);
-  if (hiddenSize % numHeads !== 0) {
-    throw config.error(key('hidden_size'), `a multiple of the ${numHeads} attention heads`);
-  }
-  const headDim = hiddenSize / numHeads;
+  const { hiddenSize, numHeads, headDim } = widthAndHeads(config, key);
   checkHeads(config.where, numHeads, numHeads, headDim);
   const positions = config.integer(key('max_position_embeddings'), 1, LIMITS.positions);
   // Beyond these it would need another RoPE than its files have.
@@ -163,9 +158,7 @@ function headOf(
   hiddenSize: number,
 ): EncoderHead {
   if (!name.endsWith('ForSequenceClassification')) return embeddingHead(config, sentences, hiddenSize);
-  const dense = { tensors: ['pooler.dense'], width: hiddenSize, biased: true, activation: 'tanh' } as const;
-  const out = { tensor: 'classifier', biased: true };
-  return labelledHead(config, sentences, { pooling: 'cls', layers: [dense], out });
+  return poolerHead(config, sentences, hiddenSize, 'tanh');
 }
 
 /** Names of tensors as they are published, by those of the network: nomic-embed's, then GTE's. */

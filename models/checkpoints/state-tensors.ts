@@ -1,8 +1,7 @@
 import { NEXT_PARTS, queryNames } from '../architectures/qwen35.js';
 import type { ModelConfig } from '../model-config.js';
-import { CheckpointError } from './checkpoint.js';
-import { sliceOf } from './quantized/quantized-source.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { rowSlices } from './row-slices.js';
 import type { NamedTensor } from './tensor-layout.js';
 
 /** LFM2's names, by the network's. */
@@ -124,29 +123,13 @@ function byHeadsOfKeys(
   return slices(tensor, parts, hiddenSize);
 }
 
-/** Rows of a matrix under names of their own: [name, rows] in their order, all of them. */
+/** Slices of a matrix that has the rows of all parts. */
 function slices(
   tensor: RawTensor,
   parts: readonly [string, number][],
   columns: number,
 ): [string, NamedTensor][] {
-  const all = parts.reduce((sum, [, rows]) => sum + rows, 0);
   refuseUnsupportedType(tensor);
-  refuseShape(tensor, [all, columns]);
-  let first = 0;
-  return parts.map(([name, rows]) => {
-    const offset = tensor.offset + (first * tensor.byteLength!) / all;
-    const isEven = parts.every(([, others]) => others === rows);
-    if (tensor.quantized !== undefined && !isEven) throw quantizedPart(tensor);
-    const quantized = tensor.quantized && sliceOf(tensor.quantized, first / rows, parts.length);
-    const place = { shape: [rows, columns], offset, byteLength: (rows * tensor.byteLength!) / all };
-    first += rows;
-    return [name, { ...tensor, ...place, ...(quantized && { quantized }) }];
-  });
-}
-
-function quantizedPart({ file, name }: RawTensor): CheckpointError {
-  return new CheckpointError(
-    `${file}: tensor ${name} is quantised, which is not supported for projections by heads of keys.`,
-  );
+  refuseShape(tensor, [parts.reduce((sum, [, rows]) => sum + rows, 0), columns]);
+  return rowSlices(tensor, parts, columns);
 }
