@@ -59,33 +59,20 @@ export interface AttentionOptions {
   relative?: number | null;
 }
 
-export interface GateOptions {
-  first?: number;
-  byFirst?: number;
-  per?: number;
-  activation?: Activation;
-}
+type Gate = Extract<PlanOp, { op: 'gate' }>;
+export type GateOptions = Partial<Pick<Gate, 'first' | 'byFirst' | 'per' | 'activation'>>;
 
-export interface ConvOptions {
-  /** Vector [columns x taps]. */
-  weight: string;
-  bias: string | null;
-  taps: number;
-  activation: Activation;
-}
+/** See the op shortConv. */
+export type ConvOptions = Pick<
+  Extract<PlanOp, { op: 'shortConv' }>,
+  'weight' | 'bias' | 'taps' | 'activation'
+>;
 
 /** See the op gatedDelta. */
-export interface DeltaOptions {
-  decay: string;
-  decayBias: string;
-  tiled?: true;
-  rates?: true;
-  keyHeads: number;
-  valueHeads: number;
-  keyDim: number;
-  valueDim: number;
-  epsilon: number;
-}
+export type DeltaOptions = Omit<
+  Extract<PlanOp, { op: 'gatedDelta' }>,
+  'op' | 'qkv' | 'gates' | 'output' | 'state'
+>;
 
 export interface NetworkHeader {
   architecture: string;
