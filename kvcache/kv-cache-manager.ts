@@ -193,6 +193,7 @@ export class KvCacheManager implements KvCacheSizes {
       promptLength,
       isShared: shared !== null,
       from: match.nodes.at(-1) ?? null,
+      foundTokens: match.nodes.length * this.tokensPerBlock,
       cachedTokens: cached.nodes.length * this.tokensPerBlock,
     });
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
@@ -367,9 +368,9 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#states?.slotOf(requestId, index) ?? -1;
   }
 
-  /** The snapshots of states that a step makes which computes tokens [start, end) of the request's first sequence. */
-  stateSnapshots(requestId: bigint, start: number, end: number): readonly SnapshotPlace[] {
-    return this.#states?.snapshots(requestId, start, end) ?? NO_SNAPSHOTS;
+  /** Takes slots for the snapshots of states that a step makes which computes tokens [start, end) of the request's first sequence. */
+  takeSnapshots(requestId: bigint, start: number, end: number): readonly SnapshotPlace[] {
+    return this.#states?.takeSnapshots(requestId, start, end) ?? NO_SNAPSHOTS;
   }
 
   /** Slots of the request's snapshots that are not kept yet. */

@@ -6,6 +6,27 @@ export interface BlockCopies {
   target: Int32Array;
 }
 
+/** Copies that are decided one after the other, and made in this order. */
+export class CopyList {
+  #sources: number[] = [];
+  #targets: number[] = [];
+
+  /** Gives the target the content of the source. */
+  add(source: number, target: number): void {
+    this.#sources.push(source);
+    this.#targets.push(target);
+  }
+
+  /** The copies since the last call, or null. */
+  drain(): BlockCopies | null {
+    if (this.#sources.length === 0) return null;
+    const copies = { source: Int32Array.from(this.#sources), target: Int32Array.from(this.#targets) };
+    this.#sources = [];
+    this.#targets = [];
+    return copies;
+  }
+}
+
 /**
  * Changes that the executor makes to its memory before the next step, in this order: the copies as they were decided,
  * then the zeroing of new blocks, then the step's own writes. The manager hands out numbers long before memory moves,
@@ -24,8 +45,7 @@ export interface BlockCopies {
  */
 export class MemoryChanges {
   readonly #newBlocks: NewBlocks;
-  #copySources: number[] = [];
-  #copyTargets: number[] = [];
+  readonly #copies = new CopyList();
 
   constructor(numBlocks: number) {
     this.#newBlocks = new NewBlocks(numBlocks);
@@ -44,8 +64,7 @@ export class MemoryChanges {
   /** Gives the target the content of the source. */
   copy(source: number, target: number): void {
     this.keep(target);
-    this.#copySources.push(source);
-    this.#copyTargets.push(target);
+    this.#copies.add(source, target);
   }
 
   /** Writes the blocks to be zeroed into target, each once, forgets them, and returns how many there were. */
@@ -60,10 +79,6 @@ export class MemoryChanges {
 
   /** The copies since the last call, or null. */
   drainCopies(): BlockCopies | null {
-    if (this.#copySources.length === 0) return null;
-    const copies = { source: Int32Array.from(this.#copySources), target: Int32Array.from(this.#copyTargets) };
-    this.#copySources = [];
-    this.#copyTargets = [];
-    return copies;
+    return this.#copies.drain();
   }
 }

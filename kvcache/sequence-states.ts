@@ -22,6 +22,8 @@ export interface SequenceStart {
   isShared: boolean;
   /** The block after which it goes on, which has a snapshot; null: it begins with the first token. */
   from: PrefixNode | null;
+  /** Tokens of the prompt up to there. */
+  foundTokens: number;
   /** Tokens of the prompt whose blocks are cached, with states or without. */
   cachedTokens: number;
 }
@@ -102,9 +104,11 @@ export class SequenceStates {
   }
 
   /** Takes slots for a request's sequences, the first of which begins with the states of `from`. False: there are not as many. */
-  add(requestId: bigint, { width, promptLength, isShared, from, cachedTokens }: SequenceStart): boolean {
+  add(
+    requestId: bigint,
+    { width, promptLength, isShared, from, foundTokens: found, cachedTokens }: SequenceStart,
+  ): boolean {
     if (!this.#slots.take(requestId, width)) return false;
-    const found = from === null ? 0 : this.#lengthOf(from);
     if (from !== null) {
       this.#snapshots.touch(from);
       this.#slots.copyFrom(from.state, requestId);
@@ -133,8 +137,8 @@ export class SequenceStates {
     this.#progress.delete(requestId);
   }
 
-  /** The snapshots that a step makes which computes the sequence's tokens [start, end). */
-  snapshots(requestId: bigint, start: number, end: number): SnapshotPlace[] {
+  /** Takes slots for the snapshots that a step makes which computes the sequence's tokens [start, end). */
+  takeSnapshots(requestId: bigint, start: number, end: number): SnapshotPlace[] {
     const progress = this.#progress.get(requestId);
     if (progress === undefined || progress.pending === null) return [];
     const { tokensPerBlock: size } = this.#options;
@@ -205,11 +209,5 @@ export class SequenceStates {
       return this.#snapshots.reserve();
     pending!.pop();
     return newest.slot;
-  }
-
-  #lengthOf(node: PrefixNode): number {
-    let blocks = 0;
-    for (let at = node; at.parent !== null; at = at.parent) blocks += 1;
-    return blocks * this.#options.tokensPerBlock;
   }
 }

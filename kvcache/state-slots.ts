@@ -1,4 +1,4 @@
-import type { BlockCopies } from './memory-changes.js';
+import { type BlockCopies, CopyList } from './memory-changes.js';
 
 /**
  * Slots for the states of sequences: what layers keep of a sequence as a whole (StateShape). It hands out numbers only; the memory is
@@ -13,8 +13,7 @@ export class StateSlots {
   readonly numSlots: number;
   readonly #free: number[];
   readonly #slots = new Map<bigint, number[]>();
-  #copySources: number[] = [];
-  #copyTargets: number[] = [];
+  readonly #copies = new CopyList();
 
   constructor(numSlots: number) {
     this.numSlots = numSlots;
@@ -43,8 +42,7 @@ export class StateSlots {
 
   /** Gives the request's first sequence the states of another slot, before its next step. */
   copyFrom(slot: number, requestId: bigint): void {
-    this.#copySources.push(slot);
-    this.#copyTargets.push(this.slotOf(requestId));
+    this.#copies.add(slot, this.slotOf(requestId));
   }
 
   /** Sequence i of the request goes on from its former sequence parents[i]; never takes a free slot. See BeamTables.fork. */
@@ -62,8 +60,7 @@ export class StateSlots {
         return old[parent]!;
       }
       const own = spare.shift()!;
-      this.#copySources.push(old[parent]!);
-      this.#copyTargets.push(own);
+      this.#copies.add(old[parent]!, own);
       return own;
     });
     this.#slots.set(requestId, slots);
@@ -80,11 +77,7 @@ export class StateSlots {
 
   /** The copies of whole slots since the last call, in their order, or null. The executor makes them before its next step. */
   drainCopies(): BlockCopies | null {
-    if (this.#copySources.length === 0) return null;
-    const copies = { source: Int32Array.from(this.#copySources), target: Int32Array.from(this.#copyTargets) };
-    this.#copySources = [];
-    this.#copyTargets = [];
-    return copies;
+    return this.#copies.drain();
   }
 
   /** The first inconsistency as a sentence, or null: each slot is free or held, once. */

@@ -180,7 +180,7 @@ export class BatchFormer extends PackedArrays {
     let next = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
     this.snapshotStart[sequence] = next;
     const makesSome = table === 0 && (phase === 'context' || beamWidth === 1);
-    for (const { position, slot } of makesSome ? this.#kvCache.stateSnapshots(requestId, start, end) : []) {
+    for (const { position, slot } of makesSome ? this.#kvCache.takeSnapshots(requestId, start, end) : []) {
       this.snapshotRows[next] = first + position - 1 - start;
       this.snapshotSlots[next++] = slot;
     }

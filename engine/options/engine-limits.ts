@@ -117,6 +117,16 @@ function checkSpeculation({ speculate = 'none' }: OptionalParams, modelType: Mod
   );
 }
 
+/** A model whose layers keep states takes no drafts. */
+function checkDraftsOfStates({ speculate = 'none', draftEnginePath }: OptionalParams): void {
+  const field = speculate !== 'none' ? 'speculate' : draftEnginePath !== undefined ? 'draftEnginePath' : null;
+  if (field === null) return;
+  throw refused(
+    field,
+    'layers of this model keep a state of each sequence, which cannot go back where a draft is rejected; leave it out',
+  );
+}
+
 function checkDraftModel(params: OptionalParams, modelType: ModelType): void {
   const { draftEnginePath: path, enableTrtOverlap, executorModule } = params;
   if (path === undefined) return;
@@ -154,11 +164,14 @@ export function resolveLimits(
   engine: {
     maxInputLen: number;
     maxSeqLen: number;
-    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> & Partial<Pick<ModelConfig, 'vocabSize'>>;
+    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> &
+      Partial<Pick<ModelConfig, 'vocabSize' | 'attendingLayers'>>;
   },
   modelType: ModelType = 'InflightFusedBatching',
   maxBeamWidth = 1,
 ): EngineLimits {
+  const keepsStates = engine.config?.attendingLayers !== undefined;
+  if (keepsStates) checkDraftsOfStates(params);
   const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
   const maxInputLen = Math.min(lowered('maxInputLen', params.maxInputLen, engine.maxInputLen), maxSeqLen);
   const maxNumSequences = params.maxNumSequences ?? DEFAULT_MAX_NUM_SEQUENCES;
@@ -181,7 +194,7 @@ export function resolveLimits(
     window: windowOf(params, engine.config ?? { slidingWindow: null }, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
     maxDraftRows:
-      modelType === 'V1'
+      modelType === 'V1' || keepsStates
         ? 0
         : Math.min(draftRows(params, engine.config?.vocabSize ?? 1, maxSequences), maxNumTokens),
     padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),

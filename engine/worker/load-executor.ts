@@ -18,7 +18,6 @@ import {
 } from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
 import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
-import { checkStatefulOptions } from '../options/stateful-models.js';
 import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
 import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { openDraft } from './load-draft.js';
@@ -45,9 +44,7 @@ async function prepare(
   const loadable = loadableEngine(engine);
   requireSupport(kind, loadable.plan);
   const { states = [] } = loadable.plan;
-  if (states.length > 0) checkStatefulOptions(params);
-  const resolved = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
-  const limits = states.length > 0 ? { ...resolved, maxDraftRows: 0 } : resolved;
+  const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
   const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
@@ -115,8 +112,7 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const prepared = await prepare(kind, request);
   const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = prepared;
   const unlimited = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
-  const slots = slotsOfStates(prepared, params, unlimited);
-  const statesBytes = slots === null ? 0 : (slots.numSlots + slots.numSnapshots) * prepared.stateBytes;
+  const { statesBytes } = roomForStates(prepared, params, unlimited);
   const available = withinPools(unlimited, poolLimits);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock) + statesBytes;
@@ -154,8 +150,7 @@ async function startOn(
   const given = device ? undefined : params.availableMemory;
   const free = given ?? afterLoading(device ?? memory(), needs.fixed);
   const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
-  const slots = slotsOfStates(prepared, params, available);
-  const statesBytes = slots === null ? 0 : (slots.numSlots + slots.numSnapshots) * prepared.stateBytes;
+  const { slots, statesBytes } = roomForStates(prepared, params, available);
   const numBlocks = kvBlocks(params, {
     limits,
     bytesPerBlock,
@@ -192,17 +187,17 @@ async function startOn(
   };
 }
 
-/** Slots for the states of sequences and for snapshots of them; null: the model has no states. */
-function slotsOfStates(
+/** Slots for the states of sequences and for snapshots of them, and the bytes of all; null: the model has no states. */
+function roomForStates(
   { stateBytes, limits, maxBeamWidth }: Pick<Prepared, 'stateBytes' | 'limits' | 'maxBeamWidth'>,
   { kvCacheConfig = {} }: LoadRequest['params'],
   available: AvailableMemory,
-): Required<LoadedExecutor>['states'] | null {
-  if (stateBytes === 0) return null;
+): { slots: Required<LoadedExecutor>['states'] | null; statesBytes: number } {
+  if (stateBytes === 0) return { slots: null, statesBytes: 0 };
   const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION, enableBlockReuse = false } = kvCacheConfig;
   const { stateFraction: fraction = DEFAULT_STATE_FRACTION } = kvCacheConfig;
   const { maxNumSequences, maxSeqLen, tokensPerBlock } = limits;
-  return stateSlots({
+  const slots = stateSlots({
     bytesPerSlot: stateBytes,
     availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
     fraction,
@@ -210,6 +205,7 @@ function slotsOfStates(
     maxBeamWidth,
     mostSnapshots: enableBlockReuse ? maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock) : 0,
   });
+  return { slots, statesBytes: (slots.numSlots + slots.numSnapshots) * stateBytes };
 }
 
 type Prepared = Awaited<ReturnType<typeof prepare>>;

@@ -34,11 +34,11 @@ function run(
   const { reusedTokens } = kv.reuseOf(requestId);
   kv.drainStateCopies();
   const places = kv
-    .stateSnapshots(requestId, reusedTokens, prompt.length - generated)
+    .takeSnapshots(requestId, reusedTokens, prompt.length - generated)
     .map(({ position }) => position);
   for (let end = prompt.length - generated + 1; end <= prompt.length; end++) {
     expect(kv.growSequence(requestId, end)).toBe(true);
-    places.push(...kv.stateSnapshots(requestId, end - 1, end).map(({ position }) => position));
+    places.push(...kv.takeSnapshots(requestId, end - 1, end).map(({ position }) => position));
   }
   kv.store(requestId, prompt, prompt.length);
   kv.freeSequence(requestId);
@@ -145,9 +145,9 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager();
     const prompt = tokens(38);
     kv.addSequence(1n, 38, key(prompt));
-    expect(kv.stateSnapshots(1n, 0, 15)).toEqual([]);
+    expect(kv.takeSnapshots(1n, 0, 15)).toEqual([]);
     expect(kv.pendingSnapshots(1n)).toHaveLength(0);
-    const [snapshot] = kv.stateSnapshots(1n, 15, 30);
+    const [snapshot] = kv.takeSnapshots(1n, 15, 30);
     expect(snapshot!.position).toBe(16);
     expect([...kv.pendingSnapshots(1n)]).toEqual([snapshot!.slot]);
     kv.store(1n, prompt, 30);
@@ -163,7 +163,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 3 });
     for (let request = 1n; request < 9n; request++) {
       kv.addSequence(request, 38, key(tokens(38)));
-      expect(kv.stateSnapshots(request, 0, 38)).toHaveLength(3);
+      expect(kv.takeSnapshots(request, 0, 38)).toHaveLength(3);
       kv.freeSequence(request);
       kv.checkIntegrity();
     }
@@ -173,7 +173,7 @@ describe('the states of sequences beside their blocks', () => {
   it('are forgotten with the cache', () => {
     const kv = manager();
     kv.addSequence(1n, 18, key(tokens(18)));
-    kv.stateSnapshots(1n, 0, 18);
+    kv.takeSnapshots(1n, 0, 18);
     run(kv, 2n, tokens(18, 2));
     kv.dropReusable();
     kv.checkIntegrity();
@@ -188,7 +188,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 0 });
     expect(kv.enableBlockReuse).toBe(false);
     expect(kv.addSequence(1n, 18, key(tokens(18)))).toBe(true);
-    expect(kv.stateSnapshots(1n, 0, 18)).toEqual([]);
+    expect(kv.takeSnapshots(1n, 0, 18)).toEqual([]);
   });
 
   // Against an oracle that computes states from tokens: what a sequence begins with is the state of its own tokens.
@@ -219,7 +219,7 @@ function expectRightStates(seed: number): void {
   };
   const step = (requestId: bigint, end: number) => {
     const sequence = running.get(requestId)!;
-    const snapshots = kv.stateSnapshots(requestId, sequence.at, end);
+    const snapshots = kv.takeSnapshots(requestId, sequence.at, end);
     copy();
     const slot = kv.stateSlotOf(requestId);
     if (sequence.at > 0) expect(slots.get(slot), `seed ${seed}`).toBe(stateOf(sequence.tokens, sequence.at));
