@@ -49,7 +49,7 @@ export interface LoadedEncoder {
   threads: number;
   limits: EncoderBatchLimits;
   vocabSize: number;
-  /** Number of values of an embedding, or of scores: a row of output has those of its token behind them, if the head has layers over tokens. */
+  /** Number of values of an embedding, or of scores: a row of output has those of its token after them, if the head has layers over tokens. */
   outputWidth: number;
   config: EncoderConfig;
   memory: ExecutorMemory;

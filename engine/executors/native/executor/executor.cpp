@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "coded_error.h"
+#include "executor/finite.h"
 #include "executor/stopwatch.h"
 
 namespace skein {
@@ -106,23 +107,15 @@ size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
       checkedProduct(layerShape(config).bytesPerBlock(), static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
 }
 
-// A value is finite unless all bits of its exponent are set. No branch inside: the compiler turns it into vectors.
-template <typename Bits>
-bool allFinite(const Bits* values, size_t count, Bits exponent) {
-  Bits found = 0;
-  for (size_t i = 0; i < count; ++i) found |= static_cast<Bits>((values[i] & exponent) == exponent);
-  return found == 0;
-}
-
 // Checks one head's part of a block. Quants are finite if their scales are.
 bool isFinite(const KvLayer& kv, const char* head) {
   const size_t elements = kv.quantBytes() / kv.elementBytes();
   switch (kv.dtype) {
-    case DType::kF32: return allFinite(reinterpret_cast<const uint32_t*>(head), elements, 0x7f800000u);
-    case DType::kBf16: return allFinite(reinterpret_cast<const uint16_t*>(head), elements, uint16_t{0x7f80});
+    case DType::kF32: return allFinite(reinterpret_cast<const uint32_t*>(head), elements, kExponentOfF32);
+    case DType::kBf16: return allFinite(reinterpret_cast<const uint16_t*>(head), elements, kExponentOfBf16);
     default:
       return allFinite(reinterpret_cast<const uint32_t*>(head + kv.quantBytes()),
-                       size_t(2) * static_cast<size_t>(kv.tokensPerBlock), 0x7f800000u);
+                       size_t(2) * static_cast<size_t>(kv.tokensPerBlock), kExponentOfF32);
   }
 }
 
@@ -162,6 +155,7 @@ Executor::Executor(ExecutorConfig config)
     throw std::runtime_error("The plan of one rank needs the memory of its group.");
   takeKvPool();
   takeStatePool();
+  turnConvWeights();
   takeWorkspace();
   runSetUp();
   for (int32_t thread = 0; config_.plan.hasLogits() && config_.plan.logits >= 0 && thread < config_.threads; ++thread) {

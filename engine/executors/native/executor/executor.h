@@ -124,6 +124,7 @@ class Executor {
   void takeWorkspace();
   void runSetUp();
   void takeStatePool();
+  void turnConvWeights();
   static size_t statePoolBytes(const ExecutorConfig& config);
 
   float* value(int32_t index) const;

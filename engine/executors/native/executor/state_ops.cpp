@@ -10,6 +10,7 @@
 
 #include "executor/each_row.h"
 #include "executor/executor.h"
+#include "executor/finite.h"
 
 namespace skein {
 namespace {
@@ -36,11 +37,19 @@ size_t Executor::statePoolBytes(const ExecutorConfig& config) {
 void Executor::takeStatePool() {
   const NetworkPlan& plan = config_.plan;
   if (plan.states.empty()) return;
-  slotFloats_ = slotFloats(plan);
-  size_t offset = 0;
-  for (const PlanOp& op : plan.ops) {
+  for (const int32_t size : plan.states) {
+    stateOffset_.push_back(slotFloats_);
+    slotFloats_ += roundUp(static_cast<size_t>(size), kStateAlign);
+  }
+  statePool_ = Mapping::anonymous(
+      statePoolBytes(config_), "The pool of states (" + std::to_string(config_.numStateSlots) + " slots of " +
+                                   std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
+}
+
+// The columns of a tap lie side by side, so that a vector of columns is one load.
+void Executor::turnConvWeights() {
+  for (const PlanOp& op : config_.plan.ops) {
     if (op.kind != OpKind::kShortConv) continue;
-    // Beside one another lie the columns of a tap, so that a vector of columns is one load.
     const float* weight = static_cast<const float*>(weights_.raw(op.weight));
     const int64_t columns = width(op.output);
     std::vector<float>& turned = convWeights_[op.weight];
@@ -49,13 +58,6 @@ void Executor::takeStatePool() {
       for (int64_t tap = 0; tap < op.taps; ++tap)
         turned[static_cast<size_t>(tap * columns + column)] = weight[column * op.taps + tap];
   }
-  for (const int32_t size : plan.states) {
-    stateOffset_.push_back(offset);
-    offset += roundUp(static_cast<size_t>(size), kStateAlign);
-  }
-  statePool_ = Mapping::anonymous(statePoolBytes(config_), "The pool of states (" + std::to_string(config_.numStateSlots) +
-                                                              " slots of " +
-                                                              std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
 }
 
 float* Executor::stateOf(int32_t state, int64_t slot) const {
@@ -72,12 +74,10 @@ void Executor::copyStates(const ArrayView<const int32_t>& source, const ArrayVie
 }
 
 bool Executor::areStatesFinite(const ArrayView<const int32_t>& slots) {
-  uint32_t found = 0;
-  for (int64_t i = 0; i < slots.length; ++i) {
-    const uint32_t* bits = reinterpret_cast<const uint32_t*>(statePool_.data()) + static_cast<size_t>(slots[i]) * slotFloats_;
-    for (size_t at = 0; at < slotFloats_; ++at) found |= static_cast<uint32_t>((bits[at] & 0x7f800000u) == 0x7f800000u);
-  }
-  return found == 0;
+  const uint32_t* pool = reinterpret_cast<const uint32_t*>(statePool_.data());
+  for (int64_t i = 0; i < slots.length; ++i)
+    if (!allFinite(pool + static_cast<size_t>(slots[i]) * slotFloats_, slotFloats_, kExponentOfF32)) return false;
+  return true;
 }
 
 void Executor::runGate(const PlanOp& op, const BatchView& batch) {

@@ -416,7 +416,7 @@ struct DeltaArgs {
   const float* qkv;  // of the sequence's first row
   int64_t ldqkv;
   int32_t query, key, value;  // columns of qkv where the heads begin
-  const float* gates;         // the head's b, and its a valueHeads behind it
+  const float* gates;         // the head's b, and its a valueHeads columns further on
   int64_t ldgates;
   int32_t valueHeads;
   float decay, decayBias;

@@ -80,6 +80,17 @@ inline void storeHead(float* p, int count, typename V::F a) {
   else storeTail<V>(p, count, a);
 }
 
+// Sums the squares of n values in W lanes over ascending columns, then across them.
+template <class V>
+inline float sumOfSquares(const float* x, int n) {
+  auto squares = V::set1(0.0f);
+  for (int i = 0; i < n; i += V::W) {
+    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
+    squares = V::fma(a, a, squares);
+  }
+  return V::reduceAdd(squares);
+}
+
 // Evaluates a polynomial by Horner's rule; coefficients with the highest power first.
 template <class V, int N>
 inline typename V::F polynomial(const float (&coefficients)[N], typename V::F x) {

@@ -7,16 +7,10 @@
 namespace skein {
 namespace {
 
-// y = (x / sqrt(mean(x^2) + epsilon)) * w, then + residual; the squares are summed in W lanes over ascending columns, then
-// across them.
+// y = (x / sqrt(mean(x^2) + epsilon)) * w, then + residual.
 template <class V>
 void rmsNorm(const float* x, const float* w, float epsilon, const float* residual, int32_t n, float* y) {
-  auto squares = V::set1(0.0f);
-  for (int i = 0; i < n; i += V::W) {
-    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
-    squares = V::fma(a, a, squares);
-  }
-  const auto inverse = V::set1(1.0f / __builtin_sqrtf(V::reduceAdd(squares) / float(n) + epsilon));
+  const auto inverse = V::set1(1.0f / __builtin_sqrtf(sumOfSquares<V>(x, n) / float(n) + epsilon));
   for (int i = 0; i < n; i += V::W) {
     const int lanes = n - i < V::W ? n - i : V::W;
     const auto scaled = V::mul(loadHead<V>(x + i, lanes, 0.0f), inverse);
@@ -84,12 +78,7 @@ void meanRows(const float* x, int32_t rows, int32_t n, float* y) {
 
 template <class V>
 void unitRow(const float* x, int32_t n, float* y) {
-  auto squares = V::set1(0.0f);
-  for (int i = 0; i < n; i += V::W) {
-    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
-    squares = V::fma(a, a, squares);
-  }
-  const float norm = __builtin_sqrtf(V::reduceAdd(squares));
+  const float norm = __builtin_sqrtf(sumOfSquares<V>(x, n));
   const auto inverse = V::set1(1.0f / (norm < 1e-12f ? 1e-12f : norm));
   for (int i = 0; i < n; i += V::W) {
     const int lanes = n - i < V::W ? n - i : V::W;

@@ -35,12 +35,7 @@ void shortConvRow(const ConvArgs& args, int32_t row) {
 // y = x * factor / sqrt(sum of x^2 + epsilon)
 template <class V>
 void scaledUnit(const float* x, int32_t n, float epsilon, float factor, float* y) {
-  auto squares = V::set1(0.0f);
-  for (int i = 0; i < n; i += V::W) {
-    const auto a = loadHead<V>(x + i, n - i < V::W ? n - i : V::W, 0.0f);
-    squares = V::fma(a, a, squares);
-  }
-  const auto inverse = V::set1(factor / __builtin_sqrtf(V::reduceAdd(squares) + epsilon));
+  const auto inverse = V::set1(factor / __builtin_sqrtf(sumOfSquares<V>(x, n) + epsilon));
   for (int i = 0; i < n; i += V::W) {
     const int lanes = n - i < V::W ? n - i : V::W;
     storeHead<V>(y + i, lanes, V::mul(loadHead<V>(x + i, lanes, 0.0f), inverse));

@@ -8,7 +8,7 @@ import { exp, softCapped, sumOf } from './lanes';
  *   weights    4 x positions      = exp(scores - maximum)
  *   output     4 x headDim        = weights x values / sum of the weights
  *
- * A score that depends on the distance of the two tokens has more products in its chain, or a bias behind it (setRelative).
+ * A score that depends on the distance of the two tokens has more products in its chain, or a bias at its end (setRelative).
  *
  * Each score is one chain over the head's columns, each output one over ascending positions, the sum runs in four lanes
  * by position. Positions that a pair does not see add zeros, so that neither the other pairs nor the chunk change a
