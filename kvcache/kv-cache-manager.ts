@@ -17,7 +17,7 @@ import { KvCacheCounters, type KvCacheStats } from './kv-cache-stats.js';
 import { type BlockCopies, MemoryChanges } from './memory-changes.js';
 import { PrefixSharing, type ReuseCounts, type SharedPrefix } from './prefix-sharing.js';
 import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
-import { SequenceStates, type SnapshotPlace } from './sequence-states.js';
+import { SequenceStates, type SnapshotPlace, type StepSpan } from './sequence-states.js';
 import { SequenceTables } from './sequence-tables.js';
 
 export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-options.js';
@@ -53,6 +53,8 @@ export class KvCacheManager implements KvCacheSizes {
   readonly maxBlocksPerSequence: number;
   readonly numSecondaryBlocks: number;
   readonly enableBlockReuse: boolean;
+  /** Most tokens of a sequence's draft: where the model has states, an executor logs so many rows. */
+  readonly longestDraft: number;
   readonly #cache: BlockCache;
   readonly #changes: MemoryChanges;
   readonly #counters = new KvCacheCounters();
@@ -71,6 +73,7 @@ export class KvCacheManager implements KvCacheSizes {
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
     const { states, enableBlockReuse = false } = options;
     this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock);
+    this.longestDraft = states === undefined ? Number.POSITIVE_INFINITY : (states.draftRows ?? 0);
     // A block is of no use to a prompt that has not the states behind it.
     this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
@@ -279,9 +282,10 @@ export class KvCacheManager implements KvCacheSizes {
     return true;
   }
 
-  /** Gives back the blocks beyond `length` tokens: those of a draft that was rejected. */
+  /** Gives back the blocks and snapshots beyond `length` tokens: those of a draft that was rejected. */
   trimSequence(requestId: bigint, length: number): void {
     this.#sequences.trim(requestId, length);
+    this.#states?.settle(requestId, length);
   }
 
   /**
@@ -368,9 +372,14 @@ export class KvCacheManager implements KvCacheSizes {
     return this.#states?.slotOf(requestId, index) ?? -1;
   }
 
-  /** Takes slots for the snapshots of states that a step makes which computes tokens [start, end) of the request's first sequence. */
-  takeSnapshots(requestId: bigint, start: number, end: number): readonly SnapshotPlace[] {
-    return this.#states?.takeSnapshots(requestId, start, end) ?? NO_SNAPSHOTS;
+  /** See SequenceStates.pass. */
+  passStates(requestId: bigint, span: StepSpan): number {
+    return this.#states?.pass(requestId, span) ?? 0;
+  }
+
+  /** Takes slots for the snapshots of states that a step of the request's first sequence makes. */
+  takeSnapshots(requestId: bigint, span: StepSpan): readonly SnapshotPlace[] {
+    return this.#states?.takeSnapshots(requestId, span) ?? NO_SNAPSHOTS;
   }
 
   /** Slots of the request's snapshots that are not kept yet. */

@@ -50,6 +50,8 @@ export interface StateSizes {
   numSnapshots: number;
   /** Tokens of a prompt between two snapshots, in whole blocks, rounded up; default 1024. */
   interval?: number;
+  /** Most tokens of a sequence's draft; default 0: sequences have none. */
+  draftRows?: number;
 }
 
 export const DEFAULT_STATE_INTERVAL = 1024;

@@ -62,6 +62,8 @@ const MOST_STATE_SLOTS = 2 ** 20 - 1;
 
 export interface StateBudget {
   bytesPerSlot: number;
+  /** Bytes beside it of a sequence that runs: the log of its draft. Default 0. */
+  logBytes?: number;
   /** Memory for the cache, states included. */
   availableBytes: number;
   /** Share of it that states may take. */
@@ -79,17 +81,21 @@ export interface StateBudget {
  * @throws an error with the numbers if not even one request's fit
  */
 export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | 'numSnapshots'> {
-  const { bytesPerSlot, availableBytes, fraction, maxSequences, maxBeamWidth, mostSnapshots } = budget;
-  const inMemory = Math.floor((fraction * availableBytes) / bytesPerSlot);
+  const { bytesPerSlot, logBytes = 0, availableBytes, fraction, maxSequences, maxBeamWidth } = budget;
+  const { mostSnapshots } = budget;
+  const bytes = fraction * availableBytes;
+  const bytesPerSequence = bytesPerSlot + logBytes;
+  const inMemory = Math.floor(bytes / bytesPerSequence);
   if (inMemory >= maxBeamWidth) {
     // An executor numbers no more slots.
     const most = Math.min(inMemory, MOST_STATE_SLOTS);
     const least = mostSnapshots === 0 ? most : Math.ceil(most / 2);
     const numSlots = Math.min(maxSequences, Math.max(maxBeamWidth, least));
-    return { numSlots, numSnapshots: Math.min(most - numSlots, mostSnapshots) };
+    const left = Math.floor((bytes - numSlots * bytesPerSequence) / bytesPerSlot);
+    return { numSlots, numSnapshots: Math.min(left, mostSnapshots, MOST_STATE_SLOTS - numSlots) };
   }
   throw new RangeError(
-    `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSlot)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,
+    `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSequence)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,
   );
 }
 

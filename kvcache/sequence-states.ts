@@ -34,9 +34,18 @@ export interface SnapshotPlace {
   slot: number;
 }
 
+/** Tokens [start, end) of a sequence that a step computes. The last `drafts` tokens in front of `end` are a draft, which may begin before the step. */
+export interface StepSpan {
+  start: number;
+  end: number;
+  drafts: number;
+}
+
 /** What is known of a request's sequences. */
 interface Progress {
   promptLength: number;
+  /** Tokens in front of the draft whose rows are logged, up to which the states are kept; -1: no rows are. */
+  loggedFrom: number;
   /** End of the cached blocks that have no states; 0: there is none. */
   junction: number;
   /** Snapshots that are made and not kept yet, ascending; null: the request leaves none. */
@@ -53,6 +62,8 @@ interface Progress {
  *                                    a junction: so far cached blocks had the same tokens, without states
  *   generated    ----|----|----|-                   the last full block alone: its slot is written again and again
  *                              ^
+ *   a draft      ----|----|- d d d|d                in a slot of its own, until it is known how much of the draft was right
+ *                                 ^
  *
  * A junction is where prompts part that begin alike: the second of them makes the snapshot that all others begin with.
  */
@@ -117,6 +128,7 @@ export class SequenceStates {
     if (cachedTokens > found) this.#lost += 1;
     this.#progress.set(requestId, {
       promptLength,
+      loggedFrom: -1,
       junction: cachedTokens > found ? cachedTokens : 0,
       pending: isShared && this.#options.numSnapshots > 0 ? [] : null,
     });
@@ -137,20 +149,46 @@ export class SequenceStates {
     this.#progress.delete(requestId);
   }
 
-  /** Takes slots for the snapshots that a step makes which computes the sequence's tokens [start, end). */
-  takeSnapshots(requestId: bigint, start: number, end: number): SnapshotPlace[] {
+  /**
+   * Notes a step of the request. Returns how many rows of its former draft the executor replays in front of the step's: those that
+   * the step begins after. Only a request of one sequence has drafts.
+   *
+   *   tokens     g7 | d8 d9 d10 d11     the states are kept up to here, and four rows are logged
+   *   next step  g7   d8 d9 | g10       d8 and d9 were right: 2
+   */
+  pass(requestId: bigint, { start, end, drafts }: StepSpan): number {
+    const progress = this.#progress.get(requestId);
+    if (progress === undefined) return 0;
+    const { loggedFrom } = progress;
+    progress.loggedFrom = drafts === 0 ? -1 : end - drafts;
+    return loggedFrom < 0 ? 0 : start - loggedFrom;
+  }
+
+  /** Takes slots for the snapshots that a step of the request's first sequence makes. */
+  takeSnapshots(requestId: bigint, { start, end, drafts }: StepSpan): SnapshotPlace[] {
     const progress = this.#progress.get(requestId);
     if (progress === undefined || progress.pending === null) return [];
     const { tokensPerBlock: size } = this.#options;
     const places: SnapshotPlace[] = [];
     for (let position = (Math.floor(start / size) + 1) * size; position <= end; position += size) {
       if (!this.#isWanted(position, progress)) continue;
-      const slot = this.#slotFor(position, progress);
+      const slot = this.#slotFor(position, progress, end - drafts);
       if (slot < 0) continue;
       progress.pending.push({ position, slot });
       places.push({ position, slot });
     }
     return places;
+  }
+
+  /** Only the first `length` tokens of the sequence were right: its snapshots of later ones are given back. */
+  settle(requestId: bigint, length: number): void {
+    const progress = this.#progress.get(requestId);
+    if (progress === undefined || progress.pending === null) return;
+    const newest = progress.pending.findLast(({ position }) => position <= length);
+    const isKept = (place: SnapshotPlace) =>
+      place === newest || (place.position <= length && place.position <= progress.promptLength);
+    for (const place of progress.pending) if (!isKept(place)) this.#snapshots.free(place.slot);
+    progress.pending = progress.pending.filter(isKept);
   }
 
   /** Slots of the request's snapshots that are not kept yet. */
@@ -202,11 +240,11 @@ export class SequenceStates {
     return isLast || position === junction || position % interval === 0;
   }
 
-  /** A slot for a snapshot at this position: among generated tokens the newest one alone is kept. */
-  #slotFor(position: number, { promptLength, pending }: Progress): number {
+  /** A slot for a snapshot at this position: among generated tokens that are certain the newest one alone is kept. */
+  #slotFor(position: number, { promptLength, pending }: Progress, certain: number): number {
     const newest = pending!.at(-1);
-    if (position <= promptLength || newest === undefined || newest.position <= promptLength)
-      return this.#snapshots.reserve();
+    const isFirst = position <= promptLength || newest === undefined || newest.position <= promptLength;
+    if (isFirst || position > certain) return this.#snapshots.reserve();
     pending!.pop();
     return newest.slot;
   }

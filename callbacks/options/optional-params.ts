@@ -446,7 +446,7 @@ export const OPTIONAL_PARAMS = {
       },
     },
   ),
-  /** Most tokens of a draft; default 16. The actual length depends on how often drafts are right and on the load. */
+  /** Most tokens of a draft; default 16, or 8 where layers keep states. The actual length depends on how often drafts are right and on the load. */
   maxDraftLen: ofServe(COUNT, {
     name: 'maxDraftTokens',
     seedName: 'max_draft_len',
@@ -457,7 +457,7 @@ export const OPTIONAL_PARAMS = {
       formerly: 'maxDraftLen',
       defaultText: String(DEFAULT_MAX_DRAFT_LEN),
       isForAsking: true,
-      help: 'Most draft tokens per step; the actual number adapts.',
+      help: 'Most draft tokens per step; the actual number adapts. Models with a state: 8 by default.',
     },
   }),
   /** Format of the statistics string for returnBatchManagerStats; default BatchManager. */

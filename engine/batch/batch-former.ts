@@ -169,18 +169,24 @@ export class BatchFormer extends PackedArrays {
     this.#addStates(request, sequence, { table, start, end, first });
   }
 
-  /** Notes where the sequence's states are, and where its step makes snapshots of them: of one sequence, or of a prompt. */
+  /**
+   * Notes where the sequence's states are, which of its rows are a draft, and where its step makes snapshots of them: of one
+   * sequence, or of a prompt.
+   */
   #addStates(
-    { requestId, phase, beamWidth }: LlmRequest,
+    { requestId, phase, beamWidth, draftLength }: LlmRequest,
     sequence: number,
     { table, start, end, first }: { table: number; start: number; end: number; first: number },
   ): void {
     if (this.#kvCache.numStateSlots === 0) return;
     this.stateSlots[sequence] = this.#kvCache.stateSlotOf(requestId, table);
+    const span = { start, end, drafts: phase === 'context' ? 0 : draftLength };
+    this.stateDrafts[sequence] = span.drafts;
+    this.stateReplays[sequence] = this.#kvCache.passStates(requestId, span);
     let next = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
     this.snapshotStart[sequence] = next;
     const makesSome = table === 0 && (phase === 'context' || beamWidth === 1);
-    for (const { position, slot } of makesSome ? this.#kvCache.takeSnapshots(requestId, start, end) : []) {
+    for (const { position, slot } of makesSome ? this.#kvCache.takeSnapshots(requestId, span) : []) {
       this.snapshotRows[next] = first + position - 1 - start;
       this.snapshotSlots[next++] = slot;
     }
@@ -240,6 +246,8 @@ export class BatchFormer extends PackedArrays {
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = 0;
     this.stateSlots[sequence] = -1;
+    this.stateDrafts[sequence] = 0;
+    this.stateReplays[sequence] = 0;
     this.snapshotStart[sequence + 1] = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
     if (!drawsToken) return;
     this.logitRows[this.numLogitRows++] = this.numTokens - 1;

@@ -62,6 +62,8 @@ export interface ExecutorKind {
   deviceMemory?(): Promise<AvailableMemory | null>;
   /** Number of threads that it computes with if `asked` are wanted; undefined: its own choice. */
   threadsFor(asked: number | undefined): number;
+  /** True if sequences of a model whose layers keep states may have drafts: see PackedBatch.stateDrafts. Absent: they have none. */
+  readonly logsDrafts?: boolean;
   /** Ranks of LoRA adapters are rounded up to a multiple of this where they are computed; absent: to none. */
   readonly rankUnit?: number;
   /** Default numeric type of the KV cache. */

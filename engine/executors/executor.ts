@@ -23,6 +23,9 @@ export interface ExecutorOptions {
   numSecondaryBlocks?: number;
   /** Slots for the states of sequences, of a network that has states; default 0. */
   numStateSlots?: number;
+  /** The first of these slots, whose sequences may have drafts, and most rows of such a draft; default 0. */
+  numDraftSlots?: number;
+  stateDraftRows?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
   /**

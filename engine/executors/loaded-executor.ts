@@ -38,8 +38,8 @@ export interface LoadedExecutor {
   /** Tokens that end a generation; the first is the usual end_id. */
   endTokenIds: number[];
   padTokenId: number | null;
-  /** Slots for the states of sequences and for snapshots of them; absent: the model has no states. */
-  states?: Pick<StateSizes, 'numSlots' | 'numSnapshots'>;
+  /** Slots for the states of sequences and for snapshots of them, and most rows of a draft; absent: the model has no states. */
+  states?: Required<Pick<StateSizes, 'numSlots' | 'numSnapshots' | 'draftRows'>>;
   /** Reason why another executor than the fastest runs, and how to get that one; absent or null: the fastest runs. */
   executorFallback?: string | null;
   /** Caches for LoRA adapters, if OptionalParams.peftCacheManagerConfig is given; absent: requests can have none. */

@@ -21,6 +21,7 @@ export const nativeKind: ExecutorKind = {
       return messageOf(error);
     }
   },
+  logsDrafts: true,
   supports: (plan) => unevenLayers(plan, 'native'),
   computesWith: async () => ({
     instructionSet: chooseInstructionSet(

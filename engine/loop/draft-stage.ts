@@ -124,12 +124,12 @@ export class DraftStage {
 
   /**
    * Most tokens of a draft: one beyond the last token cannot be used; one beyond the window would write over tokens
-   * that are still attended to.
+   * that are still attended to; one beyond the executor's log of states could not be taken back.
    */
   #mostTokens(request: LlmRequest): number {
-    const { window, tokensPerBlock } = this.#kvCache;
+    const { window, tokensPerBlock, longestDraft } = this.#kvCache;
     const left = request.maxNewTokens - request.generatedLength - 1;
-    return Math.min(left, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
+    return Math.min(left, longestDraft, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
   }
 
   /** Blocks that are free once every chunk of the step has its own. */

@@ -2,6 +2,7 @@ import { type NamedText, option, says } from '../../base/named-text.js';
 import type { KvCacheConfig, ModelType, OptionalParams } from '../../callbacks/gpt-manager-options.js';
 import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import {
+  DEFAULT_MAX_DRAFT_LEN,
   DEFAULT_MAX_NUM_SEQUENCES,
   DEFAULT_MAX_NUM_TOKENS,
   DEFAULT_MAX_RETURNED_LOGITS_BYTES,
@@ -27,6 +28,8 @@ const DRAFT_ROWS = 32;
  */
 const DRAFT_ROWS_EACH = 4;
 const MAX_DRAFT_ROWS = 256;
+/** Default of maxDraftLen where layers keep states: each row of a draft takes memory in every sequence's slot. */
+const DEFAULT_STATE_DRAFT_LEN = 8;
 const MAX_DRAFT_BYTES = 64 * 2 ** 20;
 
 /** Sizes that an engine runs with: its own limits, lowered and completed by the optional parameters. */
@@ -43,6 +46,8 @@ export interface EngineLimits {
   microBatch: MicroBatchLimits & { maxSequences: number };
   /** Rows of logits that an executor needs for drafts, beside one for each sequence. */
   maxDraftRows: number;
+  /** Most tokens of a sequence's draft that the engine finds; where layers keep states, of any draft. */
+  maxDraftLen: number;
   /** Room that an executor needs beyond maxBatchSize sequences and the pool's blocks. */
   padding: PaddingRoom;
 }
@@ -117,13 +122,13 @@ function checkSpeculation({ speculate = 'none' }: OptionalParams, modelType: Mod
   );
 }
 
-/** A model whose layers keep states takes no drafts. */
+/** Not every executor computes drafts of a model whose layers keep states. */
 function checkDraftsOfStates({ speculate = 'none', draftEnginePath }: OptionalParams): void {
   const field = speculate !== 'none' ? 'speculate' : draftEnginePath !== undefined ? 'draftEnginePath' : null;
   if (field === null) return;
   throw refused(
     field,
-    'layers of this model keep a state of each sequence, which cannot go back where a draft is rejected; leave it out',
+    'layers of this model keep a state of each sequence, which this executor cannot take back where a draft is rejected; leave it out, or use the native executor',
   );
 }
 
@@ -164,14 +169,15 @@ export function resolveLimits(
   engine: {
     maxInputLen: number;
     maxSeqLen: number;
-    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> &
-      Partial<Pick<ModelConfig, 'vocabSize' | 'attendingLayers'>>;
+    config?: Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> & Partial<Pick<ModelConfig, 'vocabSize'>>;
+    /** Whether layers keep states, and the executor logs the drafts of such models. Absent: they keep none. */
+    states?: 'logged' | 'notLogged';
   },
   modelType: ModelType = 'InflightFusedBatching',
   maxBeamWidth = 1,
 ): EngineLimits {
-  const keepsStates = engine.config?.attendingLayers !== undefined;
-  if (keepsStates) checkDraftsOfStates(params);
+  const { states } = engine;
+  if (states === 'notLogged') checkDraftsOfStates(params);
   const maxSeqLen = lowered('maxSeqLen', params.maxSeqLen, engine.maxSeqLen);
   const maxInputLen = Math.min(lowered('maxInputLen', params.maxInputLen, engine.maxInputLen), maxSeqLen);
   const maxNumSequences = params.maxNumSequences ?? DEFAULT_MAX_NUM_SEQUENCES;
@@ -184,6 +190,11 @@ export function resolveLimits(
     policy: params.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
     unit: tokensPerBlock,
   };
+  const defaultDraftLen = states === undefined ? DEFAULT_MAX_DRAFT_LEN : DEFAULT_STATE_DRAFT_LEN;
+  const maxDraftRows =
+    modelType === 'V1' || states === 'notLogged'
+      ? 0
+      : Math.min(draftRows(params, engine.config?.vocabSize ?? 1, maxSequences), maxNumTokens);
   return {
     maxInputLen,
     maxSeqLen,
@@ -193,10 +204,8 @@ export function resolveLimits(
     tokensPerBlock,
     window: windowOf(params, engine.config ?? { slidingWindow: null }, { maxSeqLen, tokensPerBlock }),
     microBatch: { maxBatchSize, maxNumTokens, maxSequences, ...(chunking ? { chunking } : {}) },
-    maxDraftRows:
-      modelType === 'V1' || keepsStates
-        ? 0
-        : Math.min(draftRows(params, engine.config?.vocabSize ?? 1, maxSequences), maxNumTokens),
+    maxDraftRows,
+    maxDraftLen: Math.min(params.maxDraftLen ?? defaultDraftLen, maxDraftRows),
     padding: paddingRoom(modelType, { maxSequences, maxNumTokens, tokensPerBlock }),
   };
 }

@@ -63,6 +63,13 @@ export const PACKED_COLUMNS = {
   ropeRows: column('i32', 'sequence'),
   /** Slot of each sequence's states, read for networks that have states; -1: its states are not kept. */
   stateSlots: column('i32', 'sequence'),
+  /**
+   * Rows at the end of a sequence that are a draft: its states are kept only up to the row before them, and the executor logs what
+   * changes them. The next step names how many of these rows were right, which it replays in front of its own. Where they are a
+   * draft still, they count as rows of the new one.
+   */
+  stateDrafts: column('i32', 'sequence'),
+  stateReplays: column('i32', 'sequence'),
   /** First snapshot of each sequence's states; written for networks that have states alone. */
   snapshotStart: startColumn('sequence'),
   /** Rows of T behind which the states are copied, ascending, and the slots that they are copied to. */

@@ -91,6 +91,8 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     newBlocks: ints(8),
     ropeRows: ints(9),
     stateSlots: NO_STATES,
+    stateDrafts: NO_STATES,
+    stateReplays: NO_STATES,
     snapshotStart: NO_STATES,
     snapshotRows: NO_STATES,
     snapshotSlots: NO_STATES,

@@ -48,11 +48,26 @@ export class DraftBatch extends PackedArrays {
     this.queryStart[sequence + 1] = this.numTokens;
     this.contextLength[sequence] = end;
     this.ropeRows[sequence] = this.#caches.ropeRow(request);
+    this.#addStates(request, sequence, start, end);
     if (!draws) return;
     this.logitRows[this.numLogitRows] = this.numTokens - 1;
     this.sampling.add(request, request.live[0]!, end - request.numTokens);
     // A draft's log-probs are not used.
     this.sampling.numTopLogProbs[this.numLogitRows++] = -1;
+  }
+
+  /**
+   * Notes where the sequence's states are. The newest token counts as a part of the draft: it is read again where nothing was drawn
+   * behind it.
+   */
+  #addStates({ requestId, numTokens }: LlmRequest, sequence: number, start: number, end: number): void {
+    const { kvCache } = this.#caches;
+    if (kvCache.numStateSlots === 0) return;
+    const drafts = Math.max(0, end - (numTokens - 1));
+    this.stateSlots[sequence] = kvCache.stateSlotOf(requestId);
+    this.stateDrafts[sequence] = drafts;
+    this.stateReplays[sequence] = kvCache.passStates(requestId, { start, end, drafts });
+    this.snapshotStart[sequence + 1] = 0;
   }
 
   /** Ends the packing: lists the blocks that this round is the first to write to. */

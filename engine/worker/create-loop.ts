@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
-import { DEFAULT_MAX_DRAFT_LEN } from '../../callbacks/options/optional-params.js';
 import { CHUNK_MS } from '../../callbacks/options/words.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
@@ -89,14 +88,14 @@ function loopAdapters({ adapters, executor }: LoadedExecutor): Pick<LoopEnvironm
 }
 
 function speculationOf(
-  { microBatch, maxDraftRows }: LoadedExecutor['limits'],
+  { microBatch, maxDraftRows, maxDraftLen }: LoadedExecutor['limits'],
   params: WorkerData['params'],
   draftModel: DraftModel | null,
 ): Speculation {
   return new Speculation({
     draftModel,
     usesNgrams: params.speculate === 'ngram',
-    maxDraftLen: Math.min(params.maxDraftLen ?? DEFAULT_MAX_DRAFT_LEN, maxDraftRows),
+    maxDraftLen,
     maxRows: microBatch.maxSequences + maxDraftRows,
   });
 }
@@ -107,10 +106,11 @@ function draftModelOf(
   clock: () => number,
 ): DraftModel | null {
   if (draft === undefined) return null;
-  const { numBlocks, tokensPerBlock, maxSeqLen } = draft.executor.options;
+  const { numBlocks, tokensPerBlock, maxSeqLen, numStateSlots, stateDraftRows = 0 } = draft.executor.options;
+  const states = numStateSlots && { numSlots: numStateSlots, numSnapshots: 0, draftRows: stateDraftRows };
   return new DraftModel({
     ...draft,
-    kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen }),
+    kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, ...(states && { states }) }),
     clock,
     onFailure: (error) => callbacks.reportError(error),
   });

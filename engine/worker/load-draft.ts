@@ -1,7 +1,8 @@
 import { option, says } from '../../base/named-text.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
-import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import { kvBytesPerBlock, stateBytesPerSlot } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { stateInputBytes } from '../../network/state-inputs.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { type Engine, EngineError, loadableEngine } from '../building/engine.js';
 import { engineToLoad } from '../building/engine-to-load.js';
@@ -45,7 +46,7 @@ export interface DraftSetup {
 /**
  * Opens the engine of a draft model. The draft model attends to all tokens of a sequence, so one made for a window drafts
  * only for sequences that fit into it.
- * @throws EngineError if it has another vocabulary, or layers that keep states; ExecutorUnavailableError if the executor cannot run it.
+ * @throws EngineError if it has another vocabulary, or layers whose states the executor cannot take back; ExecutorUnavailableError if the executor cannot run it.
  */
 export async function openDraft(
   path: string,
@@ -53,9 +54,9 @@ export async function openDraft(
 ): Promise<OpenedDraft> {
   const draft = await engineToLoad(path, panels);
   const { plan, manifest } = draft;
-  if (plan.states !== undefined)
+  if (plan.states !== undefined && !kind.logsDrafts)
     throw new EngineError(
-      says`${option('draftEnginePath')} ${path} cannot draft: its layers keep a state of each sequence, which cannot go back where a draft is rejected; name a model that attends in all layers.`,
+      says`${option('draftEnginePath')} ${path} cannot draft: its layers keep a state of each sequence, which the ${kind.name} executor cannot take back where a draft is rejected; name a model that attends in all layers, or use the native executor.`,
     );
   requireSupport(kind, plan);
   await checkSameVocabulary(engine, draft);
@@ -72,6 +73,11 @@ export async function openDraft(
     maxNumSequences: roundRows,
     maxLogitRows: roundRows,
     maxSeqLen,
+    ...(plan.states !== undefined && {
+      numStateSlots: roundRows,
+      numDraftSlots: roundRows,
+      stateDraftRows: limits.maxDraftLen,
+    }),
     ...(instructionSet === undefined ? {} : { instructionSet }),
     ...(pinThreads === undefined ? {} : { pinThreads }),
     ...(computeWeight === undefined ? {} : { computeWeight }),
@@ -82,8 +88,10 @@ export async function openDraft(
   const perLength = ropeDependsOnLength(config.rope)
     ? (length: number) => ropeFrequencies(config.rope, length)
     : null;
+  const statesBytes =
+    roundRows * (stateBytesPerSlot(plan.states ?? []) + limits.maxDraftLen * stateInputBytes(plan));
   return {
-    fixed,
+    fixed: { ...fixed, workspace: fixed.workspace + statesBytes },
     mostKvCache,
     bytesPerBlock: kvBytesPerBlock(plan.caches, tokensPerBlock, kvDtype),
     start: async (numBlocks) => ({

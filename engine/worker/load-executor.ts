@@ -2,6 +2,7 @@ import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/opt
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import { kvBytesPerBlock, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
+import { stateInputBytes } from '../../network/state-inputs.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
@@ -44,7 +45,9 @@ async function prepare(
   const loadable = loadableEngine(engine);
   requireSupport(kind, loadable.plan);
   const { states = [] } = loadable.plan;
-  const limits = resolveLimits(params, engine.manifest, modelType, maxBeamWidth);
+  const taken = kind.logsDrafts ? ('logged' as const) : ('notLogged' as const);
+  const sizes = states.length === 0 ? engine.manifest : { ...engine.manifest, states: taken };
+  const limits = resolveLimits(params, sizes, modelType, maxBeamWidth);
   const kvDtype = params.kvDtype ?? kind.kvDtypeFor(precision);
   const { maxNumTokens, maxSequences } = limits.microBatch;
   const withoutPool: Omit<ExecutorOptions, 'numBlocks'> = {
@@ -93,6 +96,7 @@ async function prepare(
     loadable,
     withoutPool,
     stateBytes: stateBytesPerSlot(states),
+    logBytes: limits.maxDraftLen * stateInputBytes(loadable.plan),
     maxBeamWidth,
     draft,
     bytesPerBlock,
@@ -168,7 +172,7 @@ async function startOn(
     ...(request.seat === undefined ? {} : { seat: openSeat(request.seat) }),
     numBlocks: numBlocks + limits.padding.blocks,
     numSecondaryBlocks,
-    ...(slots !== null && { numStateSlots: slots.numSlots + slots.numSnapshots }),
+    ...(slots !== null && stateOptions(slots)),
     ...(adapters === null ? {} : slotOptions(adapters)),
   });
   const perLength = ropeDependsOnLength(config.rope)
@@ -187,25 +191,36 @@ async function startOn(
   };
 }
 
+type StateSlots = Required<LoadedExecutor>['states'];
+
+function stateOptions({ numSlots, numSnapshots, draftRows }: StateSlots) {
+  return { numStateSlots: numSlots + numSnapshots, numDraftSlots: numSlots, stateDraftRows: draftRows };
+}
+
 /** Slots for the states of sequences and for snapshots of them, and the bytes of all; null: the model has no states. */
 function roomForStates(
-  { stateBytes, limits, maxBeamWidth }: Pick<Prepared, 'stateBytes' | 'limits' | 'maxBeamWidth'>,
+  { stateBytes, logBytes, limits, maxBeamWidth }: StateNeeds,
   { kvCacheConfig = {} }: LoadRequest['params'],
   available: AvailableMemory,
-): { slots: Required<LoadedExecutor>['states'] | null; statesBytes: number } {
+): { slots: StateSlots | null; statesBytes: number } {
   if (stateBytes === 0) return { slots: null, statesBytes: 0 };
   const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION, enableBlockReuse = false } = kvCacheConfig;
   const { stateFraction: fraction = DEFAULT_STATE_FRACTION } = kvCacheConfig;
   const { maxNumSequences, maxSeqLen, tokensPerBlock } = limits;
   const slots = stateSlots({
     bytesPerSlot: stateBytes,
+    logBytes,
     availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
     fraction,
     maxSequences: maxNumSequences * maxBeamWidth,
     maxBeamWidth,
     mostSnapshots: enableBlockReuse ? maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock) : 0,
   });
-  return { slots, statesBytes: (slots.numSlots + slots.numSnapshots) * stateBytes };
+  const statesBytes = slots.numSlots * (stateBytes + logBytes) + slots.numSnapshots * stateBytes;
+  return { slots: { ...slots, draftRows: limits.maxDraftLen }, statesBytes };
 }
 
-type Prepared = Awaited<ReturnType<typeof prepare>>;
+type StateNeeds = Pick<
+  Awaited<ReturnType<typeof prepare>>,
+  'stateBytes' | 'logBytes' | 'limits' | 'maxBeamWidth'
+>;

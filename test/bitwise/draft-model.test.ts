@@ -1,10 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { RopeTable } from '../../engine/batch/rope-table.js';
+import type { Engine } from '../../engine/building/engine.js';
 import { DraftModel } from '../../engine/speculation/draft-model.js';
 import { Speculation } from '../../engine/speculation/speculation.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { randomScenario } from './scenario.js';
 
@@ -65,25 +68,38 @@ const RUNS: { name: string; blocks: number; options: RunOptions }[] = [
   },
 ];
 
+const folder = temporaryFolder('skein-draft-models');
+const pathOf = (variant: string) =>
+  ['qwen3.5', 'lfm2'].includes(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
+/** Slots for states, where layers keep them: those of sequences alone may have drafts. */
+const statesOf = ({ plan }: Engine, numStateSlots: number, stateDraftRows: number) =>
+  plan.states && { numStateSlots, numDraftSlots: numStateSlots, stateDraftRows };
+
 describe.each([
-  { variant: 'gqa', least: 0.85, most: 1 },
-  { variant: 'bias', least: 0, most: 0.5 },
-])('tiny $variant as the draft model of tiny gqa', ({ variant, least, most }) => {
+  { variant: 'gqa', of: 'gqa', least: 0.85, most: 1 },
+  { variant: 'bias', of: 'gqa', least: 0, most: 0.5 },
+  // Layers that keep states, in both models.
+  { variant: 'qwen3.5', of: 'qwen3.5', least: 0.85, most: 1 },
+  { variant: 'lfm2', of: 'lfm2', least: 0.85, most: 1 },
+  { variant: 'lfm2', of: 'qwen3.5', least: 0, most: 0.5 },
+])('tiny $variant as the draft model of tiny $of', ({ variant, of, least, most }) => {
   it('changes no bit of an answer, and is right as often as is to be expected', async () => {
-    const engine = await engines.get(tinyModelPath('gqa'), 'bf16');
-    const draftEngine = await engines.get(tinyModelPath(variant), 'bf16');
+    const engine = await engines.get(pathOf(of), 'bf16');
+    const draftEngine = await engines.get(pathOf(variant), 'bf16');
     const sizes = { maxSeqLen: MAX_SEQ_LEN, tokensPerBlock: TOKENS_PER_BLOCK, numBlocks: WIDE_POOL };
     const executor = openExecutor(engine, {
       ...sizes,
       maxNumTokens: 512,
       maxNumSequences: REQUESTS,
       maxLogitRows: REQUESTS + DRAFT_ROWS,
+      ...statesOf(engine, 2 * REQUESTS, 5),
     });
     const draftExecutor = openExecutor(draftEngine, {
       ...sizes,
       maxNumTokens: 40,
       maxNumSequences: DRAFT_ROWS,
       maxLogitRows: DRAFT_ROWS,
+      ...statesOf(draftEngine, REQUESTS, 5),
     });
     const { config } = engine.manifest;
     const lengths = { requests: REQUESTS, maxPrompt: 90, maxNew: 60, arrivalSpan: 10 };
@@ -99,7 +115,8 @@ describe.each([
     // Milliseconds of a clock on which reading a prompt pays on the slowest machine, an emulated one too.
     let now = 0;
     for (const { blocks, options } of RUNS) {
-      const kvCache = new KvCacheManager({ ...sizes, numBlocks: blocks });
+      const states = draftEngine.plan.states && { numSlots: REQUESTS, numSnapshots: 0, draftRows: 5 };
+      const kvCache = new KvCacheManager({ ...sizes, numBlocks: blocks, ...(states && { states }) });
       const draftModel = new FreeDraftModel({
         executor: draftExecutor,
         kvCache,

@@ -13,6 +13,8 @@ import {
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
@@ -28,6 +30,15 @@ const MIDDLE_POOL = 22;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
+
+/** Of families whose layers keep states. */
+const STATEFUL = ['qwen3.5', 'lfm2'];
+/** Half of the slots are for snapshots. */
+const STATE_OPTIONS = { numStateSlots: 2 * REQUESTS, numDraftSlots: REQUESTS, stateDraftRows: 12 };
+
+const folder = temporaryFolder('skein-drafts');
+const pathOf = (variant: string) =>
+  STATEFUL.includes(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
 
 const RUNS: { name: string; options: RunOptions }[] = [
   { name: 'together', options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
@@ -72,7 +83,7 @@ async function open(
   format: Format,
   options: Parameters<typeof openExecutor>[1],
 ): Promise<{ executor: NativeExecutor; config: ModelConfig }> {
-  const engine = await engines.get(tinyModelPath(variant), precisionOf(format));
+  const engine = await engines.get(pathOf(variant), precisionOf(format));
   const executor = openExecutor(engine, {
     threads: 2,
     maxSeqLen: MAX_SEQ_LEN,
@@ -132,6 +143,20 @@ describe('drafts change no bit of an answer', () => {
     const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
     for (const { options } of [RUNS[1]!, RUNS[4]!]) expectDraftsChangeNothing(opened, alone, options);
     opened.executor.close();
+  });
+
+  // The states of a sequence go back to its last token that was right.
+  it.each(STATEFUL)('of tiny %s, whose layers keep states', async (variant) => {
+    for (const format of ['f32', 'int8'] as const) {
+      const opened = await open(variant, format, STATE_OPTIONS);
+      const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
+      // Answers of the tiny LFM2 are too short for pauses.
+      const runs = RUNS.filter(
+        ({ options }) => variant !== 'lfm2' || options.schedulerPolicy !== 'MAX_UTILIZATION',
+      );
+      for (const { options } of runs) expectDraftsChangeNothing(opened, alone, options);
+      opened.executor.close();
+    }
   });
 
   // 6 blocks a sequence: one with its sinks, and 5 that take turns over 79 tokens; a draft may write over one of them.

@@ -332,8 +332,10 @@ export function digestOf({ contextLogits, contextLogProbs, generationLogits, ...
 }
 
 /** Half of an executor's slots for states are for snapshots; every second block of a prompt has one. */
-function statesOf({ options: { numStateSlots, tokensPerBlock } }: Executor) {
+function statesOf({ options: { numStateSlots, stateDraftRows, tokensPerBlock } }: Executor) {
   if (numStateSlots === undefined) return {};
   const numSnapshots = numStateSlots >> 1;
-  return { states: { numSlots: numStateSlots - numSnapshots, numSnapshots, interval: 2 * tokensPerBlock } };
+  const numSlots = numStateSlots - numSnapshots;
+  const interval = 2 * tokensPerBlock;
+  return { states: { numSlots, numSnapshots, interval, draftRows: stateDraftRows ?? 0 } };
 }

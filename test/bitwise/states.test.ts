@@ -147,20 +147,6 @@ describe.each<[string, Format]>([
     }
     executor.close();
   });
-
-  it('takes drafts with requests, and does not try them', async () => {
-    const { executor, config } = await open(variant, format, 8);
-    const arrivals = [request(1, drawPrompt(20, 1), 8, 0), request(2, drawPrompt(30, 2), 8, 0)];
-    const alone = runAlone(executor, config, arrivals);
-    const drafted = arrivals.map(({ iteration, request: { requestId, inputs } }) => {
-      const draft = Int32Array.from(alone.get(requestId)!.tokens.slice(0, 4));
-      const draft_input_ids = { shape: [draft.length], data: draft };
-      return { iteration, request: { requestId, inputs: { ...inputs, draft_input_ids } } };
-    });
-    const found = runLoop(executor, config, drafted, runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, true));
-    executor.close();
-    expectSameAnswers(found, alone);
-  });
 });
 
 /** A token whose embedding is not finite in the spoilt model. */

@@ -15,11 +15,12 @@ function manager(
     tokensPerBlock: SIZE,
     maxSeqLen: 64,
     enableBlockReuse: true,
-    states: { numSlots, numSnapshots, interval: 4 * SIZE },
+    states: { numSlots, numSnapshots, interval: 4 * SIZE, draftRows: 8 },
   });
 }
 
 const tokens = (length: number, seed = 0) => Int32Array.from({ length }, (_, i) => i + 1000 * seed);
+const span = (start: number, end: number, drafts = 0) => ({ start, end, drafts });
 const key = (of: Int32Array) => ({ salt: 0n, tokens: of });
 
 /** Runs a prompt from where it begins to its end, in one chunk; returns the tokens found and the places of its snapshots. */
@@ -34,11 +35,11 @@ function run(
   const { reusedTokens } = kv.reuseOf(requestId);
   kv.drainStateCopies();
   const places = kv
-    .takeSnapshots(requestId, reusedTokens, prompt.length - generated)
+    .takeSnapshots(requestId, span(reusedTokens, prompt.length - generated))
     .map(({ position }) => position);
   for (let end = prompt.length - generated + 1; end <= prompt.length; end++) {
     expect(kv.growSequence(requestId, end)).toBe(true);
-    places.push(...kv.takeSnapshots(requestId, end - 1, end).map(({ position }) => position));
+    places.push(...kv.takeSnapshots(requestId, span(end - 1, end)).map(({ position }) => position));
   }
   kv.store(requestId, prompt, prompt.length);
   kv.freeSequence(requestId);
@@ -58,6 +59,55 @@ describe('the states of sequences beside their blocks', () => {
     const whole = tokens(31);
     expect(run(kv, 1n, whole, 20).places).toEqual([8, 12, 16, 20, 24, 28]);
     expect(run(kv, 2n, tokens(40)).reusedTokens).toBe(28);
+  });
+
+  it('are kept within a draft as far as it was right', () => {
+    const draft = (right: number) => {
+      const kv = manager({ numSnapshots: 4 });
+      const whole = tokens(30);
+      kv.addSequence(1n, 6, key(whole.slice(0, 6)));
+      const [prompt] = kv.takeSnapshots(1n, span(0, 6));
+      kv.growSequence(1n, 7);
+      kv.growSequence(1n, 8);
+      const places = [...kv.takeSnapshots(1n, span(6, 7)), ...kv.takeSnapshots(1n, span(7, 8))];
+      kv.growSequence(1n, 17);
+      places.push(...kv.takeSnapshots(1n, span(8, 17, 8)));
+      expect([prompt, ...places].map((place) => place!.position)).toEqual([4, 8, 12, 16]);
+      kv.trimSequence(1n, 9 + right);
+      const pending = [...kv.pendingSnapshots(1n)];
+      kv.store(1n, whole, 9 + right);
+      kv.freeSequence(1n);
+      kv.checkIntegrity();
+      kv.addSequence(2n, 30, key(whole));
+      return [pending.length, kv.reuseOf(2n).reusedTokens];
+    };
+    // The prompt's, and the newest one of what was generated.
+    expect([0, 2, 3, 6, 7, 8].map(draft)).toEqual([
+      [2, 8],
+      [2, 8],
+      [2, 12],
+      [2, 12],
+      [2, 16],
+      [2, 16],
+    ]);
+  });
+
+  it('begin where the rows of the draft before were right', () => {
+    const kv = manager();
+    kv.addSequence(1n, 6, key(tokens(6)));
+    const pass = (start: number, end: number, drafts: number) => kv.passStates(1n, span(start, end, drafts));
+    expect(pass(0, 6, 0)).toBe(0);
+    expect(pass(6, 11, 4)).toBe(0);
+    // Three of four were right.
+    expect(pass(10, 13, 2)).toBe(3);
+    // None was.
+    expect(pass(11, 12, 0)).toBe(0);
+    expect(pass(12, 13, 0)).toBe(0);
+    // A draft that grows from step to step.
+    expect([pass(13, 14, 1), pass(14, 15, 2), pass(15, 16, 3)]).toEqual([0, 1, 2]);
+    // Two of its three tokens were right, and the next step has a row that is certain.
+    expect(pass(15, 17, 1)).toBe(2);
+    expect(pass(17, 18, 0)).toBe(1);
   });
 
   it('are kept where a prompt leaves cached blocks, so that the third begins there', () => {
@@ -145,9 +195,9 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager();
     const prompt = tokens(38);
     kv.addSequence(1n, 38, key(prompt));
-    expect(kv.takeSnapshots(1n, 0, 15)).toEqual([]);
+    expect(kv.takeSnapshots(1n, span(0, 15))).toEqual([]);
     expect(kv.pendingSnapshots(1n)).toHaveLength(0);
-    const [snapshot] = kv.takeSnapshots(1n, 15, 30);
+    const [snapshot] = kv.takeSnapshots(1n, span(15, 30));
     expect(snapshot!.position).toBe(16);
     expect([...kv.pendingSnapshots(1n)]).toEqual([snapshot!.slot]);
     kv.store(1n, prompt, 30);
@@ -163,7 +213,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 3 });
     for (let request = 1n; request < 9n; request++) {
       kv.addSequence(request, 38, key(tokens(38)));
-      expect(kv.takeSnapshots(request, 0, 38)).toHaveLength(3);
+      expect(kv.takeSnapshots(request, span(0, 38))).toHaveLength(3);
       kv.freeSequence(request);
       kv.checkIntegrity();
     }
@@ -173,7 +223,7 @@ describe('the states of sequences beside their blocks', () => {
   it('are forgotten with the cache', () => {
     const kv = manager();
     kv.addSequence(1n, 18, key(tokens(18)));
-    kv.takeSnapshots(1n, 0, 18);
+    kv.takeSnapshots(1n, span(0, 18));
     run(kv, 2n, tokens(18, 2));
     kv.dropReusable();
     kv.checkIntegrity();
@@ -188,7 +238,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 0 });
     expect(kv.enableBlockReuse).toBe(false);
     expect(kv.addSequence(1n, 18, key(tokens(18)))).toBe(true);
-    expect(kv.takeSnapshots(1n, 0, 18)).toEqual([]);
+    expect(kv.takeSnapshots(1n, span(0, 18))).toEqual([]);
   });
 
   // Against an oracle that computes states from tokens: what a sequence begins with is the state of its own tokens.
@@ -217,15 +267,21 @@ function expectRightStates(seed: number): void {
     for (const [i, from] of source.entries()) slots.set(target[i]!, slots.get(from)!);
     kv.drainCopies();
   };
-  const step = (requestId: bigint, end: number) => {
+  /** Computes tokens up to `end` and a draft behind them, of which the first `right` ones are right. */
+  const step = (requestId: bigint, end: number, drafts = 0, right = 0) => {
     const sequence = running.get(requestId)!;
-    const snapshots = kv.takeSnapshots(requestId, sequence.at, end);
+    const own = span(sequence.at, end + drafts, drafts);
+    const replays = kv.passStates(requestId, own);
+    const snapshots = kv.takeSnapshots(requestId, own);
     copy();
     const slot = kv.stateSlotOf(requestId);
-    if (sequence.at > 0) expect(slots.get(slot), `seed ${seed}`).toBe(stateOf(sequence.tokens, sequence.at));
-    for (const one of snapshots) slots.set(one.slot, stateOf(sequence.tokens, one.position));
+    const kept = sequence.at - replays;
+    if (kept > 0) expect(slots.get(slot), `seed ${seed}`).toBe(stateOf(sequence.tokens, kept));
+    const drafted = sequence.tokens.map((token, place) => (place === end + right ? -1 : token));
+    for (const one of snapshots) slots.set(one.slot, stateOf(drafted, one.position));
     slots.set(slot, stateOf(sequence.tokens, end));
-    sequence.at = end;
+    sequence.at = end + right;
+    if (drafts > 0) kv.trimSequence(requestId, sequence.at);
   };
   for (let next = 1n; next < 60n; next++) {
     const all = Int32Array.of(...tokens(4 * integer(5), integer(2)), ...tokens(1 + integer(20), integer(3)));
@@ -239,7 +295,9 @@ function expectRightStates(seed: number): void {
     }
     for (const [requestId, sequence] of running) {
       const { at, tokens: own } = sequence;
-      if (at < own.length && random() < 0.7 && kv.growSequence(requestId, at + 1)) step(requestId, at + 1);
+      const drafts = Math.min(integer(8), own.length - at - 1);
+      if (at < own.length && random() < 0.7 && kv.growSequence(requestId, at + 1 + drafts))
+        step(requestId, at + 1, drafts, integer(drafts + 1));
       if (random() < 0.25) {
         kv.store(requestId, own, sequence.at);
         kv.freeSequence(requestId);

@@ -91,6 +91,8 @@ export class SequenceDriver {
       newBlocks: Int32Array.from({ length: numNew }, (_, i) => firstNew + i),
       ropeRows: Int32Array.of(0),
       stateSlots: Int32Array.of(0),
+      stateDrafts: Int32Array.of(0),
+      stateReplays: Int32Array.of(0),
       snapshotStart: Int32Array.of(0, 0),
       snapshotRows: new Int32Array(0),
       snapshotSlots: new Int32Array(0),

@@ -15,6 +15,9 @@ export interface StepSequence {
   adapter?: number;
   /** Slot of its states; default: they are not kept. */
   stateSlot?: number;
+  /** Rows at its end that are a draft, and rows of its former draft that come before these; default 0. */
+  drafts?: number;
+  replays?: number;
 }
 
 export interface StepOptions {
@@ -63,6 +66,8 @@ export function makeStepBatch(sequences: readonly StepSequence[], options: StepO
     logitRows: Int32Array.from(logitRows),
     newBlocks: Int32Array.from(newBlocks),
     stateSlots: Int32Array.from(sequences, ({ stateSlot = -1 }) => stateSlot),
+    stateDrafts: Int32Array.from(sequences, ({ drafts = 0 }) => drafts),
+    stateReplays: Int32Array.from(sequences, ({ replays = 0 }) => replays),
     snapshotStart: new Int32Array(sequences.length + 1),
     snapshotRows: new Int32Array(0),
     snapshotSlots: new Int32Array(0),

@@ -31,6 +31,9 @@ export interface NativeExecutorOptions {
   numBlocks: number;
   /** Slots for the states of sequences; needed with a plan that has states. */
   numStateSlots?: number;
+  /** See ExecutorOptions. */
+  numDraftSlots?: number;
+  stateDraftRows?: number;
   tokensPerBlock: number;
   kvDtype: KvDtype;
   /** Tokens attended to; 0: no window. */

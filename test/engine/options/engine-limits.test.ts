@@ -78,6 +78,7 @@ describe('resolveLimits', () => {
     expect(resolveLimits({}, ENGINE)).toEqual({
       maxInputLen: 1000,
       maxDraftRows: 32,
+      maxDraftLen: 16,
       maxSeqLen: 1024,
       maxNumSequences: 64,
       maxTopLogProbs: null,
@@ -87,6 +88,24 @@ describe('resolveLimits', () => {
       microBatch: { maxBatchSize: 64, maxNumTokens: 2048, maxSequences: 64 },
       padding: { sequences: 0, blocks: 0 },
     });
+  });
+
+  it('has shorter drafts where layers keep states, and none on an executor that does not log them', () => {
+    const limits = (params: OptionalParams, states: 'logged' | 'notLogged') => {
+      const { maxDraftRows, maxDraftLen } = resolveLimits(params, { ...ENGINE, states });
+      return { maxDraftRows, maxDraftLen };
+    };
+    expect(limits({}, 'logged')).toEqual({ maxDraftRows: 32, maxDraftLen: 8 });
+    expect(limits({ maxDraftLen: 12 }, 'logged')).toEqual({ maxDraftRows: 32, maxDraftLen: 12 });
+    expect(limits({ maxDraftLen: 40 }, 'logged')).toEqual({ maxDraftRows: 32, maxDraftLen: 32 });
+    expect(limits({}, 'notLogged')).toEqual({ maxDraftRows: 0, maxDraftLen: 0 });
+    for (const [field, params] of Object.entries({
+      speculate: { speculate: 'ngram' },
+      draftEnginePath: { draftEnginePath: '/draft' },
+    } satisfies Record<string, OptionalParams>)) {
+      const message = `${field} is refused: layers of this model keep a state of each sequence, which this executor cannot take back where a draft is rejected; leave it out, or use the native executor.`;
+      expect(() => limits(params, 'notLogged')).toThrow(message);
+    }
   });
 
   it('has room for drafts of every sequence where the engine looks for them, as far as logits take no more than 64 MiB', () => {

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
 import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
 import { stateBytesPerSlot } from '../../../kvcache/kv-cache-size.js';
+import { stateInputBytes } from '../../../network/state-inputs.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { madeModelPath } from '../../support/made-models.js';
@@ -31,9 +32,13 @@ describe('a model whose layers keep states', () => {
       [true, 6 * 4],
     ] as const) {
       const { executor, states, limits } = await load({ kvCacheConfig: { enableBlockReuse } });
-      expect(states).toEqual({ numSlots: 6, numSnapshots });
-      expect(executor.options.numStateSlots).toBe(6 + numSnapshots);
-      expect(limits.maxDraftRows).toBe(0);
+      expect(states).toEqual({ numSlots: 6, numSnapshots, draftRows: 8 });
+      expect(executor.options).toMatchObject({
+        numStateSlots: 6 + numSnapshots,
+        numDraftSlots: 6,
+        stateDraftRows: 8,
+      });
+      expect(limits).toMatchObject({ maxDraftRows: 32, maxDraftLen: 8 });
       executor.close();
     }
   });
@@ -42,32 +47,38 @@ describe('a model whose layers keep states', () => {
     const { plan } = await engineOf('qwen3.5');
     const { fixed } = await memoryNeeds(await requestOf({}));
     const fixedBytes = fixed.packedWeights + fixed.storedWeights + fixed.workspace;
-    const slot = stateBytesPerSlot(plan.states!);
+    const slot = stateBytesPerSlot(plan.states!) + 8 * stateInputBytes(plan);
     // 0.3 of the memory's share hold three slots.
     const { executor, states } = await load(
       { kvCacheConfig: { freeGpuMemoryFraction: 1 } },
       fixedBytes + 11 * slot,
     );
-    expect(states).toEqual({ numSlots: 3, numSnapshots: 0 });
+    expect(states).toEqual({ numSlots: 3, numSnapshots: 0, draftRows: 8 });
     executor.close();
     await expect(load({}, fixedBytes + slot)).rejects.toThrow(
       /^The states of 1 sequence take 0\.0 MiB, but 0\.3 of the 0\.0 MiB of memory available hold 0\. Give it more memory\.$/,
     );
   });
 
-  it.each<[keyof OptionalParams, OptionalParams]>([
-    ['speculate', { speculate: 'ngram' }],
-    ['draftEnginePath', { draftEnginePath: '/nothing' }],
-  ])('refuses %s by its name', async (field, params) => {
-    const sentence = `${field} is refused: layers of this model keep a state of each sequence, which cannot go back where a draft is rejected; leave it out.`;
-    await expect(load(params)).rejects.toMatchObject({ field, message: sentence });
-  });
-
-  it('drafts for no other', async () => {
+  it('has drafts of its own, and is a draft model, with slots of its own', async () => {
     const { directory } = await engineOf('qwen3.5');
-    await expect(load({ draftEnginePath: directory }, 2 ** 40, 'gqa')).rejects.toThrow(
-      `draftEnginePath ${directory} cannot draft: its layers keep a state of each sequence, which cannot go back where a draft is rejected; name a model that attends in all layers.`,
-    );
+    const one = await load({ speculate: 'ngram', maxDraftLen: 5 });
+    expect(one.executor.options).toMatchObject({ numDraftSlots: 6, stateDraftRows: 5 });
+    one.executor.close();
+    const fixed = async (params: OptionalParams) =>
+      (await memoryNeeds(await requestOf(params))).fixed.workspace;
+    const two = await load({ draftEnginePath: directory });
+    expect(two.draft!.executor.options).toMatchObject({
+      numStateSlots: 6,
+      numDraftSlots: 6,
+      stateDraftRows: 8,
+    });
+    two.draft!.executor.close();
+    two.executor.close();
+    const { plan } = await engineOf('qwen3.5');
+    const states = 6 * (stateBytesPerSlot(plan.states!) + 8 * stateInputBytes(plan));
+    const besides = (await fixed({ draftEnginePath: directory })) - (await fixed({}));
+    expect(besides).toBeGreaterThan(states);
   });
 
   it('runs on the native executor alone', async () => {

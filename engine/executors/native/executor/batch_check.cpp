@@ -4,6 +4,7 @@
 
 #include "executor/batch.h"
 #include "executor/sampler_chain.h"
+#include "executor/state_log.h"
 
 namespace skein {
 namespace {
@@ -97,10 +98,34 @@ void checkRope(const BatchView& batch, const ExecutorConfig& config) {
   checkEntries(batch.ropeRows, batch.numSequences, 0, rows, "ropeRows");
 }
 
+// The rows of a draft have places in the log of the sequence's slot.
+void checkDraftOfStates(const BatchView& batch, const ExecutorConfig& config, int64_t sequence) {
+  const StateRows states(batch, sequence);
+  const int32_t drafts = batch.stateDrafts[sequence], logged = states.firstLogged() + states.rows - states.certain;
+  if (!states.keeps && drafts != states.replayed + states.rows)
+    fail(at("stateDrafts", sequence) + " is " + std::to_string(drafts) + ", but at most its " +
+         std::to_string(states.rows) + " rows can be a draft, or these and all " + std::to_string(states.replayed) +
+         " before them");
+  if (states.begins && states.replayed > 0)
+    fail(at("stateReplays", sequence) + " is " + std::to_string(states.replayed) +
+         ", but the sequence begins in this batch");
+  if (states.replayed + drafts == 0) return;
+  const int32_t slot = batch.stateSlots[sequence];
+  if (slot < 0 || slot >= config.numDraftSlots)
+    fail(at("stateSlots", sequence) + " is " + std::to_string(slot) + ", but drafts need a slot in [0, " +
+         std::to_string(config.numDraftSlots) + ")");
+  if (logged > config.stateDraftRows)
+    fail(at("stateDrafts", sequence) + " is " + std::to_string(drafts) + ", so " + std::to_string(logged) +
+         " rows are to be logged, but a slot has " + std::to_string(config.stateDraftRows));
+}
+
 // No two sequences write to the same slot.
 void checkStateSlots(const BatchView& batch, const ExecutorConfig& config) {
   if (config.plan.states.empty()) return;
   checkEntries(batch.stateSlots, batch.numSequences, -1, config.numStateSlots, "stateSlots");
+  checkEntries(batch.stateReplays, batch.numSequences, 0, config.stateDraftRows + 1, "stateReplays");
+  checkEntries(batch.stateDrafts, batch.numSequences, 0, INT32_MAX, "stateDrafts");
+  for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) checkDraftOfStates(batch, config, sequence);
   std::vector<int32_t> slots(batch.stateSlots.data, batch.stateSlots.data + batch.numSequences);
   const int64_t most = std::min(batch.snapshotRows.length, batch.snapshotSlots.length);
   checkEntries(batch.snapshotStart, batch.numSequences + 1, 0, most + 1, "snapshotStart");

@@ -262,7 +262,7 @@ KvLayer Executor::freshLayer() const {
 }
 
 MemoryReport Executor::memory() const {
-  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size(), workspace_->size() + adapters_.workspaceBytes()};
+  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size() + stateLog_.size(), workspace_->size() + adapters_.workspaceBytes()};
 }
 
 MemoryReport Executor::measure(ExecutorConfig given) {

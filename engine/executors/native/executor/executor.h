@@ -19,6 +19,7 @@
 #include "executor/plan.h"
 #include "executor/relative_tables.h"
 #include "executor/sampling.h"
+#include "executor/state_log.h"
 #include "executor/thread_pool.h"
 
 namespace skein {
@@ -160,6 +161,8 @@ class Executor {
   void runGate(const PlanOp& op, const BatchView& batch);
   void runShortConv(const PlanOp& op, const BatchView& batch);
   void runGatedDelta(const PlanOp& op, const BatchView& batch);
+  // Logs the inputs of rows that are drafts: columns [first, first + count) of `values`, to which `place` is added in the log.
+  void logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count, int64_t place);
   void runLayerNormHeads(const PlanOp& op, const BatchView& batch);
   void normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const;
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
@@ -225,6 +228,9 @@ class Executor {
   Mapping statePool_;                // [slot][states of all layers]
   size_t slotFloats_ = 0;
   std::vector<size_t> stateOffset_;  // of each state in a slot, in floats
+  StateLog stateLog_;
+  std::vector<float> replayedInputs_;  // of one convolution [sequence][taps - 1][columns]
+  std::vector<std::vector<float>> lostStates_;  // by thread: a state that is not kept, and a row of output that nobody reads
   std::map<int32_t, std::vector<float>> convWeights_;  // [taps][columns] of each convolution, by weight
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats

@@ -103,10 +103,12 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   ArrayView<const int32_t> adapterSlots;
   const Napi::Value slots = property(batch.object(), "adapterSlots");
   if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
-  ArrayView<const int32_t> stateSlots;
+  ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
   if (!property(batch.object(), "stateSlots").IsUndefined()) {
     stateSlots = batch.integers("stateSlots");
+    stateReplays = batch.integers("stateReplays");
+    stateDrafts = batch.integers("stateDrafts");
     snapshotStart = batch.integers("snapshotStart");
     snapshotRows = batch.integers("snapshotRows");
     snapshotSlots = batch.integers("snapshotSlots");
@@ -132,6 +134,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .tokenTypes = tokenTypes,
           .adapterSlots = adapterSlots,
           .stateSlots = stateSlots,
+          .stateReplays = stateReplays,
+          .stateDrafts = stateDrafts,
           .snapshotStart = snapshotStart,
           .snapshotRows = snapshotRows,
           .snapshotSlots = snapshotSlots};

@@ -491,7 +491,12 @@ ExecutorConfig readConfig(const Napi::Object& options) {
   config.kvDtype = oneOf(options, "kvDtype", kKvTypes);
   config.maxAttentionWindow = integer(options, "maxAttentionWindow");
   config.sinkTokens = integer(options, "sinkTokenLength");
-  if (!property(options, "numStateSlots").IsUndefined()) config.numStateSlots = integer(options, "numStateSlots");
+  const auto count = [&](const char* field) {
+    return property(options, field).IsUndefined() ? 0 : integer(options, field);
+  };
+  config.numStateSlots = count("numStateSlots");
+  config.numDraftSlots = count("numDraftSlots");
+  config.stateDraftRows = count("stateDraftRows");
   config.maxAdapters = integer(options, "maxAdapters");
   config.maxLoraRank = integer(options, "maxLoraRank");
   if (!property(options, "places").IsUndefined()) readPlaces(object(options, "places"), config);

@@ -214,7 +214,9 @@ struct ExecutorConfig {
   int32_t threads = 1;
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;
   int32_t numBlocks = 0, tokensPerBlock = 0;
-  int32_t numStateSlots = 0;  // places for the states of a sequence
+  int32_t numStateSlots = 0;   // places for the states of a sequence
+  int32_t numDraftSlots = 0;   // the first of them, whose sequences may have drafts
+  int32_t stateDraftRows = 0;  // most rows of such a draft
   DType kvDtype = DType::kF32;
   int32_t maxAttentionWindow = 0;  // 0: no window
   int32_t sinkTokens = 0;          // number of the window's tokens that are sinks

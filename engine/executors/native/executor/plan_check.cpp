@@ -629,6 +629,8 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
   for (const int32_t size : plan.states) checkRange(size, 1, kMost, "The size of a state");
   checkRange(config.numStateSlots, plan.states.empty() ? 0 : 1, (1 << 20) - 1, "numStateSlots");
+  checkRange(config.numDraftSlots, 0, config.numStateSlots, "numDraftSlots");
+  checkRange(config.stateDraftRows, 0, (1 << 16) - 1, "stateDraftRows");
   checkRange(config.maxAdapters, 0, kMostAdapters, "maxAdapters");
   checkRange(config.maxLoraRank, config.maxAdapters > 0 ? 1 : 0, kMostLoraRank, "maxLoraRank");
   checkRange(config.sinkTokens, 0, std::max(config.maxAttentionWindow - 1, 0), "sinkTokenLength");

@@ -11,6 +11,7 @@
 #include "executor/each_row.h"
 #include "executor/executor.h"
 #include "executor/finite.h"
+#include "executor/state_log.h"
 
 namespace skein {
 namespace {
@@ -23,15 +24,12 @@ size_t slotFloats(const NetworkPlan& plan) {
   return floats;
 }
 
-bool begins(const BatchView& batch, int64_t sequence) {
-  return batch.contextLength[sequence] == batch.queryStart[sequence + 1] - batch.queryStart[sequence];
-}
-
 }  // namespace
 
 size_t Executor::statePoolBytes(const ExecutorConfig& config) {
   return checkedProduct(slotFloats(config.plan) * sizeof(float), static_cast<size_t>(config.numStateSlots),
-                        "The pool of states");
+                        "The pool of states") +
+         StateLog::bytes(config);
 }
 
 void Executor::takeStatePool() {
@@ -41,9 +39,17 @@ void Executor::takeStatePool() {
     stateOffset_.push_back(slotFloats_);
     slotFloats_ += roundUp(static_cast<size_t>(size), kStateAlign);
   }
+  stateLog_.open(config_);
   statePool_ = Mapping::anonymous(
-      statePoolBytes(config_), "The pool of states (" + std::to_string(config_.numStateSlots) + " slots of " +
-                                   std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
+      statePoolBytes(config_) - stateLog_.size(), "The pool of states (" + std::to_string(config_.numStateSlots) + " slots of " +
+                                                      std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
+  size_t lost = 0, inputs = 0;
+  for (const PlanOp& op : plan.ops) {
+    if (op.kind == OpKind::kGatedDelta) lost = std::max(lost, static_cast<size_t>(op.keyDim + 1) * static_cast<size_t>(op.valueDim));
+    if (op.kind == OpKind::kShortConv) inputs = std::max(inputs, static_cast<size_t>(width(op.output) * (op.taps - 1)));
+  }
+  lostStates_.assign(static_cast<size_t>(config_.threads), std::vector<float>(lost));
+  if (stateLog_.size() > 0) replayedInputs_.resize(inputs * static_cast<size_t>(config_.maxNumSequences));
 }
 
 // The columns of a tap lie side by side, so that a vector of columns is one load.
@@ -97,16 +103,42 @@ void Executor::runGate(const PlanOp& op, const BatchView& batch) {
           });
 }
 
+void Executor::logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count,
+                         int64_t place) {
+  if (stateLog_.size() == 0) return;
+  eachRow(batch.numSequences, count, [&](int64_t sequence) {
+    const StateRows states(batch, sequence);
+    for (int32_t row = states.certain, logged = states.firstLogged(); row < states.rows; ++row, ++logged)
+      std::memcpy(stateLog_.at(op.state, batch.stateSlots[sequence], logged) + place,
+                  values + (batch.queryStart[sequence] + row) * stride, static_cast<size_t>(count) * sizeof(float));
+  });
+}
+
 // Rows are computed side by side, since each reads inputs alone; then the last inputs of each sequence are kept.
 void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
   const int64_t stride = width(op.input), columns = width(op.output);
   const int32_t kept = op.taps - 1;
+  const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
   const float* x = value(op.input) + op.firstColumn;
+  const auto replayed = [&](int64_t sequence) { return replayedInputs_.data() + sequence * kept * columns; };
+  eachRow(batch.numSequences, columns * kept, [&](int64_t sequence) {
+    const StateRows states(batch, sequence);
+    if (states.replayed == 0) return;
+    const int64_t slot = batch.stateSlots[sequence];
+    for (int32_t place = 0; place < kept; ++place) {
+      const int32_t row = states.replayed - kept + place;
+      const float* from = row < 0 ? stateOf(op.state, slot) + (row + kept) * columns : stateLog_.at(op.state, slot, row);
+      std::memcpy(replayed(sequence) + place * columns, from, bytes);
+    }
+  });
   const auto argsOf = [&](int64_t sequence) {
+    const StateRows states(batch, sequence);
     const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
     return ConvArgs{.x = x + first * stride,
                     .ldx = stride,
-                    .history = begins(batch, sequence) || slot < 0 ? nullptr : stateOf(op.state, slot),
+                    .history = states.begins || slot < 0 ? nullptr
+                               : states.replayed > 0     ? replayed(sequence)
+                                                         : stateOf(op.state, slot),
                     .weight = convWeights_.at(op.weight).data(),
                     .bias = op.bias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.bias)),
                     .taps = op.taps,
@@ -129,8 +161,7 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
     const int64_t slot = batch.stateSlots[sequence];
     if (slot < 0) return;
     const ConvArgs args = argsOf(sequence);
-    const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
-    const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
+    const StateRows states(batch, sequence);
     // Ascending, so that inputs of the state itself move to places before their own.
     const auto keep = [&](int32_t end, float* state) {
       for (int32_t place = 0; place < kept; ++place) {
@@ -141,8 +172,9 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
     };
     for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i)
       keep(batch.snapshotRows[i] + 1 - batch.queryStart[sequence], stateOf(op.state, batch.snapshotSlots[i]));
-    keep(rows, stateOf(op.state, slot));
+    if (states.keeps) keep(states.certain, stateOf(op.state, slot));
   });
+  logDrafts(op, batch, x, stride, columns, 0);
 }
 
 // A task is one head of values of one sequence.
@@ -151,39 +183,65 @@ void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
   const size_t size = static_cast<size_t>(op.keyDim) * static_cast<size_t>(op.valueDim);
   const float* decay = static_cast<const float*>(weights_.raw(op.decay));
   const float* bias = static_cast<const float*>(weights_.raw(op.decayBias));
-  pool_.run(static_cast<int32_t>(batch.numSequences) * op.valueHeads, [&](int32_t task, int32_t) {
+  pool_.run(static_cast<int32_t>(batch.numSequences) * op.valueHeads, [&](int32_t task, int32_t thread) {
     const int32_t sequence = task / op.valueHeads, head = task % op.valueHeads;
     const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
-    std::vector<float> lost(slot < 0 ? size : 0);
-    float* state = slot < 0 ? lost.data() : stateOf(op.state, slot) + static_cast<size_t>(head) * size;
-    if (slot >= 0 && begins(batch, sequence)) std::memset(state, 0, size * sizeof(float));
+    const StateRows states(batch, sequence);
+    const auto headIn = [&](int64_t of) { return stateOf(op.state, of) + static_cast<size_t>(head) * size; };
+    float* lost = lostStates_[static_cast<size_t>(thread)].data();
+    float* kept = slot < 0 ? lost : headIn(slot);
+    if (slot < 0 || states.begins) std::memset(kept, 0, size * sizeof(float));
     const int32_t keyHead = op.tiled ? head % op.keyHeads : head / ofKey;
-    const DeltaArgs args{.qkv = value(op.input) + first * width(op.input),
-                         .ldqkv = width(op.input),
-                         .query = keyHead * op.keyDim,
-                         .key = keys + keyHead * op.keyDim,
-                         .value = 2 * keys + head * op.valueDim,
-                         .gates = value(op.by) + first * width(op.by) + head,
-                         .ldgates = width(op.by),
-                         .valueHeads = op.valueHeads,
-                         .decay = op.rates ? static_cast<float>(std::log(-double(decay[head]))) : decay[head],
-                         .decayBias = bias[head],
-                         .keyDim = op.keyDim,
-                         .valueDim = op.valueDim,
-                         .epsilon = op.epsilon,
-                         .state = state,
-                         .y = value(op.output) + first * width(op.output) + head * op.valueDim,
-                         .ldy = width(op.output)};
+    DeltaArgs args{.qkv = value(op.input) + first * width(op.input),
+                   .ldqkv = width(op.input),
+                   .query = keyHead * op.keyDim,
+                   .key = keys + keyHead * op.keyDim,
+                   .value = 2 * keys + head * op.valueDim,
+                   .gates = value(op.by) + first * width(op.by) + head,
+                   .ldgates = width(op.by),
+                   .valueHeads = op.valueHeads,
+                   .decay = op.rates ? static_cast<float>(std::log(-double(decay[head]))) : decay[head],
+                   .decayBias = bias[head],
+                   .keyDim = op.keyDim,
+                   .valueDim = op.valueDim,
+                   .epsilon = op.epsilon,
+                   .state = kept,
+                   .y = value(op.output) + first * width(op.output) + head * op.valueDim,
+                   .ldy = width(op.output)};
+    const auto leaveKept = [&] {
+      std::memcpy(lost, kept, size * sizeof(float));
+      args.state = lost;
+    };
+    if (states.replayed > 0) {
+      if (!states.keeps) leaveKept();
+      DeltaArgs logged = args;
+      logged.qkv = stateLog_.at(op.state, slot, 0);
+      logged.gates = logged.qkv + width(op.input) + head;
+      logged.ldqkv = logged.ldgates = stateLog_.stride();
+      logged.y = lost + size;
+      logged.ldy = 0;
+      kernels_.gatedDelta(logged, 0, states.replayed);
+    }
     int32_t row = 0;
-    for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
-      const int32_t end = batch.snapshotRows[i] + 1 - static_cast<int32_t>(first);
+    const auto advance = [&](int32_t end) {
+      if (row < states.certain) {
+        const int32_t certain = std::min(end, states.certain);
+        kernels_.gatedDelta(args, row, certain);
+        row = certain;
+      }
+      if (row >= end) return;
+      if (args.state != lost) leaveKept();
       kernels_.gatedDelta(args, row, end);
       row = end;
-      float* snapshot = stateOf(op.state, batch.snapshotSlots[i]) + static_cast<size_t>(head) * size;
-      std::memcpy(snapshot, state, size * sizeof(float));
+    };
+    for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
+      advance(batch.snapshotRows[i] + 1 - static_cast<int32_t>(first));
+      std::memcpy(headIn(batch.snapshotSlots[i]), args.state, size * sizeof(float));
     }
-    kernels_.gatedDelta(args, row, batch.queryStart[sequence + 1] - static_cast<int32_t>(first));
+    advance(states.rows);
   });
+  logDrafts(op, batch, value(op.input), width(op.input), width(op.input), 0);
+  logDrafts(op, batch, value(op.by), width(op.by), width(op.by), width(op.input));
 }
 
 }  // namespace skein

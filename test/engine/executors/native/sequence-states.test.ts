@@ -11,8 +11,11 @@ import { at, set } from '../../../support/spoil.js';
 const SLOTS = 6;
 const networks = new TinyNetworks();
 const network = networks.make({ stateful: true });
+const DRAFT_SLOTS = 4;
+const DRAFT_ROWS = 6;
+const states = { numStateSlots: SLOTS, numDraftSlots: DRAFT_SLOTS, stateDraftRows: DRAFT_ROWS };
 const open = (changes: Parameters<typeof executorOptions>[0] = {}) =>
-  new NativeExecutor(network, executorOptions({ numStateSlots: SLOTS, ...changes }));
+  new NativeExecutor(network, executorOptions({ ...states, ...changes }));
 let executor: NativeExecutor;
 beforeAll(() => {
   executor = open();
@@ -76,6 +79,43 @@ describe('a batch of a network with states that is wrong', () => {
     ['a snapshot nowhere', at('snapshotSlots', 1, -1), /snapshotSlots\[1\] is -1/],
     ['a snapshot over a snapshot', at('snapshotSlots', 1, 4), /slot 4 for states is written to twice/],
     ['a snapshot over a state', at('snapshotSlots', 2, 0), /slot 0 for states is written to twice/],
+    [
+      'a draft of more rows than there are',
+      at('stateDrafts', 1, 5),
+      /stateDrafts\[1\] is 5, but at most its 4 rows/,
+    ],
+    ['a negative draft', at('stateDrafts', 0, -1), /stateDrafts\[0\] is -1, but it must be in \[0, /],
+    ['more replayed rows than are logged', at('stateReplays', 1, 7), /stateReplays\[1\] is 7, .*\[0, 7\)/],
+    [
+      'rows replayed before the first one',
+      at('stateReplays', 0, 1),
+      /stateReplays\[0\] is 1, .* begins in this batch/,
+    ],
+    ['no drafts', set('stateDrafts', undefined), /stateDrafts must be an Int32Array/],
+    [
+      'a draft of a sequence whose states are not kept',
+      (batch) => {
+        batch.stateSlots[1] = -1;
+        batch.stateDrafts[1] = 1;
+      },
+      /stateSlots\[1\] is -1, but drafts need a slot in \[0, 4\)/,
+    ],
+    [
+      'a draft in a slot that logs none',
+      (batch) => {
+        batch.stateSlots[1] = DRAFT_SLOTS + 1;
+        batch.stateReplays[1] = 1;
+      },
+      /stateSlots\[1\] is 5, but drafts need a slot in \[0, 4\)/,
+    ],
+    [
+      'more rows than a slot logs',
+      (batch) => {
+        batch.stateReplays[1] = 4;
+        batch.stateDrafts[1] = 8;
+      },
+      /stateDrafts\[1\] is 8, so 8 rows are to be logged, but a slot has 6/,
+    ],
   ])('%s: named, and nothing changes', (_, spoil, message) => {
     const first = () => executor.forward(validBatch()).slice(0, network.shape.vocabSize);
     const before = first();
@@ -120,6 +160,57 @@ describe('the states of a sequence', () => {
         );
     },
   );
+
+  it.each(instructionSets)('go back to the last token of a draft that was right, on %s', (instructionSet) => {
+    const own = open({ instructionSet });
+    for (let seed = 1; seed <= 12; seed++) {
+      const random = new Random(seed);
+      const whole = tokens(60, seed);
+      const expected: Float32Array[] = [];
+      for (let at = 0; at < whole.length; at++)
+        expected.push(
+          own
+            .forward(
+              batchOf([{ tokens: whole.slice(0, at + 1), cached: at, blocks: [0, 1, 2, 3], stateSlot: 0 }]),
+            )
+            .slice(),
+        );
+      // Steps of certain rows and drafts of which some rows are wrong; and drafts that grow row by row, as a draft model's.
+      let [at, replays] = [0, 0];
+      while (at < whole.length - DRAFT_ROWS) {
+        const certain = 1 + random.below(3);
+        const drafts = random.below(DRAFT_ROWS + 1);
+        const right = random.below(drafts + 1);
+        const end = Math.min(at + certain, whole.length);
+        const given = [...whole.slice(0, end + right), ...tokens(drafts - right, seed + 100)];
+        const byOne = random.uniform() < 0.5;
+        const rows = byOne ? [end, ...Array.from({ length: drafts }, (_, i) => end + 1 + i)] : [end + drafts];
+        let from = at;
+        for (const upTo of rows) {
+          const logged = Math.max(0, upTo - end);
+          const step = { tokens: given.slice(0, upTo), cached: from, blocks: [4, 5, 6, 7], stateSlot: 1 };
+          const found = own.forward(
+            batchOf([
+              {
+                ...step,
+                logits: 'all',
+                drafts: logged,
+                replays: from > end ? from - end : from === at ? replays : 0,
+              },
+            ]),
+          );
+          for (let row = from; row < Math.min(upTo, end + right); row++)
+            expect(found.subarray((row - from) * own.vocabSize, (row - from + 1) * own.vocabSize)).toEqual(
+              expected[row],
+            );
+          from = upTo;
+        }
+        at = end + right;
+        replays = right;
+      }
+    }
+    own.close();
+  });
 
   it('are in a snapshot what they were behind its row, also a snapshot shorter than the taps', () => {
     const whole = tokens(14);

@@ -1,0 +1,13 @@
+import type { NetworkPlan, PlanOp } from './plan.js';
+
+/** Bytes of the inputs that change a sequence's states with one token, in all layers: what an executor logs of a draft's token. */
+export function stateInputBytes({ ops, values }: Pick<NetworkPlan, 'ops' | 'values'>): number {
+  const width = (value: number) => values[value]!.width;
+  return ops.reduce((sum, op) => sum + Float32Array.BYTES_PER_ELEMENT * inputsOf(op, width), 0);
+}
+
+function inputsOf(op: PlanOp, width: (value: number) => number): number {
+  if (op.op === 'shortConv') return width(op.output);
+  if (op.op === 'gatedDelta') return width(op.qkv) + width(op.gates);
+  return 0;
+}
