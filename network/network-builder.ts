@@ -1,5 +1,6 @@
 import type { CacheShape, StateShape } from '../kvcache/cache-shape.js';
 import { headsOf, qkvWidth } from './cache-layers.js';
+import { type ExpertRule, plainRule, ruleError } from './expert-rule.js';
 import type {
   Activation,
   AttentionMask,
@@ -28,13 +29,11 @@ export interface LinearOptions {
 }
 
 /** The experts of one layer: their weights by number, and how a row is shared out among them. */
-export interface ExpertOptions {
+export interface ExpertOptions extends ExpertRule {
   gateUp: readonly string[];
   down: readonly string[];
-  /** Number of experts that a row goes to. */
-  used: number;
-  /** Whether a row's shares are the softmax over the experts that it goes to, in place of all. */
-  normalize: boolean;
+  /** Vector that is added for the choice alone; absent: none. */
+  choiceBias?: string;
   /** An expert is activation(input * up^T) * down^T: `gateUp` has no gate. */
   ungated?: true;
   activation: Activation;
@@ -303,12 +302,15 @@ export class NetworkBuilder {
     experts: ExpertOptions,
     residual: ValueRef,
   ): void {
-    const { gateUp, down, used, normalize, ungated, activation } = experts;
+    const { gateUp, down, choiceBias, ungated, activation } = experts;
     const count = gateUp.length;
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
-    require(Number.isInteger(used) && used >= 1 && used <= count, `${used} of ${count} experts`);
+    const wrong = ruleError(count, experts);
+    require(wrong === null, wrong ?? '');
+    const biases = choiceBias === undefined ? count : this.#weight(choiceBias, 'vector').columns;
+    require(biases === count, `a bias of ${biases} for ${count} experts`);
     require(output.rows === input.rows, 'the output of experts does not fit the residual');
     const inner = this.#weight(down[0]!, 'matrix').columns;
     for (let expert = 0; expert < count; expert++) {
@@ -322,8 +324,8 @@ export class NetworkBuilder {
       output: output.index,
       gateUp: [...gateUp],
       down: [...down],
-      used,
-      normalize,
+      ...plainRule(experts),
+      ...(choiceBias !== undefined && { choiceBias }),
       ...(ungated && { ungated }),
       activation,
       residual: residual.index,

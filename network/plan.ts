@@ -1,4 +1,5 @@
 import type { CacheShape, StateShape } from '../kvcache/cache-shape.js';
+import type { ExpertRule } from './expert-rule.js';
 
 /**
  * A network as a flat list of ops over values: architecture files write it and every executor reads it.
@@ -80,8 +81,8 @@ export type PlanOp =
       activation: Activation;
     }
   /**
-   * Mixture of experts: each row goes to `used` experts, those with the highest of its scores [rows x experts], the lower number first among
-   * equals; a score that is not a number counts as the lowest, and leaves no number among the shares of its row. Shares are the softmax of its scores over all experts, or, where they are normalized, over those that it goes to.
+   * Mixture of experts: each row goes to `used` experts, which ExpertRule chooses by its scores [rows x experts] and shares it out among.
+   * choiceBias [experts]: see there; absent: none.
    *
    *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
    *
@@ -89,19 +90,18 @@ export type PlanOp =
    * down[e] is [width(output), inner]. residual may be the same value as output.
    * A row's sum depends on no other row of its batch.
    */
-  | {
+  | ({
       op: 'experts';
       input: number;
       scores: number;
       output: number;
       gateUp: string[];
       down: string[];
-      used: number;
-      normalize: boolean;
+      choiceBias?: string;
       ungated?: true;
       activation: Activation;
       residual: number | null;
-    }
+    } & ExpertRule)
   /**
    * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. The
    * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch. norms: each head of q

@@ -71,8 +71,25 @@ const SETTINGS: ExpertSettings[] = [
   { count: 4, used: 4, normalize: true },
   { count: 22, used: 8, normalize: true, activation: 'relu' },
   { count: 6, used: 2, normalize: false, activation: 'gelu', ungated: true },
+  { count: 8, used: 3, normalize: true, scoring: 'sigmoid' },
+  { count: 8, used: 3, normalize: false, scoring: 'sigmoid', factor: 2.5 },
+  { count: 9, used: 4, normalize: true, scoring: 'sigmoid', biased: true, sumEpsilon: 0.01 },
+  { count: 9, used: 2, normalize: false, biased: true, factor: 0.5 },
+  { count: 12, used: 3, normalize: false, groups: { count: 4, used: 2, top: 1 } },
+  { count: 20, used: 18, normalize: true, groups: { count: 10, used: 9, top: 2 }, biased: true },
+  {
+    count: 12,
+    used: 3,
+    normalize: true,
+    scoring: 'sigmoid',
+    groups: { count: 3, used: 1, top: 2 },
+    biased: true,
+    factor: 1.5,
+  },
 ];
 const BOTH: ExpertSettings[] = [true, false].map((normalize) => ({ count: 6, used: 2, normalize }));
+const SIGMOID: ExpertSettings = { count: 6, used: 2, normalize: false, scoring: 'sigmoid' };
+const GROUPED: ExpertSettings = { ...SIGMOID, biased: true, groups: { count: 3, used: 2, top: 2 } };
 
 describeExecutors(
   (on) => {
@@ -84,33 +101,84 @@ describeExecutors(
       },
     );
 
-    it.each(BOTH)('all rows may go to the same experts: %o', async (settings) => {
-      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
-        for (const token of EACH) weights.get('embedding')![token * EXPERT_WIDTH + 4] = 6;
-      });
-      check(on, network, await run(on, network));
-    });
+    it.each([...BOTH, GROUPED, { ...SIGMOID, used: 1 }])(
+      'all rows may go to the same experts: %o',
+      async (settings) => {
+        const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+          for (const token of EACH) weights.get('embedding')![token * EXPERT_WIDTH + 4] = 6;
+        });
+        check(on, network, await run(on, network));
+      },
+    );
 
-    it.each(BOTH)('equal scores go to the first experts: %o', async (settings) => {
+    it.each([...BOTH, SIGMOID, GROUPED])('equal scores go to the first experts: %o', async (settings) => {
       const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
         weights.get('router')!.fill(0);
+        weights.get('choiceBias')?.fill(0);
         // Nobody goes to the others.
         for (const expert of [2, 3, 4, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
       });
       check(on, network, await run(on, network));
     });
 
-    it.each(BOTH)('rows without a score that is a number are no numbers: %o', async (settings) => {
-      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
-        weights.get('router')!.fill(Number.NaN);
-      });
-      const { alone, crowd } = await run(on, network);
-      for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+    it.each([...BOTH, SIGMOID, GROUPED])(
+      'rows without a score that is a number are no numbers: %o',
+      async (settings) => {
+        const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('router')!.fill(Number.NaN);
+        });
+        const { alone, crowd } = await run(on, network);
+        for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+      },
+    );
+
+    it.each([...BOTH, SIGMOID, GROUPED])(
+      'one score that is no number leaves none in its row: %o',
+      async (settings) => {
+        const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('router')!.subarray(0, EXPERT_WIDTH).fill(Number.NaN);
+        });
+        const { alone, crowd } = await run(on, network);
+        for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+      },
+    );
+
+    it.each([SIGMOID, BOTH[0]!, BOTH[1]!])('a bias changes the choice and no share: %o', async (rule) => {
+      const settings: ExpertSettings = { ...rule, biased: true };
+      const withBias = (value: number) =>
+        makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('choiceBias')!.set([0, value, 0, 0, value, 0]);
+          // No row goes to the others, whatever its scores.
+          for (const expert of [0, 2, 3, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
+        });
+      const network = withBias(2);
+      const [found, more] = [await run(on, network), await run(on, withBias(3))];
+      check(on, network, found);
+      check(on, network, more);
+      if (on.keepsBits) expect(more).toEqual(found);
     });
 
-    it.each(BOTH)('one score that is no number leaves none in its row: %o', async (settings) => {
-      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
-        weights.get('router')!.subarray(0, EXPERT_WIDTH).fill(Number.NaN);
+    it('a group of experts that are not finite spoils no row that goes to others', async () => {
+      const settings: ExpertSettings = { ...GROUPED, groups: { count: 3, used: 2, top: 1 } };
+      const withExperts = (scale: number) =>
+        makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('choiceBias')!.set([0, 0, -2, -2, 0, 0]);
+          for (const expert of [2, 3])
+            weights.set(
+              `gateUp.${expert}`,
+              weights.get(`gateUp.${expert}`)!.map((x) => x * scale),
+            );
+        });
+      const intact = await run(on, withExperts(1));
+      const spoilt = await run(on, withExperts(Number.NaN));
+      for (const { crowd } of [intact, spoilt])
+        expect(crowd.every((row) => row.every(Number.isFinite))).toBe(true);
+      if (on.keepsBits) expect(spoilt).toEqual(intact);
+    });
+
+    it('scores of a group that are all no numbers leave none in any row', async () => {
+      const network = makeExpertNetwork(freshFolder(), GROUPED, (weights) => {
+        weights.get('router')!.fill(Number.NaN, 2 * EXPERT_WIDTH, 4 * EXPERT_WIDTH);
       });
       const { alone, crowd } = await run(on, network);
       for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);

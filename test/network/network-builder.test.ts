@@ -119,6 +119,8 @@ describe('NetworkBuilder', () => {
       activation: 'silu',
     };
     matrix('narrow', 8, 5);
+    net.vector('bias4', [{ name: 'bias4', columns: 4 }]);
+    net.vector('bias3', [{ name: 'bias3', columns: 3 }]);
     net.addExperts(x, input, scores, { ...options, ...changes });
     return net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
   }
@@ -142,6 +144,22 @@ describe('NetworkBuilder', () => {
     expect(valuesOf({ ...plan.ops[3]!, residual: null } as PlanOp)).toEqual({ reads: [1, 2], writes: [0] });
   });
 
+  it('writes of a rule of experts what is not usual', () => {
+    const usual = withExperts({ scoring: 'softmax', factor: 1, sumEpsilon: 0 });
+    expect(JSON.stringify(usual)).toBe(JSON.stringify(withExperts()));
+    const rule = {
+      normalize: true,
+      scoring: 'sigmoid',
+      groups: { count: 3, used: 2, top: 1 },
+      factor: 2.5,
+      sumEpsilon: 1e-6,
+    } as const;
+    expect(withExperts({ ...rule, choiceBias: 'bias3' }).ops[3]).toMatchObject({
+      ...rule,
+      choiceBias: 'bias3',
+    });
+  });
+
   it('refuses experts that do not fit together', () => {
     expect(() => withExperts({}, 4)).toThrow(/scores of 4 and 3 ways down for 3 experts/);
     expect(() => withExperts({ down: ['down0', 'down1'] })).toThrow(
@@ -150,6 +168,19 @@ describe('NetworkBuilder', () => {
     expect(() => withExperts({ gateUp: [], down: [] })).toThrow(/for 0 experts/);
     expect(() => withExperts({ used: 0 })).toThrow(/0 of 3 experts/);
     expect(() => withExperts({ used: 4 })).toThrow(/4 of 3 experts/);
+    const groups = { count: 3, used: 1, top: 1 } as const;
+    expect(() => withExperts({ groups, used: 2 })).toThrow(/2 of 1 experts/);
+    expect(() => withExperts({ groups: { ...groups, count: 2 } })).toThrow(
+      /3 experts in 2 groups of one size/,
+    );
+    expect(() => withExperts({ groups: { ...groups, used: 4 } })).toThrow(/4 of 3 groups of experts/);
+    expect(() => withExperts({ groups: { ...groups, top: 2 } })).toThrow(
+      /the 2 highest of the 1 experts of a group/,
+    );
+    expect(() => withExperts({ factor: 0 })).toThrow(/shares times 0/);
+    expect(() => withExperts({ sumEpsilon: 0.1 })).toThrow(/0\.1 in a sum of shares/);
+    expect(() => withExperts({ choiceBias: 'bias4' })).toThrow(/a bias of 4 for 3 experts/);
+    expect(() => withExperts({ choiceBias: 'down0' })).toThrow(/down0/);
     expect(() => withExperts({ down: ['down0', 'narrow', 'down2'] })).toThrow(
       /narrow: \[8 x 5\] in place of \[8 x 6\]/,
     );

@@ -5,6 +5,7 @@ import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { equalCaches } from '../../network/cache-layers.js';
+import type { ExpertRule } from '../../network/expert-rule.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan } from '../../network/plan.js';
 import { Random } from '../../tools/support/random.js';
@@ -18,11 +19,11 @@ export const EXPERT_INNER = 18;
 const HEAD = 8;
 const TOKENS_PER_BLOCK = 8;
 
-export interface ExpertSettings {
+export interface ExpertSettings extends ExpertRule {
   /** At most EXPERT_WIDTH. */
   count: number;
-  used: number;
-  normalize: boolean;
+  /** There is a bias of the choice. */
+  biased?: true;
   activation?: Activation;
   /** Experts have no gate. */
   ungated?: true;
@@ -40,7 +41,7 @@ export interface ExpertNetwork extends NativeEngine {
  *
  * Entries of x are quarters, so many scores are equal, and every executor has the same scores.
  *
- * @param change changes weights: embedding, router [experts x width], gateUp.0 ..., down.0 ...
+ * @param change changes weights: embedding, router [experts x width], choiceBias, gateUp.0 ..., down.0 ...
  */
 export function makeExpertNetwork(
   folder: string,
@@ -95,7 +96,7 @@ export function expertBatch({ inverseFrequencies }: ExpertNetwork, tokens: reado
   return makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies, newBlocks });
 }
 
-function makePlan({ count, used, normalize, activation = 'silu', ungated }: ExpertSettings): NetworkPlan {
+function makePlan({ count, biased, activation = 'silu', ungated, ...rule }: ExpertSettings): NetworkPlan {
   const width = EXPERT_WIDTH;
   const net = new NetworkBuilder({
     architecture: 'experts',
@@ -114,9 +115,9 @@ function makePlan({ count, used, normalize, activation = 'silu', ungated }: Expe
   net.addExperts(x, input, scores, {
     gateUp: all.map((expert) => matrix(`gateUp.${expert}`, (ungated ? 1 : 2) * EXPERT_INNER)),
     down: all.map((expert) => matrix(`down.${expert}`, width, EXPERT_INNER)),
-    used,
-    normalize,
+    ...rule,
     activation,
+    ...(biased && { choiceBias: net.vector('choiceBias', [{ name: 'choiceBias', columns: count }]) }),
     ...(ungated && { ungated }),
   });
   return net.build(net.linear(net.selectRows(x), { weight: matrix('output', width) }));

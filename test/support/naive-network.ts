@@ -191,7 +191,8 @@ export function naiveLogits(
 
   function mixture(op: ExpertsOp, row: Float64Array, r: number): Float64Array {
     const output = new Float64Array(plan.values[op.output]!.width);
-    for (const { expert, share } of naiveShares(values[op.scores]![r]!, op)) {
+    const bias = op.choiceBias === undefined ? null : weights.get(op.choiceBias)!;
+    for (const { expert, share } of naiveShares(values[op.scores]![r]!, op, bias)) {
       const [both] = linear([row], op.gateUp[expert]!, null);
       const width = op.ungated ? both!.length : both!.length / 2;
       const gated = both!

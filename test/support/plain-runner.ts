@@ -279,9 +279,10 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #mixture({ input, scores, output, residual, ...op }: OpOf<'experts'>, rows: number): void {
+    const bias = op.choiceBias === undefined ? null : this.#weights.get(op.choiceBias)!;
     this.#each(output, rows, (row, r) => {
       const sum = new Float64Array(row.length);
-      for (const { expert, share } of naiveShares(this.#row(scores, r), op)) {
+      for (const { expert, share } of naiveShares(this.#row(scores, r), op, bias)) {
         const [x, up] = [this.#row(input, r), op.gateUp[expert]!];
         const gated = op.ungated
           ? Float32Array.from(this.#product(x, up, null), (y) => activate(y, op.activation))

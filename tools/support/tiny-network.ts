@@ -5,6 +5,7 @@ import type { EngineTensor, TensorPrecision } from '../../engine/directory/engin
 import type { NativeEngine } from '../../engine/executors/native/native-executor.js';
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { qkvWidth } from '../../network/cache-layers.js';
+import type { ExpertRule } from '../../network/expert-rule.js';
 import { type ExpertOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { Activation, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { bf16Bits, roundToBf16 } from './bf16.js';
@@ -36,8 +37,11 @@ export interface TinyShape {
    * first layer and an xIELU in the others.
    */
   gateless: boolean;
-  /** Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. */
-  experts: { count: number; used: number; normalize: boolean } | null;
+  /**
+   * Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. biased: their choice
+   * has a bias.
+   */
+  experts: ({ count: number; biased?: true } & ExpertRule) | null;
   /** True: each layer begins with what keeps a state of the sequence, a gated convolution and a gated delta rule over it. */
   stateful: boolean;
   /** True: heads of values lie in tiles of the key heads. */
@@ -192,7 +196,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
       const scores = network.linear(normedAgain, {
         weight: matrix(name('router'), shape.experts.count, hiddenSize),
       });
-      network.addExperts(x, normedAgain, scores, expertsOf(shape, shape.experts, name, matrix));
+      network.addExperts(x, normedAgain, scores, expertsOf(shape, shape.experts, name, { matrix, vector }));
       continue;
     }
     if (gateless) {
@@ -219,18 +223,24 @@ function makePlan(shape: TinyShape): NetworkPlan {
 /** The experts of a layer, whose parts `name` names. */
 function expertsOf(
   { intermediateSize, hiddenSize, activation }: TinyShape,
-  { count, used, normalize }: NonNullable<TinyShape['experts']>,
+  { count, biased, ...rule }: NonNullable<TinyShape['experts']>,
   name: (part: string) => string,
-  matrix: (name: string, rows: number, columns: number) => string,
+  {
+    matrix,
+    vector,
+  }: {
+    matrix: (name: string, rows: number, columns: number) => string;
+    vector: (name: string, columns: number) => string;
+  },
 ): ExpertOptions {
   const each = (make: (expert: string) => string) =>
     Array.from({ length: count }, (_, expert) => make(name(`experts.${expert}`)));
   return {
     gateUp: each((expert) => matrix(`${expert}.gateUp`, 2 * intermediateSize, hiddenSize)),
     down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
-    used,
-    normalize,
+    ...rule,
     activation,
+    ...(biased && { choiceBias: vector(name('choice.bias'), count) }),
   };
 }
 

@@ -1,11 +1,9 @@
+import { type ExpertRule, expertsInReach } from '../../../network/expert-rule.js';
+
 /** How a mixture shares out its rows: see the op `experts` of network/plan.ts. */
-export interface ExpertShape {
+export interface ExpertShape extends ExpertRule {
   /** Experts of the mixture. */
   count: number;
-  /** Experts that each row goes to. */
-  used: number;
-  /** Whether the shares are the softmax over the experts that a row goes to, in place of all. */
-  normalize: boolean;
 }
 
 /**
@@ -30,50 +28,129 @@ export interface Routing {
 }
 
 /**
- * Chooses the experts of each row by its scores [rows x count]. Shares are computed in double precision, with the highest score subtracted, and
- * rounded to float32.
+ * Chooses the experts of each row by its scores [rows x count]. Chances and shares are computed in double precision, and shares rounded to
+ * float32.
  *
  * A score that is not a number comes behind all others when experts are chosen, and no share of its row is a number, as in a softmax over all
  * experts: the row's sum is none either, and its request fails.
+ *
+ * @param choiceBias [count]; null: none
  */
-export function routeRows(scores: Float32Array, rows: number, shape: ExpertShape): Routing {
-  const { count, used, normalize } = shape;
+export function routeRows(
+  scores: Float32Array,
+  rows: number,
+  shape: ExpertShape,
+  choiceBias: Float32Array | null = null,
+): Routing {
+  const { count, used } = shape;
   const experts = new Int32Array(rows * used);
   const shares = new Float32Array(rows * used);
+  const all = Int32Array.from({ length: count }, (_, expert) => expert);
+  const choose = chooserOf(shape, choiceBias, all);
   for (let row = 0; row < rows; row++) {
     const own = scores.subarray(row * count, (row + 1) * count);
     const chosen = experts.subarray(row * used, (row + 1) * used);
     choose(own, chosen);
-    shareOut(own, chosen, normalize, shares.subarray(row * used, (row + 1) * used));
+    shareOut(own, chosen, all, shape, shares.subarray(row * used, (row + 1) * used));
   }
   return { experts, shares, ...byExpert(experts, count) };
 }
 
-/** Fills `chosen` with the numbers of the highest scores, the lower number first among equals, in ascending order. */
-function choose(scores: Float32Array, chosen: Int32Array): void {
+/** Fills `chosen` with the numbers of a row's experts, in ascending order. */
+type Choose = (scores: Float32Array, chosen: Int32Array) => void;
+
+/** @param all the numbers of all experts */
+function chooserOf(
+  { count, scoring, groups }: ExpertShape,
+  choiceBias: Float32Array | null,
+  all: Int32Array,
+): Choose {
+  if (choiceBias === null && groups === undefined)
+    return (scores, chosen) => chooseHighest(scores, all, chosen);
+  const values = new Float64Array(count);
+  const among = all.slice(0, expertsInReach(count, groups));
+  return (scores, chosen) => {
+    values.set(scores);
+    makeChances(values, scoring);
+    if (choiceBias !== null) for (const [expert, bias] of choiceBias.entries()) values[expert]! += bias;
+    if (groups !== undefined) expertsOfGroups(values, groups, among);
+    chooseHighest(values, among, chosen);
+  };
+}
+
+/** Puts the chances of all experts in the place of their scores. */
+function makeChances(values: Float64Array, scoring: ExpertShape['scoring']): void {
+  if (scoring === 'sigmoid') {
+    for (let expert = 0; expert < values.length; expert++) values[expert] = sigmoid(values[expert]!);
+    return;
+  }
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const score of values) highest = Math.max(highest, score);
+  let sum = 0;
+  for (const score of values) sum += Math.exp(score - highest);
+  for (let expert = 0; expert < values.length; expert++)
+    values[expert] = Math.exp(values[expert]! - highest) / sum;
+}
+
+const sigmoid = (score: number) => 1 / (1 + Math.exp(-score));
+
+/** Fills `among` with the experts of the highest groups, in ascending order. */
+function expertsOfGroups(
+  values: Float64Array,
+  { count, used, top }: NonNullable<ExpertShape['groups']>,
+  among: Int32Array,
+): void {
+  const size = values.length / count;
+  const highest = new Int32Array(top);
+  const sums = Float64Array.from({ length: count }, (_, group) => {
+    const own = Int32Array.from({ length: size }, (_, i) => group * size + i);
+    chooseHighest(values, own, highest);
+    return highest.reduce((sum, expert) => sum + values[expert]!, 0);
+  });
+  const chosen = new Int32Array(used);
+  chooseHighest(sums, sums.keys(), chosen);
+  for (const [i, group] of chosen.entries())
+    for (let expert = 0; expert < size; expert++) among[i * size + expert] = group * size + expert;
+}
+
+/** Fills `chosen` with those of `among` that have the highest values, the lower number first among equals, in ascending order. */
+function chooseHighest(
+  values: Float32Array | Float64Array,
+  among: Iterable<number>,
+  chosen: Int32Array,
+): void {
   let found = 0;
-  for (let expert = 0; expert < scores.length; expert++) {
-    // Until the end they lie by their scores, the highest first.
+  for (const number of among) {
+    // Until the end they lie by their values, the highest first.
     let at = found;
-    while (at > 0 && isHigher(scores[expert]!, scores[chosen[at - 1]!]!)) at--;
+    while (at > 0 && isHigher(values[number]!, values[chosen[at - 1]!]!)) at--;
     if (at === chosen.length) continue;
     if (found < chosen.length) found++;
     chosen.copyWithin(at + 1, at, found - 1);
-    chosen[at] = expert;
+    chosen[at] = number;
   }
   chosen.sort();
 }
 
 const isHigher = (a: number, b: number) => a > b || (Number.isNaN(b) && !Number.isNaN(a));
 
-function shareOut(scores: Float32Array, chosen: Int32Array, normalize: boolean, shares: Float32Array): void {
-  // The highest of all is among the chosen; it is no number only where it makes no difference.
-  let highest = Number.NEGATIVE_INFINITY;
-  for (const expert of chosen) highest = Math.max(highest, scores[expert]!);
-  let sum = scores.some(Number.isNaN) ? Number.NaN : 0;
-  if (normalize) for (const expert of chosen) sum += Math.exp(scores[expert]! - highest);
-  else for (const score of scores) sum += Math.exp(score - highest);
-  for (let i = 0; i < chosen.length; i++) shares[i] = Math.exp(scores[chosen[i]!]! - highest) / sum;
+function shareOut(
+  scores: Float32Array,
+  chosen: Int32Array,
+  all: Int32Array,
+  { normalize, scoring, factor = 1, sumEpsilon = 0 }: ExpertShape,
+  shares: Float32Array,
+): void {
+  const among = normalize ? chosen : all;
+  let weight = (expert: number) => sigmoid(scores[expert]!);
+  if (scoring !== 'sigmoid') {
+    const highest = among.reduce((most, expert) => Math.max(most, scores[expert]!), Number.NEGATIVE_INFINITY);
+    weight = (expert) => Math.exp(scores[expert]! - highest);
+  }
+  const isWhole = scoring === 'sigmoid' && !normalize;
+  const sum = isWhole ? 1 : among.reduce((total, expert) => total + weight(expert), 0) + sumEpsilon;
+  const divisor = scores.some(Number.isNaN) ? Number.NaN : sum;
+  for (let i = 0; i < chosen.length; i++) shares[i] = (weight(chosen[i]!) / divisor) * factor;
 }
 
 function byExpert(experts: Int32Array, count: number): Pick<Routing, 'begins' | 'places'> {

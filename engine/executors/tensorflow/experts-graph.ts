@@ -25,7 +25,8 @@ interface MixtureContext {
 export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureContext): Output {
   const inner = expertWidth(op, plan);
   const columns = new Array<number>(op.gateUp.length).fill(1);
-  const { chosen, shares } = route(op, ops, value(op.scores));
+  const bias = op.choiceBias === undefined ? null : weights.vector(op.choiceBias);
+  const { chosen, shares } = route(op, ops, value(op.scores), bias);
   const chosenOf = ops.split(chosen, columns, 1);
   const shareOf = ops.split(shares, columns, 1);
   let sum: Output | null = null;
@@ -53,17 +54,50 @@ export function mixtureWidths(op: ExpertsOp, plan: Pick<NetworkPlan, 'weights'>)
  * engine/executors/portable/expert-routing.ts, but in float32.
  */
 function route(
-  { used, normalize, gateUp }: ExpertsOp,
+  op: ExpertsOp,
   ops: Ops,
   scores: Output,
+  bias: Output | null,
 ): { chosen: Output; shares: Output } {
-  // What is not a number comes behind -infinity.
-  const numbers = ops.maximum(scores, ops.float(-MAX_NUMBER));
-  const ranked = ops.select(ops.isNan(scores), ops.float(Number.NEGATIVE_INFINITY), numbers);
-  const chosen = ops.marks(ops.topColumns(ranked, used), gateUp.length);
-  const weights = ops.exp(ops.sub(scores, ops.max(ranked, 1, true)));
-  const ofChosen = ops.select(ops.greater(chosen, ops.float(0)), weights, ops.float(0));
+  const { used, normalize, gateUp, scoring, groups, factor = 1, sumEpsilon = 0 } = op;
+  const ranked = inOrder(ops, scores);
+  const chances =
+    scoring === 'sigmoid' ? ops.sigmoid(scores) : ops.exp(ops.sub(scores, ops.max(ranked, 1, true)));
+  const isPlain = bias === null && groups === undefined;
+  const values = isPlain ? ranked : choiceValues(op, ops, chances, bias);
+  const chosen = ops.marks(ops.topColumns(values, used), gateUp.length);
+  const isChosen = ops.greater(chosen, ops.float(0));
   // A score that is not a number leaves no number in its row, wherever it is.
-  const counted = normalize ? ops.select(ops.isNan(scores), weights, ofChosen) : weights;
-  return { chosen, shares: ops.div(weights, ops.sum(counted, 1, true)) };
+  const whole = ops.sum(ops.select(ops.isNan(scores), scores, ops.float(0)), 1, true);
+  const ofChosen = ops.select(isChosen, chances, ops.float(0));
+  const sum = ops.sum(normalize ? ofChosen : chances, 1, true);
+  const divisor = scoring === 'sigmoid' && !normalize ? ops.float(1) : ops.add(sum, ops.float(sumEpsilon));
+  const shares = ops.div(chances, ops.add(divisor, whole));
+  return { chosen, shares: factor === 1 ? shares : ops.mul(shares, ops.float(factor)) };
+}
+
+/** Numbers in the order in which they are chosen: what is not a number comes behind -infinity. */
+function inOrder(ops: Ops, values: Output): Output {
+  const numbers = ops.maximum(values, ops.float(-MAX_NUMBER));
+  return ops.select(ops.isNan(values), ops.float(Number.NEGATIVE_INFINITY), numbers);
+}
+
+/** What experts are chosen by where they have a bias, or lie in groups: those of other groups come last. */
+function choiceValues(
+  { scoring, groups, gateUp }: ExpertsOp,
+  ops: Ops,
+  weights: Output,
+  bias: Output | null,
+): Output {
+  const chances = scoring === 'sigmoid' ? weights : ops.div(weights, ops.sum(weights, 1, true));
+  const values = inOrder(ops, bias === null ? chances : ops.add(chances, bias));
+  if (groups === undefined) return values;
+  const size = gateUp.length / groups.count;
+  const byGroup = ops.reshape(values, [-1, size]);
+  const highest = ops.greater(ops.marks(ops.topColumns(byGroup, groups.top), size), ops.float(0));
+  const sums = ops.sum(ops.select(highest, byGroup, ops.float(0)), 1);
+  const ofRow = ops.reshape(sums, [-1, groups.count]);
+  const open = ops.reshape(ops.marks(ops.topColumns(ofRow, groups.used), groups.count), [-1, 1]);
+  const reached = ops.select(ops.greater(open, ops.float(0)), byGroup, ops.float(Number.NEGATIVE_INFINITY));
+  return ops.reshape(reached, [-1, gateUp.length]);
 }

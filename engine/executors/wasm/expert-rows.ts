@@ -1,3 +1,4 @@
+import { plainRule } from '../../../network/expert-rule.js';
 import type { PlanOp } from '../../../network/plan.js';
 import { type Routing, routeRows } from '../portable/expert-routing.js';
 import { ACTIVATIONS } from './kernels.js';
@@ -28,12 +29,14 @@ export class ExpertRows {
   }
 
   #pass(op: ExpertsOp, first: number, rows: number): void {
-    const { plan, heap, workspace } = this.#parts;
+    const { plan, heap, workspace, weights } = this.#parts;
     const { sums } = workspace.experts;
     const count = op.gateUp.length;
     const width = plan.values[op.output]!.width;
     const scores = heap.floatsAt(workspace.values[op.scores]! + 4 * first * count, rows * count);
-    const routing = routeRows(scores, rows, { count, used: op.used, normalize: op.normalize });
+    const bias = op.choiceBias === undefined ? null : weights.vectors.get(op.choiceBias)!;
+    const choiceBias = bias === null ? null : heap.floatsAt(bias, count);
+    const routing = routeRows(scores, rows, { ...plainRule(op), count }, choiceBias);
     heap.floatsAt(sums, rows * width).fill(0);
     for (let expert = 0; expert < count; expert++) this.#addExpert(op, expert, first, routing);
     const begin = 4 * first * width;

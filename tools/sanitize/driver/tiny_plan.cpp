@@ -59,7 +59,8 @@ class PlanWriter {
 
   // x += the mixture of the experts of h.
   void addExperts(int32_t x, int32_t h) {
-    PlanOp op{.kind = OpKind::kExperts, .input = h, .output = x, .residual = x, .used = 2, .normalize = true};
+    PlanOp op{.kind = OpKind::kExperts, .input = h, .output = x, .residual = x};
+    op.rule = {.used = 2, .normalize = true};
     op.activation = Activation::kSilu;
     op.scores = linear(h, kExperts, -1);
     for (int32_t expert = 0; expert < kExperts; ++expert) {

@@ -1,52 +1,18 @@
 #include "executor/expert_rows.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
 
+#include "executor/expert_choice.h"
 #include "executor/memory.h"
 
 namespace skein {
-namespace {
 
-// True if the row goes to expert a rather than to b.
-bool isBetter(const float* scores, int32_t a, int32_t b) {
-  const float first = scores[a], second = scores[b];
-  if (std::isnan(first) != std::isnan(second)) return std::isnan(second);
-  if (!std::isnan(first) && first != second) return first > second;
-  return a < b;
-}
-
-// Up to so many experts of a row are found by insertion.
-constexpr int32_t kFewExperts = 16;
-
-// The `used` best of the experts, best first.
-void chooseFew(const float* scores, int32_t experts, int32_t used, int32_t* chosen) {
-  int32_t count = 0;
-  for (int32_t expert = 0; expert < experts; ++expert) {
-    if (count == used && !isBetter(scores, expert, chosen[count - 1])) continue;
-    int32_t place = count < used ? count++ : count - 1;
-    for (; place > 0 && isBetter(scores, expert, chosen[place - 1]); --place) chosen[place] = chosen[place - 1];
-    chosen[place] = expert;
-  }
-}
-
-void chooseMany(const float* scores, int32_t experts, int32_t used, int32_t* chosen) {
-  std::array<int32_t, kMostExperts> all;
-  for (int32_t expert = 0; expert < experts; ++expert) all[static_cast<size_t>(expert)] = expert;
-  const auto better = [&](int32_t a, int32_t b) { return isBetter(scores, a, b); };
-  std::nth_element(all.begin(), all.begin() + (used - 1), all.begin() + experts, better);
-  std::copy(all.begin(), all.begin() + used, chosen);
-}
-
-}  // namespace
-
-void ExpertRows::begin(const PlanOp& op, int32_t rows) {
+void ExpertRows::begin(const PlanOp& op, int32_t rows, const float* choiceBias) {
   experts_ = static_cast<int32_t>(op.gateUps.size());
-  used_ = op.used;
+  rule_ = op.rule;
+  choiceBias_ = choiceBias;
+  used_ = op.rule.used;
   rows_ = rows;
-  normalize_ = op.normalize;
   const size_t pairs = static_cast<size_t>(rows) * static_cast<size_t>(used_);
   for (std::vector<int32_t>* list : {&chosen_, &pairOf_, &rowOfPair_, &expertOfPair_})
     if (list->size() < pairs) list->resize(pairs);
@@ -55,21 +21,8 @@ void ExpertRows::begin(const PlanOp& op, int32_t rows) {
 
 void ExpertRows::route(int32_t row, const float* scores) {
   int32_t* chosen = chosen_.data() + size_t(row) * size_t(used_);
-  float* shares = shares_.data() + size_t(row) * size_t(used_);
-  if (used_ <= kFewExperts) chooseFew(scores, experts_, used_, chosen);
-  else chooseMany(scores, experts_, used_, chosen);
-  std::sort(chosen, chosen + used_);
-  double maximum = scores[chosen[0]];
-  for (int32_t i = 1; i < used_; ++i) maximum = std::max(maximum, double(scores[chosen[i]]));
-  // A score that is no number makes all shares of the row none, as a softmax over all experts does.
-  const bool hasAll = std::none_of(scores, scores + experts_, [](float score) { return std::isnan(score); });
-  double sum = hasAll ? 0 : std::numeric_limits<double>::quiet_NaN();
-  const auto weight = [&](int32_t expert) { return std::exp(double(scores[expert]) - maximum); };
-  if (normalize_)
-    for (int32_t i = 0; i < used_; ++i) sum += weight(chosen[i]);
-  else
-    for (int32_t expert = 0; expert < experts_; ++expert) sum += weight(expert);
-  for (int32_t i = 0; i < used_; ++i) shares[i] = static_cast<float>(weight(chosen[i]) / sum);
+  chooseExperts(rule_, experts_, scores, choiceBias_, chosen);
+  shareOut(rule_, experts_, scores, chosen, shares_.data() + size_t(row) * size_t(used_));
 }
 
 void ExpertRows::sort() {
@@ -124,7 +77,7 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
     const PlanValue& output = config.plan.values[static_cast<size_t>(op.output)];
     const int32_t inner = config.plan.weights[static_cast<size_t>(op.downs[0])].columns;
     const int32_t rows = config.capacity(input.rows);
-    const size_t pairs = static_cast<size_t>(std::min(rows, rowsOfPass(op))) * static_cast<size_t>(op.used);
+    const size_t pairs = static_cast<size_t>(std::min(rows, rowsOfPass(op))) * static_cast<size_t>(op.rule.used);
     size_t bytes = 0;
     bool isMixed = false;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {

@@ -38,7 +38,7 @@ struct ExpertTask {
 // Pairs that are computed at once: all memory for pairs is for as many. An expert's matrices are read once for each such pass.
 constexpr int32_t kPairsOfPass = 4096;
 // Rows of a pass.
-inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / op.used); }
+inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / op.rule.used); }
 
 // Bytes of some rows of one expert as a product with such weights takes them: rounded, or as they are.
 size_t bytesOfRows(const KernelTable& kernels, DType weights, int32_t rows, int32_t k);
@@ -51,11 +51,9 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
 
 class ExpertRows {
  public:
-  // Begins a pass over `rows` rows of an op.
-  void begin(const PlanOp& op, int32_t rows);
-  // Chooses the experts of one row by its scores: the `used` highest, the lower number first among equals, NaN behind all numbers. A row with
-  // a NaN has no numbers for shares. May be
-  // called for different rows at once.
+  // Begins a pass over `rows` rows of an op. choiceBias: null without one.
+  void begin(const PlanOp& op, int32_t rows, const float* choiceBias);
+  // Chooses the experts of one row by its scores: see expert_choice.h. May be called for different rows at once.
   void route(int32_t row, const float* scores);
   // Sorts the pairs by expert, once all rows are routed.
   void sort();
@@ -76,7 +74,8 @@ class ExpertRows {
 
  private:
   int32_t experts_ = 0, used_ = 0, rows_ = 0;
-  bool normalize_ = false;
+  ExpertRule rule_;
+  const float* choiceBias_ = nullptr;
   std::vector<int32_t> chosen_;  // [rows][used], ascending
   std::vector<float> shares_;    // [rows][used]
   std::vector<int32_t> pairOf_;  // [rows][used]

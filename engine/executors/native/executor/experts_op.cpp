@@ -25,7 +25,8 @@ constexpr int64_t kElementsPerScore = 8;
 constexpr int64_t kSumColumns = 256;
 
 // out = share[0] * pair[0] + share[1] * pair[1] + .. + residual, each product and each sum rounded by itself.
-void addUpRow(const float* const* pairs, const float* shares, int32_t used, const float* residual, int64_t n, float* out) {
+void addUpRow(const float* const* pairs, const float* shares, int32_t used, const float* residual, int64_t n,
+              float* out) {
   float sums[kSumColumns];
   for (int64_t begin = 0; begin < n; begin += kSumColumns) {
     const int64_t count = std::min(kSumColumns, n - begin);
@@ -52,7 +53,8 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
   const int32_t inner = config_.plan.weights[static_cast<size_t>(op.downs[0])].columns;
   const float* scores = value(op.scores) + begin * experts;
   const float* input = value(op.input) + begin * k;
-  pass.begin(op, static_cast<int32_t>(rows));
+  const float* choiceBias = op.choiceBias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.choiceBias));
+  pass.begin(op, static_cast<int32_t>(rows), choiceBias);
   eachRow(rows, experts * kElementsPerScore,
           [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
   pass.sort();
@@ -67,11 +69,11 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
                    [&](int32_t pair) { return expertInner_ + int64_t(pair) * inner; });
   float* output = value(op.output) + begin * n;
   const float* residual = op.residual < 0 ? nullptr : value(op.residual) + begin * n;
-  eachRow(rows, n * op.used, [&](int64_t row) {
+  eachRow(rows, n * op.rule.used, [&](int64_t row) {
     const int32_t* pairs = pass.pairsOf(static_cast<int32_t>(row));
     std::array<const float*, kMostUsedExperts> sums;
-    for (int32_t i = 0; i < op.used; ++i) sums[static_cast<size_t>(i)] = expertSums_ + int64_t(pairs[i]) * n;
-    addUpRow(sums.data(), pass.sharesOf(static_cast<int32_t>(row)), op.used,
+    for (int32_t i = 0; i < op.rule.used; ++i) sums[static_cast<size_t>(i)] = expertSums_ + int64_t(pairs[i]) * n;
+    addUpRow(sums.data(), pass.sharesOf(static_cast<int32_t>(row)), op.rule.used,
              residual == nullptr ? nullptr : residual + row * n, n, output + row * n);
   });
 }
@@ -113,7 +115,8 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
   const int32_t panels = static_cast<int32_t>(ceilDivide(product.n, kernels_.panelWidth));
   const int64_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksPerThread;
   const int32_t blockRows =
-      static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) * kernels_.tileRows;
+      static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) *
+      kernels_.tileRows;
   const int32_t wanted = config_.threads == 1 ? 1 : static_cast<int32_t>(config_.threads * perThread);
   const std::vector<ExpertTask>& tasks = pass.cut(panels, wanted, blockRows);
   pool_.run(static_cast<int32_t>(tasks.size()), [&](int32_t index, int32_t thread) {
@@ -159,7 +162,10 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
                       .bias = nullptr,
                       .residual = nullptr,
                       .ldr = 0,
-                      .y = (product.isDown ? expertSums_ : isGate ? expertInner_ : expertUp_) + first,
+                      .y = (product.isDown ? expertSums_
+                            : isGate       ? expertInner_
+                                           : expertUp_) +
+                           first,
                       .ldy = product.n,
                       .activation = isGate ? op.activation : Activation::kNone,
                       .rounded = rounded,

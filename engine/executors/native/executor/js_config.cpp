@@ -70,6 +70,7 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activati
                                                                {"sigmoid", Activation::kSigmoid}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes}};
+constexpr std::pair<const char*, bool> kScorings[] = {{"softmax", false}, {"sigmoid", true}};
 constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedding},
                                                    {"rmsNorm", OpKind::kRmsNorm},
                                                    {"linear", OpKind::kLinear},
@@ -387,11 +388,25 @@ class PlanReader {
     op.scores = integer(item, "scores");
     op.gateUps = weightIndices(item, "gateUp");
     op.downs = weightIndices(item, "down");
-    op.used = integer(item, "used");
-    op.normalize = property(item, "normalize").ToBoolean();
+    op.rule = expertRule(item);
+    if (!isAbsent(item, "choiceBias")) op.choiceBias = weightIndex(item, "choiceBias");
     op.ungated = !isAbsent(item, "ungated") && property(item, "ungated").ToBoolean();
     op.activation = oneOf(item, "activation", kActivations);
     if (!property(item, "residual").IsNull()) op.residual = integer(item, "residual");
+  }
+
+  static ExpertRule expertRule(const Napi::Object& item) {
+    ExpertRule rule{.used = integer(item, "used"), .normalize = property(item, "normalize").ToBoolean()};
+    if (!isAbsent(item, "scoring")) rule.sigmoid = oneOf(item, "scoring", kScorings);
+    if (!isAbsent(item, "groups")) {
+      const Napi::Object groups = object(item, "groups");
+      rule.groups = integer(groups, "count");
+      rule.usedGroups = integer(groups, "used");
+      rule.groupTop = integer(groups, "top");
+    }
+    if (!isAbsent(item, "factor")) rule.factor = number(item, "factor");
+    if (!isAbsent(item, "sumEpsilon")) rule.sumEpsilon = number(item, "sumEpsilon");
+    return rule;
   }
 
   static void readAttention(const Napi::Object& item, PlanOp& op) {

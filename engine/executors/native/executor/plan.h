@@ -91,6 +91,14 @@ struct OpProduct {
   bool gated;
 };
 
+// How a mixture shares out its rows among its experts: see network/expert-rule.ts.
+struct ExpertRule {
+  int32_t used = 0;
+  bool normalize = false, sigmoid = false;
+  int32_t groups = 1, usedGroups = 1, groupTop = 1;
+  double factor = 1, sumEpsilon = 0;
+};
+
 // Fields that an op does not use are -1 (indices) or 0.
 struct PlanOp {
   OpKind kind;
@@ -116,11 +124,11 @@ struct PlanOp {
   int32_t channel = 0;
   std::vector<ExchangePart> parts = {};
   std::vector<int32_t> readers = {};
-  // Of kExperts: the value with each row's scores, the matrices of each expert, and how a row is shared out among them.
+  // Of kExperts: the value with each row's scores, the matrices of each expert, how a row is shared out among them, and the bias of the choice.
   int32_t scores = -1;
   std::vector<int32_t> gateUps = {}, downs = {};
-  int32_t used = 0;
-  bool normalize = false;
+  ExpertRule rule = {};
+  int32_t choiceBias = -1;
   bool ungated = false;                        // an expert's way up has no gate
   bool weighted = false;                       // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
@@ -241,8 +249,8 @@ struct ExecutorConfig {
 // The products of an op: none for one that multiplies by no matrix, two for each expert.
 std::vector<OpProduct> productsOf(const PlanOp& op);
 
-// Most experts of an op, and most that a row goes to.
-constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024;
+// Most experts of an op, most that a row goes to, and most groups of them.
+constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024, kMostExpertGroups = 256;
 
 // Most slots for adapters, and the highest rank of an adapter.
 constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;

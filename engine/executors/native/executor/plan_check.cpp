@@ -202,6 +202,26 @@ class PlanChecker {
     writes(op.output, value(op.input).rows, width, "output");
   }
 
+  void checkRule(const ExpertRule& rule, int64_t experts) const {
+    const auto within = [&](const char* name, int64_t value, int64_t most) {
+      if (value < 1 || value > most)
+        fail(std::string(name) + " must be between 1 and " + std::to_string(most) + ", but it is " +
+             std::to_string(value));
+    };
+    within("groups.count", rule.groups, std::min<int64_t>(experts, kMostExpertGroups));
+    if (experts % rule.groups != 0)
+      fail("groups.count must divide the " + std::to_string(experts) + " experts, but it is " +
+           std::to_string(rule.groups));
+    const int64_t size = experts / rule.groups;
+    within("groups.used", rule.usedGroups, rule.groups);
+    within("groups.top", rule.groupTop, std::min<int64_t>(size, 2));
+    within("used", rule.used, std::min<int64_t>(rule.usedGroups * size, kMostUsedExperts));
+    if (!std::isfinite(rule.factor) || !(rule.factor > 0)) fail("factor must be a number greater than 0");
+    if (!std::isfinite(rule.sumEpsilon) || !(rule.sumEpsilon >= 0)) fail("sumEpsilon must be a number of at least 0");
+    if (rule.sumEpsilon > 0 && !(rule.sigmoid && rule.normalize))
+      fail("sumEpsilon is for the sum of normalized sigmoids alone");
+  }
+
   void checkExperts(const PlanOp& op) {
     reads(op.input, "input");
     reads(op.scores, "scores");
@@ -215,9 +235,8 @@ class PlanChecker {
     if (scores.rows != input.rows || scores.width != experts)
       fail("scores must have a column for each of the " + std::to_string(experts) + " experts, but value " +
            std::to_string(op.scores) + " is " + shape(op.scores));
-    if (op.used < 1 || op.used > std::min<int64_t>(experts, kMostUsedExperts))
-      fail("used must be between 1 and " + std::to_string(std::min<int64_t>(experts, kMostUsedExperts)) +
-           ", but it is " + std::to_string(op.used));
+    checkRule(op.rule, experts);
+    if (op.choiceBias >= 0) checkVector(op.choiceBias, experts, "choiceBias");
     const int64_t inner = weight(op.downs[0]).columns;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
       checkMatrix(op.gateUps[expert], op.ungated ? inner : 2 * inner, input.width);

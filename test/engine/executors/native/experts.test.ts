@@ -75,6 +75,9 @@ const mixed = (network: TinyNetwork, options: Options, seed: number, lengths: nu
     lengths,
   );
 
+/** Four groups of ten. */
+const GROUPS = { groups: { count: 4, used: 2, top: 2 } } as const;
+
 const FORMATS = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'mixed'] as const;
 const SHAPES: Partial<Record<(typeof FORMATS)[number], Partial<TinyShape>>> = {
   q4_k: { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 },
@@ -93,12 +96,28 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
     }
   });
 
-  it.each([
+  it.each<[string, NonNullable<TinyShape['experts']>]>([
     ['shares of those that a row goes to', { count: 7, used: 3, normalize: true }],
     ['shares of all', { count: 7, used: 3, normalize: false }],
     ['one expert', { count: 5, used: 1, normalize: false }],
     ['all experts', { count: 4, used: 4, normalize: true }],
     ['more than a few of many', { count: 40, used: 19, normalize: false }],
+    [
+      'sigmoids of scores with a bias',
+      { count: 7, used: 3, normalize: true, scoring: 'sigmoid', biased: true },
+    ],
+    [
+      'groups by their two highest, and a factor',
+      { count: 40, used: 19, normalize: true, ...GROUPS, scoring: 'sigmoid', biased: true, factor: 1.5 },
+    ],
+    [
+      'groups by their highest',
+      { count: 12, used: 2, normalize: false, groups: { count: 3, used: 1, top: 1 } },
+    ],
+    [
+      'many groups',
+      { count: 60, used: 21, normalize: false, groups: { count: 30, used: 20, top: 1 }, factor: 2 },
+    ],
   ])('agrees with a naive computation: %s', (_, experts) => {
     const network = make({ experts, numLayers: 2 });
     const { logits, tokens } = alone(network, { instructionSet }, [30]);
@@ -197,6 +216,69 @@ describe('a plan with experts that do not fit together', () => {
         op.used = 12;
       },
       /\(experts\).*used must be between 1 and 11, but it is 12/,
+    ],
+    [
+      'groups of several sizes',
+      (op) => {
+        op.groups = { count: 2, used: 1, top: 1 };
+      },
+      /\(experts\).*groups\.count must divide the 11 experts, but it is 2/,
+    ],
+    [
+      'more groups than experts',
+      (op) => {
+        op.groups = { count: 12, used: 1, top: 1 };
+      },
+      /\(experts\).*groups\.count must be between 1 and 11, but it is 12/,
+    ],
+    [
+      'more groups used than there are',
+      (op) => {
+        op.groups = { count: 11, used: 12, top: 1 };
+      },
+      /\(experts\).*groups\.used must be between 1 and 11, but it is 12/,
+    ],
+    [
+      'more used than the groups have',
+      (op) => {
+        op.groups = { count: 11, used: 8, top: 1 };
+      },
+      /\(experts\).*used must be between 1 and 8, but it is 9/,
+    ],
+    [
+      'two of a group of one',
+      (op) => {
+        op.groups = { count: 11, used: 11, top: 2 };
+      },
+      /\(experts\).*groups\.top must be between 1 and 1, but it is 2/,
+    ],
+    [
+      'a bias of another length',
+      (op) => {
+        op.choiceBias = 'norm';
+      },
+      /\(experts\).*choiceBias norm must be a vector of 11, but it is a vector \[1 x 24\]/,
+    ],
+    [
+      'an unknown function of scores',
+      (op) => {
+        op.scoring = 'tanh' as never;
+      },
+      /scoring is "tanh", but it must be one of softmax, sigmoid/,
+    ],
+    [
+      'a factor that is none',
+      (op) => {
+        op.factor = Number.NaN;
+      },
+      /\(experts\).*factor must be a number greater than 0/,
+    ],
+    [
+      'a sum of a softmax with more in it',
+      (op) => {
+        op.sumEpsilon = 1e-6;
+      },
+      /\(experts\).*sumEpsilon is for the sum of normalized sigmoids alone/,
     ],
     [
       'a matrix of another shape',

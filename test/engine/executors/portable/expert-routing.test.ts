@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { routeRows } from '../../../../engine/executors/portable/expert-routing.js';
+import type { ExpertRule } from '../../../../network/expert-rule.js';
 import { naiveShares } from '../../../support/naive-experts.js';
 import { draws } from '../../../support/scale.js';
 
@@ -11,34 +12,71 @@ const score = fc.oneof(
   fc.float({ min: -20, max: 20, noNaN: true }),
 );
 
-const mixture = fc
-  .record({ count: fc.integer({ min: 1, max: 12 }), rows: fc.integer({ min: 0, max: 9 }) })
-  .chain(({ count, rows }) =>
-    fc.record({
-      count: fc.constant(count),
-      rows: fc.constant(rows),
-      used: fc.integer({ min: 1, max: count }),
-      normalize: fc.boolean(),
-      scores: fc.array(score, { minLength: rows * count, maxLength: rows * count }),
-    }),
+const bias = fc.oneof(fc.constantFrom(0, 1, -1, Number.NaN), fc.float({ min: -2, max: 2, noNaN: true }));
+
+/** A number of experts in groups, and of groups and experts that a row goes to. */
+const shape = fc
+  .record({ groups: fc.integer({ min: 1, max: 4 }), size: fc.integer({ min: 1, max: 6 }) })
+  .chain(({ groups, size }) =>
+    fc.integer({ min: 1, max: groups }).chain((usedGroups) =>
+      fc.record({
+        count: fc.constant(groups * size),
+        used: fc.integer({ min: 1, max: usedGroups * size }),
+        groups: fc.option(
+          fc.constantFrom(...([1, 2] as const).filter((top) => top <= size)).map((top) => ({
+            count: groups,
+            used: usedGroups,
+            top,
+          })),
+          { nil: undefined },
+        ),
+      }),
+    ),
   );
 
-const routed = (scores: number[], count: number, used: number, normalize: boolean) =>
+const mixture = fc.record({ shape, rows: fc.integer({ min: 0, max: 9 }) }).chain(({ shape, rows }) => {
+  const { count, used, groups } = shape;
+  const numbers = (of: fc.Arbitrary<number>, length: number) =>
+    fc.array(of, { minLength: length, maxLength: length }).map((all) => Float32Array.from(all));
+  const rule = fc.record({
+    used: fc.constant(used),
+    normalize: fc.boolean(),
+    scoring: fc.constantFrom('softmax' as const, 'sigmoid' as const),
+    factor: fc.constantFrom(1, 2.5),
+    sumEpsilon: fc.constantFrom(0, 0.01),
+  });
+  return fc.record({
+    count: fc.constant(count),
+    rows: fc.constant(rows),
+    rule: rule.map(
+      ({ sumEpsilon, ...rest }): ExpertRule => ({
+        ...rest,
+        ...(groups && { groups }),
+        ...(rest.normalize && rest.scoring === 'sigmoid' && { sumEpsilon }),
+      }),
+    ),
+    choiceBias: fc.option(numbers(bias, count)),
+    scores: numbers(score, rows * count),
+  });
+});
+
+const routed = (scores: ArrayLike<number>, count: number, used: number, normalize: boolean) =>
   routeRows(Float32Array.from(scores), scores.length / count, { count, used, normalize });
 
 describe('the experts of rows', () => {
-  it('are those of a full sort, with the shares of a softmax in double precision', () => {
+  it('are those of full sorts, with shares in double precision', () => {
     fc.assert(
-      fc.property(mixture, ({ count, rows, used, normalize, scores }) => {
-        const { experts, shares } = routed(scores, count, used, normalize);
+      fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
+        const { experts, shares } = routeRows(scores, rows, { ...rule, count }, choiceBias);
+        const { used } = rule;
         for (let row = 0; row < rows; row++) {
-          const own = Float32Array.from(scores.slice(row * count, (row + 1) * count));
-          const expected = naiveShares(own, { used, normalize });
+          const own = scores.slice(row * count, (row + 1) * count);
+          const expected = naiveShares(own, rule, choiceBias);
           const places = expected.map((_, i) => row * used + i);
           expect(places.map((place) => experts[place])).toEqual(expected.map(({ expert }) => expert));
           for (const [i, { share }] of expected.entries()) {
             if (Number.isNaN(share)) expect(shares[places[i]!]).toBeNaN();
-            else expect(Math.abs(shares[places[i]!]! - share)).toBeLessThanOrEqual(2 ** -24);
+            else expect(Math.abs(shares[places[i]!]! - share)).toBeLessThanOrEqual(2 ** -22);
           }
         }
       }),
@@ -48,9 +86,9 @@ describe('the experts of rows', () => {
 
   it('list each row by its experts, in ascending order', () => {
     fc.assert(
-      fc.property(mixture, ({ count, rows, used, normalize, scores }) => {
-        const { experts, begins, places } = routed(scores, count, used, normalize);
-        expect([begins[0], begins[count]]).toEqual([0, rows * used]);
+      fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
+        const { experts, begins, places } = routeRows(scores, rows, { ...rule, count }, choiceBias);
+        expect([begins[0], begins[count]]).toEqual([0, rows * rule.used]);
         expect([...places].sort((a, b) => a - b)).toEqual([...places.keys()]);
         for (let expert = 0; expert < count; expert++) {
           const own = [...places.subarray(begins[expert], begins[expert + 1])];
@@ -62,15 +100,42 @@ describe('the experts of rows', () => {
 
   it('do not depend on the other rows', () => {
     fc.assert(
-      fc.property(mixture, ({ count, rows, used, normalize, scores }) => {
-        const all = routed(scores, count, used, normalize);
+      fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
+        const shape = { ...rule, count };
+        const all = routeRows(scores, rows, shape, choiceBias);
         for (let row = 0; row < rows; row++) {
-          const alone = routed(scores.slice(row * count, (row + 1) * count), count, used, normalize);
-          expect(all.experts.slice(row * used, (row + 1) * used)).toEqual(alone.experts);
-          expect(all.shares.slice(row * used, (row + 1) * used)).toEqual(alone.shares);
+          const alone = routeRows(scores.slice(row * count, (row + 1) * count), 1, shape, choiceBias);
+          const own = [row * rule.used, (row + 1) * rule.used] as const;
+          expect(all.experts.slice(...own)).toEqual(alone.experts);
+          expect(all.shares.slice(...own)).toEqual(alone.shares);
         }
       }),
     );
+  });
+
+  it('are those of the highest groups, by one or two of their experts, and by the bias', () => {
+    const of = (scores: number[], top: 1 | 2, choiceBias: number[] | null = null) => {
+      const groups = { count: 3, used: 1, top };
+      const shape = { count: 6, used: 1, normalize: true, scoring: 'sigmoid', groups } as const;
+      const bias = choiceBias && Float32Array.from(choiceBias);
+      const { experts, shares } = routeRows(Float32Array.from(scores), 1, { ...shape, factor: 3 }, bias);
+      expect([...shares]).toEqual([3]);
+      return experts[0];
+    };
+    expect(of([5, -5, 1, 1.5, 0, 0], 1)).toBe(0);
+    expect(of([5, -5, 1, 1.5, 0, 0], 2)).toBe(3);
+    expect(of([5, -5, 1, 1.5, 0, 0], 2, [0, 0, 0, 0, 1, 1])).toBe(4);
+    expect(of([1, 1, 1, 1, 1, 1], 2)).toBe(0);
+    // What is not a number is lowest; its row has no share.
+    const shape = { count: 4, used: 2, normalize: false, groups: { count: 2, used: 1, top: 1 } } as const;
+    const nothing = routeRows(Float32Array.of(Number.NaN, Number.NaN, 0, 0), 1, {
+      ...shape,
+      scoring: 'sigmoid',
+    });
+    expect([[...nothing.experts], [...nothing.shares]]).toEqual([
+      [2, 3],
+      [Number.NaN, Number.NaN],
+    ]);
   });
 
   it('are the lower numbers among equals, also of scores that are no numbers', () => {
