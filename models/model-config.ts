@@ -16,6 +16,8 @@ export interface ExpertsConfig {
   sharedWidth?: number;
   /** Layer L has experts where L % every is 1, and one MLP elsewhere. Absent: every layer has them. */
   every?: number;
+  /** True where `every` layers lack the bias that experts share: GGUF files have none. */
+  withoutBias?: true;
 }
 
 /** Dimensions of one layer. */

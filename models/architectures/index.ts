@@ -180,6 +180,7 @@ const GGUF_NAMES = new Map([
   ['bert', 'bert'],
   ['modern-bert', 'modernbert'],
   ['nomic-bert', 'ropebert'],
+  ['nomic-bert-moe', 'ropebert'],
   ['gemma-embedding', 'gemma3'],
 ]);
 /** Architectures that share a name in GGUF with another one, told apart by what a file has. */

@@ -68,13 +68,13 @@ export function ropebert(config: ModelConfig): NetworkPlan {
 
 const hasExperts = ({ every = 1 }: ExpertsConfig, layer: number) => layer % every === 1 % every;
 
-/** x with the mixture of its experts added, and a bias that all of them share: the one row of a table of token types, since there is one. */
+/** x with the mixture of its experts added, and a bias that all of them share, where there is one: the one row of a table of token types, since there is one. */
 function withExperts(
   net: NetworkBuilder,
   x: ValueRef,
   own: string,
   { hiddenSize, activation }: ModelConfig,
-  { count, used, width, normalize }: ExpertsConfig,
+  { count, used, width, normalize, withoutBias }: ExpertsConfig,
 ): ValueRef {
   const matrix = (name: string, columns: number, source: string, rows: number) =>
     projection(net, `${own}.${name}`, columns, [[`${own}.mlp.${source}`, rows]], false);
@@ -90,6 +90,7 @@ function withExperts(
     ungated: true,
     activation,
   });
+  if (withoutBias) return sum;
   const bias = [{ name: `${own}.mlp.experts.bias`, rows: 1, columns: hiddenSize }];
   net.addEmbedding(sum, net.matrix(`${own}.expertBias`, bias), 'tokenTypes');
   return sum;

@@ -14,6 +14,7 @@ export function expertTensorName(
   expert: number | string,
   matrix: ExpertMatrix,
 ): string | undefined {
+  if (architecture === 'ropebert') return `layers.${layer}.mlp.experts.${expert}.${matrix}_proj.weight`;
   const names = expertNames(architecture);
   return names && `model.layers.${layer}.${names.block}.experts.${expert}.${names[matrix]}.weight`;
 }

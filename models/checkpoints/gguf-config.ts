@@ -1,5 +1,4 @@
 import type { RopeConfig } from '../../network/rope.js';
-import { expertNames } from '../architectures/expert-names.js';
 import {
   architectureOfGguf,
   encoderArchitectures,
@@ -13,7 +12,7 @@ import { readExactly, withFile } from './file-reading.js';
 import { GATELESS_ACTIVATIONS } from './gateless-families.js';
 import type { GgufHeader } from './gguf.js';
 import { asGgufEncoder, encoderActivation } from './gguf-encoders.js';
-import { expertsOfGguf, hasExperts } from './gguf-experts.js';
+import { expertsOfGguf, hasExperts, mayHaveExperts } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
@@ -56,7 +55,9 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
   for (const shape of layers?.layerShapes ?? [{ numHeads, numKvHeads }])
     checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
-  const experts = expertNames(architecture) && expertsOfGguf(keys, architecture, numLayers);
+  const experts = mayHaveExperts(keys, architecture)
+    ? expertsOfGguf(keys, architecture, numLayers)
+    : undefined;
   const maxPositions = keys.integer('context_length', 1, LIMITS.positions);
   const vocabSize = vocabSizeOf(metadata, keys, tensors.get('token_embd.weight'));
   const special = (name: string) => {
@@ -145,14 +146,14 @@ function refuseUnsupported(metadata: GgufMetadata, keys: GgufKeys, architecture:
   if (type !== 'model') {
     throw new CheckpointError(`${metadata.file}: general.type should be model, found ${type.slice(0, 100)}.`);
   }
-  if (expertNames(architecture) === undefined && hasExperts(keys)) {
+  if (!mayHaveExperts(keys, architecture) && hasExperts(keys)) {
     throw keys.error('expert_count', `0 (${architecture} has no experts)`, keys.number('expert_count'));
   }
 }
 
 /** A file that has experts and does not say how many would be asked for tensors that it never had. */
 function refuseRouterWithoutExperts({ tensors }: GgufHeader, architecture: string, keys: GgufKeys): void {
-  if (expertNames(architecture) !== undefined) return;
+  if (mayHaveExperts(keys, architecture)) return;
   const router = tensors.find(({ name }) => /^blk\.\d+\.ffn_gate_inp\.weight$/.test(name));
   if (router === undefined) return;
   throw keys.error(

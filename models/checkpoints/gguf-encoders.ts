@@ -7,6 +7,7 @@ import { LIMITS } from './config-fields.js';
 import { ACTIVATIONS } from './config-values.js';
 import { MATRYOSHKA, TOKEN_SCORES } from './decoder-encoder.js';
 import type { GgufHeader } from './gguf.js';
+import { hasExperts } from './gguf-experts.js';
 import type { GgufKeys } from './gguf-keys.js';
 import type { RawTensor } from './raw-tensor.js';
 import { readSentenceTransformers } from './sentence-transformers.js';
@@ -24,9 +25,10 @@ const SCORE = 'cls.output.weight';
 /** Tokens whose rows of the output layer the converter keeps for a score. */
 const JUDGES = ['yes', 'no'] as const;
 
-/** GELU, or SiLU of nomic-embed, where the file does not name another one, which it does for ModernBERT alone. */
+/** GELU, or SiLU of nomic-embed without experts, where the file does not name another one, which it does for ModernBERT alone. */
 export function encoderActivation(keys: GgufKeys, architecture: string): ModelConfig['activation'] {
-  const name = keys.string('hidden_activation') ?? (architecture === 'ropebert' ? 'silu' : 'gelu');
+  const name =
+    keys.string('hidden_activation') ?? (architecture === 'ropebert' && !hasExperts(keys) ? 'silu' : 'gelu');
   const activation = ACTIVATIONS.get(name);
   if (!activation)
     throw keys.error('hidden_activation', `one of ${[...ACTIVATIONS.keys()].join(', ')}`, name);

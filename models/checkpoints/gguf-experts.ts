@@ -1,3 +1,4 @@
+import { expertNames } from '../architectures/expert-names.js';
 import type { ExpertsConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
 import { checkExperts } from './experts-config.js';
@@ -19,8 +20,19 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly number[], e
     [0, 1],
     '1 (layers with one MLP beside layers with experts are not supported)',
   ],
+];
+/** The same where every layer has experts. */
+const IN_EVERY_LAYER: typeof OTHERWISE = [
   ['moe_every_n_layers', [0, 1], '1 (layers with one MLP beside layers with experts are not supported)'],
 ];
+
+/** Name of nomic-embed v2 in GGUF, whose experts lie in some layers alone. */
+const NOMIC = 'nomic-bert-moe';
+
+/** True where layers of a file's architecture may have experts. */
+export function mayHaveExperts(keys: GgufKeys, architecture: string): boolean {
+  return expertNames(architecture) !== undefined || keys.architecture === NOMIC;
+}
 
 /** True where a file says that its layers have experts. */
 export function hasExperts(keys: GgufKeys): boolean {
@@ -28,19 +40,28 @@ export function hasExperts(keys: GgufKeys): boolean {
 }
 
 /**
- * The experts of a file whose architecture has them. Their shares add up to 1, as llama.cpp has it for these architectures whatever the
- * file says; a file that says otherwise is refused. @throws CheckpointError
+ * The experts of a file whose architecture has them. Their shares add up to 1, or do not for nomic-embed, as llama.cpp has it for these
+ * architectures whatever the file says; a file that says otherwise is refused. @throws CheckpointError
  */
 export function expertsOfGguf(keys: GgufKeys, architecture: string, numLayers: number): ExpertsConfig {
   const count = keys.integer('expert_count', 1, LIMITS.experts);
   checkExperts(keys.file, numLayers, count);
-  for (const [key, harmless, expected] of OTHERWISE) {
+  const isNomic = keys.architecture === NOMIC;
+  for (const [key, harmless, expected] of isNomic ? OTHERWISE : [...OTHERWISE, ...IN_EVERY_LAYER]) {
     const value = keys.number(key);
     if (value !== undefined && !harmless.includes(value)) throw keys.error(key, expected, value);
   }
-  if (keys.boolean('expert_weights_norm') === false)
-    throw keys.error('expert_weights_norm', 'true (the shares of experts add up to 1)', false);
+  const norm = keys.boolean('expert_weights_norm');
+  if (norm === isNomic) {
+    const usual = isNomic ? 'stay those of all experts' : 'add up to 1';
+    throw keys.error('expert_weights_norm', `${!isNomic} (the shares of experts ${usual})`, norm);
+  }
   const used = keys.integer('expert_used_count', 1, count);
+  if (isNomic) {
+    const every = keys.integer('moe_every_n_layers', 2, LIMITS.layers);
+    const width = keys.integer('feed_forward_length', 1, LIMITS.width);
+    return { count, used, width, normalize: false, every, withoutBias: true };
+  }
   return { count, used, width: widthOf(keys, architecture, used), normalize: true };
 }
 

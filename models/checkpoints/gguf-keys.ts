@@ -4,7 +4,6 @@ import type { GgufMetadata } from './gguf-metadata.js';
 /** Values of a GGUF file by the keys of its architecture, such as llama.block_count. */
 export class GgufKeys {
   readonly #metadata: GgufMetadata;
-  /** The file's name of the architecture. */
   readonly #architecture: string;
 
   constructor(metadata: GgufMetadata, architecture: string) {
@@ -15,6 +14,11 @@ export class GgufKeys {
   /** Whether tokens attend also to what follows them, which llama.cpp knows of some architectures without a key. */
   get bothWays(): boolean {
     return !(this.boolean('attention.causal') ?? this.#architecture !== 'gemma-embedding');
+  }
+
+  /** The file's name of the architecture. */
+  get architecture(): string {
+    return this.#architecture;
   }
 
   get file(): string {

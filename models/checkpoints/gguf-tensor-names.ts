@@ -170,6 +170,7 @@ const FAMILIES: Readonly<Record<string, Names>> = {
       ffn_gate: 'mlp.gate_proj',
       ffn_up: 'mlp.up_proj',
       ffn_down: 'mlp.down_proj',
+      ffn_gate_inp: 'mlp.router.layer',
       layer_output_norm: 'post_mlp_layernorm',
     },
   },

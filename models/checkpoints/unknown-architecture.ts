@@ -15,10 +15,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   ],
   [/^(NewFor|JinaBert|XLMRobertaLoRA|XLMRobertaFlash)/, 'its code comes with it, and is not run'],
   [
-    /^nomic-bert-moe/,
-    "llama.cpp's converter leaves out the bias that the experts share, so that such a file is another network than its model; the safetensors run",
-  ],
-  [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],

@@ -33,6 +33,8 @@ interface MadeHow {
   rows?: number[];
   values?: number[];
   joined?: string[];
+  /** Matrices of [count, rows, columns] of which each was [columns, rows]. */
+  turned?: true;
   /** Heads of values from `first` on along an axis: first those that come first of each key head, which has several. */
   tiled?: [axis: number, first: number, keyHeads: number, ofKey: number, width: number];
 }
@@ -69,7 +71,7 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
       name,
       shape,
       source,
-      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled },
+      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned },
     ]): TestTensor => {
       if (values !== undefined)
         return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
@@ -85,6 +87,7 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
       }
       if (tiled !== undefined)
         return { name, shape, data: new Uint8Array(inTiles(all, shape, tiled).buffer) };
+      if (turned) return { name, shape, data: new Uint8Array(eachTurned(all, shape).buffer) };
       const size = shape.reduce((product, one) => product * one, 1);
       const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
       const bytes = new Uint8Array(
@@ -107,6 +110,14 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
   ]);
   writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made);
   return file;
+}
+
+function eachTurned(numbers: Float32Array, [, rows, columns]: readonly number[]): Float32Array {
+  const size = rows! * columns!;
+  return numbers.map((_, i) => {
+    const within = i % size;
+    return numbers[i - within + (within % columns!) * rows! + Math.floor(within / columns!)]!;
+  });
 }
 
 function inTiles(

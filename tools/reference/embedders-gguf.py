@@ -23,19 +23,31 @@ from families import numbers
 
 families_gguf = importlib.import_module("families-gguf")
 import gguf  # noqa: E402
-from conversion import get_model_class  # noqa: E402
+from conversion import ModelBase, get_model_class  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "embedders-gguf.json")
 # The tokens for yes and no that stand in for those of the converter, and what a file calls them.
 JUDGES = {"qwen3-reranker": [70, 75]}
 NOW = {"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers", "n_inner": "intermediate_size"}
-CONVERTED = ["bert", "roberta-score", "distilbert", "distilbert-score", "modernbert", "modernbert-score", "nomic-embed", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
+CONVERTED = ["bert", "roberta-score", "distilbert", "distilbert-score", "modernbert", "modernbert-score", "nomic-embed", "nomic-embed-moe", "qwen3-embedding", "qwen3-reranker", "embeddinggemma"]
 
 
 def made_of(data, values, heads):
-    """As in families-gguf.py, and also some rows from anywhere on, or two rows that lie apart."""
+    """
+    As in families-gguf.py, and also matrices of experts that lie below each other, as they are or each of them turned, some rows from
+    anywhere on, or two rows that lie apart.
+    """
+    if data.ndim == 3:
+        count, rows, columns = data.shape
+        for name, array in values.items():
+            if array.size != data.size:
+                continue
+            if numpy.array_equal(array.reshape(count, rows, columns), data):
+                return name, {}
+            if numpy.array_equal(array.reshape(count, columns, rows).transpose(0, 2, 1), data):
+                return name, {"turned": True}
     try:
-        return families_gguf.made_of(data, values, heads)
+        return families_gguf.made_of(data, values, heads, [])
     except ValueError:
         for name, array in values.items():
             if array.ndim != 2 or data.ndim != 2 or array.shape[1] != data.shape[1]:
@@ -86,6 +98,9 @@ def convert(made):
         if made["name"] in JUDGES:
             write_text(directory, "README.md", "# Qwen3-Reranker")
             model_class._find_rerank_config = lambda self: set_judges(self, made)
+        if "moe_every_n_layers" in config:
+            # transformers has a class of this name for another model alone, and its defaults where the files say otherwise.
+            ModelBase.load_hparams = staticmethod(lambda folder, *_: json.loads((Path(folder) / "config.json").read_text()))
         model_class.get_vocab_base_pre = lambda self, tokenizer: "qwen2"
         file = Path(directory) / "model.gguf"
         options = {"sentence_transformers_dense_modules": True} if "Dense" in json.dumps(made["files"].get("modules.json", "")) else {}

@@ -8,7 +8,7 @@ import type { EncoderHead } from '../../../models/encoder-config.js';
 import { EncoderCodec } from '../../../src/encoding/encoder-codec.js';
 import { TestEngines } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
+import { type MadeEmbedder, madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
 import { type MadeGguf, writeMadeGguf } from '../../support/made-models.js';
 
 const FILE = new URL('../../goldens/embedders-gguf.json', import.meta.url);
@@ -22,8 +22,19 @@ afterAll(() => engines.remove());
 const OTHER_TOKENS = ['modernbert', 'modernbert-score', 'qwen3-reranker'];
 /** The converter leaves out rows of its table of positions. */
 const WITHOUT_PADDING = ['roberta-score'];
+const WITHOUT_BIAS = ['nomic-embed-moe'];
+const OTHER_WEIGHTS = [...WITHOUT_PADDING, ...WITHOUT_BIAS];
+/** The bias that experts share, which the converter leaves out. */
+const SHARED_BIAS = /\.mlp\.experts\.bias$/;
 /** Tokenizers that put a token between two texts; the flags of a GGUF do so always. */
-const PAIRS_APART = ['bert', 'distilbert', 'distilbert-score', 'nomic-embed', 'roberta-score'];
+const PAIRS_APART = [
+  'bert',
+  'distilbert',
+  'distilbert-score',
+  'nomic-embed',
+  'nomic-embed-moe',
+  'roberta-score',
+];
 /** GGUF's numbers are f32, and a score's layers have one name for several families. */
 const comparable = (value: unknown) => {
   const text = JSON.stringify(value, (_, item) => (typeof item === 'number' ? Math.fround(item) : item));
@@ -36,6 +47,18 @@ function fileOf(gguf: MadeGguf, changed: Partial<MadeGguf> = {}, name = gguf.nam
     list.map((tensor) => [`${path.replace('model.safetensors', '')}${tensor[0]}`, tensor] as const),
   );
   return writeMadeGguf(join(folder, `${name}.gguf`), new Map(sources), { ...gguf, ...changed });
+}
+
+/** The model with zeros for the bias that a GGUF lacks, which then are what it computes. */
+function withoutSharedBias(made: MadeEmbedder): MadeEmbedder {
+  const tensors = Object.entries(made.tensors).map(([path, list]) => [
+    path,
+    list.map(([name, shape, mean, spread]) => {
+      const size = SHARED_BIAS.test(name) ? 0 : 1;
+      return [name, shape, size * mean, size * spread] as const;
+    }),
+  ]);
+  return { ...made, tensors: Object.fromEntries(tensors) };
 }
 
 async function rowsOf(directory: string): Promise<Float32Array> {
@@ -60,16 +83,17 @@ describe.each(MADE_GGUFS)("$name as llama.cpp's converter writes it", (gguf) => 
   const file = fileOf(gguf);
 
   it('is the same network with the same weights, byte for byte, and takes the same tokens', async () => {
-    const made = madeEmbedder(gguf.name);
+    const made = withoutSharedBias(madeEmbedder(gguf.name));
     const fromHub = await engines.get(writeMadeEmbedder(join(folder, made.name), made), 'f32');
     const fromGguf = await engines.get(file, 'f32');
     const [hub, own] = [fromHub.manifest.config, fromGguf.manifest.config];
-    if (!WITHOUT_PADDING.includes(gguf.name)) {
+    if (!OTHER_WEIGHTS.includes(gguf.name)) {
       expect(comparable(planNetwork(own))).toEqual(comparable(planNetwork(hub)));
       expect(readFileSync(fromGguf.weightsFile).equals(readFileSync(fromHub.weightsFile))).toBe(true);
     }
     expect(await rowsOf(fromGguf.directory)).toEqual(await rowsOf(fromHub.directory));
-    expect(own.maxPositions).toBe(hub.maxPositions);
+    // The converter knows for how many tokens nomic-embed v2 is trained, which its config.json does not say.
+    expect(own.maxPositions).toBe(WITHOUT_BIAS.includes(gguf.name) ? 512 : hub.maxPositions);
     expect(own.encoder!.tokenTypes).toBe(hub.encoder!.tokenTypes);
     expect(comparable(rowsBy(own.encoder!.head))).toEqual(comparable(rowsBy(hub.encoder!.head)));
     if (OTHER_TOKENS.includes(gguf.name)) return;
@@ -102,6 +126,19 @@ describe('an encoder of a GGUF', () => {
     expect(() => openCheckpoint(fileOf(roberta, { tensors }, 'no-pooler'))).toThrow(
       /no-pooler\.gguf: cls\.weight, the layer before the score, is missing: .* take the model's safetensors\.$/,
     );
+  });
+
+  it.each([
+    ['moe_every_n_layers', 1, /nomic-bert-moe\.moe_every_n_layers should be .* found 1\.$/],
+    ['expert_count', 0, /nomic-bert-moe\.expert_count should be .* found 0\.$/],
+    ['expert_used_count', 5, /nomic-bert-moe\.expert_used_count should be .* found 5\.$/],
+    ['expert_count', 3, /blk\.1\.ffn_\w+\.weight should have the shape \[3, /],
+  ])('is refused where %s is %i', (key, value, message) => {
+    const moe = named('nomic-embed-moe');
+    const keys = moe.keys.map((one): (typeof moe.keys)[number] =>
+      one[0] === `nomic-bert-moe.${key}` ? [one[0], one[1], value] : one,
+    );
+    expect(() => openCheckpoint(fileOf(moe, { keys }, `${key}-${value}`))).toThrow(message);
   });
 
   it('generates where a decoder has no pooling', () => {
