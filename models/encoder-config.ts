@@ -104,11 +104,16 @@ export function tokenWidth(head: EncoderHead): number {
   return (head.tokens.vectors ?? 0) + Number(head.tokens.weights);
 }
 
+/** Name of a single label that has none. */
+export const UNNAMED_LABEL = 'LABEL_0';
+
 /** Head of a reranker, which makes one score of a pair of texts. */
 export interface ScoreHead extends PooledHead {
   kind: 'score';
   /** Activation applied to the score. */
   activation: 'sigmoid' | 'none';
+  /** Name of the label that the score is of; absent: UNNAMED_LABEL. */
+  label?: string;
   /**
    * Tokens whose logits make the score, the first's less the second's; null in place of the second: the first's alone. Absent: the
    * last layer makes it.

@@ -1,5 +1,11 @@
 import { dirname } from 'node:path';
-import type { ClassificationHead, EmbeddingHead, HeadLayer, ScoreHead } from '../encoder-config.js';
+import {
+  type ClassificationHead,
+  type EmbeddingHead,
+  type HeadLayer,
+  type ScoreHead,
+  UNNAMED_LABEL,
+} from '../encoder-config.js';
 import { CheckpointError } from './checkpoint.js';
 import type { ConfigFields } from './config-fields.js';
 import { isObject, type JsonObject } from './file-reading.js';
@@ -61,10 +67,12 @@ export function labelledHead(
   const head = { ...pooled, layers: [...layers, last] };
   if (labels.length > 1)
     return { kind: 'classification', ...head, labels, activation: labelActivation(config) };
+  const [label] = labels as [string];
   return {
     kind: 'score',
     ...head,
     activation: scoreActivation(config, sentences),
+    ...(label !== UNNAMED_LABEL && { label }),
     ...(instruction !== undefined && { instruction }),
   };
 }

@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
-import type { ClassificationHead } from '../../models/encoder-config.js';
+import { type ClassificationHead, type EncoderHead, UNNAMED_LABEL } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import { checkTokens, type EmbedOptions, encode, type OnAccepted, truncation } from './embed.js';
 import type { EncoderInput } from './encoder-codec.js';
 import type { EncoderModel } from './encoder-model.js';
+import { scoreOf } from './score.js';
 import { wrongTask } from './wrong-task.js';
 
 /** A text, token ids that are taken as they are, or two texts that are classified together. */
@@ -26,12 +27,18 @@ export interface LabelScore {
 export interface Classified {
   /** Names of the labels. */
   labels: readonly string[];
-  /** What the network gives for each input. */
+  /** The logit of each label, for each input. */
   rows: Float32Array[];
   /** The scores of a row, in the order of the labels, made when they are asked for: thousands of rows take a while. */
   scoresOf: (row: Float32Array) => Float32Array;
   /** Number of tokens of all inputs, special tokens included. */
   promptTokens: number;
+}
+
+/** Names of the labels of a model that classifies, a cross-encoder being one with a single label; null: it does not. */
+export function labelsOf(head: EncoderHead): readonly string[] | null {
+  if (head.kind === 'classification') return head.labels;
+  return head.kind === 'score' ? [head.label ?? UNNAMED_LABEL] : null;
 }
 
 /** Computes the score of each label for each input. @throws InvalidRequestError; as EncoderHost.encode */
@@ -42,11 +49,13 @@ export async function classify(
   onAccepted: OnAccepted = () => {},
 ): Promise<Classified> {
   const { head, engine } = model;
-  if (head.kind !== 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
+  const labels = labelsOf(head);
+  if (labels === null || head.kind === 'embedding') throw new InvalidRequestError(wrongTask(head), 'model');
   const sequences = await sequencesOf(model, inputs, options);
-  const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
+  const { rows: given, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const activation = options.rawScores === true ? 'none' : head.activation;
-  return { labels: head.labels, rows, scoresOf: (row) => activated(row, activation), promptTokens };
+  const rows = head.kind === 'score' ? given.map((row) => Float32Array.of(scoreOf(row))) : given;
+  return { labels, rows, scoresOf: (row) => activated(row, activation), promptTokens };
 }
 
 /** Scores that are made between two turns of the event loop. */

@@ -79,6 +79,8 @@ export class EncoderCodec {
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
+    if (this.#pairs !== null && inputs.some((input) => typeof input === 'string'))
+      throw new InvalidRequestError(SINGLE_OF_PAIRS, param);
     const bounded = inputs.map((input) =>
       typeof input === 'string' ? boundedText(input, limit, param) : input,
     );
@@ -147,6 +149,9 @@ export class EncoderCodec {
     return inputs.map((input) => (typeof input === 'string' ? encoded[next++]! : Int32Array.from(input)));
   }
 }
+
+const SINGLE_OF_PAIRS =
+  'This model scores pairs of texts, which go through its chat template; it takes no single text.';
 
 /** The tokens at the ends of a text that the flags of tokenizer_config.json ask for. */
 function endTokens(tokenizer: Tokenizer, config: Record<string, unknown>): EndTokens {

@@ -41,8 +41,7 @@ export async function scorePairs(
     const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
     const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
     const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
-    // Two values are the logits of the tokens for yes and for no.
-    return { scores: rows.map((row) => activate(row[0]! - (row[1] ?? 0))), promptTokens };
+    return { scores: rows.map((row) => activate(scoreOf(row))), promptTokens };
   }
   // Each text is embedded once, however many pairs it is in.
   const distinct = [...new Set(pairs.flat())];
@@ -51,6 +50,11 @@ export async function scorePairs(
   const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
   const rowOf = new Map(distinct.map((text, i) => [text, rows[i]!]));
   return { scores: pairs.map(([a, b]) => cosine(rowOf.get(a)!, rowOf.get(b)!)), promptTokens };
+}
+
+/** A cross-encoder's score, before its activation: two values are the logits of the tokens for yes and for no. */
+export function scoreOf(row: Float32Array): number {
+  return row[0]! - (row[1] ?? 0);
 }
 
 /** Cosine of two embeddings, in double precision; 0 where one is all zeros. */

@@ -56,6 +56,27 @@ export async function embedSparse(
   return { embeddings, promptTokens };
 }
 
+/**
+ * Computes the weight of each token of each text, in their order; special tokens at the ends of a text are left out.
+ * @throws as embedSparse
+ */
+export async function weighTokens(
+  model: EncoderModel,
+  inputs: readonly EncoderInput[],
+  options: TokenOptions,
+  hooks: Hooks = {},
+): Promise<OfTokens<Float32Array>> {
+  const { rows, tokens, promptTokens } = await tokenRows(model, inputs, options, 'weights', hooks);
+  const { unweighted } = model.codec;
+  const embeddings = rows.map((row, i) => {
+    const ids = tokens[i]!;
+    const begin = Number(unweighted.has(ids[0]!));
+    const end = ids.length - Number(ids.length > begin && unweighted.has(ids.at(-1)!));
+    return row.subarray(begin, end);
+  });
+  return { embeddings, promptTokens };
+}
+
 /** Weights that are looked at between two turns of the event loop. */
 const VALUES_PER_TURN = 32_768;
 

@@ -112,15 +112,20 @@ export function shortText(most: number) {
 /**
  * A text, several texts, a list of token ids, or several such lists, converted to a list of 1 to `most`. @param what
  * name of the entries in a refusal of more
+ * @param lists of texts
  */
-export function textsOrTokens(most: number, what: string) {
+export function textsOrTokens(
+  most: number,
+  what: string,
+  lists: z.ZodType<string[]> = z.array(z.string()).min(1),
+) {
   return z
     .union(
       [
         z.string().transform((one) => [one]),
         tokenList(1).transform((one) => [one]),
         z.array(tokenList(1)).min(1),
-        z.array(z.string()).min(1),
+        lists,
       ],
       { error: 'expected a string, token ids, or a list of either, none of them empty' },
     )

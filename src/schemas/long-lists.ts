@@ -7,7 +7,7 @@ const MAX_ITEMS = 4096;
 const MAX_MESSAGES = 8192;
 
 /** Fields that may hold as many token ids as a prompt. */
-const TOKEN_LISTS: ReadonlySet<string> = new Set(['prompt', 'input', 'tokens', 'context']);
+const TOKEN_LISTS: ReadonlySet<string> = new Set(['prompt', 'input', 'inputs', 'tokens', 'context']);
 
 /** A fault and its place; the path begins at the field. */
 interface Finding {

@@ -568,9 +568,13 @@ const ollamaNames: Readonly<Record<string, DearField>> = {
   stream: harmless('false'),
 };
 
+/** Texts as long as the model for tokens takes, of which each token becomes a vector. */
+const TEXTS_OF_TOKENS = list(8, () => text('x y ', 8000));
+
 const tokenOutputs: Readonly<Record<string, DearField>> = {
   model: harmless('null'),
-  inputs: (sizes) => dearInputs(sizes).map((inputs) => ({ inputs: inputs as string, truncate: 'true' })),
+  inputs: (sizes) =>
+    [TEXTS_OF_TOKENS, ...dearInputs(sizes)].map((inputs) => ({ inputs: inputs as string, truncate: 'true' })),
   truncate: harmless('true'),
   truncation_direction: one({ inputs: text('x', LONGEST), truncate: 'true', truncation_direction: '"left"' }),
   prompt_name: harmless('null'),
@@ -581,13 +585,21 @@ const encoders: Readonly<Record<string, DearField>> = {
   truncate_prompt_tokens: harmless('-1'),
   user: jsonField,
   input: (sizes) =>
-    dearInputs(sizes).map((input) => ({ input: input as string, truncate_prompt_tokens: '-1' })),
+    [...dearInputs(sizes), list(2048, (index) => `{"text":"${index}"}`)].map((input) => ({
+      input: input as string,
+      truncate_prompt_tokens: '-1',
+    })),
   encoding_format: one({ input: list(2048, (index) => `"${index}"`), encoding_format: '"float"' }),
   dimensions: harmless('null'),
   output_dimension: harmless('null'),
   output_dtype: one({ input: list(2048, (index) => `"${index}"`), output_dtype: '"int8"' }),
   truncation: harmless('true'),
   truncate: harmless('true'),
+  truncation_side: one({
+    input: text('x', LONGEST),
+    truncate_prompt_tokens: '-1',
+    truncation_side: '"left"',
+  }),
   input_type: harmless('"query"'),
   prompt_name: harmless('null'),
   task: harmless('"retrieval.query"'),
@@ -602,6 +614,7 @@ const encoders: Readonly<Record<string, DearField>> = {
       list(2, () => text('x', LONGEST / 2)),
     ].map((documents) => ({ documents, truncate_prompt_tokens: '-1' })),
   top_n: harmless('1'),
+  top_k: harmless('1'),
   return_documents: one({
     documents: list(2000, () => text('word ', 4000)),
     return_documents: 'true',
@@ -749,7 +762,20 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   },
   '/v1/score': { plain: { text_1: '"Once"', text_2: '"upon"' }, fields: encoders },
   '/tokenize': { plain: { prompt: '"Once"' }, fields: tokenizing },
-  '/pooling': { plain: { input: '"Once"' }, fields: encoders },
+  '/pooling': {
+    plain: { input: '"Once"' },
+    fields: {
+      ...encoders,
+      task: () =>
+        ['token_embed', 'token_classify', 'embed'].map((task) => ({
+          input: TEXTS_OF_TOKENS,
+          truncate_prompt_tokens: '-1',
+          task: `"${task}"`,
+        })),
+      use_activation: one({ input: list(2048, (index) => `"${index}"`), use_activation: 'true' }),
+      activation: harmless('true'),
+    },
+  },
   '/classify': {
     plain: { input: '"Once"' },
     fields: {

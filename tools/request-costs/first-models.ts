@@ -91,6 +91,19 @@ export function writeClassifier(encoder: string, folder: string, numLabels: numb
   return folder;
 }
 
+/** A copy of a tiny encoder that also gives each token a weight, and a vector of this width. */
+export function writeTokenModel(encoder: string, folder: string, width: number): string {
+  cpSync(encoder, folder, { recursive: true });
+  const { hidden_size: hidden } = readJson(join(encoder, 'config.json')) as Sizes;
+  for (const [layer, rows] of [['colbert_linear', width] as const, ['sparse_linear', 1] as const]) {
+    writeTensors(join(folder, `${layer}.safetensors`), [
+      { name: 'weight', shape: [rows, hidden], value: 0.1 },
+      { name: 'bias', shape: [rows], value: 0.1 },
+    ]);
+  }
+  return folder;
+}
+
 /** An adapter of a model's every matrix, of the highest rank. Each number is another one. */
 export function writeLargeAdapter(model: string, folder: string, number: number): void {
   mkdirSync(folder, { recursive: true });

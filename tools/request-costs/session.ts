@@ -5,7 +5,7 @@ import { DEAR_ROUTES, type ModelSizes } from './dear-fields.js';
 import { DearRequests } from './dear-requests.js';
 import type { DearStore } from './dear-stores.js';
 import { describedFields, describedItems } from './described-fields.js';
-import { writeClassifier } from './first-models.js';
+import { writeClassifier, writeTokenModel } from './first-models.js';
 import type { GuideCost, HostileGuide } from './hostile-guides.js';
 import {
   type Baseline,
@@ -80,6 +80,7 @@ export class CostSession {
       chat: path,
       vectors: fromRoot('test/fixtures/tiny-bert-mean'),
       scores: fromRoot('test/fixtures/tiny-bert-score'),
+      tokens: writeTokenModel(fromRoot('test/fixtures/tiny-bert-cls'), join(cacheDir, 'tokens'), 1024),
       classes: writeClassifier(fromRoot('test/fixtures/tiny-bert-score'), join(cacheDir, 'classifier'), 2000),
     };
     const flags = Object.entries(models).flatMap(([name, model]) => ['--model', `${name}=${model}`]);
@@ -162,7 +163,8 @@ export class CostSession {
 }
 
 function modelOf(path: string): string {
-  if (['/v1/embeddings', '/pooling', '/api/embed', '/api/embeddings'].includes(path)) return 'vectors';
+  if (['/v1/embeddings', '/v2/embed', '/api/embed', '/api/embeddings'].includes(path)) return 'vectors';
+  if (['/pooling', '/embed_sparse', '/embed_all'].includes(path)) return 'tokens';
   if (path === '/classify' || path === '/predict') return 'classes';
   return path.endsWith('/rerank') || path === '/v1/score' ? 'scores' : 'chat';
 }

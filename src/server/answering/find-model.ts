@@ -1,3 +1,4 @@
+import type { EncoderHead } from '../../../models/encoder-config.js';
 import { withAdapters } from '../../serving/adapters/served-adapters.js';
 import type { ServedEncoder, ServedGenerator, ServedModel } from '../../serving/served-model.js';
 import { ApiError } from '../web/errors.js';
@@ -53,11 +54,24 @@ export function findGenerator(
   throw new ApiError(400, `${asked}${others}.`, { param: 'model', code: 'model_not_supported' });
 }
 
-const TASKS = { embedding: 'embeds', score: 'scores', classification: 'classifies' } as const;
+const TASKS = {
+  embedding: 'embeds',
+  score: 'scores',
+  classification: 'classifies',
+  any: 'embeds, scores or classifies',
+} as const;
+
+/** Heads that do a task, in order of precedence: the cosine of two embeddings is a score, and a cross-encoder has a single label. */
+const HEADS_OF: Readonly<Record<keyof typeof TASKS, readonly EncoderHead['kind'][]>> = {
+  embedding: ['embedding'],
+  score: ['score', 'embedding'],
+  classification: ['classification', 'score'],
+  any: ['embedding', 'classification', 'score'],
+};
 
 /**
- * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; without a name, the first
- * cross-encoder does it, if there is one.
+ * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; they are classified by classifiers and by
+ * cross-encoders. Without a name, the first of the kind that is for it does it, if there is one.
  * @throws ApiError 404 as findModel, 400 for a model of another kind.
  */
 export function findEncoder(
@@ -66,9 +80,7 @@ export function findEncoder(
   task: keyof typeof TASKS,
 ): ServedEncoder {
   const encoders = models.list().filter((served) => served.kind === 'encoder');
-  const own = encoders.filter(({ head }) => head.kind === task);
-  const embedders = encoders.filter(({ head }) => head.kind === 'embedding');
-  const able = task === 'score' ? [...own, ...embedders] : own;
+  const able = HEADS_OF[task].flatMap((kind) => encoders.filter(({ head }) => head.kind === kind));
   const model = id === undefined ? able[0] : findModel({ models }, id);
   const found = able.find((served) => served === model);
   if (found !== undefined) return found;

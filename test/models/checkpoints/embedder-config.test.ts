@@ -161,6 +161,13 @@ describe('a decoder', () => {
   });
 });
 
+it('has the name of the label that a cross-encoder scores', () => {
+  const headOf = (name: string) =>
+    changed('gte-score', 'config.json', { id2label: { 0: name } }).config.encoder!.head;
+  expect(headOf('relevance')).toMatchObject({ kind: 'score', label: 'relevance' });
+  expect(headOf('LABEL_0')).not.toHaveProperty('label');
+});
+
 describe('an encoder with RoPE', () => {
   it("stretches its frequencies where GTE's config says so, as its own code does", () => {
     const stretched = { rope_theta: 500_000, rope_scaling: { type: 'ntk', factor: 2 } };

@@ -11,11 +11,19 @@ let post: Post;
 
 const classes = madeEmbedder('bert-classes');
 const several = madeEmbedder('distilbert-labels');
+/** Its pairs go through a chat template. */
+const ofTemplate = madeEmbedder('qwen3-reranker');
 
 beforeAll(async () => {
   const served = (made: MadeEmbedder) =>
     encoders.open(made.name, writeMadeEmbedder(join(folder, made.name), made));
-  const models = [await served(classes), await served(several), await encoders.open('vectors', 'bert-mean')];
+  const models = [
+    await served(classes),
+    await served(several),
+    await encoders.open('vectors', 'bert-mean'),
+    await encoders.open('scores', 'bert-score'),
+    await served(ofTemplate),
+  ];
   ({ post } = serverOf(models));
 });
 
@@ -98,11 +106,33 @@ describe('POST /classify', () => {
     [
       '/v1/rerank',
       { query: 'x', documents: ['y'] },
-      "The model 'bert-classes' scores no texts; 'vectors' would.",
+      "The model 'bert-classes' scores no texts; 'scores', 'qwen3-reranker', 'vectors' would.",
     ],
   ])('has a model that %s refuses', async (path, fields, message) => {
     const { status, body } = await post(path, { ...fields, model: classes.name });
     expect([status, body.error.message]).toEqual([400, message]);
+  });
+
+  it('gives a cross-encoder, which has a single label, the score of it', async () => {
+    const pair = { model: 'scores', text_1: 'what can fly?', text_2: 'a bird can fly high' };
+    const [{ score }] = (await post('/v1/score', pair)).body.data;
+    const inputs = [pair.text_1, pair.text_2];
+    const { body } = await post('/predict', { model: 'scores', inputs });
+    expect(body).toEqual([{ label: 'LABEL_0', score: Math.fround(score) }]);
+    const [{ score: logit }] = (await post('/predict', { model: 'scores', inputs, raw_scores: true })).body;
+    expectClose([1 / (1 + Math.exp(-logit))], [score]);
+    const { data } = (await post('/classify', { model: 'scores', input: 'a bird' })).body;
+    const [{ score: single }] = (await post('/predict', { model: 'scores', inputs: 'a bird' })).body;
+    expect(data).toEqual([{ index: 0, label: 'LABEL_0', probs: [single], num_classes: 1 }]);
+  });
+
+  it('takes pairs, and no single text, of a model whose pairs go through a chat template', async () => {
+    const [{ pair, score }] = ofTemplate.pairs as [{ pair: [string, string]; score: number }];
+    const { body } = await post('/predict', { model: ofTemplate.name, inputs: [pair] });
+    expectClose([body[0][0].score], [score]);
+    const single = await post('/classify', { model: ofTemplate.name, input: 'a bird' });
+    expect([single.status, single.body.error.param]).toEqual([400, 'input']);
+    expect(single.body.error.message).toMatch(/scores pairs of texts, .* it takes no single text\.$/);
   });
 
   it('is refused where no model classifies', async () => {

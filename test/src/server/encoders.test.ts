@@ -48,21 +48,6 @@ function expectClose(actual: ArrayLike<number>, expected: readonly number[]): vo
   for (const [i, value] of expected.entries()) expect(Math.abs(actual[i]! - value)).toBeLessThan(2e-5);
 }
 
-describe('POST /pooling', () => {
-  it("has the embeddings in vLLM's form", async () => {
-    const asked = { model: 'vectors', input: ['a cat', 'a dog'] };
-    const [{ body: pooled }, { body }] = [await post('/pooling', asked), await post('/v1/embeddings', asked)];
-    expect(pooled).toMatchObject({ id: expect.stringMatching(/^pool-/), object: 'list', model: 'vectors' });
-    expect(pooled.usage).toEqual(body.usage);
-    expect(pooled.data).toEqual(
-      body.data.map(({ embedding: data, index }: { embedding: number[]; index: number }) => {
-        return { index, object: 'pooling', data };
-      }),
-    );
-    expect((await post('/pooling', { ...asked, model: 'chat' })).status).toBe(400);
-  });
-});
-
 describe('POST /v1/embeddings', () => {
   it("gives OpenAI's answer, with the embeddings of transformers", async () => {
     const golden = goldenOf('bert-mean', 1);
@@ -111,6 +96,39 @@ describe('POST /v1/embeddings', () => {
     );
   });
 
+  it("takes texts as objects, as Jina's API has them", async () => {
+    const { data } = (await post('/v1/embeddings', { input: ['a cat', 'a dog'] })).body;
+    for (const input of [
+      [{ text: 'a cat' }, { text: 'a dog' }],
+      ['a cat', { text: 'a dog' }],
+    ])
+      expect((await post('/v1/embeddings', { input })).body.data).toEqual(data);
+    expect((await post('/v1/embeddings', { input: { text: 'a cat' } })).body.data).toEqual([data[0]]);
+  });
+
+  it.each([
+    [[{ image: 'aGk=' }], 'input[0].image', /embeddings of anything but texts/],
+    [['a', { text: 'a', pdf: 'x' }], 'input[1].pdf', /embeddings of anything but texts/],
+    [{ image: 'aGk=' }, 'input.image', /embeddings of anything but texts/],
+    [[{ text: 5 }], 'input[0].text', /expected a string/],
+    [['a', {}], 'input[1]', /expected a string or an object with a text/],
+    [['a', 5], 'input[1]', /expected a string or an object with a text/],
+    [[[1], 'a'], 'input[1]', /expected a list of token ids/],
+    [{}, 'input', /expected a string, token ids, or a list of either/],
+  ])('refuses the input %j by the name of what is wrong', async (input, param, message) => {
+    const { status, body } = await post('/v1/embeddings', { input });
+    expect([status, body.error.param]).toEqual([400, param]);
+    expect(body.error.message).toMatch(message);
+  });
+
+  it('cuts a text at the side that is named', async () => {
+    const asked = { input: 'a dog sat on the mat', truncate_prompt_tokens: 4 };
+    const left = (await post('/v1/embeddings', { ...asked, truncation_side: 'left' })).body.data;
+    expect(left).toEqual((await post('/v1/embeddings', { input: 'the mat' })).body.data);
+    const right = (await post('/v1/embeddings', { ...asked, truncation_side: 'right' })).body.data;
+    expect(right).toEqual((await post('/v1/embeddings', { input: 'a dog' })).body.data);
+  });
+
   it('refuses dimensions of a model that was not trained for it', async () => {
     const { status, body } = await post('/v1/embeddings', { input: 'x', dimensions: 8 });
     expect([status, body.error.param]).toEqual([400, 'dimensions']);
@@ -142,7 +160,7 @@ describe('POST /v1/embeddings', () => {
 
   it.each([
     [{}, 'input', /^The field 'input' is required.$/],
-    [{ input: [] }, 'input', /none of them empty/],
+    [{ input: [] }, 'input', /a list that is not empty/],
     [{ input: [''], model: 'vectors', dimensions: 0 }, 'dimensions', /dimensions/],
     [{ input: 5 }, 'input', /expected a string, token ids/],
     [{ input: [[]] }, 'input[0]', /not empty/],
@@ -276,7 +294,7 @@ describe('POST /v1/rerank', () => {
   it('sorts the documents, the best first, with equal ones in their order', async () => {
     const { status, body } = await post('/v1/rerank', { query: 'what can fly?', documents });
     expect(status).toBe(200);
-    expect(body).toMatchObject({ object: 'rerank', model: 'scores' });
+    expect(body).toMatchObject({ object: 'list', model: 'scores' });
     const { data } = (
       await post('/v1/score', {
         text_1: 'what can fly?',
@@ -301,7 +319,31 @@ describe('POST /v1/rerank', () => {
     ]);
   });
 
+  it("ranks in the form of Voyage's API too, whose clients read data", async () => {
+    const asked = { query: 'fly', documents, model: 'scores' };
+    const { body } = await post('/v1/rerank', { ...asked, top_k: 2, return_documents: true });
+    const { results } = (await post('/v1/rerank', { ...asked, top_n: 2 })).body;
+    expect(body.results).toEqual(results);
+    expect(body.data).toEqual(
+      results.map(({ document, ...rest }: { document: { text: string } }) => {
+        return { ...rest, document: document.text };
+      }),
+    );
+    const plain = (await post('/v1/rerank', asked)).body;
+    expect(plain.data.map((one: object) => Object.keys(one))).toEqual(
+      documents.map(() => ['index', 'relevance_score']),
+    );
+    const long = { ...asked, documents: ['the cat '.repeat(50)] };
+    expect((await post('/v1/rerank', { ...long, truncation: true })).body.usage.total_tokens).toBe(64);
+    expect((await post('/v1/rerank', { ...long, truncation: false })).body.error.code).toBe(
+      'context_length_exceeded',
+    );
+  });
+
   it.each([
+    [{ query: 'x', documents: ['x'], top_n: 1, top_k: 2 }, 'top_k'],
+    [{ query: 'x', documents: ['x'], top_k: 0 }, 'top_k'],
+    [{ query: 'x', documents: ['x'], truncation: false, truncate_prompt_tokens: 5 }, 'truncation'],
     [{ query: 'x' }, 'documents'],
     [{ documents: ['x'] }, 'query'],
     [{ query: 'x', documents: [] }, 'documents'],

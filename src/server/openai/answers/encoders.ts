@@ -29,18 +29,27 @@ const embeddingList = component(
   'Embeddings in the order of the inputs.',
 );
 
+const rankedList = (document: z.ZodType) =>
+  z.array(
+    z.object({
+      index: about(z.int(), 'Which of the documents.'),
+      document,
+      relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
+    }),
+  );
+
 const ranking = component(
   'Ranking',
   z.object({
     id: z.string(),
-    object: z.literal('rerank'),
+    object: z.literal('list'),
     model,
-    results: z.array(
-      z.object({
-        index: about(z.int(), 'Which of the documents.'),
-        document: about(z.object({ text: z.string() }).optional(), 'Unless `return_documents` is false.'),
-        relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
-      }),
+    results: rankedList(
+      about(z.object({ text: z.string() }).optional(), 'Unless `return_documents` is false.'),
+    ),
+    data: about(
+      rankedList(about(z.string().optional(), 'If `return_documents` is true.')),
+      "The same in the form of Voyage's API.",
     ),
     usage,
   }),
@@ -84,7 +93,10 @@ export function poolingResponses(): Responses {
   const one = z.object({
     index: about(z.int(), 'Which of the inputs.'),
     object: z.literal('pooling'),
-    data: about(z.union([z.array(z.number()), z.string()]), 'The embedding, as in /v1/embeddings.'),
+    data: about(
+      z.union([z.array(z.number()), z.array(z.array(z.number())), z.string()]),
+      'Numbers, or a list of them for each token, or base64 of 32-bit floats in little-endian order, one behind the other.',
+    ),
   });
   const answer = z.object({
     id: z.string(),
@@ -94,5 +106,5 @@ export function poolingResponses(): Responses {
     data: z.array(one),
     usage,
   });
-  return { 200: jsonAnswer('The embeddings.', answer), ...refusals() };
+  return { 200: jsonAnswer('What the task gives of each input.', answer), ...refusals() };
 }

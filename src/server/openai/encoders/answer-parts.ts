@@ -1,3 +1,4 @@
+import type { TruncateSide } from '../../../encoding/encoder-codec.js';
 import { ApiError } from '../../web/errors.js';
 
 /** The usage of an answer without generated tokens. */
@@ -21,4 +22,24 @@ export function oneOf<T, A extends keyof T & string, B extends keyof T & string>
   const { [a]: first, [b]: second } = request;
   if (first !== undefined && second !== undefined && (first as unknown) !== second) throw contradiction(b, a);
   return first ?? second;
+}
+
+/** Fields that say which texts are cut. */
+interface Cutting {
+  truncate_prompt_tokens?: number | undefined;
+  truncation?: boolean | undefined;
+  truncate?: boolean | undefined;
+}
+
+/** What truncate_prompt_tokens says, or the words of Voyage, Jina and text-embeddings-inference for "to the model's limit". */
+export function truncatedTo(request: Cutting): number | undefined {
+  const cuts = oneOf(request, 'truncation', 'truncate');
+  const { truncate_prompt_tokens: tokens = cuts ? -1 : undefined } = request;
+  if (cuts === false && tokens !== undefined) throw contradiction('truncation', 'truncate_prompt_tokens');
+  return tokens;
+}
+
+/** The side that vLLM's truncation_side or text-embeddings-inference's truncation_direction names. */
+export function cutSide(named: string | undefined): TruncateSide {
+  return named?.toLowerCase() === 'left' ? 'start' : 'end';
 }

@@ -6,6 +6,7 @@ import {
   type ClassifyOptions,
   classify,
   greatestOf,
+  labelsOf,
 } from '../../../encoding/classify.js';
 import type { ServedEncoder } from '../../../serving/served-model.js';
 import { findEncoder } from '../../answering/find-model.js';
@@ -18,7 +19,7 @@ import { fieldsOf } from '../../web/field-words.js';
 import { labelScoresMemory } from '../../web/memory/memory-estimates.js';
 import { inOtherWords } from '../../web/other-words.js';
 import type { ClassifyRequest, PredictRequest } from '../schemas/classify.js';
-import { oneOf, usageOf } from './answer-parts.js';
+import { cutSide, oneOf, usageOf } from './answer-parts.js';
 
 /** Answers POST /classify in vLLM's form, with the names of the labels. */
 export async function classifyTexts(
@@ -28,6 +29,7 @@ export async function classifyTexts(
 ): Promise<Response> {
   const options = {
     truncatePromptTokens: request.truncate_prompt_tokens,
+    truncateSide: cutSide(request.truncation_side),
     rawScores: oneOf(request, 'use_activation', 'activation') === false,
   };
   const { model, classified } = await classifiedBy(context, request, request.input, options, exchange);
@@ -59,12 +61,12 @@ export async function predict(
   request: PredictRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const { inputs, truncate, truncation_direction: side = 'right' } = request;
+  const { inputs, truncate } = request;
   const options = {
     truncatePromptTokens: truncate === true ? -1 : undefined,
-    truncateSide: side.toLowerCase() === 'left' ? 'start' : 'end',
+    truncateSide: cutSide(request.truncation_direction),
     rawScores: request.raw_scores,
-  } as const;
+  };
   const texts = inputs.items.map((item) => (item.length === 1 ? item[0]! : ([item[0]!, item[1]!] as const)));
   const { classified } = await inOtherWords(PREDICT_FIELDS, () =>
     classifiedBy(context, request, texts, options, exchange),
@@ -77,7 +79,7 @@ export async function predict(
   return jsonAnswer(inputs.single ? written(rows[0]!) : JsonList.of(rows, written));
 }
 
-async function classifiedBy(
+export async function classifiedBy(
   context: AnsweringServices,
   { model: name }: { model?: string | undefined },
   inputs: readonly ClassifiedInput[],
@@ -85,8 +87,7 @@ async function classifiedBy(
   { signal, terms }: Exchange,
 ): Promise<{ model: ServedEncoder; classified: Classified }> {
   const model = findEncoder(context, name, 'classification');
-  const { head } = model;
-  if (head.kind === 'classification') terms.memory.addAnswer(labelScoresMemory(inputs.length, head.labels));
+  terms.memory.addAnswer(labelScoresMemory(inputs.length, labelsOf(model.head) ?? []));
   const follow = { observe: context.observe, tally: terms.tally };
   const classified = await observed(model, follow, signal, (onAccepted) =>
     classify(model, inputs, { ...options, signal }, onAccepted),

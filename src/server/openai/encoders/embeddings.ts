@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { INPUT_TYPES_OF_TASKS, type InputType } from '../../../encoding/prompts.js';
 import type { VectorType } from '../../../encoding/vector-types.js';
 import type { ServedEncoder } from '../../../serving/served-model.js';
@@ -12,7 +11,7 @@ import { fieldsOf } from '../../web/field-words.js';
 import { embeddingsMemory } from '../../web/memory/memory-estimates.js';
 import { inOtherWords } from '../../web/other-words.js';
 import type { EmbeddingRequest } from '../schemas/embeddings.js';
-import { contradiction, oneOf, usageOf } from './answer-parts.js';
+import { contradiction, cutSide, oneOf, truncatedTo, usageOf } from './answer-parts.js';
 import { vectorWriter, type WrittenVector } from './written-vectors.js';
 
 /** Answers POST /v1/embeddings, whose body its schema has validated. */
@@ -34,27 +33,6 @@ export async function embeddings(
   );
 }
 
-/** Answers POST /pooling: the same in vLLM's form. */
-export async function pooling(
-  context: AnsweringServices,
-  request: EmbeddingRequest,
-  exchange: Exchange,
-): Promise<Response> {
-  const { model, rows, written, promptTokens } = await embedded(context, request, exchange);
-  return jsonAnswer(
-    new JsonObject({
-      id: `pool-${randomUUID()}`,
-      object: 'list',
-      created: Math.floor(Date.now() / 1000),
-      model: model.id,
-      data: JsonList.of(rows, (row, index) => {
-        return new JsonObject({ index, object: 'pooling', data: written(row) });
-      }),
-      usage: usageOf(promptTokens),
-    }),
-  );
-}
-
 async function embedded(
   context: AnsweringServices,
   request: EmbeddingRequest,
@@ -71,6 +49,7 @@ async function embedded(
   const options = {
     dimensions: oneOf(request, 'dimensions', 'output_dimension'),
     truncatePromptTokens: truncatedTo(request),
+    truncateSide: cutSide(request.truncation_side),
     promptName: request.prompt_name,
     inputType: inputTypeOf(request),
     normalize: oneOf(request, 'normalized', 'normalize'),
@@ -91,14 +70,6 @@ function fieldsAsGiven({ dimensions, output_dimension: outputDimension, normaliz
       : []),
     ...(normalize === undefined ? ([['normalize', 'normalized']] as const) : []),
   ]);
-}
-
-/** What truncate_prompt_tokens says, or the words of Voyage, Jina and text-embeddings-inference for "to the model's limit". */
-function truncatedTo(request: EmbeddingRequest): number | undefined {
-  const cuts = oneOf(request, 'truncation', 'truncate');
-  const { truncate_prompt_tokens: tokens = cuts ? -1 : undefined } = request;
-  if (cuts === false && tokens !== undefined) throw contradiction('truncation', 'truncate_prompt_tokens');
-  return tokens;
 }
 
 function inputTypeOf({ input_type: given, task }: EmbeddingRequest): InputType | undefined {

@@ -9,7 +9,7 @@ import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
 import { ApiError } from '../../web/errors.js';
 import type { Exchange } from '../../web/exchange.js';
 import type { RerankRequest, ScoreRequest } from '../schemas/rankings.js';
-import { usageOf } from './answer-parts.js';
+import { oneOf, truncatedTo, usageOf } from './answer-parts.js';
 
 /** Answers POST /v1/rerank, whose body its schema has validated. */
 export async function rerank(
@@ -17,18 +17,31 @@ export async function rerank(
   request: RerankRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const { model, documents, order, scores, promptTokens } = await ranked(context, request, exchange);
-  const withDocuments = request.return_documents !== false;
-  const results = JsonList.of(order, (index) => {
-    const document = withDocuments ? new JsonObject({ text: documents[index] }) : undefined;
-    return new JsonObject({ index, document, relevance_score: scores[index] });
-  });
+  const asked = {
+    ...request,
+    top_n: oneOf(request, 'top_n', 'top_k'),
+    truncate_prompt_tokens: truncatedTo(request),
+  };
+  const { model, documents, order, scores, promptTokens } = await ranked(context, asked, exchange);
+  const { return_documents: given } = request;
+  const listed = (documentOf: (text: string) => unknown) =>
+    JsonList.of(order, (index) => {
+      return new JsonObject({
+        index,
+        document: documentOf(documents[index]!),
+        relevance_score: scores[index],
+      });
+    });
+  // Voyage's clients read data, those of the other APIs results; what is not given is no field.
+  const data = listed((text) => (given === true ? text : undefined));
+  const results = listed((text) => (given === false ? undefined : new JsonObject({ text })));
   return jsonAnswer(
     new JsonObject({
       id: `rerank-${randomUUID()}`,
-      object: 'rerank',
+      object: 'list',
       model: model.id,
       results,
+      data,
       usage: usageOf(promptTokens),
     }),
   );

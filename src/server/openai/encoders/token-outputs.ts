@@ -5,9 +5,12 @@ import {
   embedTokens,
   type OfTokens,
   type OnTokens,
+  type SparseEmbedding,
   type TokenOptions,
   vectorWidth,
+  weighTokens,
 } from '../../../encoding/token-outputs.js';
+import type { ServedEncoder } from '../../../serving/served-model.js';
 import { findEncoder } from '../../answering/find-model.js';
 import { observed } from '../../answering/run-encoder.js';
 import type { AnsweringServices } from '../../answering/services.js';
@@ -18,6 +21,28 @@ import { fieldsOf } from '../../web/field-words.js';
 import { embeddingsMemory, tokenWeightsMemory } from '../../web/memory/memory-estimates.js';
 import { inOtherWords } from '../../web/other-words.js';
 import type { TokenOutputRequest } from '../schemas/token-outputs.js';
+import { cutSide } from './answer-parts.js';
+
+/** What is given of tokens: how it is computed, and the bytes of an answer for so many of them. */
+interface Output<T> {
+  embed: (
+    model: EncoderModel,
+    inputs: readonly EncoderInput[],
+    options: TokenOptions,
+    hooks: { onTokens: OnTokens; onAccepted: OnTokens },
+  ) => Promise<OfTokens<T>>;
+  memoryOf: (tokens: number, model: EncoderModel) => number;
+}
+
+const SPARSE: Output<SparseEmbedding> = { embed: embedSparse, memoryOf: tokenWeightsMemory };
+export const VECTORS: Output<Float32Array[]> = {
+  embed: embedTokens,
+  memoryOf: (tokens, model) => embeddingsMemory(tokens, vectorWidth(model)),
+};
+export const WEIGHTS: Output<Float32Array> = {
+  embed: weighTokens,
+  memoryOf: (tokens) => embeddingsMemory(tokens, 1),
+};
 
 /** Answers POST /embed_sparse in the form of text-embeddings-inference. */
 export async function sparseEmbeddings(
@@ -25,9 +50,7 @@ export async function sparseEmbeddings(
   request: TokenOutputRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const embeddings = await given(context, request, exchange, embedSparse, (tokens) =>
-    tokenWeightsMemory(tokens),
-  );
+  const embeddings = await given(context, request, exchange, SPARSE);
   return jsonAnswer(
     JsonList.of(embeddings, ({ indices, values }) =>
       JsonList.of([...indices], (index, i) => ({ index, value: values[i] })),
@@ -41,11 +64,13 @@ export async function embedAll(
   request: TokenOutputRequest,
   exchange: Exchange,
 ): Promise<Response> {
-  const memoryOf = (tokens: number, model: EncoderModel) => embeddingsMemory(tokens, vectorWidth(model));
-  const embeddings = await given(context, request, exchange, embedTokens, memoryOf);
-  return jsonAnswer(
-    JsonList.of(embeddings, (vectors) => JsonList.of(vectors, (vector) => new JsonNumbers(vector))),
-  );
+  const embeddings = await given(context, request, exchange, VECTORS);
+  return jsonAnswer(JsonList.of(embeddings, writtenVectors));
+}
+
+/** Vectors of tokens as an answer has them. */
+export function writtenVectors(vectors: readonly Float32Array[]): JsonList {
+  return JsonList.of(vectors, (vector) => new JsonNumbers(vector));
 }
 
 const FIELDS = fieldsOf('chat', [
@@ -53,35 +78,41 @@ const FIELDS = fieldsOf('chat', [
   ['truncate_prompt_tokens', 'truncate'],
 ]);
 
-type Embed<T> = (
-  model: EncoderModel,
-  inputs: readonly EncoderInput[],
-  options: TokenOptions,
-  hooks: { onTokens: OnTokens; onAccepted: OnTokens },
-) => Promise<OfTokens<T>>;
-
-/** What a model gives of the tokens of a request. @param memoryOf bytes of the answer for so many tokens, which the request holds before they are computed */
 async function given<T>(
   context: AnsweringServices,
   request: TokenOutputRequest,
-  { signal, terms }: Exchange,
-  embed: Embed<T>,
-  memoryOf: (tokens: number, model: EncoderModel) => number,
+  exchange: Exchange,
+  output: Output<T>,
 ): Promise<T[]> {
   const model = findEncoder(context, request.model, 'embedding');
-  const { inputs, truncate, truncation_direction: side = 'right', prompt_name: promptName } = request;
+  const { inputs, truncate, prompt_name: promptName } = request;
   const options: TokenOptions = {
     promptName,
     truncatePromptTokens: truncate === true ? -1 : undefined,
-    truncateSide: side.toLowerCase() === 'left' ? 'start' : 'end',
-    signal,
+    truncateSide: cutSide(request.truncation_direction),
   };
+  const run = () => ofTokens({ context, exchange, model }, inputs, options, output);
+  return (await inOtherWords(FIELDS, run)).embeddings;
+}
+
+/** A request for what a model gives of tokens. */
+interface Asked {
+  context: AnsweringServices;
+  exchange: Exchange;
+  model: ServedEncoder;
+}
+
+/** Computes an output of the tokens of inputs; the request holds memory for its answer before they are computed. */
+export function ofTokens<T>(
+  { context, exchange, model }: Asked,
+  inputs: readonly EncoderInput[],
+  options: TokenOptions,
+  { embed, memoryOf }: Output<T>,
+): Promise<OfTokens<T>> {
+  const { signal, terms } = exchange;
   const onTokens = (tokens: number) => terms.memory.addAnswer(memoryOf(tokens, model));
   const followed = { observe: context.observe, tally: terms.tally };
-  const { embeddings } = await inOtherWords(FIELDS, () =>
-    observed(model, followed, signal, (onAccepted) =>
-      embed(model, inputs, options, { onTokens, onAccepted }),
-    ),
+  return observed(model, followed, signal, (onAccepted) =>
+    embed(model, inputs, { ...options, signal }, { onTokens, onAccepted }),
   );
-  return embeddings;
 }

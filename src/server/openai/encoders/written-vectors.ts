@@ -8,12 +8,12 @@ export type WrittenVector = string | JsonNumbers;
 export function vectorWriter(type: VectorType, inBase64: boolean): (row: Float32Array) => WrittenVector {
   return (row) => {
     const vector = vectorOfType(row, type);
-    return inBase64 ? base64(vector) : new JsonNumbers(vector);
+    return inBase64 ? base64Of(vector) : new JsonNumbers(vector);
   };
 }
 
 /** Base64 of a vector: bytes, or 32-bit floats that are little-endian on every machine. */
-function base64(row: Float32Array | Int8Array | Uint8Array): string {
+export function base64Of(row: Float32Array | Int8Array | Uint8Array): string {
   if (!(row instanceof Float32Array)) return Buffer.from(row.buffer).toString('base64');
   const bytes = Buffer.alloc(4 * row.length);
   for (const [i, value] of row.entries()) bytes.writeFloatLE(value, 4 * i);

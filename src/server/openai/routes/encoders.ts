@@ -1,6 +1,8 @@
-import { embeddings, pooling } from '../encoders/embeddings.js';
+import { embeddings } from '../encoders/embeddings.js';
+import { pooling } from '../encoders/pooling.js';
 import { rerank, score } from '../encoders/rankings.js';
 import { embeddingRequestSchema } from '../schemas/embeddings.js';
+import { poolingRequestSchema } from '../schemas/pooling.js';
 import { rerankRequestSchema, scoreRequestSchema } from '../schemas/rankings.js';
 import { defineRoute } from '../services.js';
 
@@ -54,9 +56,14 @@ export const poolingRoute = defineRoute({
   method: 'post',
   path: '/pooling',
   tags: ['Encoders'],
-  summary: "Embeds texts, in the form of vLLM's answers",
-  body: embeddingRequestSchema,
-  examples: { 'A text': { input: 'The cat sits outside.' } },
+  summary: 'Gives what a model makes of texts, in the form of vLLM',
+  description:
+    'Embeddings, scores of labels, or vectors or weights of tokens, by `task`; a task that the model lacks is refused.',
+  body: poolingRequestSchema,
+  examples: {
+    'A text': { input: 'The cat sits outside.' },
+    'Vectors of tokens': { input: 'The cat sits outside.', task: 'token_embed' },
+  },
   responses: async () => (await import('../answers/encoders.js')).poolingResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => pooling(context, body, exchange),

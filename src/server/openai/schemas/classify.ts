@@ -3,19 +3,25 @@ import { about, component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
-import { commonFields, cuttingFields, input, MAX_INPUTS, model } from './encoder-fields.js';
+import { commonFields, cuttingFields, input, MAX_INPUTS, model, truncationSide } from './encoder-fields.js';
+
+/** How vLLM says whether scores or logits are given. */
+export const activationFields = {
+  use_activation: optional(z.boolean(), {
+    description: "False gives the logits, without the model's softmax or sigmoid.",
+    default: true,
+  }),
+  activation: optional(z.boolean(), 'An older name of use_activation.'),
+};
 
 export const classifyRequestSchema = component(
   'ClassifyRequest',
   withOtherFields(
     z.object({
       ...commonFields,
+      truncation_side: truncationSide,
       input,
-      use_activation: optional(z.boolean(), {
-        description: "False gives the logits, without the model's softmax or sigmoid.",
-        default: true,
-      }),
-      activation: optional(z.boolean(), 'An older name of use_activation.'),
+      ...activationFields,
     }),
     without(OTHER_ENCODER_FIELDS, 'use_activation activation'),
   ),

@@ -5,11 +5,24 @@ import { component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
-import { commonFields, dimensions, input, promptName } from './encoder-fields.js';
+import {
+  commonFields,
+  dimensions,
+  inputOf,
+  promptName,
+  truncationFields,
+  truncationSide,
+} from './encoder-fields.js';
+import { textsOrObjects } from './text-objects.js';
 
 const JINA_TYPES = ['float', 'base64', 'binary', 'ubinary'] as const;
 
 const TASKS = Object.keys(INPUT_TYPES_OF_TASKS) as (keyof typeof INPUT_TYPES_OF_TASKS)[];
+
+export const encodingFormat = optional(z.enum(['float', 'base64']), {
+  description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
+  default: 'float',
+});
 
 const OTHER_EMBEDDING_FIELDS = without(
   OTHER_ENCODER_FIELDS,
@@ -21,19 +34,16 @@ export const embeddingRequestSchema = component(
   withOtherFields(
     z.object({
       ...commonFields,
-      input,
-      encoding_format: optional(z.enum(['float', 'base64']), {
-        description: 'Numbers, or base64 of 32-bit floats in little-endian order.',
-        default: 'float',
-      }),
+      input: inputOf(textsOrObjects, "as strings or as Jina's objects with a text"),
+      encoding_format: encodingFormat,
       dimensions,
       output_dimension: optional(dimensions, "Voyage's name of dimensions."),
       output_dtype: optional(z.enum(VECTOR_TYPES), {
         description: `Voyage's type of the values: ${VECTOR_TYPES.join(', ')}. In base64 these are the bytes of that type.`,
         default: 'float',
       }),
-      truncation: optional(z.boolean(), "Voyage's way to say that longer inputs are cut at their end."),
-      truncate: optional(z.boolean(), "The same in Jina's API and text-embeddings-inference."),
+      ...truncationFields,
+      truncation_side: truncationSide,
       input_type: optional(
         z.enum([...INPUT_TYPES, 'passage']),
         "What the texts are for, as in Voyage's API: the model's prompt for it is put in front of them, if it has one.",

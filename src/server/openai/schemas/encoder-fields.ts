@@ -26,6 +26,17 @@ export const commonFields = {
   user: ignored('A name for the end user. Accepted; it has no bearing on the answer.'),
 };
 
+export const truncationSide = optional(
+  z.enum(['left', 'right']),
+  "The side of a longer text that is cut: vLLM's name. Default: right.",
+);
+
+/** Other names of "to what the model takes". */
+export const truncationFields = {
+  truncation: optional(z.boolean(), "Voyage's way to say that longer inputs are cut at their end."),
+  truncate: optional(z.boolean(), "The same in Jina's API and text-embeddings-inference."),
+};
+
 /** How text-embeddings-inference says which inputs are cut. */
 export const cuttingFields = {
   truncate: optional(z.boolean(), {
@@ -43,10 +54,15 @@ export const promptName = optional(
   "Name of one of the model's prompts, which is put in front of the texts, as in text-embeddings-inference.",
 );
 
-export const input = about(textsOrTokens(MAX_INPUTS, 'inputs'), {
-  description: `The texts: one, or up to ${MAX_INPUTS}. Token ids are taken as they are: no special tokens are put around them.`,
-  examples: ['The cat sits outside.'],
-});
+/** The texts of a request. @param lists a schema of lists of texts @param how which forms they may have, besides token ids */
+export function inputOf(lists?: () => z.ZodType<string[]>, how?: string) {
+  return about(textsOrTokens(MAX_INPUTS, 'inputs', lists?.()), {
+    description: `The texts: one, or up to ${MAX_INPUTS}${how === undefined ? '' : `, ${how}`}. Token ids are taken as they are: no special tokens are put around them.`,
+    examples: ['The cat sits outside.'],
+  });
+}
+
+export const input = inputOf();
 
 export const dimensions = optional(
   z.int().min(1).max(MAX_INT32),

@@ -2,8 +2,9 @@ import * as z from 'zod';
 import { MAX_INT32 } from '../../../../base/int32.js';
 import { about, component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
+import { without } from '../../../schemas/other-field.js';
 import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
-import { commonFields } from './encoder-fields.js';
+import { commonFields, truncationFields } from './encoder-fields.js';
 
 const MAX_DOCUMENTS = 2048;
 
@@ -27,14 +28,17 @@ export const rerankRequestSchema = component(
     z.object({
       ...commonFields,
       ...rankingFields,
+      top_k: optional(rankingFields.top_n, "Voyage's name of top_n."),
       return_documents: optional(z.boolean(), {
-        description: 'Gives the text of each document with its result.',
+        description:
+          'Gives the text of each document with its result. In `data` it is given where this is true.',
         default: true,
       }),
+      ...truncationFields,
     }),
-    OTHER_ENCODER_FIELDS,
+    without(OTHER_ENCODER_FIELDS, 'truncation truncate'),
   ),
-  'The fields of Jina and Cohere.',
+  'The fields of Jina, Cohere and Voyage.',
 );
 
 export type RerankRequest = z.output<typeof rerankRequestSchema>;
