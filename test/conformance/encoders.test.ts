@@ -1,8 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EngineTensor } from '../../engine/directory/engine-directory.js';
-import { ENCODER_TOKENS_PER_BLOCK, EncoderBatch, encoderBlocks } from '../../engine/encoder/encoder-batch.js';
+import { encodeBatch } from '../../engine/encoder/encode-batch.js';
+import {
+  ENCODER_TOKENS_PER_BLOCK,
+  EncoderBatch,
+  encoderBlocks,
+  encoderRows,
+} from '../../engine/encoder/encoder-batch.js';
 import { ropeTableOf } from '../../engine/encoder/load-encoder.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import { nativeKind } from '../../engine/kinds/native-kind.js';
@@ -54,9 +61,72 @@ const MADE = ['qwen3-embedding', 'e5-mistral', 'embeddinggemma', 'modernbert'].m
 const BY_DISTANCE = ['mpnet', 'deberta-v2', 'deberta-v3'].map(madeEmbedder);
 const madeFolder = temporaryFolder('skein-conformance-encoders');
 
+/** Ranks share no mixture: see splitPlan. */
+const OF_EXPERTS = [madeEmbedder('nomic-embed-moe')];
+/** It gives something of each token too. */
+const OF_TOKENS = madeEmbedder('bge-m3');
+
+function modelsOf(name: string) {
+  const more = name === 'native' || name === 'wasm' ? BY_DISTANCE : [];
+  return [...MADE, ...more, ...(name === 'ranks' ? [] : OF_EXPERTS)];
+}
+
 describeExecutors(
   (on) => {
-    it.each(on.name === 'native' || on.name === 'wasm' ? [...MADE, ...BY_DISTANCE] : MADE)(
+    it('gives the weights and vectors of tokens beside embeddings, by the rules of FlagEmbedding', async () => {
+      const made = OF_TOKENS;
+      const engine = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');
+      const { config, maxSeqLen } = engine.manifest;
+      const limits = { ...LIMITS, maxSeqLen };
+      const encoder = config.encoder!;
+      const executor = await on.open(nativeEngine(engine), {
+        ...limits,
+        threads: 1,
+        maxLogitRows: encoderRows(limits, encoder.head),
+        numBlocks: encoderBlocks(limits),
+        tokensPerBlock: ENCODER_TOKENS_PER_BLOCK,
+        kvDtype: 'f32',
+      });
+      const batch = new EncoderBatch(limits, encoder, ropeTableOf(config, LIMITS.maxNumSequences));
+      const loaded = {
+        config: encoder,
+        outputWidth: config.hiddenSize,
+        encode: (sequences: readonly EncoderSequence[]) => {
+          batch.pack(sequences);
+          return executor.forward(batch);
+        },
+      };
+      const asked = made.tokens!.flatMap(({ ids, output, vectors }) => {
+        const sequence = { tokenIds: Int32Array.from(ids), tokenTypes: null };
+        const more = { ...sequence, output: 'vectors' as const };
+        return [
+          { sequence, expected: output },
+          { sequence: more, expected: vectors.flat() },
+        ];
+      });
+      const { rows, errors } = encodeBatch(
+        loaded,
+        asked.map(({ sequence }) => sequence),
+      );
+      expect(errors).toEqual(asked.map(() => null));
+      let end = 0;
+      for (const { expected } of asked) {
+        const begin = end;
+        end += expected.length;
+        expect(greatestDifference(expected, rows.slice(begin, end))).toBeLessThan(F32_DIFFERENCE_MAX);
+      }
+      for (const { ids, weights } of made.tokens!) {
+        const sequence = { tokenIds: Int32Array.from(ids), tokenTypes: null, output: 'weights' as const };
+        const given = encodeBatch(loaded, [sequence]).rows;
+        for (const [id, weight] of weights) {
+          const greatest = Math.max(...given.filter((_, i) => ids[i] === id));
+          expect(Math.abs(greatest - weight)).toBeLessThan(F32_DIFFERENCE_MAX);
+        }
+      }
+      executor.close();
+    });
+
+    it.each(modelsOf(on.name))(
       '$name gives the rows of sentence-transformers, in one ragged batch and alone',
       async (made) => {
         const engine = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');

@@ -29,7 +29,8 @@ export class RankManagers {
 
   /** Folder of a tiny model's engine. */
   async engine(precision: WeightPrecision = 'bf16', variant = 'gqa'): Promise<string> {
-    return (await this.#engines.get(tinyModelPath(variant), precision)).directory;
+    const model = variant.includes('/') ? variant : tinyModelPath(variant);
+    return (await this.#engines.get(model, precision)).directory;
   }
 
   async start(

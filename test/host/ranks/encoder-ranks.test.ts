@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import { HostClosedError, RequestError } from 'skein';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { EncoderSequence } from '../../../callbacks/encoder-messages.js';
 import type { WeightPrecision } from '../../../engine/directory/engine-directory.js';
 import { type GroupShape, sizeOf } from '../../../engine/sharding/rank-shape.js';
 import type { EncoderHost, EncoderHostOptions } from '../../../host/encoder-host.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
+import { madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
 import { poll, RankManagers, rankProcesses, stopProcess } from '../../support/rank-managers.js';
 
 type Host = new (options: EncoderHostOptions) => EncoderHost;
@@ -64,6 +66,30 @@ it.each<[string, WeightPrecision, GroupShape]>([
   expect(await host.encode(TEXTS)).toEqual(expected);
   await poll(() => rankProcesses().length === sizeOf(sizes) - 1);
   expect(host.info).toMatchObject({ executor: 'native', outputWidth: alone.info!.outputWidth });
+});
+
+it.each<[string, GroupShape]>([
+  // A later stage adds the bias that experts share, a table of the types of tokens.
+  ['nomic-embed-moe', STAGES],
+  ['bge-m3', TWO_BY_TWO],
+])('what %s gives on ranks of %o, of texts and of tokens, is that of one process', async (name, sizes) => {
+  const made = madeEmbedder(name);
+  const enginePath = await managers.engine('f32', writeMadeEmbedder(join(folder, name), made));
+  const asked = TEXTS.flatMap((text): EncoderSequence[] =>
+    name === 'bge-m3' ? [text, { ...text, output: 'vectors' }, { ...text, output: 'weights' }] : [text],
+  );
+  const expected = await (await open('bert-mean', {}, { enginePath })).encode(asked);
+  const host = await open('bert-mean', sizes, { enginePath });
+  expect(await host.encode(asked)).toEqual(expected);
+});
+
+it('ranks that would share a mixture of experts are refused with the option', async () => {
+  const made = madeEmbedder('nomic-embed-moe');
+  const enginePath = await managers.engine('f32', writeMadeEmbedder(join(folder, made.name), made));
+  const host = await open('bert-mean', TWO, { enginePath });
+  await expect(host.ready).rejects.toThrow(
+    /^This model has mixtures of experts, whose layers ranks cannot share: tensorParallelSize must be 1, but it is 2;/,
+  );
 });
 
 it('a rank that is killed fails what is computed, and all come back', async () => {
