@@ -383,7 +383,17 @@ function touchedBy(op: RankOp, rank: number): { reads: number[]; writes: number[
 }
 
 /** Fields of ops that name values. */
-const VALUE_FIELDS = ['input', 'scores', 'output', 'residual', 'qkv', 'value'] as const;
+const VALUE_FIELDS = [
+  'input',
+  'other',
+  'scores',
+  'output',
+  'residual',
+  'qkv',
+  'value',
+  'by',
+  'gates',
+] as const;
 
 function renumbered(op: RankOp, indexOf: (value: number) => number): RankOp {
   const changed: Record<string, unknown> = { ...op };
