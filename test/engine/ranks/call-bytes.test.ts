@@ -73,7 +73,8 @@ describe('the bytes of a call', () => {
     const expected = [{ of: 'tokens', first: 1, count: 2, logits: null, logProbs: null }];
     // Ranks run no network that has states.
     const none = new Int32Array(0);
-    const states = { stateSlots: none, snapshotStart: none, snapshotRows: none, snapshotSlots: none };
+    const slots = { stateSlots: none, stateDrafts: none, stateReplays: none };
+    const states = { ...slots, snapshotStart: none, snapshotRows: none, snapshotSlots: none };
     expect(readBatch(call.arrays)).toEqual({ ...batch, ...states, returnedRows: expected });
   });
 
