@@ -11,6 +11,7 @@ export interface KvCacheSizeOptions {
   availableFrom?: NamedText;
   /** Share of availableBytes that the cache may take, above 0 and at most 1. */
   freeMemoryFraction: number;
+  /** 0: no layer keeps anything of a token, and blocks only count. */
   bytesPerBlock: number;
   tokensPerBlock: number;
   /** kvCacheConfig.maxTokens; absent: no such limit. */
@@ -24,7 +25,7 @@ export interface KvCacheSizeOptions {
 export interface KvCacheSize {
   numBlocks: number;
   bytes: number;
-  /** The limit that decided. */
+  /** The limit that decided; `memory` also for blocks without bytes, of which the lists take some. */
   limitedBy: 'maxTokens' | 'memory' | 'maxNumSequences x maxSeqLen';
 }
 
@@ -103,7 +104,7 @@ export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | '
  * Number of blocks that the pool gets: the least of
  *
  *   maxTokens                     in whole blocks, rounded up
- *   memory                        freeMemoryFraction * availableBytes, rounded down
+ *   memory                        freeMemoryFraction * availableBytes, rounded down; MOST_EMPTY_BLOCKS where they have no bytes
  *   maxNumSequences x maxSeqLen   more than this could never be held
  *
  * With an attention window a sequence of maxSeqLen takes the blocks of the window. @throws an error with the numbers if
@@ -113,10 +114,13 @@ export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
   checkOptions(options);
   const { bytesPerBlock, tokensPerBlock, maxTokens, maxSeqLen, maxNumSequences } = options;
   const blocksPerSequence = longestTable(maxSeqLen, tokensPerBlock, options.window ?? null);
-  const memoryBytes = Math.floor(options.freeMemoryFraction * options.availableBytes);
   let numBlocks = maxNumSequences * blocksPerSequence;
   let limitedBy: KvCacheSize['limitedBy'] = 'maxNumSequences x maxSeqLen';
-  const inMemory = Math.max(0, Math.floor(memoryBytes / bytesPerBlock));
+  const memoryBytes = Math.floor(options.freeMemoryFraction * options.availableBytes);
+  const inMemory =
+    bytesPerBlock === 0
+      ? Math.max(MOST_EMPTY_BLOCKS, blocksPerSequence)
+      : Math.max(0, Math.floor(memoryBytes / bytesPerBlock));
   if (inMemory < numBlocks) {
     numBlocks = inMemory;
     limitedBy = 'memory';
@@ -128,6 +132,9 @@ export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
   if (numBlocks < blocksPerSequence) throw tooSmall(options, numBlocks, blocksPerSequence, limitedBy);
   return { numBlocks, bytes: numBlocks * bytesPerBlock, limitedBy };
 }
+
+/** Blocks without bytes of a pool, unless one sequence needs more: some tens of bytes are listed of each. */
+const MOST_EMPTY_BLOCKS = 2 ** 20;
 
 function tooSmall(
   options: KvCacheSizeOptions,
@@ -175,10 +182,11 @@ function checkOptions(options: KvCacheSizeOptions): void {
     'maxSeqLen',
   ] as const) {
     const value = options[name];
-    if (value !== undefined && (!Number.isInteger(value) || value < 1)) {
+    const least = name === 'bytesPerBlock' ? 0 : 1;
+    if (value !== undefined && (!Number.isInteger(value) || value < least)) {
       throw retell(
         new RangeError(),
-        says`${option(name)} is ${value}; a whole number of at least 1 is expected.`,
+        says`${option(name)} is ${value}; a whole number of at least ${least} is expected.`,
       );
     }
   }

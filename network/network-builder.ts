@@ -73,6 +73,12 @@ export type DeltaOptions = Omit<
   'op' | 'qkv' | 'gates' | 'output' | 'state'
 >;
 
+/** See the op selectiveScan. */
+export type ScanOptions = Omit<
+  Extract<PlanOp, { op: 'selectiveScan' }>,
+  'op' | 'input' | 'steps' | 'stepsFirst' | 'output' | 'state'
+>;
+
 export interface NetworkHeader {
   architecture: string;
   vocabSize: number;
@@ -235,6 +241,28 @@ export class NetworkBuilder {
     const places = { qkv: qkv.index, gates: gates.index, output: output.index };
     this.#ops.push({ op: 'gatedDelta', ...places, ...options, state });
     return output;
+  }
+
+  /** The selective scan, whose steps are columns of `steps` from `stepsFirst` on; see the op. Returns [T x heads * headDim]. */
+  selectiveScan(input: ValueRef, steps: ValueRef, stepsFirst: number, options: ScanOptions): ValueRef {
+    const { decay, stepBias, skip, heads, headDim, groups, stateDim } = options;
+    const width = heads * headDim + 2 * groups * stateDim;
+    require(input.width === width, `the input of a scan is ${input.width} wide, not ${width}`);
+    require(stepsFirst + heads <= steps.width, `steps of ${heads} heads in ${steps.width} columns`);
+    require(heads % groups === 0, `${heads} heads for ${groups} groups`);
+    for (const name of [decay, stepBias, skip]) this.#checkScales(name, heads);
+    const state = this.#addState(heads * headDim * stateDim);
+    const output = this.#newValue(input.rows, heads * headDim);
+    const places = { input: input.index, steps: steps.index, stepsFirst, output: output.index };
+    this.#ops.push({ op: 'selectiveScan', ...places, ...options, state });
+    return output;
+  }
+
+  /** Multiplies columns of the value by a number, in place; none where that is 1. */
+  scale(value: ValueRef, factor: number, first = 0, columns = value.width - first): void {
+    require(Number.isFinite(factor) &&
+      first + columns <= value.width, `${columns} columns of ${value.width} by ${factor}`);
+    if (factor !== 1) this.#ops.push({ op: 'scale', value: value.index, first, columns, factor });
   }
 
   /** value = cap * tanh(value / cap), in place. */

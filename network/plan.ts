@@ -202,6 +202,39 @@ export type PlanOp =
       epsilon: number;
       state: number;
     }
+  /**
+   * The selective scan of Mamba2 (https://arxiv.org/abs/2405.21060) over the tokens of a sequence, one after the other. The input has in
+   * each row x of all heads, then B of all groups, then C; steps has a column for each head, from stepsFirst on. For each head, with its
+   * state S [stateDim x headDim] and the group that it belongs to, i / (heads / groups) for head i:
+   *
+   *   step = min(max(softplus(steps + stepBias), leastStep), mostStep)
+   *   S = S * exp(-exp(decay) * step) + B (x * step)
+   *   output = C^T S + skip * x
+   *
+   * mostStep null: no limit. rates: decay holds rates less than 0, -exp(decay), in place of their logarithms. State: the S of all heads, one
+   * after the other.
+   */
+  | {
+      op: 'selectiveScan';
+      input: number;
+      steps: number;
+      stepsFirst: number;
+      output: number;
+      /** Vectors [heads]. */
+      decay: string;
+      stepBias: string;
+      skip: string;
+      rates?: true;
+      heads: number;
+      headDim: number;
+      groups: number;
+      stateDim: number;
+      leastStep: number;
+      mostStep: number | null;
+      state: number;
+    }
+  /** Changes `columns` columns of the value, from `first` on: x * factor. */
+  | { op: 'scale'; value: number; first: number; columns: number; factor: number }
   /** Keeps the rows that logitRows names. */
   | { op: 'selectRows'; input: number; output: number }
   /**

@@ -31,11 +31,14 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'layerNormHeads':
     case 'softCap':
     case 'xielu':
+    case 'scale':
       return { reads: [op.value], writes: [op.value] };
     case 'gate':
       return { reads: [op.value, op.by], writes: [op.value] };
     case 'gatedDelta':
       return { reads: [op.qkv, op.gates], writes: [op.output] };
+    case 'selectiveScan':
+      return { reads: [op.input, op.steps], writes: [op.output] };
     case 'shortConv':
     case 'layerNorm':
     case 'gatedLinear':

@@ -9,5 +9,6 @@ export function stateInputBytes({ ops, values }: Pick<NetworkPlan, 'ops' | 'valu
 function inputsOf(op: PlanOp, width: (value: number) => number): number {
   if (op.op === 'shortConv') return width(op.output);
   if (op.op === 'gatedDelta') return width(op.qkv) + width(op.gates);
+  if (op.op === 'selectiveScan') return width(op.input) + op.heads;
   return 0;
 }

@@ -18,6 +18,9 @@ export function cachedHeads(
   throw new Error(unequalWords(executor, layer, caches[layer]!));
 }
 
+/** Of a plan of which no layer keeps anything of a token. */
+const NO_HEADS: CachedHeads = { numKvHeads: 1, headDim: 1 };
+
 /** A plan whose layers all keep the same heads: a network's, or a rank's part of one. */
 export type Uniform<Plan extends Pick<NetworkPlan, 'attention'>> = Plan & {
   attention: AttentionShape & CachedHeads;
@@ -25,22 +28,24 @@ export type Uniform<Plan extends Pick<NetworkPlan, 'attention'>> = Plan & {
 
 export type UniformPlan = Uniform<NetworkPlan>;
 
-/** The plan with the heads that every layer keeps, for an executor that needs them equal. @throws if layers differ */
-export function uniformPlan<Plan extends Pick<NetworkPlan, 'attention' | 'caches'>>(
+/** The plan with the heads that every layer keeps, if any does, for an executor that needs them equal. @throws if layers differ */
+export function uniformPlan<Plan extends Pick<NetworkPlan, 'attention' | 'caches' | 'states'>>(
   plan: Plan,
   executor: string,
 ): Uniform<Plan> {
   const uneven = unevenLayers(plan, executor);
   if (uneven !== null) throw new Error(uneven);
-  return { ...plan, attention: { ...plan.attention, ...cachedHeads(plan, 0, executor) } };
+  const heads = plan.caches.length === 0 ? NO_HEADS : cachedHeads(plan, 0, executor);
+  return { ...plan, attention: { ...plan.attention, ...heads } };
 }
 
 /** Why an executor whose layers all keep the same heads cannot compute a plan; null: it can. */
 export function unevenLayers(
-  plan: Pick<NetworkPlan, 'attention' | 'caches'>,
+  plan: Pick<NetworkPlan, 'attention' | 'caches' | 'states'>,
   executor: string,
 ): string | null {
-  const { caches, attention } = plan;
+  const { caches, attention, states = [] } = plan;
+  if (caches.length === 0 && attention.numLayers === 0 && states.length > 0) return null;
   if (caches.length !== attention.numLayers || caches.length === 0)
     return `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`;
   const unequal = unequalWidths(plan, executor);
@@ -74,6 +79,12 @@ export function unequalWidths({ caches }: Pick<NetworkPlan, 'caches'>, executor:
 export function statefulLayers({ states = [] }: NetworkPlan, executor: string): string | null {
   if (states.length === 0) return null;
   return `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`;
+}
+
+/** Why an executor that computes no selective scans cannot compute a plan; null: no layer of it has one. */
+export function scanningLayers({ ops }: NetworkPlan, executor: string): string | null {
+  if (!ops.some(({ op }) => op === 'selectiveScan')) return null;
+  return `The ${executor} executor computes no selective scans, which layers of this model need; the native executor runs such models.`;
 }
 
 function unequalWords(executor: string, layer: number, { keyDim, valueDim }: CacheShape): string {

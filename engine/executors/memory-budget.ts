@@ -61,7 +61,7 @@ export interface PoolLimit {
 export function withinPools(available: AvailableMemory, pools: readonly PoolLimit[]): AvailableMemory {
   const perBlock = pools.reduce((sum, { bytesPerBlock }) => sum + bytesPerBlock, 0);
   return pools.reduce((least, { most, bytesPerBlock }) => {
-    if (most === undefined) return least;
+    if (most === undefined || bytesPerBlock === 0) return least;
     const bytes = Math.floor(most.bytes / bytesPerBlock) * perBlock;
     if (bytes >= least.bytes) return least;
     return { bytes, from: `${bytes} bytes by what ${most.of} holds (there are ${least.from})` };

@@ -269,6 +269,7 @@ export interface KvBudget {
 /** Number of blocks in the secondary pool: as many as hostCacheSize has room for. Throws if it has room for none. */
 export function secondaryBlocks({ kvCacheConfig = {} }: OptionalParams, bytesPerBlock: number): number {
   const { hostCacheSize = 0 } = kvCacheConfig;
+  if (bytesPerBlock === 0) return 0;
   if (hostCacheSize === 0 || hostCacheSize >= bytesPerBlock) return Math.floor(hostCacheSize / bytesPerBlock);
   throw new ParameterError(
     'kvCacheConfig.hostCacheSize',

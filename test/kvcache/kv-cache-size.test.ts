@@ -45,6 +45,20 @@ describe('kvBytesPerBlock', () => {
 });
 
 describe('kvCacheSize', () => {
+  it('counts blocks without bytes by the sequences that they are for, and no more than lists may hold', () => {
+    const empty = { ...options, bytesPerBlock: 0 };
+    expect(kvCacheSize(empty)).toEqual({
+      numBlocks: 4096,
+      bytes: 0,
+      limitedBy: 'maxNumSequences x maxSeqLen',
+    });
+    expect(kvCacheSize({ ...empty, availableBytes: 0 }).numBlocks).toBe(4096);
+    const long = { ...empty, maxSeqLen: 2 ** 20 };
+    expect(kvCacheSize(long)).toEqual({ numBlocks: 2 ** 20, bytes: 0, limitedBy: 'memory' });
+    expect(kvCacheSize({ ...long, maxSeqLen: 2 ** 26 }).numBlocks).toBe(2 ** 21);
+    expect(kvCacheSize({ ...long, maxTokens: 2 ** 21 }).numBlocks).toBe(2 ** 16);
+  });
+
   it.each([
     ['memory', {}, 500],
     ['memory', { freeMemoryFraction: 0.1299 }, 129],

@@ -5,6 +5,7 @@ import { roundToBf16 } from '../../tools/support/bf16.js';
 import { quantsOf } from './kv-quants.js';
 import { naiveDelta } from './naive-delta.js';
 import { naiveShares } from './naive-experts.js';
+import { naiveScan } from './naive-scan.js';
 
 /** Rounding of the cache and of products. */
 export interface NaiveOptions {
@@ -105,6 +106,13 @@ export function naiveLogits(
       case 'gatedDelta':
         values[op.output] = deltaRule(values[op.qkv]!, values[op.gates]!, op);
         break;
+      case 'selectiveScan':
+        values[op.output] = scanned(values[op.input]!, values[op.steps]!, op);
+        break;
+      case 'scale':
+        for (const row of values[op.value]!)
+          for (let i = op.first; i < op.first + op.columns; i++) row[i]! *= op.factor;
+        break;
       case 'softCap':
         values[op.value] = values[op.value]!.map((row) => row.map((x) => op.cap * Math.tanh(x / op.cap)));
         break;
@@ -185,6 +193,33 @@ export function naiveLogits(
       const state = new Float64Array(keyDim * valueDim);
       for (const [t, row] of naiveDelta(tokens, { ...numbers, epsilon: op.epsilon }, state).entries())
         output[t]!.set(row, head * valueDim);
+    }
+    return output;
+  }
+
+  function scanned(input: Matrix, steps: Matrix, op: Extract<PlanOp, { op: 'selectiveScan' }>): Matrix {
+    const { heads, headDim, groups, stateDim, leastStep, mostStep } = op;
+    const output = input.map(() => new Float64Array(heads * headDim));
+    const number = (name: string, head: number) => weights.get(name)![head]!;
+    for (let head = 0; head < heads; head++) {
+      const group = Math.floor(head / (heads / groups));
+      const part = (row: Float64Array, first: number, length: number) => row.subarray(first, first + length);
+      const tokens = input.map((row, t) => ({
+        x: part(row, head * headDim, headDim),
+        b: part(row, heads * headDim + group * stateDim, stateDim),
+        c: part(row, heads * headDim + (groups + group) * stateDim, stateDim),
+        step: steps[t]![op.stepsFirst + head]!,
+      }));
+      const decay = number(op.decay, head);
+      const numbers = {
+        rate: op.rates ? decay : -Math.exp(decay),
+        stepBias: number(op.stepBias, head),
+        skip: number(op.skip, head),
+        leastStep,
+        mostStep,
+      };
+      const rows = naiveScan(tokens, numbers, new Float64Array(stateDim * headDim));
+      for (const [t, row] of rows.entries()) output[t]!.set(row, head * headDim);
     }
     return output;
   }

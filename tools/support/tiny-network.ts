@@ -46,6 +46,11 @@ export interface TinyShape {
   stateful: boolean;
   /** True: heads of values lie in tiles of the key heads. */
   tiled: boolean;
+  /**
+   * True: each layer begins with a selective scan of what a convolution gives, normed by groups and gated. alone: it has nothing else, so
+   * that the network keeps nothing of a token.
+   */
+  scanned: boolean | 'alone';
 }
 
 /** The window of the first layer of a varied network. */
@@ -72,11 +77,14 @@ const DEFAULT_SHAPE: TinyShape = {
   experts: null,
   stateful: false,
   tiled: false,
+  scanned: false,
 };
 
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
 export const TINY_DELTA = { keyHeads: 2, valueHeads: 4, keyDim: 6, valueDim: 10 };
 export const TINY_TAPS = 4;
+/** Heads of the scan of a scanned network; their widths fill no vector. */
+export const TINY_SCAN = { heads: 6, headDim: 10, groups: 2, stateDim: 7 };
 
 /** A random network of Llama's shape with its weights in a folder of its own. */
 export interface TinyNetwork extends NativeEngine {
@@ -145,18 +153,19 @@ const sourceOf = (name: string) =>
 function makePlan(shape: TinyShape): NetworkPlan {
   const { vocabSize, hiddenSize, intermediateSize, numLayers, bias } = shape;
   const { varied, gateless } = shape;
+  const alone = shape.scanned === 'alone';
   const caches = Array.from({ length: numLayers }, (_, layer): CacheShape => {
     const { numKvHeads: kvHeads, headDim: width } = { ...shape, ...shape.ownHeads[layer] };
     return { kind: 'keysAndValues', kvHeads, keyDim: width, valueDim: width };
   });
-  const rotaryDim = Math.min(...caches.map(({ keyDim }) => keyDim));
+  const rotaryDim = alone ? 0 : Math.min(...caches.map(({ keyDim }) => keyDim));
   const ropeTables = varied ? [Array.from({ length: rotaryDim / 2 }, (_, i) => 20 ** (-i / rotaryDim))] : [];
   const network = new NetworkBuilder({
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers, ...headsOfLayers(shape), rotaryDim, ropeTables },
-    caches,
+    attention: { numLayers: alone ? 0 : numLayers, ...headsOfLayers(shape), rotaryDim, ropeTables },
+    caches: alone ? [] : caches,
   });
   const matrix = (name: string, rows: number, columns: number) =>
     network.matrix(name, [{ name: sourceOf(name), rows, columns }]);
@@ -169,6 +178,8 @@ function makePlan(shape: TinyShape): NetworkPlan {
     const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
     const { numHeads } = { ...shape, ...shape.ownHeads[layer] };
     const width = qkvWidth(numHeads, caches[layer]!);
+    if (shape.scanned) addScan(network, x, layer, { matrix, vector });
+    if (shape.scanned === 'alone') continue;
     if (shape.stateful) addStates(network, x, layer, { matrix, vector, tiled: shape.tiled });
     const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
     const qkv = network.linear(normed, {
@@ -282,6 +293,47 @@ function addStates(
     epsilon: 1e-6,
   });
   network.gate(y, both, values, { byFirst: columns + 3, activation: 'silu' });
+  network.addLinear(x, y, { weight: matrix(name('out'), x.width, values) });
+}
+
+/** x += out(norm(scan(conv(in(x))) * gate(x))), with a part of the projection scaled. */
+function addScan(
+  network: NetworkBuilder,
+  x: ValueRef,
+  layer: number,
+  {
+    matrix,
+    vector,
+  }: {
+    matrix: (name: string, rows: number, columns: number) => string;
+    vector: (name: string, columns: number) => string;
+  },
+): void {
+  const name = (part: string) => `layers.${layer}.scan.${part}`;
+  const { heads, headDim, groups, stateDim } = TINY_SCAN;
+  const values = heads * headDim;
+  const columns = values + 2 * groups * stateDim;
+  const both = network.linear(x, { weight: matrix(name('in'), values + columns + heads, x.width) });
+  network.scale(both, 0.7, values, columns);
+  const input = network.shortConv(both, values, {
+    weight: vector(name('conv.bias'), TINY_TAPS * columns),
+    bias: null,
+    taps: TINY_TAPS,
+    activation: 'silu',
+  });
+  const y = network.selectiveScan(input, both, values + columns, {
+    decay: vector(name('decay.bias'), heads),
+    stepBias: vector(name('step.bias'), heads),
+    skip: vector(name('skip'), heads),
+    ...TINY_SCAN,
+    leastStep: layer === 0 ? 0 : 0.5,
+    mostStep: layer === 0 ? null : 0.9,
+  });
+  network.gate(y, both, values, { activation: 'silu' });
+  for (let group = 0; group < groups; group++) {
+    const width = values / groups;
+    network.rmsNormColumns(y, group * width, vector(name(`norm.${group}`), width), 1e-5);
+  }
   network.addLinear(x, y, { weight: matrix(name('out'), x.width, values) });
 }
 

@@ -43,7 +43,7 @@ export class NativeExecutor implements Executor {
   readonly vocabSize: number;
   readonly hiddenSize: number;
   readonly adapters?: AdapterSlots;
-  /** Absent for a rank, which has a part of each block. */
+  /** Absent for a rank, which has a part of each block, and where no layer keeps anything of a token. */
   readonly blockAccess?: BlockAccess;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
@@ -64,7 +64,8 @@ export class NativeExecutor implements Executor {
     if (engine.held === undefined && engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
-    if (options.seat === undefined) this.blockAccess = accessTo(this.#handle);
+    if (options.seat === undefined && engine.plan.caches.length > 0)
+      this.blockAccess = accessTo(this.#handle);
     if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
   }
 

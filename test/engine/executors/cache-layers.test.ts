@@ -24,6 +24,12 @@ describe('uniformPlan', () => {
     );
   });
 
+  it('has heads of no use where no layer keeps anything of a token', () => {
+    const { plan } = networks.make({ scanned: 'alone' });
+    const attention = { ...plan.attention, numKvHeads: 1, headDim: 1 };
+    expect(uniformPlan(plan, 'native')).toEqual({ ...plan, attention });
+  });
+
   it('refuses a plan with more or fewer caches than layers', () => {
     const { plan } = networks.make();
     expect(() => uniformPlan({ ...plan, caches: plan.caches.slice(1) }, 'native')).toThrow(

@@ -180,7 +180,7 @@ void Executor::provideMemory() const {
   weights_.provide();
   workspace_->provide(0, std::min(workspace_->size(), kProvidedWorkspaceBytes), true);
   const size_t layers = static_cast<size_t>(config_.plan.numLayers);
-  const size_t ofLayer = std::min(kvLayerBytes_, kProvidedKvBytes / layers);
+  const size_t ofLayer = std::min(kvLayerBytes_, kProvidedKvBytes / std::max<size_t>(layers, 1));
   for (size_t layer = 0; layer < layers; ++layer) {
     // Pages come from the node of the thread that zeroes the layer's blocks: see prepare().
     pool_.stayBeside(static_cast<int32_t>(layer * static_cast<size_t>(config_.threads) / layers));

@@ -133,6 +133,12 @@ class Executor {
   int64_t rowsOf(int32_t index, const BatchView& batch) const;
   KvLayer layer(int32_t index) const;
   float* stateOf(int32_t state, int64_t slot) const;
+  // Runs an op over the tokens of each sequence, a task for each of its heads, whose states are [keyDim][valueDim].
+  // argsOf(sequence, head): what the kernel takes for the sequence's rows, but the state. loggedOf(args, log, head): the same for rows
+  // that a draft left in the log.
+  template <typename Args, typename ArgsOf, typename LoggedOf>
+  void passHeads(const PlanOp& op, const BatchView& batch, void (*kernel)(const Args&, int32_t, int32_t),
+                 const ArgsOf& argsOf, const LoggedOf& loggedOf);
 
   template <typename Body>
   void guarded(const Body& body);
@@ -161,6 +167,8 @@ class Executor {
   void runGate(const PlanOp& op, const BatchView& batch);
   void runShortConv(const PlanOp& op, const BatchView& batch);
   void runGatedDelta(const PlanOp& op, const BatchView& batch);
+  void runSelectiveScan(const PlanOp& op, const BatchView& batch);
+  void runScale(const PlanOp& op, const BatchView& batch);
   // Logs the inputs of rows that are drafts: columns [first, first + count) of `values`, to which `place` is added in the log.
   void logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count, int64_t place);
   void runLayerNormHeads(const PlanOp& op, const BatchView& batch);

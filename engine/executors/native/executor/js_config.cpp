@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -90,6 +91,8 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"gate", OpKind::kGate},
                                                    {"shortConv", OpKind::kShortConv},
                                                    {"gatedDelta", OpKind::kGatedDelta},
+                                                   {"selectiveScan", OpKind::kSelectiveScan},
+                                                   {"scale", OpKind::kScale},
                                                    {"exchange", OpKind::kExchange},
                                                    {"experts", OpKind::kExperts},
                                                    {"distanceRows", OpKind::kDistanceRows},
@@ -270,6 +273,13 @@ class PlanReader {
         break;
       case OpKind::kShortConv: readShortConv(item, op); break;
       case OpKind::kGatedDelta: readGatedDelta(item, op); break;
+      case OpKind::kSelectiveScan: readSelectiveScan(item, op); break;
+      case OpKind::kScale:
+        op.input = integer(item, "value");
+        op.firstColumn = integer(item, "first");
+        op.columns = integer(item, "columns");
+        op.scale = static_cast<float>(number(item, "factor"));
+        break;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: readLinear(item, op); break;
       case OpKind::kRopeAndCache: readRope(item, op); break;
@@ -338,6 +348,24 @@ class PlanReader {
     op.keyDim = integer(item, "keyDim");
     op.valueDim = integer(item, "valueDim");
     op.epsilon = static_cast<float>(number(item, "epsilon"));
+    op.state = integer(item, "state");
+  }
+
+  void readSelectiveScan(const Napi::Object& item, PlanOp& op) const {
+    readInOut(item, op);
+    op.by = integer(item, "steps");
+    op.byFirst = integer(item, "stepsFirst");
+    op.decay = weightIndex(item, "decay");
+    op.decayBias = weightIndex(item, "stepBias");
+    op.skip = weightIndex(item, "skip");
+    op.rates = property(item, "rates").ToBoolean();
+    op.keyHeads = integer(item, "groups");
+    op.valueHeads = integer(item, "heads");
+    op.keyDim = integer(item, "stateDim");
+    op.valueDim = integer(item, "headDim");
+    op.leastStep = static_cast<float>(number(item, "leastStep"));
+    const bool bounded = !property(item, "mostStep").IsNull();
+    op.mostStep = bounded ? static_cast<float>(number(item, "mostStep")) : std::numeric_limits<float>::infinity();
     op.state = integer(item, "state");
   }
 

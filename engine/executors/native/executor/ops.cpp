@@ -73,7 +73,7 @@ void Executor::prepare(const BatchView& batch) {
     });
   }
   adapters_.prepare(batch);
-  schedule_.prepare(batch);
+  if (config_.plan.numLayers > 0) schedule_.prepare(batch);
   fresh_.prepare(batch);
   if (config_.plan.rotaryDim > 0) prepareAngles(batch);
 }
@@ -116,6 +116,8 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kGate: return runGate(op, batch);
     case OpKind::kShortConv: return runShortConv(op, batch);
     case OpKind::kGatedDelta: return runGatedDelta(op, batch);
+    case OpKind::kSelectiveScan: return runSelectiveScan(op, batch);
+    case OpKind::kScale: return runScale(op, batch);
     case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);
@@ -261,6 +263,13 @@ void Executor::eachSpan(const PlanOp& op, const BatchView& batch, const Function
   const int64_t columns = op.columns > 0 ? op.columns : n;
   float* rows = value(op.input) + op.firstColumn;
   eachRow(rowsOf(op.input, batch), columns, [&](int64_t row) { fn(rows + row * n, static_cast<int32_t>(columns)); });
+}
+
+void Executor::runScale(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  float* rows = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), op.columns,
+          [&](int64_t row) { kernels_.scaleRow(rows + row * n, op.scale, op.columns); });
 }
 
 void Executor::runXielu(const PlanOp& op, const BatchView& batch) {

@@ -65,6 +65,8 @@ enum class OpKind : int32_t {
   kGate,
   kShortConv,
   kGatedDelta,
+  kSelectiveScan,
+  kScale,
   kSelectRows,
   kJoin,
   kMeanPool,
@@ -119,7 +121,7 @@ struct PlanOp {
   // attention, kSoftCap and kXielu.
   int32_t firstColumn = 0;
   int32_t heads = 0;
-  int32_t columns = 0;  // of kSoftCap and kXielu: how many; 0: all
+  int32_t columns = 0;  // of kSoftCap, kXielu and kScale: how many; 0: all
   // Of kExchange.
   int32_t channel = 0;
   std::vector<ExchangePart> parts = {};
@@ -137,17 +139,20 @@ struct PlanOp {
   int32_t queryNorm = -1, keyNorm = -1;
   Xielu xielu = {};  // of kXielu
   // Of kGate: the value whose columns are the factors. Of kJoin: the value whose columns come last. Of kGatedDelta: the value with the gates.
+  // Of kSelectiveScan: the value that has the steps from column byFirst on.
   int32_t by = -1, byFirst = 0;
   int32_t per = 1;  // of kGate: columns that each factor is for
-  // Of kShortConv and kGatedDelta: index into states, and their shape.
+  // Of kShortConv, kGatedDelta and kSelectiveScan: index into states, and their shape. A scan's groups are keyHeads, its heads valueHeads,
+  // and its states [keyDim x valueDim] each.
   int32_t state = -1;
   int32_t taps = 0;
   int32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
-  int32_t decay = -1, decayBias = -1;  // indices into weights
-  // Of kGatedDelta: heads of values of a key head are as many apart as there are key heads; decay holds rates less than 0.
+  int32_t decay = -1, decayBias = -1, skip = -1;  // indices into weights
+  float leastStep = 0, mostStep = 0;              // of kSelectiveScan
+  // Of kGatedDelta: heads of values of a key head are as many apart as there are key heads. decay holds rates less than 0.
   bool tiled = false, rates = false;
   float epsilon = 0;
-  float scale = 0;    // of kAttention and kEmbedding
+  float scale = 0;    // of kAttention, kEmbedding and kScale
   float softCap = 0;  // of kAttention (0: none) and kSoftCap
 };
 
@@ -251,6 +256,9 @@ std::vector<OpProduct> productsOf(const PlanOp& op);
 
 // Most experts of an op, most that a row goes to, and most groups of them.
 constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024, kMostExpertGroups = 256;
+
+// Most heads of a selective scan.
+constexpr int32_t kMostScanHeads = 4096;
 
 // Most slots for adapters, and the highest rank of an adapter.
 constexpr int32_t kMostAdapters = 4096, kMostLoraRank = 1024;

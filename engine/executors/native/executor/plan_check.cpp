@@ -25,6 +25,8 @@ const char* opName(OpKind kind) {
     case OpKind::kGate: return "gate";
     case OpKind::kShortConv: return "shortConv";
     case OpKind::kGatedDelta: return "gatedDelta";
+    case OpKind::kSelectiveScan: return "selectiveScan";
+    case OpKind::kScale: return "scale";
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kJoin: return "join";
     case OpKind::kMeanPool: return "meanPool";
@@ -392,6 +394,36 @@ class PlanChecker {
     writes(op.output, RowKind::kTokens, valueHeads * valueDim, "output");
   }
 
+  void checkSelectiveScan(const PlanOp& op) {
+    reads(op.input, "input");
+    reads(op.by, "steps");
+    separate(op.input, op.output);
+    separate(op.by, op.output);
+    const int64_t groups = op.keyHeads, heads = op.valueHeads, stateDim = op.keyDim, headDim = op.valueDim;
+    if (groups < 1 || heads < 1 || heads > kMostScanHeads || heads % groups != 0)
+      fail("heads must be a multiple of groups and at most " + std::to_string(kMostScanHeads) + ", but they are " +
+           std::to_string(heads) + " and " + std::to_string(groups));
+    if (stateDim < 1 || stateDim > kMostKeyDim || headDim < 1 || headDim > kMostKeyDim)
+      fail("stateDim and headDim must be between 1 and " + std::to_string(kMostKeyDim));
+    if (value(op.input).width != heads * headDim + 2 * groups * stateDim)
+      fail("input must have the columns of all heads and groups, but it is " + shape(op.input));
+    if (value(op.by).rows != RowKind::kTokens) fail("steps must have one row per token");
+    checkSpan(op.by, op.byFirst, heads, "steps");
+    checkVector(op.decay, heads, "decay");
+    checkVector(op.decayBias, heads, "stepBias");
+    checkVector(op.skip, heads, "skip");
+    if (!(op.leastStep >= 0) || !std::isfinite(op.leastStep) || !(op.mostStep >= op.leastStep))
+      fail("leastStep must be a number of at least 0, and mostStep no less");
+    checkState(op, heads * stateDim * headDim);
+    writes(op.output, RowKind::kTokens, heads * headDim, "output");
+  }
+
+  void checkScale(const PlanOp& op) const {
+    reads(op.input, "value");
+    checkSpan(op.input, op.firstColumn, op.columns, "value");
+    if (!std::isfinite(op.scale)) fail("factor must be a finite number");
+  }
+
   void checkXielu(const Xielu& xielu) const {
     for (const float number : {xielu.alphaPositive, xielu.alphaNegative, xielu.beta, xielu.epsilon})
       if (!std::isfinite(number)) fail("its numbers must be finite");
@@ -498,6 +530,8 @@ class PlanChecker {
       case OpKind::kGate: return checkGate(op);
       case OpKind::kShortConv: return checkShortConv(op);
       case OpKind::kGatedDelta: return checkGatedDelta(op);
+      case OpKind::kSelectiveScan: return checkSelectiveScan(op);
+      case OpKind::kScale: return checkScale(op);
       case OpKind::kLinear:
       case OpKind::kGatedLinear: return checkLinear(op);
       case OpKind::kRopeAndCache:
@@ -615,7 +649,8 @@ void checkConfig(const ExecutorConfig& config) {
                              std::to_string(config.group->size()) + ".");
   checkRange(plan.vocabSize, 1, kMost, "vocabSize");
   checkRange(plan.outputWidth, 1, kMost, "outputWidth");
-  checkRange(plan.numLayers, 1, 1 << 16, "numLayers");
+  // Layers that keep states alone need no cache.
+  checkRange(plan.numLayers, plan.states.empty() ? 1 : 0, 1 << 16, "numLayers");
   checkRange(plan.numHeads, 1, 1 << 12, "numHeads");
   checkRange(plan.numKvHeads, 1, plan.numHeads, "numKvHeads");
   checkRange(plan.headDim, 1, 1 << 12, "headDim");

@@ -72,6 +72,7 @@ class StateLog {
   static size_t inputFloats(const NetworkPlan& plan, const PlanOp& op) {
     const auto width = [&](int32_t value) { return static_cast<size_t>(plan.values[static_cast<size_t>(value)].width); };
     if (op.kind == OpKind::kShortConv) return width(op.output);
+    if (op.kind == OpKind::kSelectiveScan) return width(op.input) + static_cast<size_t>(op.valueHeads);
     return width(op.input) + width(op.by);
   }
   static size_t rowFloats(const NetworkPlan& plan) {

@@ -45,7 +45,8 @@ void Executor::takeStatePool() {
                                                       std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
   size_t lost = 0, inputs = 0;
   for (const PlanOp& op : plan.ops) {
-    if (op.kind == OpKind::kGatedDelta) lost = std::max(lost, static_cast<size_t>(op.keyDim + 1) * static_cast<size_t>(op.valueDim));
+    if (op.kind == OpKind::kGatedDelta || op.kind == OpKind::kSelectiveScan)
+      lost = std::max(lost, static_cast<size_t>(op.keyDim + 1) * static_cast<size_t>(op.valueDim));
     if (op.kind == OpKind::kShortConv) inputs = std::max(inputs, static_cast<size_t>(width(op.output) * (op.taps - 1)));
   }
   lostStates_.assign(static_cast<size_t>(config_.threads), std::vector<float>(lost));
@@ -177,71 +178,127 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
   logDrafts(op, batch, x, stride, columns, 0);
 }
 
-// A task is one head of values of one sequence.
-void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
-  const int32_t keys = op.keyHeads * op.keyDim, ofKey = op.valueHeads / op.keyHeads;
+template <typename Args, typename ArgsOf, typename LoggedOf>
+void Executor::passHeads(const PlanOp& op, const BatchView& batch, void (*kernel)(const Args&, int32_t, int32_t),
+                         const ArgsOf& argsOf, const LoggedOf& loggedOf) {
+  const int32_t heads = op.valueHeads;
   const size_t size = static_cast<size_t>(op.keyDim) * static_cast<size_t>(op.valueDim);
-  const float* decay = static_cast<const float*>(weights_.raw(op.decay));
-  const float* bias = static_cast<const float*>(weights_.raw(op.decayBias));
-  pool_.run(static_cast<int32_t>(batch.numSequences) * op.valueHeads, [&](int32_t task, int32_t thread) {
-    const int32_t sequence = task / op.valueHeads, head = task % op.valueHeads;
-    const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
+  pool_.run(static_cast<int32_t>(batch.numSequences) * heads, [&](int32_t task, int32_t thread) {
+    const int32_t sequence = task / heads, head = task % heads;
+    const int32_t first = batch.queryStart[sequence];
+    const int64_t slot = batch.stateSlots[sequence];
     const StateRows states(batch, sequence);
     const auto headIn = [&](int64_t of) { return stateOf(op.state, of) + static_cast<size_t>(head) * size; };
     float* lost = lostStates_[static_cast<size_t>(thread)].data();
     float* kept = slot < 0 ? lost : headIn(slot);
     if (slot < 0 || states.begins) std::memset(kept, 0, size * sizeof(float));
-    const int32_t keyHead = op.tiled ? head % op.keyHeads : head / ofKey;
-    DeltaArgs args{.qkv = value(op.input) + first * width(op.input),
-                   .ldqkv = width(op.input),
-                   .query = keyHead * op.keyDim,
-                   .key = keys + keyHead * op.keyDim,
-                   .value = 2 * keys + head * op.valueDim,
-                   .gates = value(op.by) + first * width(op.by) + head,
-                   .ldgates = width(op.by),
-                   .valueHeads = op.valueHeads,
-                   .decay = op.rates ? static_cast<float>(std::log(-double(decay[head]))) : decay[head],
-                   .decayBias = bias[head],
-                   .keyDim = op.keyDim,
-                   .valueDim = op.valueDim,
-                   .epsilon = op.epsilon,
-                   .state = kept,
-                   .y = value(op.output) + first * width(op.output) + head * op.valueDim,
-                   .ldy = width(op.output)};
+    Args args = argsOf(sequence, head);
+    args.state = kept;
     const auto leaveKept = [&] {
       std::memcpy(lost, kept, size * sizeof(float));
       args.state = lost;
     };
     if (states.replayed > 0) {
       if (!states.keeps) leaveKept();
-      DeltaArgs logged = args;
-      logged.qkv = stateLog_.at(op.state, slot, 0);
-      logged.gates = logged.qkv + width(op.input) + head;
-      logged.ldqkv = logged.ldgates = stateLog_.stride();
+      Args logged = loggedOf(args, stateLog_.at(op.state, slot, 0), head);
       logged.y = lost + size;
       logged.ldy = 0;
-      kernels_.gatedDelta(logged, 0, states.replayed);
+      kernel(logged, 0, states.replayed);
     }
     int32_t row = 0;
     const auto advance = [&](int32_t end) {
       if (row < states.certain) {
         const int32_t certain = std::min(end, states.certain);
-        kernels_.gatedDelta(args, row, certain);
+        kernel(args, row, certain);
         row = certain;
       }
       if (row >= end) return;
       if (args.state != lost) leaveKept();
-      kernels_.gatedDelta(args, row, end);
+      kernel(args, row, end);
       row = end;
     };
     for (int32_t i = batch.snapshotStart[sequence]; i < batch.snapshotStart[sequence + 1]; ++i) {
-      advance(batch.snapshotRows[i] + 1 - static_cast<int32_t>(first));
+      advance(batch.snapshotRows[i] + 1 - first);
       std::memcpy(headIn(batch.snapshotSlots[i]), args.state, size * sizeof(float));
     }
     advance(states.rows);
   });
-  logDrafts(op, batch, value(op.input), width(op.input), width(op.input), 0);
-  logDrafts(op, batch, value(op.by), width(op.by), width(op.by), width(op.input));
+}
+
+void Executor::runGatedDelta(const PlanOp& op, const BatchView& batch) {
+  const int32_t keys = op.keyHeads * op.keyDim, ofKey = op.valueHeads / op.keyHeads;
+  const int64_t columns = width(op.input), gates = width(op.by);
+  const float* decay = static_cast<const float*>(weights_.raw(op.decay));
+  const float* bias = static_cast<const float*>(weights_.raw(op.decayBias));
+  const auto argsOf = [&](int32_t sequence, int32_t head) {
+    const int64_t first = batch.queryStart[sequence];
+    const int32_t keyHead = op.tiled ? head % op.keyHeads : head / ofKey;
+    return DeltaArgs{.qkv = value(op.input) + first * columns,
+                     .ldqkv = columns,
+                     .query = keyHead * op.keyDim,
+                     .key = keys + keyHead * op.keyDim,
+                     .value = 2 * keys + head * op.valueDim,
+                     .gates = value(op.by) + first * gates + head,
+                     .ldgates = gates,
+                     .valueHeads = op.valueHeads,
+                     .decay = op.rates ? static_cast<float>(std::log(-double(decay[head]))) : decay[head],
+                     .decayBias = bias[head],
+                     .keyDim = op.keyDim,
+                     .valueDim = op.valueDim,
+                     .epsilon = op.epsilon,
+                     .state = nullptr,
+                     .y = value(op.output) + first * width(op.output) + head * op.valueDim,
+                     .ldy = width(op.output)};
+  };
+  passHeads(op, batch, kernels_.gatedDelta, argsOf, [&](DeltaArgs args, const float* log, int32_t head) {
+    args.qkv = log;
+    args.gates = log + columns + head;
+    args.ldqkv = args.ldgates = stateLog_.stride();
+    return args;
+  });
+  logDrafts(op, batch, value(op.input), columns, columns, 0);
+  logDrafts(op, batch, value(op.by), gates, gates, columns);
+}
+
+void Executor::runSelectiveScan(const PlanOp& op, const BatchView& batch) {
+  const int32_t heads = op.valueHeads, groups = op.keyHeads;
+  const int64_t columns = width(op.input), values = int64_t(heads) * op.valueDim;
+  const float* decay = static_cast<const float*>(weights_.raw(op.decay));
+  const float* bias = static_cast<const float*>(weights_.raw(op.decayBias));
+  const float* skip = static_cast<const float*>(weights_.raw(op.skip));
+  const auto inputsOf = [&](ScanArgs args, const float* row, int32_t head) {
+    args.x = row + int64_t(head) * op.valueDim;
+    args.b = row + values + int64_t(head / (heads / groups)) * op.keyDim;
+    args.c = args.b + int64_t(groups) * op.keyDim;
+    return args;
+  };
+  const auto argsOf = [&](int32_t sequence, int32_t head) {
+    const int64_t first = batch.queryStart[sequence];
+    const ScanArgs args{.x = nullptr,
+                        .b = nullptr,
+                        .c = nullptr,
+                        .ldx = columns,
+                        .steps = value(op.by) + first * width(op.by) + op.byFirst + head,
+                        .ldsteps = width(op.by),
+                        .rate = op.rates ? decay[head] : static_cast<float>(-std::exp(double(decay[head]))),
+                        .stepBias = bias[head],
+                        .skip = skip[head],
+                        .leastStep = op.leastStep,
+                        .mostStep = op.mostStep,
+                        .headDim = op.valueDim,
+                        .stateDim = op.keyDim,
+                        .state = nullptr,
+                        .y = value(op.output) + first * values + int64_t(head) * op.valueDim,
+                        .ldy = values};
+    return inputsOf(args, value(op.input) + first * columns, head);
+  };
+  passHeads(op, batch, kernels_.selectiveScan, argsOf, [&](ScanArgs args, const float* log, int32_t head) {
+    args.steps = log + columns + head;
+    args.ldx = args.ldsteps = stateLog_.stride();
+    return inputsOf(args, log, head);
+  });
+  logDrafts(op, batch, value(op.input), columns, columns, 0);
+  logDrafts(op, batch, value(op.by) + op.byFirst, width(op.by), heads, columns);
 }
 
 }  // namespace skein

@@ -427,6 +427,22 @@ struct DeltaArgs {
   int64_t ldy;
 };
 
+// The selective scan of one head over the rows of a sequence.
+struct ScanArgs {
+  const float* x;  // the head's columns of the sequence's first row
+  const float* b;  // its group's B of that row
+  const float* c;  // its group's C of that row
+  int64_t ldx;     // of all three
+  const float* steps;
+  int64_t ldsteps;
+  float rate, stepBias, skip;   // rate is less than 0
+  float leastStep, mostStep;
+  int32_t headDim, stateDim;
+  float* state;  // [stateDim][headDim]
+  float* y;
+  int64_t ldy;
+};
+
 struct KernelTable {
   const char* name;    // that of its instruction set
   int32_t panelWidth;  // outputs per packed panel; n is padded to a multiple with zeros
@@ -482,6 +498,8 @@ struct KernelTable {
   void (*shortConvRow)(const ConvArgs& args, int32_t row);
   // Computes rows [begin, end) of a sequence, one after the other, and changes the state: see the op gatedDelta in network/plan.ts.
   void (*gatedDelta)(const DeltaArgs& args, int32_t begin, int32_t end);
+  // The same for the op selectiveScan. All tables give the same bits.
+  void (*selectiveScan)(const ScanArgs& args, int32_t begin, int32_t end);
   // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i], one row of n; the variance is of all n (not n - 1). bias null:
   // none. y may be x.
   void (*layerNorm)(const float* x, const float* w, const float* bias, float epsilon, int32_t n, float* y);

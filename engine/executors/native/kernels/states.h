@@ -78,11 +78,14 @@ inline void deltaColumns(const DeltaArgs& args, const float* q, const float* k, 
   for (int i = 0; i < Count; i++) storeHead<V>(y + begin + i * V::W, lanes(i), sums[i]);
 }
 
+inline double softplusOf(float a, float bias) {
+  const double x = double(a) + double(bias);
+  return x > 30 ? x : std::log1p(std::exp(x));
+}
+
 // Factors of a token, in double precision: how much of the state it keeps, and how much of its change it takes over.
 inline float keptShare(float a, float bias, float decay) {
-  const double x = double(a) + double(bias);
-  const double softplus = x > 30 ? x : std::log1p(std::exp(x));
-  return float(std::exp(-std::exp(double(decay)) * softplus));
+  return float(std::exp(-std::exp(double(decay)) * softplusOf(a, bias)));
 }
 inline float sigmoidOf(float x) { return float(1 / (1 + std::exp(-double(x)))); }
 

@@ -7,6 +7,7 @@
 #include "kernels/pack_stored.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
+#include "kernels/scan.h"
 #include "kernels/states.h"
 #include "kernels/stored_products.h"
 #include "kernels/vocab.h"
@@ -44,6 +45,7 @@ constexpr KernelTable makeTable(const char* name) {
       .gateRow = gateRow<V>,
       .shortConvRow = shortConvRow<V>,
       .gatedDelta = gatedDelta<V>,
+      .selectiveScan = selectiveScan<V>,
       .layerNorm = layerNorm<V>,
       .meanRows = meanRows<V>,
       .unitRow = unitRow<V>,

@@ -391,6 +391,29 @@ void gatedDelta(const Napi::CallbackInfo& info) {
   tableOf(info).gatedDelta(args, f.integer("begin"), f.integer("end"));
 }
 
+// Rows [begin, end) of one head.
+void selectiveScan(const Napi::CallbackInfo& info) {
+  const Fields f(info);
+  const float* x = f.data("x");
+  const ScanArgs args{.x = x + f.integer("head"),
+                      .b = x + f.integer("b"),
+                      .c = x + f.integer("c"),
+                      .ldx = f.integer("ldx"),
+                      .steps = f.data("steps"),
+                      .ldsteps = f.integer("ldsteps"),
+                      .rate = f.number("rate"),
+                      .stepBias = f.number("stepBias"),
+                      .skip = f.number("skip"),
+                      .leastStep = f.number("leastStep"),
+                      .mostStep = f.number("mostStep"),
+                      .headDim = f.integer("headDim"),
+                      .stateDim = f.integer("stateDim"),
+                      .state = f.data("state"),
+                      .y = f.data("y"),
+                      .ldy = f.integer("ldy")};
+  tableOf(info).selectiveScan(args, f.integer("begin"), f.integer("end"));
+}
+
 void layerNorm(const Napi::CallbackInfo& info) {
   const Fields f(info);
   tableOf(info).layerNorm(f.data("x"), f.data("w"), f.data("bias"), f.number("epsilon"), f.integer("n"), f.data("y"));
@@ -619,6 +642,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
   add("gateRow", gateRow);
   add("shortConv", shortConv);
   add("gatedDelta", gatedDelta);
+  add("selectiveScan", selectiveScan);
   add("layerNorm", layerNorm);
   add("meanRows", meanRows);
   add("unitRow", unitRow);

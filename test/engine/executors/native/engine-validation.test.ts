@@ -448,6 +448,85 @@ describe('an engine that does not fit together', () => {
     engine.remove();
   });
 
+  it.each<[string, Spoil, RegExp]>([
+    [
+      'heads of a scan that groups cannot share',
+      (p) => {
+        opOf(p, 'selectiveScan').groups = 4;
+      },
+      /\(selectiveScan\).*heads must be a multiple of groups and at most 4096, but they are 6 and 4/,
+    ],
+    [
+      'heads of a scan without width',
+      (p) => {
+        opOf(p, 'selectiveScan').headDim = 0;
+      },
+      /\(selectiveScan\).*stateDim and headDim must be between 1 and 1024/,
+    ],
+    [
+      'a scan whose heads do not fill their value',
+      (p) => {
+        opOf(p, 'selectiveScan').stateDim = 8;
+      },
+      /\(selectiveScan\).*input must have the columns of all heads and groups, but it is/,
+    ],
+    [
+      'steps beyond their value',
+      (p) => {
+        opOf(p, 'selectiveScan').stepsFirst += 1;
+      },
+      /\(selectiveScan\).*steps: 6 columns from column 149 on do not lie in/,
+    ],
+    [
+      'what a scan skips of other heads',
+      (p) => {
+        opOf(p, 'selectiveScan').skip = 'layers.0.scan.conv.bias';
+      },
+      /\(selectiveScan\).*skip layers\.0\.scan\.conv\.bias must be a vector of 6/,
+    ],
+    [
+      'steps with limits that cross',
+      (p) => {
+        opOf(p, 'selectiveScan').leastStep = 0.5;
+        opOf(p, 'selectiveScan').mostStep = 0.25;
+      },
+      /\(selectiveScan\).*leastStep must be a number of at least 0, and mostStep no less/,
+    ],
+    [
+      'a state of a scan of another size',
+      (p) => {
+        p.states![1]!.size = 421;
+      },
+      /\(selectiveScan\).*state 1 has 421 numbers, but 420 are needed/,
+    ],
+    [
+      'a scale beyond its value',
+      (p) => {
+        opOf(p, 'scale').first = 100;
+      },
+      /\(scale\).*value: 88 columns from column 100 on do not lie in/,
+    ],
+    [
+      'a scale by no number',
+      (p) => {
+        opOf(p, 'scale').factor = Number.NaN;
+      },
+      /\(scale\).*factor must be a finite number/,
+    ],
+    [
+      'attention without a cache',
+      (p) => {
+        p.ops.splice(1, 0, { op: 'ropeAndCache', qkv: opOf(p, 'embedding').output, layer: 0 });
+      },
+      /\(ropeAndCache\).*layer 0 is not one of the 0 layers/,
+    ],
+  ])('%s', (_, spoil, message) => {
+    const engine = makeTinyNetwork({ scanned: 'alone' });
+    spoil(engine.plan, engine);
+    expect(() => new NativeExecutor(engine, executorOptions({ numStateSlots: 2 }))).toThrow(message);
+    engine.remove();
+  });
+
   it('states without a slot, or with too many', () => {
     const engine = makeTinyNetwork({ stateful: true });
     for (const slots of [{}, { numStateSlots: 0 }, { numStateSlots: -1 }, { numStateSlots: 2 ** 20 }])

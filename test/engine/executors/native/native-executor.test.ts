@@ -79,6 +79,11 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     const network = networks.make({ stateful: true, tiled });
     expect(errorOf(network, { instructionSet, numStateSlots: 5 })).toBeLessThan(5e-5);
   });
+
+  it.each([true, 'alone'] as const)('scans, beside attention or without any: %s', (scanned) => {
+    const network = networks.make({ scanned });
+    expect(errorOf(network, { instructionSet, numStateSlots: 5 })).toBeLessThan(5e-5);
+  });
 });
 
 describe('a long sequence', () => {

@@ -10,7 +10,7 @@ import { at, set } from '../../../support/spoil.js';
 
 const SLOTS = 6;
 const networks = new TinyNetworks();
-const network = networks.make({ stateful: true });
+const network = networks.make({ stateful: true, scanned: true });
 const DRAFT_SLOTS = 4;
 const DRAFT_ROWS = 6;
 const states = { numStateSlots: SLOTS, numDraftSlots: DRAFT_SLOTS, stateDraftRows: DRAFT_ROWS };

@@ -54,6 +54,8 @@ interface KernelHooks {
   gateRow(table: string, fields: Fields): void;
   shortConv(table: string, fields: Fields): void;
   gatedDelta(table: string, fields: Fields): void;
+  /** head, b and c: columns of x. */
+  selectiveScan(table: string, fields: Fields): void;
   layerNorm(table: string, fields: Fields): void;
   meanRows(table: string, fields: Fields): void;
   unitRow(table: string, fields: Fields): void;
