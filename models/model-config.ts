@@ -20,6 +20,32 @@ export interface ExpertsConfig {
   withoutBias?: true;
 }
 
+/** Heads of layers with a selective scan: see the op selectiveScan. */
+export interface ScanConfig {
+  heads: number;
+  headDim: number;
+  groups: number;
+  stateDim: number;
+  /** Whether its projections have biases: the one in, and the one out. */
+  biased: { input: boolean; output: boolean };
+  /** When what it gives is normed, each group by itself: behind its gate, before it, or never. */
+  norm: 'behindGate' | 'beforeGate' | 'none';
+  leastStep: number;
+  mostStep: number | null;
+  /** The model's file has rates less than 0 in place of their logarithms. */
+  rates?: true;
+}
+
+/** Factors of Falcon-H1 on what its layers add to the sum, beside attentionScale, embeddingScale and logitScale. */
+export interface Multipliers {
+  attentionOut: number;
+  /** On the parts of the projection into a scan: its gate, x, B, C and the steps. */
+  scanIn: readonly [gate: number, x: number, b: number, c: number, steps: number];
+  scanOut: number;
+  mlpGate: number;
+  mlpDown: number;
+}
+
 /** Dimensions of one layer. */
 export interface LayerShape {
   numHeads: number;
@@ -94,7 +120,13 @@ export interface ModelConfig {
     tiled?: true;
     rates?: true;
   };
-  /** Absent: each layer has one MLP, of intermediateSize. */
+  /** Absent: no layer has a selective scan. */
+  scan?: ScanConfig;
+  /** True for each layer that is an MLP alone, and neither attends nor keeps a state. Absent: none is. */
+  mlpLayers?: boolean[];
+  /** Absent: there are none. */
+  multipliers?: Multipliers;
+  /** Absent: each layer has one MLP, of intermediateSize. Of Granite 4 with scans, that MLP is beside the experts. */
   experts?: ExpertsConfig;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */

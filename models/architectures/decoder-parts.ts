@@ -84,9 +84,11 @@ export class DecoderParts {
     );
   }
 
-  /** RMSNorm by the layer's weight `source`, called `name` in the network. */
-  norm(x: ValueRef, layer: number, name: string, source: string): ValueRef {
-    return this.net.rmsNorm(x, this.#scales(layer, name, source, x.width), this.#config.rmsNormEpsilon);
+  /** RMSNorm by the layer's weight `source`, called `name` in the network. @param factor on its weight */
+  norm(x: ValueRef, layer: number, name: string, source: string, factor = 1): ValueRef {
+    const own = { name: `model.layers.${layer}.${source}.weight`, columns: x.width };
+    const scales = this.net.vector(`layers.${layer}.${name}`, [{ ...own, ...(factor !== 1 && { factor }) }]);
+    return this.net.rmsNorm(x, scales, this.#config.rmsNormEpsilon);
   }
 
   /** LayerNorm by the checkpoint's tensors `source`, called `own` in the network. @param more factor: on its weight */

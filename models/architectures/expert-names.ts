@@ -13,6 +13,8 @@ const NAMES = new Map<string, ExpertNames>([
   ['qwen35moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['qwen3next', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['qwen3moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
+  // Its files have one tensor for each matrix of all experts.
+  ['granite4', { block: 'block_sparse_moe', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['mixtral', { block: 'block_sparse_moe', gate: 'w1', up: 'w3', down: 'w2' }],
 ]);
 

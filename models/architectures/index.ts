@@ -6,6 +6,7 @@ import { bert } from './bert.js';
 import { cohere } from './cohere.js';
 import { deberta } from './deberta.js';
 import { exaone4 } from './exaone4.js';
+import { falconH1 } from './falconh1.js';
 import { gemma } from './gemma.js';
 import { gemma2 } from './gemma2.js';
 import { gemma3 } from './gemma3.js';
@@ -16,10 +17,12 @@ import { granite4 } from './granite4.js';
 import { hunyuan } from './hunyuan.js';
 import { lfm2 } from './lfm2.js';
 import { llama } from './llama.js';
+import { mamba2 } from './mamba2.js';
 import { mistral } from './mistral.js';
 import { mixtral } from './mixtral.js';
 import { modernbert } from './modernbert.js';
 import { nemotron } from './nemotron.js';
+import { nemotronH } from './nemotronh.js';
 import { olmo2 } from './olmo2.js';
 import { openelm } from './openelm.js';
 import { phi3 } from './phi3.js';
@@ -44,6 +47,9 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen35moe', qwen35],
   ['qwen3next', qwen35],
   ['lfm2', lfm2],
+  ['mamba2', mamba2],
+  ['falconh1', falconH1],
+  ['nemotronh', nemotronH],
   ['phi3', phi3],
   ['gemma', gemma],
   ['gemma2', gemma2],
@@ -88,6 +94,9 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen3_5MoeForCausalLM', 'qwen35moe'],
   ['Qwen3NextForCausalLM', 'qwen3next'],
   ['Lfm2ForCausalLM', 'lfm2'],
+  ['Mamba2ForCausalLM', 'mamba2'],
+  ['FalconH1ForCausalLM', 'falconh1'],
+  ['NemotronHForCausalLM', 'nemotronh'],
   ['Phi3ForCausalLM', 'phi3'],
   ['GemmaForCausalLM', 'gemma'],
   ['Gemma2ForCausalLM', 'gemma2'],
@@ -155,6 +164,10 @@ const GGUF_NAMES = new Map([
   ['qwen3moe', 'qwen3moe'],
   ['qwen35', 'qwen35'],
   ['lfm2', 'lfm2'],
+  ['mamba2', 'mamba2'],
+  ['falcon-h1', 'falconh1'],
+  ['nemotron_h', 'nemotronh'],
+  ['granitehybrid', 'granite4'],
   ['phi3', 'phi3'],
   ['gemma', 'gemma'],
   ['gemma2', 'gemma2'],

@@ -9,7 +9,14 @@ import type { LogitScore } from './sentence-modules.js';
 import { readSentenceTransformers, type SentenceTransformers } from './sentence-transformers.js';
 
 /** Decoders whose output is written in their own way, so that no head of an encoder fits in its place. */
-const GENERATES_ONLY: ReadonlySet<string> = new Set(['gpt2', 'cohere', 'cohere2', 'nemotron']);
+const GENERATES_ONLY: ReadonlySet<string> = new Set([
+  'gpt2',
+  'cohere',
+  'cohere2',
+  'nemotron',
+  'falconh1',
+  'nemotronh',
+]);
 /** Decoders of which the published embedders are trained for embeddings that are cut. */
 export const MATRYOSHKA: ReadonlySet<string> = new Set(['qwen3', 'gemma3']);
 

@@ -7,6 +7,7 @@ import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { MORE_FAMILIES } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 import { ropesByType } from './ropes-by-type.js';
+import { SCAN_FAMILIES } from './scan-families.js';
 import { STATE_FAMILIES } from './state-families.js';
 
 /** Default of transformers' MistralConfig where config.json has no such field. */
@@ -157,7 +158,8 @@ export function decoderFamily(architecture: string): DecoderFamily | undefined {
     FAMILIES[architecture] ??
     MORE_FAMILIES[architecture] ??
     GATELESS_FAMILIES[architecture] ??
-    STATE_FAMILIES[architecture]
+    STATE_FAMILIES[architecture] ??
+    SCAN_FAMILIES[architecture]
   );
 }
 

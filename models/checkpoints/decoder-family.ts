@@ -25,5 +25,7 @@ export interface DecoderFamily {
   epsilon?: [field: string, fallback: number];
   /** Absent: layers have one MLP each. */
   experts?: ExpertFields;
+  /** `read` reads or refuses what experts there are. */
+  ownExperts?: true;
   read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
 }

@@ -55,4 +55,5 @@ export const GATELESS_ACTIVATIONS: ReadonlyMap<string, 'reluSquared' | 'none'> =
   ['apertus', 'none'],
   ['arcee', 'reluSquared'],
   ['nemotron', 'reluSquared'],
+  ['nemotronh', 'reluSquared'],
 ]);

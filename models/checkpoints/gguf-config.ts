@@ -12,11 +12,13 @@ import { readExactly, withFile } from './file-reading.js';
 import { GATELESS_ACTIVATIONS } from './gateless-families.js';
 import type { GgufHeader } from './gguf.js';
 import { asGgufEncoder, encoderActivation } from './gguf-encoders.js';
-import { expertsOfGguf, hasExperts, mayHaveExperts } from './gguf-experts.js';
+import { expertsOfGguf, hasExperts, mayHaveExperts, SHARED_WIDTH } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
+import { ggufScanFields, numberOfSome } from './gguf-scans.js';
 import { ggufStateFields, keyValueHeadsOfSome } from './gguf-states.js';
+import { withoutAttention } from './mamba2-config.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
@@ -28,7 +30,7 @@ const HAS_LAYER_NORM: ReadonlySet<string> = new Set([
   'nemotron',
   ...encoderArchitectures,
 ]);
-const HAS_LEARNED_POSITIONS: ReadonlySet<string> = new Set(['gpt2', 'bert']);
+const HAS_NO_ROPE: ReadonlySet<string> = new Set(['gpt2', 'bert', 'mamba2']);
 
 /**
  * Makes the ModelConfig from a GGUF file's metadata and tensors. `generation` is the generation_config.json beside it.
@@ -44,17 +46,22 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   // Layers behind the model's own guess further tokens.
   const guessing = keys.integer('nextn_predict_layers', 0, LIMITS.layers, 0);
   const numLayers = keys.integer('block_count', 1 + guessing, LIMITS.layers) - guessing;
-  const layers = ggufLayerShapes(keys, architecture, numLayers);
+  const alone = architecture === 'mamba2' ? withoutAttention(numLayers) : undefined;
+  const uneven = ggufLayerShapes(keys, architecture, numLayers);
+  const layers = alone ?? uneven;
   const numHeads = layers?.numHeads ?? keys.ofAllLayers('attention.head_count', numLayers, 1, LIMITS.heads);
   const numKvHeads =
     layers?.numKvHeads ??
     keyValueHeadsOfSome(keys, architecture, numLayers) ??
+    numberOfSome(keys, architecture, 'attention.head_count_kv', numLayers) ??
     keys.ofAllLayers('attention.head_count_kv', numLayers, 1, LIMITS.heads, numHeads);
-  const headDim = keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
-  const valueDim = keys.integer('attention.value_length', 2, LIMITS.heads, headDim);
+  const headDim =
+    alone?.headDim ??
+    keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
+  const valueDim = keys.integer('attention.value_length', 1, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
-  for (const shape of layers?.layerShapes ?? [{ numHeads, numKvHeads }])
-    checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
+  const shapes = alone === undefined ? (uneven?.layerShapes ?? [{ numHeads, numKvHeads }]) : [];
+  for (const shape of shapes) checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
   const experts = mayHaveExperts(keys, architecture)
     ? expertsOfGguf(keys, architecture, numLayers)
     : undefined;
@@ -71,29 +78,27 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     hiddenSize,
     intermediateSize:
       layers?.intermediateSize ??
+      widthOfSome(keys, architecture, numLayers) ??
       keys.ofAllLayers('feed_forward_length', numLayers, 1, LIMITS.width, experts?.width),
-    ...(layers?.layerShapes && { layerShapes: layers.layerShapes }),
+    ...(uneven?.layerShapes && { layerShapes: uneven.layerShapes }),
     numLayers,
     numHeads,
     numKvHeads,
     headDim,
     rmsNormEpsilon: epsilonOf(keys, architecture),
     activation: activationOf(architecture, keys),
-    attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
-    ...(architecture === 'seed_oss' && {
-      attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
-    }),
+    ...biasesOf(tensors, architecture),
     ...(architecture === 'cohere' && tensors.has('blk.0.attn_q_norm.weight') && { ownHeadNorms: true }),
-    mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
     ...windowsOfGguf(keys, architecture, numLayers),
-    rope: HAS_LEARNED_POSITIONS.has(architecture)
+    rope: HAS_NO_ROPE.has(architecture)
       ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
       : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
     ...(experts && { experts }),
     ...ggufFamilyFields(keys, architecture, numLayers, maxPositions),
     ...ggufStateFields(keys, architecture, numLayers),
+    ...ggufScanFields(keys, architecture, { numLayers, headDim }, tensors),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(
@@ -105,14 +110,19 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   return asGgufEncoder(header, keys, model);
 }
 
+/** Width of the MLPs of a file where not all layers have one, or have experts beside it; undefined for any other. */
+function widthOfSome(keys: GgufKeys, architecture: string, numLayers: number): number | undefined {
+  if (architecture === 'granite4' && hasExperts(keys)) return keys.integer(SHARED_WIDTH, 1, LIMITS.width);
+  return numberOfSome(keys, architecture, 'feed_forward_length', numLayers);
+}
+
 function epsilonOf(keys: GgufKeys, architecture: string): number {
   const isLayerNorm = HAS_LAYER_NORM.has(architecture);
-  // Where a ModernBERT's config.json has its own name of it alone, the converter takes it for an RMSNorm's.
-  const other = architecture === 'modernbert' ? keys.number('attention.layer_norm_rms_epsilon') : undefined;
-  return keys.positive(
-    isLayerNorm ? 'attention.layer_norm_epsilon' : 'attention.layer_norm_rms_epsilon',
-    other,
-  );
+  const [ofLayerNorm, ofRmsNorm] = ['attention.layer_norm_epsilon', 'attention.layer_norm_rms_epsilon'];
+  // Where a ModernBERT's config.json has its own name of it alone, the converter takes it for an RMSNorm's, and a Nemotron-H's for a LayerNorm's.
+  if (architecture === 'modernbert') return keys.positive(ofLayerNorm, keys.number(ofRmsNorm));
+  if (architecture === 'nemotronh') return keys.positive(ofRmsNorm, keys.number(ofLayerNorm));
+  return keys.positive(isLayerNorm ? ofLayerNorm : ofRmsNorm);
 }
 
 function activationOf(architecture: string, keys: GgufKeys): ModelConfig['activation'] {
@@ -161,6 +171,16 @@ function refuseRouterWithoutExperts({ tensors }: GgufHeader, architecture: strin
     `the number of experts, since there is a router (${router.name})`,
     keys.number('expert_count'),
   );
+}
+
+function biasesOf(tensors: ReadonlyMap<string, RawTensor>, architecture: string) {
+  return {
+    attentionBias: hasBias(tensors, /^blk\.\d+\.attn_(q|k|v|qkv|output)\.bias$/),
+    ...(architecture === 'seed_oss' && {
+      attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
+    }),
+    mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
+  };
 }
 
 /**

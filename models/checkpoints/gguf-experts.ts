@@ -4,10 +4,13 @@ import { LIMITS } from './config-fields.js';
 import { checkExperts } from './experts-config.js';
 import type { GgufKeys } from './gguf-keys.js';
 
+/** Width of the MLP beside experts, which Granite 4 has. */
+export const SHARED_WIDTH = 'expert_shared_feed_forward_length';
+
 /** Keys of experts that are computed in another way, each with the values that change nothing. */
 const OTHERWISE: readonly (readonly [key: string, harmless: readonly number[], expected: string])[] = [
   ['expert_shared_count', [0], '0 (experts that all tokens go to are not supported)'],
-  ['expert_shared_feed_forward_length', [0], '0 (experts that all tokens go to are not supported)'],
+  [SHARED_WIDTH, [0], '0 (experts that all tokens go to are not supported)'],
   ['expert_group_count', [0, 1], '0 or 1 (groups of experts are not supported)'],
   ['expert_group_scale', [0, 1], '1 (groups of experts are not supported)'],
   ['experts_per_group', [0], '0 (groups of experts are not supported)'],
@@ -31,6 +34,7 @@ const NOMIC = 'nomic-bert-moe';
 
 /** True where layers of a file's architecture may have experts. */
 export function mayHaveExperts(keys: GgufKeys, architecture: string): boolean {
+  if (architecture === 'granite4') return hasExperts(keys);
   return expertNames(architecture) !== undefined || keys.architecture === NOMIC;
 }
 
@@ -48,7 +52,7 @@ export function expertsOfGguf(keys: GgufKeys, architecture: string, numLayers: n
   checkExperts(keys.file, numLayers, count);
   const isNomic = keys.architecture === NOMIC;
   for (const [key, harmless, expected] of isNomic ? OTHERWISE : [...OTHERWISE, ...IN_EVERY_LAYER]) {
-    const value = keys.number(key);
+    const value = architecture === 'granite4' && key === SHARED_WIDTH ? undefined : keys.number(key);
     if (value !== undefined && !harmless.includes(value)) throw keys.error(key, expected, value);
   }
   const norm = keys.boolean('expert_weights_norm');
@@ -65,9 +69,9 @@ export function expertsOfGguf(keys: GgufKeys, architecture: string, numLayers: n
   return { count, used, width: widthOf(keys, architecture, used), normalize: true };
 }
 
-/** Mixtral's files have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
+/** Files of Mixtral and Granite have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
 function widthOf(keys: GgufKeys, architecture: string, used: number): number {
   const whole = keys.number('feed_forward_length') ?? 0;
-  const usual = architecture === 'mixtral' ? whole : Math.floor(whole / used);
+  const usual = ['mixtral', 'granite4'].includes(architecture) ? whole : Math.floor(whole / used);
   return keys.integer('expert_feed_forward_length', 1, LIMITS.width, usual);
 }

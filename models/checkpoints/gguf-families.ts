@@ -91,6 +91,7 @@ export function ggufFamilyFields(
         localRopeTheta: keys.positive('rope.freq_base_swa', keys.positive('rope.freq_base', 10_000)),
       };
     case 'granite':
+    case 'granite4':
       return {
         embeddingScale: keys.positive('embedding_scale', 1),
         residualScale: keys.positive('residual_scale', 1),

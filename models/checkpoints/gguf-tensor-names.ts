@@ -55,6 +55,15 @@ const withRouter = (
 });
 const QWEN3 = { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS };
 
+/** Tensors of scans. */
+const SCANS = {
+  ssm_in: 'mamba.in_proj',
+  ssm_conv1d: 'mamba.conv1d',
+  ssm_norm: 'mamba.norm',
+  ssm_out: 'mamba.out_proj',
+};
+const SCAN_VECTORS = { ssm_a: 'mamba.A_log', ssm_d: 'mamba.D', 'ssm_dt.bias': 'mamba.dt_bias' };
+
 const FAMILIES: Readonly<Record<string, Names>> = {
   llama: LLAMA,
   mixtral: { ...LLAMA, inLayer: withRouter(LLAMA.inLayer, 'block_sparse_moe.gate') },
@@ -85,6 +94,30 @@ const FAMILIES: Readonly<Record<string, Names>> = {
       'shortconv.in_proj': 'conv.in_proj',
       'shortconv.out_proj': 'conv.out_proj',
     },
+  },
+  mamba2: { ...LLAMA, inLayer: { attn_norm: 'input_layernorm', ...SCANS }, vectors: SCAN_VECTORS },
+  nemotronh: { ...LLAMA, inLayer: { ...LLAMA.inLayer, ...SCANS }, vectors: SCAN_VECTORS },
+  falconh1: {
+    ...LLAMA,
+    inLayer: { ...LLAMA.inLayer, ...SCANS },
+    // llama.cpp has no end of this name.
+    vectors: { ...SCAN_VECTORS, ffn_norm: 'post_attention_layernorm.weight' },
+  },
+  granite4: {
+    ...LLAMA,
+    inLayer: {
+      ...LLAMA.inLayer,
+      ...SCANS,
+      ffn_gate: 'shared_mlp.gate',
+      ffn_up: 'shared_mlp.up',
+      ffn_down: 'shared_mlp.output_linear',
+      // Beside experts.
+      ffn_gate_shexp: 'shared_mlp.gate',
+      ffn_up_shexp: 'shared_mlp.up',
+      ffn_down_shexp: 'shared_mlp.output_linear',
+      ffn_gate_inp: 'block_sparse_moe.gate',
+    },
+    vectors: SCAN_VECTORS,
   },
   gemma: LLAMA,
   smollm3: LLAMA,
@@ -224,6 +257,8 @@ const INTERLEAVED: ReadonlySet<string> = new Set([
   'smollm3',
   'ministral3',
   'granite',
+  'granite4',
+  'nemotronh',
   'arcee',
   'minicpm',
 ]);

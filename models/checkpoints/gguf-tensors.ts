@@ -6,6 +6,7 @@ import { tokenRows } from './gguf-encoders.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
 import { rowOf } from './head-tensors.js';
 import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { hasScanNames, scanGgufTensors, scanNames } from './scan-tensors.js';
 import { stateGgufTensors, stateNames } from './state-tensors.js';
 import { inNetworkOrder, type NamedTensor } from './tensor-layout.js';
 import type { UnreadTensor } from './unread-tensors.js';
@@ -30,6 +31,7 @@ function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][
   const parts = projectionsOf(tensor.name, config);
   if (parts !== null) return attentionSlices(tensor, config, parts);
   const name = nameOf(tensor.name, config);
+  if (hasScanNames(config)) return scanGgufTensors(name, tensor, config);
   if (config.attendingLayers !== undefined) return stateGgufTensors(name, tensor, config);
   if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
@@ -56,6 +58,7 @@ function networkNames(name: string, config: ModelConfig): string[] {
   const stack = stackOf(name, config);
   if (stack !== null) return stackedNames(config, stack.layer, [stack.matrix]);
   const own = nameOf(name, config);
+  if (hasScanNames(config)) return scanNames(own, config);
   return config.attendingLayers === undefined ? [own] : stateNames(own, config);
 }
 

@@ -10,6 +10,7 @@ import { decoderFamily } from './decoder-families.js';
 import { expertsOfHuggingFace, refuseExperts } from './experts-config.js';
 import type { JsonObject } from './file-reading.js';
 import { configOfGpt2 } from './gpt2-config.js';
+import { configOfMamba2 } from './mamba2-config.js';
 import { configOfModernBert } from './modernbert-config.js';
 import { configOfOpenElm } from './openelm-config.js';
 import { configOfRopeBert } from './ropebert-config.js';
@@ -35,8 +36,9 @@ export function configOfHuggingFace(
   if (architecture === 'ropebert') return configOfRopeBert(config, name);
   refuseUnsupported(config);
   if (architecture === 'openelm') return configOfOpenElm(config, generation);
+  if (architecture === 'mamba2') return configOfMamba2(config, name, generation);
   const family = decoderFamily(architecture);
-  if (family?.experts === undefined) refuseExperts(config, name);
+  if (family?.experts === undefined && !family?.ownExperts) refuseExperts(config, name);
   if (family === undefined) return configOfGpt2(config, generation);
 
   const vocabSize = config.integer('vocab_size', 1, LIMITS.vocabSize);

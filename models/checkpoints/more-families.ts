@@ -121,7 +121,7 @@ const ernie45: Read = (config, { headDim, maxPositions }) => {
   };
 };
 
-const granite: Read = (config, { headDim, maxPositions }) => ({
+export const graniteFields: Read = (config, { headDim, maxPositions }) => ({
   slidingWindow: null,
   embeddingScale: config.positive('embedding_multiplier', 1),
   residualScale: config.positive('residual_multiplier', 1),
@@ -129,25 +129,6 @@ const granite: Read = (config, { headDim, maxPositions }) => ({
   logitScale: 1 / config.positive('logits_scaling', 1),
   rope: ropeOfHuggingFace(config, headDim, maxPositions),
 });
-
-/** Granite 4 of which all layers attend, and none has experts. */
-const granite4: Read = (config, dimensions) => {
-  const { numLayers } = dimensions;
-  const types = config.raw('layer_types') ?? config.raw('layers_block_type');
-  const attends = (type: unknown) => type === 'attention' || type === 'full_attention';
-  if (!Array.isArray(types) || types.length !== numLayers || !types.every(attends))
-    throw config.error(
-      'layer_types',
-      `${numLayers} times attention: layers of another kind may keep a state in place of keys and values, which no op computes`,
-    );
-  const turns = config.raw('position_embedding_type') === 'rope';
-  return {
-    ...granite(config, dimensions),
-    mlpBias: false,
-    intermediateSize: config.integer('shared_intermediate_size', 1, LIMITS.width, 1024),
-    ...(!turns && { layersWithoutRope: new Array<boolean>(numLayers).fill(true) }),
-  };
-};
 
 /** RoPE turns pairs of neighbours. */
 const cohere: Read = (config, { headDim, maxPositions }) => ({
@@ -216,8 +197,7 @@ export const MORE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   olmo2: { epsilon: ['rms_norm_eps', 1e-5], read: olmo2 },
   olmo3: { epsilon: ['rms_norm_eps', 1e-5], read: olmo3 },
   exaone4: { epsilon: ['rms_norm_eps', 1e-5], read: exaone4 },
-  granite: { read: granite },
-  granite4: { read: granite4 },
+  granite: { read: graniteFields },
   cohere: { tied: true, epsilon: LAYER_NORM, read: cohere },
   hunyuan: { epsilon: ['rms_norm_eps', 1e-5], read: hunyuan },
   minicpm: { tied: true, read: minicpm },

@@ -72,10 +72,10 @@ function apart(name: string, tensor: RawTensor, config: ModelConfig): [string, N
 /** Projections of Qwen3-Next that the network takes apart. */
 const BY_HEADS_OF_KEYS = /\.linear_attn\.(in_proj_qkvz|in_proj_ba)\.weight$/;
 
-const isConvolution = (name: string) => /\.(conv\.conv|conv1d)\.weight$/.test(name);
+export const isConvolution = (name: string) => /\.(conv\.conv|conv1d)\.weight$/.test(name);
 
 /** The weights of a convolution [columns, 1, taps] are one vector in the network. */
-function asVector(name: string, tensor: RawTensor, { shortConv }: ModelConfig): NamedTensor {
+export function asVector(name: string, tensor: NamedTensor, { shortConv }: ModelConfig): NamedTensor {
   if (!isConvolution(name)) return tensor;
   const [columns = 0] = tensor.shape;
   refuseShape(tensor, [columns, 1, shortConv!.taps]);

@@ -6,6 +6,7 @@ import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
 import { ropeBertTensors } from './ropebert-config.js';
+import { hasScanNames, scanModelTensors } from './scan-tensors.js';
 import { stateModelTensors } from './state-tensors.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
@@ -26,7 +27,7 @@ const GPT2_PREFIX = /^transformer\./;
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
 /** Weights of norms that multiply by 1 + weight: those of Gemma and of Nemotron. */
 const NORM_LESS_1 = /norm\.weight$/;
-const HAS_NORMS_LESS_1 = /^(gemma|nemotron)/;
+const HAS_NORMS_LESS_1 = /^(gemma|nemotron$)/;
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
 const IN_MIXTURE = /\.mlp\.(experts\.|gate\.)/;
@@ -121,6 +122,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const { architecture, experts } = config;
   const isMixture =
     config.attendingLayers === undefined ? architecture !== 'ropebert' : IN_MIXTURE.test(name);
+  if (hasScanNames(config)) return scanModelTensors(name, tensor, config);
   if (experts !== undefined && isMixture) return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   if (config.attendingLayers !== undefined) return stateModelTensors(name, tensor, config);

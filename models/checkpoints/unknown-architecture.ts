@@ -1,7 +1,7 @@
 import { closestName } from '../../base/did-you-mean.js';
 
 const STATE_LAYERS =
-  'layers of this kind may keep a state in place of keys and values, other than those of Qwen3.5 and LFM2, which no op computes';
+  'layers of this kind may keep a state in place of keys and values, other than those of Qwen3.5, LFM2 and Mamba2, which no op computes';
 const LATENT = 'its layers keep keys and values as one latent vector, which no op computes';
 const SHARED_NORM =
   'attention and MLP of a layer both read one norm, a LayerNorm with biases, and the MLP has no gate';
@@ -18,6 +18,10 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
+  [
+    /^nemotron_?h_?moe/i,
+    'its experts are chosen by a sigmoid of their scores, and all tokens go to another one',
+  ],
   [/^lfm2_?moe/i, 'its experts are chosen by a sigmoid of their scores with biases'],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
@@ -31,10 +35,7 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^minimax_?m2/i,
     'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',
   ],
-  [
-    /^(granite_?moe_?hybrid|granite_?hybrid|nemotron_?h|mamba|falcon[-_]?(mamba|h1)|jamba|kimi[-_]?linear|plamo_?2|rwkv)/i,
-    STATE_LAYERS,
-  ],
+  [/^(mamba(?!2)|falcon[-_]?mamba|jamba|bamba|kimi[-_]?linear|plamo_?2|rwkv)/i, STATE_LAYERS],
   [/^(phi(forcausallm|2)|falcon(forcausallm)?$|gptj)/i, SHARED_NORM],
   [
     /^gpt_?neox/i,

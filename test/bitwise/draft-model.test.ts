@@ -70,7 +70,7 @@ const RUNS: { name: string; blocks: number; options: RunOptions }[] = [
 
 const folder = temporaryFolder('skein-draft-models');
 const pathOf = (variant: string) =>
-  ['qwen3.5', 'lfm2'].includes(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
+  ['qwen3.5', 'lfm2', 'mamba2'].includes(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
 /** Slots for states, where layers keep them: those of sequences alone may have drafts. */
 const statesOf = ({ plan }: Engine, numStateSlots: number, stateDraftRows: number) =>
   plan.states && { numStateSlots, numDraftSlots: numStateSlots, stateDraftRows };
@@ -81,6 +81,7 @@ describe.each([
   // Layers that keep states, in both models.
   { variant: 'qwen3.5', of: 'qwen3.5', least: 0.85, most: 1 },
   { variant: 'lfm2', of: 'lfm2', least: 0.85, most: 1 },
+  { variant: 'mamba2', of: 'mamba2', least: 0.85, most: 1 },
   { variant: 'lfm2', of: 'qwen3.5', least: 0, most: 0.5 },
 ])('tiny $variant as the draft model of tiny $of', ({ variant, of, least, most }) => {
   it('changes no bit of an answer, and is right as often as is to be expected', async () => {

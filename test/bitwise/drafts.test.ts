@@ -32,7 +32,7 @@ const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 /** Of families whose layers keep states. */
-const STATEFUL = ['qwen3.5', 'lfm2'];
+const STATEFUL = ['qwen3.5', 'lfm2', 'mamba2'];
 /** Half of the slots are for snapshots. */
 const STATE_OPTIONS = { numStateSlots: 2 * REQUESTS, numDraftSlots: REQUESTS, stateDraftRows: 12 };
 

@@ -172,6 +172,10 @@ describe('a wrong value anywhere', () => {
     'apertus',
     'openelm',
     'granite4',
+    'granite4-h-moe',
+    'mamba2',
+    'falcon-h1',
+    'nemotron-h',
   ])('in the config.json of %s is said in a sentence', async (name) => {
     const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
     for (const [place, path] of paths(config).entries()) {

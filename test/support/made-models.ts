@@ -31,6 +31,10 @@ interface MadeHow {
   interleavedHeads?: number;
   firstRow?: number;
   rows?: number[];
+  /** Of each expert the rows from `first` on, of `of`. */
+  stack?: [first: number, of: number];
+  /** Rows (null: all) multiplied by factors, one after the other. */
+  scaled?: [rows: number | null, factors: number[]][];
   values?: number[];
   joined?: string[];
   /** Matrices of [count, rows, columns] of which each was [columns, rows]. */
@@ -71,7 +75,7 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
       name,
       shape,
       source,
-      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned },
+      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned, stack, scaled },
     ]): TestTensor => {
       if (values !== undefined)
         return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
@@ -85,6 +89,10 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
         const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
         return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
       }
+      if (stack !== undefined)
+        return { name, shape, data: new Uint8Array(ofStack(all, shape, stack).buffer) };
+      if (scaled !== undefined)
+        return { name, shape, data: new Uint8Array(inParts(all, shape, scaled).buffer) };
       if (tiled !== undefined)
         return { name, shape, data: new Uint8Array(inTiles(all, shape, tiled).buffer) };
       if (turned) return { name, shape, data: new Uint8Array(eachTurned(all, shape).buffer) };
@@ -118,6 +126,35 @@ function eachTurned(numbers: Float32Array, [, rows, columns]: readonly number[])
     const within = i % size;
     return numbers[i - within + (within % columns!) * rows! + Math.floor(within / columns!)]!;
   });
+}
+
+function ofStack(
+  numbers: Float32Array,
+  [experts = 0, rows = 0, columns = 0]: readonly number[],
+  [first, of]: NonNullable<MadeHow['stack']>,
+): Float32Array {
+  const chosen = new Float32Array(experts * rows * columns);
+  for (let expert = 0; expert < experts; expert++) {
+    const begin = (expert * of + first) * columns;
+    chosen.set(numbers.subarray(begin, begin + rows * columns), expert * rows * columns);
+  }
+  return chosen;
+}
+
+function inParts(
+  numbers: Float32Array,
+  [rows = 0, columns = 0]: readonly number[],
+  parts: NonNullable<MadeHow['scaled']>,
+): Float32Array {
+  const scaled = numbers.slice();
+  let first = 0;
+  for (const [count, factors] of parts) {
+    const end = first + (count ?? rows) * columns;
+    for (const factor of factors)
+      for (let i = first; i < end; i++) scaled[i] = scaled[i]! * Math.fround(factor);
+    first = end;
+  }
+  return scaled;
 }
 
 function inTiles(

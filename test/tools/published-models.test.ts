@@ -31,7 +31,9 @@ const sizeOf = (shape: readonly number[]) => shape.reduce((product, size) => pro
 
 /** Name of the tensor that a file has in place of the slices that the network reads. */
 function inFile(name: string, isStacked: boolean): string {
-  const whole = name.replace(/(_proj(?:_qkvz|_ba)?)\.\d+\.\w+\.weight$/, '$1.weight');
+  const whole = name
+    .replace(/(_proj(?:_qkvz|_ba)?|mamba\.norm)\.\d+(?:\.\w+)?\.weight$/, '$1.weight')
+    .replace(/shared_mlp\.(?:gate|up)\.weight$/, 'shared_mlp.input_linear.weight');
   if (!isStacked) return whole;
   return whole
     .replace(/experts\.\d+\.(?:gate|up)_proj/, 'experts.gate_up')
@@ -55,7 +57,9 @@ describe.each(PUBLISHED_MODELS)('$id', (model) => {
     const others = tensors.filter(
       ([name]) => !/\.mlp\.act_fn\.|\.(qzeros|scales|weight_scale_inv)$/.test(name),
     );
-    const isStacked = others.some(([name]) => name.endsWith('experts.gate_up_proj'));
+    const isStacked = others.some(([name]) =>
+      /experts\.gate_up_proj$|sparse_moe\.input_linear\.weight$/.test(name),
+    );
     const read = new Set([...result.tensors.keys()].map((name) => inFile(name, isStacked)));
     expect(read.size + aside).toBe(others.length);
     expect(result.leftAside.length > 0).toBe('vision_config' in model.config);

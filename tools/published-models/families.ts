@@ -31,6 +31,9 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   ),
   qwen3next: since(`Qwen3-Next, [with states](#models-with-a-state), ${EXPERTS}`),
   lfm2: since('LFM2, dense, [with states](#models-with-a-state)'),
+  mamba2: since('Mamba2 and Mamba-Codestral, [with states](#models-with-a-state) alone: no layer attends'),
+  falconh1: since('Falcon-H1, [with states](#models-with-a-state) beside attention in each layer'),
+  nemotronh: since('Nemotron-H and Nemotron Nano 2, without experts, [with states](#models-with-a-state)'),
   qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
   phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),
   gemma2: since('Gemma 2'),
@@ -41,7 +44,12 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   olmo3: since('OLMo 3'),
   exaone4: since('EXAONE 4'),
   granite: since('Granite 3, dense; Granite 4 where its class is this one'),
-  granite4: { ...since('Granite 4 whose layers all attend; its GGUF is a granite'), gguf: 'granite' },
+  granite4: {
+    ...since(
+      `Granite 4: where layers have [states](#models-with-a-state), native and without ranks, also ${EXPERTS}; where all attend, its GGUF is a granite`,
+    ),
+    gguf: 'granite',
+  },
   cohere: since('Command R and R+'),
   cohere2: since('Command R7B and A'),
   glm: since("GLM-4 9B, dense; its GGUF as llama.cpp's converter writes it, in both forms of its code"),

@@ -4,7 +4,7 @@ What llama.cpp's converter makes of the models of families.py, without their wei
     python tools/reference/families-gguf.py LLAMA_CPP_DIR [NAME ...]
 
 writes test/goldens/families-gguf.json: for each model the keys of its GGUF (without those of the tokenizer), and its tensors: the name and
-shape in the file, the tensor of families.json that it was made of, and how. LLAMA_CPP_DIR is a checkout of llama.cpp, such as the one that
+shape in the file, the tensor of families.json that it was made of, and how. Names given replace their entries alone. LLAMA_CPP_DIR is a checkout of llama.cpp, such as the one that
 node-llama-cpp downloads.
 """
 
@@ -28,8 +28,9 @@ from families import FILE, numbers  # noqa: E402
 
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
-# without their width (glm-4-9b is not), and lfm2-bias, as whose convolution's biases it fails.
-NOT_CONVERTED = {"lfm2-bias", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
+# without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it fails, and falcon-h1-norm, whose norm llama.cpp has behind
+# its gate.
+NOT_CONVERTED = {"lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):
@@ -61,14 +62,59 @@ def is_tiled(array, data, order):
     return numpy.array_equal(tiled(array, *order), data)
 
 
-def made_of(data, values, heads, orders):
+def scalings(config):
+    """Factors that the converter of Falcon-H1 multiplies matrices by, one after the other: [rows or None for all, factors] of each part."""
+    if config.get("model_type") != "falcon_h1":
+        return []
+    gate, down = config["mlp_multipliers"]
+    attention, keys = config["attention_in_multiplier"], config["key_multiplier"]
+    heads, width = config["mamba_n_heads"], config["mamba_d_ssm"]
+    shared = config["mamba_n_groups"] * config["mamba_d_state"]
+    parts = zip([width, width, shared, shared, heads], config["ssm_multipliers"])
+    alone = [
+        [down], [gate], [keys, attention], [attention], [config["attention_out_multiplier"]], [config["ssm_out_multiplier"]],
+        [config["lm_head_multiplier"]], [config["embedding_multiplier"]],
+    ]
+    whole = [[[None, factors]] for factors in alone if any(factor != 1 for factor in factors)]
+    return whole + [[[rows, [config["ssm_in_multiplier"], factor]] for rows, factor in parts]]
+
+
+def scaled(array, parts):
+    if parts[0][0] is not None and sum(rows for rows, _ in parts) != len(array):
+        return None
+    out, first = array.copy(), 0
+    for rows, factors in parts:
+        end = len(array) if rows is None else first + rows
+        for factor in factors:
+            out[first:end] *= numpy.float32(factor)
+        first = end
+    return out
+
+
+def rows_of_stack(array, data):
+    """Where each expert of a stack of two matrices has one of them: [first row, rows of both]; None: it has not."""
+    if array.ndim != 3 or data.ndim != 3 or array.shape[::2] != data.shape[::2] or array.shape[1] != 2 * data.shape[1]:
+        return None
+    for first in (0, data.shape[1]):
+        if numpy.array_equal(array[:, first : first + data.shape[1]], data):
+            return [first, array.shape[1]]
+    return None
+
+
+def made_of(data, values, heads, orders, factors):
     """
     The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, heads of values tiled, or some of its
-    rows; or the numbers of one that was made of config.json or in another way. Dimensions of 1 may be left out.
+    rows, of each expert or of all, or parts multiplied by factors; or the numbers of one that was made of config.json or in another way.
+    Dimensions of 1 may be left out, and vectors be matrices.
     """
     for name, array in values.items():
-        if array.size == data.size and array.ndim == 3:
+        if array.size == data.size and array.ndim == 3 and data.ndim == 2:
             array = array.squeeze(1)
+        if array.size == data.size and array.ndim == 1:
+            array = array.reshape(data.shape)
+        stack = rows_of_stack(array, data)
+        if stack is not None:
+            return name, {"stack": stack}
         if array.shape == data.shape:
             for order in orders:
                 if is_tiled(array, data, order) and not numpy.array_equal(array, data):
@@ -77,6 +123,9 @@ def made_of(data, values, heads, orders):
                 return name, {}
             if numpy.array_equal(array + numpy.float32(1), data):
                 return name, {"addend": 1}
+            for parts in factors:
+                if array.ndim == 2 and numpy.array_equal(scaled(array, parts), data):
+                    return name, {"scaled": parts}
             for count in heads:
                 if array.shape[0] % (2 * count) == 0 and numpy.array_equal(permuted(array, count), data):
                     return name, {"interleavedHeads": count}
@@ -84,8 +133,8 @@ def made_of(data, values, heads, orders):
             for first in range(0, array.shape[0] - data.shape[0] + 1, data.shape[0]):
                 if numpy.array_equal(array[first : first + data.shape[0]], data):
                     return name, {"firstRow": first}
-    if data.ndim == 1 and len(data) < 64:
-        return "", {"values": [float(value) for value in data]}
+    if data.size < 64:
+        return "", {"values": [float(value) for value in data.flatten()]}
     raise ValueError("is made of no tensor")
 
 
@@ -106,7 +155,9 @@ def convert(made):
         model_class.set_vocab = lambda self: None
         model_class.no_mtp = not config.get("mtp_num_hidden_layers")
         file = Path(directory) / "model.gguf"
-        model_class(Path(directory), gguf.LlamaFileType.ALL_F32, file).write()
+        # transformers 5 reads experts into a config that has none.
+        raw = {"hparams": dict(made["config"])} if config.get("model_type") == "nemotron_h" else {}
+        model_class(Path(directory), gguf.LlamaFileType.ALL_F32, file, **raw).write()
         reader = gguf.GGUFReader(file)
         skipped = ("GGUF.", "general.", "tokenizer.")
         keys = [
@@ -117,7 +168,8 @@ def convert(made):
         tensors = []
         for tensor in reader.tensors:
             shape = [int(size) for size in reversed(tensor.shape)]
-            source, how = made_of(numpy.array(tensor.data).reshape(shape), values, heads, orders_of_heads(config))
+            data = numpy.array(tensor.data).reshape(shape)
+            source, how = made_of(data, values, heads, orders_of_heads(config), scalings(config))
             tensors.append([tensor.name, shape, source, how])
     print(made["name"], dict((key, value) for key, _, value in keys)["general.architecture"], len(tensors))
     return {"name": made["name"], "keys": keys, "tensors": tensors}
@@ -126,11 +178,15 @@ def convert(made):
 def main():
     with open(FILE, encoding="utf-8") as file:
         models = json.load(file)["families"]
-    converted = []
+    known = {}
+    if sys.argv[2:]:
+        with open(TARGET, encoding="utf-8") as file:
+            known = {item["name"]: item for item in json.load(file)["families"]}
+    names = [made["name"] for made in models if made["name"] not in NOT_CONVERTED]
     for made in models:
-        if made["name"] in NOT_CONVERTED or (sys.argv[2:] and made["name"] not in sys.argv[2:]):
-            continue
-        converted.append(convert(made))
+        if made["name"] in names and (not sys.argv[2:] or made["name"] in sys.argv[2:]):
+            known[made["name"]] = convert(made)
+    converted = [known[name] for name in names if name in known]
     lines = ",\n  ".join(json.dumps(item, separators=(",", ":")) for item in converted)
     with open(TARGET, "w", encoding="utf-8") as file:
         file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp 0.5.0-dev of node-llama-cpp 3.22.1",\n "families": [\n  {lines}\n ]}}\n')

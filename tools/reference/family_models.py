@@ -75,6 +75,45 @@ MIXTURE = DELTA | {
     "shared_expert_intermediate_size": 16,
 }
 
+FALCON_H1 = decoder(
+    head_dim=16,
+    mamba_d_ssm=60,
+    mamba_n_heads=6,
+    mamba_d_head=10,
+    mamba_n_groups=2,
+    mamba_d_state=12,
+    mamba_chunk_size=16,
+    rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
+)
+
+GRANITE4_H = decoder(
+    num_hidden_layers=3,
+    embedding_multiplier=12.0,
+    residual_multiplier=0.25,
+    attention_multiplier=0.3125,
+    logits_scaling=0.75,
+    shared_intermediate_size=40,
+    intermediate_size=40,
+    mamba_n_heads=8,
+    mamba_d_head=8,
+    mamba_n_groups=1,
+    mamba_d_state=12,
+    mamba_chunk_size=16,
+    rms_norm_eps=1e-2,
+)
+
+
+def nemotron_h(written):
+    """As its own code has it, with a pattern; what it would have of experts is left out."""
+    experts = ("moe", "expert", "routed", "group", "topk", "mtp", "nextn")
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-"}
+    kinds = written.get("layers_block_type") or written["layer_types"]
+    kept = {key: value for key, value in written.items() if key == "n_groups" or not any(part in key for part in experts)}
+    kept.pop("layers_block_type", None)
+    kept.pop("layer_types", None)
+    return kept | {"num_hidden_layers": len(kinds), "hybrid_override_pattern": "".join(letters[kind] for kind in kinds)}
+
+
 WRAPPERS = {
     "qwen2-vl": wrapped(
         "Qwen2VL",
@@ -313,6 +352,75 @@ FAMILIES = {
     "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True),
     "qwen3.5-moe": family("Qwen3_5Moe", MIXTURE, config="Qwen3_5MoeTextConfig", norms_less_1=True),
     "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True),
+    # Heads of a scan are no whole vectors of eight, and share groups.
+    "mamba2": family(
+        "Mamba2",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 30,
+            "num_hidden_layers": 3,
+            "num_heads": 6,
+            "head_dim": 10,
+            "n_groups": 2,
+            "state_size": 12,
+            "chunk_size": 16,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "pad_token_id": 0,
+        },
+        new_tokens=32,
+    ),
+    "falcon-h1": family(
+        "FalconH1",
+        FALCON_H1
+        | {
+            "mamba_rms_norm": False,
+            "key_multiplier": 0.55,
+            "attention_in_multiplier": 1.3,
+            "attention_out_multiplier": 0.85,
+            "ssm_in_multiplier": 1.25,
+            "ssm_out_multiplier": 0.7,
+            "ssm_multipliers": [0.9, 1.1, 0.8, 1.2, 0.75],
+            "mlp_multipliers": [0.8, 1.3],
+            "embedding_multiplier": 2.5,
+            "lm_head_multiplier": 0.6,
+        },
+        new_tokens=32,
+    ),
+    "falcon-h1-norm": family("FalconH1", FALCON_H1 | {"mamba_rms_norm": True, "tie_word_embeddings": True}, new_tokens=32),
+    "nemotron-h": family(
+        "NemotronH",
+        decoder(
+            head_dim=16,
+            layers_block_type=["linear_attention", "mlp", "full_attention", "linear_attention", "mlp"],
+            # llama.cpp's converter takes multiples of 64 together.
+            mamba_num_heads=16,
+            mamba_head_dim=4,
+            n_groups=2,
+            ssm_state_size=12,
+            chunk_size=16,
+        ),
+        new_tokens=32,
+        published=nemotron_h,
+    ),
+    "granite4-h": family(
+        "GraniteMoeHybrid",
+        GRANITE4_H | {"num_local_experts": 0, "num_experts_per_tok": 0, "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+        new_tokens=32,
+        published=lambda written: written | {"layer_types": ["mamba", "attention", "mamba"]},
+    ),
+    "granite4-h-moe": family(
+        "GraniteMoeHybrid",
+        GRANITE4_H
+        | {
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "intermediate_size": 24,
+            "layer_types": ["linear_attention", "linear_attention", "full_attention"],
+        },
+        new_tokens=32,
+        published=lambda written: written | {"layer_types": ["mamba", "mamba", "attention"]},
+    ),
     # Llama ignores the factor.
     "llama-partial": family("Llama", decoder(head_dim=16, partial_rotary_factor=0.5)),
 }

@@ -1,5 +1,6 @@
 """What the reference scripts share: greedy decoding by Hugging Face transformers in float32, and compact JSON."""
 
+import inspect
 import json
 
 import torch
@@ -27,7 +28,9 @@ def greedy(model, prompt, count):
     Returns (tokens [count], gaps [count], logits [count, vocab] from which each token was taken).
     """
     tokens, gaps, steps = [], [], []
-    output = model(input_ids=torch.tensor([prompt]), use_cache=True, logits_to_keep=1)
+    # Models without attention call it otherwise.
+    own = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+    output = model(input_ids=torch.tensor([prompt]), use_cache=True)
     for _ in range(count):
         logits = output.logits[0, -1].float()
         top = torch.topk(logits, 2).values
@@ -36,9 +39,7 @@ def greedy(model, prompt, count):
         gaps.append(significant(top[0] - top[1], 4))
         steps.append(logits)
         if len(tokens) < count:
-            output = model(
-                input_ids=torch.tensor([[tokens[-1]]]), past_key_values=output.past_key_values, use_cache=True
-            )
+            output = model(input_ids=torch.tensor([[tokens[-1]]]), use_cache=True, **{own: output[own]})
     return tokens, gaps, torch.stack(steps)
 
 

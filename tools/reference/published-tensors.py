@@ -37,6 +37,17 @@ EXPERTS = {
 TENSORS_OF = {"minicpm": "llama"}
 
 
+# Beginnings of names, or parts of them, that files on the hub have otherwise than transformers 5 in memory.
+RENAMED = {
+    "nemotron_h": [("model.", "backbone.")],
+    "granitemoehybrid": [
+        ("block_sparse_moe.experts.gate_up_proj", "block_sparse_moe.input_linear.weight"),
+        ("block_sparse_moe.experts.down_proj", "block_sparse_moe.output_linear.weight"),
+        ("block_sparse_moe.router.weight", "block_sparse_moe.router.layer.weight"),
+    ],
+}
+
+
 def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
     """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
     if model_type not in EXPERTS or ".mlp." not in name or "shared_expert" in name:
@@ -83,6 +94,8 @@ def tensors_of(config: dict) -> list[list]:
     for name, tensor in model.state_dict().items():
         if name in left_out:
             continue
+        for own, other in RENAMED.get(config["model_type"], []):
+            name = name.replace(own, other)
         for whole, whole_shape, experts in published(config["model_type"], name, list(tensor.shape)):
             for own, shape, dtype in quantised(config, whole, whole_shape):
                 key = (LAYER.sub("{layer}", own, count=1), tuple(shape), experts, dtype)

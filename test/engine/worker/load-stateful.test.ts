@@ -13,16 +13,18 @@ afterAll(() => engines.remove());
 
 const SIZES = { maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64, maxNumSequences: 6 };
 
-async function engineOf(variant: 'qwen3.5' | 'gqa') {
+type Variant = 'qwen3.5' | 'mamba2' | 'gqa';
+
+async function engineOf(variant: Variant) {
   return engines.get(variant === 'gqa' ? tinyModelPath(variant) : madeModelPath(folder, variant), 'f32');
 }
 
-async function requestOf(params: OptionalParams, variant: 'qwen3.5' | 'gqa' = 'qwen3.5') {
+async function requestOf(params: OptionalParams, variant: Variant = 'qwen3.5') {
   const { directory: enginePath } = await engineOf(variant);
   return { enginePath, params: { ...SIZES, ...params }, modelType: 'InflightFusedBatching' as const };
 }
 
-const load = async (params: OptionalParams, bytes = 2 ** 40, variant: 'qwen3.5' | 'gqa' = 'qwen3.5') =>
+const load = async (params: OptionalParams, bytes = 2 ** 40, variant: Variant = 'qwen3.5') =>
   loadExecutor(await requestOf(params, variant), () => ({ bytes, from: 'the test' }));
 
 describe('a model whose layers keep states', () => {
@@ -86,5 +88,32 @@ describe('a model whose layers keep states', () => {
       await expect(load({ executor })).rejects.toThrow(
         `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`,
       );
+    await expect(load({ executor: 'wasm' }, 2 ** 40, 'mamba2')).rejects.toThrow(
+      'The wasm executor computes no selective scans, which layers of this model need; the native executor runs such models.',
+    );
+  });
+});
+
+describe('a model of which no layer attends', () => {
+  it('has blocks that take no memory, as many as its sequences may need', async () => {
+    const kvCacheConfig = { enableBlockReuse: true, hostCacheSize: 2 ** 20 };
+    const { executor, states } = await load({ kvCacheConfig }, 2 ** 30, 'mamba2');
+    expect(executor.options.numBlocks).toBe(6 * 4);
+    expect(executor.options.numSecondaryBlocks).toBe(0);
+    expect(executor.blockAccess).toBeUndefined();
+    expect(states).toEqual({ numSlots: 6, numSnapshots: 6 * 4, draftRows: 8 });
+    const { plan } = await engineOf('mamba2');
+    const drafts = 6 * 8 * stateInputBytes(plan);
+    expect(executor.memory().kvCacheBytes).toBe(30 * stateBytesPerSlot(plan.states!) + drafts);
+    executor.close();
+  });
+
+  it('needs memory for its states alone', async () => {
+    const { fixed, mostBytes } = await memoryNeeds(await requestOf({}, 'mamba2'));
+    const { plan } = await engineOf('mamba2');
+    const slot = stateBytesPerSlot(plan.states!) + 8 * stateInputBytes(plan);
+    expect(mostBytes).toBe(Math.ceil((6 * slot) / 0.9));
+    const fixedBytes = fixed.packedWeights + fixed.storedWeights + fixed.workspace;
+    await expect(load({}, fixedBytes, 'mamba2')).rejects.toThrow(/^The states of 1 sequence take 0\.0 MiB/);
   });
 });
