@@ -63,6 +63,9 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
   ],
 };
 
+const LAYERS_DIFFER: ReadonlySet<string> = new Set(['mamba2', 'nemotronh']);
+const ATTENTION_ALONE: ReadonlySet<string> = new Set(['granite4', 'falconh1']);
+
 /**
  * The modules of a base model. All decoders stack the rows of some modules, in this order, so that the parts and the
  * whole can both be changed:
@@ -70,14 +73,16 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
  *   attn_qkv    = attn_q | attn_k | attn_v     (heads, then twice the key-value heads)
  *   mlp_gate_up = mlp_h_to_4h | mlp_gate       (gate, then up)
  *
- * An encoder has no modules, nor has a decoder whose layers differ; and layers with experts, and those of Granite 4, have those of attention alone.
+ * An encoder has no modules, nor has a decoder whose layers differ or do not attend; and layers with experts, and those of Granite 4 and Falcon-H1,
+ * have those of attention alone.
  */
 export function baseModules(config: ModelConfig): BaseModules {
   const { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
   const { encoder, experts } = config;
   const isGpt2 = architecture === 'gpt2';
   const layersName = isGpt2 ? 'transformer.h' : 'model.layers';
-  if (encoder || config.layerShapes) return { shapes: new Map(), names: new Map(), layersName };
+  const differ = config.layerShapes !== undefined || LAYERS_DIFFER.has(architecture);
+  if (encoder || differ) return { shapes: new Map(), names: new Map(), layersName };
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const shapes = new Map<ModuleId, ModuleShape>([
@@ -87,7 +92,7 @@ export function baseModules(config: ModelConfig): BaseModules {
     [MODULE_IDS.attn_v, { in: hiddenSize, out: keys }],
     [MODULE_IDS.attn_dense, { in: queries, out: hiddenSize }],
   ]);
-  if (experts !== undefined || architecture === 'granite4')
+  if (experts !== undefined || ATTENTION_ALONE.has(architecture))
     return { shapes, names: new Map(WITHOUT_MLP), layersName };
   shapes.set(MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize });
   shapes.set(MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize });

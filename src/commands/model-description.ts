@@ -90,7 +90,7 @@ export interface ModelDescription {
   threads: number;
   /** Sentences on what will be slow here, and why; none: nothing is known to be. */
   slow: string[];
-  /** KV cache; null for an encoder, which has none. */
+  /** KV cache; null for an encoder, and where no layer attends. */
   kvCache: KvDescription | null;
 }
 
@@ -141,7 +141,9 @@ export async function describeModel(
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   const computing = await kind.computesWith();
   const kvCache =
-    encoder === undefined ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length }) : null;
+    encoder === undefined && plan.caches.length > 0
+      ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length })
+      : null;
   const { instructionSet } = computing;
   return {
     path: remote === null ? path : null,

@@ -90,6 +90,8 @@ describe.each<[string, Format]>([
   // Nothing is kept of a token: blocks without bytes.
   ['mamba2', 'f32'],
   ['falcon-h1', 'bf16'],
+  ['granite4-h-moe', 'int8'],
+  ['nemotron-h', 'int4'],
 ])('%s, %s', (variant, format) => {
   it('has fewer slots for states than requests: all answer as alone', async () => {
     const wide = await open(variant, format, 2 * REQUESTS);

@@ -6,6 +6,7 @@ import type { ModelDescription } from '../../src/commands/model-description.js';
 import { tinyModelPath } from '../../tools/support/test-engine.js';
 import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 import { writeQuantizedModel } from '../support/quantized-models.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { warmCli } from './support/warm-cli.js';
@@ -23,6 +24,18 @@ async function describeBy(...args: string[]): Promise<ModelDescription> {
 }
 
 describe('skein info', () => {
+  it('says nothing of a KV cache where no layer attends', async () => {
+    const model = madeModelPath(folder, 'mamba2');
+    const { kvCache, maxSeqLen, executor } = await describeBy(model);
+    expect({ kvCache, maxSeqLen, executor }).toEqual({
+      kvCache: null,
+      maxSeqLen: 2 ** 20,
+      executor: 'native',
+    });
+    const { stdout } = await runCli(['info', model]);
+    expect(stdout).not.toMatch(/KV cache|NaN|Infinity/);
+  });
+
   it('says of a checkpoint what its engine directory then has', async () => {
     const model = tinyModelPath('gqa');
     const engine = join(folder, 'engine');

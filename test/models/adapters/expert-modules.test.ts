@@ -110,3 +110,16 @@ describe.each(ARCHITECTURES)('an adapter of %s', (architecture) => {
     }
   });
 });
+
+describe('an adapter of a model with scans', () => {
+  const modulesOf = (architecture: string) => {
+    const { experts: _, ...config } = expertsConfig({ architecture });
+    return [...baseModules(config).names.keys()];
+  };
+
+  it('changes attention where a layer has its usual names, and nothing elsewhere', () => {
+    for (const architecture of ['granite4', 'falconh1'])
+      expect(modulesOf(architecture).join(', ')).toBe(ATTENTION);
+    for (const architecture of ['mamba2', 'nemotronh']) expect(modulesOf(architecture)).toEqual([]);
+  });
+});
