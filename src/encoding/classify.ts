@@ -81,9 +81,9 @@ export async function scoresInTurns<T>(
 async function sequencesOf(
   { codec, maxSeqLen, vocabSize }: EncoderModel,
   inputs: readonly ClassifiedInput[],
-  { truncatePromptTokens, truncateSide: side }: ClassifyOptions,
+  { truncatePromptTokens, truncateSide: side, signal }: ClassifyOptions,
 ): Promise<EncoderSequence[]> {
-  const limit = { maxSeqLen, truncateTo: truncation(truncatePromptTokens, maxSeqLen), side };
+  const limit = { maxSeqLen, truncateTo: truncation(truncatePromptTokens, maxSeqLen), side, signal };
   const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
   const all = inputs.map((_, i) => i);
   const [pairs, singles] = [true, false].map((of) => all.filter((i) => isPair(inputs[i]!) === of)) as [

@@ -68,11 +68,11 @@ export async function promptedSequences(
   { codec, maxSeqLen, vocabSize }: EncoderModel,
   head: EmbeddingHead,
   inputs: readonly EncoderInput[],
-  options: Pick<EmbedOptions, 'truncatePromptTokens' | 'truncateSide' | keyof PromptChoice>,
+  options: Pick<EmbedOptions, 'truncatePromptTokens' | 'truncateSide' | 'signal' | keyof PromptChoice>,
 ): Promise<EncoderSequence[]> {
   const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
   const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
-  const limit = { maxSeqLen, truncateTo, side: options.truncateSide };
+  const limit = { maxSeqLen, truncateTo, side: options.truncateSide, signal: options.signal };
   const sequences = await codec.single(withPrompt(inputs, head, options), limit, 'input', name);
   for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), vocabSize);
   return sequences;

@@ -29,6 +29,8 @@ export interface LengthLimit {
   truncateTo?: number | undefined;
   /** Which side of a single input is cut; default 'end'. */
   side?: TruncateSide | undefined;
+  /** Once it is aborted, texts that wait to be encoded are dropped, and the call rejects with its reason. */
+  signal?: AbortSignal | undefined;
 }
 
 type OfModel = Pick<EncoderConfig, 'head' | 'tokenTypes'>;
@@ -84,7 +86,7 @@ export class EncoderCodec {
     const bounded = inputs.map((input) =>
       typeof input === 'string' ? boundedText(input, limit, param) : input,
     );
-    const texts = await this.#tokens(bounded);
+    const texts = await this.#tokens(bounded, limit.signal);
     const added = templateLength(this.#template.single);
     return texts.map((text, i) => {
       const isText = typeof inputs[i] === 'string';
@@ -106,7 +108,7 @@ export class EncoderCodec {
     );
     const distinct = [...new Set(pairs.flat())];
     if (this.#pairs !== null) return this.#rendered(this.#pairs, pairs, limit, param, name);
-    const tokens = await this.#tokens(distinct);
+    const tokens = await this.#tokens(distinct, limit.signal);
     const tokensOf = new Map(distinct.map((text, i) => [text, tokens[i]!]));
     const added = templateLength(this.#template.pair);
     return pairs.map(([first, second], i) => {
@@ -123,11 +125,19 @@ export class EncoderCodec {
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
+    const { signal } = limit;
     const tokensOf = (query: string, document: string) =>
-      this.#pool.encodeRendered(template.render(query, document), { addSpecialTokens: false });
+      this.#pool.encodeRendered(template.render(query, document), { addSpecialTokens: false, signal });
     this.#behind ??= sharedEnd(await tokensOf('a', 'b'), await tokensOf('a', '1 c'));
     const sequences: EncoderSequence[] = [];
+    let units = 0;
     for (const [i, [query, document]] of pairs.entries()) {
+      units += UNITS_OF_TEMPLATE + query.length + document.length;
+      if (units > UNITS_PER_TURN) {
+        units = 0;
+        await nextTurn();
+        signal?.throwIfAborted();
+      }
       const tokens = await tokensOf(query, document);
       const [before, behind] = [tokens.subarray(0, -this.#behind), tokens.subarray(-this.#behind)];
       const [fitting] = fitted([this.#behind === 0 ? tokens : before], this.#behind, limit, param, name(i));
@@ -142,13 +152,18 @@ export class EncoderCodec {
   }
 
   /** Tokens of texts. Special tokens spelled inside a text stay text. */
-  async #tokens(inputs: readonly EncoderInput[]): Promise<Int32Array[]> {
+  async #tokens(inputs: readonly EncoderInput[], signal: AbortSignal | undefined): Promise<Int32Array[]> {
     const texts = inputs.filter((input) => typeof input === 'string');
-    const encoded = await this.#pool.encodeTexts(texts, { addSpecialTokens: false, allowSpecial: false });
+    const options = { addSpecialTokens: false, allowSpecial: false, signal };
+    const encoded = await this.#pool.encodeTexts(texts, options);
     let next = 0;
     return inputs.map((input) => (typeof input === 'string' ? encoded[next++]! : Int32Array.from(input)));
   }
 }
+
+/** Units of rendered pairs that are encoded between two turns of the event loop, and those that stand for a template's own work. */
+const UNITS_PER_TURN = 4096;
+const UNITS_OF_TEMPLATE = 512;
 
 const SINGLE_OF_PAIRS =
   'This model scores pairs of texts, which go through its chat template; it takes no single text.';

@@ -36,7 +36,8 @@ export async function scorePairs(
 ): Promise<Scores> {
   const { maxSeqLen, head, codec, engine } = model;
   if (head.kind === 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
-  const limit = { maxSeqLen, truncateTo: truncation(options.truncatePromptTokens, maxSeqLen) };
+  const { signal, truncatePromptTokens } = options;
+  const limit = { maxSeqLen, truncateTo: truncation(truncatePromptTokens, maxSeqLen), signal };
   if (head.kind === 'score') {
     const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
     const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);

@@ -90,7 +90,8 @@ export function tokenList(least: number, isOneOfSeveral = true) {
       context.addIssue({ code: 'custom', message, path });
       return z.NEVER;
     };
-    if (!Array.isArray(value)) return refuse('expected a list of token ids');
+    if (!Array.isArray(value))
+      return refuse(`expected ${isOneOfSeveral ? 'a string or ' : ''}a list of token ids`);
     if (value.length < least) return refuse('expected a list that is not empty');
     const wrong = firstThatIsNoToken(value);
     // Where the list may also hold texts or lists, and does, no index of it is wrong.

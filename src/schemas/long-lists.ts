@@ -49,7 +49,8 @@ function check(value: unknown, most: number, holdsTokens: boolean): Finding | nu
 
 function checkList(list: readonly unknown[], most: number, holdsTokens: boolean): Finding | null {
   if (holdsTokens && typeof list[0] === 'number') {
-    const wrong = firstThatIsNoToken(list);
+    // The schema says of a short list whether numbers are wanted at all.
+    const wrong = list.length > most ? firstThatIsNoToken(list) : -1;
     return wrong < 0 ? null : { path: [wrong], message: 'expected the id of a token' };
   }
   if (list.length > most) return tooLong(list.length, most);
@@ -61,7 +62,7 @@ function checkList(list: readonly unknown[], most: number, holdsTokens: boolean)
 }
 
 function tooLong(length: number, most: number): Finding {
-  return { path: [], message: `it holds ${length} items, at most ${most} are taken` };
+  return { path: [], message: `it holds ${length} items, and no list or object may have more than ${most}` };
 }
 
 function within(key: string | number, { path, message }: Finding): Finding {

@@ -72,16 +72,19 @@ const HEADS_OF: Readonly<Record<keyof typeof TASKS, readonly EncoderHead['kind']
 /**
  * The encoder of a name. Texts are scored by cross-encoders, and by models that embed; they are classified by classifiers and by
  * cross-encoders. Without a name, the first of the kind that is for it does it, if there is one.
+ * @param isFirst whether a model of a head is taken before others where none is named
  * @throws ApiError 404 as findModel, 400 for a model of another kind.
  */
 export function findEncoder(
   { models }: Pick<AnsweringServices, 'models'>,
   id: string | undefined,
   task: keyof typeof TASKS,
+  isFirst: (head: EncoderHead) => boolean = () => true,
 ): ServedEncoder {
   const encoders = models.list().filter((served) => served.kind === 'encoder');
   const able = HEADS_OF[task].flatMap((kind) => encoders.filter(({ head }) => head.kind === kind));
-  const model = id === undefined ? able[0] : findModel({ models }, id);
+  const model =
+    id === undefined ? (able.find(({ head }) => isFirst(head)) ?? able[0]) : findModel({ models }, id);
   const found = able.find((served) => served === model);
   if (found !== undefined) return found;
   const asked =

@@ -113,7 +113,7 @@ describe('POST /v1/embeddings', () => {
     [[{ text: 5 }], 'input[0].text', /expected a string/],
     [['a', {}], 'input[1]', /expected a string or an object with a text/],
     [['a', 5], 'input[1]', /expected a string or an object with a text/],
-    [[[1], 'a'], 'input[1]', /expected a list of token ids/],
+    [[[1], 'a'], 'input[1]', /expected a string or a list of token ids/],
     [{}, 'input', /expected a string, token ids, or a list of either/],
   ])('refuses the input %j by the name of what is wrong', async (input, param, message) => {
     const { status, body } = await post('/v1/embeddings', { input });
@@ -519,6 +519,9 @@ it("names Cohere's fields where those of other APIs are sent to its routes", asy
     ['/v2/embed', { texts: ['a'], truncation: false }, 'truncation', 'truncate'],
     ['/v2/embed', { input: ['a'] }, 'input', 'texts'],
     ['/v2/rerank', { query: 'a', documents: ['b'], top_k: 1 }, 'top_k', 'top_n'],
+    ['/v1/rerank', { query: 'a', documents: ['b'], texts: ['c'] }, 'texts', 'documents'],
+    ['/v1/rerank', { query: 'a', documents: ['b'], return_text: true }, 'return_text', 'return_documents'],
+    ['/v1/score', { text_1: 'a', text_2: 'b', queries: 'c' }, 'queries', 'text_1'],
     ['/v2/rerank', { query: 'a', documents: ['b'], truncation: false }, 'truncation', 'max_tokens_per_doc'],
   ] as const) {
     const { status, body } = await post(path, fields);
@@ -541,6 +544,9 @@ describe('POST /v2/rerank', () => {
         tokens: { input_tokens: expect.any(Number) },
       },
     });
+    const [{ document }] = (await post('/v2/rerank', { ...asked, top_n: 1, return_documents: true })).body
+      .results;
+    expect(document).toEqual({ text: asked.documents[jina.index] });
     const long = { ...asked, documents: ['the cat '.repeat(50)], max_tokens_per_doc: 12 };
     expect((await post('/v2/rerank', long)).body.meta.tokens.input_tokens).toBe(12);
     const most = await post('/v2/rerank', { ...asked, max_tokens_per_doc: 65 });

@@ -17,7 +17,8 @@ const [first, second] = made.tokens!;
 beforeAll(async () => {
   const path = writeMadeEmbedder(join(temporaryFolder('skein-tokens-served'), made.name), made);
   model = await encoders.open('m3', path);
-  ({ post } = serverOf([model, await encoders.open('plain', 'bert-mean')]));
+  // Where none is named, the model that has them is taken.
+  ({ post } = serverOf([await encoders.open('plain', 'bert-mean'), model]));
 });
 
 function expectClose(actual: readonly number[], expected: readonly number[]): void {

@@ -160,7 +160,7 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   task_type: lacking('adapters for tasks'),
   instruction: lacking('instructions to put before the input', ''),
   late_chunking: lacking('late chunking', false),
-  return_multivector: lacking('a vector of each token', false),
+  return_multivector: named('/embed_all', false),
   embedding_type: named('encoding_format', 'float'),
   output_dimension: named('dimensions'),
   output_dtype: lacking('embeddings of other types', 'float'),
@@ -173,6 +173,26 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
   mm_processor_kwargs: lacking('processors of images', {}),
   truncation: named('truncate_prompt_tokens'),
   truncate: named('truncate_prompt_tokens', 'NONE'),
+};
+
+/** The same of rankings, by text-embeddings-inference too. */
+export const OTHER_RERANK_FIELDS: OtherFields = {
+  ...OTHER_ENCODER_FIELDS,
+  ...ofOtherRoutes({ texts: 'documents' }),
+  raw_scores: lacking('scores without activation', false),
+  return_text: named('return_documents', false),
+};
+
+/** The same of scores, whose texts vLLM has by several names. */
+export const OTHER_SCORE_FIELDS: OtherFields = {
+  ...OTHER_ENCODER_FIELDS,
+  ...ofOtherRoutes({
+    queries: 'text_1',
+    data_1: 'text_1',
+    documents: 'text_2',
+    items: 'text_2',
+    data_2: 'text_2',
+  }),
 };
 
 /** Fields of the other APIs' embeddings in a request of Cohere's. */
@@ -197,12 +217,11 @@ export const OTHER_COHERE_EMBED_FIELDS: OtherFields = {
 
 /** The same for a ranking of Cohere's API. */
 export const OTHER_COHERE_RERANK_FIELDS: OtherFields = {
-  ...without(OTHER_ENCODER_FIELDS, 'max_tokens_per_doc priority'),
-  ...ofOtherRoutes({ texts: 'documents', top_k: 'top_n' }),
+  ...without(OTHER_RERANK_FIELDS, 'max_tokens_per_doc priority'),
+  ...ofOtherRoutes({ top_k: 'top_n' }),
   truncation: named('max_tokens_per_doc', true),
   truncate: named('max_tokens_per_doc', true),
   truncate_prompt_tokens: named('max_tokens_per_doc'),
-  return_documents: lacking('documents in this answer', false),
 };
 
 /** Fields of other routes that turn something on, or give it. */

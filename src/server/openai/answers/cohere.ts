@@ -36,6 +36,7 @@ export function cohereRerankResponses(): Responses {
     results: z.array(
       z.object({
         index: about(z.int(), 'Which of the documents.'),
+        document: about(z.object({ text: z.string() }).optional(), 'If `return_documents` is true.'),
         relevance_score: about(z.number(), "A cross-encoder's score, else the cosine of two embeddings."),
       }),
     ),

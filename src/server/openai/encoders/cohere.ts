@@ -92,13 +92,17 @@ export async function cohereRerank(
 ): Promise<Response> {
   // Cohere cuts documents that are too long.
   const asked = { ...request, truncate_prompt_tokens: request.max_tokens_per_doc ?? -1 };
-  const { order, scores, promptTokens } = await inOtherWords(RERANK_FIELDS, () =>
+  const { order, scores, documents, promptTokens } = await inOtherWords(RERANK_FIELDS, () =>
     ranked(context, asked, exchange),
   );
+  const documentOf = (index: number) =>
+    request.return_documents === true ? new JsonObject({ text: documents[index] }) : undefined;
   return jsonAnswer(
     new JsonObject({
       id: randomUUID(),
-      results: JsonList.of(order, (index) => ({ index, relevance_score: scores[index] })),
+      results: JsonList.of(order, (index) => {
+        return new JsonObject({ index, document: documentOf(index), relevance_score: scores[index] });
+      }),
       meta: {
         api_version: { version: '2' },
         billed_units: { search_units: 1 },

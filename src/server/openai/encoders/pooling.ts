@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { givesTokens, type TokenOutput } from '../../../../callbacks/encoder-messages.js';
 import type { EncoderHead } from '../../../../models/encoder-config.js';
 import type { EmbedOptions } from '../../../encoding/embed.js';
 import type { OfTokens } from '../../../encoding/token-outputs.js';
@@ -38,13 +39,23 @@ interface Asked {
   task: Task;
 }
 
-/** The head that a task needs, and fields that say nothing of it. */
-const TASKS: Readonly<Record<Task, { head: EncoderHead['kind']; not: readonly (keyof PoolingRequest)[] }>> = {
+interface TaskNeeds {
+  /** The head that it needs, and what that gives of tokens. */
+  head: EncoderHead['kind'];
+  tokens?: TokenOutput;
+  /** Fields that say nothing of it. */
+  not: readonly (keyof PoolingRequest)[];
+}
+
+const NOT_OF_LABELS = ['dimensions', 'normalize', 'prompt_name'] as const;
+const NOT_OF_TOKENS = ['dimensions', 'normalize', 'use_activation', 'activation'] as const;
+
+const TASKS: Readonly<Record<Task, TaskNeeds>> = {
   embed: { head: 'embedding', not: [] },
-  classify: { head: 'classification', not: ['dimensions', 'normalize', 'prompt_name'] },
-  score: { head: 'score', not: ['dimensions', 'normalize', 'prompt_name'] },
-  token_embed: { head: 'embedding', not: ['dimensions', 'normalize', 'use_activation', 'activation'] },
-  token_classify: { head: 'embedding', not: ['dimensions', 'normalize', 'use_activation', 'activation'] },
+  classify: { head: 'classification', not: NOT_OF_LABELS },
+  score: { head: 'score', not: NOT_OF_LABELS },
+  token_embed: { head: 'embedding', tokens: 'vectors', not: NOT_OF_TOKENS },
+  token_classify: { head: 'embedding', tokens: 'weights', not: NOT_OF_TOKENS },
 };
 
 /** Answers POST /pooling in vLLM's form. */
@@ -73,7 +84,11 @@ export async function pooling(
 
 /** The model that is asked, and its task: the one that is named, or what the model is for. */
 function taskOf(context: AnsweringServices, { model: name, task }: PoolingRequest) {
-  if (task !== undefined) return { model: findEncoder(context, name, TASKS[task].head), task };
+  if (task !== undefined) {
+    const { head, tokens } = TASKS[task];
+    const isFirst = (own: EncoderHead) => tokens === undefined || givesTokens(own, tokens);
+    return { model: findEncoder(context, name, head, isFirst), task };
+  }
   const model = findEncoder(context, name, 'any');
   return { model, task: model.head.kind === 'embedding' ? ('embed' as const) : ('classify' as const) };
 }

@@ -1,3 +1,4 @@
+import { givesTokens, type TokenOutput } from '../../../../callbacks/encoder-messages.js';
 import type { EncoderInput } from '../../../encoding/encoder-codec.js';
 import type { EncoderModel } from '../../../encoding/encoder-model.js';
 import {
@@ -25,6 +26,7 @@ import { cutSide } from './answer-parts.js';
 
 /** What is given of tokens: how it is computed, and the bytes of an answer for so many of them. */
 interface Output<T> {
+  kind: TokenOutput;
   embed: (
     model: EncoderModel,
     inputs: readonly EncoderInput[],
@@ -34,12 +36,18 @@ interface Output<T> {
   memoryOf: (tokens: number, model: EncoderModel) => number;
 }
 
-const SPARSE: Output<SparseEmbedding> = { embed: embedSparse, memoryOf: tokenWeightsMemory };
+const SPARSE: Output<SparseEmbedding> = {
+  kind: 'weights',
+  embed: embedSparse,
+  memoryOf: tokenWeightsMemory,
+};
 export const VECTORS: Output<Float32Array[]> = {
+  kind: 'vectors',
   embed: embedTokens,
   memoryOf: (tokens, model) => embeddingsMemory(tokens, vectorWidth(model)),
 };
 export const WEIGHTS: Output<Float32Array> = {
+  kind: 'weights',
   embed: weighTokens,
   memoryOf: (tokens) => embeddingsMemory(tokens, 1),
 };
@@ -84,7 +92,7 @@ async function given<T>(
   exchange: Exchange,
   output: Output<T>,
 ): Promise<T[]> {
-  const model = findEncoder(context, request.model, 'embedding');
+  const model = findEncoder(context, request.model, 'embedding', (head) => givesTokens(head, output.kind));
   const { inputs, truncate, prompt_name: promptName } = request;
   const options: TokenOptions = {
     promptName,

@@ -65,6 +65,10 @@ export const cohereRerankSchema = component(
         z.int().min(1).max(MAX_INT32),
         'Tokens of a document and the query together; after them it is cut. Not given: as many as the model takes.',
       ),
+      return_documents: optional(z.boolean(), {
+        description: 'Gives the text of each document with its result.',
+        default: false,
+      }),
       priority: ignored(),
     }),
     OTHER_COHERE_RERANK_FIELDS,

@@ -3,7 +3,7 @@ import { MAX_INT32 } from '../../../../base/int32.js';
 import { about, component, optional } from '../../../schemas/fields.js';
 import { withOtherFields } from '../../../schemas/fields-node.js';
 import { without } from '../../../schemas/other-field.js';
-import { OTHER_ENCODER_FIELDS } from '../../answering/schemas/other-fields.js';
+import { OTHER_RERANK_FIELDS, OTHER_SCORE_FIELDS } from '../../answering/schemas/other-fields.js';
 import { commonFields, truncationFields } from './encoder-fields.js';
 
 const MAX_DOCUMENTS = 2048;
@@ -36,7 +36,7 @@ export const rerankRequestSchema = component(
       }),
       ...truncationFields,
     }),
-    without(OTHER_ENCODER_FIELDS, 'truncation truncate'),
+    without(OTHER_RERANK_FIELDS, 'truncation truncate'),
   ),
   'The fields of Jina, Cohere and Voyage.',
 );
@@ -59,7 +59,7 @@ export const scoreRequestSchema = component(
       text_1: texts('The first text of each pair; one text stands before each of text_2.'),
       text_2: texts('The second text of each pair.'),
     }),
-    OTHER_ENCODER_FIELDS,
+    OTHER_SCORE_FIELDS,
   ),
   "vLLM's fields.",
 );

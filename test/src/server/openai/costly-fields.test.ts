@@ -110,7 +110,10 @@ describe('prompts', () => {
 
   it.each([
     [{ prompt: texts(257, 1) }, "'prompt': it holds 257 prompts, at most 256 are taken"],
-    [{ prompt: texts(4097, 1) }, "'prompt': it holds 4097 items, at most 4096 are taken"],
+    [
+      { prompt: texts(4097, 1) },
+      "'prompt': it holds 4097 items, and no list or object may have more than 4096",
+    ],
     [{ prompt: texts(9, 1), n: 128 }, "'n' is 128 for each of 9 prompts, which makes 1152 answers"],
     [{ prompt: texts(9, 1), best_of: 128 }, "'best_of' is 128 for each of 9 prompts"],
     [{ prompt: [[1], [2, -1]] }, "'prompt[1][1]': expected the id of a token"],
