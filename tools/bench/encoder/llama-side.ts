@@ -9,7 +9,9 @@ import type { OpenSide, Precision, Side } from './side.js';
 /** Types of llama.cpp's weights. */
 type LlamaType = 'F32' | 'Q8_0';
 /** Texts that the server may compute together, and tokens of a step, as Skein's defaults are. */
-const [SLOTS, STEP_TOKENS, MOST_TOKENS] = [64, 2048, 512];
+const [SLOTS, STEP_TOKENS] = [64, 2048];
+/** Room of a slot: one token more than the longest text, which a model that generates refuses otherwise. */
+const SLOT_TOKENS = 544;
 const START_MS = 60_000;
 
 /** llama-server's /v1/embeddings over HTTP: a call's texts in one request. */
@@ -37,7 +39,7 @@ async function openServer(
   if (!existsSync(model)) throw new Error(`${basename(model)} is missing: the converter did not make it.`);
   const port = await freePort();
   const args = ['-m', model, '--embedding', '--pooling', pooling, '--host', '127.0.0.1', '--port', `${port}`];
-  args.push('-t', `${threads}`, '-tb', `${threads}`, '-np', `${SLOTS}`, '-c', `${SLOTS * MOST_TOKENS}`);
+  args.push('-t', `${threads}`, '-tb', `${threads}`, '-np', `${SLOTS}`, '-c', `${SLOTS * SLOT_TOKENS}`);
   args.push('-b', `${STEP_TOKENS}`, '-ub', `${STEP_TOKENS}`, '--no-webui');
   const child = spawn(server, args, { stdio: 'ignore' });
   const url = `http://127.0.0.1:${port}`;
