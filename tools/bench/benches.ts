@@ -139,6 +139,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'what the number of functions in a request costs',
     load: () => import('./tools/bench.js'),
   },
+  turns: {
+    summary: 'second turns of long chats: models with a state beside models without, and beside llama-server',
+    load: () => import('./turns/bench.js'),
+  },
   'vectors-beside': {
     summary: 'a model that generates and one that embeds in one server, each alone and together',
     load: () => import('./vectors-beside/bench.js'),

@@ -3,7 +3,7 @@ import { bytesOf } from '../../../models/checkpoints/raw-tensor.js';
 /** Sizes of a model whose weights are random. */
 export interface ModelShape {
   name: string;
-  architecture: 'llama' | 'qwen3' | 'qwen3moe';
+  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35';
   vocabSize: number;
   hiddenSize: number;
   /** Width of the MLP; of each expert's where there are experts. */
@@ -16,12 +16,28 @@ export interface ModelShape {
   /** True where the embedding makes the logits too. */
   isTied: boolean;
   experts?: { count: number; used: number };
+  /** Layers with a delta rule in place of attention, all but every fourth; absent: all layers attend. */
+  delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
 }
 
+/** Of four layers with a delta rule the last one attends. */
+export const ATTENDING_INTERVAL = 4;
+/** Inputs of the convolution in front of a delta rule. */
+export const DELTA_TAPS = 4;
+const attends = ({ delta }: ModelShape, layer: number) =>
+  delta === undefined || (layer + 1) % ATTENDING_INTERVAL === 0;
+
 const LLAMA = { architecture: 'llama', vocabSize: 128_256, numKvHeads: 8, ropeTheta: 500_000 } as const;
+const QWEN35 = {
+  architecture: 'qwen35',
+  vocabSize: 248_320,
+  headDim: 256,
+  ropeTheta: 10_000_000,
+  isTied: true,
+} as const;
 const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
 
-/** Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 4B and 30B-A3B. */
+/** Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3.5 0.8B and 4B. */
 export const MODEL_SHAPES: readonly ModelShape[] = [
   {
     name: 'llama-135m',
@@ -65,6 +81,37 @@ export const MODEL_SHAPES: readonly ModelShape[] = [
     numHeads: 32,
     headDim: 128,
     isTied: false,
+  },
+  {
+    ...QWEN35,
+    name: 'qwen3.5-0.8b',
+    hiddenSize: 1024,
+    intermediateSize: 3584,
+    numLayers: 24,
+    numHeads: 8,
+    numKvHeads: 2,
+    delta: { keyHeads: 16, valueHeads: 16, keyDim: 128, valueDim: 128 },
+  },
+  {
+    ...QWEN35,
+    name: 'qwen3.5-4b',
+    hiddenSize: 2560,
+    intermediateSize: 9216,
+    numLayers: 32,
+    numHeads: 16,
+    numKvHeads: 4,
+    delta: { keyHeads: 16, valueHeads: 32, keyDim: 128, valueDim: 128 },
+  },
+  {
+    ...QWEN,
+    name: 'qwen3-0.6b',
+    architecture: 'qwen3',
+    hiddenSize: 1024,
+    intermediateSize: 3072,
+    numLayers: 28,
+    numHeads: 16,
+    numKvHeads: 8,
+    isTied: true,
   },
   {
     ...QWEN,
@@ -126,6 +173,8 @@ export interface PlannedTensor {
   shape: number[];
   type: StoredType;
   byteLength: number;
+  /** What a vector's numbers are; absent: 1. */
+  value?: number;
 }
 
 /** Tensors of a file, in its order, in the types that llama-quantize gives them. */
@@ -141,10 +190,19 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
   add('token_embd.weight', isTied ? logits : plainType, vocabSize, hiddenSize);
   for (let layer = 0; layer < numLayers; layer++) {
     const better = fileType === 'Q4_K_M' && hasMoreBits(layer, numLayers) ? 'Q6_K' : plainType;
-    addLayer((name, type, ...sizes) => add(`blk.${layer}.${name}.weight`, type, ...sizes), shape, {
-      plain: plainType,
-      better,
-    });
+    const types: LayerTypes = { plain: plainType, better };
+    const addHere = (name: string, type: StoredType, ...sizes: number[]) =>
+      add(`blk.${layer}.${name}.weight`, type, ...sizes);
+    if (attends(shape, layer)) addAttention(addHere, shape, types);
+    else {
+      addDelta(addHere, shape, types);
+      const heads = shape.delta!.valueHeads;
+      tensors.push(
+        vectorOf(`blk.${layer}.ssm_a`, heads, DECAY_RATE),
+        vectorOf(`blk.${layer}.ssm_dt.bias`, heads, 1),
+      );
+    }
+    addMlp(addHere, shape, types);
   }
   add('output_norm.weight', 'F32', hiddenSize);
   if (!isTied) add('output.weight', logits, vocabSize, hiddenSize);
@@ -157,14 +215,28 @@ function hasMoreBits(layer: number, numLayers: number): boolean {
   return layer < eighth || layer >= Math.floor((7 * numLayers) / 8) || (layer - eighth) % 3 === 2;
 }
 
-function addLayer(
-  add: (name: string, type: StoredType, ...sizes: number[]) => void,
-  { architecture, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, experts }: ModelShape,
-  { plain, better }: { plain: StoredType; better: StoredType },
+/** Rates of decay are below 0: with this one a state is halved in about 50 tokens. */
+const DECAY_RATE = -0.01;
+
+function vectorOf(name: string, entries: number, value: number): PlannedTensor {
+  return { name, shape: [entries], type: 'F32', byteLength: bytesOf('', name, 'F32', [entries]), value };
+}
+
+type AddTensor = (name: string, type: StoredType, ...sizes: number[]) => void;
+interface LayerTypes {
+  plain: StoredType;
+  better: StoredType;
+}
+
+function addAttention(
+  add: AddTensor,
+  { architecture, hiddenSize, numHeads, numKvHeads, headDim, delta }: ModelShape,
+  { plain, better }: LayerTypes,
 ): void {
   const [queries, keys] = [numHeads * headDim, numKvHeads * headDim];
   add('attn_norm', 'F32', hiddenSize);
-  add('attn_q', plain, queries, hiddenSize);
+  // With a gate for each query.
+  add('attn_q', plain, delta === undefined ? queries : 2 * queries, hiddenSize);
   add('attn_k', plain, keys, hiddenSize);
   add('attn_v', better, keys, hiddenSize);
   add('attn_output', plain, hiddenSize, queries);
@@ -172,7 +244,28 @@ function addLayer(
     add('attn_q_norm', 'F32', headDim);
     add('attn_k_norm', 'F32', headDim);
   }
-  add('ffn_norm', 'F32', hiddenSize);
+}
+
+function addDelta(add: AddTensor, { hiddenSize, delta }: ModelShape, { plain }: LayerTypes): void {
+  const { keyHeads, valueHeads, keyDim, valueDim } = delta!;
+  const values = valueHeads * valueDim;
+  const mixed = 2 * keyHeads * keyDim + values;
+  add('attn_norm', 'F32', hiddenSize);
+  add('attn_qkv', plain, mixed, hiddenSize);
+  add('attn_gate', plain, values, hiddenSize);
+  add('ssm_alpha', plain, valueHeads, hiddenSize);
+  add('ssm_beta', plain, valueHeads, hiddenSize);
+  add('ssm_conv1d', 'F32', mixed, DELTA_TAPS);
+  add('ssm_norm', 'F32', valueDim);
+  add('ssm_out', plain, hiddenSize, values);
+}
+
+function addMlp(
+  add: AddTensor,
+  { hiddenSize, intermediateSize, experts, delta }: ModelShape,
+  { plain, better }: LayerTypes,
+): void {
+  add(delta === undefined ? 'ffn_norm' : 'post_attention_norm', 'F32', hiddenSize);
   if (experts === undefined) {
     add('ffn_gate', plain, intermediateSize, hiddenSize);
     add('ffn_up', plain, intermediateSize, hiddenSize);

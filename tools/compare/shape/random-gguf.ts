@@ -6,6 +6,8 @@ import { toHalf } from '../../support/quantized.js';
 import { Random } from '../../support/random.js';
 import { madeUpVocabulary } from './made-up-vocabulary.js';
 import {
+  ATTENDING_INTERVAL,
+  DELTA_TAPS,
   type FileType,
   type ModelShape,
   type PlannedTensor,
@@ -103,7 +105,7 @@ function headerOf(shape: ModelShape, fileType: FileType, tensors: readonly Plann
 }
 
 function metadataOf(shape: ModelShape, fileType: FileType): Record<string, TypedValue> {
-  const { architecture, experts } = shape;
+  const { architecture, experts, delta } = shape;
   const number = (value: number): TypedValue => ({ type: 'u32', value });
   const keys: Record<string, TypedValue> = {
     vocab_size: number(shape.vocabSize),
@@ -115,7 +117,7 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     'attention.head_count_kv': number(shape.numKvHeads),
     'attention.key_length': number(shape.headDim),
     'attention.value_length': number(shape.headDim),
-    'rope.dimension_count': number(shape.headDim),
+    'rope.dimension_count': number(delta === undefined ? shape.headDim : shape.headDim / 4),
     'attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
     'rope.freq_base': { type: 'f32', value: shape.ropeTheta },
   };
@@ -123,6 +125,15 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     keys.expert_count = number(experts.count);
     keys.expert_used_count = number(experts.used);
     keys.expert_feed_forward_length = number(shape.intermediateSize);
+  }
+  if (delta !== undefined) {
+    keys['ssm.conv_kernel'] = number(DELTA_TAPS);
+    keys['ssm.state_size'] = number(delta.keyDim);
+    keys['ssm.group_count'] = number(delta.keyHeads);
+    keys['ssm.time_step_rank'] = number(delta.valueHeads);
+    keys['ssm.inner_size'] = number(delta.valueHeads * delta.valueDim);
+    keys.full_attention_interval = number(ATTENDING_INTERVAL);
+    keys['rope.dimension_sections'] = { type: 'array', of: 'i32', value: [11, 11, 10, 0] };
   }
   return {
     'general.architecture': { type: 'string', value: architecture },
@@ -149,8 +160,8 @@ class RandomPool {
   }
 
   /** The bytes of a tensor; a piece is good until the next one is asked for. */
-  *pieces({ shape, byteLength }: PlannedTensor): Generator<Uint8Array> {
-    this.#scale(shape.length === 1 ? null : shape.at(-1)! ** -0.5);
+  *pieces({ shape, byteLength, value = 1 }: PlannedTensor): Generator<Uint8Array> {
+    this.#scale(shape.length === 1 ? null : shape.at(-1)! ** -0.5, value);
     const { bytes } = BLOCKS[this.#type];
     for (let left = byteLength; left > 0; ) {
       const from = left < this.#bytes.length ? 0 : this.#random.below(this.#blocks >> 1) * bytes;
@@ -160,8 +171,8 @@ class RandomPool {
     }
   }
 
-  /** Gives the blocks a spread; null: all values are 1, of a vector. */
-  #scale(spread: number | null): void {
+  /** Gives the blocks a spread; null: all values are `alike`, of a vector. */
+  #scale(spread: number | null, alike: number): void {
     const { bytes, scales } = BLOCKS[this.#type];
     for (let at = 0; at < this.#bytes.length; at += bytes) {
       for (const [place, unit] of scales) this.#bytes.writeUInt16LE(toHalf((spread ?? 1) * unit), at + place);
@@ -169,7 +180,7 @@ class RandomPool {
     if (!isFloat(this.#type)) return;
     const random = new Random(2);
     for (let at = 0; at < this.#bytes.length; at += bytes) {
-      const value = spread === null ? 1 : spread * random.normal();
+      const value = spread === null ? alike : spread * random.normal();
       if (this.#type === 'F32') this.#bytes.writeFloatLE(value, at);
       else this.#bytes.writeUInt16LE(bf16Bits(value), at);
     }

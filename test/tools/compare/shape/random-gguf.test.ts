@@ -113,6 +113,27 @@ describe('writeRandomGguf of a mixture of experts', () => {
   });
 });
 
+describe('writeRandomGguf of layers with states', () => {
+  it('writes the keys and tensors by which it is read, and rates of decay below 0', () => {
+    const file = join(freshFolder(), 'states.Q8_0.gguf');
+    const delta = { keyHeads: 2, valueHeads: 4, keyDim: 32, valueDim: 32 };
+    writeRandomGguf(file, { ...SMALL, architecture: 'qwen35', numLayers: 4, delta }, 'Q8_0');
+    const { config, tensors } = openCheckpoint(file);
+    expect(config).toMatchObject({
+      architecture: 'qwen35',
+      attendingLayers: [false, false, false, true],
+      shortConv: { taps: 4 },
+      delta: { ...delta, rates: true },
+      rope: { rotaryDim: 16 },
+    });
+    const { offset, byteLength } = tensors.get('model.layers.0.linear_attn.A_log')!;
+    const { buffer, byteOffset } = readFileSync(file).subarray(offset, offset + byteLength);
+    const rates = new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength));
+    expect([...rates].every((rate) => rate < 0)).toBe(true);
+    expect(tensors.get('model.layers.3.mlp.up_proj.weight')?.type).toBe('Q8_0');
+  });
+});
+
 describe('checkRoom', () => {
   it('says what a file takes and what the disk has', () => {
     const folder = freshFolder();
