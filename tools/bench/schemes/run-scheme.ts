@@ -20,7 +20,20 @@ export interface SchemeSetup {
   maxNumSequences: number;
   maxNumTokens: number;
   maxSeqLen: number;
+  /** Default: real time. */
+  time?: SchemeTime;
 }
+
+/** Milliseconds since 1970, and a wait. */
+export interface SchemeTime {
+  now(): number;
+  sleep(ms: number): void;
+}
+
+const REAL_TIME: SchemeTime = {
+  now: () => performance.timeOrigin + performance.now(),
+  sleep: (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+};
 
 /** Course of a request, in milliseconds from the first arrival. */
 export interface Course {
@@ -47,9 +60,10 @@ export interface SchemeResult {
   courses: Course[];
 }
 
-/** Runs the arrivals in real time through a loop in this thread. */
+/** Runs the arrivals at their times through a loop in this thread. */
 export function runScheme(setup: SchemeSetup, arrivals: readonly Arrival[]): SchemeResult {
   const { modelType, executor, rope, numBlocks, maxNumSequences, maxNumTokens, maxSeqLen } = setup;
+  const { time = REAL_TIME } = setup;
   const { tokensPerBlock } = executor.options;
   const chunking = { policy: 'FIRST_COME_FIRST_SERVED', unit: tokensPerBlock } as const;
   const options: LoopOptions = {
@@ -66,15 +80,14 @@ export function runScheme(setup: SchemeSetup, arrivals: readonly Arrival[]): Sch
     maxBeamWidth: 1,
     maxTopLogProbs: 0,
   };
-  const clock = () => performance.timeOrigin + performance.now();
-  const client = new Client(arrivals, clock);
+  const client = new Client(arrivals, time);
   const kvCache = new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen });
   const loop = assembleLoop(options, {
     executor,
     kvCache,
     rope,
     callbacks: client,
-    clock,
+    clock: () => time.now(),
     drawSeed: () => 0n,
   });
   while (!client.isDone) {
@@ -90,7 +103,7 @@ const PAUSE = 1;
 class Client implements LoopCallbacks {
   readonly wantsStatsJson = false;
   readonly #arrivals: readonly Arrival[];
-  readonly #clock: () => number;
+  readonly #time: SchemeTime;
   readonly #startMs: number;
   readonly #firstTokensMs = new Map<bigint, number>();
   readonly #lastTokensMs = new Map<bigint, number>();
@@ -102,10 +115,10 @@ class Client implements LoopCallbacks {
   #empty = 0;
   #generationRows = 0;
 
-  constructor(arrivals: readonly Arrival[], clock: () => number) {
+  constructor(arrivals: readonly Arrival[], time: SchemeTime) {
     this.#arrivals = arrivals;
-    this.#clock = clock;
-    this.#startMs = clock();
+    this.#time = time;
+    this.#startMs = time.now();
   }
 
   get isDone(): boolean {
@@ -114,7 +127,7 @@ class Client implements LoopCallbacks {
 
   getInferenceRequests(max: number): InferenceRequest[] {
     const requests: InferenceRequest[] = [];
-    const nowMs = this.#clock() - this.#startMs;
+    const nowMs = this.#time.now() - this.#startMs;
     while (requests.length < max) {
       const arrival = this.#arrivals[this.#next];
       if (arrival === undefined || arrival.atMs > nowMs) break;
@@ -129,7 +142,7 @@ class Client implements LoopCallbacks {
   }
 
   endIteration({ responses, stats }: IterationReport): void {
-    const nowMs = this.#clock() - this.#startMs;
+    const nowMs = this.#time.now() - this.#startMs;
     for (const { text } of responses.errors) throw new Error(worded(text));
     for (let i = 0; i < responses.count; i++) {
       const requestId = responses.requestIds[i]!;
@@ -165,12 +178,12 @@ class Client implements LoopCallbacks {
   sleepUntilNext(): void {
     const next = this.#arrivals[this.#next];
     if (next === undefined) return;
-    const waitMs = this.#startMs + next.atMs - this.#clock();
-    if (waitMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, waitMs);
+    const waitMs = this.#startMs + next.atMs - this.#time.now();
+    if (waitMs > 0) this.#time.sleep(waitMs);
   }
 
   result(): SchemeResult {
-    const seconds = (this.#clock() - this.#startMs - this.#arrivals[0]!.atMs) / 1000;
+    const seconds = (this.#time.now() - this.#startMs - this.#arrivals[0]!.atMs) / 1000;
     return {
       tokensPerSecond: this.#generated / seconds,
       latenciesMs: [...this.#latenciesMs.values()],

@@ -3,7 +3,7 @@ import type { ModelType } from '../../../../callbacks/gpt-manager-options.js';
 import { RopeTable } from '../../../../engine/batch/rope-table.js';
 import { FakeExecutor } from '../../../../engine/executors/fake/fake-executor.js';
 import { paddingRoom } from '../../../../engine/schemes/padding-room.js';
-import { runScheme } from '../../../../tools/bench/schemes/run-scheme.js';
+import { runScheme, type SchemeTime } from '../../../../tools/bench/schemes/run-scheme.js';
 import {
   longestSequence,
   poissonArrivals,
@@ -21,6 +21,17 @@ const WORKLOAD: WorkloadOptions = {
 
 /** Rounding error of sums of times since 1970. */
 const ROUNDING_MS = 0.01;
+
+/** A clock that goes on by a fifth of a millisecond whenever it is read. */
+function steppedTime(): SchemeTime {
+  let nowMs = 1e12;
+  return {
+    now: () => (nowMs += 0.2),
+    sleep: (ms) => {
+      nowMs += ms;
+    },
+  };
+}
 
 describe('poissonArrivals', () => {
   it('is the same for a seed; the rate only stretches the arrivals', () => {
@@ -63,7 +74,8 @@ describe('runScheme', () => {
       vocabSize: 100,
     });
     const rope = new RopeTable({ inverseFrequencies: Float32Array.of(1), scale: 1 }, null, maxNumSequences);
-    const setup = { modelType, executor, rope, numBlocks, maxNumSequences, maxSeqLen };
+    const time = steppedTime();
+    const setup = { modelType, executor, rope, numBlocks, maxNumSequences, maxSeqLen, time };
     const arrivals = poissonArrivals({ ...WORKLOAD, requests: 20, rate: 1000 });
     const result = runScheme({ ...setup, maxNumTokens: sizes.maxNumTokens }, arrivals);
     expect(result.latenciesMs).toHaveLength(20);
