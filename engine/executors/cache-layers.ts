@@ -78,7 +78,7 @@ export function unequalWidths({ caches }: Pick<NetworkPlan, 'caches'>, executor:
 /** Why an executor that keeps no states cannot compute a plan; null: no layer of it has a state. */
 export function statefulLayers({ states = [] }: NetworkPlan, executor: string): string | null {
   if (states.length === 0) return null;
-  return `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`;
+  return `The ${executor} executor keeps no states of sequences, which layers of this model need; the native and the wasm executor run such models.`;
 }
 
 /** Why an executor that computes no selective scans cannot compute a plan; null: no layer of it has one. */

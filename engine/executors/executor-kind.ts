@@ -26,10 +26,10 @@ export interface LoadableEngine {
 export interface MeasuredMemory {
   /** Memory beside the KV pool. */
   fixed: FixedMemory;
-  /** Size of the KV pool with the measured options. */
+  /** Size of the KV pool, states included, with the measured options. */
   kvCache: number;
   /**
-   * Size of the largest KV pool that such an executor can have however much memory there is, and the name of what sets
+   * Size of the largest KV pool, states included, that such an executor can have however much memory there is, and the name of what sets
    * this limit; absent: no limit.
    */
   mostKvCache?: { bytes: number; of: string };

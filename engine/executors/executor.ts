@@ -74,6 +74,16 @@ export interface BlockAccess {
   /** Copies blocks, secondary ones included, into `target`, which has bytesPerBlock for each of them. */
   readBlocks(blocks: Int32Array, target: Uint8Array): void;
   writeBlocks(blocks: Int32Array, source: Uint8Array): void;
+  /** Absent: the network has no states. */
+  readonly states?: StateAccess;
+}
+
+/** The content of slots for states, one after the other, under the rules of BlockAccess. */
+export interface StateAccess {
+  /** Bytes of the states of all layers. */
+  readonly bytesPerSlot: number;
+  readStates(slots: Int32Array, target: Uint8Array): void;
+  writeStates(slots: Int32Array, source: Uint8Array): void;
 }
 
 /**

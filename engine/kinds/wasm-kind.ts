@@ -1,4 +1,4 @@
-import { scanningLayers, statefulLayers, unequalWidths } from '../executors/cache-layers.js';
+import { scanningLayers, unequalWidths } from '../executors/cache-layers.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 
 const THREADS = 1;
@@ -10,8 +10,7 @@ const THREADS = 1;
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('../executors/wasm/open-wasm-runner.js')).wasmProblem(),
-  supports: (plan) =>
-    scanningLayers(plan, 'wasm') ?? statefulLayers(plan, 'wasm') ?? unequalWidths(plan, 'wasm'),
+  supports: (plan) => scanningLayers(plan, 'wasm') ?? unequalWidths(plan, 'wasm'),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
     const { MAX_HEAP_BYTES } = await import('../executors/wasm/heap.js');
@@ -19,18 +18,19 @@ export const wasmKind: ExecutorKind = {
     return Math.max(0, Math.min(availableBytes, MAX_HEAP_BYTES) - weightBytes);
   },
   threadsFor: () => THREADS,
+  logsDrafts: true,
   kvDtypeFor: () => 'f32',
   measure: async ({ plan }, options) => {
     const { heapBytes, memoryLayout } = await import('../executors/wasm/memory-layout.js');
     const { MAX_HEAP_BYTES } = await import('../executors/wasm/heap.js');
     const layout = memoryLayout(plan, options);
-    const { packedWeights, tables, workspace, kvCache } = layout;
+    const { packedWeights, tables, workspace, kvCache, states } = layout;
     return {
       // weights.bin is read once; only the copy stays in memory.
       fixed: { packedWeights: packedWeights + tables, storedWeights: 0, workspace },
-      kvCache,
+      kvCache: kvCache + states,
       mostKvCache: {
-        bytes: Math.max(0, MAX_HEAP_BYTES - heapBytes({ ...layout, kvCache: 0, staging: 0 })),
+        bytes: Math.max(0, MAX_HEAP_BYTES - heapBytes({ ...layout, kvCache: 0, states: 0, staging: 0 })),
         of: 'a heap of WebAssembly',
       },
     };

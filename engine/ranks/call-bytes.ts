@@ -11,6 +11,8 @@ export const CALL_KINDS = {
   putAdapter: 5,
   clearAdapter: 6,
   end: 7,
+  copyStates: 8,
+  areStatesFinite: 9,
 } as const;
 export type CallKind = (typeof CALL_KINDS)[keyof typeof CALL_KINDS];
 

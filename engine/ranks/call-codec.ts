@@ -19,20 +19,20 @@ export function readOpen([bytes]: readonly Uint8Array[]): OpenCall {
 }
 
 /** Numbers in front of a batch's arrays. */
-const FIXED_NUMBERS = 9;
-/** Ranks run no network that has states. */
+const FIXED_NUMBERS = 10;
 const NO_STATES = new Int32Array(0);
 
 /**
  * The arrays of a batch as far as they are used, without memory for returned logits, which rank 0 alone has. Of returned rows there are
  * those of tokens, since all ranks compute their logits.
+ * @param hasStates whether the network has states, so that the batch says where they are
  */
-export function batchArrays(batch: PackedBatch): CallArray[] {
+export function batchArrays(batch: PackedBatch, hasStates: boolean): CallArray[] {
   const { numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks } = batch;
   const returned = (batch.returnedRows ?? []).filter(({ of }) => of === 'tokens');
   const tables = batch.promptTables ?? [];
   const { tokenTypes, adapterSlots } = batch;
-  const optional = [tokenTypes === undefined ? 0 : 1, adapterSlots ? 1 : 0];
+  const optional = [tokenTypes === undefined ? 0 : 1, adapterSlots ? 1 : 0, hasStates ? 1 : 0];
   const numbers = Int32Array.of(
     ...[numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks],
     ...[...optional, returned.length, tables.length],
@@ -53,7 +53,20 @@ export function batchArrays(batch: PackedBatch): CallArray[] {
     batch.ropeScales,
     ...(tokenTypes === undefined ? [] : [tokenTypes.subarray(0, numTokens)]),
     ...(adapterSlots ? [adapterSlots.subarray(0, numSequences)] : []),
+    ...(hasStates ? stateArrays(batch) : []),
     ...tables.map(({ table }) => table),
+  ];
+}
+
+function stateArrays({ numSequences, snapshotStart, snapshotRows, snapshotSlots, ...batch }: PackedBatch) {
+  const made = snapshotStart[numSequences]!;
+  return [
+    batch.stateSlots.subarray(0, numSequences),
+    batch.stateDrafts.subarray(0, numSequences),
+    batch.stateReplays.subarray(0, numSequences),
+    snapshotStart.subarray(0, numSequences + 1),
+    snapshotRows.subarray(0, made),
+    snapshotSlots.subarray(0, made),
   ];
 }
 
@@ -70,9 +83,10 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     maxBlocks,
     hasTypes,
     hasSlots,
+    hasStates,
     returned,
     tables,
-  ] = numbers as unknown as [number, number, number, number, number, number, number, number, number];
+  ] = Array.from(numbers.subarray(0, FIXED_NUMBERS)) as Ten<number>;
   const spans = Array.from({ length: returned + tables }, (_, i) => ({
     first: numbers[FIXED_NUMBERS + 2 * i]!,
     count: numbers[FIXED_NUMBERS + 2 * i + 1]!,
@@ -90,16 +104,16 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     logitRows: ints(7),
     newBlocks: ints(8),
     ropeRows: ints(9),
-    stateSlots: NO_STATES,
-    stateDrafts: NO_STATES,
-    stateReplays: NO_STATES,
-    snapshotStart: NO_STATES,
-    snapshotRows: NO_STATES,
-    snapshotSlots: NO_STATES,
     ropeFrequencies: asFloats(arrays[10]!),
     ropeScales: asFloats(arrays[11]!),
     ...(hasTypes === 1 ? { tokenTypes: ints(next++) } : {}),
     ...(hasSlots === 1 ? { adapterSlots: ints(next++) } : {}),
+    stateSlots: hasStates === 1 ? ints(next++) : NO_STATES,
+    stateDrafts: hasStates === 1 ? ints(next++) : NO_STATES,
+    stateReplays: hasStates === 1 ? ints(next++) : NO_STATES,
+    snapshotStart: hasStates === 1 ? ints(next++) : NO_STATES,
+    snapshotRows: hasStates === 1 ? ints(next++) : NO_STATES,
+    snapshotSlots: hasStates === 1 ? ints(next++) : NO_STATES,
     returnedRows: spans
       .slice(0, returned)
       .map((span): ReturnedRows => ({ of: 'tokens', ...span, logits: null, logProbs: null })),
@@ -108,6 +122,8 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
       .map((span): PromptTableRows => ({ ...span, table: asFloats(arrays[next++]!) })),
   };
 }
+
+type Ten<T> = [T, T, T, T, T, T, T, T, T, T];
 
 /** The arrays of an adapter's parts: numbers, then A and B of each; parts with the same A send it once. */
 export function adapterArrays(slot: number, parts: readonly AdapterPart[]): CallArray[] {

@@ -77,6 +77,11 @@ export class Follower {
       case CALL_KINDS.copyBlocks:
         this.#orAbort('copy blocks', () => executor.copyBlocks(asInts(arrays[0]!), asInts(arrays[1]!)));
         break;
+      case CALL_KINDS.copyStates:
+        this.#orAbort('copy states', () => executor.copyStates(asInts(arrays[0]!), asInts(arrays[1]!)));
+        break;
+      case CALL_KINDS.areStatesFinite:
+        return executor.areStatesFinite(asInts(arrays[0]!)) ? 1 : 0;
       case CALL_KINDS.areFinite:
         return executor.areFinite(asInts(arrays[0]!)) ? 1 : 0;
       case CALL_KINDS.putAdapter: {

@@ -51,6 +51,7 @@ export class RankedExecutor implements Executor {
   readonly beginForward?: (batch: PackedBatch) => void;
   readonly finishForward?: () => Float32Array;
   readonly #own: NativeExecutor;
+  readonly #hasStates: boolean;
   readonly #group: GroupHandle;
   readonly #size: number;
   readonly #calls: CallWriter;
@@ -67,6 +68,7 @@ export class RankedExecutor implements Executor {
   ) {
     const { seat, heartbeat: _, ...shared } = options;
     this.#group = seat.group;
+    this.#hasStates = engine.plan.states !== undefined;
     this.#size = sizeOf(seat.shape);
     this.#calls = new CallWriter(this.#group.call, this.#group, {
       awaitAll: () => {
@@ -136,6 +138,19 @@ export class RankedExecutor implements Executor {
     return this.#tell(CALL_KINDS.areFinite, [blocks]) === this.#size - 1 && own;
   }
 
+  copyStates(source: Int32Array, target: Int32Array): void {
+    this.#requireStill();
+    this.#lostIfGone(() => this.#own.copyStates(source, target));
+    this.#calls.write(CALL_KINDS.copyStates, [source, target]);
+    this.#lostIfGone(() => this.#group.ring());
+  }
+
+  areStatesFinite(slots: Int32Array): boolean {
+    this.#requireIdle();
+    const own = this.#own.areStatesFinite(slots);
+    return this.#tell(CALL_KINDS.areStatesFinite, [slots]) === this.#size - 1 && own;
+  }
+
   /** Memory of all ranks together. */
   memory(): ExecutorMemory {
     const own = this.#own.memory();
@@ -174,13 +189,13 @@ export class RankedExecutor implements Executor {
   /** Writes a forward, which the addon rings for once it has checked the batch, and runs it. */
   #run<T>(batch: PackedBatch, run: () => T): T {
     this.#requireIdle();
-    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
+    this.#calls.write(CALL_KINDS.forward, batchArrays(batch, this.#hasStates));
     return this.#lostIfGone(run);
   }
 
   #begin(kind: 'step' | 'forward', batch: PackedBatch, begin: () => void): void {
     if (this.#begun.length === this.maxBegun || this.#isClosed) this.#requireIdle();
-    this.#calls.write(CALL_KINDS.forward, batchArrays(batch));
+    this.#calls.write(CALL_KINDS.forward, batchArrays(batch, this.#hasStates));
     this.#lostIfGone(begin);
     this.#begun.push(kind);
   }

@@ -1,5 +1,6 @@
 import type { SeatData } from '../../callbacks/ranks-options.js';
-import type { CacheShape } from '../../kvcache/cache-shape.js';
+import type { CacheShape, StateShape } from '../../kvcache/cache-shape.js';
+import { stateInputBytes } from '../../network/state-inputs.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 import { loadAddon } from '../executors/native/load-addon.js';
 import type { GroupHandle, RankSeat } from '../sharding/group.js';
@@ -30,9 +31,14 @@ export function ranksHere(seat: SeatData | undefined): { seat?: RankSeat }[] {
   return Array.from({ length: count }, (_, other) => ({ seat: placeOf(seat, other) }));
 }
 
-/** Shapes of the caches that a rank keeps. */
-export function cachesOf(engine: StoredPlan, seat: RankSeat | undefined): CacheShape[] {
-  return seat === undefined ? engine.plan.caches : splitPlan(engine, seat.shape, seat.rank).caches;
+/** What a rank keeps of tokens, and of sequences as a whole; inputBytes: what it logs of a draft's token. */
+export function keptBy(
+  engine: StoredPlan,
+  seat: RankSeat | undefined,
+): { caches: CacheShape[]; states: StateShape[]; inputBytes: number } {
+  const plan = seat === undefined ? engine.plan : splitPlan(engine, seat.shape, seat.rank);
+  const { caches, states = [] } = plan;
+  return { caches, states, inputBytes: stateInputBytes(plan) };
 }
 
 /** Threads of each rank: as many as are asked for, or its share of the machine's. */

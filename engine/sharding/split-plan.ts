@@ -1,6 +1,5 @@
 import { option, says } from '../../base/named-text.js';
 import type { NetworkPlan, PlanOp, PlanWeight } from '../../network/plan.js';
-import { productsOf } from '../../network/products.js';
 import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
 import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
 import {
@@ -23,8 +22,7 @@ export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): 
   checkExperts(stored.plan, shape);
   checkHeads(stored.plan);
   checkDistances(stored.plan);
-  if (stored.plan.states !== undefined)
-    throw new RankPlanError('Layers of this model keep states of sequences, which ranks do not have.');
+  checkStates(stored.plan, shape);
   const stages = cutIntoStages(stored, shape);
   const stage = Math.floor(rank / shape.tensorParallelSize);
   return new StageWriter(stored.plan, shape, rank).write(stages, stage);
@@ -35,6 +33,14 @@ function checkExperts({ ops }: NetworkPlan, { tensorParallelSize }: GroupShape):
   if (tensorParallelSize === 1 || !ops.some(({ op }) => op === 'experts')) return;
   throw new RankPlanError(
     says`This model has mixtures of experts, whose layers ranks cannot share: ${option('tensorParallelSize')} must be 1, but it is ${tensorParallelSize}; ${option('pipelineParallelSize')} deals whole layers.`,
+  );
+}
+
+/** Nothing yet says which rank of a stage would have which heads of a state. */
+function checkStates({ states }: NetworkPlan, { tensorParallelSize }: GroupShape): void {
+  if (tensorParallelSize === 1 || states === undefined) return;
+  throw new RankPlanError(
+    says`Layers of this model keep states of sequences, which ranks cannot share: ${option('tensorParallelSize')} must be 1, but it is ${tensorParallelSize}; ${option('pipelineParallelSize')} deals whole layers.`,
   );
 }
 
@@ -76,6 +82,8 @@ class StageWriter {
   readonly #parts = new Map<number, ColumnPart[]>();
   /** Index of each layer's cache in the stage. */
   readonly #layers = new Map<number, number>();
+  /** States of the stage, in the order of its ops. */
+  readonly #states: number[] = [];
 
   constructor(plan: NetworkPlan, shape: GroupShape, rank: number) {
     this.#plan = plan;
@@ -83,8 +91,7 @@ class StageWriter {
     this.#rank = rank;
     this.#ranks = ranksOfStage(shape, Math.floor(rank / shape.tensorParallelSize));
     this.#place = rank % shape.tensorParallelSize;
-    const { kvHeads } = oneCacheShape(plan);
-    this.#heads = dealHeads(plan.attention.numHeads, kvHeads, shape.tensorParallelSize);
+    this.#heads = headsOf(plan, shape);
     this.#qkvs = new Set(plan.ops.flatMap((op) => (op.op === 'ropeAndCache' ? [op.qkv] : [])));
   }
 
@@ -168,12 +175,24 @@ class StageWriter {
         else if (own !== undefined) this.#push({ ...op, firstColumn: own.first, columns: own.count }, origin);
         break;
       }
+      case 'shortConv':
+      case 'gatedDelta':
+      case 'selectiveScan':
+        this.#addStateful(op, origin);
+        break;
       default:
         for (const value of valuesOf(op).reads) this.#whole(value);
         this.#push(op, origin);
         for (const value of valuesOf(op).writes) this.#parts.delete(value);
         this.#keepWeights(op);
     }
+  }
+
+  /** An op that keeps a state; ranks of a stage do not share it. */
+  #addStateful(op: Extract<PlanOp, { state: number }>, origin: number): void {
+    this.#states.push(op.state);
+    this.#push({ ...op, state: this.#states.length - 1 }, origin);
+    this.#keepWeights(op);
   }
 
   #addLinear(op: LinearOp, origin: number): void {
@@ -290,12 +309,11 @@ class StageWriter {
     return this.#plan.weights.find((weight) => weight.name === name)!;
   }
 
+  /** Keeps the weights that the op names in whatever field. */
   #keepWeights(op: PlanOp): void {
-    const multiplied = productsOf(op).map(({ weight }) => weight);
-    const norms = op.op === 'ropeAndCache' && op.norms !== undefined ? [op.norms.query, op.norms.key] : [];
-    const others = ['weight' in op ? op.weight : null, 'bias' in op ? op.bias : null];
-    const names = [...multiplied, ...norms, ...others];
-    for (const name of names) if (name !== null) this.#weights.set(name, this.#weight(name));
+    const names = new Set(textsIn(op));
+    for (const weight of this.#plan.weights)
+      if (names.has(weight.name)) this.#weights.set(weight.name, weight);
   }
 
   /** The rank's part of a weight; one tensor may be needed whole too, as the embedding that is the output layer. */
@@ -311,11 +329,11 @@ class StageWriter {
   }
 
   #finish(logits: number): RankPlan {
-    const { attention, caches, values, ops: _ops, slots: _slots, ...header } = this.#plan;
+    const { attention, caches, states, values, ops: _ops, slots: _slots, ...header } = this.#plan;
     const isSplit = this.#shape.tensorParallelSize > 1;
     const { queries, keys } = this.#heads[this.#place]!;
     const own = [...this.#layers.keys()].map((layer) => ({ ...caches[layer]!, kvHeads: keys.count }));
-    const qkvWidth = this.#qkvSlices().reduce((sum, { count }) => sum + count, 0);
+    const qkvWidth = isSplit ? this.#qkvSlices().reduce((sum, { count }) => sum + count, 0) : 0;
     const used = [...new Set(this.#ops.flatMap((op) => Object.values(touched(op)).flat()))].sort(
       (a, b) => a - b,
     );
@@ -334,8 +352,14 @@ class StageWriter {
       rank: this.#rank,
       ranks: sizeOf(this.#shape),
       widthOfEmbeddings: embedding === undefined ? 0 : values[embedding.output]!.width,
-      attention: { ...attention, numLayers: own.length, numHeads: queries.count },
+      attention: {
+        ...attention,
+        ...(own.length === 0 && NO_ROPE),
+        numLayers: own.length,
+        numHeads: queries.count,
+      },
       caches: own,
+      ...(states !== undefined && { states: this.#states.map((state) => states[state]!) }),
       weights: [...this.#weights.values()],
       ops,
       logits: output,
@@ -343,6 +367,15 @@ class StageWriter {
     };
   }
 }
+
+/** All texts among the fields of an op, those of its lists and parts included. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** A stage whose layers all keep states rotates nothing. */
+const NO_ROPE = { rotaryDim: 0, ropeTables: [] };
 
 /** Rows of a product's weight for some columns of its output; a gated one stacks gate over up. */
 function slicesOf({ op }: LinearOp, { first, count }: Share, width: number): Share[] {
@@ -360,6 +393,16 @@ function isSame(a: readonly ColumnPart[] | undefined, b: readonly ColumnPart[]):
     a.length === b.length &&
     a.every(({ rank, first }, i) => b[i]!.rank === rank && b[i]!.first === first)
   );
+}
+
+/** Heads of each rank of a stage; a plan of which no layer attends has stages of one rank alone. */
+function headsOf(plan: NetworkPlan, { tensorParallelSize }: GroupShape): HeadShare[] {
+  const { numHeads } = plan.attention;
+  if (plan.caches.length === 0 && tensorParallelSize === 1) {
+    const all = { first: 0, count: numHeads };
+    return [{ queries: all, keys: all }];
+  }
+  return dealHeads(numHeads, oneCacheShape(plan).kvHeads, tensorParallelSize);
 }
 
 function oneCacheShape({ caches }: NetworkPlan) {
@@ -393,6 +436,7 @@ const VALUE_FIELDS = [
   'value',
   'by',
   'gates',
+  'steps',
 ] as const;
 
 function renumbered(op: RankOp, indexOf: (value: number) => number): RankOp {

@@ -47,15 +47,13 @@ export function cutIntoStages(stored: StoredPlan, shape: GroupShape): Stages {
   const { pipelineParallelSize: count } = shape;
   const head = headOf(plan, shape);
   const last = head?.begin ?? plan.ops.length;
-  const layers = plan.ops.flatMap(({ op }, index) => (op === 'ropeAndCache' ? [index] : []));
-  if (layers.length < count) {
+  if (count === 1) return { stages: [{ begin: 0, end: last, receives: null, sends: null }], head };
+  const begins = [{ at: 0, value: null }, ...cutsBetweenLayers(plan)];
+  if (begins.length < count) {
     throw new RankPlanError(
-      `This model has ${layers.length} layers, which ${count} stages cannot share; at most ${layers.length} are possible.`,
+      `This model has ${begins.length} layers, which ${count} stages cannot share; at most ${begins.length} are possible.`,
     );
   }
-  if (count === 1) return { stages: [{ begin: 0, end: last, receives: null, sends: null }], head };
-  const cuts = layers.slice(1).map((next, before) => cutBefore(plan, layers[before]!, next));
-  const begins = [{ at: 0, value: null }, ...cuts];
   const bytes = bytesOfOps(stored);
   const costs = begins.map(({ at }, layer) => sum(bytes.slice(at, begins[layer + 1]?.at ?? last)));
   costs[0]! += sum(bytes.slice(last));
@@ -138,15 +136,41 @@ const ROUNDING = 1e-12;
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
 
-/** The last place between the attention of one layer and that of the next where one value is alive. */
-function cutBefore(plan: NetworkPlan, layer: number, next: number): { at: number; value: number } {
+/** A place where one value alone is alive. */
+interface Cut {
+  at: number;
+  value: number;
+}
+
+/**
+ * Where each layer but the first begins. A layer has an op that writes keys and values, or ops that keep states: several, where more
+ * than one value is alive between them.
+ */
+function cutsBetweenLayers(plan: NetworkPlan): Cut[] {
+  const cuts: Cut[] = [];
+  let before: number | null = null;
+  for (const [index, op] of plan.ops.entries()) {
+    const keepsState = 'state' in op;
+    if (op.op !== 'ropeAndCache' && !keepsState) continue;
+    const cut = before === null ? null : cutBetween(plan, before, index);
+    if (cut !== null) cuts.push(cut);
+    else if (before !== null && !keepsState) {
+      throw new RankPlanError(
+        `Between ops ${before} and ${index} of this model more than one value is alive, so it cannot be cut into stages.`,
+      );
+    }
+    before = index;
+  }
+  return cuts;
+}
+
+/** The last place between an op of one layer and that of the next where one value is alive; null: there is none. */
+function cutBetween(plan: NetworkPlan, layer: number, next: number): Cut | null {
   for (let at = next; at > layer; at--) {
     const alive = aliveAt(plan, at);
     if (alive.length === 1) return { at, value: alive[0]! };
   }
-  throw new RankPlanError(
-    `Between ops ${layer} and ${next} of this model more than one value is alive, so it cannot be cut into stages.`,
-  );
+  return null;
 }
 
 /** Values that ops before `at` write and ops from `at` on read. */

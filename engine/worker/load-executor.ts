@@ -1,8 +1,8 @@
 import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
+import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
-import { stateInputBytes } from '../../network/state-inputs.js';
 import { RopeTable } from '../batch/rope-table.js';
 import { EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
@@ -18,9 +18,9 @@ import {
   withinPools,
 } from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
-import { kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
+import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
-import { cachesOf, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
+import { keptBy, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
 import { openDraft } from './load-draft.js';
 import type { MemoryNeeds } from './memory-split.js';
 
@@ -77,9 +77,10 @@ async function prepare(
   );
   const fixed = measured.map((one) => one.fixed).reduce(addMemory);
   const [{ mostKvCache }] = measured as [MeasuredMemory];
-  const bytesPerBlock = ranks.reduce(
-    (sum, { seat }) => sum + kvBytesPerBlock(cachesOf(loadable, seat), limits.tokensPerBlock, kvDtype),
-    0,
+  const kept = keptBytes(
+    ranks.map(({ seat }) => keptBy(loadable, seat)),
+    limits,
+    kvDtype,
   );
   const { draftEnginePath, panels } = params;
   const setup = { kind, engine, limits, options: withoutPool, kvDtype, panels };
@@ -95,17 +96,27 @@ async function prepare(
     hostAdapterBytes: adapterSizes === null ? 0 : hostCacheBytes(peft!, adapterSizes),
     loadable,
     withoutPool,
-    stateBytes: stateBytesPerSlot(states),
-    logBytes: limits.maxDraftLen * stateInputBytes(loadable.plan),
+    hasStates: states.length > 0,
+    ...kept,
     maxBeamWidth,
     draft,
-    bytesPerBlock,
     draftBytesPerBlock: draft?.bytesPerBlock ?? 0,
     poolLimits: [
-      { most: mostKvCache, bytesPerBlock },
+      { most: mostKvCache, bytesPerBlock: kept.bytesPerBlock },
       ...(draft === null ? [] : [{ most: draft.mostKvCache, bytesPerBlock: draft.bytesPerBlock }]),
     ],
     fixed: draft === null ? fixed : addMemory(fixed, draft.fixed),
+  };
+}
+
+/** Bytes in all ranks of this machine: of a block, of a slot for states, and of the log of a sequence's draft. */
+function keptBytes(kept: readonly ReturnType<typeof keptBy>[], limits: EngineLimits, kvDtype: KvDtype) {
+  const sum = (bytesOf: (rank: ReturnType<typeof keptBy>) => number) =>
+    kept.reduce((total, rank) => total + bytesOf(rank), 0);
+  return {
+    bytesPerBlock: sum(({ caches }) => kvBytesPerBlock(caches, limits.tokensPerBlock, kvDtype)),
+    stateBytes: sum(({ states }) => stateBytesPerSlot(states)),
+    logBytes: limits.maxDraftLen * sum(({ inputBytes }) => inputBytes),
   };
 }
 
@@ -114,10 +125,9 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
   const prepared = await prepare(kind, request);
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, poolLimits, hostAdapterBytes } = prepared;
+  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, hostAdapterBytes } = prepared;
   const unlimited = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
-  const { statesBytes } = roomForStates(prepared, params, unlimited);
-  const available = withinPools(unlimited, poolLimits);
+  const { statesBytes, available } = roomForStates(prepared, params, unlimited);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
   const poolBytes = numBlocks * (bytesPerBlock + draftBytesPerBlock) + statesBytes;
   const besides = (limits.padding.blocks + secondaryBlocks(params, bytesPerBlock)) * bytesPerBlock;
@@ -154,13 +164,8 @@ async function startOn(
   const given = device ? undefined : params.availableMemory;
   const free = given ?? afterLoading(device ?? memory(), needs.fixed);
   const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
-  const { slots, statesBytes } = roomForStates(prepared, params, available);
-  const numBlocks = kvBlocks(params, {
-    limits,
-    bytesPerBlock,
-    draftBytesPerBlock,
-    available: withinPools(besideStates(available, statesBytes), needs.poolLimits),
-  });
+  const { slots, statesBytes, available: forBlocks } = roomForStates(prepared, params, available);
+  const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available: forBlocks });
   const numSecondaryBlocks = secondaryBlocks(params, bytesPerBlock);
   const poolBytes =
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
@@ -197,30 +202,40 @@ function stateOptions({ numSlots, numSnapshots, draftRows }: StateSlots) {
   return { numStateSlots: numSlots + numSnapshots, numDraftSlots: numSlots, stateDraftRows: draftRows };
 }
 
-/** Slots for the states of sequences and for snapshots of them, and the bytes of all; null: the model has no states. */
+/**
+ * Slots for the states of sequences and for snapshots of them, the bytes of all, and the memory left for blocks; slots null: the model
+ * has no states. States lie in the pools of the model's own executor, never in those of a draft model.
+ */
 function roomForStates(
-  { stateBytes, logBytes, limits, maxBeamWidth }: StateNeeds,
+  { hasStates, stateBytes, logBytes, limits, maxBeamWidth, poolLimits }: Prepared,
   { kvCacheConfig = {} }: LoadRequest['params'],
   available: AvailableMemory,
-): { slots: StateSlots | null; statesBytes: number } {
-  if (stateBytes === 0) return { slots: null, statesBytes: 0 };
+): { slots: StateSlots | null; statesBytes: number; available: AvailableMemory } {
+  const inPools = withinPools(available, poolLimits);
+  if (!hasStates) return { slots: null, statesBytes: 0, available: inPools };
   const { freeGpuMemoryFraction = DEFAULT_KV_FRACTION, enableBlockReuse = false } = kvCacheConfig;
   const { stateFraction: fraction = DEFAULT_STATE_FRACTION } = kvCacheConfig;
   const { maxNumSequences, maxSeqLen, tokensPerBlock } = limits;
   const slots = stateSlots({
     bytesPerSlot: stateBytes,
     logBytes,
-    availableBytes: Math.floor(freeGpuMemoryFraction * available.bytes),
+    availableBytes: Math.floor(freeGpuMemoryFraction * inPools.bytes),
     fraction,
     maxSequences: maxNumSequences * maxBeamWidth,
     maxBeamWidth,
     mostSnapshots: enableBlockReuse ? maxNumSequences * Math.ceil(maxSeqLen / tokensPerBlock) : 0,
   });
   const statesBytes = slots.numSlots * (stateBytes + logBytes) + slots.numSnapshots * stateBytes;
-  return { slots: { ...slots, draftRows: limits.maxDraftLen }, statesBytes };
+  const [own, ...others] = poolLimits;
+  const left = [{ ...own!, most: poolBeside(own!.most, statesBytes) }, ...others];
+  return {
+    slots: { ...slots, draftRows: limits.maxDraftLen },
+    statesBytes,
+    available: withinPools(besideStates(available, statesBytes), left),
+  };
 }
 
-type StateNeeds = Pick<
-  Awaited<ReturnType<typeof prepare>>,
-  'stateBytes' | 'logBytes' | 'limits' | 'maxBeamWidth'
->;
+const poolBeside = (most: MeasuredMemory['mostKvCache'], statesBytes: number) =>
+  most && { ...most, bytes: Math.max(0, most.bytes - statesBytes) };
+
+type Prepared = Awaited<ReturnType<typeof prepare>>;

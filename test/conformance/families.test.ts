@@ -27,7 +27,10 @@ const NAMES = [
   'apertus',
   'openelm',
 ];
-const FAMILIES = MADE_MODELS.filter(({ name }) => NAMES.includes(name));
+// Layers with states: convolutions, delta rules, and experts beside them.
+const STATEFUL = ['lfm2', 'lfm2-bias', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'];
+const SCANNING = ['mamba2', 'falcon-h1', 'nemotron-h', 'granite4-h-moe'];
+const namedIn = (names: readonly string[]) => MADE_MODELS.filter(({ name }) => names.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];
 /** Layers differ in their heads, which one executor runs. */
@@ -40,7 +43,8 @@ const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 describeExecutors((on) => {
-  describe.each(FAMILIES)('$name', (made) => {
+  const names = [...NAMES, ...(on.runsStates ? STATEFUL : []), ...(on.runsScans ? SCANNING : [])];
+  describe.each(namedIn(names))('$name', (made) => {
     const open = async () => {
       const engine = await engines.get(writeMadeModel(join(folder, made.name), made), 'f32');
       const { window } = resolveLimits({ tokensPerBlock: 16 }, engine.manifest);

@@ -12,7 +12,7 @@ const LENGTHS = [40, 3, 17, 90, 1, 66];
 const VOCABULARY = 67;
 const TOLERANCE = 2e-5;
 
-let networks: Record<'plain' | 'varied' | 'gateless' | 'experts', TinyNetwork>;
+let networks: Record<'plain' | 'varied' | 'gateless' | 'experts' | 'stateful', TinyNetwork>;
 beforeAll(() => {
   const shape = { hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: VOCABULARY, bias: true };
   networks = {
@@ -20,6 +20,7 @@ beforeAll(() => {
     varied: makeTinyNetwork({ ...shape, varied: true }),
     gateless: makeTinyNetwork({ ...shape, gateless: true }),
     experts: makeTinyNetwork({ ...shape, experts: { count: 6, used: 2, normalize: true } }),
+    stateful: makeTinyNetwork({ ...shape, stateful: true, tiled: true }),
   };
 });
 afterAll(() => {
@@ -69,6 +70,7 @@ const SETTINGS: [string, Name, Partial<ExecutorOptions>][] = [
   ['a network', 'plain', {}],
   ['layers that differ', 'varied', {}],
   ['mixtures of experts', 'experts', {}],
+  ['layers that keep states', 'stateful', { numStateSlots: LENGTHS.length }],
   ['norms of heads, and an MLP without a gate', 'gateless', {}],
   ['norms of heads in a window with sinks', 'gateless', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['a window', 'plain', { maxAttentionWindow: 21 }],
@@ -92,7 +94,8 @@ function naiveRows(setting: string, network: Name, options: Partial<ExecutorOpti
 }
 
 describeExecutors((on) => {
-  describe.each(SETTINGS)('%s', (setting, network, options) => {
+  const settings = SETTINGS.filter(([, network]) => network !== 'stateful' || on.runsStates);
+  describe.each(settings)('%s', (setting, network, options) => {
     it(`gives what the naive network gives, with the same ${on.keepsBits ? 'bits' : 'logits within rounding'} alone, in a crowd, and in any chunks and blocks`, async () => {
       const rows = await logitsOf(on, network, options, alone);
       for (const [s, expected] of naiveRows(setting, network, options).entries())

@@ -28,6 +28,10 @@ export interface TestExecutor {
   keepsBits: boolean;
   /** True: it also takes networks whose tokens attend both ways. */
   runsEncoders: boolean;
+  /** True: it also takes networks whose layers keep states of sequences. */
+  runsStates: boolean;
+  /** True: selective scans among them. */
+  runsScans: boolean;
   /** Why it cannot run here: its tests are skipped, and say so; null: it can. */
   missing: string | null;
   open(engine: NativeEngine, options: ExecutorOptions): Promise<Executor>;
@@ -39,6 +43,8 @@ export const NATIVE: TestExecutor = {
   kvDtypes: ['f32', 'bf16', 'int8'],
   keepsBits: true,
   runsEncoders: true,
+  runsStates: true,
+  runsScans: true,
   missing: null,
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
@@ -54,6 +60,8 @@ function portable(
     kvDtypes: ['f32', 'bf16'],
     keepsBits: true,
     runsEncoders: false,
+    runsStates: false,
+    runsScans: false,
     missing: null,
     open: (engine, options) =>
       PortableExecutor.open(engine, options, async () => new Runner(engine, options)),
@@ -66,12 +74,14 @@ export const PLAIN = portable('portable, in plain loops', PlainRunner);
 export const IDLE = portable('portable', IdleRunner);
 
 /** By tfjs-backend-wasm. */
-const WASM: TestExecutor = {
+export const WASM: TestExecutor = {
   name: 'wasm',
   instructionSets: [undefined],
   kvDtypes: ['f32'],
   keepsBits: true,
   runsEncoders: true,
+  runsStates: true,
+  runsScans: false,
   missing: null,
   open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
 };
@@ -83,11 +93,13 @@ const TENSORFLOW: TestExecutor = {
   kvDtypes: ['f32', 'bf16'],
   keepsBits: true,
   runsEncoders: true,
+  runsStates: false,
+  runsScans: false,
   missing: testTensorFlow === null ? 'skein setup tensorflow' : null,
   open: (engine, options) => PortableExecutor.open(engine, options, openTensorFlowRunner),
 };
 
-/** Three ranks, which part each op of the native executor; for models of fewer heads two. */
+/** Three ranks, which part each op of the native executor; two for models of fewer heads, and as stages where ranks can share no layer. */
 export const RANKS: TestExecutor = {
   ...NATIVE,
   name: 'ranks',

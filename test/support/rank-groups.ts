@@ -98,9 +98,9 @@ export class TestGroups {
  * others.
  */
 export async function openRanks(engine: LoadableEngine, options: ExecutorOptions): Promise<RankedExecutor> {
-  const { attention, ops } = engine.plan;
+  const { attention, ops, states } = engine.plan;
   const { numHeads } = attention;
-  const sharesLayers = numHeads > 1 && !ops.some(({ op }) => op === 'experts');
+  const sharesLayers = numHeads > 1 && states === undefined && !ops.some(({ op }) => op === 'experts');
   const shape = sharesLayers ? { tensorParallelSize: Math.min(3, numHeads) } : { pipelineParallelSize: 2 };
   const { executor } = await new TestGroups().open(engine, shape, options);
   return executor;

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
+import { scanningLayers, statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
 import { RankPlanError } from '../../engine/sharding/rank-shape.js';
 import { splitPlan } from '../../engine/sharding/split-plan.js';
 import {
@@ -89,7 +89,12 @@ const nameOf = ({ id }: PublishedModel) => id.slice(id.indexOf('/') + 1);
 function executorsOf(config: ModelConfig): string {
   const plan = planNetwork(config);
   if (unevenLayers(plan, 'native') !== null) return 'wasm';
-  if (statefulLayers(plan, 'wasm') !== null) return 'native; no ranks';
+  const names =
+    scanningLayers(plan, 'wasm') !== null
+      ? 'native'
+      : statefulLayers(plan, 'tensorflow') === null
+        ? 'all'
+        : 'native, wasm';
   const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, byteLength: rows * columns * 2 }));
   const sharedBy = (tensorParallelSize: number, pipelineParallelSize: number) => {
     try {
@@ -100,8 +105,8 @@ function executorsOf(config: ModelConfig): string {
       throw error;
     }
   };
-  if (sharedBy(2, 1)) return 'all';
-  return sharedBy(1, 2) ? 'all; ranks deal whole layers' : 'all; no ranks';
+  if (sharedBy(2, 1)) return names;
+  return `${names}; ${sharedBy(1, 2) ? 'ranks deal whole layers' : 'no ranks'}`;
 }
 
 /** Tiny models of test/fixtures that have a golden, and those that test/goldens/families.json describes. */

@@ -85,6 +85,9 @@ export interface NativeExecutorHandle {
   bytesPerBlock(): number;
   readBlocks(blocks: Int32Array, target: Uint8Array): void;
   writeBlocks(blocks: Int32Array, source: Uint8Array): void;
+  bytesPerStateSlot(): number;
+  readStates(slots: Int32Array, target: Uint8Array): void;
+  writeStates(slots: Int32Array, source: Uint8Array): void;
   putAdapter(slot: number, parts: readonly AdapterPart[]): void;
   clearAdapter(slot: number): void;
   memory(): NativeMemory;

@@ -14,7 +14,7 @@ import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-b
 import type { RankPlan } from '../../sharding/rank-plan.js';
 import { splitPlan } from '../../sharding/split-plan.js';
 import { uniformPlan } from '../cache-layers.js';
-import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions } from '../executor.js';
+import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions, StateAccess } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
 import { choosePlaces } from '../thread-places.js';
 import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
@@ -205,7 +205,14 @@ function slotsOf(
 }
 
 function accessTo(handle: NativeExecutorHandle): BlockAccess {
+  const bytesPerSlot = handle.bytesPerStateSlot();
+  const states: StateAccess = {
+    bytesPerSlot,
+    readStates: (slots, target) => handle.readStates(slots, target),
+    writeStates: (slots, source) => handle.writeStates(slots, source),
+  };
   return {
+    ...(bytesPerSlot > 0 && { states }),
     bytesPerBlock: handle.bytesPerBlock(),
     readBlocks: (blocks, target) => handle.readBlocks(blocks, target),
     writeBlocks: (blocks, source) => handle.writeBlocks(blocks, source),

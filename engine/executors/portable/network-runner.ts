@@ -12,6 +12,9 @@ export interface RunnableEngine {
   tensors: LoadableTensor[];
 }
 
+/** stateBytes: the states of sequences; absent: the runner keeps none. */
+export type RunnerMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'> & { stateBytes?: number };
+
 /**
  * Runs the ops of a network with a tensor library. PortableExecutor adds the rest of an executor: checks of the batch,
  * returned logits, sampling on the host, the rules of begin and finish.
@@ -46,10 +49,13 @@ export interface NetworkRunner {
   /** Operations on blocks: see Executor. */
   copyBlocks(source: Int32Array, target: Int32Array): void;
   areFinite(blocks: Int32Array): boolean;
+  /** Operations on slots for states: see Executor. Absent: the runner keeps none. */
+  copyStates?(source: Int32Array, target: Int32Array): void;
+  areStatesFinite?(slots: Int32Array): boolean;
   /** The content of blocks: see Executor. Its arguments have been checked. Absent: it cannot be had. */
   readonly blockAccess?: BlockAccess;
   /** Memory that the runner takes; kvCacheBytes counts all blocks, secondary ones too. */
-  memory(): Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
+  memory(): RunnerMemory;
   close(): void;
 }
 

@@ -3,7 +3,7 @@ import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
-import type { BlockAccess, Executor, ExecutorOptions } from '../executor.js';
+import type { BlockAccess, Executor, ExecutorOptions, StateAccess } from '../executor.js';
 import { type BatchLimits, checkBatch } from './checks/check-batch.js';
 import { checkOptions } from './checks/check-options.js';
 import { checkSampling, checkSamplingTypes } from './checks/check-sampling.js';
@@ -118,12 +118,19 @@ export class PortableExecutor implements Executor {
     if (source.length > 0) runner.copyBlocks(source, target);
   }
 
-  #accessTo({ bytesPerBlock, readBlocks, writeBlocks }: BlockAccess): BlockAccess {
+  #checkSlots(lists: Record<string, Int32Array>): void {
+    checkArrays(lists, 'integers', Object.keys(lists));
+    const { numStateSlots = 0 } = this.options;
+    for (const [name, slots] of Object.entries(lists))
+      checkEntries(slots, slots.length, 0, numStateSlots, name);
+  }
+
+  #accessTo({ bytesPerBlock, readBlocks, writeBlocks, states }: BlockAccess): BlockAccess {
     const check = (blocks: Int32Array, bytes: Uint8Array) => {
       this.#idle();
       checkArrays({ blocks }, 'integers', ['blocks']);
       checkEntries(blocks, blocks.length, 0, this.#numBlocks, 'blocks');
-      checkBytes(bytes, blocks.length, bytesPerBlock);
+      checkBytes(bytes, blocks.length, bytesPerBlock, 'blocks');
       this.#view = null;
     };
     return {
@@ -136,6 +143,26 @@ export class PortableExecutor implements Executor {
         check(blocks, source);
         writeBlocks(blocks, source);
       },
+      ...(states && { states: this.#accessToStates(states) }),
+    };
+  }
+
+  #accessToStates({ bytesPerSlot, readStates, writeStates }: StateAccess): StateAccess {
+    const check = (slots: Int32Array, bytes: Uint8Array) => {
+      this.#idle();
+      this.#checkSlots({ slots });
+      checkBytes(bytes, slots.length, bytesPerSlot, 'slots');
+    };
+    return {
+      bytesPerSlot,
+      readStates: (slots, target) => {
+        check(slots, target);
+        readStates(slots, target);
+      },
+      writeStates: (slots, source) => {
+        check(slots, source);
+        writeStates(slots, source);
+      },
     };
   }
 
@@ -147,11 +174,28 @@ export class PortableExecutor implements Executor {
     return blocks.length === 0 || runner.areFinite(blocks);
   }
 
+  copyStates(source: Int32Array, target: Int32Array): void {
+    const runner = this.#idle();
+    this.#checkSlots({ source, target });
+    if (source.length !== target.length) {
+      throw new Error(`copyStates: source has ${source.length} states and target ${target.length}.`);
+    }
+    this.#view = null;
+    if (source.length > 0) runner.copyStates?.(source, target);
+  }
+
+  areStatesFinite(slots: Int32Array): boolean {
+    const runner = this.#idle();
+    this.#checkSlots({ slots });
+    return slots.length === 0 || runner.areStatesFinite?.(slots) === true;
+  }
+
   memory(): ExecutorMemory {
-    const { kvCacheBytes, ...memory } = this.#open().memory();
+    const { kvCacheBytes: blockBytes, stateBytes = 0, ...memory } = this.#open().memory();
     const { numSecondaryBlocks = 0 } = this.options;
-    const secondaryKvCacheBytes = Math.round((kvCacheBytes * numSecondaryBlocks) / this.#numBlocks);
-    return { ...memory, kvCacheBytes: kvCacheBytes - secondaryKvCacheBytes, secondaryKvCacheBytes };
+    const secondaryKvCacheBytes = Math.round((blockBytes * numSecondaryBlocks) / this.#numBlocks);
+    const kvCacheBytes = blockBytes - secondaryKvCacheBytes + stateBytes;
+    return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
   }
 
   /** Frees all memory. Further calls of `close` do nothing, others throw. Refused between `begin` and `finish`. */
@@ -226,10 +270,10 @@ function embeddingWidth({ ops, values }: NetworkPlan): number {
   return embedding === undefined ? 0 : values[embedding.output]!.width;
 }
 
-function checkBytes(bytes: Uint8Array, count: number, bytesPerBlock: number): void {
-  if (!(bytes instanceof Uint8Array)) throw new Error('The bytes of blocks must be a Uint8Array.');
-  if (bytes.length === count * bytesPerBlock) return;
+function checkBytes(bytes: Uint8Array, count: number, bytesOfEach: number, what: string): void {
+  if (!(bytes instanceof Uint8Array)) throw new Error(`The bytes of ${what} must be a Uint8Array.`);
+  if (bytes.length === count * bytesOfEach) return;
   throw new Error(
-    `The array has ${bytes.length} bytes; ${count} blocks of ${bytesPerBlock} bytes are expected.`,
+    `The array has ${bytes.length} bytes; ${count} ${what} of ${bytesOfEach} bytes are expected.`,
   );
 }

@@ -106,6 +106,44 @@ export interface Kernels {
     sines: number,
   ): void;
   copyColumns(x: number, stride: number, width: number, rows: number, y: number): void;
+  gateColumns(
+    x: number,
+    stride: number,
+    by: number,
+    byStride: number,
+    columns: number,
+    per: number,
+    activation: number,
+    rows: number,
+  ): void;
+  shortConv(
+    x: number,
+    stride: number,
+    history: number,
+    weight: number,
+    bias: number,
+    taps: number,
+    columns: number,
+    activation: number,
+    rows: number,
+    y: number,
+  ): void;
+  gatedDelta(
+    query: number,
+    key: number,
+    value: number,
+    stride: number,
+    factors: number,
+    factorStride: number,
+    keyDim: number,
+    valueDim: number,
+    epsilon: number,
+    state: number,
+    rows: number,
+    y: number,
+    yStride: number,
+    scratch: number,
+  ): void;
 }
 
 /** Numbers by which the kernels know activations. */

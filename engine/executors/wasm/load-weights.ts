@@ -8,7 +8,7 @@ import { productWeights, tableWeights, vectorWeights } from './memory-layout.js'
 /** An engine's weights in the form that the ops use, all of them f32. */
 export interface WasmWeights {
   products: PackedProducts;
-  /** Pointers of vectors. */
+  /** Pointers of vectors; those of convolutions [taps x columns]. */
   vectors: Map<string, number>;
   /** Tables for looking up rows [rows x columns], outside of the heap. */
   tables: Map<string, Float32Array>;
@@ -34,15 +34,31 @@ export function loadWeights(
   try {
     const tables = new Map(tableWeights(plan).map(({ name }) => [name, reader.read(name)]));
     const vectors = new Map<string, number>();
+    const taps = tapsOf(plan);
     for (const { name, columns } of vectorWeights(plan)) {
       const pointer = take(4 * columns);
-      reader.read(name, undefined, heap.floatsAt(pointer, columns));
+      const values = heap.floatsAt(pointer, columns);
+      reader.read(name, undefined, values);
+      if (taps.has(name)) turnTaps(values, taps.get(name)!);
       vectors.set(name, pointer);
     }
     return { products: packProducts(plan, heap, reader, staging), vectors, tables };
   } finally {
     reader.close();
   }
+}
+
+/** Taps of the weights of convolutions. */
+function tapsOf({ ops }: NetworkPlan): Map<string, number> {
+  return new Map(ops.flatMap((op) => (op.op === 'shortConv' ? [[op.weight, op.taps]] : [])));
+}
+
+/** Turns a weight [columns x taps] to [taps x columns] in place: the columns of a tap lie side by side, as the kernel reads them. */
+function turnTaps(weight: Float32Array, taps: number): void {
+  const columns = weight.length / taps;
+  const read = weight.slice();
+  for (let column = 0; column < columns; column++)
+    for (let tap = 0; tap < taps; tap++) weight[tap * columns + column] = read[column * taps + tap]!;
 }
 
 /** Packs matrices one after the other; one that several ops multiply by with the same bias is packed once. */

@@ -1,9 +1,10 @@
-import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
-import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
+import { kvBytesPerBlock, stateBytesPerSlot } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan, PlanOp, PlanWeight } from '../../../network/plan.js';
 import { expertWidth, multipliedWeights } from '../../../network/products.js';
+import { stateInputBytes } from '../../../network/state-inputs.js';
 import type { ExecutorOptions } from '../executor.js';
+import type { RunnerMemory } from '../portable/network-runner.js';
 import { MAX_HEAP_BYTES } from './heap.js';
 import { relativeFloats } from './relative-tables.js';
 
@@ -19,6 +20,8 @@ export interface MemoryLayout {
   /** Weights outside of the heap: tables for looking up rows. */
   tables: number;
   kvCache: number;
+  /** The states of sequences, snapshots of them, and the log of drafts. */
+  states: number;
   /** Values of the plan, angles, scores and the rest. */
   workspace: number;
   /**
@@ -48,13 +51,14 @@ export function vectorWeights({ weights }: NetworkPlan): PlanWeight[] {
 
 /** Memory that such a runner takes. */
 export function memoryLayout(plan: NetworkPlan, options: ExecutorOptions): MemoryLayout {
-  const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
+  const { numBlocks, numSecondaryBlocks = 0, numStateSlots = 0, tokensPerBlock } = options;
   const products = productWeights(plan);
   const vectorBytes = vectorWeights(plan).reduce((sum, { columns }) => sum + rounded(columns), 0);
   return {
     packedWeights: products.reduce((sum, weight) => sum + packedBytes(weight), vectorBytes),
     tables: tableWeights(plan).reduce((sum, { rows, columns }) => sum + 4 * rows * columns, 0),
     kvCache: (numBlocks + numSecondaryBlocks) * kvBytesPerBlock(plan.caches, tokensPerBlock, 'f32'),
+    states: numStateSlots * stateBytesPerSlot(plan.states ?? []) + logBytes(plan, options),
     workspace: workspaceParts(plan, options).total,
     staging: products.reduce((most, weight) => Math.max(most, stagingBytes(weight)), 0),
   };
@@ -87,6 +91,7 @@ export interface WorkspaceParts {
   scores: number;
   slotsOfRows: number;
   experts: ExpertParts;
+  delta: DeltaParts;
   /** The tables of all sequences. */
   blockTables: number;
   /** Tables of what distances add to scores. */
@@ -101,6 +106,20 @@ export interface ExpertParts {
   gated: number;
   /** Sum of each row over its experts. */
   sums: number;
+}
+
+/** Bytes for what a step computes beside the states of its sequences; 0 in a network without states. */
+export interface DeltaParts {
+  /** What each head of each row keeps of its state and takes over: two numbers. */
+  factors: number;
+  /** A query and a key. */
+  keys: number;
+  /** The largest state, of rows that keep none: those of drafts, and of sequences without a slot. */
+  lostState: number;
+  /** Inputs of a convolution before the first row, where rows of a draft come before it. */
+  history: number;
+  /** The output of a row that is computed again. */
+  output: number;
 }
 
 export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
@@ -121,6 +140,7 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const scores = 4 * rounded(maxSeqLen + 8) + 256;
   const slotsOfRows = rounded(maxNumTokens);
   const experts = expertParts(plan);
+  const delta = deltaParts(plan, maxNumTokens);
   const window = resolveWindow(options);
   const blockTables = rounded(maxNumSequences * longestTable(maxSeqLen, tokensPerBlock, window));
   const relative = rounded(relativeFloats(plan, options).reduce((sum, floats) => sum + floats, 0));
@@ -128,8 +148,12 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const total =
     slots.reduce((sum, bytes) => sum + bytes, 0) +
     (product + angleTables * angles + sinkQueries + scores + slotsOfRows + blockTables + relative) +
-    (experts.inputs + experts.gated + experts.sums);
-  return { slots, product, angles, sinkQueries, scores, slotsOfRows, experts, blockTables, relative, total };
+    (experts.inputs + experts.gated + experts.sums) +
+    (delta.factors + delta.keys + delta.lostState + delta.history + delta.output);
+  return {
+    ...{ slots, product, angles, sinkQueries, scores, slotsOfRows, experts, delta },
+    ...{ blockTables, relative, total },
+  };
 }
 
 function expertParts(plan: NetworkPlan): ExpertParts {
@@ -143,19 +167,45 @@ function expertParts(plan: NetworkPlan): ExpertParts {
   };
 }
 
+function deltaParts({ ops, states = [] }: NetworkPlan, maxNumTokens: number): DeltaParts {
+  const rules = ops.filter((op) => op.op === 'gatedDelta');
+  return {
+    factors: rounded(maxNumTokens * Math.max(0, ...rules.map(({ valueHeads }) => 2 * valueHeads))),
+    keys: rounded(Math.max(0, ...rules.map(({ keyDim }) => 2 * keyDim))),
+    lostState: rounded(Math.max(0, ...states.map(({ size }) => size))),
+    history: rounded(Math.max(0, ...states.map(({ size }) => size))),
+    output: rounded(Math.max(0, ...rules.map(({ valueHeads, valueDim }) => valueHeads * valueDim))),
+  };
+}
+
+/** Bytes of the log of drafts: see StateLog. */
+export function logBytes(
+  plan: NetworkPlan,
+  { numDraftSlots = 0, stateDraftRows = 0 }: Pick<ExecutorOptions, 'numDraftSlots' | 'stateDraftRows'>,
+): number {
+  return numDraftSlots * stateDraftRows * stateInputBytes(plan);
+}
+
+/** Where the states lie in a slot, and how long it is, in bytes. */
+export function stateOffsets({ states = [] }: NetworkPlan): { offsets: number[]; slotBytes: number } {
+  const offsets = states.map((_, index) => stateBytesPerSlot(states.slice(0, index)));
+  return { offsets, slotBytes: stateBytesPerSlot(states) };
+}
+
 /** Bytes that a layout takes in the heap. */
-export function heapBytes({ packedWeights, kvCache, workspace, staging }: MemoryLayout): number {
-  return packedWeights + Math.max(kvCache, staging) + workspace + BESIDES_BYTES;
+export function heapBytes({ packedWeights, kvCache, states, workspace, staging }: MemoryLayout): number {
+  return packedWeights + Math.max(kvCache, staging) + states + workspace + BESIDES_BYTES;
 }
 
 /** Throws one sentence with the numbers if a layout is larger than a heap can be. */
 export function checkHeap(layout: MemoryLayout): void {
   const bytes = heapBytes(layout);
   if (bytes <= MAX_HEAP_BYTES) return;
-  const { packedWeights, kvCache, workspace } = layout;
+  const { packedWeights, kvCache, states, workspace } = layout;
+  const ofStates = states === 0 ? '' : `states ${mebibytes(states)}, `;
   throw new Error(
     `The wasm executor would take ${mebibytes(bytes)} (weights as f32 ${mebibytes(packedWeights)}, KV cache ` +
-      `${mebibytes(kvCache)}, workspace ${mebibytes(workspace)}), but a heap of WebAssembly holds ` +
+      `${mebibytes(kvCache)}, ${ofStates}workspace ${mebibytes(workspace)}), but a heap of WebAssembly holds ` +
       `${mebibytes(MAX_HEAP_BYTES)} at most; take a smaller model, a smaller KV cache or the native executor.`,
   );
 }
@@ -165,10 +215,11 @@ function mebibytes(bytes: number): string {
 }
 
 /** The layout's bytes in the form of Executor.memory. */
-export function executorMemory(layout: MemoryLayout): Omit<ExecutorMemory, 'secondaryKvCacheBytes'> {
+export function executorMemory(layout: MemoryLayout): RunnerMemory {
   return {
     weightBytes: layout.packedWeights + layout.tables,
     kvCacheBytes: layout.kvCache,
+    stateBytes: layout.states,
     workspaceBytes: layout.workspace + Math.max(0, layout.staging - layout.kvCache),
   };
 }

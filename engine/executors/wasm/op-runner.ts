@@ -6,6 +6,7 @@ import { ExpertRows } from './expert-rows.js';
 import { ACTIVATIONS } from './kernels.js';
 import { ROWS_AT_ONCE } from './memory-layout.js';
 import type { RunnerParts } from './runner-parts.js';
+import type { StateRows } from './state-rows.js';
 
 type Op<T extends PlanOp['op']> = Extract<PlanOp, { op: T }>;
 
@@ -13,6 +14,7 @@ type Op<T extends PlanOp['op']> = Extract<PlanOp, { op: T }>;
 export class OpRunner {
   readonly #parts: RunnerParts;
   readonly #attended: AttendedRows;
+  readonly #states: StateRows;
   readonly #experts: ExpertRows;
   /** Number of columns of each vector. */
   readonly #vectorWidths: ReadonlyMap<string, number>;
@@ -21,9 +23,10 @@ export class OpRunner {
   /** Rows of T that go on to the head. */
   #selected!: Int32Array;
 
-  constructor(parts: RunnerParts, attended: AttendedRows) {
+  constructor(parts: RunnerParts, attended: AttendedRows, states: StateRows) {
     this.#parts = parts;
     this.#attended = attended;
+    this.#states = states;
     this.#experts = new ExpertRows(parts);
     this.#vectorWidths = new Map(parts.plan.weights.map(({ name, columns }) => [name, columns]));
   }
@@ -101,6 +104,15 @@ export class OpRunner {
       case 'xielu':
         this.#xielu(op, rows);
         break;
+      case 'gate':
+        this.#gate(op, rows);
+        break;
+      case 'shortConv':
+        this.#states.shortConv(op);
+        break;
+      case 'gatedDelta':
+        this.#states.gatedDelta(op);
+        break;
       case 'selectRows':
         this.#selectRows(op);
         break;
@@ -157,6 +169,20 @@ export class OpRunner {
     const { kernels } = this.#parts.heap;
     const count = rows * this.#width(op.value);
     kernels.xieluRows(this.#at(op.value), alphaPositive, alphaNegative, beta, epsilon, count);
+  }
+
+  #gate(op: Op<'gate'>, rows: number): void {
+    const { value, first, columns, by, byFirst, per = 1, activation } = op;
+    this.#parts.heap.kernels.gateColumns(
+      this.#at(value) + 4 * first,
+      this.#width(value),
+      this.#at(by) + 4 * byFirst,
+      this.#width(by),
+      columns,
+      per,
+      ACTIVATIONS[activation],
+      rows,
+    );
   }
 
   #norm(

@@ -44,7 +44,8 @@ export const openWasmRunner: OpenRunner = async (engine, options): Promise<Netwo
   // Grows the heap once instead of often, so that only this place can fail.
   heap.giveBack(take(heapBytes(layout)));
   const pool = take(Math.max(layout.kvCache, layout.staging));
-  const workspace = takeWorkspace(plan, options, pool, take);
+  const states = take(layout.states);
+  const workspace = takeWorkspace(plan, options, { pool, states }, take);
   const weights = loadWeights(engine, heap, pool, take);
   const relative = new RelativeTables(plan, options, heap, workspace.relative);
   return new WasmRunner({ plan, options, heap, weights, workspace, layout, relative });

@@ -1,12 +1,13 @@
 import type { NetworkPlan } from '../../../network/plan.js';
 import { isSetUp } from '../../../network/set-up-ops.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
-import type { BlockAccess } from '../executor.js';
+import type { BlockAccess, StateAccess } from '../executor.js';
 import type { NetworkRunner } from '../portable/network-runner.js';
 import { AttendedRows } from './attended-rows.js';
 import { executorMemory } from './memory-layout.js';
 import { OpRunner } from './op-runner.js';
 import type { RunnerParts } from './runner-parts.js';
+import { StateRows } from './state-rows.js';
 
 /**
  * Runs the ops of a plan over a heap: products by XNNPACK, the rest by the kernels of engine/executors/wasm/kernels.
@@ -20,7 +21,7 @@ export class WasmRunner implements NetworkRunner {
   readonly #stepBegin: number;
   readonly #headBegin: number;
   readonly #memory: ReturnType<NetworkRunner['memory']>;
-  #open: { parts: RunnerParts; attended: AttendedRows; ops: OpRunner } | null;
+  #open: { parts: RunnerParts; attended: AttendedRows; states: StateRows; ops: OpRunner } | null;
   #numRows = 0;
 
   constructor(parts: RunnerParts) {
@@ -29,8 +30,9 @@ export class WasmRunner implements NetworkRunner {
     this.#plan = plan;
     this.#headBegin = plan.ops.findIndex(({ op }) => op === 'selectRows' || op === 'meanPool');
     this.#memory = executorMemory(layout);
-    const ops = new OpRunner(parts, attended);
-    this.#open = { parts, attended, ops };
+    const states = new StateRows(parts);
+    const ops = new OpRunner(parts, attended, states);
+    this.#open = { parts, attended, states, ops };
     this.#stepBegin = plan.ops.findIndex((op) => !isSetUp(plan, op));
     const buckets = plan.attention.distances?.count ?? 0;
     for (let index = 0; index < this.#stepBegin; index++) ops.run(index, buckets);
@@ -38,12 +40,14 @@ export class WasmRunner implements NetworkRunner {
       bytesPerBlock: attended.bytesPerBlock,
       readBlocks: (blocks, target) => this.#opened().attended.readBlocks(blocks, target),
       writeBlocks: (blocks, source) => this.#opened().attended.writeBlocks(blocks, source),
+      ...(states.bytesPerSlot > 0 && { states: this.#accessTo(states.bytesPerSlot) }),
     };
   }
 
   forward(batch: PackedBatch): void {
-    const { attended, ops } = this.#opened();
+    const { attended, states, ops } = this.#opened();
     attended.begin(batch);
+    states.begin(batch);
     ops.begin(batch);
     for (let index = this.#stepBegin; index < this.#headBegin; index++) ops.run(index, batch.numTokens);
   }
@@ -69,6 +73,14 @@ export class WasmRunner implements NetworkRunner {
     return this.#opened().attended.areFinite(blocks);
   }
 
+  copyStates(source: Int32Array, target: Int32Array): void {
+    this.#opened().states.copyStates(source, target);
+  }
+
+  areStatesFinite(slots: Int32Array): boolean {
+    return this.#opened().states.areFinite(slots);
+  }
+
   memory(): ReturnType<NetworkRunner['memory']> {
     return this.#memory;
   }
@@ -81,6 +93,14 @@ export class WasmRunner implements NetworkRunner {
   /** Drops the references to the heap, which is freed with the last one. */
   close(): void {
     this.#open = null;
+  }
+
+  #accessTo(bytesPerSlot: number): StateAccess {
+    return {
+      bytesPerSlot,
+      readStates: (slots, target) => this.#opened().states.readStates(slots, target),
+      writeStates: (slots, source) => this.#opened().states.writeStates(slots, source),
+    };
   }
 
   #opened() {

@@ -1,7 +1,7 @@
 import { kvBytesPerToken } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import type { ExecutorOptions } from '../executor.js';
-import { type ExpertParts, workspaceParts } from './memory-layout.js';
+import { type DeltaParts, type ExpertParts, workspaceParts } from './memory-layout.js';
 
 /** Pointers to the angles of a table of frequencies, by rows' positions or by their places in the cache. */
 export interface AnglePlaces {
@@ -23,6 +23,10 @@ export interface Workspace {
   slots: number;
   /** Pointers to the rows of a mixture of experts. */
   experts: ExpertParts;
+  /** Pointers to what ops with states compute in. */
+  delta: DeltaParts;
+  /** The pool of states, behind which the log of drafts lies. */
+  states: number;
   blockTables: number;
   /** Pointer to the tables of distances. */
   relative: number;
@@ -30,11 +34,14 @@ export interface Workspace {
   pools: number[];
 }
 
-/** Takes memory for the workspace. */
+/**
+ * Takes memory for the workspace.
+ * @param pool pointer to the blocks, and `states` to the states, which have been taken
+ */
 export function takeWorkspace(
   plan: NetworkPlan,
   options: ExecutorOptions,
-  pool: number,
+  { pool, states }: { pool: number; states: number },
   take: (bytes: number) => number,
 ): Workspace {
   const parts = workspaceParts(plan, options);
@@ -54,6 +61,14 @@ export function takeWorkspace(
       gated: take(parts.experts.gated),
       sums: take(parts.experts.sums),
     },
+    delta: {
+      factors: take(parts.delta.factors),
+      keys: take(parts.delta.keys),
+      lostState: take(parts.delta.lostState),
+      history: take(parts.delta.history),
+      output: take(parts.delta.output),
+    },
+    states,
     blockTables: take(parts.blockTables),
     relative: take(parts.relative),
     pools: poolsOf(plan, options, pool),

@@ -67,15 +67,28 @@ describe('the bytes of a call', () => {
       { of: 'tokens', first: 1, count: 2, logits, logProbs: null },
       { of: 'logitRows', first: 0, count: 1, logits, logProbs: null },
     ] as const;
-    pair.call(CALL_KINDS.forward, batchArrays({ ...batch, returnedRows }));
+    pair.call(CALL_KINDS.forward, batchArrays({ ...batch, returnedRows }, false));
     const call = pair.read()!;
     expect(call.kind).toBe(CALL_KINDS.forward);
     const expected = [{ of: 'tokens', first: 1, count: 2, logits: null, logProbs: null }];
-    // Ranks run no network that has states.
     const none = new Int32Array(0);
     const slots = { stateSlots: none, stateDrafts: none, stateReplays: none };
     const states = { ...slots, snapshotStart: none, snapshotRows: none, snapshotSlots: none };
     expect(readBatch(call.arrays)).toEqual({ ...batch, ...states, returnedRows: expected });
+    const withStates = {
+      stateSlots: Int32Array.of(3, 1),
+      stateDrafts: Int32Array.of(0, 1),
+      stateReplays: Int32Array.of(2, 0),
+      snapshotStart: Int32Array.of(0, 1, 3),
+      snapshotRows: Int32Array.of(1, 3, 4),
+      snapshotSlots: Int32Array.of(7, 8, 5),
+    };
+    // Columns are longer than what a batch uses of them.
+    const longer = Object.fromEntries(
+      Object.entries(withStates).map(([name, column]) => [name, Int32Array.of(...column, 99)]),
+    );
+    pair.call(CALL_KINDS.forward, batchArrays({ ...batch, ...longer }, true));
+    expect(readBatch(pair.read()!.arrays)).toEqual({ ...batch, ...withStates, returnedRows: [] });
   });
 
   test('what does not fit comes in pieces', () => {

@@ -102,15 +102,25 @@ describe('the plans of ranks', () => {
     );
   });
 
-  test('states of sequences are refused', () => {
+  test('states of sequences are refused where ranks would share them', () => {
     const states = networks.make({ stateful: true });
-    for (const [tensorParallelSize, pipelineParallelSize] of [
-      [2, 1],
-      [1, 2],
-    ] as const) {
-      const split = () => splitPlan(states, { tensorParallelSize, pipelineParallelSize }, 0);
-      expect(split).toThrow(RankPlanError);
-      expect(split).toThrow('Layers of this model keep states of sequences, which ranks do not have.');
+    const split = () => splitPlan(states, { tensorParallelSize: 2, pipelineParallelSize: 1 }, 0);
+    expect(split).toThrow(RankPlanError);
+    expect(split).toThrow(
+      'Layers of this model keep states of sequences, which ranks cannot share: tensorParallelSize must be 1, but it is 2; pipelineParallelSize deals whole layers.',
+    );
+  });
+
+  test('stages have the states of their layers', () => {
+    const network = networks.make({ stateful: true, numLayers: 5 });
+    const plans = [0, 1, 2].map((rank) =>
+      splitPlan(network, { tensorParallelSize: 1, pipelineParallelSize: 3 }, rank),
+    );
+    expect(plans.flatMap(({ states }) => states!)).toEqual(network.plan.states);
+    for (const { ops, states, weights } of plans) {
+      const kept = ops.flatMap((op) => ('state' in op ? [op.state] : []));
+      expect(kept).toEqual(states!.map((_, index) => index));
+      expect(weights.filter(({ name }) => name.endsWith('rate.bias'))).toHaveLength(states!.length / 2);
     }
   });
 

@@ -83,14 +83,33 @@ describe('a model whose layers keep states', () => {
     expect(besides).toBeGreaterThan(states);
   });
 
-  it('runs on the native executor alone', async () => {
-    for (const executor of ['wasm', 'tensorflow'] as const)
-      await expect(load({ executor })).rejects.toThrow(
-        `The ${executor} executor keeps no states of sequences, which layers of this model need; the native executor runs such models.`,
-      );
+  it('is refused by the executor of TensorFlow, and one with scans by that of WebAssembly', async () => {
+    await expect(load({ executor: 'tensorflow' })).rejects.toThrow(
+      'The tensorflow executor keeps no states of sequences, which layers of this model need; the native and the wasm executor run such models.',
+    );
     await expect(load({ executor: 'wasm' }, 2 ** 40, 'mamba2')).rejects.toThrow(
       'The wasm executor computes no selective scans, which layers of this model need; the native executor runs such models.',
     );
+  });
+
+  it('finds room for its states in the heap of the wasm executor', async () => {
+    const { executor, states } = await load({ executor: 'wasm', kvCacheConfig: { enableBlockReuse: true } });
+    expect(executor.name).toBe('wasm');
+    expect(states).toEqual({ numSlots: 6, numSnapshots: 6 * 4, draftRows: 8 });
+    executor.close();
+    // As many sequences as no heap could hold.
+    const params = {
+      executor: 'wasm',
+      maxNumSequences: 2 ** 19,
+      maxNumTokens: 2 ** 19,
+      maxBatchSize: 64,
+    } as const;
+    const { fixed, mostBytes } = await memoryNeeds(
+      await requestOf({ ...params, kvCacheConfig: { enableBlockReuse: true } }),
+    );
+    const pools = 0.9 * mostBytes;
+    expect(pools + fixed.workspace).toBeLessThan(2 ** 32);
+    expect(pools + fixed.workspace).toBeGreaterThan(0.9 * 2 ** 32);
   });
 });
 

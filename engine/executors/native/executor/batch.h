@@ -124,8 +124,9 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config);
 void checkSampling(const SamplingView& sampling, const SamplingOutputView& output, int64_t logitRows,
                    int32_t vocabSize);
 void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks, const char* field = "blocks");
-// The memory for these blocks outside of the executor is as long as they are.
-void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field);
+// The memory for these blocks, or slots of states, outside of the executor is as long as they are.
+void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field,
+                     const char* what = "blocks");
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,
                const std::string& what);
 

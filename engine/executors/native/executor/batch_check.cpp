@@ -384,11 +384,12 @@ void checkBlocks(const ArrayView<const int32_t>& blocks, int32_t numBlocks, cons
   checkEntries(blocks, blocks.length, 0, numBlocks, field);
 }
 
-void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field) {
+void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, size_t bytesPerBlock, const char* field,
+                     const char* what) {
   const int64_t expected = blocks.length * static_cast<int64_t>(bytesPerBlock);
   if (length == expected) return;
   fail(std::string(field) + " has " + std::to_string(length) + " bytes; " + std::to_string(blocks.length) +
-       " blocks of " + std::to_string(bytesPerBlock) + " bytes are expected");
+       " " + what + " of " + std::to_string(bytesPerBlock) + " bytes are expected");
 }
 
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,

@@ -94,6 +94,11 @@ class Executor {
   void copyStates(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target);
   // True if all states in these slots are finite. The array must have passed checkBlocks().
   bool areStatesFinite(const ArrayView<const int32_t>& slots);
+  // Bytes of the states in a slot; 0: the network has none.
+  size_t bytesPerStateSlot() const { return slotFloats_ * sizeof(float); }
+  // The states of whole slots to memory outside and back, one slot after the other. As readBlocks() and writeBlocks().
+  void readStates(const ArrayView<const int32_t>& slots, uint8_t* target);
+  void writeStates(const ArrayView<const int32_t>& slots, const uint8_t* source);
   // True if all keys and values of these blocks are finite, in every layer. The array must have passed checkBlocks().
   bool areFinite(const ArrayView<const int32_t>& blocks);
   // Bytes of a block in all layers.

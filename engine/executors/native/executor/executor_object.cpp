@@ -65,7 +65,10 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::complete>("complete"),
                         InstanceMethod<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
                         InstanceMethod<&ExecutorObject::readBlocks>("readBlocks"),
-                        InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks")});
+                        InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks"),
+                        InstanceMethod<&ExecutorObject::bytesPerStateSlot>("bytesPerStateSlot"),
+                        InstanceMethod<&ExecutorObject::readStates>("readStates"),
+                        InstanceMethod<&ExecutorObject::writeStates>("writeStates")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -460,6 +463,43 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
       executor.writeBlocks(blocks, source.data);
       return info.Env().Undefined();
     });
+  }
+
+  Napi::Value bytesPerStateSlot(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerStateSlot()));
+    });
+  }
+
+  // readStates(slots, target): the states of whole slots into memory outside.
+  Napi::Value readStates(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+      const auto target = js::typedArray<uint8_t>(info[1], "target");
+      checkStateBytes(executor, slots, target.length, "target");
+      executor.readStates(slots, target.data);
+      return info.Env().Undefined();
+    });
+  }
+
+  // writeStates(slots, source): what readStates of an executor of the same network and instruction set gave.
+  Napi::Value writeStates(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      Executor& executor = idle();
+      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+      const auto source = js::typedArray<const uint8_t>(info[1], "source");
+      checkStateBytes(executor, slots, source.length, "source");
+      executor.writeStates(slots, source.data);
+      return info.Env().Undefined();
+    });
+  }
+
+  static void checkStateBytes(const Executor& executor, const ArrayView<const int32_t>& slots, int64_t length,
+                              const char* field) {
+    const bool hasStates = executor.bytesPerStateSlot() > 0;
+    checkBlocks(slots, hasStates ? executor.config().numStateSlots : 0, "slots");
+    checkBlockBytes(slots, length, executor.bytesPerStateSlot(), field, "slots");
   }
 
   Napi::Value memory(const Napi::CallbackInfo& info) {

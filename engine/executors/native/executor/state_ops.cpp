@@ -73,6 +73,7 @@ float* Executor::stateOf(int32_t state, int64_t slot) const {
 }
 
 void Executor::copyStates(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
+  if (slotFloats_ == 0) return;  // a rank whose layers keep none
   const ComputeTurns::Hold turn(turns_);
   uint8_t* base = statePool_.data();
   const size_t bytes = slotFloats_ * sizeof(float);
@@ -81,10 +82,23 @@ void Executor::copyStates(const ArrayView<const int32_t>& source, const ArrayVie
 }
 
 bool Executor::areStatesFinite(const ArrayView<const int32_t>& slots) {
+  if (slotFloats_ == 0) return true;
   const uint32_t* pool = reinterpret_cast<const uint32_t*>(statePool_.data());
   for (int64_t i = 0; i < slots.length; ++i)
     if (!allFinite(pool + static_cast<size_t>(slots[i]) * slotFloats_, slotFloats_, kExponentOfF32)) return false;
   return true;
+}
+
+void Executor::readStates(const ArrayView<const int32_t>& slots, uint8_t* target) {
+  const size_t bytes = bytesPerStateSlot();
+  for (int64_t i = 0; i < slots.length; ++i)
+    std::memcpy(target + bytes * static_cast<size_t>(i), statePool_.data() + bytes * static_cast<size_t>(slots[i]), bytes);
+}
+
+void Executor::writeStates(const ArrayView<const int32_t>& slots, const uint8_t* source) {
+  const size_t bytes = bytesPerStateSlot();
+  for (int64_t i = 0; i < slots.length; ++i)
+    std::memcpy(statePool_.data() + bytes * static_cast<size_t>(slots[i]), source + bytes * static_cast<size_t>(i), bytes);
 }
 
 void Executor::runGate(const PlanOp& op, const BatchView& batch) {

@@ -26,6 +26,10 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
   if (!Number.isInteger(Math.log2(tokensPerBlock)))
     throw new Error(`tokensPerBlock must be a power of two, but it is ${tokensPerBlock}.`);
   checkRange('numBlocks x tokensPerBlock', (numBlocks + numSecondaryBlocks) * tokensPerBlock, 1, MAX_INT32);
+  const { numStateSlots = 0, numDraftSlots = 0, stateDraftRows = 0 } = options;
+  checkRange('numStateSlots', numStateSlots, plan.states === undefined ? 0 : 1, LONGEST_LIST);
+  checkRange('numDraftSlots', numDraftSlots, 0, numStateSlots);
+  checkRange('stateDraftRows', stateDraftRows, 0, 2 ** 16 - 1);
   checkWindow(plan, options);
 }
 

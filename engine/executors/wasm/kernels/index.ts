@@ -10,3 +10,4 @@ export { attention, attentionScratchBytes, setCache, setRelative } from './atten
 export { storeKv } from './cache';
 export { addShare, allFinite, capRows, finishRows, gateRows, xieluRows } from './elements';
 export { copyColumns, layerNorm, layerNormHeads, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';
+export { gateColumns, gatedDelta, shortConv } from './states';

@@ -18,7 +18,8 @@ function scaled(x: usize, inverse: f32, weight: usize, residual: usize, width: i
   }
 }
 
-function sumOfSquares(x: usize, width: i32): f32 {
+/** Sum of x^2, in four lanes over ascending columns. */
+export function sumOfSquares(x: usize, width: i32): f32 {
   const end = x + ((<usize>width) << 2);
   const whole = x + ((<usize>(width & ~3)) << 2);
   let squares = f32x4.splat(0);
