@@ -49,8 +49,18 @@ export type HostMessage =
   | { type: 'readBlocks'; askId: number; prompt: PromptBlocks; maxBytes: number }
   /** Asks how many blocks of a prompt the cache has; answered with `blocksCounted`. */
   | { type: 'countBlocks'; askId: number; prompt: PromptBlocks }
-  /** Brings content for blocks of a prompt, from number `first` on; answered with `blocksWritten`. */
-  | { type: 'writeBlocks'; askId: number; prompt: PromptBlocks; first: number; bytes: Uint8Array }
+  /**
+   * Brings content for blocks of a prompt, from number `first` on, and the states behind the last of them, or null; answered with
+   * `blocksWritten`.
+   */
+  | {
+      type: 'writeBlocks';
+      askId: number;
+      prompt: PromptBlocks;
+      first: number;
+      bytes: Uint8Array;
+      state: Uint8Array | null;
+    }
   /** The host will not name this task again: its adapter goes once no request uses it. */
   | { type: 'forgetAdapter'; taskId: bigint }
   /** Asks for formations, at most one in so many milliseconds; 0: no more. */
@@ -99,6 +109,8 @@ export interface EngineInfo {
   tokensPerBlock: number;
   /** Bytes of a block, as readBlocks gives it; null: blocks can neither be read nor written. */
   bytesPerBlock: number | null;
+  /** Bytes of the states of a sequence, which readBlocks gives behind the blocks; 0: the model has none. */
+  bytesPerState: number;
   /** Most tokens that a token attends to; null: all before it. */
   maxAttentionWindow: number | null;
   /** null: requests can have no adapters. */
@@ -150,7 +162,7 @@ export type WorkerMessage =
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
   /** Answer to `resetCache`: the number of cached blocks that were forgotten. */
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
-  /** Answer to `readBlocks`: whole blocks, from the start of the prompt on. */
+  /** Answer to `readBlocks`: whole blocks, from the start of the prompt on, and of a model that has states those behind the last one. */
   | { type: 'blocksRead'; askId: number; bytes: Uint8Array }
   /** Answer to `countBlocks`. */
   | { type: 'blocksCounted'; askId: number; numBlocks: number }

@@ -108,9 +108,9 @@ export class GenerationLoop {
   }
 
   /** Makes blocks that another engine has computed cached ones; called between two iterations; see BlockTransfer. */
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null): number {
     const { transfer, reporter } = this.#parts;
-    const has = transfer.write(prompt, first, bytes);
+    const has = transfer.write(prompt, first, bytes, state);
     this.#checkIntegrity();
     reporter.reportEvents(this.freePlaces);
     return has;

@@ -178,7 +178,8 @@ export class GptManager {
 
   /**
    * Reads, between two iterations, the content of the cached full blocks that another engine could use of a prompt: of as
-   * many, from the start on, as fit into `maxBytes`. Empty where there are none, without block reuse, with enableTrtOverlap
+   * many, from the start on, as fit into `maxBytes`. Behind them lie the states of a model that has some: there are blocks up to the
+   * last one that has a snapshot alone. Empty where there are none, without block reuse, with enableTrtOverlap
    * while a step runs, and with an executor that gives none. Rejects if the worker dies before it answers.
    */
   readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
@@ -189,7 +190,7 @@ export class GptManager {
 
   /**
    * Resolves with the number of full blocks, from the start of the prompt on, that writeBlocks need not bring: the cache has
-   * them. Some may be evicted before they are used. 0 where readBlocks gives none. Rejects if the worker dies before it
+   * them, and the states behind them. Some may be evicted before they are used. 0 where readBlocks gives none. Rejects if the worker dies before it
    * answers.
    */
   countBlocks(prompt: PromptBlocks): Promise<number> {
@@ -200,10 +201,16 @@ export class GptManager {
    * Makes, between two iterations, what readBlocks of an equal engine gave cached blocks of this one: full blocks of the
    * prompt from number `first` on. The engines must have the same model, precision, KV type, tokens per block, executor
    * and instruction set. Resolves with the number of these blocks that the cache has now.
+   * @param state the states behind the last of these blocks; null: they come later, or the model has none
    */
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
+  writeBlocks(
+    prompt: PromptBlocks,
+    first: number,
+    bytes: Uint8Array,
+    state: Uint8Array | null = null,
+  ): Promise<number> {
     return this.#blockWrites.ask((askId) =>
-      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, first, bytes }),
+      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, first, bytes, state }),
     );
   }
 

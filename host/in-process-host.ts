@@ -324,8 +324,13 @@ export class InProcessHost {
   }
 
   /** Makes blocks that an equal engine has computed cached ones; see GptManager.writeBlocks. */
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number> {
-    return this.#manager.writeBlocks(prompt, first, bytes);
+  writeBlocks(
+    prompt: PromptBlocks,
+    first: number,
+    bytes: Uint8Array,
+    state: Uint8Array | null = null,
+  ): Promise<number> {
+    return this.#manager.writeBlocks(prompt, first, bytes, state);
   }
 
   /** Says that no more requests with this task's adapter will come: the engine need not hold it; see GptManager.forgetAdapter. */

@@ -240,6 +240,26 @@ export class KvCacheManager implements KvCacheSizes {
   }
 
   /**
+   * Like cachedBlocks, but only those that a prompt can begin behind: where the model has states, up to the last one that has a snapshot
+   * behind it. state: its slot; -1: the model has no states.
+   */
+  usableBlocks(prefix: SharedPrefix, limit: number): { blocks: Int32Array; state: number } {
+    const cached = this.#cache.tree.match(prefix, prefix.tokens, limit);
+    const { nodes } = this.#states === null ? cached : withStates(cached);
+    return { blocks: Int32Array.from(nodes, ({ block }) => block), state: nodes.at(-1)?.state ?? -1 };
+  }
+
+  /**
+   * Makes states behind the prompt's first `length` tokens a snapshot that were computed elsewhere: if their block is cached and has
+   * none, and a slot can be had, `write` writes them there and says whether they are to be kept.
+   */
+  adoptState(prefix: SharedPrefix, length: number, write: (slot: number) => boolean): void {
+    const { nodes } = this.#cache.tree.match(prefix, prefix.tokens, length);
+    const last = nodes.at(-1);
+    if (last !== undefined && nodes.length * this.tokensPerBlock === length) this.#states?.adopt(last, write);
+  }
+
+  /**
    * Makes room among the cached blocks for full blocks of the prompt that were computed elsewhere, `count` of them from
    * number `first` on; see adoptBlocks. The caller drains and makes the copies, and then writes the content, before the
    * next call.

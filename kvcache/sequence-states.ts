@@ -209,6 +209,15 @@ export class SequenceStates {
     });
   }
 
+  /** Gives a node that has none a snapshot that was made elsewhere: `write` writes it into the slot, and says whether it is kept. */
+  adopt(node: PrefixNode, write: (slot: number) => boolean): void {
+    if (node.state >= 0) return;
+    const slot = this.#snapshots.reserve();
+    if (slot < 0) return;
+    if (write(slot)) this.#snapshots.keep(node, slot);
+    else this.#snapshots.free(slot);
+  }
+
   /** From now on requests leave nothing for others. */
   stopSharing(): void {
     for (const progress of this.#progress.values()) {

@@ -8,15 +8,20 @@ const MAX_ASKED = 4;
 
 export interface BlockFetch {
   id: string;
-  /** Its bytes are those of as many blocks. */
+  /** Its bytes are those of as many blocks, and of the states behind them. */
   handOver: HandOver;
+  /** Bytes of these states; 0: there are none. */
+  stateBytes: number;
   /** Number of its blocks, from the start of the prompt on, that need not be fetched. */
   first: number;
   /** Most bytes of one answer. */
   maxBytes: number;
   ask: (worker: string, message: BlocksMessage) => Promise<BlocksAnswer | null>;
-  /** Writes whole blocks, from number `first` on; resolves with the number of these that the cache has then. */
-  write: (first: number, bytes: Uint8Array) => Promise<number>;
+  /**
+   * Writes whole blocks, from number `first` on, and the states behind the last of them, which come with the last block alone;
+   * resolves with the number of these blocks that the cache has then.
+   */
+  write: (first: number, bytes: Uint8Array, state: Uint8Array | null) => Promise<number>;
   /** Nobody waits for them any more. */
   isWanted: () => boolean;
 }
@@ -33,21 +38,24 @@ export interface BlockFetch {
  * @returns number of the blocks that the cache has of it
  */
 export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
+  const { stateBytes } = fetch;
   const { bytes, numBlocks } = fetch.handOver;
   if (numBlocks === 0) return 0;
-  const blockBytes = bytes / numBlocks;
+  const blockBytes = (bytes - stateBytes) / numBlocks;
   const step = Math.max(1, Math.floor(PART_BYTES / blockBytes));
   const partAt = (first: number) => {
     const count = Math.min(step, numBlocks - first);
-    return count <= 0 ? null : fetchPart(fetch, first * blockBytes, count * blockBytes);
+    const behind = first + count === numBlocks ? stateBytes : 0;
+    return count <= 0 ? null : fetchPart(fetch, first * blockBytes, count * blockBytes + behind);
   };
   let next = partAt(fetch.first);
   for (let { first } = fetch; next !== null; first += step) {
     const part = await next;
     if (part === null || !fetch.isWanted()) return first;
     next = partAt(first + step);
-    const count = part.length / blockBytes;
-    const has = await fetch.write(first, part);
+    const count = Math.min(step, numBlocks - first);
+    const state = part.length > count * blockBytes ? part.subarray(count * blockBytes) : null;
+    const has = await fetch.write(first, part.subarray(0, count * blockBytes), state);
     if (has < count) {
       // What comes behind would not be found.
       await next;

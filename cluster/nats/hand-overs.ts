@@ -10,7 +10,12 @@ import type { WorkerPort } from './worker-port.js';
 export interface BlockEngine {
   readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array>;
   countBlocks(prompt: PromptBlocks): Promise<number>;
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): Promise<number>;
+  writeBlocks(
+    prompt: PromptBlocks,
+    first: number,
+    bytes: Uint8Array,
+    state: Uint8Array | null,
+  ): Promise<number>;
 }
 
 export interface HandOverOptions {
@@ -20,6 +25,8 @@ export interface HandOverOptions {
   layout: string;
   tokensPerBlock: number;
   bytesPerBlock: number;
+  /** Bytes of the states behind the last block; 0: the model has none. */
+  bytesPerState: number;
   /** Bytes of blocks that are kept for others at most. */
   maxBytes: number;
   onWarning: (message: string) => void;
@@ -75,11 +82,11 @@ export class HandOvers {
     request: TokenRequest,
   ): Promise<{ bytes: number; numBlocks: number }> {
     const nothing = { bytes: 0, numBlocks: 0 };
-    const { engine, bytesPerBlock } = this.#options;
+    const { engine, bytesPerBlock, bytesPerState } = this.#options;
     try {
       const bytes = await engine.readBlocks(promptOf(request), this.#kept.room);
       if (bytes.length === 0 || !this.#kept.keep(id, attempt, bytes, performance.now())) return nothing;
-      return { bytes: bytes.length, numBlocks: bytes.length / bytesPerBlock };
+      return { bytes: bytes.length, numBlocks: (bytes.length - bytesPerState) / bytesPerBlock };
     } catch {
       // The engine is lost.
       return nothing;
@@ -105,21 +112,22 @@ export class HandOvers {
 
   /** Brings blocks for a request that another worker has computed, as far as it can. Never rejects. */
   async bring({ id, handOver }: WorkItem, request: TokenRequest, isWanted: () => boolean): Promise<void> {
-    const { port, engine, layout, tokensPerBlock, bytesPerBlock, onWarning } = this.#options;
+    const { port, engine, layout, tokensPerBlock, bytesPerBlock, bytesPerState, onWarning } = this.#options;
     if (handOver === undefined || handOver.layout !== layout) return;
     const { numBlocks, bytes } = handOver;
-    if (bytes !== numBlocks * bytesPerBlock || numBlocks * tokensPerBlock > request.promptTokens.length)
-      return;
+    if (numBlocks === 0 || numBlocks * tokensPerBlock > request.promptTokens.length) return;
+    if (bytes !== numBlocks * bytesPerBlock + bytesPerState) return;
     await this.#turn();
     const prompt = promptOf(request);
     try {
       await fetchBlocks({
         id,
         handOver,
+        stateBytes: bytesPerState,
         first: await engine.countBlocks(prompt),
         maxBytes: this.#sliceBytes,
         ask: (worker, message) => port.fetchBlocks(worker, message),
-        write: (first, bytes) => engine.writeBlocks(prompt, first, bytes),
+        write: (first, bytes, state) => engine.writeBlocks(prompt, first, bytes, state),
         isWanted,
       });
     } catch (error) {

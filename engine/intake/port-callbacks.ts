@@ -22,7 +22,7 @@ type BlockAsk = Extract<HostMessage, { type: 'readBlocks' | 'countBlocks' | 'wri
 export interface BlockSource {
   readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer>;
   countBlocks(prompt: PromptBlocks): number;
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array): number;
+  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null): number;
 }
 
 function isBlockAsk(message: HostMessage): message is BlockAsk {
@@ -130,7 +130,7 @@ export class PortCallbacks implements LoopCallbacks {
     for (const ask of this.#blockAsks.splice(0)) {
       const { askId, prompt } = ask;
       if (ask.type === 'writeBlocks') {
-        const numBlocks = loop.writeBlocks(prompt, ask.first, ask.bytes);
+        const numBlocks = loop.writeBlocks(prompt, ask.first, ask.bytes, ask.state);
         this.#port.postMessage({ type: 'blocksWritten', askId, numBlocks } satisfies WorkerMessage);
       } else if (ask.type === 'countBlocks') {
         const numBlocks = loop.countBlocks(prompt);

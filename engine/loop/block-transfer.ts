@@ -1,9 +1,20 @@
 import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { Executor } from '../executors/executor.js';
+import type { BlockAccess, Executor } from '../executors/executor.js';
 import type { RunningSteps } from './iteration.js';
 
-/** Moves cached blocks out of this engine, and those of equal engines into it. Called between two iterations. */
+/** Whether blocks can be moved at all: an executor gives them, and they hold something. */
+export function canMove(access: BlockAccess | undefined): boolean {
+  return access !== undefined && access.bytesPerBlock > 0;
+}
+
+/**
+ * Moves cached blocks out of this engine, and those of equal engines into it. Called between two iterations. A model with states begins
+ * a prompt only behind blocks whose states it has: the blocks up to a snapshot are moved, and the snapshot behind them.
+ *
+ *   bytes   | block 0 | block 1 | ... | block n - 1 |                     bytesPerBlock each
+ *   state   | the states behind block n - 1 |                             of a model that has states
+ */
 export class BlockTransfer {
   readonly #executor: Executor;
   readonly #kvCache: KvCacheManager;
@@ -16,32 +27,37 @@ export class BlockTransfer {
   }
 
   /**
-   * The content of the cached full blocks that another engine may find of the prompt, of as many as fit into `maxBytes`.
-   * Empty where there are none, where the executor gives none, and while a step runs beside the loop.
+   * The content of the cached full blocks that another engine may find of the prompt, and behind it that of the states behind them, of as many as fit
+   * into `maxBytes`. Empty where there are none, where the executor gives none, and while a step runs beside the loop.
    */
   read(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
     const access = this.#access();
     if (access === null) return new Uint8Array(0);
-    const most = Math.floor(maxBytes / access.bytesPerBlock);
-    const blocks = this.#cached(prompt).subarray(0, most);
-    const bytes = new Uint8Array(blocks.length * access.bytesPerBlock);
-    if (blocks.length === 0) return bytes;
+    const { bytesPerBlock, states } = access;
+    const stateBytes = states?.bytesPerSlot ?? 0;
+    const most = Math.floor(Math.max(0, maxBytes - stateBytes) / bytesPerBlock);
+    const { blocks, state } = this.#usable(prompt, most * this.#kvCache.tokensPerBlock);
+    if (blocks.length === 0) return new Uint8Array(0);
+    const blockBytes = blocks.length * bytesPerBlock;
+    const bytes = new Uint8Array(blockBytes + stateBytes);
     this.#makeCopies();
-    access.readBlocks(blocks, bytes);
+    access.readBlocks(blocks, bytes.subarray(0, blockBytes));
+    states?.readStates(Int32Array.of(state), bytes.subarray(blockBytes));
     return bytes;
   }
 
-  /** Number of full blocks, from the start of the prompt on, that need not be brought: they are cached. */
+  /** Number of full blocks, from the start of the prompt on, that need not be brought: a prompt can begin behind them. */
   count(prompt: PromptBlocks): number {
-    return this.#access() === null ? 0 : this.#cached(prompt).length;
+    return this.#access() === null ? 0 : this.#usable(prompt).blocks.length;
   }
 
   /**
    * Makes full blocks of the prompt, from number `first` on, cached ones, with content that `read` of an equal engine gave.
    * Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks. Content that is not finite
    * is not kept: it would fail every later request of the prompt.
+   * @param state the states behind the last of these blocks; null: they come later, or the model has none
    */
-  write(prompt: PromptBlocks, first: number, bytes: Uint8Array): number {
+  write(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null = null): number {
     const access = this.#access();
     if (access === null || bytes.length % access.bytesPerBlock !== 0) return 0;
     const count = bytes.length / access.bytesPerBlock;
@@ -55,24 +71,40 @@ export class BlockTransfer {
       if (!this.#executor.areFinite(adopted.blocks)) this.#kvCache.dropAdopted(prompt, adopted);
     }
     const { tokensPerBlock } = this.#kvCache;
-    const has = this.#kvCache.cachedBlocks(prompt, (first + count) * tokensPerBlock).length;
+    const end = (first + count) * tokensPerBlock;
+    const has = this.#kvCache.cachedBlocks(prompt, end).length;
+    if (state !== null && has === first + count) this.#writeState(access, prompt, end, state);
     return Math.max(0, has - first);
   }
 
-  /** The last token is always computed, for its logits. */
-  #cached(prompt: PromptBlocks): Int32Array {
-    return this.#kvCache.cachedBlocks(prompt, prompt.tokens.length - 1);
+  /** Makes the states behind the prompt's first `length` tokens a snapshot, unless there is one or they are not finite. */
+  #writeState({ states }: BlockAccess, prompt: PromptBlocks, length: number, bytes: Uint8Array): void {
+    if (states === undefined || bytes.length !== states.bytesPerSlot) return;
+    this.#kvCache.adoptState(prompt, length, (slot) => {
+      const slots = Int32Array.of(slot);
+      states.writeStates(slots, bytes);
+      return this.#executor.areStatesFinite!(slots);
+    });
   }
 
-  #access() {
-    const { blockAccess = null } = this.#executor;
-    // A block is of no use to an engine that has not the states behind it.
-    const isUseful = this.#kvCache.enableBlockReuse && this.#kvCache.numStateSlots === 0;
-    return this.#runningSteps.count > 0 || !isUseful ? null : blockAccess;
+  /**
+   * The blocks that a prompt can begin behind, as far as they lie within `limit` tokens, and the slot of the states behind the last one;
+   * -1: the model has no states. The last token is always computed, for its logits.
+   */
+  #usable(prompt: PromptBlocks, limit = Number.POSITIVE_INFINITY): { blocks: Int32Array; state: number } {
+    return this.#kvCache.usableBlocks(prompt, Math.min(limit, prompt.tokens.length - 1));
+  }
+
+  #access(): BlockAccess | null {
+    const { blockAccess } = this.#executor;
+    const isUseful = this.#kvCache.enableBlockReuse && canMove(blockAccess);
+    return this.#runningSteps.count > 0 || !isUseful ? null : blockAccess!;
   }
 
   #makeCopies(): void {
     const copies = this.#kvCache.drainCopies();
     if (copies !== null) this.#executor.copyBlocks(copies.source, copies.target);
+    const states = this.#kvCache.drainStateCopies();
+    if (states !== null) this.#executor.copyStates!(states.source, states.target);
   }
 }

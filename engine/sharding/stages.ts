@@ -143,23 +143,21 @@ interface Cut {
 }
 
 /**
- * Where each layer but the first begins. A layer has an op that writes keys and values, or ops that keep states: several, where more
- * than one value is alive between them.
+ * Where each layer but the first begins. A layer has an op that writes keys and values, or ops that keep states, or both: more than one
+ * value is alive between them.
  */
 function cutsBetweenLayers(plan: NetworkPlan): Cut[] {
   const cuts: Cut[] = [];
-  let before: number | null = null;
-  for (const [index, op] of plan.ops.entries()) {
-    const keepsState = 'state' in op;
-    if (op.op !== 'ropeAndCache' && !keepsState) continue;
-    const cut = before === null ? null : cutBetween(plan, before, index);
+  const kept = [...plan.ops.entries()].filter(([, op]) => op.op === 'ropeAndCache' || 'state' in op);
+  for (const [place, [index, op]] of kept.slice(1).entries()) {
+    const [before, opBefore] = kept[place]!;
+    const cut = cutBetween(plan, before, index);
     if (cut !== null) cuts.push(cut);
-    else if (before !== null && !keepsState) {
+    else if (!('state' in op || 'state' in opBefore)) {
       throw new RankPlanError(
         `Between ops ${before} and ${index} of this model more than one value is alive, so it cannot be cut into stages.`,
       );
     }
-    before = index;
   }
   return cuts;
 }

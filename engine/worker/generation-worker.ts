@@ -20,6 +20,7 @@ import type { GenerationLoop } from '../generation-loop.js';
 import { GuideThreadPort } from '../guided/guide-thread.js';
 import { callbacksOfModule, ModuleLoopCallbacks } from '../intake/module-callbacks.js';
 import { PortCallbacks } from '../intake/port-callbacks.js';
+import { canMove } from '../loop/block-transfer.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { roomOf } from '../peft/page-sizes.js';
 import { chunkMsOn, createLoop, poolBlocks } from './create-loop.js';
@@ -190,7 +191,9 @@ function describe(
     maxTopLogProbs: limits.maxTopLogProbs ?? executor.vocabSize,
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock: options.tokensPerBlock,
-    bytesPerBlock: canMoveBlocks(params) ? (executor.blockAccess?.bytesPerBlock ?? null) : null,
+    bytesPerBlock:
+      canMoveBlocks(params) && canMove(executor.blockAccess) ? executor.blockAccess!.bytesPerBlock : null,
+    bytesPerState: executor.blockAccess?.states?.bytesPerSlot ?? 0,
     maxChunkMs: chunkMsOn(executor.name, params.maxChunkMs)?.most ?? null,
     maxAttentionWindow: limits.window?.maxAttentionWindow ?? null,
     adapters: adapters === undefined || executor.adapters === undefined ? null : roomOf(adapters),

@@ -224,9 +224,9 @@ function handOversOf(
     ...options
   }: Pick<HandOverOptions, 'port' | 'maxBytes' | 'onWarning'> & { layout: string | null },
 ): HandOvers | null {
-  const { tokensPerBlock, bytesPerBlock } = engine.info!;
+  const { tokensPerBlock, bytesPerBlock, bytesPerState } = engine.info!;
   if (layout === null || bytesPerBlock === null) return null;
-  return new HandOvers({ ...options, engine, layout, tokensPerBlock, bytesPerBlock });
+  return new HandOvers({ ...options, engine, layout, tokensPerBlock, bytesPerBlock, bytesPerState });
 }
 
 function workEngineOf(engine: InProcessHost, state: ModelState): WorkEngine {

@@ -115,6 +115,9 @@ export function poolFingerprint(
   return digestOf(identity);
 }
 
+/** Number of the form in which states are handed over: one snapshot, as the executor has it, behind the last block. */
+const STATES_FORM = 1;
+
 /**
  * Digest of all that decides the content of a block of the KV cache: two engines with the same one have, of the same
  * tokens, the same bits in it. null: the engine's blocks cannot be had.
@@ -125,12 +128,14 @@ export function blockLayout(
   { options }: ConfiguredModel,
   config: Config,
 ): string | null {
-  const { tokensPerBlock, bytesPerBlock, maxAttentionWindow } = engine;
+  const { tokensPerBlock, bytesPerBlock, bytesPerState, maxAttentionWindow } = engine;
   if (bytesPerBlock === null) return null;
   const computed = [info.fingerprint, info.executor, info.instructionSet, info.kvDtype];
   const { attentionSinkTokens } = { ...config, ...options } as Readonly<Record<string, unknown>>;
   const window = [maxAttentionWindow, attentionSinkTokens ?? null];
-  return digestOf([skeinVersion(), computed, tokensPerBlock, bytesPerBlock, window]);
+  // Behind the blocks of a model with states comes a snapshot, of which who knows nothing could make nothing.
+  const states = bytesPerState === 0 ? [] : [STATES_FORM, bytesPerState];
+  return digestOf([skeinVersion(), computed, tokensPerBlock, bytesPerBlock, window, ...states]);
 }
 
 function digestOf(identity: readonly unknown[]): string {

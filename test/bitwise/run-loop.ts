@@ -4,6 +4,7 @@ import { RESPONSE_BEAM, RESPONSE_FINAL, RESPONSE_STREAMING } from '../../callbac
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
 import type { Executor } from '../../engine/executors/executor.js';
+import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { GuideThread } from '../../engine/guided/guide-messages.js';
 import type { IterationReport, LoopCallbacks } from '../../engine/intake/loop-callbacks.js';
 import { paddingRoom } from '../../engine/schemes/padding-room.js';
@@ -45,6 +46,9 @@ export interface RunOptions {
   maxChunkMs?: number;
   /** With chunks; default FIRST_COME_FIRST_SERVED. */
   chunkingPolicy?: ChunkingPolicy;
+  /** Called before the first iteration, and after the last one. */
+  before?: (loop: GenerationLoop) => void;
+  after?: (loop: GenerationLoop) => void;
   /** Iterations after which each time nothing of the cache can be found any more. Default: never. */
   resetsEvery?: number;
 }
@@ -181,10 +185,12 @@ export function runLoop(
       },
     },
   );
+  options.before?.(loop);
   for (let iteration = 1; !recorder.isDone; iteration++) {
     loop.iterate();
     if (options.resetsEvery !== undefined && iteration % options.resetsEvery === 0) kvCache.dropReusable();
   }
+  options.after?.(loop);
   return recorder.result;
 }
 

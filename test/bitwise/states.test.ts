@@ -1,16 +1,19 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { i32 } from '../../tools/support/loop-harness.js';
 import {
   BEST_INSTRUCTION_SET,
   cacheOf,
+  engineOptions,
   type Format,
-  openExecutor,
+  nativeEngine,
   precisionOf,
   TestEngines,
 } from '../../tools/support/test-engine.js';
+import { NATIVE, RANKS, type TestExecutor, WASM } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeModelPath } from '../support/made-models.js';
 import { spoilModel } from '../support/spoilt-model.js';
@@ -25,14 +28,25 @@ const folder = temporaryFolder('skein-states');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-const open = (variant: string, format: Format, numStateSlots: number, maxSeqLen?: number) =>
-  openAt(madeModelPath(folder, variant), format, numStateSlots, maxSeqLen);
+interface OpenOptions {
+  numStateSlots: number;
+  maxSeqLen?: number;
+  numSecondaryBlocks?: number;
+  on?: TestExecutor;
+}
 
-async function openAt(path: string, format: Format, numStateSlots: number, maxSeqLen = 128) {
+const open = (variant: string, format: Format, options: OpenOptions) =>
+  openAt(madeModelPath(folder, variant), format, options);
+
+async function openAt(
+  path: string,
+  format: Format,
+  { on = NATIVE, maxSeqLen = 128, ...states }: OpenOptions,
+) {
   const engine = await engines.get(path, precisionOf(format));
-  const executor = openExecutor(engine, {
+  const options = engineOptions(engine, {
     ...cacheOf(format),
-    instructionSet: BEST_INSTRUCTION_SET,
+    ...(on === WASM ? {} : { instructionSet: BEST_INSTRUCTION_SET }),
     threads: 2,
     maxSeqLen,
     tokensPerBlock: TOKENS_PER_BLOCK,
@@ -40,8 +54,9 @@ async function openAt(path: string, format: Format, numStateSlots: number, maxSe
     maxNumTokens: 256,
     maxNumSequences: 2 * REQUESTS,
     maxLogitRows: REQUESTS,
-    numStateSlots,
+    ...states,
   });
+  const executor = await on.open(nativeEngine(engine), options);
   return { executor, config: engine.manifest.config };
 }
 
@@ -84,75 +99,83 @@ function drawPrompt(length: number, seed: number): Int32Array {
   return Int32Array.from({ length }, () => 3 + Math.floor(random() * 40));
 }
 
-describe.each<[string, Format]>([
-  ['qwen3.5', 'f32'],
-  ['lfm2', 'int8'],
+const MODELS: [string, Format, TestExecutor][] = [
+  ['qwen3.5', 'f32', NATIVE],
+  ['lfm2', 'int8', NATIVE],
   // Nothing is kept of a token: blocks without bytes.
-  ['mamba2', 'f32'],
-  ['falcon-h1', 'bf16'],
-  ['granite4-h-moe', 'int8'],
-  ['nemotron-h', 'int4'],
-])('%s, %s', (variant, format) => {
-  it('has fewer slots for states than requests: all answer as alone', async () => {
-    const wide = await open(variant, format, 2 * REQUESTS);
-    const arrivals = scenario(wide.config);
-    const alone = runAlone(wide.executor, wide.config, arrivals);
-    wide.executor.close();
-    const runs: RunOptions[] = [
-      runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false),
-      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true), reuse: true },
-      runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, false),
-      { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true, overlap: true },
-      { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), modelType: 'V1' },
-    ];
-    // Half of them are for snapshots.
-    for (const numStateSlots of [2, 6]) {
-      const { executor, config } = await open(variant, format, numStateSlots);
-      for (const options of runs) {
-        const found = runLoop(executor, config, arrivals, options);
+  ['mamba2', 'f32', NATIVE],
+  ['falcon-h1', 'bf16', NATIVE],
+  ['granite4-h-moe', 'int8', NATIVE],
+  ['nemotron-h', 'int4', NATIVE],
+  ['qwen3-next', 'f32', WASM],
+  // Two stages, each with the states of its layers.
+  ['qwen3.5', 'int8', RANKS],
+];
+
+describe.each(MODELS.map(([variant, format, on]) => ({ variant, format, on, name: on.name })))(
+  '$variant, $format, $name',
+  ({ variant, format, on }) => {
+    it('has fewer slots for states than requests: all answer as alone', async () => {
+      const wide = await open(variant, format, { numStateSlots: 2 * REQUESTS, on });
+      const arrivals = scenario(wide.config);
+      const alone = runAlone(wide.executor, wide.config, arrivals);
+      wide.executor.close();
+      const runs: RunOptions[] = [
+        runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false),
+        { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true), reuse: true },
+        runOptions('MAX_UTILIZATION', NUM_BLOCKS, 256, false),
+        { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true, overlap: true },
+        { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), modelType: 'V1' },
+      ];
+      // Half of them are for snapshots.
+      for (const numStateSlots of [2, 6]) {
+        const { executor, config } = await open(variant, format, { numStateSlots, on });
+        for (const options of runs) {
+          const found = runLoop(executor, config, arrivals, options);
+          expectSameAnswers(found, alone);
+          expect(found.greatestBatch).toBeLessThanOrEqual(numStateSlots / 2);
+        }
+        executor.close();
+      }
+    });
+
+    it('answers as alone while the cache is reset', async () => {
+      const { executor, config } = await open(variant, format, { numStateSlots: 12, on });
+      const arrivals = scenario(config);
+      const alone = runAlone(executor, config, arrivals);
+      for (const options of [
+        runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true),
+        { ...runOptions('MAX_UTILIZATION', 16, 48, true), overlap: true },
+      ])
+        for (const resetsEvery of [1, 5])
+          expectSameAnswers(
+            runLoop(executor, config, arrivals, { ...options, reuse: true, resetsEvery }),
+            alone,
+          );
+      executor.close();
+    });
+
+    it('computes what many prompts have in common for the first two of them', async () => {
+      const { executor, config } = await open(variant, format, { numStateSlots: 40, on });
+      const common = drawPrompt(80, 1);
+      // One after the other, then the rest; and all of them at once.
+      const at = (iterations: (i: number) => number) =>
+        Array.from({ length: 64 }, (_, i) =>
+          request(i + 1, Int32Array.of(...common, ...drawPrompt(20 + (i % 9), 2 + i)), 2, iterations(i)),
+        );
+      const arrivals = at((i) => (i < 2 ? 20 * i : 40));
+      const alone = runAlone(executor, config, arrivals);
+      const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
+      for (const all of [arrivals, at(() => 0)]) {
+        const found = runLoop(executor, config, all, options);
         expectSameAnswers(found, alone);
-        expect(found.greatestBatch).toBeLessThanOrEqual(numStateSlots / 2);
+        // The second one found the interval's snapshot: every second block has one.
+        expect(found.reusedTokens).toBe(64 + 62 * 80);
       }
       executor.close();
-    }
-  });
-
-  it('answers as alone while the cache is reset', async () => {
-    const { executor, config } = await open(variant, format, 12);
-    const arrivals = scenario(config);
-    const alone = runAlone(executor, config, arrivals);
-    for (const options of [
-      runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 48, true),
-      { ...runOptions('MAX_UTILIZATION', 16, 48, true), overlap: true },
-    ])
-      for (const resetsEvery of [1, 5])
-        expectSameAnswers(
-          runLoop(executor, config, arrivals, { ...options, reuse: true, resetsEvery }),
-          alone,
-        );
-    executor.close();
-  });
-
-  it('computes what many prompts have in common for the first two of them', async () => {
-    const { executor, config } = await open(variant, format, 40);
-    const common = drawPrompt(80, 1);
-    // One after the other, then the rest; and all of them at once.
-    const at = (iterations: (i: number) => number) =>
-      Array.from({ length: 64 }, (_, i) =>
-        request(i + 1, Int32Array.of(...common, ...drawPrompt(20 + (i % 9), 2 + i)), 2, iterations(i)),
-      );
-    const arrivals = at((i) => (i < 2 ? 20 * i : 40));
-    const alone = runAlone(executor, config, arrivals);
-    const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
-    for (const all of [arrivals, at(() => 0)]) {
-      const found = runLoop(executor, config, all, options);
-      expectSameAnswers(found, alone);
-      // The second one found the interval's snapshot: every second block has one.
-      expect(found.reusedTokens).toBe(64 + 62 * 80);
-    }
-    executor.close();
-  });
-});
+    });
+  },
+);
 
 /** A token whose embedding is not finite in the spoilt model. */
 const SPOILT = 77;
@@ -171,13 +194,13 @@ function withSpoilt(arrivals: readonly Arrival[]): Arrival[] {
 
 describe('a request whose states are not finite', () => {
   it('fails alone, and leaves nothing of them to those that take its slot or begin alike', async () => {
-    const intact = await open('qwen3.5', 'f32', 6);
+    const intact = await open('qwen3.5', 'f32', { numStateSlots: 6 });
     const arrivals = withSpoilt(scenario(intact.config));
     const alone = runAlone(intact.executor, intact.config, arrivals);
     intact.executor.close();
     const spoil = { tensor: 'model.embed_tokens.weight', row: SPOILT, value: Number.NaN };
     const source = spoilModel(madeModelPath(folder, 'qwen3.5'), join(folder, 'spoilt'), spoil);
-    const { executor, config } = await openAt(source, 'f32', 6);
+    const { executor, config } = await openAt(source, 'f32', { numStateSlots: 6 });
     for (const options of [
       { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, false), reuse: true },
       { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true },
@@ -208,7 +231,7 @@ it.each(['conv1d.weight', 'A_log'])(
   async (part) => {
     const spoil = { tensor: `model.layers.1.linear_attn.${part}`, row: 3, value: Number.NaN };
     const source = spoilModel(madeModelPath(folder, 'qwen3.5'), join(folder, part), spoil);
-    const { executor, config } = await openAt(source, 'f32', 6);
+    const { executor, config } = await openAt(source, 'f32', { numStateSlots: 6 });
     const options = { ...runOptions('MAX_UTILIZATION', 16, 48, true), reuse: true };
     const { answers } = runLoop(executor, config, scenario(config), options);
     executor.close();
@@ -218,9 +241,105 @@ it.each(['conv1d.weight', 'A_log'])(
   },
 );
 
+describe('what another engine has computed', () => {
+  const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
+  const prompt = drawPrompt(100, 4);
+  const blocks = { tokens: prompt, salt: 0n };
+  /** Full blocks before the prompt's last token, behind which there is a snapshot. */
+  const NUM_SHARED = 6;
+
+  interface Parts {
+    ofBlocks: Uint8Array;
+    each: number;
+    state: Uint8Array;
+  }
+  type Give = (loop: GenerationLoop, parts: Parts) => void;
+  const spoilt = (bytes: Uint8Array) => bytes.slice().fill(255);
+  const GIVEN: [string, Give, number][] = [
+    ['whole', (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, state), NUM_SHARED],
+    [
+      'in parts, the states with the last one',
+      (loop, { ofBlocks, each, state }) => {
+        loop.writeBlocks(blocks, 0, ofBlocks.slice(0, 4 * each), null);
+        loop.writeBlocks(blocks, 4, ofBlocks.slice(4 * each), state);
+      },
+      NUM_SHARED,
+    ],
+    ['without its states', (loop, { ofBlocks }) => loop.writeBlocks(blocks, 0, ofBlocks, null), 0],
+    [
+      'with states that are not finite',
+      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, spoilt(state)),
+      0,
+    ],
+    [
+      'with too few states',
+      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, state.slice(4)),
+      0,
+    ],
+    [
+      'with blocks that are not finite',
+      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, spoilt(ofBlocks), state),
+      0,
+    ],
+  ];
+
+  describe.each([NATIVE, WASM])('on $name', (on) => {
+    it.each(GIVEN)('is taken over %s: the answer is the same', async (_, give, numUsed) => {
+      const { executor: from, config } = await open('qwen3.5', 'f32', { numStateSlots: 6, on });
+      const { executor: to } = await open('qwen3.5', 'f32', { numStateSlots: 6, on });
+      const { bytesPerBlock: each, states } = to.blockAccess!;
+      const arrivals = [request(1, prompt, 8, 0)];
+      let bytes = new Uint8Array(0);
+      const after = (loop: GenerationLoop) => {
+        bytes = loop.readBlocks(blocks, 1e9);
+        // Nothing is of use without the states.
+        expect(loop.readBlocks(blocks, bytes.length - 1)).toHaveLength(4 * each + states!.bytesPerSlot);
+        expect(loop.readBlocks(blocks, states!.bytesPerSlot + each)).toHaveLength(0);
+      };
+      const { answers: alone } = runLoop(from, config, arrivals, { ...options, after });
+      from.close();
+      expect(bytes).toHaveLength(NUM_SHARED * each + states!.bytesPerSlot);
+      const end = NUM_SHARED * each;
+      const before = (loop: GenerationLoop) => {
+        give(loop, { ofBlocks: bytes.subarray(0, end), each, state: bytes.subarray(end) });
+        expect(loop.countBlocks(blocks)).toBe(numUsed);
+      };
+      const found = runLoop(to, config, arrivals, { ...options, before });
+      to.close();
+      expectSameAnswers(found, alone);
+      expect(found.reusedTokens).toBe(numUsed * TOKENS_PER_BLOCK);
+    });
+  });
+});
+
+describe('blocks that are swapped out', () => {
+  it('keep the states behind them', async () => {
+    const { executor, config } = await open('qwen3.5', 'f32', { numStateSlots: 40, numSecondaryBlocks: 40 });
+    const first = request(1, drawPrompt(100, 1), 4, 0);
+    // Others take the whole pool meanwhile.
+    const others = [2, 3, 4].map((id) => request(id, drawPrompt(100, id), 20, 10 * id));
+    const again = request(
+      5,
+      Int32Array.of(...(first.request.inputs.input_ids!.data as Int32Array), 7),
+      6,
+      100,
+    );
+    const arrivals = [first, ...others, again];
+    const alone = runAlone(executor, config, arrivals);
+    const options = { ...runOptions('GUARANTEED_NO_EVICT', 9, 256, true), reuse: true };
+    const swapped = runLoop(executor, config, arrivals, { ...options, numSecondaryBlocks: 40 });
+    const lost = runLoop(executor, config, arrivals, options);
+    executor.close();
+    expectSameAnswers(swapped, alone);
+    expectSameAnswers(lost, alone);
+    expect(swapped.swappedInBlocks).toBe(6);
+    expect([swapped.reusedTokens, lost.reusedTokens]).toEqual([96, 0]);
+  });
+});
+
 describe('a long chat', () => {
   it('computes the new tokens of its second turn and less than two blocks more', async () => {
-    const { executor, config } = await open('qwen3.5', 'f32', 16, 2304);
+    const { executor, config } = await open('qwen3.5', 'f32', { numStateSlots: 16, maxSeqLen: 2304 });
     const first = request(1, drawPrompt(2000, 1), 40, 0);
     const options = { ...runOptions('GUARANTEED_NO_EVICT', NUM_BLOCKS, 256, true), reuse: true };
     const answer = runLoop(executor, config, [first], options).answers.get(1n)!;

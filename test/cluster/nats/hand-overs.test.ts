@@ -13,30 +13,34 @@ const REQUEST: TokenRequest = { promptTokens: Int32Array.from({ length: 41 }), m
  * A worker whose engine has the blocks 0, 1, 2 ... of every prompt, each with bytes of its number.
  * @param cached number of blocks that it counts
  */
-function worker(more: Partial<HandOverOptions> = {}, cached = 0) {
+function worker({ bytesPerState = 0, ...more }: Partial<HandOverOptions> = {}, cached = 0) {
   const written: [number, number[]][] = [];
+  const states: number[][] = [];
   const warnings: string[] = [];
   const handOvers = new HandOvers({
     port: { maxBytes: 7, fetchBlocks: async () => null },
     engine: {
       readBlocks: async (_, maxBytes) =>
-        Uint8Array.from({ length: Math.min(10, Math.floor(maxBytes / BLOCK)) * BLOCK }, (_, i) =>
-          Math.floor(i / BLOCK),
+        Uint8Array.from(
+          { length: Math.min(10, Math.floor((maxBytes - bytesPerState) / BLOCK)) * BLOCK + bytesPerState },
+          (_, i) => Math.floor(i / BLOCK),
         ),
       countBlocks: async () => cached,
-      writeBlocks: async (_, first, bytes) => {
+      writeBlocks: async (_, first, bytes, state) => {
         written.push([first, [...bytes]]);
+        if (state !== null) states.push([...state]);
         return bytes.length / BLOCK;
       },
     },
     layout: 'same',
     tokensPerBlock: 4,
     bytesPerBlock: BLOCK,
+    bytesPerState,
     maxBytes: 1000,
     onWarning: (message) => warnings.push(message),
     ...more,
   });
-  return { handOvers, written, warnings };
+  return { handOvers, written, states, warnings };
 }
 
 const item = (more: Partial<WorkItem> = {}): WorkItem => ({
@@ -50,8 +54,9 @@ async function handOver(
   wanted = () => true,
   offered: Partial<WorkItem['handOver']> = {},
   cached = 0,
+  bytesPerState = 0,
 ) {
-  const from = worker();
+  const from = worker({ bytesPerState });
   const has = await from.handOvers.keep(item(), REQUEST);
   let count = 0;
   const asked: BlocksMessage[] = [];
@@ -59,7 +64,7 @@ async function handOver(
     asked.push(message);
     return change(from.handOvers.answer(message), count++);
   };
-  const to = worker({ port: { maxBytes: 7, fetchBlocks } }, cached);
+  const to = worker({ bytesPerState, port: { maxBytes: 7, fetchBlocks } }, cached);
   const offer = { worker: 'w', attempt: 1, layout: 'same', ...has, ...offered };
   await to.handOvers.bring(item({ attempt: 2, handOver: offer }), REQUEST, wanted);
   return { from, to, has, asked, bytes: to.written.flatMap(([, bytes]) => bytes) };
@@ -95,6 +100,27 @@ describe('blocks that are handed over', () => {
     ['lost', (answer, n) => (n === 3 ? null : answer)],
   ])('are not written if a slice is %s', async (_, change) => {
     expect((await handOver(change)).bytes).toEqual([]);
+  });
+
+  it('bring the states behind the last of them, which come with it', async () => {
+    for (const cached of [0, 4, 9]) {
+      const { has, to, asked } = await handOver(undefined, undefined, {}, cached, 13);
+      expect(has).toEqual({ bytes: 63, numBlocks: 10 });
+      expect(to.states).toEqual([Array.from({ length: 13 }, (_, i) => 10 + Math.floor(i / BLOCK))]);
+      expect(asked.reduce((sum, { length }) => sum + length, 0)).toBe((10 - cached) * BLOCK + 13);
+    }
+    // Who has the last block, and so its states, needs nothing.
+    expect((await handOver(undefined, undefined, {}, 10, 13)).asked).toEqual([]);
+    // A length that is that of blocks alone, as who knows of no states would tell it.
+    expect((await handOver(undefined, undefined, { bytes: 50 }, 0, 13)).asked).toEqual([]);
+    const damaged = await handOver(
+      (answer, n) => (n === 7 ? { ...answer, bytes: answer.bytes.map((one) => one ^ 1) } : answer),
+      undefined,
+      {},
+      0,
+      13,
+    );
+    expect(damaged.to.states).toEqual([]);
   });
 
   it('are not fetched for another layout, with numbers that cannot be right, or for nobody', async () => {
