@@ -1,18 +1,21 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { InferenceRequest } from '../../callbacks/types.js';
-import type { NativeExecutor } from '../../engine/executors/native/native-executor.js';
+import type { Executor } from '../../engine/executors/executor.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import {
   BEST_INSTRUCTION_SET,
   cacheOf,
+  engineOptions,
   type Format,
   INSTRUCTION_SETS,
   INT8_CACHE,
-  openExecutor,
+  nativeEngine,
   precisionOf,
   TestEngines,
+  type TestExecutorOptions,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { NATIVE, RANKS, WASM } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeModelPath } from '../support/made-models.js';
 import { RandomDrafts } from '../support/random-drafts.js';
@@ -81,10 +84,11 @@ function addDraft(inputs: InferenceRequest['inputs'], vocabSize: number, seed: n
 async function open(
   variant: string,
   format: Format,
-  options: Parameters<typeof openExecutor>[1],
-): Promise<{ executor: NativeExecutor; config: ModelConfig }> {
+  options: TestExecutorOptions,
+  on = NATIVE,
+): Promise<{ executor: Executor; config: ModelConfig }> {
   const engine = await engines.get(pathOf(variant), precisionOf(format));
-  const executor = openExecutor(engine, {
+  const sizes = engineOptions(engine, {
     threads: 2,
     maxSeqLen: MAX_SEQ_LEN,
     tokensPerBlock: TOKENS_PER_BLOCK,
@@ -95,12 +99,13 @@ async function open(
     ...cacheOf(format),
     ...options,
   });
+  const executor = await on.open(nativeEngine(engine), sizes);
   return { executor, config: engine.manifest.config };
 }
 
 /** Runs with drafts, some of which are right to the end; fails unless every answer is the one without drafts. */
 function expectDraftsChangeNothing(
-  { executor, config }: { executor: NativeExecutor; config: ModelConfig },
+  { executor, config }: { executor: Executor; config: ModelConfig },
   alone: Map<bigint, Answer>,
   options: RunOptions,
 ): void {
@@ -157,6 +162,13 @@ describe('drafts change no bit of an answer', () => {
       for (const { options } of runs) expectDraftsChangeNothing(opened, alone, options);
       opened.executor.close();
     }
+  });
+
+  it.each([WASM, RANKS])('of tiny qwen3.5 on $name', async (on) => {
+    const opened = await open('qwen3.5', 'f32', STATE_OPTIONS, on);
+    const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
+    for (const { options } of [RUNS[1]!, RUNS[4]!]) expectDraftsChangeNothing(opened, alone, options);
+    opened.executor.close();
   });
 
   // 6 blocks a sequence: one with its sinks, and 5 that take turns over 79 tokens; a draft may write over one of them.
