@@ -33,6 +33,12 @@ export interface LengthLimit {
   signal?: AbortSignal | undefined;
 }
 
+/** How pairs become sequences. */
+export interface PairOptions extends LengthLimit {
+  /** What the model's chat template asks of a document, in place of the model's own instruction. */
+  instruction?: string | undefined;
+}
+
 type OfModel = Pick<EncoderConfig, 'head' | 'tokenTypes'>;
 
 /** Tokenizer of an encoder, which adds special tokens around a text or a pair of texts. */
@@ -99,10 +105,12 @@ export class EncoderCodec {
   /** Makes sequences of pairs of texts; parameters and errors as in `single`. */
   async pairs(
     given: readonly (readonly [string, string])[],
-    limit: LengthLimit,
+    limit: PairOptions,
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
+    if (limit.instruction !== undefined && this.#pairs?.takesInstruction !== true)
+      throw new InvalidRequestError(noInstruction(), 'instruction');
     const pairs = given.map(
       ([first, second]) => [boundedText(first, limit, param), boundedText(second, limit, param)] as const,
     );
@@ -121,18 +129,29 @@ export class EncoderCodec {
   async #rendered(
     template: PairTemplate,
     pairs: readonly (readonly [string, string])[],
-    limit: LengthLimit,
+    limit: PairOptions,
     param: string,
     name: (index: number) => string,
   ): Promise<EncoderSequence[]> {
-    const { signal } = limit;
-    const tokensOf = (query: string, document: string) =>
-      this.#pool.encodeRendered(template.render(query, document), { addSpecialTokens: false, signal });
+    const { signal, instruction, truncateTo = Number.POSITIVE_INFINITY } = limit;
+    const tokensOf = (query: string, document: string) => {
+      const segments = template.render(query, document, instruction);
+      return this.#pool.encodeRendered(segments, { addSpecialTokens: false, signal });
+    };
     this.#behind ??= sharedEnd(await tokensOf('a', 'b'), await tokensOf('a', '1 c'));
     const sequences: EncoderSequence[] = [];
+    const ofInstruction = instruction?.length ?? 0;
     let units = 0;
+    let fits = '';
     for (const [i, [query, document]] of pairs.entries()) {
-      units += UNITS_OF_TEMPLATE + query.length + document.length;
+      // Documents alone are cut; a query that leaves no room for one is not encoded with each.
+      if (query !== fits && BYTES_PER_UNIT * (query.length + ofInstruction) > truncateTo) {
+        const { length } = await tokensOf(query, '');
+        if (length > truncateTo)
+          throw new ContextLengthError(queryTooLong(name(i), length, truncateTo), param);
+        fits = query;
+      }
+      units += UNITS_OF_TEMPLATE + ofInstruction + query.length + document.length;
       if (units > UNITS_PER_TURN) {
         units = 0;
         await nextTurn();
@@ -164,6 +183,16 @@ export class EncoderCodec {
 /** Units of rendered pairs that are encoded between two turns of the event loop, and those that stand for a template's own work. */
 const UNITS_PER_TURN = 4096;
 const UNITS_OF_TEMPLATE = 512;
+
+/** Most bytes of a unit in UTF-8, and with them tokens. */
+const BYTES_PER_UNIT = 3;
+
+const queryTooLong = (pair: string, length: number, most: number) =>
+  `The query of ${pair} takes ${length} tokens without its document, which alone is cut, of ${most} at most.`;
+
+/** The refusal of an instruction that a model has no place for. */
+export const noInstruction = () =>
+  says`${field('instruction')} is for models whose pairs go through a chat template that has a place for it; this model's do not.`;
 
 const SINGLE_OF_PAIRS =
   'This model scores pairs of texts, which go through its chat template; it takes no single text.';

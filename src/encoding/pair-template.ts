@@ -25,10 +25,13 @@ const QWEN3_MARK = '<|im_start|>';
 export class PairTemplate {
   readonly #template: ChatTemplate;
   readonly #instruction: string | null;
+  /** Whether it has a place for what the system says: an instruction. */
+  readonly takesInstruction: boolean;
 
-  private constructor(template: ChatTemplate, instruction: string | null) {
-    this.#template = template;
+  private constructor(source: string, tokenizer: Tokenizer, instruction: string | null) {
+    this.#template = parsed(source, tokenizer);
     this.#instruction = instruction;
+    this.takesInstruction = namesRole(source, 'system');
   }
 
   /**
@@ -39,18 +42,22 @@ export class PairTemplate {
     const instruction = head.instruction ?? null;
     const takes = source !== null && takesPairs(source);
     if (!takes && head.tokens === undefined) return null;
-    const own = source === null ? null : parsed(source, tokenizer);
-    if (takes) return tried(new PairTemplate(own!, instruction));
+    if (takes) return tried(new PairTemplate(source, tokenizer, instruction));
+    if (source !== null) parsed(source, tokenizer);
     if (tokenizer.controlTokenTexts.includes(QWEN3_MARK))
-      return new PairTemplate(new ChatTemplate(QWEN3_RERANKER, tokenizer), instruction);
+      return new PairTemplate(QWEN3_RERANKER, tokenizer, instruction);
     throw new TokenizerError(
       'The model scores pairs by the logits of tokens, but its chat template takes no messages of the roles query and document.',
     );
   }
 
-  /** The prompt of a pair: special tokens of the template are tokens, those that a text spells stay text. */
-  render(query: string, document: string): readonly TextSegment[] {
-    const system = this.#instruction === null ? [] : [{ role: 'system', content: this.#instruction }];
+  /**
+   * The prompt of a pair: special tokens of the template are tokens, those that a text spells stay text.
+   * @param asked an instruction in place of the model's own
+   */
+  render(query: string, document: string, asked?: string): readonly TextSegment[] {
+    const instruction = asked ?? this.#instruction;
+    const system = instruction === null ? [] : [{ role: 'system', content: instruction }];
     const messages = [...system, { role: 'query', content: query }, { role: 'document', content: document }];
     return this.#template.render(messages).segments;
   }
@@ -78,4 +85,6 @@ function tried(template: PairTemplate): PairTemplate {
 const broken = (error: unknown) =>
   new TokenizerError(`The model scores pairs by its chat template, which is broken: ${messageOf(error)}`);
 
-const takesPairs = (source: string) => /(['"])query\1/.test(source) && /(['"])document\1/.test(source);
+const namesRole = (source: string, role: string) => new RegExp(`(['"])${role}\\1`).test(source);
+
+const takesPairs = (source: string) => namesRole(source, 'query') && namesRole(source, 'document');

@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '../errors/request-errors.js';
 import { encode, type OnAccepted, truncation } from './embed.js';
+import { noInstruction } from './encoder-codec.js';
 import type { EncoderModel } from './encoder-model.js';
 import { wrongTask } from './wrong-task.js';
 
@@ -7,6 +8,11 @@ import { wrongTask } from './wrong-task.js';
 export interface ScoreOptions {
   /** Number of tokens to which pairs are cut, as in EmbedOptions; the longer text is cut first. */
   truncatePromptTokens?: number | undefined;
+  /**
+   * What a reranker is to look for, such as "Find the law that applies", for models whose chat template has a place for it, as
+   * Qwen3-Reranker's. Default: the model's own, or its template's.
+   */
+  instruction?: string | undefined;
   /** Signal whose abort ends the request. */
   signal?: AbortSignal | undefined;
 }
@@ -36,14 +42,15 @@ export async function scorePairs(
 ): Promise<Scores> {
   const { maxSeqLen, head, codec, engine } = model;
   if (head.kind === 'classification') throw new InvalidRequestError(wrongTask(head), 'model');
-  const { signal, truncatePromptTokens } = options;
+  const { signal, truncatePromptTokens, instruction } = options;
   const limit = { maxSeqLen, truncateTo: truncation(truncatePromptTokens, maxSeqLen), signal };
   if (head.kind === 'score') {
-    const sequences = await codec.pairs(pairs, limit, names.param, names.pair);
+    const sequences = await codec.pairs(pairs, { ...limit, instruction }, names.param, names.pair);
     const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
     const activate = head.activation === 'sigmoid' ? (x: number) => 1 / (1 + Math.exp(-x)) : (x: number) => x;
     return { scores: rows.map((row) => activate(scoreOf(row))), promptTokens };
   }
+  if (instruction !== undefined) throw new InvalidRequestError(noInstruction(), 'instruction');
   // Each text is embedded once, however many pairs it is in.
   const distinct = [...new Set(pairs.flat())];
   const nameOf = (i: number) => names.pair(pairs.findIndex((pair) => pair.includes(distinct[i]!)));

@@ -615,6 +615,8 @@ const encoders: Readonly<Record<string, DearField>> = {
     ].map((documents) => ({ documents, truncate_prompt_tokens: '-1' })),
   top_n: harmless('1'),
   top_k: harmless('1'),
+  instruction: harmless('null'),
+  instruct: harmless('null'),
   return_documents: one({
     documents: list(2000, () => text('word ', 4000)),
     return_documents: 'true',

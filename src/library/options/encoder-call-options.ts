@@ -15,12 +15,14 @@ const TRUNCATED_TO = rule(
   (value) => value === -1 || COUNT.accepts(value),
 );
 
-const OF_SCORES: Rules<ScoreOptions> = { truncatePromptTokens: TRUNCATED_TO, signal: SIGNAL };
+const OF_CALLS = { truncatePromptTokens: TRUNCATED_TO, signal: SIGNAL };
+
+const OF_SCORES: Rules<ScoreOptions> = { ...OF_CALLS, instruction: TEXT };
 
 const OF_RANKINGS: Rules<ScoreOptions & { top?: number | undefined }> = { ...OF_SCORES, top: COUNT };
 
 const OF_TEXTS = {
-  ...OF_SCORES,
+  ...OF_CALLS,
   truncateSide: oneOf('start', 'end'),
   onProgress: rule('a function', (value) => typeof value === 'function'),
 };

@@ -47,3 +47,24 @@ it('drops what is left of a call that is aborted, short texts and long ones', as
     await rejected;
   }
 });
+
+it('puts an instruction in the place that the template has for it', async () => {
+  const given = async (instruction?: string) => {
+    const [sequence] = await codec.pairs(pairs(1), { maxSeqLen: 500, instruction }, 'documents', String);
+    return [...sequence!.tokenIds].join();
+  };
+  const lists = await Promise.all([given(), given('cat'), given('cat'), given('dog')]);
+  expect(lists[1]).toBe(lists[2]);
+  expect(new Set(lists).size).toBe(3);
+});
+
+it('cuts documents, and refuses a query that leaves no room for one', async () => {
+  const [, document] = pairs(1, 200)[0]!;
+  const [cut] = await codec.pairs([['who?', document]], { maxSeqLen: 500, truncateTo: 400 }, 'x', String);
+  expect(cut!.tokenIds.length).toBe(400);
+  const long = [['who? '.repeat(250), 'a cat']] as const;
+  const refused = codec.pairs(long, { maxSeqLen: 500, truncateTo: 400 }, 'query', () => 'document 0');
+  await expect(refused).rejects.toThrow(
+    /^The query of document 0 takes \d+ tokens without its document, which alone is cut, of 400 at most\.$/,
+  );
+});

@@ -36,6 +36,21 @@ it("takes the model's own template for pairs, and that of Qwen3 where its own is
   }
 });
 
+it('has a place for an instruction where the template reads what the system says', () => {
+  const qwens = PairTemplate.of(null, qwen, { ...BY_TOKENS, instruction: 'Own.' })!;
+  const rendered = (asked?: string) =>
+    qwens
+      .render('who', 'the cat', asked)
+      .map(({ text }) => text)
+      .join('');
+  expect(rendered()).toContain('<Instruct>: Own.\n<Query>: who');
+  expect(rendered('Find cats.')).toContain('<Instruct>: Find cats.\n<Query>: who');
+  expect([qwens.takesInstruction, PairTemplate.of(PAIRS, qwen, BY_TOKENS)!.takesInstruction]).toEqual([
+    true,
+    false,
+  ]);
+});
+
 it.each([
   ["{% for m in messages if m.role == 'query' or m.role == 'document' %}", /cannot be parsed/],
   ['{% for m in messages %}{{ m.content }}', /cannot be parsed/],

@@ -127,12 +127,32 @@ describe('POST /classify', () => {
   });
 
   it('takes pairs, and no single text, of a model whose pairs go through a chat template', async () => {
-    const [{ pair, score }] = ofTemplate.pairs as [{ pair: [string, string]; score: number }];
+    const { pair, score } = ofTemplate.pairs![0]!;
     const { body } = await post('/predict', { model: ofTemplate.name, inputs: [pair] });
     expectClose([body[0][0].score], [score]);
     const single = await post('/classify', { model: ofTemplate.name, input: 'a bird' });
     expect([single.status, single.body.error.param]).toEqual([400, 'input']);
     expect(single.body.error.message).toMatch(/scores pairs of texts, .* it takes no single text\.$/);
+  });
+
+  it('scores by an instruction, under two names, and refuses it where a model has no place for it', async () => {
+    const { pair } = ofTemplate.pairs![0]!;
+    const [query, document] = pair;
+    const asked = { model: ofTemplate.name, query, documents: [document] };
+    const scoreOf = async (fields: object) =>
+      (await post('/v1/rerank', { ...asked, ...fields })).body.results[0].relevance_score;
+    const [own, told] = [await scoreOf({}), await scoreOf({ instruction: 'the dog sat' })];
+    expect(told).not.toBe(own);
+    expect(await scoreOf({ instruct: 'the dog sat' })).toBe(told);
+    const score = { text_1: query, text_2: document, model: ofTemplate.name, instruction: 'the dog sat' };
+    expect((await post('/v1/score', score)).body.data[0].score).toBe(told);
+    const { body: cohere } = await post('/v2/rerank', { ...asked, instruction: 'the dog sat' });
+    expect(cohere.results[0].relevance_score).toBe(told);
+    for (const model of ['scores', 'vectors']) {
+      const { status, body } = await post('/v1/rerank', { ...asked, model, instruction: 'x' });
+      expect([status, body.error.param]).toEqual([400, 'instruction']);
+      expect(body.error.message).toMatch(/^instruction is for models whose pairs go through a chat template/);
+    }
   });
 
   it('is refused where no model classifies', async () => {

@@ -177,7 +177,7 @@ export const OTHER_ENCODER_FIELDS: OtherFields = {
 
 /** The same of rankings, by text-embeddings-inference too. */
 export const OTHER_RERANK_FIELDS: OtherFields = {
-  ...OTHER_ENCODER_FIELDS,
+  ...without(OTHER_ENCODER_FIELDS, 'instruction'),
   ...ofOtherRoutes({ texts: 'documents' }),
   raw_scores: lacking('scores without activation', false),
   return_text: named('return_documents', false),
@@ -185,7 +185,7 @@ export const OTHER_RERANK_FIELDS: OtherFields = {
 
 /** The same of scores, whose texts vLLM has by several names. */
 export const OTHER_SCORE_FIELDS: OtherFields = {
-  ...OTHER_ENCODER_FIELDS,
+  ...without(OTHER_ENCODER_FIELDS, 'instruction'),
   ...ofOtherRoutes({
     queries: 'text_1',
     data_1: 'text_1',

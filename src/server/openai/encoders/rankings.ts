@@ -50,7 +50,10 @@ export async function rerank(
 /** Documents by how well they answer a query. */
 export async function ranked(
   context: AnsweringServices,
-  request: Pick<RerankRequest, 'model' | 'query' | 'documents' | 'top_n' | 'truncate_prompt_tokens'>,
+  request: Pick<
+    RerankRequest,
+    'model' | 'query' | 'documents' | 'top_n' | 'truncate_prompt_tokens' | 'instruction' | 'instruct'
+  >,
   { signal, terms }: Exchange,
 ) {
   const model = findEncoder(context, request.model, 'score');
@@ -97,11 +100,12 @@ function scored(
   model: ServedEncoder,
   followed: Followed,
   pairs: readonly (readonly [string, string])[],
-  request: { truncate_prompt_tokens?: number | undefined },
+  request: Pick<ScoreRequest, 'truncate_prompt_tokens' | 'instruction' | 'instruct'>,
   signal: AbortSignal,
   names: { param: string; pair: (index: number) => string },
 ): Promise<Scores> {
-  const options = { truncatePromptTokens: request.truncate_prompt_tokens, signal };
+  const instruction = oneOf(request, 'instruction', 'instruct');
+  const options = { truncatePromptTokens: request.truncate_prompt_tokens, instruction, signal };
   return observed(model, followed, signal, (onAccepted) =>
     scorePairs(model, pairs, options, names, onAccepted),
   );

@@ -12,6 +12,17 @@ const document = z.union([z.string(), z.object({ text: about(z.string(), 'The te
   error: 'expected a string or an object with a text',
 });
 
+const MAX_INSTRUCTION_UNITS = 4096;
+
+/** What a reranker is told to look for. */
+const instructionFields = {
+  instruction: optional(
+    z.string().max(MAX_INSTRUCTION_UNITS),
+    "What is looked for, for models whose chat template has a place for it, as Qwen3-Reranker's. Not given: the model's own.",
+  ),
+  instruct: optional(z.string().max(MAX_INSTRUCTION_UNITS), 'The same in SGLang.'),
+};
+
 /** Fields of a ranking, whatever the API. */
 export const rankingFields = {
   query: about(z.string(), 'What the documents are to answer.'),
@@ -20,6 +31,7 @@ export const rankingFields = {
     `Up to ${MAX_DOCUMENTS} texts, as strings or as objects with a text.`,
   ),
   top_n: optional(z.int().min(1).max(MAX_INT32), 'Results that are given, the best first. Default: all.'),
+  ...instructionFields,
 };
 
 export const rerankRequestSchema = component(
@@ -56,6 +68,7 @@ export const scoreRequestSchema = component(
   withOtherFields(
     z.object({
       ...commonFields,
+      ...instructionFields,
       text_1: texts('The first text of each pair; one text stands before each of text_2.'),
       text_2: texts('The second text of each pair.'),
     }),

@@ -14,7 +14,7 @@ describe('calls of an encoder', () => {
     expect(checkedEmbedding(given, { inputType: 'query', onProgress: () => {} })).toBe(given);
     expect(checkedEmbedding('a', {})).toEqual(['a']);
     expect(checkedDocuments('q', 'a')).toEqual(['a']);
-    checkRerankOptions({ top: 1, truncatePromptTokens: -1 });
+    checkRerankOptions({ top: 1, truncatePromptTokens: -1, instruction: 'Find cats.' });
   });
 
   it.each([
@@ -46,6 +46,7 @@ describe('calls of an encoder', () => {
 
   it('refuse other values of scores and rankings', () => {
     expect(() => checkScoreOptions({ top: 1 })).toThrow(/^score has no option "top"/);
+    expect(() => checkScoreOptions({ instruction: 5 })).toThrow(/^instruction is 5; it must be/);
     expect(() => checkRerankOptions({ top: 0 })).toThrow(/^top is 0; it must be/);
     expect(() => checkedDocuments(5, ['a'])).toThrow('query is 5; a text is expected.');
     expect(() => checkedDocuments('q', ['a', 5])).toThrow('documents must be texts.');
