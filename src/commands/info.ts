@@ -121,6 +121,13 @@ function textOf(description: ModelDescription & { model: string }): string {
     for (const { length, count } of kvCache.sequences)
       rows.push(['', `${count} sequences of ${length} tokens`]);
   }
+  if (description.states !== null) {
+    const { bytesPerSequence, sequences } = description.states;
+    rows.push([
+      'states',
+      `${bytes(bytesPerSequence)} a sequence of any length; ${sequences} sequences fit now`,
+    ]);
+  }
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('');
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
-import { DEFAULT_KV_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
 import {
@@ -19,8 +19,8 @@ import { storedParts } from '../../engine/directory/stored-precision.js';
 import type { ExecutorKind } from '../../engine/executors/executor-kind.js';
 import { likelyExecutor } from '../../engine/kinds/choose-executor.js';
 import { availableMemory } from '../../kvcache/available-memory.js';
-import type { KvDtype } from '../../kvcache/cache-shape.js';
-import { kvBytesPerBlock } from '../../kvcache/kv-cache-size.js';
+import type { KvDtype, StateShape } from '../../kvcache/cache-shape.js';
+import { kvBytesPerBlock, stateBytesPerSlot } from '../../kvcache/kv-cache-size.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
@@ -92,6 +92,14 @@ export interface ModelDescription {
   slow: string[];
   /** KV cache; null for an encoder, and where no layer attends. */
   kvCache: KvDescription | null;
+  /** States of sequences; null: no layer keeps one. */
+  states: StateDescription | null;
+}
+
+export interface StateDescription {
+  bytesPerSequence: number;
+  /** Sequences whose states fit into their share of the memory free now, without snapshots and logs of drafts. */
+  sequences: number;
 }
 
 export interface KvDescription {
@@ -140,9 +148,13 @@ export async function describeModel(
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   const computing = await kind.computesWith();
+  const room = encoder === undefined ? await roomFor(plan, kind, weightBytes) : null;
+  const states = room === null || plan.states === undefined ? null : statesOf(plan.states, room);
+  const most = states?.sequences ?? Number.POSITIVE_INFINITY;
+  const left = (room ?? 0) * (states === null ? 1 : 1 - DEFAULT_STATE_FRACTION);
   const kvCache =
-    encoder === undefined && plan.caches.length > 0
-      ? await kvOf(plan, { kind, dtype, weightBytes, maxSeqLen, length })
+    room !== null && plan.caches.length > 0
+      ? kvOf(plan, { bytes: left, dtype, maxSeqLen, length, most })
       : null;
   const { instructionSet } = computing;
   return {
@@ -177,6 +189,7 @@ export async function describeModel(
       unproven: tokenizer.unproven,
     }),
     kvCache,
+    states,
   };
 }
 
@@ -291,28 +304,36 @@ const parametersOf = ({ weights }: NetworkPlan) =>
   weights.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 
 interface Room {
-  kind: ExecutorKind;
+  bytes: number;
   dtype: KvDtype;
-  weightBytes: number;
   maxSeqLen: number;
   length: number | undefined;
+  /** Most sequences that other memory has room for. */
+  most: number;
 }
 
-async function kvOf(
-  plan: NetworkPlan,
-  { kind, dtype, weightBytes, maxSeqLen, length }: Room,
-): Promise<KvDescription> {
-  const bytesPerToken = kvBytesPerBlock(plan.caches, 1, dtype);
+/** Bytes for keys, values and states: the default share of the memory that is free now. */
+async function roomFor(plan: NetworkPlan, kind: ExecutorKind, weightBytes: number): Promise<number> {
   const available = availableMemory().bytes;
   const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - weightBytes);
-  const bytes = Math.floor(DEFAULT_KV_FRACTION * room);
+  return Math.floor(DEFAULT_KV_FRACTION * room);
+}
+
+function statesOf(states: readonly StateShape[], room: number): StateDescription {
+  const bytesPerSequence = stateBytesPerSlot(states);
+  return { bytesPerSequence, sequences: Math.floor((DEFAULT_STATE_FRACTION * room) / bytesPerSequence) };
+}
+
+function kvOf(plan: NetworkPlan, { bytes: room, dtype, maxSeqLen, length, most }: Room): KvDescription {
+  const bytesPerToken = kvBytesPerBlock(plan.caches, 1, dtype);
+  const bytes = Math.floor(room);
   const blocks = Math.floor(bytes / (bytesPerToken * TOKENS_PER_BLOCK));
   const lengths = [...LENGTHS, maxSeqLen, ...(length === undefined ? [] : [length])]
     .filter((wanted) => wanted <= maxSeqLen)
     .sort((a, b) => a - b);
   const sequences = [...new Set(lengths)].map((wanted) => ({
     length: wanted,
-    count: Math.floor(blocks / Math.ceil(wanted / TOKENS_PER_BLOCK)),
+    count: Math.min(most, Math.floor(blocks / Math.ceil(wanted / TOKENS_PER_BLOCK))),
   }));
   return { dtype, bytesPerToken, bytes, tokens: blocks * TOKENS_PER_BLOCK, sequences };
 }

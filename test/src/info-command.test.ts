@@ -36,6 +36,21 @@ describe('skein info', () => {
     expect(stdout).not.toMatch(/KV cache|NaN|Infinity/);
   });
 
+  it('says what the states of a sequence take, and counts sequences by them too', async () => {
+    const model = madeModelPath(folder, 'qwen3.5');
+    const { states, kvCache } = await describeBy(model);
+    expect(states!.bytesPerSequence).toBeGreaterThan(0);
+    expect(states!.sequences).toBeGreaterThan(0);
+    const perBlock = 32 * kvCache!.bytesPerToken;
+    for (const { length, count } of kvCache!.sequences) {
+      const byBlocks = Math.floor(Math.floor(kvCache!.bytes / perBlock) / Math.ceil(length / 32));
+      expect(count).toBe(Math.min(states!.sequences, byBlocks));
+    }
+    const { stdout } = await runCli(['info', model]);
+    expect(stdout).toMatch(/^states +\d.* a sequence of any length; \d+ sequences fit now$/m);
+    expect((await describeBy(tinyModelPath('gqa'))).states).toBeNull();
+  });
+
   it('says of a checkpoint what its engine directory then has', async () => {
     const model = tinyModelPath('gqa');
     const engine = join(folder, 'engine');
