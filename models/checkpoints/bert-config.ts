@@ -135,7 +135,10 @@ function refuseUnsupported(config: ConfigFields): void {
     throw config.error('quantization_config', 'absent: weights in F32, F16 and BF16 are read');
   }
   if ((config.raw('position_embedding_type') ?? 'absolute') !== 'absolute') {
-    throw config.error('position_embedding_type', 'absolute');
+    // jina's models have the name of a class of transformers, and positions of their own.
+    const other =
+      config.raw('auto_map') === undefined ? '' : ', since code that comes with a model is not run';
+    throw config.error('position_embedding_type', `absolute${other}`);
   }
   if (config.boolean('is_decoder', false)) throw config.error('is_decoder', 'false');
   if (config.boolean('add_cross_attention', false)) throw config.error('add_cross_attention', 'false');

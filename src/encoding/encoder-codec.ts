@@ -188,7 +188,7 @@ const UNITS_OF_TEMPLATE = 512;
 const BYTES_PER_UNIT = 3;
 
 const queryTooLong = (pair: string, length: number, most: number) =>
-  `The query of ${pair} takes ${length} tokens without its document, which alone is cut, of ${most} at most.`;
+  `${pair[0]!.toUpperCase()}${pair.slice(1)} takes ${length} tokens even without the document, which alone is cut, of ${most} at most.`;
 
 /** The refusal of an instruction that a model has no place for. */
 export const noInstruction = () =>

@@ -106,6 +106,11 @@ describe('an encoder that would be computed wrongly is refused', () => {
       /position_embedding_type should be absolute, found "relative_key"/,
     ],
     [
+      // As jina-embeddings v3 is published.
+      { position_embedding_type: 'rotary', auto_map: { AutoModel: 'modeling_lora.XLMRobertaLoRA' } },
+      /position_embedding_type should be absolute, since code that comes with a model is not run, found "rotary"/,
+    ],
+    [
       { hidden_act: 'silu' },
       /hidden_act should be one of gelu, gelu_new, gelu_pytorch_tanh, relu, found "silu"/,
     ],

@@ -65,6 +65,6 @@ it('cuts documents, and refuses a query that leaves no room for one', async () =
   const long = [['who? '.repeat(250), 'a cat']] as const;
   const refused = codec.pairs(long, { maxSeqLen: 500, truncateTo: 400 }, 'query', () => 'document 0');
   await expect(refused).rejects.toThrow(
-    /^The query of document 0 takes \d+ tokens without its document, which alone is cut, of 400 at most\.$/,
+    /^Document 0 takes \d+ tokens even without the document, which alone is cut, of 400 at most\.$/,
   );
 });
