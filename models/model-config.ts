@@ -128,6 +128,8 @@ export interface ModelConfig {
   multipliers?: Multipliers;
   /** Absent: each layer has one MLP, of intermediateSize. Of Granite 4 with scans, that MLP is beside the experts. */
   experts?: ExpertsConfig;
+  /** True: the engine has the head that guesses tokens, a further layer of the model's files. */
+  draftHead?: true;
   bosTokenId: number | null;
   /** Tokens that end a generation; config.json and generation_config.json may name several. */
   eosTokenIds: number[];

@@ -457,6 +457,19 @@ export class NetworkBuilder {
     return output;
   }
 
+  /** Returns the rows that a caller brings, [T x width]. */
+  rowInput(width: number): ValueRef {
+    const output = this.#newValue('tokens', width);
+    this.#ops.push({ op: 'rowInput', output: output.index });
+    return output;
+  }
+
+  /** Lets a caller have the rows of a value. */
+  keepRows(input: ValueRef): void {
+    require(input.rows === 'tokens', 'only rows of tokens are kept');
+    this.#ops.push({ op: 'keepRows', input: input.index });
+  }
+
   /** Returns the rows scaled to length 1. */
   normalize(input: ValueRef): ValueRef {
     const output = this.#newValue(input.rows, input.width);

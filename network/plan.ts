@@ -1,5 +1,6 @@
 import type { CacheShape, StateShape } from '../kvcache/cache-shape.js';
 import type { ExpertRule } from './expert-rule.js';
+import type { OpProduct } from './products.js';
 
 /**
  * A network as a flat list of ops over values: architecture files write it and every executor reads it.
@@ -245,7 +246,11 @@ export type PlanOp =
   /** output = input / |input| */
   | { op: 'normalize'; input: number; output: number }
   /** output[r] = input[r], then other[r]: as wide as both. */
-  | { op: 'join'; input: number; other: number; output: number };
+  | { op: 'join'; input: number; other: number; output: number }
+  /** output[t] = the batch's rowInputs[t]: rows that the caller has from another network. */
+  | { op: 'rowInput'; output: number }
+  /** Copies the rows of a value to the batch's keptRows, where it has room for them: for another network. */
+  | { op: 'keepRows'; input: number };
 
 /**
  * The tokens of its sequence that a token attends to. The cache keeps no less for it. The token at position i attends to j
@@ -322,4 +327,11 @@ export interface NetworkPlan {
   ops: PlanOp[];
   /** Value that holds the network's output, usually the logits [R x outputWidth]. */
   logits: number;
+  /**
+   * A head that guesses the token after the next one: a network of its own, over the rows that this one keeps and the tokens behind
+   * them. Both have the same weights, some of which only one of them reads. Absent: there is none.
+   */
+  head?: NetworkPlan;
+  /** Of networks that share their weights: the products of all, in the order in which packed matrices lie in their file. */
+  packed?: OpProduct[];
 }

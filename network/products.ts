@@ -22,8 +22,16 @@ export function productsOf(op: PlanOp): OpProduct[] {
   }
 }
 
-/** Names of the weights that a plan's ops multiply by. */
-export function multipliedWeights({ ops }: Pick<NetworkPlan, 'ops'>): Set<string> {
+type Ops = Pick<NetworkPlan, 'ops' | 'head'>;
+
+/** A network, and its head where it has one. */
+export function networksOf(plan: Ops): Ops[] {
+  return plan.head === undefined ? [plan] : [plan, plan.head];
+}
+
+/** Names of the weights that ops of a plan and of its head multiply by. */
+export function multipliedWeights(plan: Ops): Set<string> {
+  const ops = networksOf(plan).flatMap((one) => one.ops);
   return new Set(ops.flatMap((op) => productsOf(op).map(({ weight }) => weight)));
 }
 

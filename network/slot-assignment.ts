@@ -4,6 +4,7 @@ import type { NetworkPlan, PlanOp, PlanValue, Rows } from './plan.js';
 export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
   switch (op.op) {
     case 'embedding':
+    case 'rowInput':
     case 'distanceRows':
       return { reads: [], writes: [op.output] };
     case 'distanceProducts':
@@ -48,6 +49,8 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
       return { reads: [op.input], writes: [op.output] };
     case 'join':
       return { reads: [op.input, op.other], writes: [op.output] };
+    case 'keepRows':
+      return { reads: [op.input], writes: [] };
     case 'ropeAndCache':
       return { reads: [op.qkv], writes: [op.qkv] };
     case 'attention':

@@ -46,6 +46,8 @@ export interface BuildOptions {
    * automaticOutputPrecision).
    */
   outputPrecision?: string;
+  /** True: the engine has the model's head that guesses tokens too, for speculation. */
+  draftHead?: boolean;
   /** Threads that convert; default: physical cores, without efficiency cores, within the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
@@ -101,7 +103,7 @@ export async function buildAside(target: string, given: BuildAsideOptions): Prom
   const wanted = checkWeightPrecision(options.precision);
   const wantedOutput = checkOutputPrecision(options.outputPrecision ?? 'auto');
   onProgress?.({ phase: 'reading', done: 0, total: 0 });
-  const checkpoint = openCheckpoint(model);
+  const checkpoint = openCheckpoint(model, true, options.draftHead);
   signal?.throwIfAborted();
   const directory = makeTarget(target);
   try {

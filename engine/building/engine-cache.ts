@@ -69,7 +69,8 @@ async function foundOrBuilt(options: CachedEngineOptions): Promise<Engine> {
   // 'auto' stays a name of its own: the engine records what it means for this model, so a start need not open the model.
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
-  const entry = join(directory, entryName(files, precision, outputPrecision));
+  const kind = { precision, outputPrecision, draftHead: options.draftHead ?? false };
+  const entry = join(directory, entryName(files, kind));
   const found = { entry, file: resolve(files.weights[0]!) };
   const present = await tryOpenWhole(found, options.executor, options.onDamaged);
   if (present) return touched(await withChecksumsNow(present, options));
@@ -92,9 +93,16 @@ async function foundOrBuilt(options: CachedEngineOptions): Promise<Engine> {
   return engine;
 }
 
-/** Name of a cache entry: readable, and different for each model, precision and version. */
-function entryName(files: ModelFiles, precision: string, outputPrecision: string): string {
-  const precisions = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
+/** What an engine is made with. */
+type EngineParts = Required<Pick<BuildOptions, 'precision' | 'outputPrecision' | 'draftHead'>>;
+
+/** Name of a cache entry: readable, and different for each model, precision and version, with the head that guesses tokens or without. */
+function entryName(
+  files: ModelFiles,
+  { precision, outputPrecision, draftHead }: Readonly<EngineParts>,
+): string {
+  const both = outputPrecision === 'auto' ? precision : `${precision}-${outputPrecision}`;
+  const precisions = draftHead ? `${both}-mtp` : both;
   const name = withoutPartNumber(basename(resolve(files.path)))
     .replace(/\.gguf$/i, '')
     .replace(/[^\w.-]+/g, '-')
@@ -221,8 +229,8 @@ async function buildInto(
     sumsWhenPacked: options.checksums === 'when packed',
   });
   // Its name says what it was made of, and whoever packs matrices later opens the file again.
-  const { model, precision, outputPrecision = 'auto' } = options;
-  if (entryName(findModelFiles(model), precision, outputPrecision) !== basename(entry)) {
+  const { model, precision, outputPrecision = 'auto', draftHead = false } = options;
+  if (entryName(findModelFiles(model), { precision, outputPrecision, draftHead }) !== basename(entry)) {
     discardBuildDirectory(directory);
     throw changedMeanwhile(found.file);
   }

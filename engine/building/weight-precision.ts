@@ -1,5 +1,6 @@
 import type { Checkpoint, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
+import { networksOf } from '../../network/products.js';
 import type { EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import { isKept } from '../directory/stored-precision.js';
 
@@ -107,6 +108,9 @@ export function outputWeights(plan: NetworkPlan): Set<string> {
 
 /** Names of the weights that give rows their scores of the experts. */
 export function routerWeights(plan: NetworkPlan): Set<string> {
-  const scores = new Set(plan.ops.flatMap((op) => (op.op === 'experts' ? [op.scores] : [])));
-  return new Set(plan.ops.flatMap((op) => (op.op === 'linear' && scores.has(op.output) ? [op.weight] : [])));
+  const names = networksOf(plan).flatMap(({ ops }) => {
+    const scores = new Set(ops.flatMap((op) => (op.op === 'experts' ? [op.scores] : [])));
+    return ops.flatMap((op) => (op.op === 'linear' && scores.has(op.output) ? [op.weight] : []));
+  });
+  return new Set(names);
 }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isSupportedType } from '../../models/checkpoints/raw-tensor.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import { multipliedWeights, productsOf } from '../../network/products.js';
+import { multipliedWeights, networksOf, productsOf } from '../../network/products.js';
 import type { ConvertJob } from '../directory/convert-job.js';
 import type {
   EngineManifest,
@@ -125,9 +125,9 @@ function isSourceFile(file: SourceFile | undefined): file is SourceFile {
 }
 
 /** Names of the matrices of which steps read only panels. */
-export function onlyMultiplied({ ops }: NetworkPlan): Set<string> {
-  const names = multipliedWeights({ ops });
-  for (const op of ops) {
+export function onlyMultiplied(plan: NetworkPlan): Set<string> {
+  const names = multipliedWeights(plan);
+  for (const op of networksOf(plan).flatMap(({ ops }) => ops)) {
     if ('bias' in op && op.bias !== null) names.delete(op.bias);
     if ('weight' in op && productsOf(op).length === 0) names.delete(op.weight);
   }

@@ -87,6 +87,12 @@ export function scanningLayers({ ops }: NetworkPlan, executor: string): string |
   return `The ${executor} executor computes no selective scans, which layers of this model need; the native executor runs such models.`;
 }
 
+/** Why an executor that hands no rows from one network to another cannot compute a plan; null: it hands over none. */
+export function rowsOfOthers({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
+  if (!ops.some(({ op }) => op === 'keepRows' || op === 'rowInput')) return null;
+  return `The ${executor} executor hands no rows from a model to its head that guesses tokens; the native executor runs such models.`;
+}
+
 function unequalWords(executor: string, layer: number, { keyDim, valueDim }: CacheShape): string {
   return (
     `The ${executor} executor keeps values as wide as keys, but layer ${layer} of the plan has keys of ${keyDim} and values of ` +

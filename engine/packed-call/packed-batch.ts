@@ -121,4 +121,8 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   readonly promptTables?: readonly PromptTableRows[];
   /** Slot of the adapter of each sequence [B], see AdapterSlots; -1: none. null or absent: no sequence has one. */
   readonly adapterSlots?: Int32Array | null;
+  /** Rows for the op rowInput [T x width]; absent for networks without it. */
+  readonly rowInputs?: Float32Array;
+  /** Memory for the rows of the op keepRows [T x width]; null or absent: nobody wants them. */
+  readonly keptRows?: Float32Array | null;
 }

@@ -286,15 +286,23 @@ export class DecoderParts {
 
   /** The last norm and the output layer over the rows whose logits are needed; of an encoder, its head. */
   logits(x: ValueRef): ValueRef {
-    const { rmsNormEpsilon, logitScale, outputSoftCap, encoder } = this.#config;
+    const { rmsNormEpsilon, logitScale, outputSoftCap, encoder, draftHead } = this.#config;
     const { net } = this;
     const factor = encoder === undefined ? logitScale : undefined;
     const source = { name: 'model.norm.weight', columns: x.width, ...(factor !== undefined && { factor }) };
     const norm = (rows: ValueRef) => net.rmsNorm(rows, net.vector('finalNorm', [source]), rmsNormEpsilon);
     if (encoder !== undefined) return encoderHead(net, x, encoder.head, rmsNormEpsilon, norm);
-    const logits = net.linear(norm(net.selectRows(x)), { weight: this.outputWeight() });
+    const logits = net.linear(draftHead ? this.keptRows(norm(x)) : norm(net.selectRows(x)), {
+      weight: this.outputWeight(),
+    });
     if (outputSoftCap !== undefined) net.softCap(logits, outputSoftCap);
     return logits;
+  }
+
+  /** Keeps the rows of all tokens for a head that guesses; returns those whose logits are needed. */
+  keptRows(normed: ValueRef): ValueRef {
+    this.net.keepRows(normed);
+    return this.net.selectRows(normed);
   }
 
   /** The output layer's weight: the embedding where they are tied. */

@@ -1,4 +1,5 @@
 import type { NetworkPlan } from '../../network/plan.js';
+import { withHead } from '../../network/shared-weights.js';
 import type { ModelConfig } from '../model-config.js';
 import { apertus } from './apertus.js';
 import { arcee } from './arcee.js';
@@ -30,6 +31,7 @@ import { qwen2 } from './qwen2.js';
 import { qwen3 } from './qwen3.js';
 import { qwen3moe } from './qwen3moe.js';
 import { qwen35 } from './qwen35.js';
+import { qwen35Head } from './qwen35-head.js';
 import { ropebert } from './ropebert.js';
 
 /** Writes a model's network in the op set. */
@@ -202,6 +204,16 @@ const GGUF_KINDS = new Map([
   ['olmo2', { windows: 'olmo3' }],
 ]);
 
+/** Heads that guess tokens, by the architecture that they belong to. */
+const HEADS = new Map<string, Architecture>([
+  ['qwen35', qwen35Head],
+  ['qwen35moe', qwen35Head],
+  ['qwen3next', qwen35Head],
+]);
+
+/** True for an architecture whose models may have a head that guesses tokens. */
+export const mayHaveHead = (architecture: string): boolean => HEADS.has(architecture);
+
 /** All architectures of this version by ModelConfig.architecture. */
 export const architectures: readonly string[] = [...ARCHITECTURES.keys()];
 /** Those that only embed or score; others may do so too (decoder-encoder.ts). */
@@ -250,5 +262,6 @@ export function planNetwork(config: ModelConfig): NetworkPlan {
     const known = [...ARCHITECTURES.keys()].join(', ');
     throw new Error(`Architecture "${config.architecture}" is not known; known: ${known}.`);
   }
-  return architecture(config);
+  const head = config.draftHead ? HEADS.get(config.architecture) : undefined;
+  return head === undefined ? architecture(config) : withHead(architecture(config), head(config));
 }

@@ -11,21 +11,23 @@ import { DecoderParts } from './decoder-parts.js';
  */
 export function qwen35(config: ModelConfig): NetworkPlan {
   const parts = new DecoderParts(config);
-  const { net } = parts;
   const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
-    const input = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
-    if (parts.attends(layer)) addAttention(parts, config, x, input, layer);
-    else addDelta(parts, config, x, input, layer);
-    const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
-    if (config.experts === undefined) {
-      net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
-      continue;
-    }
-    parts.addMixture(x, mlpInput, layer);
-    parts.addSharedExpert(x, mlpInput, layer, 'mlp.shared_expert');
-  }
+  for (let layer = 0; layer < config.numLayers; layer++) addLayer(parts, config, x, layer);
   return parts.build(parts.logits(x));
+}
+
+/** x += what the layer makes of it: the sum is written in place. */
+export function addLayer(parts: DecoderParts, config: ModelConfig, x: ValueRef, layer: number): void {
+  const input = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
+  if (parts.attends(layer)) addAttention(parts, config, x, input, layer);
+  else addDelta(parts, config, x, input, layer);
+  const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
+  if (config.experts === undefined) {
+    parts.net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    return;
+  }
+  parts.addMixture(x, mlpInput, layer);
+  parts.addSharedExpert(x, mlpInput, layer, 'mlp.shared_expert');
 }
 
 /** Names of a layer's projections of queries, and of the gates of heads, which alternate in the checkpoint. */

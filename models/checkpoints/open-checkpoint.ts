@@ -1,6 +1,7 @@
 import { join } from 'node:path';
+import { option, says } from '../../base/named-text.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import { planNetwork } from '../architectures/index.js';
+import { mayHaveHead, planNetwork } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
 import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';
 import { ConfigFields } from './config-fields.js';
@@ -34,15 +35,17 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
  * exactly one GGUF that is a model; a GGUF may be split. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
  *
  * @param hasWeights false where there are headers alone, before holes
+ * @param wantsHead true for a model with its head that guesses tokens
  */
-export function openCheckpoint(path: string, hasWeights = true): Checkpoint {
+export function openCheckpoint(path: string, hasWeights = true, wantsHead = false): Checkpoint {
   const files = findModelFiles(path);
   const hash = sourceHash(files);
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGgufParts(files.weights) : null;
+  if (gguf && wantsHead) throw withoutHead(path);
   const { config, ...weights } = gguf
     ? ggufWeights(gguf, generation, files)
-    : folderWeights(files, generation, hasWeights);
+    : folderWeights(files, generation, { hasWeights, wantsHead });
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
   return { path, format: files.format, config, ...weights, tokenizer, sampling, sourceHash: hash };
@@ -59,24 +62,30 @@ function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: M
   return { config, tensors, leftAside: leftAside.parts, remarks: shorterContext(named, config) };
 }
 
-function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWeights: boolean): Weights {
+function folderWeights(
+  files: ModelFiles,
+  generation: ConfigFields | null,
+  { hasWeights, wantsHead }: { hasWeights: boolean; wantsHead: boolean },
+): Weights {
   const { where, fields, wrapper } = unwrapConfig(...configJson(files));
-  const given = configOfHuggingFace(where, fields, generation);
+  const read = configOfHuggingFace(where, fields, generation);
+  const given: ModelConfig = wantsHead ? { ...read, draftHead: true } : read;
   const leftAside = new LeftAside();
   const textName = wrapper === null ? undefined : leftAside.textName;
   const method = quantizationOf(where, fields, hasWeights, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
   const raw = namedTensors(method === null ? stored : quantizedTensors(stored, method), given, textName);
+  if (wantsHead) checkHead(raw, given, files);
   const ownOutput = hasOwnOutput(raw, given);
   addHeadTensors(raw, given, ownOutput, files.directory);
   const untied = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
   const config = withXieluOfTensors(files.directory, untied, raw);
   const tensors = checkedTensors(raw, planNetwork(config), files);
   // What is tied is read under the embedding's name.
-  const read = new Map<string, unknown>(
+  const known = new Map<string, unknown>(
     config.tieWordEmbeddings ? [...tensors, ['lm_head.weight', null]] : tensors,
   );
-  leftAside.addUnread(unreadTensors(raw, read), config);
+  leftAside.addUnread(unreadTensors(raw, known), config);
   const remarks = [
     ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
     ...(ownOutput ? [OWN_OUTPUT] : []),
@@ -85,6 +94,23 @@ function folderWeights(files: ModelFiles, generation: ConfigFields | null, hasWe
   ];
   return { config, tensors, leftAside: leftAside.parts, remarks };
 }
+
+/** @throws CheckpointError where there is no head that guesses tokens, or one of several layers, which take turns */
+function checkHead(raw: ReadonlyMap<string, NamedTensor>, { architecture }: ModelConfig, files: ModelFiles) {
+  if (!mayHaveHead(architecture) || !raw.has('mtp.fc.weight')) throw withoutHead(files.path);
+  const second = [...raw.values()].find(({ name }) => SECOND_LAYER.test(name));
+  if (second === undefined) return;
+  throw new CheckpointError(
+    `${second.file}: tensor ${second.name} is of a second layer of the head that guesses tokens; heads of one layer are supported.`,
+  );
+}
+
+const SECOND_LAYER = /^(?:model\.)?mtp\.layers\.[1-9]/;
+
+const withoutHead = (path: string) =>
+  new CheckpointError(
+    says`${path}: has no head that guesses tokens (safetensors named mtp.* of Qwen3.5 and Qwen3-Next), which ${option('speculate')} mtp drafts with; leave it out.`,
+  );
 
 /** What families do beyond the context that is computed. */
 const BEYOND: ReadonlyMap<string, string> = new Map([

@@ -17,7 +17,7 @@ const LFM2_NAMES: readonly (readonly [own: RegExp, name: string])[] = [
 ];
 
 /** Norms of Qwen3.5 multiply by 1 + weight, but for those of the delta rule. */
-const NORM_LESS_1 = /(?<!linear_attn\.)(?:norm|layernorm)\.weight$/;
+const NORM_LESS_1 = /(?<!linear_attn\.)(?:norm|layernorm)\.weight$|^mtp\.pre_fc_norm_\w+\.weight$/;
 
 /** A tensor of a model whose layers keep states, under the network's name; its slices, where it has what the network takes apart. */
 export function stateModelTensors(

@@ -22,6 +22,9 @@ const ENCODER_PREFIXES = new Map([
 ]);
 /** Tensors of a decoder that is stored by itself. */
 const INSIDE_MODEL = /^(?:embed_tokens|layers|norm)\./;
+/** Tensors of a head that guesses tokens, and of its layer. */
+const HEAD = /^model\.mtp\./;
+const HEAD_LAYER = /^(?:model\.)?mtp\.layers\.0\./;
 const GPT2_PREFIX = /^transformer\./;
 /** Matrices of GPT-2's layers, which its authors call Conv1D and store as [in, out]. */
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
@@ -53,8 +56,12 @@ export function namedTensors(
   return named;
 }
 
-/** Name of a tensor of a decoder; one that embeds is stored without the name of the model around it. */
-function decoderName(name: string, { encoder, architecture }: ModelConfig): string {
+/**
+ * Name of a tensor of a decoder; one that embeds is stored without the name of the model around it. The layer of a head that guesses
+ * tokens, where the engine has it, is the one behind the model's.
+ */
+function decoderName(name: string, { encoder, architecture, draftHead, numLayers }: ModelConfig): string {
+  if (draftHead) return name.replace(HEAD_LAYER, `model.layers.${numLayers}.`).replace(HEAD, 'mtp.');
   const isOther = encoder === undefined || ENCODER_PREFIXES.has(architecture);
   return isOther ? name : name.replace(INSIDE_MODEL, 'model.$&');
 }
@@ -170,7 +177,8 @@ function asVectorOfBiases(name: string, tensor: RawTensor, { encoder, numHeads }
 
 function expertsOf(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const [, layer, part, stack] = STACKED.exec(name) ?? [];
-  if (layer === undefined || Number(layer) >= config.numLayers) return [[name, tensor]];
+  const { numLayers, draftHead } = config;
+  if (layer === undefined || Number(layer) >= numLayers + (draftHead ? 1 : 0)) return [[name, tensor]];
   if (part === 'gate.weight') return [[routerName(config.architecture, layer), tensor]];
   return expertSlices(tensor, config, layer, stack === 'down_proj' ? ['down'] : ['gate', 'up']);
 }

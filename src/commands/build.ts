@@ -18,6 +18,7 @@ export interface BuildFlags {
   outputWeights: string;
   threads?: string;
   revision?: string;
+  draftHead?: boolean;
   force?: boolean;
   json?: boolean;
 }
@@ -38,6 +39,7 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
       throw new UsageError(`--threads is "${flags.threads}"; it must be ${mustBe(values, threads)}.`);
     options.threads = threads;
   }
+  if (flags.draftHead) options.draftHead = true;
   if (!flags.force) refuseToReplace(flags.output);
   const interruption = listenForInterruption('interrupted; nothing was written');
   const { signal } = interruption;

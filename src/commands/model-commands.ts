@@ -29,6 +29,10 @@ export function buildCommand(): Command {
       `precision of the embedding and the output layer: ${listed('outputWeights')}`,
       'auto',
     )
+    .option(
+      '--draft-head',
+      'with the head by which the model drafts tokens (speculation by mtp), which it must have',
+    )
     .option('--threads <N>', 'threads that convert the weights (default: one for each physical core)')
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--force', 'replace an existing engine')

@@ -19,6 +19,9 @@ export interface NaiveOptions {
   roundsAttention?: boolean;
   /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
   window?: { tokens: number; sinks: number };
+  /** Rows that rowInput reads, and the list that keepRows adds its rows to. */
+  rowInputs?: Matrix;
+  keptRows?: Matrix;
 }
 
 type Matrix = Float64Array[];
@@ -66,6 +69,12 @@ export function naiveLogits(
         );
         break;
       }
+      case 'rowInput':
+        values[op.output] = options.rowInputs!.map((row) => Float64Array.from(row));
+        break;
+      case 'keepRows':
+        options.keptRows?.push(...values[op.input]!.map((row) => Float64Array.from(row)));
+        break;
       case 'rmsNorm':
         values[op.output] = values[op.input]!.map((row, r) => {
           const normed = rmsNorm(row, weights.get(op.weight)!, op.epsilon);

@@ -42,13 +42,13 @@ export class TestEngines {
   readonly #folder = mkdtempSync(join(tmpdir(), 'skein-test-'));
   readonly #engines = new Map<string, Promise<Engine>>();
 
-  /** The engine of a model in a precision, built once. */
-  get(model: string, precision: EnginePrecision): Promise<Engine> {
-    const key = `${precision} ${model}`;
+  /** The engine of a model in a precision, built once. @param draftHead true: with its head that guesses tokens */
+  get(model: string, precision: EnginePrecision, draftHead = false): Promise<Engine> {
+    const key = `${precision} ${draftHead} ${model}`;
     const known = this.#engines.get(key);
     if (known) return known;
     const outputDirectory = join(this.#folder, String(this.#engines.size));
-    const engine = buildEngine({ model, outputDirectory, precision, threads: 1 });
+    const engine = buildEngine({ model, outputDirectory, precision, threads: 1, draftHead });
     this.#engines.set(key, engine);
     return engine;
   }

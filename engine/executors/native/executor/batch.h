@@ -54,6 +54,9 @@ struct BatchView {
   ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
   // Of sequence s the snapshots [snapshotStart[s], snapshotStart[s + 1]): rows behind which its states are copied to a slot.
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
+  // [numTokens x width] that the op rowInput reads, and that keepRows writes; empty: nothing is kept.
+  ArrayView<const float> rowInputs;
+  ArrayView<float> keptRows;
 };
 
 // Values that are added to the logits of a row: of `tokens`, or of the whole vocabulary.

@@ -283,6 +283,15 @@ void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t
   checkLength(wanted.topLogProbs, rows.count * wanted.numTop, "topLogProbs of returnedRows");
 }
 
+void checkRows(const BatchView& batch, const NetworkPlan& plan) {
+  for (const PlanOp& op : plan.ops) {
+    const auto floats = [&](int32_t value) { return batch.numTokens * plan.values[static_cast<size_t>(value)].width; };
+    if (op.kind == OpKind::kRowInput) checkLength(batch.rowInputs, floats(op.output), "rowInputs");
+    if (op.kind == OpKind::kKeepRows && batch.keptRows.length > 0)
+      checkLength(batch.keptRows, floats(op.input), "keptRows");
+  }
+}
+
 }  // namespace
 
 void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
@@ -302,6 +311,7 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   if (batch.adapterSlots.length > 0)
     checkEntries(batch.adapterSlots, batch.numSequences, -1, config.maxAdapters, "adapterSlots");
   checkStateSlots(batch, config);
+  checkRows(batch, config.plan);
   checkLookups(batch, config.plan);
   checkWholeSequences(batch, config.plan);
   if (!batch.returnedRows.empty() && !config.plan.hasLogits())

@@ -207,6 +207,8 @@ class Executor {
   KvLayer freshLayer() const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
+  void runRowInput(const PlanOp& op, const BatchView& batch);
+  void runKeepRows(const PlanOp& op, const BatchView& batch);
   void runJoin(const PlanOp& op, const BatchView& batch);
   void runMeanPool(const PlanOp& op, const BatchView& batch);
   void runNormalize(const PlanOp& op, const BatchView& batch);

@@ -94,6 +94,11 @@ std::vector<View> readAll(const Fields& parent, const char* field, View (*readEn
   return views;
 }
 
+bool isGiven(const Fields& parent, const char* field) {
+  const Napi::Value value = property(parent.object(), field);
+  return !value.IsUndefined() && !value.IsNull();
+}
+
 }  // namespace
 
 BatchView readBatch(const Napi::Value& value, HeldValues* held) {
@@ -113,6 +118,10 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
     snapshotRows = batch.integers("snapshotRows");
     snapshotSlots = batch.integers("snapshotSlots");
   }
+  ArrayView<const float> rowInputs;
+  if (isGiven(batch, "rowInputs")) rowInputs = batch.floats("rowInputs");
+  ArrayView<float> keptRows;
+  if (isGiven(batch, "keptRows")) keptRows = batch.array<float>("keptRows");
   return {.numTokens = batch.number("numTokens"),
           .numSequences = batch.number("numSequences"),
           .numLogitRows = batch.number("numLogitRows"),
@@ -138,7 +147,9 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .stateDrafts = stateDrafts,
           .snapshotStart = snapshotStart,
           .snapshotRows = snapshotRows,
-          .snapshotSlots = snapshotSlots};
+          .snapshotSlots = snapshotSlots,
+          .rowInputs = rowInputs,
+          .keptRows = keptRows};
 }
 
 std::vector<AdapterPart> readAdapterParts(const Napi::Array& entries) {

@@ -97,7 +97,9 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"experts", OpKind::kExperts},
                                                    {"distanceRows", OpKind::kDistanceRows},
                                                    {"distanceProducts", OpKind::kDistanceProducts},
-                                                   {"distanceBiases", OpKind::kDistanceBiases}};
+                                                   {"distanceBiases", OpKind::kDistanceBiases},
+                                                   {"rowInput", OpKind::kRowInput},
+                                                   {"keepRows", OpKind::kKeepRows}};
 
 // Well above what any machine has: the bits of a mask are taken for as many.
 constexpr double kMostProcessors = 65536;
@@ -125,6 +127,10 @@ class PlanReader {
     if (!isAbsent(source, "states"))
       eachObject(source, "states", [&](const Napi::Object& item) { plan_.states.push_back(integer(item, "size")); });
     eachObject(source, "ops", [&](const Napi::Object& item) { plan_.ops.push_back(readOp(item)); });
+    if (!isAbsent(source, "packed"))
+      eachObject(source, "packed", [&](const Napi::Object& item) {
+        plan_.packed.push_back({weightIndex(item, "weight"), property(item, "gated").ToBoolean()});
+      });
     plan_.logits = integer(source, "logits");
     readMasks();
     readRank(source);
@@ -310,6 +316,8 @@ class PlanReader {
         op.relative = integer(item, "table");
         op.weight = weightIndex(item, "weight");
         break;
+      case OpKind::kRowInput: op.output = integer(item, "output"); break;
+      case OpKind::kKeepRows: op.input = integer(item, "input"); break;
     }
     return op;
   }

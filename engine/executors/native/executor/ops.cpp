@@ -132,6 +132,8 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kDistanceRows: return runDistanceRows(op);
     case OpKind::kDistanceProducts: return relative_.keepProducts(op, value(op.input), width(op.input), pool_);
     case OpKind::kDistanceBiases: return relative_.keepBiases(op, static_cast<const float*>(weights_.raw(op.weight)));
+    case OpKind::kRowInput: return runRowInput(op, batch);
+    case OpKind::kKeepRows: return runKeepRows(op, batch);
   }
 }
 
@@ -562,6 +564,17 @@ void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {
   for (int64_t row = 0; row < batch.numLogitRows; ++row) {
     std::memcpy(output + row * n, input + batch.logitRows[row] * n, static_cast<size_t>(n) * sizeof(float));
   }
+}
+
+void Executor::runRowInput(const PlanOp& op, const BatchView& batch) {
+  const size_t floats = static_cast<size_t>(batch.numTokens * width(op.output));
+  std::memcpy(value(op.output), batch.rowInputs.data, floats * sizeof(float));
+}
+
+void Executor::runKeepRows(const PlanOp& op, const BatchView& batch) {
+  if (batch.keptRows.length == 0) return;
+  const size_t floats = static_cast<size_t>(batch.numTokens * width(op.input));
+  std::memcpy(batch.keptRows.data, value(op.input), floats * sizeof(float));
 }
 
 void Executor::runJoin(const PlanOp& op, const BatchView& batch) {

@@ -260,6 +260,7 @@ void PackedWeights::copyVectors(const ExecutorConfig& config) {
 void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kernels) {
   packedBytes_ = kPage;
   firstEntry_.assign(config.plan.weights.size(), {-1, -1});
+  for (const OpProduct& product : config.plan.packed) layOutProduct(product, kernels);
   for (const PlanOp& op : config.plan.ops)
     for (const OpProduct& product : productsOf(op)) layOutProduct(product, kernels);
 }

@@ -75,9 +75,11 @@ enum class OpKind : int32_t {
   kExperts,
   kDistanceRows,
   kDistanceProducts,
-  kDistanceBiases
+  kDistanceBiases,
+  kRowInput,
+  kKeepRows
 };
-constexpr int32_t kOpKinds = static_cast<int32_t>(OpKind::kDistanceBiases) + 1;  // after the last of them
+constexpr int32_t kOpKinds = static_cast<int32_t>(OpKind::kKeepRows) + 1;  // after the last of them
 // The key by which addEmbedding chooses a row of its table.
 enum class LookupKind : int32_t { kPositions, kTokenTypes };
 const char* opName(OpKind kind);
@@ -176,6 +178,8 @@ struct NetworkPlan {
   std::vector<PlanValue> values;
   std::vector<PlanSlot> slots;
   std::vector<PlanOp> ops;
+  // Products of all plans that share the packed file, in its order; empty: those of ops.
+  std::vector<OpProduct> packed;
   int32_t logits = -1;  // -1: another rank has the output
 
   bool hasLogits() const { return outputWidth == vocabSize; }

@@ -36,6 +36,8 @@ const char* opName(OpKind kind) {
     case OpKind::kDistanceRows: return "distanceRows";
     case OpKind::kDistanceProducts: return "distanceProducts";
     case OpKind::kDistanceBiases: return "distanceBiases";
+    case OpKind::kRowInput: return "rowInput";
+    case OpKind::kKeepRows: return "keepRows";
   }
   return "unknown";
 }
@@ -489,6 +491,10 @@ class PlanChecker {
     checkTable(op);
   }
 
+  void checkAlone(const char* why) const {
+    if (plan_.ranks > 1) fail("is not for ranks: " + std::string(why));
+  }
+
   void checkOp(const PlanOp& op) {
     if (!plan_.isSetUp(op)) inSteps_ = true;
     else if (inSteps_) fail("is run once, and so must stand before all that each step runs");
@@ -580,6 +586,15 @@ class PlanChecker {
       case OpKind::kDistanceBiases:
         checkVector(op.weight, int64_t(plan_.numBuckets) * plan_.numHeads, "weight");
         return checkTable(op);
+      case OpKind::kRowInput:
+        checkAlone("its rows would be another rank's");
+        checkIndex(op.output, "output");
+        return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
+      case OpKind::kKeepRows:
+        checkAlone("another rank would keep them");
+        reads(op.input, "input");
+        if (value(op.input).rows != RowKind::kTokens || selected_) fail("input must have one row per token");
+        return;
     }
     fail("is not an op that this executor knows");
   }
@@ -697,6 +712,11 @@ void checkConfig(const ExecutorConfig& config) {
                              ", but with layers that have a window or a RoPE of their own there are no sinks.");
   }
   checkDistances(config);
+  for (const OpProduct& product : plan.packed) {
+    const PlanWeight& weight = plan.weights[static_cast<size_t>(product.weight)];
+    if (!weight.matrix || (product.gated && weight.rows % 2 != 0))
+      throw std::runtime_error("The plan packs " + weight.name + ", which is no matrix of such a product.");
+  }
   PlanChecker(config).run();
 }
 
