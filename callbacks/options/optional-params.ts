@@ -414,16 +414,18 @@ export const OPTIONAL_PARAMS = {
   /**
    * Source of drafts, tokens proposed to come next, so that one step can give a sequence several tokens. Answers do not
    * change. ngram: where a sequence's last tokens occurred in it before, the tokens that followed are proposed (prompt
-   * lookup); good for answers that repeat their prompt, such as edited code and summaries. Default none. Not with V1.
+   * lookup); good for answers that repeat their prompt, such as edited code and summaries. mtp: the head that Qwen3.5 and
+   * Qwen3-Next have for it ("multi-token prediction") draws them; safetensors and the native executor alone, not with
+   * enableTrtOverlap, draftEnginePath or ranks. Default none. Not with V1.
    */
-  speculate: ofServe(oneOf('none', 'ngram') satisfies Values<Speculate>, {
+  speculate: ofServe(oneOf('none', 'ngram', 'mtp') satisfies Values<Speculate>, {
     name: 'speculate',
     default: 'none',
     flag: {
       group: 'Speculation',
       default: 'none',
       isForAsking: true,
-      help: 'Speculative decoding without a draft model; output is unchanged. ngram: proposes what followed the same tokens before.',
+      help: 'Speculative decoding without a draft model; output is unchanged. ngram: proposes what followed the same tokens before. mtp: by the head that Qwen3.5 and Qwen3-Next have for it.',
     },
   }),
   /**

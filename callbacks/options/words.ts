@@ -59,8 +59,8 @@ export type ModelType = 'V1' | 'InflightBatching' | 'InflightFusedBatching';
 export type StatsFormat = 'BatchManager' | 'IterationStats';
 /** Whether computing threads stay on cores of their own. See OptionalParams.pinThreads. */
 export type PinThreads = 'auto' | 'on' | 'off';
-/** Source of drafts: none, or n-grams of the sequence itself. See OptionalParams.speculate. */
-export type Speculate = 'none' | 'ngram';
+/** Source of drafts: none, n-grams of the sequence itself, or the model's own head. See OptionalParams.speculate. */
+export type Speculate = 'none' | 'ngram' | 'mtp';
 
 /** Policy of the server with chunked prefill where none is given: one long prompt must not keep all others waiting. */
 export const DEFAULT_CHUNKING_POLICY: ChunkingPolicy = 'SHORTEST_FIRST';

@@ -53,6 +53,8 @@ export class BatchFormer extends PackedArrays {
   readonly processedRows: RequestRows[] = [];
   /** Rows that may draw only tokens that their guides allow; empty in most iterations. */
   readonly guidedRows: RequestRows[] = [];
+  /** See PackedBatch; null where no head drafts. */
+  readonly keptRows: Float32Array | null;
   /** See PackedBatch; null in most iterations. */
   adapterSlots: Int32Array | null = null;
   /** Sampling parameters of the rows in logitRows. */
@@ -61,9 +63,11 @@ export class BatchFormer extends PackedArrays {
   readonly #kvCache: KvCacheManager;
   #nextPaddingBlock: number;
 
-  constructor(memory: CallMemory, kvCache: KvCacheManager, rope: RopeTable) {
+  /** @param keptWidth width of the rows that are kept for a head; 0: none are */
+  constructor(memory: CallMemory, kvCache: KvCacheManager, rope: RopeTable, keptWidth = 0) {
     const { limits } = memory;
     super(limits, rope, memory.batch);
+    this.keptRows = keptWidth === 0 ? null : new Float32Array(limits.tokens * keptWidth);
     this.#kvCache = kvCache;
     this.sampling = new SamplingRows(limits.logitRows, limits.history, memory.sampling);
     this.#adapterSlots = new Int32Array(limits.sequences);

@@ -12,6 +12,8 @@ export interface LoadedDraft {
   rope: RopeTable;
   /** Guess for the cost of a round, as a share of a step of the model, until it was measured. */
   costShare: number;
+  /** Of a model's own head: the width of the rows that it reads, and most that are kept of a sequence. Absent: it is a draft model. */
+  head?: { width: number; most: number };
 }
 
 /** The function that a module given as `executorModule` exports under the name `loadExecutor`. */
@@ -44,7 +46,7 @@ export interface LoadedExecutor {
   executorFallback?: string | null;
   /** Caches for LoRA adapters, if OptionalParams.peftCacheManagerConfig is given; absent: requests can have none. */
   adapters?: LoadedAdapters;
-  /** The draft model, if OptionalParams.draftEnginePath is given. */
+  /** The draft model, if OptionalParams.draftEnginePath is given, or the model's head, where OptionalParams.speculate says so. */
   draft?: LoadedDraft;
   /** See engineDigest; absent: it is that of the engine's directory. */
   digest?: string;

@@ -5,7 +5,7 @@ import { longestDraftInWindow } from '../speculation/draft-lengths.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
 import { mayDraft, mayJump } from '../speculation/may-draft.js';
 import type { GuidedDecoding } from './guided-decoding.js';
-import type { Chunks } from './iteration.js';
+import type { Chunks, EndedCall } from './iteration.js';
 import type { IterationCounts } from './loop-statistics.js';
 
 export interface DraftStageOptions {
@@ -94,6 +94,16 @@ export class DraftStage {
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void {
     const source = request.spec.guide === null ? this.#policy : this.#guided;
     source.noteVerified(request, drafted, accepted);
+  }
+
+  /** Hands over the rows that a step has kept: of each sequence those of its tokens but the newest, which no step has read yet. */
+  noteRows({ keptRows, keptOf }: Pick<EndedCall, 'keptRows' | 'keptOf'>): void {
+    if (keptRows === null) return;
+    for (const kept of keptOf) {
+      const { request, place, count } = kept;
+      if (request.failure !== null) continue;
+      this.#policy.noteRows?.(kept, Math.min(count, request.numTokens - 1 - place), keptRows);
+    }
   }
 
   /** Notes the work and time of an iteration that has ended. */

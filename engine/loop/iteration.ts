@@ -1,6 +1,7 @@
 import type { ScheduledChunk } from '../../scheduler/tokens/types.js';
 import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
+import type { KeptRows } from '../speculation/hidden-rows.js';
 import type { RowFailures } from './logits-stage.js';
 import { type IterationCounts, noCounts } from './loop-statistics.js';
 
@@ -34,6 +35,9 @@ export interface EndedCall {
   readonly failures: RowFailures;
   /** Requests that did not move on: their step is repeated when their masks have come. */
   readonly late: ReadonlySet<LlmRequest>;
+  /** Rows that were kept for a head, null where none drafts, and whose they are. */
+  readonly keptRows: Float32Array | null;
+  readonly keptOf: readonly KeptRows[];
 }
 
 /** The steps that the executor computes while the loop goes on; other parts must not interfere with them. */

@@ -10,6 +10,8 @@ import { CallMemory } from '../packed-call/call-memory.js';
 import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
+import type { KeptRows } from '../speculation/hidden-rows.js';
+import { mayDraft } from '../speculation/may-draft.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import { GuideMasks } from './guide-masks.js';
 import type { GuidedDecoding } from './guided-decoding.js';
@@ -28,6 +30,8 @@ export interface CallParts {
   guided: GuidedDecoding;
   recorder: FlightRecorder;
   clock: () => number;
+  /** Width of the rows that are kept for a head; 0: none are. */
+  keptWidth: number;
 }
 
 /**
@@ -43,6 +47,7 @@ export class PackedCall {
   readonly #masks: GuideMasks;
   readonly #adapters: StepAdapters;
   readonly #parts: CallParts;
+  readonly #keptOf: KeptRows[] = [];
   #chunks: Chunks = [];
   #iteration: Iteration | null = null;
 
@@ -50,7 +55,7 @@ export class PackedCall {
   constructor(room: BatchLimits, rope: RopeTable, parts: CallParts) {
     const limits = callLimits(room, parts.kvCache);
     const memory = new CallMemory(new ArrayBuffer(CallMemory.sizeOf(limits)), limits);
-    this.batch = new BatchFormer(memory, parts.kvCache, rope);
+    this.batch = new BatchFormer(memory, parts.kvCache, rope, parts.keptWidth);
     this.output = new SamplingResults(limits.logitRows, memory.output);
     this.#masks = new GuideMasks(limits.logitRows);
     this.#adapters = new StepAdapters(parts.adapters);
@@ -79,6 +84,7 @@ export class PackedCall {
     this.batch.clear();
     this.failures.clear();
     this.late.clear();
+    this.#keptOf.length = 0;
     this.#adapters.begin(chunks);
     const nowMs = clock();
     for (const { request, contextTokens } of chunks) {
@@ -107,7 +113,9 @@ export class PackedCall {
       counts.draftedTokens += request.draftLength;
       if (isFirstChunk && this.#parts.planner.sharedOf(request) !== null) this.#countReuse(request, counts);
       request.timing.noteScheduled(nowMs);
+      const firstRow = this.batch.numTokens;
       this.batch.add(request, adapterSlot);
+      if (this.batch.keptRows !== null) this.#noteKept(request, firstRow);
     }
     for (const { of, count } of this.batch.returnedRows) if (of === 'tokens') counts.returnedRows += count;
     if (!this.isEmpty) counts.emptyGenerationSlots += scheme.pad(this.batch, chunks);
@@ -170,7 +178,16 @@ export class PackedCall {
       output,
       failures: this.failures,
       late: this.late,
+      keptRows: this.batch.keptRows,
+      keptOf: this.#keptOf,
     };
+  }
+
+  #noteKept(request: LlmRequest, firstRow: number): void {
+    if (!mayDraft(request)) return;
+    const { phase, contextPosition, numTokens } = request;
+    const place = phase === 'context' ? contextPosition : numTokens - 1;
+    this.#keptOf.push({ request, place, firstRow, count: this.batch.numTokens - firstRow });
   }
 
   #countReuse({ promptLength, contextPosition }: LlmRequest, counts: IterationCounts): void {

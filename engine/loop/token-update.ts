@@ -62,6 +62,7 @@ export class TokenUpdate {
         this.#take(request, { output, firstRow, numRows, wasContext }, iteration.counts, nowMs);
       firstRow += numRows + draftLength;
     }
+    this.#drafts?.noteRows(ended);
   }
 
   /** Takes the draft's tokens as far as they equal the drawn ones, and the token drawn behind them. */

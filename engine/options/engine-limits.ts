@@ -16,6 +16,7 @@ import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { MicroBatchLimits } from '../../scheduler/tokens/types.js';
 import { type PaddingRoom, paddingRoom } from '../schemes/padding-room.js';
+import { headProblem } from './check-head.js';
 import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
 import { checkExecutor } from './option-effects.js';
@@ -114,7 +115,10 @@ function checkChunking({ enableChunkedContext, chunkingPolicy, ...params }: Opti
   }
 }
 
-function checkSpeculation({ speculate = 'none' }: OptionalParams, modelType: ModelType): void {
+function checkSpeculation(params: OptionalParams, modelType: ModelType): void {
+  const { speculate = 'none' } = params;
+  const why = speculate === 'mtp' ? headProblem(params) : null;
+  if (why !== null) throw refused('speculate', why);
   if (modelType !== 'V1' || speculate === 'none') return;
   throw refused(
     'speculate',

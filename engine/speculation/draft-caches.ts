@@ -2,9 +2,11 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { LlmRequest } from '../request/llm-request.js';
 
-/** State of a sequence in the draft model's cache. */
+/** State of a sequence in the draft model's cache. Places are those of the sequence. */
 interface DraftCache {
-  /** Number of the sequence's tokens whose keys and values are in the cache. */
+  /** Place of the first token in the cache. */
+  base: number;
+  /** Place up to which the sequence's tokens have keys and values in the cache. */
   length: number;
   /** Draft tokens behind these that have been written too; which of them were right shows when the next draft begins. */
   ahead: number[];
@@ -40,8 +42,9 @@ export class DraftCaches {
    * Keeps the right part of the sequence's cache, gives back the blocks behind it, and returns its length. The newest
    * token is never part of it, since its logits are needed.
    */
-  settle({ requestId, tokens, numTokens }: LlmRequest): number {
-    const cache = this.#caches.get(requestId);
+  settle(request: LlmRequest): number {
+    const { tokens, numTokens } = request;
+    const cache = this.find(request);
     if (cache === undefined) return 0;
     let length = Math.min(cache.length, numTokens - 1);
     for (const token of cache.length < numTokens ? cache.ahead : []) {
@@ -50,8 +53,7 @@ export class DraftCaches {
     }
     cache.length = length;
     cache.ahead.length = 0;
-    const covered = this.kvCache.sequenceLength(requestId);
-    if (covered > Math.max(1, length)) this.kvCache.trimSequence(requestId, Math.max(1, length));
+    this.trim(request, cache);
     return length;
   }
 
@@ -63,18 +65,20 @@ export class DraftCaches {
     return numTokens - Math.min(this.#caches.get(requestId)?.length ?? 0, numTokens - 1);
   }
 
-  /** Takes blocks for `length` tokens of the sequence. Returns false and changes nothing if there is no room. */
-  reserve({ requestId, finalLength }: LlmRequest, length: number): boolean {
-    if (this.#caches.has(requestId)) return this.kvCache.growSequence(requestId, length);
-    if (!this.kvCache.addSequence(requestId, length)) return false;
-    this.#caches.set(requestId, { length: 0, ahead: [], ropeRow: this.rope.assign(finalLength) });
-    return true;
+  /** Takes blocks for the places before `length`. Returns false and changes nothing if there is no room. */
+  reserve(request: LlmRequest, length: number): boolean {
+    return this.take(request, length, 0);
   }
 
-  /** Number of places that have been written: those of the sequence and of the draft behind them. */
+  /** Place up to which all have been written: those of the sequence and of the draft behind them. */
   written({ requestId }: LlmRequest): number {
     const { length, ahead } = this.#cache(requestId);
     return length + ahead.length;
+  }
+
+  /** Place of the first token in the cache. */
+  baseOf({ requestId }: LlmRequest): number {
+    return this.#cache(requestId).base;
   }
 
   ropeRow({ requestId }: LlmRequest): number {
@@ -100,6 +104,25 @@ export class DraftCaches {
 
   releaseAll(): void {
     for (const requestId of [...this.#caches.keys()]) this.release({ requestId });
+  }
+
+  protected find({ requestId }: LlmRequest): DraftCache | undefined {
+    return this.#caches.get(requestId);
+  }
+
+  /** As `reserve`; a new cache begins at the place `base`. */
+  protected take({ requestId, finalLength }: LlmRequest, length: number, base: number): boolean {
+    const cache = this.#caches.get(requestId);
+    if (cache !== undefined) return this.kvCache.growSequence(requestId, length - cache.base);
+    if (!this.kvCache.addSequence(requestId, length - base)) return false;
+    this.#caches.set(requestId, { base, length: base, ahead: [], ropeRow: this.rope.assign(finalLength) });
+    return true;
+  }
+
+  /** Gives back the blocks behind what is in the cache. */
+  protected trim({ requestId }: LlmRequest, { base, length }: DraftCache): void {
+    const kept = Math.max(1, length - base);
+    if (this.kvCache.sequenceLength(requestId) > kept) this.kvCache.trimSequence(requestId, kept);
   }
 
   #cache(requestId: bigint): DraftCache {

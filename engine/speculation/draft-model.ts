@@ -3,11 +3,13 @@ import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import { SamplingResults } from '../decoding/sampling-results.js';
 import type { Executor } from '../executors/executor.js';
-import { ROW_OK } from '../packed-call/sampling-batch.js';
+import { ROW_NOT_FINITE, ROW_OK } from '../packed-call/sampling-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import { DraftBatch, type DraftRows } from './draft-batch.js';
 import { DraftCaches } from './draft-caches.js';
 import { DraftCost } from './draft-cost.js';
+import { HeadCaches } from './head-caches.js';
+import type { HiddenRows, KeptRows } from './hidden-rows.js';
 
 export interface DraftModelParts {
   /** Runs the draft model, which has the same vocabulary. */
@@ -18,6 +20,8 @@ export interface DraftModelParts {
   /** Guess for the cost of a round until it was measured, as a share of the model's own step. */
   costShare: number;
   clock: () => number;
+  /** Rows of the model, where its own head drafts. Absent: a draft model does, which needs none. */
+  hidden?: HiddenRows;
   /** Called once, when the draft model has failed and will not be asked again. */
   onFailure: (error: Error) => void;
 }
@@ -32,10 +36,14 @@ export interface WantedDraft {
 interface GrowingDraft extends WantedDraft {
   drawn: number;
   tokens: Int32Array;
+  /** Of a head: its row of the token that was drawn last. */
+  ownRow?: Float32Array;
 }
 
 /** Most rows of a sequence in a round: more are a part of its prompt. */
 const ROWS_OF_A_ROUND = 2;
+/** The same of a head, which reads again what was accepted of its last draft. */
+const ROWS_OF_A_HEAD = 12;
 
 /**
  * A smaller model of the same vocabulary that draws drafts, one token of each in a round:
@@ -49,6 +57,12 @@ const ROWS_OF_A_ROUND = 2;
  * as there is room in the executor's step, and has a draft once it is read completely.
  *
  * Errors here only cost speed, since drafts are verified.
+ *
+ * A model's own head drafts in the same way. It has read no prompt by itself: beside each token it reads the row that the model made of the
+ * place before (hidden-rows.ts), and beside the tokens of its draft its own rows:
+ *
+ *   round 1   A: (g8, row of g7) (g9, row of g8)     the last row draws d1, and becomes o1
+ *   round 2   A: (d1, o1)                            draws d2, and becomes o2
  */
 export class DraftModel {
   readonly #parts: DraftModelParts;
@@ -56,13 +70,16 @@ export class DraftModel {
   readonly #batch: DraftBatch;
   readonly #output: SamplingResults;
   readonly #cost: DraftCost;
+  readonly #rowsOfARound: number;
   #hasFailed = false;
 
   constructor(parts: DraftModelParts) {
     const { maxNumTokens, maxNumSequences } = parts.executor.options;
     this.#parts = parts;
-    this.#caches = new DraftCaches(parts.kvCache, parts.rope);
-    this.#batch = new DraftBatch(maxNumTokens, maxNumSequences, this.#caches);
+    const { kvCache, rope, hidden = null } = parts;
+    this.#caches = hidden === null ? new DraftCaches(kvCache, rope) : new HeadCaches(kvCache, rope, hidden);
+    this.#batch = new DraftBatch(maxNumTokens, maxNumSequences, this.#caches, hidden);
+    this.#rowsOfARound = hidden === null ? ROWS_OF_A_ROUND : ROWS_OF_A_HEAD;
     this.#output = new SamplingResults(maxNumSequences);
     this.#cost = new DraftCost(parts.costShare);
   }
@@ -71,9 +88,24 @@ export class DraftModel {
    * Most tokens that a draft of the request may have now; 0 if the request brought draft logits, which its tokens are drawn
    * against, or positions of its own.
    */
-  mostTokens({ spec, numTokens }: LlmRequest): number {
+  mostTokens(request: LlmRequest): number {
+    const { spec, numTokens } = request;
     if (this.#hasFailed || spec.draftLogits !== null || spec.positionIds !== null) return 0;
-    return Math.max(0, this.#parts.kvCache.maxSeqLen - numTokens);
+    const { hidden, kvCache } = this.#parts;
+    if (hidden !== undefined && hidden.firstOf(request) === undefined) return 0;
+    return Math.max(0, kvCache.maxSeqLen - numTokens);
+  }
+
+  /** Width of the rows that the model has to keep for its head; 0: there is none, or it has failed. */
+  get keptWidth(): number {
+    return this.#hasFailed ? 0 : (this.#parts.hidden?.width ?? 0);
+  }
+
+  /** Notes the first `count` rows of a step that the model has kept for its head. */
+  noteRows({ request, place, firstRow }: KeptRows, count: number, rows: Float32Array): void {
+    const { hidden } = this.#parts;
+    if (hidden === undefined || this.#hasFailed) return;
+    hidden.note(request.requestId, place, rows.subarray(firstRow * hidden.width), count);
   }
 
   /** Milliseconds of a round, if the model's own step of as many rows takes `stepMs`. */
@@ -84,7 +116,7 @@ export class DraftModel {
   /** Milliseconds until it can draw for the request, if the model itself takes `ownMs` for each token that it reads. */
   readingCost(request: LlmRequest, ownMs: number): number {
     const unread = this.#caches.unread(request);
-    return unread <= ROWS_OF_A_ROUND ? 0 : unread * this.#cost.ofReading(ownMs);
+    return unread <= this.#rowsOfARound ? 0 : unread * this.#cost.ofReading(ownMs);
   }
 
   noteIdleStep(): void {
@@ -102,9 +134,11 @@ export class DraftModel {
     } catch (error) {
       this.#hasFailed = true;
       this.#caches.releaseAll();
+      this.#parts.hidden?.releaseAll();
+      const what = this.#parts.hidden === undefined ? 'The draft model' : "The model's head that drafts";
       const why = messageOf(error);
       this.#parts.onFailure(
-        new Error(`The draft model failed and drafts no more; requests go on without it: ${why}`),
+        new Error(`${what} failed and drafts no more; requests go on without it: ${why}`),
       );
     }
   }
@@ -112,6 +146,7 @@ export class DraftModel {
   /** Gives back the blocks held for a request that is paused or has ended. */
   release(request: LlmRequest): void {
     this.#caches.release(request);
+    this.#parts.hidden?.release(request.requestId);
   }
 
   /** Throws a sentence naming the first inconsistency of its pool. */
@@ -142,12 +177,13 @@ export class DraftModel {
     executor.step(this.#batch, sampling, this.#output);
     const { numTokens } = this.#batch;
     const ms = clock() - startMs;
-    if (numTokens > ROWS_OF_A_ROUND * rows.length) this.#cost.noteReading(numTokens, ms);
+    if (numTokens > this.#rowsOfARound * rows.length) this.#cost.noteReading(numTokens, ms);
     else this.#cost.noteRound(ms, costOf(numTokens));
     let row = 0;
     return growing.slice(0, rows.length).filter((draft, i) => {
       const { end, draws } = rows[i]!;
       this.#caches.noteWritten(draft.request, end);
+      this.#parts.hidden?.forgetBefore(draft.request.requestId, end - 1);
       return draws && this.#take(draft, row++);
     });
   }
@@ -157,13 +193,13 @@ export class DraftModel {
     const { maxNumTokens } = this.#parts.executor.options;
     const rows: DraftRows[] = [];
     this.#batch.clear();
-    for (const { request, drawn } of growing) {
+    for (const { request, drawn, ownRow } of growing) {
       const room = maxNumTokens - this.#batch.numTokens;
       if (room === 0) break;
       const start = this.#caches.written(request);
       const last = request.numTokens + drawn;
       const end = Math.min(last, start + room);
-      const added = { start, end, draws: end === last };
+      const added = { start, end, draws: end === last, ...(ownRow !== undefined && { ownRow }) };
       this.#batch.add(request, added);
       rows.push(added);
     }
@@ -174,9 +210,23 @@ export class DraftModel {
   /** Takes a drawn token; returns true if the draft goes on behind it. */
   #take(draft: GrowingDraft, row: number): boolean {
     const { request, tokens, length } = draft;
-    if (this.#output.status[row] !== ROW_OK) return false;
+    const status = this.#output.status[row];
+    if (this.#parts.hidden !== undefined) this.#takeRow(draft, row, this.#parts.hidden);
+    if (status !== ROW_OK) return false;
     tokens[draft.drawn++] = this.#output.tokens[row]!;
     request.setDraft(tokens, draft.drawn);
     return draft.drawn < length;
+  }
+
+  /** Takes the head's own row of a place that has drawn. @throws Error where it made numbers that are not finite of finite ones */
+  #takeRow(draft: GrowingDraft, row: number, { width }: HiddenRows): void {
+    const { logitRows, rowInputs, keptRows } = this.#batch;
+    const first = logitRows[row]! * width;
+    if (
+      this.#output.status[row] === ROW_NOT_FINITE &&
+      rowInputs!.subarray(first, first + width).every(Number.isFinite)
+    )
+      throw new Error('what it made of finite numbers is not finite (NaN or infinity).');
+    draft.ownRow = keptRows!.slice(first, first + width);
   }
 }

@@ -1,4 +1,5 @@
 import type { LlmRequest } from '../request/llm-request.js';
+import type { KeptRows } from './hidden-rows.js';
 
 /** A request that may have a draft in the step that is being packed. */
 export interface DraftCandidate {
@@ -28,6 +29,10 @@ export interface DraftPolicy {
   noteVerified(request: LlmRequest, drafted: number, accepted: number): void;
   /** Notes the milliseconds of a step of so many rows of generating sequences, and so many context tokens beside them. */
   noteStep(rows: number, contextTokens: number, ms: number): void;
+  /** Width of the rows that steps keep for the policy; absent or 0: it wants none. */
+  readonly keptWidth?: number;
+  /** Takes the first `count` of a request's rows out of those that a step has kept: those of its verified tokens. */
+  noteRows?(kept: KeptRows, count: number, rows: Float32Array): void;
   /** Gives back everything held for a request that is paused or has ended. */
   release(request: LlmRequest): void;
   /** Throws a sentence naming the first inconsistency in its state; called in tests after each iteration. */

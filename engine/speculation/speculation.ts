@@ -9,6 +9,7 @@ import {
 import type { DraftModel, WantedDraft } from './draft-model.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from './draft-policy.js';
 import { GivenDraft } from './given-draft.js';
+import type { KeptRows } from './hidden-rows.js';
 import { NgramIndex } from './ngram-index.js';
 import { ReadingCost } from './reading-cost.js';
 import { RowTrials } from './row-trials.js';
@@ -135,6 +136,14 @@ export class Speculation implements DraftPolicy {
   noteStep(rows: number, contextTokens: number, ms: number): void {
     if (contextTokens > 0) this.#reading.note(contextTokens + rows, ms);
     else this.#cost.note(rows, ms);
+  }
+
+  get keptWidth(): number {
+    return this.#draftModel?.keptWidth ?? 0;
+  }
+
+  noteRows(kept: KeptRows, count: number, rows: Float32Array): void {
+    this.#draftModel?.noteRows(kept, count, rows);
   }
 
   release(request: LlmRequest): void {

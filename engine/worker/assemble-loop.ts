@@ -48,7 +48,8 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   const recorder = new FlightRecorder();
   const split = newSplit(options, executor, runningSteps);
   const adapters = world.adapters?.cache ?? null;
-  const callParts = { planner, scheme, kvCache, adapters, guided, recorder, clock };
+  const keptWidth = world.drafts?.keptWidth ?? 0;
+  const callParts = { planner, scheme, kvCache, adapters, guided, recorder, clock, keptWidth };
   const calls = newCalls({ options, world, sizes, callParts, split, runningSteps });
   const { maxNumTokens } = options.microBatch;
   const { maxDraftRows } = sizes;

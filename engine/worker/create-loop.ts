@@ -2,15 +2,17 @@ import { randomBytes } from 'node:crypto';
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import { CHUNK_MS } from '../../callbacks/options/words.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
+import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import type { ChunkMs } from '../../scheduler/tokens/types.js';
-import type { LoadedExecutor } from '../executors/loaded-executor.js';
+import type { LoadedDraft, LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import { DraftModel } from '../speculation/draft-model.js';
+import { HiddenRows } from '../speculation/hidden-rows.js';
 import { Speculation } from '../speculation/speculation.js';
 import { assembleLoop } from './assemble-loop.js';
 
@@ -70,7 +72,7 @@ export function createLoop(
       rope,
       ...brought,
       ...loopAdapters(loaded),
-      ...(loaded.draft === undefined ? {} : { draftMemory: loaded.draft.executor.memory() }),
+      ...(loaded.draft === undefined ? {} : { draftMemory: draftMemory(loaded.draft) }),
       ...(limits.maxDraftRows > 0
         ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
         : {}),
@@ -100,6 +102,12 @@ function speculationOf(
   });
 }
 
+/** Memory that drafting takes: a head's weights are counted with the model's, whose files it reads. */
+function draftMemory({ executor, head }: LoadedDraft): ExecutorMemory {
+  const memory = executor.memory();
+  return head === undefined ? memory : { ...memory, weightBytes: 0 };
+}
+
 function draftModelOf(
   { draft }: LoadedExecutor,
   callbacks: LoopEnvironment['callbacks'],
@@ -108,8 +116,12 @@ function draftModelOf(
   if (draft === undefined) return null;
   const { numBlocks, tokensPerBlock, maxSeqLen, numStateSlots, stateDraftRows = 0 } = draft.executor.options;
   const states = numStateSlots && { numSlots: numStateSlots, numSnapshots: 0, draftRows: stateDraftRows };
+  const { executor, rope, costShare, head } = draft;
   return new DraftModel({
-    ...draft,
+    executor,
+    rope,
+    costShare,
+    ...(head !== undefined && { hidden: new HiddenRows(head.width, head.most) }),
     kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, ...(states && { states }) }),
     clock,
     onFailure: (error) => callbacks.reportError(error),

@@ -61,27 +61,14 @@ export async function openDraft(
   requireSupport(kind, plan);
   await checkSameVocabulary(engine, draft);
   const { config } = manifest;
-  const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
-  const maxSeqLen = Math.min(limits.maxSeqLen, manifest.maxSeqLen, config.slidingWindow ?? limits.maxSeqLen);
-  // A round draws one token for each sequence.
-  const roundRows = Math.min(limits.maxDraftRows, limits.microBatch.maxSequences);
+  const roundRows = rowsOfRound(limits);
   const sizes: Omit<ExecutorOptions, 'numBlocks'> = {
-    threads,
-    tokensPerBlock,
-    kvDtype,
-    maxNumTokens: Math.min(limits.microBatch.maxNumTokens, Math.max(MAX_ROUND_ROWS, limits.maxDraftRows)),
-    maxNumSequences: roundRows,
-    maxLogitRows: roundRows,
-    maxSeqLen,
+    ...draftSizes({ limits, options, kvDtype }, draft),
     ...(plan.states !== undefined && {
       numStateSlots: roundRows,
       numDraftSlots: roundRows,
       stateDraftRows: limits.maxDraftLen,
     }),
-    ...(instructionSet === undefined ? {} : { instructionSet }),
-    ...(pinThreads === undefined ? {} : { pinThreads }),
-    ...(computeWeight === undefined ? {} : { computeWeight }),
-    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
   const loadable = loadableEngine(draft);
   const { fixed, mostKvCache } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
@@ -93,15 +80,43 @@ export async function openDraft(
   return {
     fixed: { ...fixed, workspace: fixed.workspace + statesBytes },
     mostKvCache,
-    bytesPerBlock: kvBytesPerBlock(plan.caches, tokensPerBlock, kvDtype),
+    bytesPerBlock: kvBytesPerBlock(plan.caches, sizes.tokensPerBlock, kvDtype),
     start: async (numBlocks) => ({
       executor: await kind.open(loadable, {
         ...sizes,
-        maxSeqLen: Math.min(maxSeqLen, numBlocks * tokensPerBlock),
+        maxSeqLen: Math.min(sizes.maxSeqLen, numBlocks * sizes.tokensPerBlock),
         numBlocks,
       }),
       rope: new RopeTable(ropeFrequencies(config.rope), perLength, limits.maxNumSequences),
       costShare: weightBytesOf(manifest) / weightBytesOf(engine.manifest),
     }),
+  };
+}
+
+/** A round draws one token for each sequence. */
+const rowsOfRound = ({ maxDraftRows, microBatch }: EngineLimits) =>
+  Math.min(maxDraftRows, microBatch.maxSequences);
+
+/** Sizes of an executor that drafts, on the threads of the engine's. */
+export function draftSizes(
+  { limits, options, kvDtype }: Pick<DraftSetup, 'limits' | 'options' | 'kvDtype'>,
+  { manifest }: Engine,
+): Omit<ExecutorOptions, 'numBlocks'> {
+  const { threads, tokensPerBlock, instructionSet, computeWeight, pinThreads, heartbeat } = options;
+  const { maxSeqLen } = limits;
+  const { maxNumTokens } = limits.microBatch;
+  const roundRows = rowsOfRound(limits);
+  return {
+    threads,
+    tokensPerBlock,
+    kvDtype,
+    maxNumTokens: Math.min(maxNumTokens, Math.max(MAX_ROUND_ROWS, limits.maxDraftRows)),
+    maxNumSequences: roundRows,
+    maxLogitRows: roundRows,
+    maxSeqLen: Math.min(maxSeqLen, manifest.maxSeqLen, manifest.config.slidingWindow ?? maxSeqLen),
+    ...(instructionSet === undefined ? {} : { instructionSet }),
+    ...(pinThreads === undefined ? {} : { pinThreads }),
+    ...(computeWeight === undefined ? {} : { computeWeight }),
+    ...(heartbeat === undefined ? {} : { heartbeat }),
   };
 }

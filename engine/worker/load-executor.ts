@@ -4,7 +4,7 @@ import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock, stateBytesPerSlot, stateSlots } from '../../kvcache/kv-cache-size.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { RopeTable } from '../batch/rope-table.js';
-import { EngineError, loadableEngine } from '../building/engine.js';
+import { type Engine, EngineError, loadableEngine } from '../building/engine.js';
 import { engineDigest } from '../building/engine-digest.js';
 import { engineToLoad } from '../building/engine-to-load.js';
 import type { ExecutorOptions } from '../executors/executor.js';
@@ -21,7 +21,8 @@ import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose
 import { type EngineLimits, kvBlocks, resolveLimits, secondaryBlocks } from '../options/engine-limits.js';
 import { adapterRoom, hostCacheBytes, pageSizes, slotOptions } from '../peft/page-sizes.js';
 import { keptBy, openSeat, ranksHere, threadsOf } from '../ranks/seat.js';
-import { openDraft } from './load-draft.js';
+import { type DraftSetup, type OpenedDraft, openDraft } from './load-draft.js';
+import { openHead } from './load-head.js';
 import type { MemoryNeeds } from './memory-split.js';
 
 /**
@@ -37,11 +38,7 @@ async function prepare(
 ) {
   const engine = await engineToLoad(enginePath, params.panels);
   const { config, precision } = engine.manifest;
-  if (config.encoder !== undefined) {
-    throw new EngineError(
-      `${enginePath}: this model is an encoder, which embeds or scores texts; it generates none.`,
-    );
-  }
+  checkKind(enginePath, engine, seat);
   const loadable = loadableEngine(engine);
   requireSupport(kind, loadable.plan);
   const { states = [] } = loadable.plan;
@@ -82,9 +79,7 @@ async function prepare(
     limits,
     kvDtype,
   );
-  const { draftEnginePath, panels } = params;
-  const setup = { kind, engine, limits, options: withoutPool, kvDtype, panels };
-  const draft = draftEnginePath === undefined ? null : await openDraft(draftEnginePath, setup);
+  const draft = await openDrafting(params, { kind, engine, limits, options: withoutPool, kvDtype });
   const { peftCacheManagerConfig: peft } = params;
   const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {
@@ -118,6 +113,27 @@ function keptBytes(kept: readonly ReturnType<typeof keptBy>[], limits: EngineLim
     stateBytes: sum(({ states }) => stateBytesPerSlot(states)),
     logBytes: limits.maxDraftLen * sum(({ inputBytes }) => inputBytes),
   };
+}
+
+/** @throws EngineError for an engine of something else */
+function checkKind(path: string, { manifest, plan }: Engine, seat: LoadRequest['seat']): void {
+  if (manifest.config.encoder !== undefined)
+    throw new EngineError(
+      `${path}: this model is an encoder, which embeds or scores texts; it generates none.`,
+    );
+  if (seat !== undefined && plan.head !== undefined)
+    throw new EngineError(
+      `${path}: was built with its head that guesses tokens, which ranks do not run; build it without.`,
+    );
+}
+
+/** The model's head, or its draft model; null: nothing draws drafts. */
+async function openDrafting(
+  { speculate, draftEnginePath, panels }: LoadRequest['params'],
+  setup: Omit<DraftSetup, 'panels'>,
+): Promise<OpenedDraft | null> {
+  if (speculate === 'mtp') return openHead(setup);
+  return draftEnginePath === undefined ? null : openDraft(draftEnginePath, { ...setup, panels });
 }
 
 /** Memory that an engine needs where engines share memory. Takes none. Throws like loadExecutor. */

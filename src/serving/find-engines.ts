@@ -31,7 +31,7 @@ export async function findEngines(options: ModelOptions, isRank = false): Promis
   const draft =
     draftModel === undefined
       ? null
-      : await engineOf({ ...options, model: draftModel, revision: undefined }, isRank);
+      : await engineOf({ ...options, model: draftModel, revision: undefined, speculate: undefined }, isRank);
   performance.mark('skein: engine found');
   return { engine, draft };
 }
@@ -63,6 +63,7 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
     checksums: packsWhole(options, isRank) ? 'when packed' : 'now',
   };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
+  if (options.speculate === 'mtp') cached.draftHead = true;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;

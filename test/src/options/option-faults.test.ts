@@ -44,7 +44,7 @@ const MODEL: Row[] = [
     'one of FIRST_COME_FIRST_SERVED, EQUAL_PROGRESS, SHORTEST_FIRST',
   ],
   ['maxChunkMs', [0, ...whole], [1, 50], 'a whole number of at least 1'],
-  ['speculate', ['yes', true], ['none', 'ngram'], 'one of none, ngram'],
+  ['speculate', ['yes', true], ['none', 'ngram', 'mtp'], 'one of none, ngram, mtp'],
   ['draftModel', ['', 5], ['m'], 'a text that is not empty'],
   ['maxDraftTokens', [0, ...whole], [1, 64], 'a whole number of at least 1'],
   ['maxQueuedRequests', [0, ...whole], [1], 'a whole number from 1 to 1000000'],
