@@ -1,4 +1,4 @@
-import type { StateStats } from '../kvcache/kv-cache-stats.js';
+import type { DiskStats, StateStats } from '../kvcache/kv-cache-stats.js';
 
 /** Work and cost of one iteration. Times are in milliseconds. */
 export interface IterationStats {
@@ -63,6 +63,8 @@ export interface IterationStats {
   swappedInBlocks: number;
   /** Slots and snapshots of the states of sequences; null: the model has no states. */
   states: StateStats | null;
+  /** Blocks kept on a disk; null: none are. */
+  disk: DiskStats | null;
   maxRequests: number;
   /** Totals since the engine was started. */
   totalIterationMs: number;

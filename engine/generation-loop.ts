@@ -6,6 +6,7 @@ import type { ContextPace } from '../scheduler/tokens/context-pace.js';
 import type { IterationPlanner } from './iteration-planner.js';
 import type { BlockTransfer } from './loop/block-transfer.js';
 import type { CallRunner } from './loop/call-runner.js';
+import type { DiskCache } from './loop/disk-cache.js';
 import type { DraftStage } from './loop/draft-stage.js';
 import type { FlightRecorder } from './loop/flight-recorder.js';
 import { formationOf } from './loop/formation.js';
@@ -45,6 +46,8 @@ export interface LoopParts {
   /** Checks the caches after every iteration. */
   checksIntegrity: boolean;
   transfer: BlockTransfer;
+  /** null: blocks are kept in memory alone. */
+  disk: DiskCache | null;
   recorder: FlightRecorder;
   reporter: IterationReporter;
   /** null: contexts are as long as the room allows. */
@@ -90,11 +93,22 @@ export class GenerationLoop {
    * KvCacheManager.dropReusable.
    */
   resetCache(): number {
-    const { kvCache, checksIntegrity, reporter } = this.#parts;
+    const { kvCache, disk, checksIntegrity, reporter } = this.#parts;
     const dropped = kvCache.dropReusable();
+    disk?.reset();
     if (checksIntegrity) kvCache.checkIntegrity();
     reporter.reportEvents(this.freePlaces);
     return dropped;
+  }
+
+  /** True until what lay on the disk when the cache was reset is erased. */
+  get isErasing(): boolean {
+    return this.#parts.disk?.isErasing ?? false;
+  }
+
+  /** True while cached blocks wait to be written to the disk. */
+  get isWriting(): boolean {
+    return this.#parts.disk?.isBehind ?? false;
   }
 
   /** Content of cached blocks of the prompt; called between two iterations; see BlockTransfer. */
@@ -130,10 +144,11 @@ export class GenerationLoop {
    *   executor   --------- step 0 ------------|                      |--------- step 1 -------------------
    */
   iterate(): boolean {
-    const { clock, kvCache, intake, drafts, scheme, calls, update, stops, exit } = this.#parts;
+    const { clock, kvCache, disk, intake, drafts, scheme, calls, update, stops, exit } = this.#parts;
     const before = calls.running;
     const iteration = this.#nextIteration(before);
     kvCache.advanceClock(clock());
+    const hasWritten = disk?.advance(this.activeRequests > 0) ?? false;
     intake.receive(iteration.counts);
     const chunks = this.#schedule(iteration);
     drafts?.propose(chunks);
@@ -141,13 +156,13 @@ export class GenerationLoop {
     for (const batch of batches) update.apply(calls.start(batch, iteration));
     if (batches.length === 0) update.apply(calls.finish());
     const ended = this.#endedIterations(before, iteration);
-    const blocks = kvCache.stats();
+    const blocks = { ...kvCache.stats(), disk: disk?.stats() ?? null };
     stops.pollSignals();
     stops.endOverdue(clock());
     exit.respond((ended[0] ?? iteration).counts);
     this.#checkIntegrity();
     const hasReported = this.#report(ended, blocks);
-    return hasReported || calls.running.length > 0;
+    return hasReported || hasWritten || calls.running.length > 0;
   }
 
   /** The iteration that this call of `iterate` will start, beside those that run. */
@@ -188,11 +203,12 @@ export class GenerationLoop {
    * Decides which requests run now, and how many tokens each; requests that have to pause first give back their blocks.
    */
   #schedule({ number, counts }: Iteration): Chunks {
-    const { active, guided, planner, split, drafts, recorder, reporter, calls, clock } = this.#parts;
+    const { active, guided, disk, planner, split, drafts, recorder, reporter, calls, clock } = this.#parts;
     counts.activeRequests = active.size;
     if (active.size === 0) return [];
     active.promoteAged();
-    const running = guided.ready(active.running);
+    const guidedOnes = guided.ready(active.running);
+    const running = disk?.ready(guidedOnes) ?? guidedOnes;
     const { chunks, paused } = planner.plan(running, split);
     for (const request of paused) {
       drafts?.release(request);
@@ -202,10 +218,15 @@ export class GenerationLoop {
     reporter.reportTurns(chunks, paused);
     const isIdle = chunks.length === 0 && paused.length === 0 && calls.running.length === 0;
     // A request that waits for its masks may hold blocks that the others need.
-    const waitsForGuides = running.length === 0 || running.some((request) => request.isHeld);
-    if (isIdle && waitsForGuides) guided.waitAWhile();
+    const waits = running.length === 0 || running.some((request) => request.isHeld);
+    if (isIdle && waits) this.#waitAWhile();
     else if (isIdle) this.#failStuckRequest(running[0]!);
     return chunks;
+  }
+
+  #waitAWhile(): void {
+    this.#parts.guided.waitAWhile();
+    this.#parts.disk?.waitAWhile();
   }
 
   /** Cannot happen as long as admission and schedulers agree; if they do not, one request fails instead of all hanging. */

@@ -19,7 +19,8 @@ export interface BlockCacheOptions {
   secondaryOffloadMinPriority?: number;
   /** Most events kept until they are drained; default 0. */
   maxEvents?: number;
-  /** Called with each node that leaves the tree. */
+  /** Called with each node that enters the tree, and that leaves it. */
+  onInserted?: (node: PrefixNode) => void;
   onRemoved?: (node: PrefixNode) => void;
 }
 
@@ -61,6 +62,7 @@ export class BlockCache {
   readonly #nodes: (PrefixNode | undefined)[];
   readonly #queues: EvictionQueues;
   readonly #expiry: PriorityExpiry;
+  readonly #onInserted: ((node: PrefixNode) => void) | undefined;
   readonly #onRemoved: ((node: PrefixNode) => void) | undefined;
   /** Changes whenever the tree does. */
   #version = 0;
@@ -75,6 +77,7 @@ export class BlockCache {
     this.tree = new PrefixTree(tokensPerBlock);
     this.events = new KvCacheEvents(options.maxEvents ?? 0);
     this.#changes = changes;
+    this.#onInserted = options.onInserted;
     this.#onRemoved = options.onRemoved;
     this.#numPrimary = numBlocks;
     this.#offloadMinPriority = options.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY;
@@ -197,6 +200,7 @@ export class BlockCache {
     this.#version += 1;
     parent.primaryChildren += 1;
     this.#expiry.set(node, retention?.durationMs);
+    this.#onInserted?.(node);
     return node;
   }
 

@@ -3,6 +3,7 @@ import { type AdoptedBlocks, adoptBlocks, dropAdopted } from './adopted-blocks.j
 import type { AttentionWindow } from './attention-window.js';
 import { BeamTables } from './beam-tables.js';
 import { BlockCache } from './block-cache.js';
+import type { PromptBlocks } from './block-hashes.js';
 import { BLOCK_CACHED, BLOCK_FREE, BLOCK_SHARED } from './block-owners.js';
 import type { KvCacheEvent } from './cache-events.js';
 import { findInconsistency } from './integrity.js';
@@ -19,10 +20,18 @@ import { PrefixSharing, type ReuseCounts, type SharedPrefix } from './prefix-sha
 import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
 import { SequenceStates, type SnapshotPlace, type StepSpan } from './sequence-states.js';
 import { SequenceTables } from './sequence-tables.js';
+import { UnwrittenBlocks } from './unwritten-blocks.js';
 
 export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-options.js';
 export type { KvCacheStats } from './kv-cache-stats.js';
 export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
+
+/** A cached block, and the tokens that it and those in front of it hold. */
+export interface UnwrittenBlock {
+  block: number;
+  hash: number;
+  chain: PromptBlocks;
+}
 
 const NO_SNAPSHOTS: readonly SnapshotPlace[] = [];
 const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
@@ -62,6 +71,8 @@ export class KvCacheManager implements KvCacheSizes {
   readonly #sharing: PrefixSharing;
   /** null: the model has no states. */
   readonly #states: SequenceStates | null;
+  /** null: none are listed. */
+  readonly #unwritten: UnwrittenBlocks | null = null;
 
   /** @throws if the options make no sense or if one sequence of maxSeqLen does not fit */
   constructor(options: KvCacheOptions) {
@@ -78,8 +89,13 @@ export class KvCacheManager implements KvCacheSizes {
     this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
     this.numSecondaryBlocks = sizes.numSecondaryBlocks;
     this.#changes = new MemoryChanges(this.numBlocks);
-    const onRemoved = (node: PrefixNode) => this.#states?.removeNode(node);
-    const caching = { ...options, tokensPerBlock: this.tokensPerBlock, onRemoved };
+    if (options.listsUnwritten && this.enableBlockReuse) this.#unwritten = new UnwrittenBlocks();
+    const onInserted = (node: PrefixNode) => this.#unwritten?.add(node);
+    const onRemoved = (node: PrefixNode) => {
+      this.#states?.removeNode(node);
+      this.#unwritten?.remove(node);
+    };
+    const caching = { ...options, tokensPerBlock: this.tokensPerBlock, onInserted, onRemoved };
     this.#cache = new BlockCache(caching, this.#changes);
     this.#sequences = new SequenceTables(sizes, this.#cache, this.#changes, this.#counters);
     const sharing = { ...options, tokensPerBlock: this.tokensPerBlock };
@@ -273,6 +289,42 @@ export class KvCacheManager implements KvCacheSizes {
   /** Takes back what adoptBlocks has made room for, as the next call after it. */
   dropAdopted(prefix: SharedPrefix, adopted: AdoptedBlocks): void {
     dropAdopted(this.#cache, prefix, prefix.tokens, adopted, this.tokensPerBlock);
+  }
+
+  /** Number of cached blocks that have become so since takeUnwritten last took them. */
+  get numUnwritten(): number {
+    return this.#unwritten?.size ?? 0;
+  }
+
+  /**
+   * Takes cached blocks that have not been written to a disk, at most so many, each after the blocks in front of it. Those that are not
+   * wanted are not asked for again. Their content is what it should be once the copies have been drained and made.
+   * @param isWanted is asked by the hash of the block, that of the one in front of it (null: there is none), and its priority
+   */
+  takeUnwritten(
+    most: number,
+    isWanted: (hash: number, parentHash: number | null, priority: number) => boolean,
+  ): UnwrittenBlock[] {
+    const wants = ({ hash, parent, priority }: PrefixNode) =>
+      isWanted(hash, parent === null || parent.parent === null ? null : parent.hash, priority);
+    const nodes = this.#unwritten?.take(most, wants) ?? [];
+    return nodes.map((node) => ({
+      block: node.block,
+      hash: node.hash,
+      chain: this.#cache.tree.chainOf(node),
+    }));
+  }
+
+  /**
+   * Hashes of the full blocks of the prompt, its last token left out: those that are cached, and those behind them as far as
+   * `isElsewhere` knows them.
+   */
+  chainBeyond(
+    prefix: SharedPrefix,
+    promptLength: number,
+    isElsewhere: (hash: number) => boolean,
+  ): { cached: number[]; beyond: number[] } {
+    return this.#cache.tree.chainBeyond(prefix, prefix.tokens, promptLength - 1, isElsewhere);
   }
 
   /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */

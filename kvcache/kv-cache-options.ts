@@ -40,6 +40,8 @@ export interface KvCacheOptions {
   states?: StateSizes;
   /** Most events kept until they are drained; default 0: none. */
   maxEvents?: number;
+  /** With reuse: lists blocks that become cached, so that they can be written to a disk; default false. */
+  listsUnwritten?: boolean;
 }
 
 /** Slots for the states of sequences; see SequenceStates. */

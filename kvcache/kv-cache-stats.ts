@@ -21,6 +21,24 @@ export interface KvCacheStats {
   swappedInBlocks: number;
   /** null: the model has no states. */
   states: StateStats | null;
+  /** Blocks in files; null: there is no folder for them. */
+  disk: DiskStats | null;
+}
+
+/** Blocks kept on a disk. Files and bytes are those of the folder, whichever engine they are of; all else is counted since the start. */
+export interface DiskStats {
+  files: number;
+  bytes: number;
+  maxBytes: number;
+  /** Full blocks of prompts that were brought from the disk, and those that neither the pools nor the disk had. */
+  hits: number;
+  misses: number;
+  readBytes: number;
+  writtenBlocks: number;
+  /** Files that were damaged, and removed. */
+  damaged: number;
+  /** Reads and writes that failed. */
+  errors: number;
 }
 
 /** States of sequences beside their blocks. */
@@ -86,6 +104,7 @@ export class KvCacheCounters {
       swappedOutBlocks: secondary.swappedOut,
       swappedInBlocks: secondary.swappedIn,
       states,
+      disk: null,
     };
   }
 }

@@ -1,4 +1,4 @@
-import { chainHash, type ReuseKey, rootHash } from './block-hashes.js';
+import { chainHash, type PromptBlocks, type ReuseKey, rootHash } from './block-hashes.js';
 import { BlockTokens } from './block-tokens.js';
 
 export type { ReuseKey } from './block-hashes.js';
@@ -93,6 +93,39 @@ export class PrefixTree {
       node = child;
     }
     return { nodes, ...this.#longestBeginning(node, tokens, start, Math.min(size, limit - start)) };
+  }
+
+  /** The tokens from the start of the sequence to the end of the node's block, and the key of its root. */
+  chainOf(node: PrefixNode): PromptBlocks {
+    const chain: PrefixNode[] = [];
+    for (let one: PrefixNode | null = node; one !== null && one.parent !== null; one = one.parent)
+      chain.push(one);
+    const tokens = new Int32Array(chain.length * this.#tokensPerBlock);
+    for (const [i, one] of chain.reverse().entries())
+      tokens.set(this.tokensOf(one), i * this.#tokensPerBlock);
+    return { ...keyOfRoot(node.key), tokens };
+  }
+
+  /**
+   * Hashes of the full blocks behind those of the tree, as far as `isElsewhere` knows them.
+   * @returns hashes of those in the tree too
+   */
+  chainBeyond(
+    key: ReuseKey,
+    tokens: Int32Array,
+    limit: number,
+    isElsewhere: (hash: number) => boolean,
+  ): { cached: number[]; beyond: number[] } {
+    const size = this.#tokensPerBlock;
+    const { nodes } = this.match(key, tokens, limit);
+    const beyond: number[] = [];
+    let hash = (nodes.at(-1) ?? this.root(key)).hash;
+    for (let start = nodes.length * size; start + size <= limit; start += size) {
+      hash = chainHash(hash, tokens, start, size);
+      if (!isElsewhere(hash)) break;
+      beyond.push(hash);
+    }
+    return { cached: nodes.map((node) => node.hash), beyond };
   }
 
   /** The child that holds tokens[start, start + tokensPerBlock), or null. */
@@ -208,6 +241,11 @@ export class PrefixTree {
 
 function rootKey({ salt, loraId = null }: ReuseKey): string {
   return loraId === null ? `${salt}` : `${salt} ${loraId}`;
+}
+
+function keyOfRoot(key: string): ReuseKey {
+  const [salt = '0', loraId] = key.split(' ');
+  return { salt: BigInt(salt), loraId: loraId === undefined ? null : BigInt(loraId) };
 }
 
 function createRoot({ salt, loraId = null }: ReuseKey, key: string): PrefixNode {

@@ -1,10 +1,11 @@
 import { MAX_INT32 } from '../../base/int32.js';
-import { BYTES, COUNT, SHARE, SWITCH, wholeNumber } from '../../base/option-values.js';
+import { BYTES, COUNT, NAME, SHARE, SWITCH, wholeNumber } from '../../base/option-values.js';
 import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import { ofGptManager, ofServe } from './option.js';
 
 export const DEFAULT_KV_FRACTION = 0.9;
 export const DEFAULT_STATE_FRACTION = 0.3;
+export const DEFAULT_DISK_CACHE_BYTES = 16 * 2 ** 30;
 
 /** The options of KvCacheConfig. */
 export const KV_CACHE_OPTIONS = {
@@ -109,6 +110,34 @@ export const KV_CACHE_OPTIONS = {
       formerly: 'hostCacheSize',
       defaultText: '0',
       help: 'Memory beside the KV cache to which cached blocks are swapped out instead of being dropped.',
+    },
+  }),
+  /**
+   * With enableBlockReuse: a folder in which cached blocks are kept as files too, for later prompts and for the engine after a restart.
+   * Several engines and processes may share one. Default: none.
+   */
+  diskCachePath: ofServe(NAME, {
+    name: 'diskCache',
+    seedName: null,
+    default: 'none',
+    isInFlightOnly: true,
+    flag: {
+      group: 'KV cache',
+      metavar: 'FOLDER',
+      defaultText: 'none',
+      help: 'Folder in which cached prompts are kept as files too, so that they are found after a restart.',
+    },
+  }),
+  /** Most bytes of all files in diskCachePath; the longest unused ones are removed. Default 16 GiB. */
+  diskCacheSize: ofServe(BYTES, {
+    name: 'diskCacheBytes',
+    seedName: null,
+    default: DEFAULT_DISK_CACHE_BYTES,
+    flag: {
+      group: 'KV cache',
+      unit: 'bytes',
+      defaultText: String(DEFAULT_DISK_CACHE_BYTES),
+      help: 'Most bytes of the files in --disk-cache; the longest unused ones are removed.',
     },
   }),
   /** Share of the KV cache's memory that states of sequences and their snapshots take, where the model has states; default 0.3. */

@@ -16,13 +16,29 @@ type Computing = Pick<Executor, 'name' | 'instructionSet' | 'options'>;
  *
  * @param digest see engineDigest
  */
-export function engineFingerprint(
+export function engineFingerprint(digest: string, executor: Computing): string {
+  return `fp_${digestOf(whatDecides(digest, executor)).slice(0, 12)}`;
+}
+
+/**
+ * Digest of all that decides the bits in a block of the KV cache, as hexadecimal digits: an engine may read the blocks of another one
+ * with the same.
+ */
+export function cacheIdentity(digest: string, executor: Computing): string {
+  const { tokensPerBlock } = executor.options;
+  return digestOf([...whatDecides(digest, executor), tokensPerBlock]);
+}
+
+function whatDecides(
   digest: string,
   { name, instructionSet, options: { kvDtype, maxAttentionWindow, sinkTokenLength } }: Computing,
-): string {
+): unknown[] {
   const window = [maxAttentionWindow ?? null, sinkTokenLength ?? null];
-  const identity = [digest, skeinVersion(), name, instructionSet, kvDtype, window];
-  return `fp_${createHash('sha256').update(JSON.stringify(identity)).digest('hex').slice(0, 12)}`;
+  return [digest, skeinVersion(), name, instructionSet, kvDtype, window];
+}
+
+function digestOf(parts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
 /** Digest of the engine of an executor that knows none itself, such as one of a module; '' where there is no engine. */

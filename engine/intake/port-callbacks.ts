@@ -25,6 +25,12 @@ export interface BlockSource {
   writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null): number;
 }
 
+/** The loop, as far as its cache can be reset. */
+export interface ResettableCache {
+  readonly isErasing: boolean;
+  resetCache(): number;
+}
+
 function isBlockAsk(message: HostMessage): message is BlockAsk {
   const { type } = message;
   return type === 'readBlocks' || type === 'countBlocks' || type === 'writeBlocks';
@@ -43,7 +49,9 @@ export class PortCallbacks implements LoopCallbacks {
   #sequenceStops: SequenceStop[] = [];
   /** Tasks whose adapters are to be forgotten once the requests that came before are taken. */
   #forgotten: bigint[] = [];
-  #cacheResets: number[] = [];
+  readonly #cacheResets: number[] = [];
+  /** Resets that are to be reported. */
+  readonly #resets: Extract<WorkerMessage, { type: 'cacheReset' }>[] = [];
   #blockAsks: BlockAsk[] = [];
   /** Milliseconds between two formations; 0: nobody watches. */
   #watchIntervalMs = 0;
@@ -116,13 +124,16 @@ export class PortCallbacks implements LoopCallbacks {
     return now;
   }
 
-  /** Called between two iterations: calls `reset` for each request of the host, and reports the result to the host. */
-  answerCacheResets(reset: () => number): void {
-    if (this.#cacheResets.length === 0) return;
-    for (const askId of this.#cacheResets) {
-      this.#port.postMessage({ type: 'cacheReset', askId, droppedBlocks: reset() } satisfies WorkerMessage);
+  /**
+   * Called between two iterations: resets the cache for each request of the host, and reports the result to the host once what lay on a
+   * disk is erased too.
+   */
+  answerCacheResets(cache: ResettableCache): void {
+    for (const askId of this.#cacheResets.splice(0)) {
+      this.#resets.push({ type: 'cacheReset', askId, droppedBlocks: cache.resetCache() });
     }
-    this.#cacheResets = [];
+    if (this.#resets.length === 0 || cache.isErasing) return;
+    for (const message of this.#resets.splice(0)) this.#port.postMessage(message);
   }
 
   /** Called between two iterations: answers the host's questions for blocks, and those that bring some. */

@@ -46,6 +46,20 @@ export class BlockTransfer {
     return bytes;
   }
 
+  /** False where the executor gives no blocks, or not at the moment. */
+  get canRead(): boolean {
+    return this.#access() !== null;
+  }
+
+  /** The content of these blocks, one after the other. Only where canRead is true. */
+  readBlocks(blocks: Int32Array): Uint8Array<ArrayBuffer> {
+    const access = this.#access()!;
+    const bytes = new Uint8Array(blocks.length * access.bytesPerBlock);
+    this.#makeCopies();
+    access.readBlocks(blocks, bytes);
+    return bytes;
+  }
+
   /** Number of full blocks, from the start of the prompt on, that need not be brought: a prompt can begin behind them. */
   count(prompt: PromptBlocks): number {
     return this.#access() === null ? 0 : this.#usable(prompt).blocks.length;

@@ -39,6 +39,7 @@ export function iterationStatsJson(
       swappedInBlocks: blocks.swappedInBlocks,
     },
     ...(blocks.states !== null && { stateCacheStats: blocks.states }),
+    ...(blocks.disk !== null && { diskCacheStats: blocks.disk }),
     ...(modelType === 'V1'
       ? { staticBatchingStats: staticBatching(stats) }
       : { inflightBatchingStats: inflightBatching(stats) }),

@@ -5,6 +5,7 @@ import type { ModelConfig } from '../../models/model-config.js';
 import type { ChunkMs, MicroBatchLimits, SchedulerPolicy } from '../../scheduler/tokens/types.js';
 import type { RopeTable } from '../batch/rope-table.js';
 import type { PostProcessors } from '../decoding/post-processors.js';
+import type { DiskStore } from '../disk-cache/disk-messages.js';
 import type { Executor } from '../executors/executor.js';
 import type { GuideThread } from '../guided/guide-messages.js';
 import type { LoopCallbacks } from '../intake/loop-callbacks.js';
@@ -73,6 +74,8 @@ export interface LoopEnvironment {
   draftMemory?: ExecutorMemory;
   /** Caches of adapters; needs an executor with slots. Default: requests with adapters are refused. */
   adapters?: LoopAdapters;
+  /** Where cached blocks are kept too, and the lowest retention priority of those; default: nowhere. */
+  disk?: { store: DiskStore; minPriority: number };
   /** Thread that follows guides; default: requests with guides are refused. */
   guideThread?: GuideThread;
   /** Milliseconds since the epoch, monotonic. */

@@ -130,6 +130,7 @@ export class LoopStatistics {
       swappedOutBlocks: blocks.swappedOutBlocks,
       swappedInBlocks: blocks.swappedInBlocks,
       states: blocks.states,
+      disk: blocks.disk,
       maxRequests: this.#maxRequests,
       totalIterationMs: this.#totalIterationMs,
       totalExecutorMs: this.#totalExecutorMs,

@@ -94,6 +94,7 @@ export function checkOptionalParams(params: OptionalParams, modelType: ModelType
   checkExecutor(params);
   checkChunking(params);
   checkSecondaryPool(kvCacheConfig);
+  checkDiskCache(params);
   checkSinks(kvCacheConfig.sinkTokenLength, kvCacheConfig.maxAttentionWindow ?? 2 ** 31);
   checkIsolation(params);
 }
@@ -165,6 +166,23 @@ function checkSecondaryPool({ hostCacheSize, enableBlockReuse }: KvCacheConfig):
     'kvCacheConfig.hostCacheSize',
     says`without ${option('enableBlockReuse')} no block is kept that could be swapped out; turn it on or leave this out`,
   );
+}
+
+function checkDiskCache({ kvCacheConfig = {}, enableTrtOverlap }: OptionalParams): void {
+  const { diskCachePath, enableBlockReuse } = kvCacheConfig;
+  if (diskCachePath === undefined) return;
+  if (!enableBlockReuse) {
+    throw refused(
+      'kvCacheConfig.diskCachePath',
+      says`without ${option('enableBlockReuse')} no block is kept that could be written; turn it on or leave this out`,
+    );
+  }
+  if (enableTrtOverlap) {
+    throw refused(
+      'kvCacheConfig.diskCachePath',
+      says`with ${option('enableTrtOverlap')} there is hardly a moment in which blocks can be read; leave one of them out`,
+    );
+  }
 }
 
 /** Lowers the engine's limits to those asked for and fills in the rest. */

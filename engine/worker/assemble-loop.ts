@@ -10,6 +10,7 @@ import { ResponseWriter } from '../intake/response-writer.js';
 import { IterationPlanner } from '../iteration-planner.js';
 import { BlockTransfer } from '../loop/block-transfer.js';
 import { type CallRunner, OverlappedCalls, SerialCalls } from '../loop/call-runner.js';
+import { DiskCache } from '../loop/disk-cache.js';
 import { DraftStage } from '../loop/draft-stage.js';
 import { FlightRecorder } from '../loop/flight-recorder.js';
 import { GuidedDecoding } from '../loop/guided-decoding.js';
@@ -61,6 +62,7 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
   const { maxReturnedLogitsBytes = DEFAULT_MAX_RETURNED_LOGITS_BYTES } = options;
   const logitsBudget = new ReturnedLogitsBudget(maxReturnedLogitsBytes, executor.vocabSize);
   const responses = new ResponseWriter();
+  const transfer = new BlockTransfer(executor, kvCache, runningSteps);
   const format = { modelType, statsFormat };
   return new GenerationLoop({
     clock,
@@ -88,7 +90,8 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
       adapters,
       responses,
     }),
-    transfer: new BlockTransfer(executor, kvCache, runningSteps),
+    transfer,
+    disk: newDisk(world, transfer, planner),
     recorder,
     reporter: new IterationReporter(world, responses, format, maxNumSequences, recorder),
     pace,
@@ -156,6 +159,22 @@ function newPlanner({ options, world, limits, scheme, pace, runningSteps }: Plan
   const adapters = world.adapters?.cache.room;
   const planning = { policy, scheduleMicroBatch, maxNumSequences, startHorizon, adapters, areFinite, pace };
   return new IterationPlanner({ ...limits, ...planning }, kvCache);
+}
+
+function newDisk(
+  { disk, kvCache, clock, callbacks }: LoopEnvironment,
+  transfer: BlockTransfer,
+  planner: IterationPlanner,
+): DiskCache | null {
+  if (disk === undefined) return null;
+  return new DiskCache({
+    ...disk,
+    kvCache,
+    transfer,
+    sharedOf: (request) => planner.sharedOf(request),
+    clock,
+    reportError: (error) => callbacks.reportError(error),
+  });
 }
 
 /** null if no bound was asked for, or contexts run whole. */

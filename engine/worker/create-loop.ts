@@ -7,6 +7,7 @@ import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import type { ChunkMs } from '../../scheduler/tokens/types.js';
+import type { DiskStore } from '../disk-cache/disk-messages.js';
 import type { LoadedDraft, LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
@@ -22,17 +23,22 @@ export type LoopSetup = Pick<
   'modelType' | 'schedulerPolicy' | 'maxBeamWidth' | 'terminateReqId' | 'params'
 >;
 
-/** Creates the loop over a loaded executor, with its KV cache and its source of drafts. */
+/**
+ * Creates the loop over a loaded executor, with its KV cache and its source of drafts.
+ * @param diskStore where cached blocks are kept too; null: nowhere
+ */
 export function createLoop(
   loaded: LoadedExecutor,
   brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
   { params, ...setup }: LoopSetup,
+  diskStore: DiskStore | null = null,
 ): GenerationLoop {
   const { executor, limits, rope } = loaded;
   const clock = () => performance.timeOrigin + performance.now();
   const { tokensPerBlock } = executor.options;
   const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...others } =
     params.kvCacheConfig ?? {};
+  const minPriority = others.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY;
   const kvCache = new KvCacheManager({
     numBlocks: poolBlocks(executor, limits),
     tokensPerBlock,
@@ -42,8 +48,9 @@ export function createLoop(
     enablePartialReuse: enablePartialReuse ?? true,
     copyOnPartialReuse: copyOnPartialReuse ?? true,
     numSecondaryBlocks: executor.options.numSecondaryBlocks ?? 0,
-    secondaryOffloadMinPriority: others.secondaryOffloadMinPriority ?? DEFAULT_OFFLOAD_MIN_PRIORITY,
+    secondaryOffloadMinPriority: minPriority,
     maxEvents: eventBufferMaxSize ?? 0,
+    listsUnwritten: diskStore !== null,
     ...(loaded.states !== undefined && {
       states: { ...loaded.states, interval: others.stateInterval ?? DEFAULT_STATE_INTERVAL },
     }),
@@ -71,6 +78,7 @@ export function createLoop(
       kvCache,
       rope,
       ...brought,
+      ...(diskStore === null ? {} : { disk: { store: diskStore, minPriority } }),
       ...loopAdapters(loaded),
       ...(loaded.draft === undefined ? {} : { draftMemory: draftMemory(loaded.draft) }),
       ...(limits.maxDraftRows > 0

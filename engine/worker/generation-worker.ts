@@ -25,12 +25,19 @@ import type { LoopEnvironment } from '../loop/loop-options.js';
 import { roomOf } from '../peft/page-sizes.js';
 import { chunkMsOn, createLoop, poolBlocks } from './create-loop.js';
 import { loadExecutor } from './load-executor.js';
+import { openDisk } from './open-disk.js';
 import { runWorker } from './run-worker.js';
 
 /** Number of events of one iteration that are kept if somebody listens: more than a long prompt has blocks. */
 const DEFAULT_EVENT_BUFFER_SIZE = 16_384;
 /** Time to wait for promises of a callback module when the loop has ended. */
 const MODULE_END_MS = 1000;
+/** Longest time that the engine waits for the list of what lies on the disk. */
+const LISTING_MS = 5000;
+/** Interval at which the loop looks whether a disk that owes a reply is still there. */
+const DISK_LOOK_MS = 500;
+/** Longest time after the last request in which cached blocks are still written to the disk. */
+const WRITING_MS = 5000;
 /**
  * Interval at which the doorbell is checked by a thread that has to let promises proceed, and so cannot sleep at it.
  */
@@ -64,12 +71,18 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   }
   const postProcessors = await loadPostProcessors(setup);
   const callbacks = moduleCallbacks ?? portCallbacks;
+  const digest = loaded.digest ?? digestOfPath(setup.enginePath);
+  const disk = openDisk(params, loaded.executor, digest, setup.doorbell);
+  if (disk instanceof Error) callbacks.reportError(disk);
+  const store = disk instanceof Error ? null : disk;
   const loop = createLoop(
     loaded,
     { callbacks, postProcessors, ...guidesOf(port, setup.enginePath, loaded) },
     { ...setup, params: wantsKvEvents ? withEventBuffer(params) : params },
+    store,
   );
-  const info = describe(loaded, setup.enginePath, params, performance.now() - startMs);
+  store?.wait(LISTING_MS);
+  const info = describe(loaded, digest, params, performance.now() - startMs);
   port.postMessage({ type: 'ready', info } satisfies WorkerMessage);
   if (setup.lost !== null) moduleCallbacks?.failLost(setup.lost.requestIds, setup.lost.reason);
   const idleTimeoutMs = setup.callbackModule
@@ -78,6 +91,7 @@ async function main({ port, params, ...setup }: WorkerData): Promise<void> {
   const signs = { doorbell: new Doorbell(setup.doorbell), heartbeat: new Heartbeat(setup.heartbeat) };
   await run(loop, portCallbacks, moduleCallbacks, signs, idleTimeoutMs);
   await moduleCallbacks?.end(MODULE_END_MS);
+  store?.close();
   loaded.draft?.executor.close();
   loaded.executor.close();
   port.postMessage({ type: 'closed' } satisfies WorkerMessage);
@@ -107,18 +121,21 @@ async function run(
   { doorbell, heartbeat }: { doorbell: Doorbell; heartbeat: Heartbeat },
   idleTimeoutMs: number,
 ): Promise<void> {
+  let endMs = 0;
   for (;;) {
     heartbeat.beat();
     const bell = doorbell.read();
     const wasBusy = loop.iterate();
     if (module !== null) port.pollStopSignals(); // with callbacks in a module the port brings only the shutdown
-    port.answerCacheResets(() => loop.resetCache());
+    port.answerCacheResets(loop);
     port.answerBlockAsks(loop);
     for (const taskId of port.takeForgottenAdapters()) loop.forgetAdapter(taskId);
     port.reportFormation(wasBusy, performance.now(), () => loop.formation());
     if (port.shutdownAsked) loop.drain();
     if (loop.isDraining) port.noteDraining();
-    if (loop.isDraining && !wasBusy && !port.hasRequests) return;
+    if (wasBusy || !loop.isDraining) endMs = performance.now() + WRITING_MS;
+    const mayEnd = !loop.isWriting || performance.now() > endMs;
+    if (loop.isDraining && !wasBusy && !port.hasRequests && mayEnd) return;
     if (wasBusy || port.hasRequests) {
       if (module?.hasPending) await module.turn(0);
       continue;
@@ -126,7 +143,7 @@ async function run(
     port.idle(loop.freePlaces);
     heartbeat.sleep();
     if (module?.hasPending) await waitWithModule(module, doorbell, bell, idleTimeoutMs);
-    else doorbell.wait(bell, idleTimeoutMs);
+    else doorbell.wait(bell, loop.isWriting || loop.isErasing ? DISK_LOOK_MS : idleTimeoutMs);
   }
 }
 
@@ -169,12 +186,12 @@ function canMoveBlocks({ kvCacheConfig, enableTrtOverlap = false }: WorkerData['
 
 function describe(
   { executor, draft, limits, adapters, ...loaded }: LoadedExecutor,
-  enginePath: string,
+  digest: string,
   params: WorkerData['params'],
   loadMs: number,
 ): EngineInfo {
   const { options } = executor;
-  const { endTokenIds, padTokenId, executorFallback = null, digest = digestOfPath(enginePath) } = loaded;
+  const { endTokenIds, padTokenId, executorFallback = null } = loaded;
   return {
     fingerprint: engineFingerprint(digest, executor),
     executor: executor.name,

@@ -13,6 +13,7 @@ import { checkAddress } from '../server/sockets/listen-address.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
+import { takeCacheSecret } from './cache-secret.js';
 import { listenForHangUp } from './hang-up.js';
 import { versionOf } from './model-repository.js';
 import { type OpenServer, openServer } from './open-server.js';
@@ -30,6 +31,7 @@ export async function gateway(given: Config): Promise<void> {
   const config: Config = { ...given, models: [] };
   const reloadBy = listenForHangUp();
   const keysAndOrigins = readSecurity(config);
+  takeCacheSecret(config);
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   if (config.tracing || config.traceEndpoint !== undefined)
     (await import('./open-tracing.js')).checkTracing(config);

@@ -15,7 +15,8 @@ export function loadingOptions(entry: ConfiguredModel, config: Config): ModelOpt
   const { name, model, options, adapters } = entry;
   const { models, ...all } = config;
   // An address can be taken once: what clients load has none, unless it has its own.
-  const shared = models.includes(entry) ? all : { ...all, ...NO_KV_EVENTS };
+  const named = models.includes(entry) ? all : { ...all, ...NO_KV_EVENTS };
+  const shared = lacksCacheSecret(config) ? { ...named, diskCache: undefined } : named;
   const names = Object.keys(adapters);
   const takesAdapters =
     options.enableLora ?? shared.enableLora ?? (shared.allowRuntimeLora || names.length > 0);
@@ -24,5 +25,13 @@ export function loadingOptions(entry: ConfiguredModel, config: Config): ModelOpt
       `The model ${name} takes no LoRA adapters (enable-lora is false), and is given ${names.join(', ')}; leave one of them out.`,
     );
   }
-  return { ...shared, ...options, model, ...(takesAdapters ? { adapters } : {}) };
+  const own = lacksCacheSecret(config) ? { ...options, diskCache: undefined } : options;
+  return { ...shared, ...own, model, ...(takesAdapters ? { adapters } : {}) };
+}
+
+/** True where prompts of API keys would be written to a disk under salts that end with this process: no later one could find them. */
+export function lacksCacheSecret(config: Partial<Config>): boolean {
+  const { apiKey = [], apiKeyFile, cacheSecretFile, diskCache, models = [] } = config;
+  const hasDisk = diskCache !== undefined || models.some(({ options }) => options.diskCache !== undefined);
+  return hasDisk && (apiKey.length > 0 || apiKeyFile !== undefined) && cacheSecretFile === undefined;
 }

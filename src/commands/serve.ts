@@ -17,6 +17,7 @@ import type { ServingRepository } from '../serving/repository/serving-repository
 import type { EncoderInfoOfModel } from '../serving/running-model.js';
 import type { Config } from '../settings/config.js';
 import { demoModelPath } from '../settings/demo-model.js';
+import { takeCacheSecret } from './cache-secret.js';
 import { listenForHangUp } from './hang-up.js';
 import { listenForInterruption } from './interruption.js';
 import { loadConfigured } from './load-configured.js';
@@ -28,6 +29,7 @@ import { allowedHosts, readSecurity, type ServerSecurity } from './server-securi
 /** Runs skein serve until SIGTERM or SIGINT. @throws ListenError, CheckpointError, EngineError, AddonError. */
 export async function serve(config: Config): Promise<void> {
   const keysAndOrigins = readSecurity(config);
+  takeCacheSecret(config);
   if (config.loraDir !== undefined && !statSync(config.loraDir, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`--lora-dir is ${config.loraDir}, and there is no such folder.`);
   }

@@ -184,6 +184,7 @@ function statsJson({ running, waiting, maxBlocks, usedBlocks }: EngineCounts, { 
     swappedOutBlocks: 0,
     swappedInBlocks: 0,
     states: null,
+    disk: null,
   };
   const stats = new LoopStatistics(engine.maxSequences).finishIteration(noCounts(), cache, 0, 0, 0);
   const now = { ...stats, iteration: 0, activeRequests: running + waiting, scheduledRequests: running };

@@ -76,6 +76,7 @@ function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineIn
     swappedOutBlocks: 0,
     swappedInBlocks: 0,
     states: null,
+    disk: null,
   };
   const blocks = { maxBlocks: numBlocks, freeBlocks: numBlocks, usedBlocks: 0, tokensPerBlock };
   const cache = { ...blocks, ...nothing, ...secondary };

@@ -36,6 +36,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxGrpcStreams',
   'apiKey',
   'apiKeyFile',
+  'cacheSecretFile',
   'corsOrigin',
   'allowedHost',
   'tlsCert',

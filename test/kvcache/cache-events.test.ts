@@ -77,6 +77,7 @@ describe('events and statistics', () => {
       swappedOutBlocks: 0,
       swappedInBlocks: 0,
       states: null,
+      disk: null,
     });
   });
 });

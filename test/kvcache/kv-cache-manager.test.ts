@@ -238,6 +238,7 @@ describe('new blocks and statistics', () => {
       swappedOutBlocks: 0,
       swappedInBlocks: 0,
       states: null,
+      disk: null,
     });
   });
 });

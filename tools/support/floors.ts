@@ -38,7 +38,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['ranks'],
     ['kinds'],
     ['building'],
-    ['backends', 'guided', 'simulation', 'speculation'],
+    ['backends', 'disk-cache', 'guided', 'simulation', 'speculation'],
     ['service'],
     ['intake'],
     ['loop'],

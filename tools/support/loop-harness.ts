@@ -4,6 +4,7 @@ import { type Response, unpackResponses } from '../../callbacks/unpack-responses
 import type { SequenceStop, TurnChanges } from '../../callbacks/worker-messages.js';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { PostProcessors } from '../../engine/decoding/post-processors.js';
+import type { DiskStore } from '../../engine/disk-cache/disk-messages.js';
 import { FAKE_MODEL } from '../../engine/executors/fake/fake-adapters.js';
 import { FakeExecutor, type FakeExecutorOptions } from '../../engine/executors/fake/fake-executor.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
@@ -61,6 +62,8 @@ export interface HarnessOptions {
   /** Room for adapters of FAKE_MODEL; default: none. */
   adapters?: HarnessAdapters;
   fake?: Partial<FakeExecutorOptions>;
+  /** Where cached blocks are kept too; default: nowhere. */
+  disk?: DiskStore;
 }
 
 /** Pages have room for an adapter of rank 2 on all modules. */
@@ -84,6 +87,10 @@ function stagesOver(
   { stages = 1, areStagesEager = false }: HarnessOptions,
 ): StagedExecutor | null {
   return stages > 1 ? new StagedExecutor(executor, stages, areStagesEager) : null;
+}
+
+function draftsAndDisk({ drafts, disk }: HarnessOptions) {
+  return { ...(drafts && { drafts }), ...(disk && { disk: { store: disk, minPriority: 30 } }) };
 }
 
 /** A generation loop over the fake executor, in this thread, with its queues in plain view. */
@@ -150,7 +157,7 @@ export class LoopHarness implements LoopCallbacks {
       maxSeqLen,
       enableBlockReuse: options.enableBlockReuse ?? false,
       ...{ numSecondaryBlocks: options.numSecondaryBlocks ?? 0, maxEvents: options.maxEvents ?? 0 },
-      ...window,
+      ...{ listsUnwritten: options.disk !== undefined, ...window },
     });
     this.adapters = adapterCache(adapters);
     const chunking = options.chunkingPolicy && { policy: options.chunkingPolicy, unit: tokensPerBlock };
@@ -184,7 +191,7 @@ export class LoopHarness implements LoopCallbacks {
       ...(this.adapters === null ? {} : { adapters: { cache: this.adapters, model: FAKE_MODEL } }),
       ...(options.postProcessors ? { postProcessors: options.postProcessors } : {}),
       ...(options.guideThread ? { guideThread: options.guideThread } : {}),
-      ...(options.drafts ? { drafts: options.drafts } : {}),
+      ...draftsAndDisk(options),
       clock: () => this.nowMs,
       drawSeed: () => 4711n,
     });

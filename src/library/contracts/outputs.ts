@@ -45,6 +45,18 @@ const states = z.strictObject({
   lost: count,
 });
 
+const disk = z.strictObject({
+  files: count,
+  bytes: count,
+  maxBytes: count,
+  hits: count,
+  misses: count,
+  readBytes: count,
+  writtenBlocks: count,
+  damaged: count,
+  errors: count,
+});
+
 const stats = z.strictObject({
   iteration: count,
   iterationMs: ms,
@@ -80,6 +92,7 @@ const stats = z.strictObject({
   swappedOutBlocks: count,
   swappedInBlocks: count,
   states: z.nullable(states),
+  disk: z.nullable(disk),
   maxRequests: count,
   totalIterationMs: ms,
   totalExecutorMs: ms,

@@ -68,6 +68,16 @@ export const ACCESS_OPTIONS = {
     },
     OF_CLIENTS,
   ),
+  cacheSecretFile: ofServer(
+    NAME,
+    {
+      group: ACCESS,
+      metavar: 'FILE',
+      help: 'File with the secret by which cached prompts of API keys are told apart, made if there is none. With it --disk-cache keeps them too.',
+      defaultText: 'a secret that ends with the process',
+    },
+    OF_CLIENTS,
+  ),
   corsOrigin: ofServer(
     TEXTS,
     {

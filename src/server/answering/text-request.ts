@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Guide } from '../../../callbacks/guide.js';
 import type { TokenBeams } from '../../../callbacks/token-request.js';
+import type { Retention } from '../../../kvcache/retention.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { biasByToken } from '../../generation/bias-texts.js';
 import { dryBreakerTokens } from '../../generation/dry-breakers.js';
@@ -54,6 +55,7 @@ export function textRequest(
     priority: enginePriority(request.priority),
     timeLimitMs: request.time_limit_ms,
     cacheSalt: requestSalt(request),
+    retention: request.cache_prompt === false ? KEPT_FOR_NOBODY : undefined,
   };
 }
 
@@ -195,6 +197,9 @@ function checkCounts(request: CommonRequest, model: ServedGenerator): void {
     );
   }
 }
+
+/** Blocks that no later request can find are the first to go, and are written to no disk. */
+const KEPT_FOR_NOBODY: Retention = { ranges: [{ start: 0, priority: 0 }], generated: { priority: 0 } };
 
 /** Salt of the cache: one that nobody else has for a request that shares no prompt. */
 function requestSalt({ cache_prompt: shares = true, cache_salt: salt }: CommonRequest): bigint | undefined {

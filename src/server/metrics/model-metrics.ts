@@ -37,6 +37,7 @@ export type IterationCounts = Pick<
   | 'swappedInBlocks'
   | 'secondaryUsedBlocks'
   | 'states'
+  | 'disk'
 >;
 
 /** Reasons whose series exist from the start, so that their rates do too. */
@@ -51,6 +52,12 @@ const TOTALS = {
   swappedIn: 'swappedInBlocks',
   stateHits: 'stateHits',
   stateLosses: 'stateLosses',
+  diskHits: 'diskHits',
+  diskMisses: 'diskMisses',
+  diskReadBytes: 'diskReadBytes',
+  diskWritten: 'diskWritten',
+  diskDamaged: 'diskDamaged',
+  diskErrors: 'diskErrors',
 } as const;
 
 type Total = (typeof TOTALS)[keyof typeof TOTALS];
@@ -92,6 +99,8 @@ export class ModelMetrics {
   #secondaryUsed = 0;
   /** As of the last iteration; null: the model has none, or has not run. */
   #states: IterationStats['states'] = null;
+  /** The same; null: it keeps no blocks on a disk. */
+  #disk: IterationStats['disk'] = null;
   /** Places in a draft that have a series. */
   #draftPositions = 0;
   #isReady = true;
@@ -190,6 +199,9 @@ export class ModelMetrics {
     families.stateSlotsUsed.set(labels, states?.usedSlots ?? 0);
     families.stateSnapshots.set(labels, states?.snapshots ?? 0);
     families.stateSnapshotsKept.set(labels, states?.keptSnapshots ?? 0);
+    families.diskFiles.set(labels, this.#disk?.files ?? 0);
+    families.diskBytes.set(labels, this.#disk?.bytes ?? 0);
+    families.diskMaxBytes.set(labels, this.#disk?.maxBytes ?? 0);
     const bytes = this.#model.processMemory?.() ?? null;
     if (bytes === null) families.processMemory.remove(labels);
     else families.processMemory.set(labels, bytes);
@@ -224,8 +236,18 @@ export class ModelMetrics {
     families.prefixHits.inc(labels, stats.reusedTokens);
     families.gpuPrefixHits.inc(labels, stats.reusedTokens);
     families.waitedTime.inc(labels, stats.waitedMs / 1000);
-    const { states } = stats;
-    const totals = { ...stats, stateHits: states?.hits ?? 0, stateLosses: states?.lost ?? 0 };
+    const { states, disk } = stats;
+    const totals = {
+      ...stats,
+      stateHits: states?.hits ?? 0,
+      stateLosses: states?.lost ?? 0,
+      diskHits: disk?.hits ?? 0,
+      diskMisses: disk?.misses ?? 0,
+      diskReadBytes: disk?.readBytes ?? 0,
+      diskWritten: disk?.writtenBlocks ?? 0,
+      diskDamaged: disk?.damaged ?? 0,
+      diskErrors: disk?.errors ?? 0,
+    };
     for (const [family, total] of Object.entries(TOTALS) as [keyof typeof TOTALS, Total][]) {
       const grown = totals[total] - this.#totals[family];
       if (grown > 0) families[family].inc(labels, grown);
@@ -233,6 +255,7 @@ export class ModelMetrics {
     }
     this.#secondaryUsed = stats.secondaryUsedBlocks;
     this.#states = states;
+    this.#disk = disk;
   }
 
   /** Counts accepted tokens by their place in the draft. A model has the places that its longest draft so far reached. */
@@ -366,5 +389,6 @@ function noTotals(): Record<keyof typeof TOTALS, number> {
     swappedIn: 0,
     stateHits: 0,
     stateLosses: 0,
+    ...{ diskHits: 0, diskMisses: 0, diskReadBytes: 0, diskWritten: 0, diskDamaged: 0, diskErrors: 0 },
   };
 }

@@ -31,7 +31,7 @@ function iteration(held: number): IterationStats {
       allocNewBlocks: 0,
     },
     ...{ reusedBlocks: 0, missedBlocks: 0, cacheHitRate: 0, secondaryMaxBlocks: 0, secondaryUsedBlocks: 0 },
-    ...{ swappedOutBlocks: 0, swappedInBlocks: 0, states: null },
+    ...{ swappedOutBlocks: 0, swappedInBlocks: 0, states: null, disk: null },
   };
   return { ...new LoopStatistics(4).finishIteration(counts, blocks, held, 1, 0), iteration: 7 };
 }

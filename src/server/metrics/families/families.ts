@@ -87,6 +87,15 @@ const COUNTERS = {
     'skein:state_losses_total',
     'Prompts that computed cached blocks again for want of a snapshot',
   ],
+  diskHits: ['skein:kv_disk_blocks_read_total', 'Blocks of prompts brought from the folder of --disk-cache'],
+  diskMisses: [
+    'skein:kv_disk_blocks_missed_total',
+    'Full blocks of prompts that neither the cache nor the folder had',
+  ],
+  diskReadBytes: ['skein:kv_disk_read_bytes_total', 'Bytes of the blocks brought from the folder'],
+  diskWritten: ['skein:kv_disk_blocks_written_total', 'Blocks written to the folder'],
+  diskDamaged: ['skein:kv_disk_damaged_files_total', 'Files of the folder that were damaged, and removed'],
+  diskErrors: ['skein:kv_disk_errors_total', 'Reads and writes of the folder that failed'],
   guided: ['skein:guided_requests_total', 'Requests whose answer follows a grammar'],
 } as const;
 
@@ -97,6 +106,9 @@ const GAUGES = {
   stateSlots: ['skein:state_slots', 'Slots for the states of sequences; 0 for models without states'],
   stateSlotsUsed: ['skein:state_slots_used', 'Slots that sequences hold'],
   stateSnapshots: ['skein:state_snapshots', 'Snapshots of states that there is room for'],
+  diskFiles: ['skein:kv_disk_files', 'Files in the folder of --disk-cache; 0 without one'],
+  diskBytes: ['skein:kv_disk_bytes', 'Bytes of these files'],
+  diskMaxBytes: ['skein:kv_disk_max_bytes', 'Bytes that they may have'],
   stateSnapshotsKept: ['skein:state_snapshots_kept', 'Snapshots of states kept for later prompts'],
   // Dashboards for vLLM before 0.10 read this for the same.
   gpuCacheUsage: ['vllm:gpu_cache_usage_perc', 'Share of KV cache blocks in use, 0 to 1'],

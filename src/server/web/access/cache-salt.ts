@@ -2,10 +2,15 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Caller } from './api-keys.js';
 
 /**
- * Key of the salts, new in each process like the cache: no client can work out, or choose, the salt of another's
- * prompts.
+ * Key of the salts: no client can work out, or choose, the salt of another's prompts. New in each process like the cache, unless that
+ * is kept on a disk.
  */
-const SECRET = randomBytes(32);
+let secret: Uint8Array = randomBytes(32);
+
+/** From now on the salts of this process are made with a secret that later processes have too. */
+export function useCacheSecret(kept: Uint8Array): void {
+  secret = kept;
+}
 
 /**
  * Salt with which a caller's prompts are kept in the cache: a prompt finds only blocks of the same salt. It is made of
@@ -19,5 +24,5 @@ export function cacheSaltFor(
   if (cacheGroup === null) return own;
   // No group's name holds a null byte. A salt of 0 would count as none.
   const text = `${cacheGroup}\0${own ?? ''}`;
-  return createHmac('sha256', SECRET).update(text).digest().readBigUInt64LE() || 1n;
+  return createHmac('sha256', secret).update(text).digest().readBigUInt64LE() || 1n;
 }

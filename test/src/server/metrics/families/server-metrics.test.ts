@@ -63,6 +63,10 @@ const STATS: IterationCounts = {
   swappedInBlocks: 2,
   secondaryUsedBlocks: 3,
   states: { slots: 8, usedSlots: 3, snapshots: 16, keptSnapshots: 5, hits: 4, lost: 2 },
+  disk: {
+    ...{ files: 9, bytes: 900, maxBytes: 1000, hits: 6, misses: 5, readBytes: 600 },
+    ...{ writtenBlocks: 7, damaged: 1, errors: 3 },
+  },
 };
 
 async function scrape(metrics: ServerMetrics): Promise<Map<string, Family>> {
@@ -105,6 +109,19 @@ describe('the metrics of several models', () => {
       else if (name.endsWith('_total')) expect(type, name).toBe('counter');
       else expect(type, name).toBe('gauge');
     }
+  });
+
+  it('have the files of a folder for blocks, and 0 where there is none', async () => {
+    const metrics = new ServerMetrics(MODELS);
+    metrics.model('chat').iteration(STATS);
+    const families = await scrape(metrics);
+    const of = (name: string, model_name: string) => value(families, `skein:kv_disk_${name}`, { model_name });
+    expect(
+      [
+        ...['files', 'bytes', 'max_bytes', 'blocks_read_total', 'blocks_missed_total', 'read_bytes_total'],
+        ...['blocks_written_total', 'damaged_files_total', 'errors_total'],
+      ].map((name) => [of(name, 'chat'), of(name, 'org/"code"\\')]),
+    ).toEqual([9, 900, 1000, 6, 5, 600, 7, 1, 3].map((count) => [count, 0]));
   });
 
   it('have the slots and snapshots of a model that keeps states, and 0 for others', async () => {

@@ -1,0 +1,338 @@
+import * as fs from 'node:fs';
+import { join } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
+import type { PromptBlocks } from '../../kvcache/block-hashes.js';
+import {
+  type BlockFormat,
+  blockFileName,
+  blockPrefix,
+  CHECKSUM_BYTES,
+  checksumOf,
+  isUnfinished,
+  parseName,
+  unfinishedName,
+} from './block-file.js';
+import type { DiskUsage, WrittenBlock } from './disk-messages.js';
+import { FolderIndex } from './folder-index.js';
+
+/** Most files of a folder: what listing and looking at them costs at the start is bounded. */
+export const MAX_FILES = 100_000;
+/** A file that nobody has finished for so long was left by a process that died. */
+const UNFINISHED_MS = 600_000;
+/** After a write that failed, nothing is written for so long. */
+const WRITE_PAUSE_MS = 60_000;
+/** The time of use in a file's own record may lag behind by so much. */
+const TOUCH_MS = 60_000;
+/** The folder is listed again when this share of its limit has been written, since others may write to it too. */
+const LISTED_AGAIN = 1 / 16;
+
+/** Neither through a link nor from a pipe, which would keep the thread waiting. */
+const FOR_READING = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
+
+export type FileCalls = Pick<
+  typeof fs,
+  | 'closeSync'
+  | 'fstatSync'
+  | 'futimesSync'
+  | 'lstatSync'
+  | 'mkdirSync'
+  | 'openSync'
+  | 'readdirSync'
+  | 'readvSync'
+  | 'renameSync'
+  | 'unlinkSync'
+  | 'utimesSync'
+  | 'writevSync'
+>;
+
+export interface FolderOptions extends BlockFormat, PathOptions {
+  /** Told of what went wrong, once for each kind. The message is a sentence. */
+  onProblem(message: string): void;
+  /** Milliseconds since the epoch; default: Date.now. */
+  clock?: () => number;
+  files?: FileCalls;
+}
+
+interface PathOptions {
+  path: string;
+  maxBytes: number;
+  maxFiles?: number;
+}
+
+/**
+ * Blocks in the files of a folder, each in one of its own. A file is written under another name and then renamed, so that none is ever
+ * seen half; one that is damaged is removed when it is read. Several processes may use one folder: each counts the files of all, and
+ * one that finds a file gone takes it for a miss. Nothing here throws: what cannot be written or read is counted, and told once.
+ */
+export class BlockFolder {
+  readonly #options: FolderOptions;
+  readonly #files: FileCalls;
+  readonly #clock: () => number;
+  readonly #index: FolderIndex;
+  readonly #writer = `${process.pid}-${Math.random().toString(36).slice(2, 10)}`;
+  readonly #told = new Set<string>();
+  readonly #counts = { damaged: 0, errors: 0 };
+  #writesFromMs = 0;
+  #writtenBytes = 0;
+
+  constructor(options: FolderOptions) {
+    this.#options = options;
+    this.#files = options.files ?? fs;
+    this.#clock = options.clock ?? Date.now;
+    this.#index = new FolderIndex({ maxBytes: options.maxBytes, maxFiles: options.maxFiles ?? MAX_FILES });
+  }
+
+  get usage(): DiskUsage {
+    return { files: this.#index.numFiles, bytes: this.#index.bytes, ...this.#counts };
+  }
+
+  /** Makes the folder if there is none, and looks at its files. @returns hashes of the engine's own blocks */
+  open(): number[] {
+    this.#attempt('cannot be made', () =>
+      this.#files.mkdirSync(this.#options.path, { recursive: true, mode: 0o700 }),
+    );
+    this.#list();
+    this.#makeRoom();
+    return this.#own();
+  }
+
+  /** Writes a block. False: it could not be, or nothing is written at the moment. */
+  write(block: WrittenBlock, content: Uint8Array): boolean {
+    const nowMs = this.#clock();
+    const name = blockFileName(this.#options, block.hash);
+    if (this.#index.has(name)) return true;
+    if (nowMs < this.#writesFromMs) return false;
+    const prefix = blockPrefix(this.#options, block);
+    const bytes = prefix.length + content.length + CHECKSUM_BYTES;
+    if (bytes > this.#options.maxBytes) return false;
+    const usedMs = nowMs - depthOf(block);
+    const parts = [prefix, content, checksumOf(prefix, content)];
+    if (!this.#attempt('cannot be written to', () => this.#writeWhole(name, parts, usedMs))) {
+      this.#writesFromMs = nowMs + WRITE_PAUSE_MS;
+      return false;
+    }
+    this.#index.add(name, { bytes, usedMs });
+    this.#writtenBytes += bytes;
+    return true;
+  }
+
+  /** Keeps the files to their limits. @returns hashes of the engine's own blocks that had to go, or that others have removed */
+  makeRoom(): number[] {
+    if (this.#writtenBytes < LISTED_AGAIN * this.#options.maxBytes) return this.#makeRoom();
+    const before = this.#own();
+    this.#list();
+    this.#makeRoom();
+    const now = new Set(this.#own());
+    return before.filter((hash) => !now.has(hash));
+  }
+
+  /** Reads the block of the chain into `content`. False: it is not there, or not whole. */
+  read(chain: PromptBlocks, hash: number, content: Uint8Array): boolean {
+    const name = blockFileName(this.#options, hash);
+    const prefix = blockPrefix(this.#options, chain);
+    const found = this.#readWhole(name, prefix, content);
+    if (found === 'whole') this.#touch(name, this.#clock() - depthOf(chain));
+    else if (found === 'damaged') this.#removeDamaged(name);
+    else if (found === 'gone') this.#index.remove(name);
+    return found === 'whole';
+  }
+
+  /** Marks the blocks of a chain as used, the first one last. */
+  touch(hashes: readonly number[]): void {
+    const nowMs = this.#clock();
+    for (const [depth, hash] of hashes.entries())
+      this.#touch(blockFileName(this.#options, hash), nowMs - depth);
+  }
+
+  /** Removes all files of this engine, and unfinished ones. */
+  erase(): void {
+    for (const name of this.#namesInFolder()) {
+      const isOwn = parseName(name)?.identity === this.#ownIdentity;
+      if (!isOwn && !(isUnfinished(name) && name.startsWith(this.#ownIdentity))) continue;
+      this.#remove(name);
+    }
+  }
+
+  get #ownIdentity(): string {
+    return this.#options.identity.slice(0, 16);
+  }
+
+  #own(): number[] {
+    const hashes: number[] = [];
+    for (const name of this.#index.names) {
+      const parsed = parseName(name);
+      if (parsed?.identity === this.#ownIdentity) hashes.push(parsed.hash);
+    }
+    return hashes;
+  }
+
+  #list(): void {
+    this.#index.clear();
+    this.#writtenBytes = 0;
+    for (const name of this.#namesInFolder()) {
+      const isWhole = parseName(name) !== null;
+      if (!isWhole && !isUnfinished(name)) continue;
+      try {
+        const entry = this.#files.lstatSync(join(this.#options.path, name));
+        if (!entry.isFile()) continue;
+        const { size, mtimeMs } = entry;
+        if (isWhole) this.#index.add(name, { bytes: size, usedMs: mtimeMs });
+        else if (mtimeMs < this.#clock() - UNFINISHED_MS) this.#remove(name);
+      } catch {
+        // Another process has removed it.
+      }
+    }
+  }
+
+  #namesInFolder(): string[] {
+    let names: string[] = [];
+    this.#attempt('cannot be listed', () => {
+      names = this.#files.readdirSync(this.#options.path);
+    });
+    return names;
+  }
+
+  #makeRoom(): number[] {
+    const gone: number[] = [];
+    for (const name of this.#index.overflow()) {
+      this.#remove(name);
+      const parsed = parseName(name);
+      if (parsed?.identity === this.#ownIdentity) gone.push(parsed.hash);
+    }
+    return gone;
+  }
+
+  #writeWhole(name: string, parts: readonly Uint8Array[], usedMs: number): void {
+    const path = join(this.#options.path, name);
+    const aside = unfinishedName(path, this.#writer);
+    const file = this.#files.openSync(aside, 'wx', 0o600);
+    try {
+      try {
+        writeAll(this.#files, file, parts);
+        this.#files.futimesSync(file, usedMs / 1000, usedMs / 1000);
+      } finally {
+        this.#files.closeSync(file);
+      }
+      this.#files.renameSync(aside, path);
+    } catch (error) {
+      this.#quietly(() => this.#files.unlinkSync(aside));
+      throw error;
+    }
+  }
+
+  #readWhole(name: string, prefix: Buffer, content: Uint8Array): 'whole' | 'damaged' | 'gone' | 'other' {
+    let file: number;
+    try {
+      file = this.#files.openSync(join(this.#options.path, name), FOR_READING);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#note('cannot be read', error);
+      return 'gone';
+    }
+    const read = Buffer.alloc(prefix.length);
+    const sum = Buffer.alloc(CHECKSUM_BYTES);
+    try {
+      const expected = prefix.length + content.length + CHECKSUM_BYTES;
+      const { size } = this.#files.fstatSync(file);
+      if (size !== expected || !readAll(this.#files, file, [read, content, sum])) return 'damaged';
+    } catch (error) {
+      this.#note('cannot be read', error);
+      return 'damaged';
+    } finally {
+      this.#quietly(() => this.#files.closeSync(file));
+    }
+    if (!checksumOf(read, content).equals(sum)) return 'damaged';
+    return read.equals(prefix) ? 'whole' : 'other';
+  }
+
+  #removeDamaged(name: string): void {
+    this.#counts.damaged += 1;
+    this.#remove(name);
+    this.#tell(
+      'damaged',
+      `The KV cache's folder ${this.#options.path} holds damaged files, such as ${name}; they are removed, and their prompts computed.`,
+    );
+  }
+
+  #touch(name: string, usedMs: number): void {
+    const before = this.#index.touch(name, usedMs);
+    if (before === null || usedMs - before < TOUCH_MS) return;
+    this.#quietly(() => this.#files.utimesSync(join(this.#options.path, name), usedMs / 1000, usedMs / 1000));
+  }
+
+  #remove(name: string): void {
+    this.#index.remove(name);
+    try {
+      this.#files.unlinkSync(join(this.#options.path, name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        this.#note('holds files that cannot be removed', error);
+    }
+  }
+
+  #attempt(what: string, call: () => void): boolean {
+    try {
+      call();
+      return true;
+    } catch (error) {
+      this.#note(what, error);
+      return false;
+    }
+  }
+
+  #quietly(call: () => void): void {
+    try {
+      call();
+    } catch {
+      // What it was for is lost, and nothing else.
+    }
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#counts.errors += 1;
+    this.#tell(
+      what,
+      `The KV cache's folder ${this.#options.path} ${what}: ${messageOf(error)}. The engine goes on without.`,
+    );
+  }
+
+  #tell(kind: string, message: string): void {
+    if (this.#told.has(kind)) return;
+    this.#told.add(kind);
+    this.#options.onProblem(message);
+  }
+}
+
+/** Later blocks of a chain count as used a little earlier, so that tails go before heads. */
+function depthOf({ tokens }: PromptBlocks): number {
+  return tokens.length;
+}
+
+function writeAll(files: FileCalls, file: number, parts: readonly Uint8Array[]): void {
+  let left = [...parts];
+  while (left.length > 0) {
+    left = without(left, files.writevSync(file, left));
+  }
+}
+
+/** Fills the parts; false: the file is shorter. */
+function readAll(files: FileCalls, file: number, parts: readonly Uint8Array[]): boolean {
+  let left = without(parts, 0);
+  while (left.length > 0) {
+    const numRead = files.readvSync(file, left);
+    if (numRead === 0) return false;
+    left = without(left, numRead);
+  }
+  return true;
+}
+
+/** What is left of the parts behind their first `bytes`. */
+function without(parts: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  let skipped = bytes;
+  const left: Uint8Array[] = [];
+  for (const part of parts) {
+    const skippedHere = Math.min(skipped, part.length);
+    skipped -= skippedHere;
+    if (skippedHere < part.length) left.push(part.subarray(skippedHere));
+  }
+  return left;
+}

@@ -1,0 +1,82 @@
+/** A file of the folder. */
+export interface FileEntry {
+  bytes: number;
+  /** When it was last of use, in milliseconds since the epoch. */
+  usedMs: number;
+}
+
+/** Share of the room that is left when files have to go, so that not every new one has to look for the oldest. */
+const LEFT = 0.95;
+
+/** The files of a folder, by name: which of them have to go so that they keep to their limits. */
+export class FolderIndex {
+  readonly #maxBytes: number;
+  readonly #maxFiles: number;
+  #files = new Map<string, FileEntry>();
+  #bytes = 0;
+
+  constructor({ maxBytes, maxFiles }: { maxBytes: number; maxFiles: number }) {
+    this.#maxBytes = maxBytes;
+    this.#maxFiles = maxFiles;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get numFiles(): number {
+    return this.#files.size;
+  }
+
+  get names(): Iterable<string> {
+    return this.#files.keys();
+  }
+
+  has(name: string): boolean {
+    return this.#files.has(name);
+  }
+
+  add(name: string, entry: FileEntry): void {
+    this.remove(name);
+    this.#files.set(name, entry);
+    this.#bytes += entry.bytes;
+  }
+
+  /** Marks a file as used. @returns when it was last marked; null: there is no such file */
+  touch(name: string, usedMs: number): number | null {
+    const entry = this.#files.get(name);
+    if (entry === undefined) return null;
+    const before = entry.usedMs;
+    entry.usedMs = Math.max(before, usedMs);
+    return before;
+  }
+
+  remove(name: string): boolean {
+    const entry = this.#files.get(name);
+    if (entry === undefined) return false;
+    this.#files.delete(name);
+    this.#bytes -= entry.bytes;
+    return true;
+  }
+
+  clear(): void {
+    this.#files = new Map();
+    this.#bytes = 0;
+  }
+
+  /** The names that have to go, the longest unused ones first; none while the files keep to the limits. */
+  overflow(): string[] {
+    let bytes = this.#bytes;
+    let files = this.#files.size;
+    if (bytes <= this.#maxBytes && files <= this.#maxFiles) return [];
+    const byAge = [...this.#files].sort(([, a], [, b]) => a.usedMs - b.usedMs);
+    const going: string[] = [];
+    for (const [name, entry] of byAge) {
+      if (bytes <= LEFT * this.#maxBytes && files <= LEFT * this.#maxFiles) break;
+      going.push(name);
+      bytes -= entry.bytes;
+      files -= 1;
+    }
+    return going;
+  }
+}

@@ -1,0 +1,140 @@
+import type { KvCacheManager, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
+import type { DiskStore } from '../disk-cache/disk-messages.js';
+import type { LlmRequest } from '../request/llm-request.js';
+import type { BlockTransfer } from './block-transfer.js';
+
+/** Bytes that are asked for at once, and that are written to the pool in one iteration. */
+const PART_BYTES = 8 * 2 ** 20;
+/** Parts that are on their way: the disk reads one while the loop writes another. */
+const MOST_PARTS = 2;
+
+/** A prompt whose blocks are being read. */
+interface Load {
+  request: LlmRequest;
+  prompt: SharedPrefix;
+  promptLength: number;
+  /** Hashes of its blocks from number 0 on, as far as they are cached or on the disk. */
+  hashes: number[];
+  /** Number of the next block to ask for; -1: nothing has been asked for. */
+  next: number;
+  /** Parts that have been asked for, oldest first. */
+  parts: { readId: number; first: number; count: number }[];
+}
+
+export interface LoadsOptions {
+  store: DiskStore;
+  kvCache: KvCacheManager;
+  transfer: BlockTransfer;
+  /** Whether a block of this hash is on the disk. */
+  has(hash: number): boolean;
+}
+
+/**
+ * Requests that wait until the beginning of their prompt has been read from the disk, in their order; all others go on. A request waits
+ * for each of its runs once at most: what has not come then is computed.
+ *
+ *   prompt     | 0 | 1 | 2 | 3 | 4 | 5 | 6 | ..          in the cache 0 and 1, on the disk 2 to 5
+ *   asked for          |--part-|--part-|                  2 and 3, then 4 and 5 while those are written to the pool
+ */
+export class DiskLoads {
+  readonly #options: LoadsOptions;
+  readonly #waiting = new Map<LlmRequest, Load>();
+  /** The number of pauses that a request had when its blocks were looked for. */
+  readonly #lookedFor = new WeakMap<LlmRequest, number>();
+  #numReads = 0;
+  #hits = 0;
+  #misses = 0;
+  #readBytes = 0;
+
+  constructor(options: LoadsOptions) {
+    this.#options = options;
+  }
+
+  get stats(): { hits: number; misses: number; readBytes: number } {
+    return { hits: this.#hits, misses: this.#misses, readBytes: this.#readBytes };
+  }
+
+  /** Number of requests that wait. */
+  get numWaiting(): number {
+    return this.#waiting.size;
+  }
+
+  isWaiting(request: LlmRequest): boolean {
+    return this.#waiting.has(request);
+  }
+
+  /** True until the request, which has not begun to run, has been looked for. */
+  isNew(request: LlmRequest): boolean {
+    if (request.phase !== 'context' || request.contextPosition > 0 || request.blocksHeld > 0) return false;
+    return this.#lookedFor.get(request) !== request.numPauses;
+  }
+
+  /** Looks for the request's prompt on the disk. @param prompt by which it shares blocks; null: it does not */
+  consider(request: LlmRequest, prompt: SharedPrefix | null): void {
+    this.#lookedFor.set(request, request.numPauses);
+    if (prompt === null) return;
+    const { kvCache, store, has } = this.#options;
+    const { promptLength } = request;
+    const { cached, beyond } = kvCache.chainBeyond(prompt, promptLength, has);
+    const hashes = [...cached, ...beyond];
+    this.#misses += Math.floor((promptLength - 1) / kvCache.tokensPerBlock) - hashes.length;
+    const onDisk = hashes.findIndex((hash) => !has(hash));
+    if (hashes.length > 0 && onDisk !== 0) {
+      store.post({ type: 'used', hashes: onDisk < 0 ? hashes : hashes.slice(0, onDisk) });
+    }
+    if (beyond.length === 0) return;
+    this.#waiting.set(request, { request, prompt, promptLength, hashes, next: -1, parts: [] });
+  }
+
+  /** Asks for what the first of the waiting requests still needs. */
+  advance(): void {
+    for (const load of this.#waiting.values()) {
+      if (load.request.isComplete) this.#waiting.delete(load.request);
+      else if (this.#ask(load)) return;
+      else this.#waiting.delete(load.request);
+    }
+  }
+
+  /** Puts what was read into the pool. */
+  take(readId: number, bytes: Uint8Array): void {
+    const load = this.#waiting.values().next().value;
+    const part = load?.parts[0];
+    // Of a request that has ended meanwhile, or waits no longer.
+    if (load === undefined || part?.readId !== readId) return;
+    load.parts.shift();
+    const { bytesPerBlock } = this.#options.store.format;
+    const numRead = bytes.length / bytesPerBlock;
+    const has = numRead === 0 ? 0 : this.#options.transfer.write(load.prompt, part.first, bytes);
+    this.#hits += has;
+    this.#readBytes += bytes.length;
+    if (numRead === part.count && has === numRead) return;
+    this.#misses += part.count - has;
+    this.#waiting.delete(load.request);
+  }
+
+  /** Requests wait no longer. */
+  stop(): void {
+    this.#waiting.clear();
+  }
+
+  /** False: it needs nothing more. */
+  #ask(load: Load): boolean {
+    const { kvCache, store } = this.#options;
+    if (load.next < 0) {
+      // Others may have brought some of them while it waited for its turn.
+      load.next = kvCache.chainBeyond(load.prompt, load.promptLength, () => false).cached.length;
+    }
+    const most = Math.max(1, Math.floor(PART_BYTES / store.format.bytesPerBlock));
+    while (load.parts.length < MOST_PARTS && load.next < load.hashes.length) {
+      const first = load.next;
+      const hashes = load.hashes.slice(first, first + most);
+      load.next += hashes.length;
+      this.#numReads += 1;
+      const { salt, loraId = null } = load.prompt;
+      const tokens = load.prompt.tokens.slice(0, load.next * kvCache.tokensPerBlock);
+      load.parts.push({ readId: this.#numReads, first, count: hashes.length });
+      store.post({ type: 'read', readId: this.#numReads, prompt: { salt, loraId, tokens }, first, hashes });
+    }
+    return load.parts.length > 0;
+  }
+}

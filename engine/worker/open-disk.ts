@@ -1,0 +1,34 @@
+import { DEFAULT_DISK_CACHE_BYTES } from '../../callbacks/options/kv-cache-options.js';
+import type { WorkerData } from '../../callbacks/worker-data.js';
+import { cacheIdentity } from '../building/engine-fingerprint.js';
+import { DiskThread } from '../disk-cache/disk-thread.js';
+import type { Executor } from '../executors/executor.js';
+
+/** Why an engine keeps no blocks on a disk although it was told to. The message is a sentence. */
+export type NoDisk = Error;
+
+/**
+ * Starts the thread of an engine's folder for blocks. null: the options name none.
+ * @param digest see engineDigest; '': the engine's content is not known, so its blocks are of use to no later one
+ * @returns an error where the executor's blocks cannot be kept
+ */
+export function openDisk(
+  { kvCacheConfig = {} }: WorkerData['params'],
+  executor: Executor,
+  digest: string,
+  doorbell: SharedArrayBuffer,
+): DiskThread | NoDisk | null {
+  const { diskCachePath: path, diskCacheSize: maxBytes = DEFAULT_DISK_CACHE_BYTES } = kvCacheConfig;
+  if (path === undefined) return null;
+  const bytesPerBlock = executor.blockAccess?.bytesPerBlock ?? 0;
+  const hasStates = (executor.options.numStateSlots ?? 0) > 0;
+  if (hasStates) return new Error(noDisk(path, 'the model keeps states of sequences beside the blocks'));
+  if (bytesPerBlock === 0) return new Error(noDisk(path, `the executor (${executor.name}) gives no blocks`));
+  if (digest === '') return new Error(noDisk(path, 'the content of the engine is not known'));
+  const format = { identity: cacheIdentity(digest, executor), bytesPerBlock };
+  return new DiskThread({ path, maxBytes, format, doorbell });
+}
+
+function noDisk(path: string, why: string): string {
+  return `No blocks of the KV cache are kept in ${path}: ${why}.`;
+}

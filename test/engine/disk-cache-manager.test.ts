@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { InProcessHost, type OptionalParams } from 'skein';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { takeCacheSecret } from '../../src/commands/cache-secret.js';
+import { cacheSaltFor, useCacheSecret } from '../../src/server/web/access/cache-salt.js';
+import type { Config } from '../../src/settings/config.js';
+import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { fakeEngine } from '../support/fake-engine.js';
+import { freshFolders } from '../support/fresh-folders.js';
+
+const folder = freshFolders('skein-disk-host');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+let enginePath = '';
+beforeAll(async () => {
+  enginePath = (await engines.get(tinyModelPath('gqa'), 'f32')).directory;
+});
+
+const PROMPT = Int32Array.from({ length: 50 }, (_, i) => 3 + ((i * 37) % 90));
+
+async function open(diskCachePath: string, more: OptionalParams = {}, errors: Error[] = []) {
+  const kvCacheConfig = { enableBlockReuse: true, diskCachePath, maxTokens: 512, ...more.kvCacheConfig };
+  const host = new InProcessHost({
+    enginePath,
+    modelType: 'InflightFusedBatching',
+    schedulerPolicy: 'GUARANTEED_NO_EVICT',
+    maxBeamWidth: 1,
+    optionalParams: { tokensPerBlock: 8, checkIntegrity: true, threads: 1, ...more, kvCacheConfig },
+    onError: (error) => errors.push(error),
+  });
+  closing.push(() => host.close());
+  await host.ready;
+  return host;
+}
+
+async function answer(host: InProcessHost, cacheSalt?: bigint) {
+  const found: [number, number][] = [];
+  let cached = -1;
+  const salt = cacheSalt === undefined ? {} : { cacheSalt };
+  const request = { promptTokens: PROMPT, maxNewTokens: 9, temperature: 0, returnLogProbs: true, ...salt };
+  for await (const piece of host.submit(request)) {
+    for (const [i, token] of piece.tokens.entries()) found.push([token, piece.logProbs![i]!]);
+    cached = piece.cachedTokens ?? cached;
+  }
+  return { found, cached };
+}
+
+describe('an engine that keeps its cache on a disk', () => {
+  it('answers after a restart with the same bits, from what the one before has left', async () => {
+    const path = join(folder(), 'made');
+    const first = await open(path);
+    const alone = await answer(first);
+    expect(alone.cached).toBe(0);
+    await first.close();
+    expect(readdirSync(path)).toHaveLength(7);
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+    for (const name of readdirSync(path)) expect(statSync(join(path, name)).mode & 0o777).toBe(0o600);
+    const second = await open(path);
+    expect(await answer(second)).toEqual({ found: alone.found, cached: 48 });
+    expect((await answer(second, 5n)).cached).toBe(0);
+  });
+
+  it('finds after a restart what a key has left, and nothing of it for another key or without the secret', async () => {
+    const path = folder();
+    const secretFile = join(folder(), 'secret');
+    const start = () => takeCacheSecret({ cacheSecretFile: secretFile } as Config);
+    const salt = (cacheGroup: string) => cacheSaltFor({ cacheGroup }, undefined);
+    start();
+    const first = await open(path);
+    const alone = await answer(first, salt('key a'));
+    await first.close();
+    useCacheSecret(randomBytes(32));
+    const second = await open(path);
+    expect((await answer(second, salt('key a'))).cached).toBe(0);
+    await second.close();
+    start();
+    const third = await open(path);
+    expect((await answer(third, salt('key b'))).cached).toBe(0);
+    expect((await answer(third)).cached).toBe(0);
+    expect(await answer(third, salt('key a'))).toEqual({ found: alone.found, cached: 48 });
+  });
+
+  it('shares the folder with another one that runs, and neither takes what is not whole', async () => {
+    const path = folder();
+    const [one, other] = await Promise.all([open(path), open(path)]);
+    const [first, second] = await Promise.all([answer(one), answer(other)]);
+    expect(second).toEqual(first);
+    await Promise.all([one.close(), other.close()]);
+    expect(readdirSync(path)).toHaveLength(7);
+    expect((await answer(await open(path))).cached).toBe(48);
+  });
+
+  it('keeps nothing of engines that compute other bits apart from its own', async () => {
+    const path = folder();
+    const first = await open(path);
+    await answer(first);
+    await first.close();
+    const other = await open(path, { kvDtype: 'bf16' });
+    expect((await answer(other)).cached).toBe(0);
+    await other.close();
+    expect(readdirSync(path)).toHaveLength(14);
+  });
+
+  it('has erased the files when a reset is answered', async () => {
+    const path = folder();
+    const host = await open(path);
+    await answer(host);
+    expect(await host.resetCache()).toBe(7);
+    expect(readdirSync(path)).toEqual([]);
+  });
+
+  it('goes on where the folder cannot be made, and says so once', async () => {
+    const file = join(folder(), 'file');
+    writeFileSync(file, '');
+    const errors: Error[] = [];
+    const host = await open(join(file, 'below'), {}, errors);
+    const { cached } = await answer(host);
+    expect(cached).toBe(0);
+    expect((await answer(host)).cached).toBe(49);
+    expect(errors.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^The KV cache's folder .*below cannot be made: ENOTDIR/),
+    );
+  });
+
+  it('says why, where its blocks cannot be kept', async () => {
+    const errors: Error[] = [];
+    const path = folder();
+    const kvCacheConfig = { enableBlockReuse: true, diskCachePath: path };
+    const host = new InProcessHost({
+      ...fakeEngine('', { kvCacheConfig }),
+      onError: (error) => errors.push(error),
+    });
+    closing.push(() => host.close());
+    await host.ready;
+    await answer(host);
+    expect(errors.map(({ message }) => message)).toEqual([
+      `No blocks of the KV cache are kept in ${path}: the content of the engine is not known.`,
+    ]);
+  });
+});
+
+describe('options of the disk', () => {
+  const made = (optionalParams: OptionalParams) => () => new InProcessHost(fakeEngine('', optionalParams));
+  const diskCachePath = '/nowhere';
+
+  it('are refused without block reuse, and with overlap', () => {
+    expect(made({ kvCacheConfig: { diskCachePath } })).toThrow(
+      /kvCacheConfig.diskCachePath.*without enableBlockReuse no block is kept/,
+    );
+    expect(
+      made({ kvCacheConfig: { diskCachePath, enableBlockReuse: true }, enableTrtOverlap: true }),
+    ).toThrow(/with enableTrtOverlap there is hardly a moment/);
+    expect(made({ kvCacheConfig: { diskCacheSize: -1 } })).toThrow(/diskCacheSize is -1/);
+  });
+});
