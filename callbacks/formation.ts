@@ -1,3 +1,5 @@
+import type { IterationStats } from './iteration-stats.js';
+
 /** The requests in flight at the end of an iteration, in flat arrays, as the worker sends them. */
 export interface EngineFormation {
   iteration: number;
@@ -9,6 +11,8 @@ export interface EngineFormation {
   counts: Int32Array;
   /** See Formation.blocks. */
   blockRuns: Int32Array;
+  /** See Formation.stateSlots; null: the model has no states. */
+  stateSlots: StateSlotCounts | null;
   record: FlightRecord;
 }
 
@@ -130,7 +134,12 @@ export interface Formation {
   latency: LatencyQuantiles;
   /** Runs of equal blocks in the order of the pool, [length, owner, length, owner, ...]; owner: row of `requests`, or -1 free, -2 cached, -3 shared. */
   blocks: { count: number; tokensPerBlock: number; runs: number[] };
+  /** Slots for the states of sequences and for snapshots of them, and what became of prompts; absent: the model has no states. */
+  stateSlots?: StateSlotCounts;
 }
+
+/** As IterationStats.states has them. */
+export type StateSlotCounts = NonNullable<IterationStats['states']>;
 
 /** Receives a formation. */
 export type FormationListener = (formation: Formation) => void;

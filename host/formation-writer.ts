@@ -101,6 +101,7 @@ export class FormationWriter {
       longestIterationMs: tenths(longestIterationMs),
       latency,
       blocks: { count, tokensPerBlock, runs: Array.from(engine.blockRuns) },
+      ...(engine.stateSlots !== null && { stateSlots: engine.stateSlots }),
     };
   }
 }

@@ -218,6 +218,11 @@ export class BlockCache {
     this.#expiry.set(node, retention.durationMs);
   }
 
+  /** Tells that a block of the tree has got states behind it, or has lost them. */
+  noteState(blockHash: number, newValue: boolean): void {
+    this.events.add({ type: 'updated', blockHash, hasState: { oldValue: !newValue, newValue } });
+  }
+
   /** Sets the time, on any clock that goes forward; priorities whose time is over fall back to the default. */
   advanceClock(nowMs: number): void {
     for (const node of this.#expiry.advance(nowMs)) this.#setPriority(node, DEFAULT_RETENTION_PRIORITY);

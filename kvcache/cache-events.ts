@@ -13,14 +13,22 @@ export interface StoredBlock {
 /**
  * Changes of the cached blocks. Block hashes are chained: each stands for all tokens up to the block's end, and for salt and
  * adapter. Cache level
- * 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level.
+ * 0 is the primary pool, 1 the secondary one; a block that is swapped out or in changes its level. hasState comes with models that have
+ * states alone: a block that is stored has none at first, and one that is removed has none any more.
  */
 export type KvCacheEventData =
   | { type: 'created'; numBlocksPerCacheLevel: number[] }
   | { type: 'stored'; parentHash: number | null; blocks: StoredBlock[] }
   | { type: 'removed'; blockHashes: number[] }
   | { type: 'updated'; blockHash: number; priority: Change }
-  | { type: 'updated'; blockHash: number; cacheLevel: Change };
+  | { type: 'updated'; blockHash: number; cacheLevel: Change }
+  | { type: 'updated'; blockHash: number; hasState: StateChange };
+
+/** Of a block behind which the states of sequences are kept, so that a prompt can go on from it, or are kept no more. */
+export interface StateChange {
+  oldValue: boolean;
+  newValue: boolean;
+}
 
 export interface Change {
   oldValue: number;

@@ -83,7 +83,8 @@ export class KvCacheManager implements KvCacheSizes {
     this.window = sizes.window;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
     const { states, enableBlockReuse = false } = options;
-    this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock);
+    const onSnapshot = ({ hash, state }: PrefixNode) => this.#cache.noteState(hash, state >= 0);
+    this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock, onSnapshot);
     this.longestDraft = states === undefined ? Number.POSITIVE_INFINITY : (states.draftRows ?? 0);
     // A block is of no use to a prompt that has not the states behind it.
     this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
@@ -168,11 +169,8 @@ export class KvCacheManager implements KvCacheSizes {
    */
   firstMissingBlock(shared: SharedPrefix, promptLength: number): number | null {
     if (!this.enableBlockReuse) return null;
-    if (this.#states !== null) {
-      const last = this.#cache.tree.match(shared, shared.tokens, promptLength - 1).nodes.at(-1);
-      if (last !== undefined && last.state < 0) return -1 - last.hash;
-    }
-    return this.#cache.tree.firstMissing(shared, shared.tokens, promptLength);
+    const { hash, last } = this.#cache.tree.firstMissing(shared, shared.tokens, promptLength);
+    return this.#states !== null && last !== null && last.state < 0 ? -1 - last.hash : hash;
   }
 
   /** A number that changes with the cache: while it stays the same, so do the answers of firstMissingBlock. */
@@ -543,9 +541,10 @@ function withStates({ nodes }: PrefixMatch): PrefixMatch {
 function newStates(
   { interval = DEFAULT_STATE_INTERVAL, ...sizes }: StateSizes,
   tokensPerBlock: number,
+  onSnapshot: (node: PrefixNode) => void,
 ): SequenceStates {
   const whole = Math.ceil(interval / tokensPerBlock) * tokensPerBlock;
-  return new SequenceStates({ ...sizes, tokensPerBlock, interval: whole });
+  return new SequenceStates({ ...sizes, tokensPerBlock, interval: whole, onSnapshot });
 }
 
 /** What is kept of a sequence's key: not its tokens, which grow. */

@@ -136,16 +136,25 @@ export class PrefixTree {
     return this.#tokens.commonLength(found.place, tokens, start, size) === size ? found : null;
   }
 
-  /** The hash of the first full block of tokens[0, length) that is not in the tree, or null if all are. */
-  firstMissing(key: ReuseKey, tokens: Int32Array, length: number): number | null {
+  /**
+   * The hash of the first full block of tokens[0, length) that is not in the tree, or null if all are; and the last block before it that
+   * does not hold the last token, or null.
+   */
+  firstMissing(
+    key: ReuseKey,
+    tokens: Int32Array,
+    length: number,
+  ): { hash: number | null; last: PrefixNode | null } {
     const size = this.#tokensPerBlock;
     let node = this.root(key);
+    let last: PrefixNode | null = null;
     for (let start = 0; start + size <= length; start += size) {
       const child = this.child(node, tokens, start);
-      if (child === null) return chainHash(node.hash, tokens, start, size);
+      if (child === null) return { hash: chainHash(node.hash, tokens, start, size), last };
       node = child;
+      if (start + size < length) last = child;
     }
-    return null;
+    return { hash: null, last };
   }
 
   /** Adds the block that holds tokens[start, start + tokensPerBlock). No child of `parent` may hold them already. */

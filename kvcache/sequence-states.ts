@@ -12,6 +12,8 @@ export interface StateOptions {
   tokensPerBlock: number;
   /** A snapshot is made every so many tokens of a prompt, a multiple of tokensPerBlock. */
   interval: number;
+  /** Called when a node of the tree has got a snapshot, or has lost it. */
+  onSnapshot?: (node: PrefixNode) => void;
 }
 
 /** Where a sequence begins. */
@@ -78,7 +80,7 @@ export class SequenceStates {
   constructor(options: StateOptions) {
     this.#options = options;
     this.#slots = new StateSlots(options.numSlots);
-    this.#snapshots = new StateSnapshots(options.numSlots, options.numSnapshots);
+    this.#snapshots = new StateSnapshots(options.numSlots, options.numSnapshots, options.onSnapshot);
   }
 
   get numSlots(): number {

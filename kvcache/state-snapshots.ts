@@ -14,10 +14,15 @@ export class StateSnapshots {
   readonly #free: number[];
   /** Nodes with a snapshot, the one used longest ago first. */
   readonly #kept = new Set<PrefixNode>();
+  readonly #onChange: (node: PrefixNode) => void;
   #version = 0;
 
-  /** @param first number of the first slot */
-  constructor(first: number, count: number) {
+  /**
+   * @param first number of the first slot
+   * @param onChange called when a node of the tree has got a snapshot, or has lost it
+   */
+  constructor(first: number, count: number, onChange: (node: PrefixNode) => void = () => {}) {
+    this.#onChange = onChange;
     this.#first = first;
     this.#count = count;
     this.#free = Array.from({ length: count }, (_, index) => first + count - 1 - index);
@@ -42,6 +47,7 @@ export class StateSnapshots {
     this.#kept.delete(last);
     this.#version += 1;
     last.state = -1;
+    this.#onChange(last);
     return state;
   }
 
@@ -59,6 +65,7 @@ export class StateSnapshots {
     node.state = slot;
     this.#kept.add(node);
     this.#version += 1;
+    this.#onChange(node);
   }
 
   /** Marks the node's snapshot as used now. */

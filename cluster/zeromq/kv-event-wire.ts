@@ -31,7 +31,7 @@ export interface WireNames {
  *   created       -> AllBlocksCleared: a new engine has an empty cache
  *   stored        -> BlockStored
  *   removed       -> BlockRemoved
- *   updated       -> nothing: a block with another priority, or in the secondary pool, is found as before
+ *   updated       -> nothing: a block with another priority, or in the secondary pool, is found as before; of states readers know nothing
  *   a gap in ids  -> AllBlocksCleared
  */
 export class KvEventWire {

@@ -43,6 +43,7 @@ export function formationOf(
     requestIds: BigUint64Array.from(active, ({ requestId }) => requestId),
     states: Uint8Array.from(active, stateOf),
     counts,
+    stateSlots: kvCache.stats().states,
     blockRuns: runsOf(kvCache.blockOwners((requestId) => rows.get(requestId) ?? -1)),
     record,
   };

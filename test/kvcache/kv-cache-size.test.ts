@@ -90,7 +90,7 @@ describe('kvCacheSize', () => {
     [{ freeMemoryFraction: 1.1 }, 'The fraction of free memory for the KV cache is 1.1;'],
     [{ availableBytes: Number.NaN }, 'The available memory is NaN bytes; a finite number is expected.'],
     [{ maxTokens: 0 }, 'maxTokens is 0; a whole number of at least 1 is expected.'],
-    [{ bytesPerBlock: 0.5 }, 'bytesPerBlock is 0.5; a whole number of at least 1 is expected.'],
+    [{ bytesPerBlock: 0.5 }, 'bytesPerBlock is 0.5; a whole number of at least 0 is expected.'],
   ])('refuses %j', (change, sentence) => {
     expect(() => kvCacheSize({ ...options, ...change })).toThrow(sentence);
   });

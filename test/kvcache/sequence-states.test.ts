@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { KvCacheEvent, StoredBlock } from '../../kvcache/cache-events.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { Retention } from '../../kvcache/retention.js';
 import { randomNumbers } from '../bitwise/scenario.js';
@@ -15,6 +16,7 @@ function manager(
     tokensPerBlock: SIZE,
     maxSeqLen: 64,
     enableBlockReuse: true,
+    maxEvents: 1000,
     states: { numSlots, numSnapshots, interval: 4 * SIZE, draftRows: 8 },
   });
 }
@@ -234,6 +236,27 @@ describe('the states of sequences beside their blocks', () => {
     expect(run(kv, 4n, tokens(18, 2)).reusedTokens).toBe(0);
   });
 
+  it('are told of in events behind that of their block, which tells nothing more when it goes', () => {
+    const kv = manager({ numSnapshots: 1 });
+    run(kv, 1n, tokens(6));
+    const [, stored, kept] = kv.drainEvents();
+    const { data } = stored!;
+    const [{ blockHash }] =
+      data.type === 'stored' ? (data.blocks as [StoredBlock]) : expect.fail('not stored');
+    expect(kept!.data).toEqual({
+      ...{ type: 'updated', blockHash },
+      hasState: { oldValue: false, newValue: true },
+    });
+    run(kv, 2n, tokens(6, 1));
+    expect(kv.drainEvents().map((event) => event.data)).toMatchObject([
+      { type: 'updated', blockHash, hasState: { oldValue: true, newValue: false } },
+      { type: 'stored' },
+      { type: 'updated', hasState: { oldValue: false, newValue: true } },
+    ]);
+    kv.dropReusable();
+    expect(kv.drainEvents().map((event) => event.data.type)).toEqual(['removed']);
+  });
+
   it('without snapshots share nothing', () => {
     const kv = manager({ numSnapshots: 0 });
     expect(kv.enableBlockReuse).toBe(false);
@@ -246,6 +269,23 @@ describe('the states of sequences beside their blocks', () => {
     for (let seed = 1; seed <= 40; seed++) expectRightStates(seed);
   });
 });
+
+/** Follows the events of a cache: the hashes of blocks with states behind them, as a listener knows them. */
+function followStates() {
+  const known = new Set<number>();
+  const take = (events: readonly KvCacheEvent[]) => {
+    for (const { data } of events) {
+      if (data.type === 'removed') for (const hash of data.blockHashes) known.delete(hash);
+      if (data.type !== 'updated' || !('hasState' in data)) continue;
+      const { oldValue, newValue } = data.hasState;
+      expect([oldValue, newValue]).toEqual([known.has(data.blockHash), !known.has(data.blockHash)]);
+      if (newValue) known.add(data.blockHash);
+      else known.delete(data.blockHash);
+    }
+    return known.size;
+  };
+  return { take };
+}
 
 /** The state behind some tokens, as one number. */
 const stateOf = (of: Int32Array, length: number) =>
@@ -260,6 +300,7 @@ function expectRightStates(seed: number): void {
     numBlocks: 20,
     numSecondaryBlocks: integer(2) * 8,
   });
+  const listener = followStates();
   const slots = new Map<number, number>();
   const running = new Map<bigint, { tokens: Int32Array; prompt: number; at: number }>();
   const copy = () => {
@@ -306,5 +347,6 @@ function expectRightStates(seed: number): void {
     }
     if (random() < 0.03) kv.dropReusable();
     kv.checkIntegrity();
+    expect(listener.take(kv.drainEvents())).toBe(kv.stats().states!.keptSnapshots);
   }
 }

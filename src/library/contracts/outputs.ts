@@ -103,6 +103,7 @@ const stats = z.strictObject({
 });
 
 const change = z.strictObject({ oldValue: z.number().int(), newValue: z.number().int() });
+const stateChange = z.strictObject({ oldValue: z.boolean(), newValue: z.boolean() });
 const hash = z.number().int();
 const storedBlock = z.strictObject({
   blockHash: hash,
@@ -121,6 +122,7 @@ const event = z.strictObject({
     z.strictObject({ type: z.literal('removed'), blockHashes: z.array(hash) }),
     z.strictObject({ type: z.literal('updated'), blockHash: hash, priority: change }),
     z.strictObject({ type: z.literal('updated'), blockHash: hash, cacheLevel: change }),
+    z.strictObject({ type: z.literal('updated'), blockHash: hash, hasState: stateChange }),
   ]),
 });
 

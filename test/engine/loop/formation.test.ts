@@ -1,6 +1,9 @@
 import type { Formation, FormationRow } from 'skein';
 import { afterEach, describe, expect, it } from 'vitest';
+import { formationOf } from '../../../engine/loop/formation.js';
+import { FormationWriter } from '../../../host/formation-writer.js';
 import { BLOCK_CACHED, BLOCK_FREE, BLOCK_SHARED, runsOf } from '../../../kvcache/block-owners.js';
+import { KvCacheManager } from '../../../kvcache/kv-cache-manager.js';
 import { SteppedHost } from '../../support/stepped-host.js';
 
 const hosts: SteppedHost[] = [];
@@ -151,6 +154,26 @@ describe('watchFormation', () => {
     expect(rows.some((row) => row[12]! >= 0 && row[13]! >= row[12]!)).toBe(true);
     expect(seen.some((one) => ownersOf(one).includes(BLOCK_SHARED))).toBe(true);
   });
+});
+
+it('tells of slots for states, of a model that has some', () => {
+  const sizes = { numBlocks: 8, tokensPerBlock: 8, maxSeqLen: 64, enableBlockReuse: true };
+  const states = { numSlots: 3, numSnapshots: 2, draftRows: 0 };
+  const record = { nowMs: 0, steps: new Float64Array(0), totals: {}, longestIterationMs: 0, latency: {} };
+  const write = (kvCache: KvCacheManager) =>
+    new FormationWriter({ numBlocks: 8, tokensPerBlock: 8 }).write(
+      formationOf([], kvCache, 1, record as never),
+      new Map(),
+      { size: 0, list: () => [] },
+    );
+  const kvCache = new KvCacheManager({ ...sizes, states });
+  const tokens = Int32Array.from(prompt(20));
+  kvCache.addSequence(1n, 20, { tokens, salt: 0n });
+  kvCache.takeSnapshots(1n, { start: 0, end: 20, drafts: 0 });
+  kvCache.store(1n, tokens, 20);
+  const told = { slots: 3, usedSlots: 1, snapshots: 2, keptSnapshots: 1, hits: 0, lost: 0 };
+  expect(write(kvCache).stateSlots).toEqual(told);
+  expect(write(new KvCacheManager(sizes))).not.toHaveProperty('stateSlots');
 });
 
 it('runs are of equal entries', () => {

@@ -43,10 +43,14 @@ export function formationSuite(browser: () => Browser): void {
     await expect.poll(() => watch.watchers).toBe(1);
     const blocks = { count: 20, tokensPerBlock: 32, runs: [3, 0, 2, 1, 1, -3, 4, -2, 10, -1] };
     const requests = [[...row(7, 2, 31, 3)], [...row(8, 1, 0, 2)]] as never;
-    watch.tell(now(5, { requests, blocks, queued: 3 }));
+    const stateSlots = { slots: 4, usedSlots: 2, snapshots: 30, keptSnapshots: 7, hits: 1, lost: 3 };
+    watch.tell(now(5, { requests, blocks, queued: 3, stateSlots }));
     await panel.getByText('2 in flight: 1 generating, 1 reading its prompt. 3 waiting.').waitFor();
     const said = '20 blocks of 32 tokens · 5 used by 2 requests · 1 shared · 4 cached · 10 free';
     await panel.getByText(said).waitFor();
+    const states =
+      'States: 2 of 4 slots used · 7 of 30 snapshots kept · 1 prompt began with one · 3 computed cached blocks again for want of one';
+    await panel.getByText(states).waitFor();
     const list = panel.getByRole('listbox');
     await list.focus();
     await page.keyboard.press('ArrowDown');
@@ -66,6 +70,8 @@ export function formationSuite(browser: () => Browser): void {
       [8, '', 'cancelled', -5, 900, 40, 0, 8],
     ] as never;
     watch.tell(now(9, { ended }));
+    // A model that has no states.
+    await panel.getByText(states).waitFor({ state: 'hidden' });
     await panel.locator('.details').getByText('Nothing in flight.').waitFor();
     await expect.poll(() => list.getByRole('option').count()).toBe(0);
     expect(problems).toEqual([]);

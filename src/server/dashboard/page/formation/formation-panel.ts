@@ -29,6 +29,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
   const table = new RequestTable(model);
   const burst = new BurstControls(session, feed);
   const blockText = el('p', { class: 'blocks-text' });
+  const stateText = el('p', { class: 'states-text' });
   const whole = wholeSwitch((isWhole) => {
     blockView.isWhole = isWhole;
     say();
@@ -41,20 +42,13 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
     timeline.windowMs = 1000 * seconds;
   });
   root.append(
-    el('div', { class: 'live-head' }, [
-      el('div', {}, [
-        el('h2', { class: 'panel-title' }, ['The formation']),
-        el('p', { class: 'panel-lead' }, [
-          'Each row is a request. It joins the batch when it comes and leaves when it is done; nobody waits for the longest.',
-        ]),
-      ]),
-      burst.element,
-    ]),
+    head(burst.element),
     el('div', { class: 'timeline' }, [list.element, empty]),
     legend(),
     el('div', { class: 'timeline-foot' }, [details.element, windows]),
     el('div', { class: 'blocks-head' }, [el('h3', { class: 'panel-title' }, ['KV cache']), blockText, whole]),
     el('div', { class: 'blocks' }, [blocks]),
+    stateText,
     table.element,
   );
   root.hidden = false;
@@ -71,6 +65,8 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
     details.update();
     table.update();
     blockText.textContent = blockWords(blockView, model.latest);
+    stateText.textContent = stateWords(model.latest);
+    stateText.hidden = stateText.textContent === '';
     whole.hidden = !isZoomed(blockView, model.latest) && whole.getAttribute('aria-pressed') === 'false';
     empty.hidden = timeline.isBusy;
   };
@@ -96,6 +92,18 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
   });
   say();
 };
+
+function head(burst: HTMLElement): HTMLElement {
+  return el('div', { class: 'live-head' }, [
+    el('div', {}, [
+      el('h2', { class: 'panel-title' }, ['The formation']),
+      el('p', { class: 'panel-lead' }, [
+        'Each row is a request. It joins the batch when it comes and leaves when it is done; nobody waits for the longest.',
+      ]),
+    ]),
+    burst,
+  ]);
+}
 
 function windowSwitch(choose: (seconds: number) => void): HTMLElement {
   const buttons = WINDOWS_S.map((seconds) =>
@@ -132,6 +140,19 @@ function wholeSwitch(choose: (isWhole: boolean) => void): HTMLButtonElement {
 
 function isZoomed({ shown, cells }: BlockView, formation: FormationEvent | TimelineModel['latest']): boolean {
   return cells !== null && formation !== null && shown < formation.blocks.count;
+}
+
+/** Slots for states and snapshots of a model that has states, and what became of prompts; '' of any other. */
+export function stateWords(formation: Pick<FormationEvent, 'stateSlots'> | null): string {
+  const states = formation?.stateSlots;
+  if (states === undefined) return '';
+  const { slots, usedSlots, snapshots, keptSnapshots, hits, lost } = states;
+  return [
+    `States: ${count(usedSlots)} of ${plural(slots, 'slot')} used`,
+    `${count(keptSnapshots)} of ${plural(snapshots, 'snapshot')} kept`,
+    `${plural(hits, 'prompt')} began with one`,
+    `${count(lost)} computed cached blocks again for want of one`,
+  ].join(' · ');
 }
 
 function blockWords(view: BlockView, formation: FormationEvent | TimelineModel['latest']): string {
