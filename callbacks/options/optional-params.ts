@@ -415,7 +415,7 @@ export const OPTIONAL_PARAMS = {
    * Source of drafts, tokens proposed to come next, so that one step can give a sequence several tokens. Answers do not
    * change. ngram: where a sequence's last tokens occurred in it before, the tokens that followed are proposed (prompt
    * lookup); good for answers that repeat their prompt, such as edited code and summaries. mtp: the head that Qwen3.5 and
-   * Qwen3-Next have for it ("multi-token prediction") draws them; safetensors and the native executor alone, not with
+   * Qwen3-Next have for it ("multi-token prediction") draws them; on the native executor alone, not with
    * enableTrtOverlap, draftEnginePath or ranks. Default none. Not with V1.
    */
   speculate: ofServe(oneOf('none', 'ngram', 'mtp') satisfies Values<Speculate>, {

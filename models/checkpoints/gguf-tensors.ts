@@ -104,10 +104,26 @@ function attentionSlices(
   });
 }
 
+/** GGUF's names of what a head that guesses tokens has beside its layer, which is the one behind the model's. */
+const IN_HEAD: Readonly<Record<string, string>> = {
+  eh_proj: 'fc',
+  enorm: 'pre_fc_norm_embedding',
+  hnorm: 'pre_fc_norm_hidden',
+  shared_head_norm: 'norm',
+};
+
+/** The network's name of a tensor of the head; undefined for any other, and where the engine has none. */
+function nameInHead(name: string, { draftHead, numLayers }: ModelConfig): string | undefined {
+  const [, layer, part] = /^blk\.(0|[1-9]\d*)\.nextn\.(\w+)\.weight$/.exec(name) ?? [];
+  const own = draftHead && Number(layer) === numLayers ? IN_HEAD[part!] : undefined;
+  return own && `mtp.${own}.weight`;
+}
+
 /** Files of Mixtral had a tensor for each expert at first: `blk.0.ffn_gate.7.weight`. */
-function nameOf(name: string, { architecture }: ModelConfig): string {
+function nameOf(name: string, config: ModelConfig): string {
+  const { architecture } = config;
   const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down)\.(0|[1-9]\d*)\.weight$/.exec(name);
   const [, layer, matrix, expert] = match ?? [];
   const own = match && expertTensorName(architecture, layer!, expert!, matrix as ExpertMatrix);
-  return own ?? huggingFaceTensorName(name, architecture);
+  return own ?? nameInHead(name, config) ?? huggingFaceTensorName(name, architecture);
 }

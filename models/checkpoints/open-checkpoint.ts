@@ -42,9 +42,8 @@ export function openCheckpoint(path: string, hasWeights = true, wantsHead = fals
   const hash = sourceHash(files);
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGgufParts(files.weights) : null;
-  if (gguf && wantsHead) throw withoutHead(path);
   const { config, ...weights } = gguf
-    ? ggufWeights(gguf, generation, files)
+    ? ggufWeights(gguf, generation, files, wantsHead)
     : folderWeights(files, generation, { hasWeights, wantsHead });
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
@@ -53,9 +52,17 @@ export function openCheckpoint(path: string, hasWeights = true, wantsHead = fals
 
 type Weights = Pick<Checkpoint, 'config' | 'tensors' | 'leftAside' | 'remarks'>;
 
-function ggufWeights(gguf: GgufHeader, generation: ConfigFields | null, files: ModelFiles): Weights {
-  const config = withXieluOfGguf(gguf.metadata, configOfGguf(gguf, generation));
-  const tensors = checkedTensors(namedGgufTensors(gguf, config), planNetwork(config), files);
+function ggufWeights(
+  gguf: GgufHeader,
+  generation: ConfigFields | null,
+  files: ModelFiles,
+  wantsHead: boolean,
+): Weights {
+  const read = withXieluOfGguf(gguf.metadata, configOfGguf(gguf, generation));
+  const config: ModelConfig = wantsHead ? { ...read, draftHead: true } : read;
+  const raw = namedGgufTensors(gguf, config);
+  if (wantsHead) checkHead(raw, config, files);
+  const tensors = checkedTensors(raw, planNetwork(config), files);
   const leftAside = new LeftAside();
   leftAside.addUnread(unreadGgufTensors(gguf, config, tensors), config);
   const named = gguf.metadata.number(`${gguf.metadata.string('general.architecture')}.context_length`);
@@ -96,20 +103,27 @@ function folderWeights(
 }
 
 /** @throws CheckpointError where there is no head that guesses tokens, or one of several layers, which take turns */
-function checkHead(raw: ReadonlyMap<string, NamedTensor>, { architecture }: ModelConfig, files: ModelFiles) {
+function checkHead(
+  raw: ReadonlyMap<string, NamedTensor>,
+  { architecture, numLayers }: ModelConfig,
+  files: ModelFiles,
+): void {
   if (!mayHaveHead(architecture) || !raw.has('mtp.fc.weight')) throw withoutHead(files.path);
-  const second = [...raw.values()].find(({ name }) => SECOND_LAYER.test(name));
+  // Of safetensors its layers are by themselves, and the first is named as one behind the model's here.
+  const isSecond = (own: string) => OF_HEAD.test(own) || Number(IN_LAYER.exec(own)?.[1] ?? 0) > numLayers;
+  const [, second] = [...raw].find(([own]) => isSecond(own)) ?? [];
   if (second === undefined) return;
   throw new CheckpointError(
     `${second.file}: tensor ${second.name} is of a second layer of the head that guesses tokens; heads of one layer are supported.`,
   );
 }
 
-const SECOND_LAYER = /^(?:model\.)?mtp\.layers\.[1-9]/;
+const OF_HEAD = /^mtp\.layers\./;
+const IN_LAYER = /^model\.layers\.(\d+)\./;
 
 const withoutHead = (path: string) =>
   new CheckpointError(
-    says`${path}: has no head that guesses tokens (safetensors named mtp.* of Qwen3.5 and Qwen3-Next), which ${option('speculate')} mtp drafts with; leave it out.`,
+    says`${path}: has no head that guesses tokens (mtp.* in safetensors, nextn in a GGUF, of Qwen3.5 and Qwen3-Next), which ${option('speculate')} mtp drafts with; leave it out.`,
   );
 
 /** What families do beyond the context that is computed. */

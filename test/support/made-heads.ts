@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MADE_MODELS, type MadeModel, writeMadeModel } from './made-models.js';
+import { GGUF_WITH_HEAD, MADE_MODELS, type MadeModel, writeMadeGguf, writeMadeModel } from './made-models.js';
 
 /** What the head of a made model guesses: see tools/reference/draft-heads.py. */
 export interface MadeHead {
@@ -17,6 +17,14 @@ export interface MadeHead {
 const FILE = new URL('../goldens/draft-heads.json', import.meta.url);
 
 export const MADE_HEADS = (JSON.parse(readFileSync(FILE, 'utf8')) as { heads: MadeHead[] }).heads;
+
+/** Writes the GGUF that llama.cpp's converter makes of the made Qwen3.5 with its head. */
+export function madeHeadGguf(file: string): string {
+  const { tensors } = MADE_MODELS.find(({ name }) => name === 'qwen3.5')!;
+  const head = MADE_HEADS.find(({ name }) => name === 'qwen3.5')!;
+  const sources = new Map([...tensors, ...head.tensors].map((tensor) => [tensor[0], tensor]));
+  return writeMadeGguf(file, sources, GGUF_WITH_HEAD);
+}
 
 /** Writes a made model with its head into a folder of its own in `folder`. */
 export function madeHeadPath(folder: string, name: string): string {

@@ -141,7 +141,7 @@ describe('a head is refused', () => {
   it.each([
     ['a model without one', () => madeModelPath(folder, 'qwen3.5')],
     ['a family without any', () => tinyModelPath('gqa')],
-    ['a GGUF', () => tinyModelPath('gguf')],
+    ['a GGUF of such a family', () => tinyModelPath('gguf')],
   ])('where there is none: %s', async (_, pathOf) => {
     const model = pathOf();
     const build = buildEngine({
@@ -151,7 +151,7 @@ describe('a head is refused', () => {
       draftHead: true,
     });
     await expect(build).rejects.toThrow(
-      `${model}: has no head that guesses tokens (safetensors named mtp.* of Qwen3.5 and Qwen3-Next), which speculate mtp drafts with; leave it out.`,
+      `${model}: has no head that guesses tokens (mtp.* in safetensors, nextn in a GGUF, of Qwen3.5 and Qwen3-Next), which speculate mtp drafts with; leave it out.`,
     );
   });
 

@@ -33,6 +33,6 @@ it('drafts with the head that a model has for it, and answers the same', async (
 it('refuses a model without a head', async () => {
   const model = madeModelPath(folder, 'qwen3.5');
   await expect(Skein.load({ model, cacheDir: join(folder, 'cache'), speculate: 'mtp' })).rejects.toThrow(
-    `${model}: has no head that guesses tokens (safetensors named mtp.* of Qwen3.5 and Qwen3-Next), which speculate mtp drafts with; leave it out.`,
+    `${model}: has no head that guesses tokens (mtp.* in safetensors, nextn in a GGUF, of Qwen3.5 and Qwen3-Next), which speculate mtp drafts with; leave it out.`,
   );
 });
