@@ -1,22 +1,21 @@
+import type { ExpertRule } from '../network/expert-rule.js';
 import type { Xielu } from '../network/plan.js';
 import type { RopeConfig } from '../network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
 
 /** The experts that layers have in place of one MLP. */
-export interface ExpertsConfig {
+export interface ExpertsConfig extends ExpertRule {
   /** Experts of a layer. */
   count: number;
-  /** Experts that each token goes to. */
-  used: number;
   /** Width of an expert's MLP. */
   width: number;
-  /** Whether the shares of the experts that a token goes to are made to add up to 1. */
-  normalize: boolean;
-  /** Width of the MLP that all tokens go to beside them, times the sigmoid of a gate of its own. Absent: there is none. */
+  /** Whether each expert has a bias that is added for the choice alone. Absent: none has. */
+  choiceBias?: true;
+  /** Width of the MLP that all tokens go to beside them; see ExpertNames for its gate. Absent: there is none. */
   sharedWidth?: number;
-  /** Layer L has experts where L % every is 1, and one MLP elsewhere. Absent: every layer has them. */
-  every?: number;
-  /** True where `every` layers lack the bias that experts share: GGUF files have none. */
+  /** True for each layer that has experts; the others have one MLP. Absent: all have. */
+  layers?: boolean[];
+  /** True where layers with experts lack the bias that experts share: GGUF files have none. */
   withoutBias?: true;
 }
 
@@ -80,6 +79,8 @@ export interface ModelConfig {
   mlpBias: boolean;
   /** Whether each head of queries and keys has a LayerNorm with weights of its own. Absent: false. */
   ownHeadNorms?: boolean;
+  /** Whether each head of queries and keys has an RMSNorm, where families differ in it. Absent: false. */
+  headNorms?: boolean;
   tieWordEmbeddings: boolean;
   /** Most tokens of a sequence, special ones included. */
   maxPositions: number;

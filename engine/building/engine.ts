@@ -192,13 +192,14 @@ function isPrecision(value: unknown): value is EnginePrecision {
 
 function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
   const { numLayers, experts } = manifest.config ?? {};
-  checkExpertsOf(directory, experts);
+  checkExpertsOf(directory, numLayers, experts);
   checkEncoderOf(directory, manifest);
   // Each layer and each expert has tensors of its own, so a plan is never longer than the list in its file.
   const inLayer = experts?.count ?? 1;
-  if (!(numLayers * inLayer <= manifest.tensors.length)) {
+  const dense = experts?.layers?.filter((has) => !has).length ?? 0;
+  if (!((numLayers - dense) * inLayer + dense <= manifest.tensors.length)) {
     const layers =
-      experts === undefined ? `${numLayers} layers` : `${numLayers} layers of ${inLayer} experts`;
+      experts === undefined ? `${numLayers} layers` : `${numLayers - dense} layers of ${inLayer} experts`;
     throw new EngineError(
       `${directory}: engine.json has ${layers}, but only ${manifest.tensors.length} tensors; these are not those of the network.`,
     );
@@ -213,15 +214,20 @@ function planOf(directory: string, manifest: EngineManifest): NetworkPlan {
 }
 
 /** Numbers of experts that are none would make networks of other ones, or errors that name no file. */
-function checkExpertsOf(directory: string, experts: ModelConfig['experts']): void {
+function checkExpertsOf(directory: string, numLayers: number, experts: ModelConfig['experts']): void {
   if (experts === undefined) return;
-  const { count, used, width, normalize, every = 1 } = experts ?? {};
+  const { count, used, width, normalize, sharedWidth = 1, layers } = experts ?? {};
   const isRight =
-    [count, used, width, every].every((number) => Number.isSafeInteger(number) && number > 0) &&
+    [count, used, width, sharedWidth].every((number) => Number.isSafeInteger(number) && number > 0) &&
     typeof normalize === 'boolean';
-  if (isRight) return;
+  if (!isRight)
+    throw new EngineError(
+      `${directory}: experts in the configuration of engine.json should have count, used and width as whole numbers above 0 and normalize as true or false, found ${JSON.stringify(experts)}.`,
+    );
+  const isList = Array.isArray(layers) && layers.every((has) => typeof has === 'boolean');
+  if (layers === undefined || (isList && layers.length === numLayers)) return;
   throw new EngineError(
-    `${directory}: experts in the configuration of engine.json should have count, used and width as whole numbers above 0 and normalize as true or false, found ${JSON.stringify(experts)}.`,
+    `${directory}: layers of experts in the configuration of engine.json should be true or false for each of ${numLayers} layers, found ${JSON.stringify(layers)}.`,
   );
 }
 

@@ -4,7 +4,7 @@ import type { Activation, AttentionShape, NetworkPlan, TurnedNorms } from '../..
 import { ropeFrequencies } from '../../network/rope.js';
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
-import { expertNames } from './expert-names.js';
+import { type ExpertNames, expertNames } from './expert-names.js';
 import { layerNorm, projection } from './parts.js';
 
 const NORMS: Readonly<Record<string, string>> = { query: 'self_attn.q_norm', key: 'self_attn.k_norm' };
@@ -222,14 +222,25 @@ export class DecoderParts {
     return this.projection(layer, 'down', intermediateSize, biased, [['mlp.down_proj', hiddenSize]]);
   }
 
+  /** sum += the gated MLP of x, or in a layer with experts their mixture and the MLP that all tokens go to. */
+  addMlp(sum: ValueRef, x: ValueRef, layer: number, biased = false): void {
+    const { architecture, experts } = this.#config;
+    const hasExperts = expertNames(architecture) !== undefined && experts?.layers?.[layer] !== false;
+    if (!hasExperts) {
+      this.net.addLinear(sum, this.gatedUp(x, layer, biased), this.down(layer, biased));
+      return;
+    }
+    this.addMixture(sum, x, layer);
+    if (experts?.sharedWidth !== undefined) this.#addSharedExpert(sum, x, layer, experts.sharedWidth);
+  }
+
   /** sum += the mixture of the layer's experts of x; a router gives each row of x its scores. */
   addMixture(sum: ValueRef, x: ValueRef, layer: number): void {
-    const { architecture, hiddenSize, activation, experts } = this.#config;
-    const names = expertNames(architecture);
-    if (experts === undefined || names === undefined)
-      throw new Error(`A network of ${architecture} has no experts in its configuration.`);
-    const { count, used, width, normalize } = experts;
-    const { block, gate, up, down } = names;
+    const { hiddenSize, activation, experts } = this.#config;
+    if (experts === undefined)
+      throw new Error(`A network of ${this.#config.architecture} has no experts in its configuration.`);
+    const { count, width, choiceBias, ...rule } = experts;
+    const { block, gate, up, down, choiceBias: bias } = this.#expertNames();
     const router = this.projection(layer, 'router', x.width, false, [[`${block}.gate`, count]]);
     const scores = this.net.linear(x, router);
     const each = Array.from({ length: count }, (_, expert) => {
@@ -243,33 +254,39 @@ export class DecoderParts {
         down: this.projection(layer, `${own}.down`, width, false, [[`${source}.${down}`, hiddenSize]]).weight,
       };
     });
+    const biasSource = { name: `model.layers.${layer}.${block}.${bias}`, columns: count };
     this.net.addExperts(sum, x, scores, {
       gateUp: each.map((expert) => expert.gateUp),
       down: each.map((expert) => expert.down),
-      used,
-      normalize,
+      ...rule,
+      ...(choiceBias && { choiceBias: this.net.vector(`layers.${layer}.choiceBias`, [biasSource]) }),
       activation,
     });
   }
 
-  /** sum += the expert that all tokens go to, of x, times the sigmoid of its gate. */
-  addSharedExpert(sum: ValueRef, x: ValueRef, layer: number, source: string): void {
-    const { activation, hiddenSize, experts } = this.#config;
-    const { sharedWidth: width = 0 } = experts ?? {};
+  /** sum += the MLP that all tokens go to, of x, times the sigmoid of its gate where it has one. */
+  #addSharedExpert(sum: ValueRef, x: ValueRef, layer: number, width: number): void {
+    const { activation, hiddenSize } = this.#config;
+    const { block = '', gate: gateName } = this.#expertNames().shared ?? {};
     const both: [string, number][] = [
-      [`${source}.gate_proj`, width],
-      [`${source}.up_proj`, width],
+      [`${block}.gate_proj`, width],
+      [`${block}.up_proj`, width],
     ];
     const gateUp = this.projection(layer, 'sharedGateUp', x.width, false, both);
     const inner = this.net.gatedLinear(x, { ...gateUp, activation });
-    const gate = this.net.linear(
-      x,
-      this.projection(layer, 'sharedGate', x.width, false, [[`${source}_gate`, 1]]),
-    );
-    // The gate stands before the way down, which is linear.
-    this.net.gate(inner, gate, width, { per: width, activation: 'sigmoid' });
-    const down: [string, number][] = [[`${source}.down_proj`, hiddenSize]];
+    if (gateName !== undefined) {
+      const gate = this.net.linear(x, this.projection(layer, 'sharedGate', x.width, false, [[gateName, 1]]));
+      // The gate stands before the way down, which is linear.
+      this.net.gate(inner, gate, width, { per: width, activation: 'sigmoid' });
+    }
+    const down: [string, number][] = [[`${block}.down_proj`, hiddenSize]];
     this.net.addLinear(sum, inner, this.projection(layer, 'sharedDown', width, false, down));
+  }
+
+  #expertNames(): ExpertNames {
+    const names = expertNames(this.#config.architecture);
+    if (names === undefined) throw new Error(`A network of ${this.#config.architecture} has no experts.`);
+    return names;
   }
 
   /** Projections of one input, stacked into one weight; each source is [name, rows]. */

@@ -6,16 +6,34 @@ export interface ExpertNames {
   gate: string;
   up: string;
   down: string;
+  /** Bias that is added for the choice, in the block. */
+  choiceBias?: string;
+  /** The MLP that all tokens go to. gate: matrix of one row, the sigmoid of which it is multiplied with; absent: it has none. */
+  shared?: { block: string; gate?: string };
 }
+
+const PROJECTIONS = { gate: 'gate_proj', up: 'up_proj', down: 'down_proj' };
+const QWEN: ExpertNames = { block: 'mlp', ...PROJECTIONS };
+const QWEN_SHARED: ExpertNames = {
+  ...QWEN,
+  shared: { block: 'mlp.shared_expert', gate: 'mlp.shared_expert_gate' },
+};
 
 /** Names by ModelConfig.architecture, of those that have experts. */
 const NAMES = new Map<string, ExpertNames>([
-  ['qwen35moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
-  ['qwen3next', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
-  ['qwen3moe', { block: 'mlp', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
+  ['qwen2moe', QWEN_SHARED],
+  ['qwen35moe', QWEN_SHARED],
+  ['qwen3next', QWEN_SHARED],
+  ['qwen3moe', QWEN],
+  ['olmoe', QWEN],
+  [
+    'glm4moe',
+    { ...QWEN, choiceBias: 'gate.e_score_correction_bias', shared: { block: 'mlp.shared_experts' } },
+  ],
   // Its files have one tensor for each matrix of all experts.
   ['granite4', { block: 'block_sparse_moe', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
   ['mixtral', { block: 'block_sparse_moe', gate: 'w1', up: 'w3', down: 'w2' }],
+  ['lfm2moe', { block: 'feed_forward', gate: 'w1', up: 'w3', down: 'w2', choiceBias: 'expert_bias' }],
 ]);
 
 /** Undefined for an architecture without experts. */

@@ -25,9 +25,11 @@ import { modernbert } from './modernbert.js';
 import { nemotron } from './nemotron.js';
 import { nemotronH } from './nemotronh.js';
 import { olmo2 } from './olmo2.js';
+import { olmoe } from './olmoe.js';
 import { openelm } from './openelm.js';
 import { phi3 } from './phi3.js';
 import { qwen2 } from './qwen2.js';
+import { qwen2moe } from './qwen2moe.js';
 import { qwen3 } from './qwen3.js';
 import { qwen3moe } from './qwen3moe.js';
 import { qwen35 } from './qwen35.js';
@@ -45,10 +47,14 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen2', qwen2],
   ['qwen3', qwen3],
   ['qwen3moe', qwen3moe],
+  ['qwen2moe', qwen2moe],
+  ['olmoe', olmoe],
+  ['glm4moe', qwen2moe],
   ['qwen35', qwen35],
   ['qwen35moe', qwen35],
   ['qwen3next', qwen35],
   ['lfm2', lfm2],
+  ['lfm2moe', lfm2],
   ['mamba2', mamba2],
   ['falconh1', falconH1],
   ['nemotronh', nemotronH],
@@ -92,10 +98,14 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen2ForCausalLM', 'qwen2'],
   ['Qwen3ForCausalLM', 'qwen3'],
   ['Qwen3MoeForCausalLM', 'qwen3moe'],
+  ['Qwen2MoeForCausalLM', 'qwen2moe'],
+  ['OlmoeForCausalLM', 'olmoe'],
+  ['Glm4MoeForCausalLM', 'glm4moe'],
   ['Qwen3_5ForCausalLM', 'qwen35'],
   ['Qwen3_5MoeForCausalLM', 'qwen35moe'],
   ['Qwen3NextForCausalLM', 'qwen3next'],
   ['Lfm2ForCausalLM', 'lfm2'],
+  ['Lfm2MoeForCausalLM', 'lfm2moe'],
   ['Mamba2ForCausalLM', 'mamba2'],
   ['FalconH1ForCausalLM', 'falconh1'],
   ['NemotronHForCausalLM', 'nemotronh'],
@@ -164,8 +174,14 @@ const GGUF_NAMES = new Map([
   ['qwen3', 'qwen3'],
   ['qwen3vl', 'qwen3'],
   ['qwen3moe', 'qwen3moe'],
+  ['qwen2moe', 'qwen2moe'],
+  ['olmoe', 'olmoe'],
+  ['glm4moe', 'glm4moe'],
   ['qwen35', 'qwen35'],
+  ['qwen35moe', 'qwen35moe'],
+  ['qwen3next', 'qwen3next'],
   ['lfm2', 'lfm2'],
+  ['lfm2moe', 'lfm2moe'],
   ['mamba2', 'mamba2'],
   ['falcon-h1', 'falconh1'],
   ['nemotron_h', 'nemotronh'],

@@ -4,7 +4,7 @@ import { DecoderParts } from './decoder-parts.js';
 
 /**
  * LFM2 (https://arxiv.org/abs/2511.23404): most layers have a short convolution of gated inputs in the place of attention; those that
- * attend are Qwen3's. For a layer without attention:
+ * attend are Qwen3's. Larger models have experts in most layers. For a layer without attention:
  *
  *   b | c | h = in(x)       y = c * conv(b * h)       x += out(y)
  */
@@ -37,7 +37,7 @@ export function lfm2(config: ModelConfig): NetworkPlan {
       net.addLinear(x, y, parts.projection(layer, 'convOutput', width, biased, [['conv.out_proj', width]]));
     }
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
-    net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    parts.addMlp(x, mlpInput, layer);
   }
   return parts.build(parts.logits(x));
 }

@@ -21,13 +21,7 @@ export function addLayer(parts: DecoderParts, config: ModelConfig, x: ValueRef, 
   const input = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
   if (parts.attends(layer)) addAttention(parts, config, x, input, layer);
   else addDelta(parts, config, x, input, layer);
-  const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
-  if (config.experts === undefined) {
-    parts.net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
-    return;
-  }
-  parts.addMixture(x, mlpInput, layer);
-  parts.addSharedExpert(x, mlpInput, layer, 'mlp.shared_expert');
+  parts.addMlp(x, parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm'), layer);
 }
 
 /** Names of a layer's projections of queries, and of the gates of heads, which alternate in the checkpoint. */

@@ -2,7 +2,7 @@ import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { DecoderParts } from './decoder-parts.js';
 
-/** Qwen3 with a mixture of experts in place of the MLP of each layer. */
+/** Qwen3 with a mixture of experts in place of the MLP of its layers. */
 export function qwen3moe(config: ModelConfig): NetworkPlan {
   const { attentionBias } = config;
   const parts = new DecoderParts(config);
@@ -14,7 +14,7 @@ export function qwen3moe(config: ModelConfig): NetworkPlan {
     parts.normQueriesAndKeys(qkv, layer);
     net.addLinear(x, parts.attention(qkv, layer), parts.attentionOutput(layer, attentionBias));
 
-    parts.addMixture(x, parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm'), layer);
+    parts.addMlp(x, parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm'), layer);
   }
   return parts.build(parts.logits(x));
 }

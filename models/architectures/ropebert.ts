@@ -44,7 +44,8 @@ export function ropebert(config: ModelConfig): NetworkPlan {
     net.addLinear(x, attended, project(`${own}.attentionOutput`, hiddenSize, [outputSource], attentionBias));
     x = norm(x, `${own}.attentionNorm`, `${own}.post_attention_layernorm`);
     const up: [string, number] = [`${own}.mlp.up_proj`, intermediateSize];
-    if (experts !== undefined && hasExperts(experts, layer)) x = withExperts(net, x, own, config, experts);
+    if (experts !== undefined && experts.layers?.[layer] !== false)
+      x = withExperts(net, x, own, config, experts);
     else {
       const h =
         experts === undefined
@@ -65,8 +66,6 @@ export function ropebert(config: ModelConfig): NetworkPlan {
   }
   return net.build(encoderHead(net, x, encoder.head, epsilon));
 }
-
-const hasExperts = ({ every = 1 }: ExpertsConfig, layer: number) => layer % every === 1 % every;
 
 /** x with the mixture of its experts added, and a bias that all of them share, where there is one: the one row of a table of token types, since there is one. */
 function withExperts(

@@ -2,6 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { attendsBothWays } from './decoder-encoder.js';
 import type { DecoderFamily } from './decoder-family.js';
+import { EXPERT_FAMILIES } from './expert-families.js';
 import { GATELESS_FAMILIES } from './gateless-families.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { MORE_FAMILIES } from './more-families.js';
@@ -25,16 +26,6 @@ const QWEN: DecoderFamily = {
     };
   },
 };
-
-/** The window of models whose layers all have one, where there is one at all. */
-function windowOfAllLayers(config: ConfigFields, window: number | null): number | null {
-  const layerTypes = config.raw('layer_types');
-  const type = window === null ? 'full_attention' : 'sliding_attention';
-  if (layerTypes !== undefined && !(Array.isArray(layerTypes) && layerTypes.every((one) => one === type))) {
-    throw config.error('layer_types', `${type} for each layer: mixed layers are not supported`);
-  }
-  return window;
-}
 
 /** Families by ModelConfig.architecture. */
 const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
@@ -61,39 +52,6 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   },
   qwen2: QWEN,
   qwen3: { ...QWEN, headDim: 128 },
-  qwen3moe: {
-    experts: {
-      // transformers 5 writes the second name.
-      count: ['num_experts', 'num_local_experts'],
-      usualCount: 128,
-      usualUsed: 8,
-      width: 'moe_intermediate_size',
-      usualWidth: 768,
-      normalize: { usually: false },
-    },
-    read: (config, { headDim, maxPositions }) => {
-      if (config.raw('use_mrope') === true) throw config.error('use_mrope', 'false');
-      const window = config.boolean('use_sliding_window', false) ? slidingWindow(config, 4096) : null;
-      return {
-        slidingWindow: windowOfAllLayers(config, window),
-        rope: ropeOfHuggingFace(config, headDim, maxPositions),
-      };
-    },
-  },
-  mixtral: {
-    epsilon: ['rms_norm_eps', 1e-5],
-    experts: {
-      count: ['num_local_experts', 'num_experts'],
-      usualCount: 8,
-      usualUsed: 2,
-      width: 'intermediate_size',
-      normalize: 'always',
-    },
-    read: (config, { headDim, maxPositions }) => ({
-      slidingWindow: windowOfAllLayers(config, slidingWindow(config, null)),
-      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
-    }),
-  },
   phi3: {
     read: (config, { headDim, maxPositions }) => {
       const rope = ropeOfHuggingFace(config, headDim, maxPositions, { partial: 1 });
@@ -156,6 +114,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
 export function decoderFamily(architecture: string): DecoderFamily | undefined {
   return (
     FAMILIES[architecture] ??
+    EXPERT_FAMILIES[architecture] ??
     MORE_FAMILIES[architecture] ??
     GATELESS_FAMILIES[architecture] ??
     STATE_FAMILIES[architecture] ??

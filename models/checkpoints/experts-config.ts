@@ -1,6 +1,8 @@
+import { type ExpertGroups, expertsInReach, MAX_EXPERT_GROUPS } from '../../network/expert-rule.js';
 import type { ExpertsConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
+import { type DenseLayers, layersWithExperts } from './expert-layers.js';
 
 /** Where an architecture's config.json has its experts, and what transformers takes where it says nothing. */
 export interface ExpertFields {
@@ -12,24 +14,48 @@ export interface ExpertFields {
   usualWidth?: number;
   /** Whether shares are made to add up to 1: as norm_topk_prob says, with what it means where it is missing, or always. */
   normalize: 'always' | { usually: boolean };
-  /** Field of the width of an expert that all tokens go to; absent: there must be none. */
-  shared?: { width: string; usually: number };
+  /**
+   * Field of the width of an MLP that all tokens go to, or of the number of experts whose width it has; absent: there must be none.
+   */
+  shared?: { width: string; usually: number } | { experts: string; usually: number };
+  /** Layers without experts; absent: there must be none. */
+  dense?: DenseLayers;
+  /** Absent: softmax. */
+  scoring?: 'sigmoid';
+  /** Whether experts have a bias for the choice alone, or the field that says so. Absent: none have. */
+  choiceBias?: true | string;
+  /** n_group and topk_group are read, and groups count by so many of their experts; absent: all experts must be of one group. */
+  groups?: { top: 1 | 2 };
+  /** routed_scaling_factor is read; absent: it must be 1. */
+  hasFactor?: true;
+  sumEpsilon?: number;
 }
 
 /** Fields that say how many experts a layer has. */
 const COUNTS = ['num_experts', 'num_local_experts', 'n_routed_experts', 'moe_num_experts'];
 
-/** Fields of experts that are computed in another way, each with the values that change nothing. */
+/** Fields of experts that are computed in another way where a family does not read them, each with the values that change nothing. */
 const OTHERWISE: readonly (readonly [key: string, harmless: readonly unknown[], expected: string])[] = [
   ['n_shared_experts', [0], 'absent: experts that all tokens go to are not supported'],
   ['num_shared_experts', [0], 'absent: experts that all tokens go to are not supported'],
   ['shared_expert_intermediate_size', [0], 'absent: experts that all tokens go to are not supported'],
   ['n_group', [0, 1], 'absent: groups of experts are not supported'],
   ['routed_scaling_factor', [1], 'absent or 1: no other factor on the sum of the experts is supported'],
-  ['scoring_func', ['softmax'], '"softmax": shares of experts by another function are not supported'],
   ['first_k_dense_replace', [0], '0: layers with one MLP beside layers with experts are not supported'],
+  ['num_dense_layers', [0], '0: layers with one MLP beside layers with experts are not supported'],
   ['decoder_sparse_step', [1], '1: layers with one MLP beside layers with experts are not supported'],
 ];
+
+/** Those that a family reads. */
+function fieldsRead({ shared, dense, groups, hasFactor }: ExpertFields): Set<string> {
+  const isShared = shared !== undefined;
+  return new Set([
+    ...(isShared ? ['width' in shared ? shared.width : shared.experts] : []),
+    ...(dense === 'bySteps' ? ['decoder_sparse_step', 'mlp_only_layers'] : dense ? [dense.first] : []),
+    ...(groups ? ['n_group'] : []),
+    ...(hasFactor ? ['routed_scaling_factor'] : []),
+  ]);
+}
 
 /** Refuses experts of a model whose architecture has none. */
 export function refuseExperts(config: ConfigFields, name: string): void {
@@ -58,27 +84,78 @@ export function expertsOfHuggingFace(
     if (config.raw(key) !== count) throw config.error(key, `${first}, which is ${count}`);
   }
   checkExperts(config.where, numLayers, count);
+  const normalize =
+    fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually);
+  const groups = fields.groups && groupsOf(config, count, fields.groups);
+  const width = config.integer(fields.width, 1, LIMITS.width, fields.usualWidth);
+  const layers = layersWithExperts(config, numLayers, fields.dense);
+  const sharedWidth = fields.shared && sharedWidthOf(config, fields.shared, width);
   return {
     count,
-    used: config.integer('num_experts_per_tok', 1, count, fields.usualUsed),
-    width: config.integer(fields.width, 1, LIMITS.width, fields.usualWidth),
-    normalize: fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually),
-    ...(fields.shared && {
-      sharedWidth: config.integer(fields.shared.width, 1, LIMITS.width, fields.shared.usually),
-    }),
+    used: config.integer('num_experts_per_tok', 1, expertsInReach(count, groups), fields.usualUsed),
+    width,
+    normalize,
+    ...(fields.scoring && { scoring: fields.scoring }),
+    ...(hasChoiceBias(config, fields) && { choiceBias: true }),
+    ...(groups && { groups }),
+    ...factorOf(config, fields),
+    ...(normalize && fields.sumEpsilon !== undefined && { sumEpsilon: fields.sumEpsilon }),
+    ...(sharedWidth !== undefined && { sharedWidth }),
+    ...(layers && { layers }),
   };
 }
 
-function refuseOthers(config: ConfigFields, name: string, { count, shared }: ExpertFields): void {
+/** Groups of experts; undefined: all are of one. */
+function groupsOf(
+  config: ConfigFields,
+  count: number,
+  { top }: NonNullable<ExpertFields['groups']>,
+): ExpertGroups | undefined {
+  const groups = config.integer('n_group', 1, MAX_EXPERT_GROUPS, 1);
+  const used = config.integer('topk_group', 1, groups, 1);
+  if (groups === 1) return undefined;
+  if (count % groups !== 0 || count / groups < top)
+    throw config.error(
+      'n_group',
+      `a number that parts the ${count} experts into equal groups of at least ${top}`,
+    );
+  return { count: groups, used, top };
+}
+
+function sharedWidthOf(
+  config: ConfigFields,
+  shared: NonNullable<ExpertFields['shared']>,
+  width: number,
+): number {
+  if ('width' in shared) return config.integer(shared.width, 1, LIMITS.width, shared.usually);
+  return width * config.integer(shared.experts, 1, Math.floor(LIMITS.width / width), shared.usually);
+}
+
+const hasChoiceBias = (config: ConfigFields, { choiceBias }: ExpertFields): boolean =>
+  choiceBias === true || (choiceBias !== undefined && config.boolean(choiceBias, true));
+
+function factorOf(config: ConfigFields, { hasFactor }: ExpertFields): { factor?: number } {
+  const factor = hasFactor ? config.positive('routed_scaling_factor', 1) : 1;
+  return factor === 1 ? {} : { factor };
+}
+
+function refuseOthers(config: ConfigFields, name: string, fields: ExpertFields): void {
   for (const key of COUNTS) {
-    const isOther = !count.includes(key) && config.raw(key) !== undefined;
-    if (isOther) throw config.error(key, `absent: the experts of ${name} are ${count[0]}`);
+    const isOther = !fields.count.includes(key) && config.raw(key) !== undefined;
+    if (isOther) throw config.error(key, `absent: the experts of ${name} are ${fields.count[0]}`);
   }
+  const read = fieldsRead(fields);
   for (const [key, harmless, expected] of OTHERWISE) {
-    const value = key === shared?.width ? undefined : config.raw(key);
+    const value = read.has(key) ? undefined : config.raw(key);
     if (value !== undefined && !harmless.includes(value)) throw config.error(key, expected);
   }
-  const dense = config.raw('mlp_only_layers');
+  const { scoring = 'softmax' } = fields;
+  if ((config.raw('scoring_func') ?? scoring) !== scoring)
+    throw config.error(
+      'scoring_func',
+      `"${scoring}": shares of experts by another function are not supported`,
+    );
+  const dense = read.has('mlp_only_layers') ? undefined : config.raw('mlp_only_layers');
   if (dense !== undefined && !(Array.isArray(dense) && dense.length === 0)) {
     throw config.error(
       'mlp_only_layers',

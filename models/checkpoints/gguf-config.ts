@@ -63,7 +63,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
   const shapes = alone === undefined ? (uneven?.layerShapes ?? [{ numHeads, numKvHeads }]) : [];
   for (const shape of shapes) checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
   const experts = mayHaveExperts(keys, architecture)
-    ? expertsOfGguf(keys, architecture, numLayers)
+    ? expertsOfGguf(keys, architecture, numLayers, tensors)
     : undefined;
   const maxPositions = keys.integer('context_length', 1, LIMITS.positions);
   const vocabSize = vocabSizeOf(metadata, keys, tensors.get('token_embd.weight'));
@@ -88,7 +88,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     rmsNormEpsilon: epsilonOf(keys, architecture),
     activation: activationOf(architecture, keys),
     ...biasesOf(tensors, architecture),
-    ...(architecture === 'cohere' && tensors.has('blk.0.attn_q_norm.weight') && { ownHeadNorms: true }),
+    ...headNormsOf(tensors, architecture),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
     ...windowsOfGguf(keys, architecture, numLayers),
@@ -108,6 +108,16 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     padTokenId: tokenId(special('padding')[0], vocabSize),
   };
   return asGgufEncoder(header, keys, model);
+}
+
+/** Norms of heads, in files of families of which some have none. */
+function headNormsOf(
+  tensors: ReadonlyMap<string, RawTensor>,
+  architecture: string,
+): Pick<ModelConfig, 'headNorms' | 'ownHeadNorms'> {
+  if (!tensors.has('blk.0.attn_q_norm.weight')) return {};
+  if (architecture === 'glm4moe') return { headNorms: true };
+  return architecture === 'cohere' ? { ownHeadNorms: true } : {};
 }
 
 /** Width of the MLPs of a file where not all layers have one, or have experts beside it; undefined for any other. */

@@ -2,6 +2,7 @@ import type { ModelConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
 import { MOST_DELTA_DIM, MOST_TAPS } from './state-families.js';
+import { isLfm2 } from './state-tensors.js';
 
 /** Interval of layers that attend where a file does not say, as in llama.cpp. */
 const USUAL_INTERVAL = 4;
@@ -12,7 +13,7 @@ export function ggufStateFields(
   architecture: string,
   numLayers: number,
 ): Partial<ModelConfig> {
-  if (architecture === 'lfm2') {
+  if (isLfm2({ architecture })) {
     if (keys.boolean('attention.causal') === false)
       throw keys.error('attention.causal', 'true: convolutions of both sides are not supported', false);
     const heads = keyValueHeads(keys, numLayers);
@@ -21,11 +22,11 @@ export function ggufStateFields(
       shortConv: { taps: keys.integer('shortconv.l_cache', 2, MOST_TAPS), biased: false },
     };
   }
-  if (architecture !== 'qwen35') return {};
+  if (!isDelta(architecture)) return {};
   return {
     attendingLayers: attending(keys, numLayers),
     shortConv: { taps: keys.integer('ssm.conv_kernel', 2, MOST_TAPS), biased: false },
-    delta: deltaHeads(keys),
+    delta: deltaHeads(keys, architecture),
   };
 }
 
@@ -35,7 +36,7 @@ export function keyValueHeadsOfSome(
   architecture: string,
   numLayers: number,
 ): number | undefined {
-  const counts = architecture === 'lfm2' ? keyValueHeads(keys, numLayers) : undefined;
+  const counts = isLfm2({ architecture }) ? keyValueHeads(keys, numLayers) : undefined;
   return counts?.find((count) => count > 0);
 }
 
@@ -55,6 +56,8 @@ function keyValueHeads(keys: GgufKeys, numLayers: number): number[] | undefined 
   );
 }
 
+const isDelta = (architecture: string) => /^qwen3(5|5moe|next)$/.test(architecture);
+
 /** Whether each layer of Qwen3.5 attends: those that are not recurrent, or the last of each interval. */
 function attending(keys: GgufKeys, numLayers: number): boolean[] {
   const recurrent = keys.list('attention.recurrent_layers');
@@ -71,10 +74,10 @@ function attending(keys: GgufKeys, numLayers: number): boolean[] {
 }
 
 /**
- * Heads of the delta rule. llama.cpp's converter puts the heads of values into another order where a key head has several, and
+ * Heads of the delta rule. llama.cpp's converter puts the heads of values into another order where a key head of Qwen3.5 has several, and
  * has the rates of decay in place of their logarithms.
  */
-function deltaHeads(keys: GgufKeys): NonNullable<ModelConfig['delta']> {
+function deltaHeads(keys: GgufKeys, architecture: string): NonNullable<ModelConfig['delta']> {
   const keyHeads = keys.integer('ssm.group_count', 1, LIMITS.heads);
   const valueHeads = keys.integer('ssm.time_step_rank', 1, LIMITS.heads);
   if (valueHeads % keyHeads !== 0)
@@ -87,7 +90,7 @@ function deltaHeads(keys: GgufKeys): NonNullable<ModelConfig['delta']> {
     valueHeads,
     keyDim: keys.integer('ssm.state_size', 1, MOST_DELTA_DIM),
     valueDim: values / valueHeads,
-    ...(valueHeads !== keyHeads && { tiled: true }),
+    ...(valueHeads !== keyHeads && architecture !== 'qwen3next' && { tiled: true }),
     rates: true,
   };
 }

@@ -54,6 +54,45 @@ const withRouter = (
   ffn_gate_inp: router,
 });
 const QWEN3 = { ...LLAMA.inLayer, ...QUERY_AND_KEY_NORMS };
+/** The MLP that all tokens go to beside experts. */
+const sharedExpert = (block: string) => ({
+  ffn_gate_shexp: `${block}.gate_proj`,
+  ffn_up_shexp: `${block}.up_proj`,
+  ffn_down_shexp: `${block}.down_proj`,
+});
+const QWEN_SHARED = {
+  ffn_gate_inp_shexp: 'mlp.shared_expert_gate',
+  ...sharedExpert('mlp.shared_expert'),
+};
+const QWEN35: Names = {
+  ...LLAMA,
+  inLayer: {
+    ...QWEN3,
+    post_attention_norm: 'post_attention_layernorm',
+    attn_qkv: 'linear_attn.in_proj_qkv',
+    attn_gate: 'linear_attn.in_proj_z',
+    ssm_alpha: 'linear_attn.in_proj_a',
+    ssm_beta: 'linear_attn.in_proj_b',
+    ssm_conv1d: 'linear_attn.conv1d',
+    ssm_norm: 'linear_attn.norm',
+    ssm_out: 'linear_attn.out_proj',
+  },
+  vectors: { ssm_a: 'linear_attn.A_log', 'ssm_dt.bias': 'linear_attn.dt_bias' },
+};
+const QWEN35_MOE: Names = {
+  ...QWEN35,
+  inLayer: { ...withRouter(QWEN35.inLayer, 'mlp.gate'), ...QWEN_SHARED },
+};
+const LFM2: Names = {
+  ...LLAMA,
+  global: { ...LLAMA.global, token_embd_norm: 'model.norm' },
+  inLayer: {
+    ...QWEN3,
+    'shortconv.conv': 'conv.conv',
+    'shortconv.in_proj': 'conv.in_proj',
+    'shortconv.out_proj': 'conv.out_proj',
+  },
+};
 
 /** Tensors of scans. */
 const SCANS = {
@@ -70,30 +109,30 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   qwen2: LLAMA,
   qwen3: { ...LLAMA, inLayer: QWEN3 },
   qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
-  qwen35: {
+  qwen2moe: { ...LLAMA, inLayer: { ...withRouter(LLAMA.inLayer, 'mlp.gate'), ...QWEN_SHARED } },
+  olmoe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
+  glm4moe: {
     ...LLAMA,
     inLayer: {
       ...QWEN3,
+      ffn_gate_inp: 'mlp.gate',
       post_attention_norm: 'post_attention_layernorm',
-      attn_qkv: 'linear_attn.in_proj_qkv',
-      attn_gate: 'linear_attn.in_proj_z',
-      ssm_alpha: 'linear_attn.in_proj_a',
-      ssm_beta: 'linear_attn.in_proj_b',
-      ssm_conv1d: 'linear_attn.conv1d',
-      ssm_norm: 'linear_attn.norm',
-      ssm_out: 'linear_attn.out_proj',
+      ...sharedExpert('mlp.shared_experts'),
     },
-    vectors: { ssm_a: 'linear_attn.A_log', 'ssm_dt.bias': 'linear_attn.dt_bias' },
+    vectors: { 'exp_probs_b.bias': 'mlp.gate.e_score_correction_bias' },
   },
-  lfm2: {
-    ...LLAMA,
-    global: { ...LLAMA.global, token_embd_norm: 'model.norm' },
-    inLayer: {
-      ...QWEN3,
-      'shortconv.conv': 'conv.conv',
-      'shortconv.in_proj': 'conv.in_proj',
-      'shortconv.out_proj': 'conv.out_proj',
-    },
+  qwen35: QWEN35,
+  qwen35moe: QWEN35_MOE,
+  // Files that were made before the converter took it apart have one projection for queries, keys, values and gates.
+  qwen3next: {
+    ...QWEN35_MOE,
+    inLayer: { ...QWEN35_MOE.inLayer, ssm_in: 'linear_attn.in_proj_qkvz', ssm_ba: 'linear_attn.in_proj_ba' },
+  },
+  lfm2: LFM2,
+  lfm2moe: {
+    ...LFM2,
+    inLayer: { ...LFM2.inLayer, ffn_gate_inp: 'feed_forward.gate' },
+    vectors: { 'exp_probs_b.bias': 'feed_forward.expert_bias' },
   },
   mamba2: { ...LLAMA, inLayer: { attn_norm: 'input_layernorm', ...SCANS }, vectors: SCAN_VECTORS },
   nemotronh: { ...LLAMA, inLayer: { ...LLAMA.inLayer, ...SCANS }, vectors: SCAN_VECTORS },

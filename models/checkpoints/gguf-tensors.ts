@@ -1,3 +1,4 @@
+import { expertNames } from '../architectures/expert-names.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ExpertMatrix, expertSlices, expertTensorName, stackedNames } from './expert-tensors.js';
@@ -25,17 +26,25 @@ export function namedGgufTensors(header: GgufHeader, config: ModelConfig): Map<s
 
 function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const stack = stackOf(tensor.name, config);
-  if (stack !== null) return expertSlices(tensor, config, stack.layer, [stack.matrix]);
+  if (stack !== null) return expertSlices(tensor, config, stack.layer, stack.matrices);
   const rows = tokenRows(tensor.name, config);
   if (rows !== null) return rows.map((row, i) => [row, rowOf(tensor, i)]);
   const parts = projectionsOf(tensor.name, config);
   if (parts !== null) return attentionSlices(tensor, config, parts);
   const name = nameOf(tensor.name, config);
+  if (isSharedGate(name, config) && tensor.shape.length === 1)
+    return [[name, { ...tensor, shape: [1, ...tensor.shape] }]];
   if (hasScanNames(config)) return scanGgufTensors(name, tensor, config);
   if (config.attendingLayers !== undefined) return stateGgufTensors(name, tensor, config);
   if (config.ownHeadNorms) return [[name, inNetworkOrder(name, tensor, config)]];
   const heads = interleavedHeads(name, config);
   return [[name, { ...tensor, ...(heads === undefined ? {} : { interleavedHeads: heads }) }]];
+}
+
+/** Whether it is the gate of the MLP that all tokens go to, a matrix of one row, which files have as a vector. */
+function isSharedGate(name: string, { architecture }: ModelConfig): boolean {
+  const gate = expertNames(architecture)?.shared?.gate;
+  return gate !== undefined && name.endsWith(`.${gate}.weight`);
 }
 
 /** Tensors of a GGUF that are not read. */
@@ -56,20 +65,20 @@ function networkNames(name: string, config: ModelConfig): string[] {
   const parts = projectionsOf(name, config);
   if (parts !== null) return parts;
   const stack = stackOf(name, config);
-  if (stack !== null) return stackedNames(config, stack.layer, [stack.matrix]);
+  if (stack !== null) return stackedNames(config, stack.layer, stack.matrices);
   const own = nameOf(name, config);
   if (hasScanNames(config)) return scanNames(own, config);
   return config.attendingLayers === undefined ? [own] : stateNames(own, config);
 }
 
-/** The layer and the matrix of a tensor that has a matrix of all experts; null for any other. */
+/** The layer and the matrices of a tensor that has those of all experts; null for any other. */
 function stackOf(
   name: string,
   { experts, numLayers }: ModelConfig,
-): { layer: string; matrix: ExpertMatrix } | null {
-  const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down)_exps\.weight$/.exec(name);
+): { layer: string; matrices: ExpertMatrix[] } | null {
+  const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down|gate_up)_exps\.weight$/.exec(name);
   if (match === null || experts === undefined || Number(match[1]) >= numLayers) return null;
-  return { layer: match[1]!, matrix: match[2] as ExpertMatrix };
+  return { layer: match[1]!, matrices: match[2]!.split('_') as ExpertMatrix[] };
 }
 
 /** Names of queries, keys and values where one tensor has the rows of all three, as files of GLM-4's first code do; null for any other. */

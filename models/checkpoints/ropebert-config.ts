@@ -5,6 +5,7 @@ import type { ExpertsConfig, ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, tokenId, widthAndHeads } from './config-values.js';
 import { embeddingHead, poolerHead } from './encoder-heads.js';
+import { oneOfEach } from './expert-layers.js';
 import { checkExperts } from './experts-config.js';
 import { isObject } from './file-reading.js';
 import { rowsOf } from './head-tensors.js';
@@ -115,7 +116,7 @@ function expertsOf(config: ConfigFields, numLayers: number): ExpertsConfig | nul
     used: config.integer('moe_top_k', 1, count),
     width: config.integer('n_inner', 1, LIMITS.width),
     normalize: false,
-    every,
+    layers: oneOfEach(numLayers, every),
   };
 }
 

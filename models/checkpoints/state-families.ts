@@ -24,8 +24,29 @@ const QWEN35: DecoderFamily = {
   },
 };
 
+const LFM2: DecoderFamily = {
+  tied: true,
+  epsilon: ['norm_eps', 1e-5],
+  read: (config, dimensions) => {
+    const { headDim, maxPositions } = dimensions;
+    return {
+      slidingWindow: null,
+      activation: 'silu',
+      tieWordEmbeddings: config.boolean('tie_embedding', config.boolean('tie_word_embeddings', true)),
+      attendingLayers: attending(config, dimensions, 'conv', attendsByIndex(config, dimensions)),
+      shortConv: {
+        taps: config.integer('conv_L_cache', 2, MOST_TAPS, 3),
+        biased: config.boolean('conv_bias', false),
+      },
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
+    };
+  },
+};
+
 /** Qwen3.5 with a mixture of experts in each layer, beside one that all tokens go to. */
-const mixture = (experts: Pick<ExpertFields, 'usualCount' | 'usualUsed' | 'normalize'>): DecoderFamily => ({
+const mixture = (
+  experts: Pick<ExpertFields, 'usualCount' | 'usualUsed' | 'normalize' | 'dense'>,
+): DecoderFamily => ({
   ...QWEN35,
   experts: {
     ...experts,
@@ -39,27 +60,28 @@ const mixture = (experts: Pick<ExpertFields, 'usualCount' | 'usualUsed' | 'norma
 /** Families of which some layers keep a state of the sequence in place of attending, by ModelConfig.architecture. */
 export const STATE_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
   lfm2: {
-    tied: true,
-    epsilon: ['norm_eps', 1e-5],
-    read: (config, dimensions) => {
-      const { headDim, maxPositions } = dimensions;
-      return {
-        slidingWindow: null,
-        activation: 'silu',
-        intermediateSize: lfm2Width(config),
-        tieWordEmbeddings: config.boolean('tie_embedding', config.boolean('tie_word_embeddings', true)),
-        attendingLayers: attending(config, dimensions, 'conv', attendsByIndex(config, dimensions)),
-        shortConv: {
-          taps: config.integer('conv_L_cache', 2, MOST_TAPS, 3),
-          biased: config.boolean('conv_bias', false),
-        },
-        rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
-      };
+    ...LFM2,
+    read: (config, dimensions) => ({ ...LFM2.read(config, dimensions), intermediateSize: lfm2Width(config) }),
+  },
+  lfm2moe: {
+    ...LFM2,
+    experts: {
+      count: ['num_experts', 'num_local_experts'],
+      usualCount: 32,
+      usualUsed: 4,
+      width: 'moe_intermediate_size',
+      usualWidth: 1792,
+      normalize: { usually: true },
+      dense: { first: 'num_dense_layers', usually: 2 },
+      scoring: 'sigmoid',
+      choiceBias: 'use_expert_bias',
+      hasFactor: true,
+      sumEpsilon: 1e-6,
     },
   },
   qwen35: QWEN35,
   qwen35moe: mixture({ usualCount: 256, usualUsed: 8, normalize: 'always' }),
-  qwen3next: mixture({ usualCount: 512, usualUsed: 10, normalize: { usually: true } }),
+  qwen3next: mixture({ usualCount: 512, usualUsed: 10, normalize: { usually: true }, dense: 'bySteps' }),
 };
 
 /** Whether each layer attends, by layer_types, or without them by `attends`. At least one layer has to. */

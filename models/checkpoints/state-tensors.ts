@@ -16,6 +16,9 @@ const LFM2_NAMES: readonly (readonly [own: RegExp, name: string])[] = [
   [/\.self_attn\.([qk])_layernorm\./, '.self_attn.$1_norm.'],
 ];
 
+export const isLfm2 = ({ architecture }: Pick<ModelConfig, 'architecture'>) =>
+  /^lfm2(moe)?$/.test(architecture);
+
 /** Norms of Qwen3.5 multiply by 1 + weight, but for those of the delta rule. */
 const NORM_LESS_1 = /(?<!linear_attn\.)(?:norm|layernorm)\.weight$|^mtp\.pre_fc_norm_\w+\.weight$/;
 
@@ -25,7 +28,7 @@ export function stateModelTensors(
   tensor: RawTensor,
   config: ModelConfig,
 ): [string, NamedTensor][] {
-  if (config.architecture === 'lfm2')
+  if (isLfm2(config))
     return [
       [
         LFM2_NAMES.reduce((one, [own, other]) => one.replace(own, other), name),
@@ -49,28 +52,23 @@ export function stateGgufTensors(
 
 /** Names that the network has for a tensor under Hugging Face's name, or for its slices. */
 export function stateNames(name: string, config: ModelConfig): string[] {
-  const layer = layerOfQueries(name, config);
-  if (layer === undefined) return [name];
-  return Array.from({ length: config.numHeads }, (_, head) => Object.values(queryNames(layer, head))).flat();
-}
-
-/** The layer whose queries and gates a tensor has; undefined: it has none. */
-function layerOfQueries(name: string, { architecture }: ModelConfig): string | undefined {
-  if (architecture === 'lfm2') return undefined;
-  return /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name)?.[1];
+  return partsOf(name, config)?.map(([part]) => part) ?? [name];
 }
 
 function apart(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
-  const layer = layerOfQueries(name, config);
-  if (layer !== undefined) return queriesAndGates(tensor, layer, config);
-  const [, projection] = BY_HEADS_OF_KEYS.exec(name) ?? [];
-  return projection === undefined
+  const parts = partsOf(name, config);
+  return parts === undefined
     ? [[name, asVector(name, tensor, config)]]
-    : byHeadsOfKeys(name, tensor, projection, config);
+    : slices(tensor, parts, config.hiddenSize);
 }
 
-/** Projections of Qwen3-Next that the network takes apart. */
-const BY_HEADS_OF_KEYS = /\.linear_attn\.(in_proj_qkvz|in_proj_ba)\.weight$/;
+/** Names and rows of the slices of a matrix that the network takes apart; undefined for any other. */
+function partsOf(name: string, config: ModelConfig): [string, number][] | undefined {
+  if (isLfm2(config)) return undefined;
+  const [, layer] = /^model\.layers\.(0|[1-9]\d*)\.self_attn\.q_proj\.weight$/.exec(name) ?? [];
+  if (layer !== undefined) return queriesAndGates(layer, config);
+  return config.architecture === 'qwen3next' ? partsOfNext(name, config.delta!) : undefined;
+}
 
 export const isConvolution = (name: string) => /\.(conv\.conv|conv1d)\.weight$/.test(name);
 
@@ -87,40 +85,42 @@ export function asVector(name: string, tensor: NamedTensor, { shortConv }: Model
  *
  *   | head 0: query | head 0: gate | head 1: query | head 1: gate | ...      each a slice of the tensor's bytes
  */
-function queriesAndGates(tensor: RawTensor, layer: string, config: ModelConfig): [string, NamedTensor][] {
-  const { numHeads, headDim, hiddenSize } = config;
-  const parts = Array.from({ length: 2 * numHeads }, (_, i): [string, number] => {
+function queriesAndGates(layer: string, { numHeads, headDim }: ModelConfig): [string, number][] {
+  return Array.from({ length: 2 * numHeads }, (_, i): [string, number] => {
     const { query, gate } = queryNames(layer, i >> 1);
     return [i % 2 === 0 ? query : gate, headDim];
   });
-  return slices(tensor, parts, hiddenSize);
 }
 
-/** Qwen3-Next has the parts of a projection for one head of keys after the other, with the rows of its heads of values. */
-function byHeadsOfKeys(
+/** Projections of a GGUF of Qwen3-Next, each with parts of all heads of keys. */
+const OF_ALL_HEADS = { in_proj_qkv: ['query', 'key', 'value'], in_proj_z: ['z'] } as const;
+
+/**
+ * Qwen3-Next has the parts of a projection for one head of keys after the other, with the rows of its heads of values. llama.cpp's converter
+ * puts the heads of each part behind one another:
+ *
+ *   in_proj_qkvz   | head 0: query, key, value, z | head 1: query, key, ...
+ *   in_proj_qkv    | query of head 0, of head 1 ... | key of head 0, ...        in_proj_z   | z of head 0, of head 1 ...
+ */
+function partsOfNext(
   name: string,
-  tensor: RawTensor,
-  projection: string,
-  { delta, hiddenSize }: ModelConfig,
-): [string, NamedTensor][] {
-  const { keyHeads, valueHeads, keyDim, valueDim } = delta!;
+  { keyHeads, valueHeads, keyDim, valueDim }: NonNullable<ModelConfig['delta']>,
+): [string, number][] | undefined {
+  const [, prefix, projection] = /^(.*\.linear_attn\.)(in_proj_\w+)\.weight$/.exec(name) ?? [];
+  if (projection === undefined) return undefined;
   const ofKey = valueHeads / keyHeads;
-  const rows: Record<string, number> = {
-    query: keyDim,
-    key: keyDim,
-    value: ofKey * valueDim,
-    z: ofKey * valueDim,
-    b: ofKey,
-    a: ofKey,
-  };
-  const own = name.replace(/weight$/, '');
-  const parts = Array.from({ length: keyHeads }, (_, head) =>
-    NEXT_PARTS[projection as keyof typeof NEXT_PARTS].map((part): [string, number] => [
-      `${own}${head}.${part}.weight`,
-      rows[part]!,
-    ]),
-  ).flat();
-  return slices(tensor, parts, hiddenSize);
+  const values = ofKey * valueDim;
+  const rows = { query: keyDim, key: keyDim, value: values, z: values, b: ofKey, a: ofKey };
+  const heads = Array.from({ length: keyHeads }, (_, head) => head);
+  const part = (of: string, head: number, one: keyof typeof rows): [string, number] => [
+    `${prefix}${of}.${head}.${one}.weight`,
+    rows[one],
+  ];
+  if (projection === 'in_proj_qkvz' || projection === 'in_proj_ba')
+    return heads.flatMap((head) => NEXT_PARTS[projection].map((one) => part(projection, head, one)));
+  if (projection === 'in_proj_qkv' || projection === 'in_proj_z')
+    return OF_ALL_HEADS[projection].flatMap((one) => heads.map((head) => part('in_proj_qkvz', head, one)));
+  return undefined;
 }
 
 /** Slices of a matrix that has the rows of all parts. */

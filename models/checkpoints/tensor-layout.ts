@@ -33,8 +33,9 @@ const NORM_LESS_1 = /norm\.weight$/;
 const HAS_NORMS_LESS_1 = /^(gemma|nemotron$)/;
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
-const IN_MIXTURE = /\.mlp\.(experts\.|gate\.)/;
-const STACKED = /^model\.layers\.(0|[1-9]\d*)\.mlp\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
+const IN_MIXTURE = /\.(?:mlp|feed_forward)\.(experts\.|gate\.)/;
+const STACKED =
+  /^model\.layers\.(0|[1-9]\d*)\.(?:mlp|feed_forward)\.(experts\.(gate_up_proj|down_proj)|gate\.weight)$/;
 
 /**
  * Tensors of safetensors files under the network's names. GGUF files hold them converted already.

@@ -22,15 +22,14 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^nemotron_?h_?moe/i,
     'its experts are chosen by a sigmoid of their scores, and all tokens go to another one',
   ],
-  [/^lfm2_?moe/i, 'its experts are chosen by a sigmoid of their scores with biases'],
+  [
+    /^phi_?moe/i,
+    'its two experts are chosen one after the other, each with a share among the scores near its own (sparsemixer), which no op computes',
+  ],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
   [/^gpt-?oss/i, 'each head has a learned sink among its scores, and experts have biases and a clamped gate'],
   [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite|minicpm3)/i, LATENT],
-  [
-    /^glm4_?moe/i,
-    'layers mix experts that all tokens go to with those that few go to, and the first layers have one MLP',
-  ],
   [
     /^minimax_?m2/i,
     'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',

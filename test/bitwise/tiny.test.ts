@@ -305,6 +305,8 @@ describe.each<[string, Format, number]>([
   ['lfm2', 'int8', 16],
   ['qwen3.5', 'bf16', 16],
   ['qwen3.5-moe', 'int8', 16],
+  ['lfm2-moe', 'bf16', 16],
+  ['glm4.5', 'int8', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);
@@ -352,6 +354,10 @@ const FAMILIES: [string, Format][] = [
   ['phi4-mini', 'int8'],
   ['llama-partial', 'bf16'],
   ['dynamic', 'bf16'],
+  ['qwen2-moe', 'bf16'],
+  ['olmoe', 'int4'],
+  ['qwen3-next', 'bf16'],
+  ['lfm2-moe-shares', 'int8'],
 ];
 it.each(FAMILIES)('tiny %s, %s: together as alone, paused and chunked', async (variant, format) => {
   const { executor, config } = await openTiny(variant, format, 2);

@@ -11,7 +11,7 @@ import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
 // Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
 // without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies of 0, several tables of RoPE, MLPs without
-// a gate, LayerNorm with biases and without.
+// a gate, LayerNorm with biases and without; and mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts.
 const NAMES = [
   'smollm3',
   'olmo2',
@@ -26,6 +26,9 @@ const NAMES = [
   'hunyuan',
   'apertus',
   'openelm',
+  'qwen2-moe',
+  'olmoe',
+  'glm4.5',
 ];
 // Layers with states: convolutions, delta rules, and experts beside them.
 const STATEFUL = ['lfm2', 'lfm2-bias', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'];

@@ -180,6 +180,13 @@ export class PlainRunner implements NetworkRunner {
       case 'experts':
         this.#mixture(op, rows);
         break;
+      case 'gate':
+        this.#each(op.value, rows, (row, r) => {
+          const factors = this.#row(op.by, r).subarray(op.byFirst);
+          for (let i = 0; i < op.columns; i++)
+            row[op.first + i]! *= activate(factors[Math.floor(i / (op.per ?? 1))]!, op.activation);
+        });
+        break;
       case 'ropeAndCache':
         this.#rope(op, batch!);
         break;

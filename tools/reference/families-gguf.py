@@ -30,8 +30,8 @@ HEADS = os.path.join(os.path.dirname(FILE), "draft-heads.json")
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
 # without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it fails, and falcon-h1-norm, whose norm llama.cpp has behind
-# its gate.
-NOT_CONVERTED = {"lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
+# its gate. qwen2-moe-steps and lfm2-moe-shares have experts as llama.cpp computes them for no file of their architecture.
+NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):
@@ -102,16 +102,38 @@ def rows_of_stack(array, data):
     return None
 
 
+def of_experts(data, values):
+    """Names of the matrices of experts, one for each, that a tensor has stacked; None: it has others."""
+    for name, array in values.items():
+        if ".experts.0." in name and array.shape == data.shape[1:] and numpy.array_equal(array, data[0]):
+            names = [name.replace(".experts.0.", f".experts.{expert}.") for expert in range(len(data))]
+            if all(numpy.array_equal(values[one], data[expert]) for expert, one in enumerate(names)):
+                return names
+    return None
+
+
+def of_rows(data, values):
+    """The matrix whose rows these are in another order, and their numbers; None: there is none."""
+    for name, array in values.items():
+        if array.ndim != 2 or data.ndim != 2 or array.shape[1] != data.shape[1] or len(array) < len(data):
+            continue
+        places = {row.tobytes(): at for at, row in enumerate(array)}
+        rows = [places.get(row.tobytes()) for row in data]
+        if None not in rows:
+            return name, rows
+    return None
+
+
 def made_of(data, values, heads, orders, factors):
     """
     The tensor that the file's was made of, and how: as it is, 1 added, rows of heads interleaved, heads of values tiled, or some of its
-    rows, of each expert or of all, or parts multiplied by factors; or the numbers of one that was made of config.json or in another way.
-    Dimensions of 1 may be left out, and vectors be matrices.
+    rows, of each expert or of all, or parts multiplied by factors, or its rows in another order; matrices of experts; or the numbers of one
+    that was made of config.json or in another way. Dimensions of 1 may be left out, and vectors be matrices.
     """
     for name, array in values.items():
         if array.size == data.size and array.ndim == 3 and data.ndim == 2:
             array = array.squeeze(1)
-        if array.size == data.size and array.ndim == 1:
+        if array.size == data.size and (array.ndim == 1 or array.shape == (1, *data.shape)):
             array = array.reshape(data.shape)
         stack = rows_of_stack(array, data)
         if stack is not None:
@@ -134,6 +156,11 @@ def made_of(data, values, heads, orders, factors):
             for first in range(0, array.shape[0] - data.shape[0] + 1, data.shape[0]):
                 if numpy.array_equal(array[first : first + data.shape[0]], data):
                     return name, {"firstRow": first}
+    experts, rows = of_experts(data, values), of_rows(data, values)
+    if experts is not None:
+        return "", {"joined": experts}
+    if rows is not None:
+        return rows[0], {"rows": rows[1]}
     if data.size < 64:
         return "", {"values": [float(value) for value in data.flatten()]}
     raise ValueError("is made of no tensor")

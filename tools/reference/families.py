@@ -114,7 +114,8 @@ def family(name):
         values = {key: numbers(*tensor) for key, tensor in zip(shapes, tensors)}
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         model = load(model_class, directory)
-        items = [judged_prompt(model, ids, kept, spec.get("new_tokens", NEW_TOKENS)) for ids, kept in prompts()]
+        new_tokens = spec.get("new_tokens", NEW_TOKENS)
+        items = [judged_prompt(model, ids, kept, new_tokens, new_tokens > NEW_TOKENS) for ids, kept in prompts()]
         for layout in spec.get("layouts", []):
             save_file({renamed(key, layout): value for key, value in values.items()}, f"{directory}/model.safetensors", {"format": "pt"})
             again = judged_prompt(load(model_class, directory), items[1]["promptIds"], [59], 1)

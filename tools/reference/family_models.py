@@ -3,6 +3,8 @@
 import openelm
 
 VOCABULARY = 128
+# Of families whose layers keep states of the sequence: their greedy tokens come with log-probabilities.
+LONG = {"new_tokens": 32}
 WINDOW = 20
 
 
@@ -147,7 +149,8 @@ WRAPPERS = {
         QWEN_TOWER | {"num_position_embeddings": 16},
         [],
         norms_less_1=True,
-    ),
+    )
+    | LONG,
     "gemma3-vision": wrapped(
         "Gemma3",
         decoder(
@@ -338,6 +341,34 @@ FAMILIES = {
             block_ffn_dim_multiplier=1.25,
             block_multiple_of=8,
         ),
+        **LONG,
+    ),
+    "lfm2-moe": family(
+        "Lfm2Moe",
+        decoder(
+            num_hidden_layers=4,
+            layer_types=["conv", "full_attention", "conv", "conv"],
+            num_dense_layers=2,
+            num_experts=6,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+        ),
+        **LONG,
+    ),
+    "lfm2-moe-shares": family(
+        "Lfm2Moe",
+        decoder(
+            layer_types=["conv", "full_attention"],
+            num_dense_layers=0,
+            num_experts=5,
+            num_experts_per_tok=3,
+            moe_intermediate_size=24,
+            use_expert_bias=False,
+            norm_topk_prob=False,
+            routed_scaling_factor=1.5,
+            tie_word_embeddings=False,
+        ),
+        **LONG,
     ),
     "lfm2-bias": family(
         "Lfm2",
@@ -348,10 +379,51 @@ FAMILIES = {
             block_auto_adjust_ff_dim=False,
             tie_word_embeddings=False,
         ),
+        **LONG,
     ),
-    "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True),
-    "qwen3.5-moe": family("Qwen3_5Moe", MIXTURE, config="Qwen3_5MoeTextConfig", norms_less_1=True),
-    "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True),
+    "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True, **LONG),
+    "qwen3.5-moe": family("Qwen3_5Moe", MIXTURE, config="Qwen3_5MoeTextConfig", norms_less_1=True, **LONG),
+    "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True, **LONG),
+    "qwen2-moe": family(
+        "Qwen2Moe",
+        decoder(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=24, shared_expert_intermediate_size=40, norm_topk_prob=False),
+    ),
+    "qwen2-moe-steps": family(
+        "Qwen2Moe",
+        decoder(
+            num_hidden_layers=4,
+            num_experts=5,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+            shared_expert_intermediate_size=16,
+            norm_topk_prob=True,
+            decoder_sparse_step=2,
+            mlp_only_layers=[1],
+            qkv_bias=False,
+        ),
+    ),
+    "olmoe": family("Olmoe", decoder(num_experts=6, num_experts_per_tok=3, intermediate_size=24)),
+    "glm4.5": family(
+        "Glm4Moe",
+        decoder(
+            head_dim=16,
+            num_hidden_layers=3,
+            n_routed_experts=8,
+            num_experts_per_tok=3,
+            n_group=4,
+            topk_group=2,
+            n_shared_experts=2,
+            moe_intermediate_size=24,
+            routed_scaling_factor=1.5,
+            first_k_dense_replace=1,
+            attention_bias=True,
+            use_qk_norm=True,
+        ),
+    ),
+    "glm4.5-air": family(
+        "Glm4Moe",
+        decoder(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1, attention_bias=True),
+    ),
     # Heads of a scan are no whole vectors of eight, and share groups.
     "mamba2": family(
         "Mamba2",
@@ -368,7 +440,7 @@ FAMILIES = {
             "eos_token_id": 2,
             "pad_token_id": 0,
         },
-        new_tokens=32,
+        **LONG,
     ),
     "falcon-h1": family(
         "FalconH1",
@@ -385,9 +457,9 @@ FAMILIES = {
             "embedding_multiplier": 2.5,
             "lm_head_multiplier": 0.6,
         },
-        new_tokens=32,
+        **LONG,
     ),
-    "falcon-h1-norm": family("FalconH1", FALCON_H1 | {"mamba_rms_norm": True, "tie_word_embeddings": True}, new_tokens=32),
+    "falcon-h1-norm": family("FalconH1", FALCON_H1 | {"mamba_rms_norm": True, "tie_word_embeddings": True}, **LONG),
     "nemotron-h": family(
         "NemotronH",
         decoder(
@@ -400,13 +472,13 @@ FAMILIES = {
             ssm_state_size=12,
             chunk_size=16,
         ),
-        new_tokens=32,
+        **LONG,
         published=nemotron_h,
     ),
     "granite4-h": family(
         "GraniteMoeHybrid",
         GRANITE4_H | {"num_local_experts": 0, "num_experts_per_tok": 0, "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
-        new_tokens=32,
+        **LONG,
         published=lambda written: written | {"layer_types": ["mamba", "attention", "mamba"]},
     ),
     "granite4-h-moe": family(
@@ -418,7 +490,7 @@ FAMILIES = {
             "intermediate_size": 24,
             "layer_types": ["linear_attention", "linear_attention", "full_attention"],
         },
-        new_tokens=32,
+        **LONG,
         published=lambda written: written | {"layer_types": ["mamba", "mamba", "attention"]},
     ),
     # Llama ignores the factor.

@@ -43,15 +43,17 @@ def greedy(model, prompt, count):
     return tokens, gaps, torch.stack(steps)
 
 
-def judged_prompt(model, ids, kept, count):
-    """What a tiny model answers to a prompt: `count` greedy tokens, and the logits of the positions `kept`."""
+def judged_prompt(model, ids, kept, count, log_probs=False):
+    """What a tiny model answers to a prompt: `count` greedy tokens, also their log-probabilities, and the logits of the positions `kept`."""
     logits = all_logits(model, ids)
-    tokens, gaps, _ = greedy(model, ids, count)
+    tokens, gaps, steps = greedy(model, ids, count)
+    chosen = torch.log_softmax(steps.double(), -1)[range(count), tokens]
     return {
         "promptIds": ids,
         "ropeFinalLength": len(ids) + count,
         "tokens": tokens,
         "gaps": gaps,
+        **({"logProbs": row(chosen)} if log_probs else {}),
         "logits": [{"position": position, "values": row(logits[position])} for position in kept],
     }
 

@@ -20,10 +20,20 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 
 TESTS = Path(__file__).parents[2] / "test"
 LAYER = re.compile(r"(?<=layers\.)\d+(?=\.)|(?<=blocks\.)\d+(?=\.)|(?<=\bh\.)\d+(?=\.)")
+QWEN = ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight")
+# Shared experts keep their names.
 EXPERTS = {
-    "qwen3_moe": ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight"),
-    # Shared experts keep their names.
-    "qwen3_next": ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight"),
+    "qwen2_moe": QWEN,
+    "qwen3_moe": QWEN,
+    "qwen3_next": QWEN,
+    "olmoe": QWEN,
+    "glm4_moe": QWEN,
+    "lfm2_moe": (
+        "feed_forward.gate.weight",
+        "feed_forward.experts.{expert}.w1.weight",
+        "feed_forward.experts.{expert}.w3.weight",
+        "feed_forward.experts.{expert}.w2.weight",
+    ),
     "mixtral": (
         "block_sparse_moe.gate.weight",
         "block_sparse_moe.experts.{expert}.w1.weight",
@@ -50,10 +60,11 @@ RENAMED = {
 
 def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
     """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
-    if model_type not in EXPERTS or ".mlp." not in name or "shared_expert" in name:
+    match = re.fullmatch(r"(.*\.)(?:mlp|feed_forward)\.(gate\.weight|experts\..*)", name)
+    if model_type not in EXPERTS or match is None:
         return [(name, shape, 0)]
     router, gate, up, down = EXPERTS[model_type]
-    prefix, part = name.split("mlp.", 1)
+    prefix, part = match.groups()
     if part == "gate.weight":
         return [(prefix + router, shape, 0)]
     experts, rows, columns = shape

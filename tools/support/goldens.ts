@@ -8,6 +8,8 @@ export interface TinyPrompt {
   tokens: number[];
   /** Distance of the two greatest logits at each step. */
   gaps: number[];
+  /** Log-probability of each token, of families whose layers keep states. */
+  logProbs?: number[];
   logits: { position: number; values: number[] }[];
 }
 

@@ -51,14 +51,15 @@ export class SequenceDriver {
 
   /** Greedy tokens after `prompt`, one generation step each. */
   greedy(prompt: readonly number[], count: number, chunk: number): number[] {
+    return this.greedySteps(prompt, count, chunk).map(argmax);
+  }
+
+  /** The logits of which the greedy tokens after `prompt` are taken. */
+  greedySteps(prompt: readonly number[], count: number, chunk: number): Float32Array[] {
     this.begin(prompt.length + count);
-    let logits = this.logitsAt(prompt, [prompt.length - 1], chunk)[0]!;
-    const tokens = [argmax(logits)];
-    while (tokens.length < count) {
-      logits = this.append([tokens.at(-1)!], [0])[0]!;
-      tokens.push(argmax(logits));
-    }
-    return tokens;
+    const steps = this.logitsAt(prompt, [prompt.length - 1], chunk);
+    while (steps.length < count) steps.push(...this.append([argmax(steps.at(-1)!)], [0]));
+    return steps;
   }
 
   #batch(tokens: readonly number[], rows: readonly number[]): PackedBatch {

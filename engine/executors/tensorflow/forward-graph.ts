@@ -9,7 +9,7 @@ import type { Ops } from './graph/ops.js';
 import type { Variable } from './graph/variable.js';
 import type { KvPool } from './kv-pool.js';
 import type { NetworkWeights } from './network-weights.js';
-import { activate, layerNorm, rmsNorm, softCap, unitRows, xielu } from './row-ops.js';
+import { activate, gated, layerNorm, rmsNorm, softCap, unitRows, xielu } from './row-ops.js';
 import type { RowRule } from './row-rule.js';
 
 export interface NetworkParts {
@@ -320,6 +320,11 @@ export function runRowOp(op: PlanOp, { ops, weights, plan, values }: RowOpContex
     case 'experts':
       values.set(op.output, plus(mixture(op, { ops, weights, plan, value }), op.residual));
       return;
+    case 'gate': {
+      const widths = [plan.values[op.value]!.width, plan.values[op.by]!.width] as const;
+      values.set(op.value, gated(ops, value(op.value), value(op.by), op, widths));
+      return;
+    }
     case 'softCap':
       values.set(op.value, softCap(ops, value(op.value), op.cap));
       return;

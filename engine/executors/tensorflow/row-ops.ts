@@ -1,4 +1,4 @@
-import type { Activation, Xielu } from '../../../network/plan.js';
+import type { Activation, PlanOp, Xielu } from '../../../network/plan.js';
 import { DType, type Output } from './graph/graph.js';
 import type { Ops } from './graph/ops.js';
 
@@ -39,6 +39,25 @@ export function layerNorm(
 export function unitRows(ops: Ops, x: Output): Output {
   const length = rootOf(ops, ops.sum(ops.square(x), 1, true), 0, 1);
   return ops.div(x, ops.maximum(length, ops.float(1e-12)));
+}
+
+/** x with some of its columns times the activation of columns of another value, as the op `gate` says. @param widths of both */
+export function gated(
+  ops: Ops,
+  x: Output,
+  by: Output,
+  { first, columns, byFirst, per = 1, activation }: Extract<PlanOp, { op: 'gate' }>,
+  [width, byWidth]: readonly [number, number],
+): Output {
+  const count = columns / per;
+  const [before, own, behind] = ops.split(x, [first, columns, width - first - columns], 1);
+  const [, given] = ops.split(by, [byFirst, count, byWidth - byFirst - count], 1);
+  const factors = activate(ops, given!, activation);
+  const product =
+    per === 1
+      ? ops.mul(own!, factors)
+      : ops.reshape(ops.mul(ops.reshape(own!, [-1, count, per]), ops.expand(factors, 2)), [-1, columns]);
+  return ops.concat([before!, product, behind!], 1);
 }
 
 /** cap * tanh(x / cap) */

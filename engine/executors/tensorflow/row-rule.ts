@@ -123,6 +123,7 @@ function vectorRows(plan: NetworkPlan): number {
       // Shares are exponentials of the scores.
       return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [expertWidth(op, plan)])];
     }
+    if (op.op === 'gate' && op.activation !== 'none') return [op.columns / (op.per ?? 1)];
     const isFunction = (op.op === 'linear' || op.op === 'gatedLinear') && op.activation !== 'none';
     return isFunction ? [values[op.output]!.width] : [];
   });

@@ -171,6 +171,16 @@ describe('engine.json of thousands of experts', () => {
       /normalize as true or false, found .*"normalize":null/,
     ],
     [
+      'experts of other layers',
+      ({ config }) => (config.experts!.layers = [true]),
+      /layers of experts .* should be true or false for each of 48 layers, found \[true\]/,
+    ],
+    [
+      'groups that do not divide them',
+      ({ config }) => (config.experts!.groups = { count: 5, used: 2, top: 1 }),
+      /makes no network: .*128 experts in 5 groups of one size/,
+    ],
+    [
       'more used ones',
       ({ config }) => (config.experts!.used = 129),
       /makes no network: .*129 of 128 experts/,

@@ -11,7 +11,14 @@ const DIMENSIONS = {
   num_key_value_heads: 2,
   max_position_embeddings: 512,
 };
-const [QWEN, MIXTRAL] = ['Qwen3MoeForCausalLM', 'MixtralForCausalLM'];
+const [QWEN, MIXTRAL, GLM, LFM2, OLMOE, QWEN2] = [
+  'Qwen3MoeForCausalLM',
+  'MixtralForCausalLM',
+  'Glm4MoeForCausalLM',
+  'Lfm2MoeForCausalLM',
+  'OlmoeForCausalLM',
+  'Qwen2MoeForCausalLM',
+];
 
 const read = (name: string, changes: object = {}) =>
   configOfHuggingFace('config.json', { architectures: [name], ...DIMENSIONS, ...changes }, null);
@@ -36,6 +43,62 @@ describe('a config.json of experts that says little means what transformers take
       rope: { theta: 1_000_000 },
       experts: { count: 8, used: 2, width: 96, normalize: true },
     });
+  });
+});
+
+describe('families with other routing', () => {
+  it('GLM-4.5: sigmoids with a bias of the choice, an MLP for all tokens, and a first layer without experts', () => {
+    const experts = {
+      count: 128,
+      used: 8,
+      width: 1408,
+      normalize: true,
+      scoring: 'sigmoid',
+      choiceBias: true,
+      sumEpsilon: 1e-20,
+      sharedWidth: 1408,
+      layers: [false, true, true, true],
+    };
+    expect(read(GLM!)).toMatchObject({ architecture: 'glm4moe', rope: { rotaryDim: 8 } });
+    expect(read(GLM!).experts).toEqual(experts);
+    expect(read(GLM!).headNorms).toBeUndefined();
+    const changes = {
+      use_qk_norm: true,
+      n_group: 8,
+      topk_group: 4,
+      n_shared_experts: 2,
+      first_k_dense_replace: 0,
+    };
+    const { experts: grouped, headNorms } = read(GLM!, { ...changes, routed_scaling_factor: 2.5 });
+    expect(headNorms).toBe(true);
+    const { layers: _, ...rest } = experts;
+    const groups = { count: 8, used: 4, top: 2 };
+    expect(grouped).toEqual({ ...rest, groups, factor: 2.5, sharedWidth: 2816 });
+  });
+
+  it('LFM2: two layers without experts, and a bias where it says so', () => {
+    const experts = { count: 32, used: 4, width: 1792, normalize: true, scoring: 'sigmoid' };
+    const layers = [false, false, true, true];
+    expect(read(LFM2!).experts).toEqual({ ...experts, choiceBias: true, sumEpsilon: 1e-6, layers });
+    const { sumEpsilon: _, ...changed } = read(LFM2!, { norm_topk_prob: false, use_expert_bias: false })
+      .experts!;
+    expect(changed).toEqual({ ...experts, normalize: false, layers });
+  });
+
+  it('Qwen2 and OLMoE: shares of all', () => {
+    const qwen = { count: 60, used: 4, width: 1408, normalize: false, sharedWidth: 5632 };
+    expect(read(QWEN2!)).toMatchObject({ experts: qwen, attentionBias: true });
+    expect(read(OLMOE!).experts).toEqual({ count: 64, used: 8, width: 96, normalize: false });
+  });
+
+  it.each([
+    [{ decoder_sparse_step: 2 }, [false, true, false, true]],
+    [{ decoder_sparse_step: 2, mlp_only_layers: [0, 1] }, [false, false, false, true]],
+    [{ mlp_only_layers: [2] }, [true, true, false, true]],
+    [{ mlp_only_layers: [], decoder_sparse_step: 1 }, undefined],
+    [{ mlp_only_layers: null }, undefined],
+  ])('some layers have one MLP: %j', (changes, layers) => {
+    for (const name of [QWEN!, QWEN2!]) expect(read(name, changes).experts!.layers).toEqual(layers);
   });
 });
 
@@ -87,9 +150,69 @@ describe('experts of config.json', () => {
     ],
     [QWEN!, { moe_intermediate_size: 0 }, /moe_intermediate_size should be a whole number from 1/],
     [QWEN!, { norm_topk_prob: 1 }, /norm_topk_prob should be true or false, found 1/],
-    [QWEN!, { decoder_sparse_step: 2 }, /decoder_sparse_step should be 1: layers with one MLP .* found 2/],
-    [QWEN!, { mlp_only_layers: [0] }, /mlp_only_layers should be empty: layers with one MLP .* found \[0\]/],
-    [QWEN!, { mlp_only_layers: 3 }, /mlp_only_layers should be empty/],
+    [
+      QWEN!,
+      { decoder_sparse_step: 0 },
+      /decoder_sparse_step should be a whole number from 1 to \d+, found 0/,
+    ],
+    [QWEN!, { decoder_sparse_step: 5 }, /decoder_sparse_step should be at most the 4 layers: one has to/],
+    [QWEN!, { mlp_only_layers: [4] }, /mlp_only_layers should be a list of layers from 0 to 3, found \[4\]/],
+    [QWEN!, { mlp_only_layers: 3 }, /mlp_only_layers should be a list of layers from 0 to 3, found 3/],
+    [
+      QWEN!,
+      { mlp_only_layers: [0, 1, 2, 3] },
+      /mlp_only_layers should be a list that leaves at least one layer/,
+    ],
+    [
+      QWEN!,
+      { mlp_only_layers: [0], intermediate_size: undefined },
+      /intermediate_size should be the width of the MLP of layers without experts, found nothing/,
+    ],
+    [MIXTRAL!, { decoder_sparse_step: 2 }, /decoder_sparse_step should be 1: layers with one MLP .* found 2/],
+    [
+      MIXTRAL!,
+      { mlp_only_layers: [0] },
+      /mlp_only_layers should be empty: layers with one MLP .* found \[0\]/,
+    ],
+    [MIXTRAL!, { num_dense_layers: 1 }, /num_dense_layers should be 0/],
+    [
+      GLM!,
+      { n_group: 3 },
+      /n_group should be a number that parts the 128 experts into equal groups of at least 2, found 3/,
+    ],
+    [
+      GLM!,
+      { n_group: 128 },
+      /n_group should be a number that parts the 128 experts .* of at least 2, found 128/,
+    ],
+    [GLM!, { n_group: 257 }, /n_group should be a whole number from 1 to 256, found 257/],
+    [GLM!, { n_group: 4, topk_group: 5 }, /topk_group should be a whole number from 1 to 4, found 5/],
+    [
+      GLM!,
+      { n_group: 64, topk_group: 3 },
+      /num_experts_per_tok should be a whole number from 1 to 6, found nothing/,
+    ],
+    [
+      GLM!,
+      { n_group: 64, topk_group: 3, num_experts_per_tok: 7 },
+      /num_experts_per_tok should be a whole number from 1 to 6, found 7/,
+    ],
+    [GLM!, { routed_scaling_factor: 0 }, /routed_scaling_factor should be .*0/],
+    [GLM!, { scoring_func: 'softmax' }, /scoring_func should be "sigmoid": shares of experts by another/],
+    [
+      GLM!,
+      { first_k_dense_replace: 4 },
+      /first_k_dense_replace should be a whole number from 0 to 3, found 4/,
+    ],
+    [GLM!, { n_shared_experts: 0 }, /n_shared_experts should be a whole number from 1/],
+    [LFM2!, { num_dense_layers: 4 }, /num_dense_layers should be a whole number from 0 to 3, found 4/],
+    [LFM2!, { use_expert_bias: 1 }, /use_expert_bias should be true or false, found 1/],
+    [OLMOE!, { clip_qkv: 8 }, /clip_qkv should be absent: queries, keys and values that are clamped/],
+    [
+      QWEN2!,
+      { use_sliding_window: true },
+      /use_sliding_window should be false: windows in every other layer/,
+    ],
     [QWEN!, { first_k_dense_replace: 1 }, /first_k_dense_replace should be 0/],
     [
       QWEN!,
@@ -148,7 +271,11 @@ describe('experts of config.json', () => {
       { moe_num_experts: 4 },
       /moe_num_experts should be absent: GPT2LMHeadModel has no experts/,
     ],
-    ['Qwen2MoeForCausalLM', {}, /architecture Qwen2MoeForCausalLM is not supported/],
+    [
+      'PhimoeForCausalLM',
+      {},
+      /architecture PhimoeForCausalLM is not supported: its two experts .*sparsemixer/,
+    ],
   ])('%s with %o is refused by name', (name, changes, message) => {
     expect(() => read(name, changes)).toThrow(message);
   });

@@ -35,6 +35,8 @@ const OTHER_WEIGHTS = new Map<string, RegExp>([
   ...['mamba2', 'nemotron-h', 'granite4-h', 'granite4-h-moe'].map((name) => [name, /\.scanDecay$/] as const),
   ['qwen3.5-vl', /\.deltaDecay$/],
   ['qwen3.5', /\.(delta(Input|Gate|Rates|Decay|DecayBias|Output)|conv)$/],
+  ['qwen3.5-moe', /\.(delta(Input|Gate|Rates|Decay|DecayBias|Output)|conv)$/],
+  ['qwen3-next', /\.deltaDecay$/],
 ]);
 /** What tells the op so. */
 const asOfHub = (plan: NetworkPlan): NetworkPlan => ({
@@ -102,8 +104,9 @@ describe('what files of these families may have besides', () => {
     const gguf = MADE_GGUFS.find((one) => one.name === name)!;
     const { tensors } = MADE_MODELS.find((one) => one.name === name)!;
     const sources = new Map(tensors.map((tensor) => [tensor[0], tensor]));
-    return writeMadeGguf(join(folder, 'changed.gguf'), sources, { ...gguf, ...change(gguf) });
+    return writeMadeGguf(join(folder, `changed-${changed++}.gguf`), sources, { ...gguf, ...change(gguf) });
   };
+  let changed = 0;
   const withKey = (name: string, key: string, value: MadeGguf['keys'][number][2]) =>
     fileOf(name, ({ keys }) => ({
       keys: keys.map((one): MadeGguf['keys'][number] => (one[0] === key ? [key, one[1], value] : one)),
@@ -203,6 +206,74 @@ describe('what files of these families may have besides', () => {
   ] as const)('is refused where %s has %s %j', (name, key, value, message) => {
     const file = withKey(name, key, typeof value === 'number' ? value : ([...value] as number[]));
     expect(() => openCheckpoint(file)).toThrow(message);
+  });
+
+  it.each([
+    [
+      'glm4.5',
+      'glm4moe.expert_group_count',
+      3,
+      /expert_group_count should be a number that parts the 8 experts into equal groups of at least 2, found 3\.$/,
+    ],
+    [
+      'glm4.5',
+      'glm4moe.expert_group_used_count',
+      5,
+      /expert_group_used_count should be .* from 1 to 4, found 5/,
+    ],
+    [
+      'glm4.5',
+      'glm4moe.expert_used_count',
+      5,
+      /expert_used_count should be a whole number from 1 to 4, found 5/,
+    ],
+    ['glm4.5', 'glm4moe.leading_dense_block_count', 3, /leading_dense_block_count should be .* from 0 to 2/],
+    ['glm4.5', 'glm4moe.expert_gating_func', 1, /expert_gating_func should be 2 \(sigmoid: .*found 1/],
+    ['lfm2-moe', 'lfm2moe.expert_gating_func', 3, /expert_gating_func should be 2 \(sigmoid: .*found 3/],
+  ] as const)('of experts is refused where %s has %s %j', (name, key, value, message) => {
+    expect(() => openCheckpoint(withKey(name, key, value))).toThrow(message);
+  });
+
+  it('is a bias of the choice that has another length, which is refused', () => {
+    const file = fileOf('lfm2-moe', ({ tensors }) => ({
+      tensors: tensors.map(([name, ...rest]): MadeGguf['tensors'][number] =>
+        name === 'blk.2.exp_probs_b.bias' ? [name, [5], '', { values: [0, 0, 0, 0, 0] }] : [name, ...rest],
+      ),
+    }));
+    expect(() => openCheckpoint(file)).toThrow(
+      /blk\.2\.exp_probs_b\.bias should have the shape \[6\], found \[5\]/,
+    );
+  });
+
+  it('is that shares are as they are, or times a factor, in a file of GLM-4.5', () => {
+    const { config } = openCheckpoint(withKey('glm4.5', 'glm4moe.expert_weights_norm', false));
+    expect(config.experts).toMatchObject({ normalize: false, factor: 1.5 });
+    expect(config.experts!.sumEpsilon).toBeUndefined();
+  });
+
+  it('is one projection of queries, keys, values and gates, in files of Qwen3-Next that were made at first', async () => {
+    const made = MADE_MODELS.find(({ name }) => name === 'qwen3-next')!;
+    const older = fileOf('qwen3-next', ({ tensors }) => ({
+      tensors: [
+        ...tensors.filter(([name]) => !/attn_(qkv|gate)\.weight$/.test(name)),
+        ...made.tensors
+          .filter(([name]) => name.endsWith('in_proj_qkvz.weight'))
+          .map(([name, shape]): MadeGguf['tensors'][number] => [
+            `blk.${name.split('.')[2]}.ssm_in.weight`,
+            shape,
+            name,
+            {},
+          ]),
+      ],
+    }));
+    const [one, other] = [
+      await engines.get(older, 'f32'),
+      await engines.get(
+        fileOf('qwen3-next', () => ({})),
+        'f32',
+      ),
+    ];
+    expect(differingWeights(one, other)).toEqual([]);
   });
 
   it('is that LFM2 reads to both sides, which is refused', () => {

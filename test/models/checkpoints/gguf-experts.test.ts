@@ -100,6 +100,24 @@ describe('a GGUF with experts', () => {
       expect(bytesOf(single!, name).equals(bytesOf(stacked!, name)), name).toBe(true);
   });
 
+  it('may have gate and up of a layer in one tensor', () => {
+    const tensors = expertsTensors();
+    const [gate, up] = ['gate', 'up'].map((one) => `blk.0.ffn_${one}_exps.weight`);
+    const one = tensors.find(({ name }) => name === gate)!;
+    const both = Array.from({ length: EXPERTS.count }, (_, expert) => [
+      sliceOf(tensors, gate!, expert),
+      sliceOf(tensors, up!, expert),
+    ]).flat();
+    const [count, rows, columns] = one.shape as [number, number, number];
+    const data = new Uint8Array(Buffer.concat(both));
+    const merged = { ...one, name: 'blk.0.ffn_gate_up_exps.weight', shape: [count, 2 * rows, columns], data };
+    const rest = tensors.filter(({ name }) => name !== gate && name !== up);
+    const [stacked, apart] = [open({ tensors: [...rest, merged] }), open()];
+    expect([...stacked.tensors.keys()].sort()).toEqual([...apart.tensors.keys()].sort());
+    for (const name of apart.tensors.keys())
+      expect(bytesOf(stacked, name).equals(bytesOf(apart, name)), name).toBe(true);
+  });
+
   it('has layers beyond its own, which are left alone', () => {
     const more = expertsTensors().filter(({ name }) => name === 'blk.1.ffn_up_exps.weight');
     const beyond = more.map((tensor) => ({ ...tensor, name: 'blk.2.ffn_up_exps.weight' }));
@@ -269,9 +287,14 @@ describe('tensors of experts', () => {
     ],
     ['beside an MLP', extra('blk.1.ffn_up.weight', [8, 256]), /blk\.1\.ffn_up\.weight is not supported/],
     [
-      'whose gate and up are one',
+      'that are there twice',
       extra('blk.1.ffn_gate_up_exps.weight', [4, 512, 256]),
-      /blk\.1\.ffn_gate_up_exps\.weight is not supported/,
+      /tensor model\.layers\.1\.mlp\.experts\.0\.gate_proj\.weight is there twice/,
+    ],
+    [
+      'whose gate and up are one of another shape',
+      extra('blk.1.ffn_gate_up_exps.weight', [4, 256, 256]),
+      /blk\.1\.ffn_gate_up_exps\.weight should have the shape \[4, 512, 256\], found \[4, 256, 256\]/,
     ],
   ])('%s are refused by their name in the file', (_, tensors, message) => {
     expect(() => open({ tensors })).toThrow(CheckpointError);

@@ -170,8 +170,8 @@ describe('openCheckpoint of a folder with safetensors', () => {
     ['no architecture', { config: { architectures: null } }, /architectures should be a list.*found nothing/],
     [
       'an architecture with names near to it',
-      { config: { architectures: ['Qwen2MoeForCausalLM'] } },
-      /architecture Qwen2MoeForCausalLM is not supported; near to it are Qwen2ForCausalLM, Qwen2VLForConditionalGeneration, .* \(docs\/models\.md lists all \d+\)\./,
+      { config: { architectures: ['Qwen2OmniForCausalLM'] } },
+      /architecture Qwen2OmniForCausalLM is not supported; near to it are Qwen2ForCausalLM, Qwen2\w+, .* \(docs\/models\.md lists all \d+\)\./,
     ],
     [
       'Llama 4',

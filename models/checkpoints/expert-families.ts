@@ -1,0 +1,120 @@
+import type { ConfigFields } from './config-fields.js';
+import type { DecoderFamily } from './decoder-family.js';
+import { slidingWindow } from './layer-windows.js';
+import { ropeOfHuggingFace } from './rope-config.js';
+
+type Read = DecoderFamily['read'];
+
+/** The window of models whose layers all have one, where there is one at all. */
+function windowOfAllLayers(config: ConfigFields, window: number | null): number | null {
+  const layerTypes = config.raw('layer_types');
+  const type = window === null ? 'full_attention' : 'sliding_attention';
+  if (layerTypes !== undefined && !(Array.isArray(layerTypes) && layerTypes.every((one) => one === type))) {
+    throw config.error('layer_types', `${type} for each layer: mixed layers are not supported`);
+  }
+  return window;
+}
+
+const qwen: Read = (config, { headDim, maxPositions }) => {
+  if (config.raw('use_mrope') === true) throw config.error('use_mrope', 'false');
+  const window = config.boolean('use_sliding_window', false) ? slidingWindow(config, 4096) : null;
+  return {
+    slidingWindow: windowOfAllLayers(config, window),
+    rope: ropeOfHuggingFace(config, headDim, maxPositions),
+  };
+};
+
+const qwen2: Read = (config, dimensions) => {
+  if (config.boolean('use_sliding_window', false))
+    throw config.error('use_sliding_window', 'false: windows in every other layer are not supported');
+  return { ...qwen(config, dimensions), attentionBias: config.boolean('qkv_bias', true) };
+};
+
+const olmoe: Read = (config, { headDim, maxPositions }) => {
+  if (config.raw('clip_qkv') !== undefined)
+    throw config.error('clip_qkv', 'absent: queries, keys and values that are clamped are not supported');
+  return { slidingWindow: null, rope: ropeOfHuggingFace(config, headDim, maxPositions) };
+};
+
+const glm4: Read = (config, { headDim, maxPositions }) => ({
+  slidingWindow: null,
+  ...(config.boolean('use_qk_norm', false) && { headNorms: true }),
+  rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.5 }),
+});
+
+// transformers 5 writes the second name.
+const COUNT = ['num_experts', 'num_local_experts'];
+
+/** Families of which most layers have experts, by ModelConfig.architecture; state-families.ts has those that keep states too. */
+export const EXPERT_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
+  qwen3moe: {
+    experts: {
+      count: COUNT,
+      usualCount: 128,
+      usualUsed: 8,
+      width: 'moe_intermediate_size',
+      usualWidth: 768,
+      normalize: { usually: false },
+      dense: 'bySteps',
+    },
+    read: qwen,
+  },
+  mixtral: {
+    epsilon: ['rms_norm_eps', 1e-5],
+    experts: {
+      count: ['num_local_experts', 'num_experts'],
+      usualCount: 8,
+      usualUsed: 2,
+      width: 'intermediate_size',
+      normalize: 'always',
+    },
+    read: (config, { headDim, maxPositions }) => ({
+      slidingWindow: windowOfAllLayers(config, slidingWindow(config, null)),
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
+    }),
+  },
+  qwen2moe: {
+    experts: {
+      count: COUNT,
+      usualCount: 60,
+      usualUsed: 4,
+      width: 'moe_intermediate_size',
+      usualWidth: 1408,
+      normalize: { usually: false },
+      shared: { width: 'shared_expert_intermediate_size', usually: 5632 },
+      dense: 'bySteps',
+    },
+    read: qwen2,
+  },
+  olmoe: {
+    epsilon: ['rms_norm_eps', 1e-5],
+    experts: {
+      count: COUNT,
+      usualCount: 64,
+      usualUsed: 8,
+      width: 'intermediate_size',
+      usualWidth: 2048,
+      normalize: { usually: false },
+    },
+    read: olmoe,
+  },
+  glm4moe: {
+    epsilon: ['rms_norm_eps', 1e-5],
+    experts: {
+      count: ['n_routed_experts', 'num_local_experts'],
+      usualCount: 128,
+      usualUsed: 8,
+      width: 'moe_intermediate_size',
+      usualWidth: 1408,
+      normalize: { usually: true },
+      shared: { experts: 'n_shared_experts', usually: 1 },
+      dense: { first: 'first_k_dense_replace', usually: 1 },
+      scoring: 'sigmoid',
+      choiceBias: true,
+      groups: { top: 2 },
+      hasFactor: true,
+      sumEpsilon: 1e-20,
+    },
+    read: glm4,
+  },
+};
