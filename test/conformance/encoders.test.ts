@@ -21,7 +21,7 @@ import { nativeEngine, TestEngines, tinyModelPath } from '../../tools/support/te
 import { greatestDifference } from '../reference/compare-logits.js';
 import { describeExecutors, EXECUTORS } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
+import { type MadeEmbedder, madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
 import { TINY_ENCODERS } from '../support/test-encoder.js';
 
 interface Case {
@@ -63,12 +63,15 @@ const madeFolder = temporaryFolder('skein-conformance-encoders');
 
 /** Ranks share no mixture: see splitPlan. */
 const OF_EXPERTS = [madeEmbedder('nomic-embed-moe')];
+/** Its rows are means with weights. */
+const WEIGHTED = [madeEmbedder('qwen2-weighted')];
 /** It gives something of each token too. */
 const OF_TOKENS = madeEmbedder('bge-m3');
 
 function modelsOf(name: string) {
   const more = name === 'native' || name === 'wasm' ? BY_DISTANCE : [];
-  return [...MADE, ...more, ...(name === 'ranks' ? [] : OF_EXPERTS)];
+  const weighted = name === 'tensorflow' ? [] : WEIGHTED;
+  return [...MADE, ...more, ...weighted, ...(name === 'ranks' ? [] : OF_EXPERTS)];
 }
 
 describeExecutors(
@@ -189,6 +192,13 @@ describeExecutors(
   },
   EXECUTORS.filter(({ runsEncoders }) => runsEncoders),
 );
+
+it('an executor without weighted means says so', async () => {
+  const [made] = WEIGHTED as [MadeEmbedder];
+  const { plan } = await engines.get(writeMadeEmbedder(join(madeFolder, made.name), made), 'f32');
+  expect(tensorflowKind.supports(plan)).toBe('The tensorflow executor takes no weighted means of sequences.');
+  expect([nativeKind.supports(plan), wasmKind.supports(plan)]).toEqual([null, null]);
+});
 
 it('an executor without scores by distance says so, and ranks do', async () => {
   for (const made of BY_DISTANCE) {
