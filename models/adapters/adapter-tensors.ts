@@ -4,7 +4,7 @@ import { withFile } from '../checkpoints/file-reading.js';
 import { elementsOf, type RawTensor } from '../checkpoints/raw-tensor.js';
 import type { ModelConfig } from '../model-config.js';
 import { type AdapterLimits, DEFAULT_MAX_ADAPTER_BYTES, type ModuleLayer } from './adapter-weights.js';
-import type { BaseModules } from './base-modules.js';
+import { type BaseModules, isInLayer } from './base-modules.js';
 import { checkFloatType, readFloats } from './float-tensor.js';
 import type { ModuleId } from './module-ids.js';
 
@@ -82,6 +82,9 @@ export function checkedPair<Place extends TensorPlace>(
   const { numLayers } = config;
   if (place.layer >= numLayers) {
     throw fail(A, `belongs to layer ${place.layer}, but the base model has layers 0 to ${numLayers - 1}`);
+  }
+  if (!isInLayer(config, place.layer, place.module)) {
+    throw fail(A, `belongs to the attention of layer ${place.layer}, which keeps a state in its place`);
   }
   if (rank > maxRank) {
     throw fail(A, says`has rank ${rank}; at most ${maxRank} is accepted (${field('maxRank')})`);

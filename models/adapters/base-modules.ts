@@ -23,8 +23,6 @@ const ATTENTION: [string, ModuleId][] = [
   ['self_attn.v_proj', MODULE_IDS.attn_v],
 ];
 const ATTENTION_OUTPUT: [string, ModuleId] = ['self_attn.o_proj', MODULE_IDS.attn_dense];
-/** The modules of layers whose MLP is a mixture of experts: an adapter cannot change experts. */
-const WITHOUT_MLP: [string, ModuleId][] = [...ATTENTION, ATTENTION_OUTPUT];
 const DOWN: [string, ModuleId] = ['mlp.down_proj', MODULE_IDS.mlp_4h_to_h];
 
 /** Names of most decoders on Hugging Face. */
@@ -44,6 +42,14 @@ const WITHOUT_GATE: [string, ModuleId][] = [
   DOWN,
 ];
 
+const LFM2: [string, ModuleId][] = [
+  ...ATTENTION,
+  ['self_attn.out_proj', MODULE_IDS.attn_dense],
+  ['feed_forward.w1', MODULE_IDS.mlp_h_to_4h],
+  ['feed_forward.w3', MODULE_IDS.mlp_gate],
+  ['feed_forward.w2', MODULE_IDS.mlp_4h_to_h],
+];
+
 /** Names of the architectures whose checkpoints hold other modules. */
 const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
   gpt2: [
@@ -52,6 +58,8 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
     ['mlp.c_fc', MODULE_IDS.mlp_h_to_4h],
     ['mlp.c_proj', MODULE_IDS.mlp_4h_to_h],
   ],
+  lfm2: LFM2,
+  lfm2moe: LFM2,
   arcee: WITHOUT_GATE,
   apertus: WITHOUT_GATE,
   nemotron: WITHOUT_GATE,
@@ -62,6 +70,13 @@ const OTHER_NAMES: Readonly<Record<string, [string, ModuleId][]>> = {
     DOWN,
   ],
 };
+
+/** Queries whose heads have a gate each behind them, so that they lie in no stack with keys and values. */
+const GATED_QUERIES: ReadonlySet<string> = new Set(['qwen35', 'qwen35moe', 'qwen3next']);
+const OF_ATTENTION: ReadonlySet<ModuleId> = new Set([
+  MODULE_IDS.attn_qkv,
+  ...[...ATTENTION, ATTENTION_OUTPUT].map(([, module]) => module),
+]);
 
 const LAYERS_DIFFER: ReadonlySet<string> = new Set(['mamba2', 'nemotronh']);
 const ATTENTION_ALONE: ReadonlySet<string> = new Set(['granite4', 'falconh1']);
@@ -92,16 +107,28 @@ export function baseModules(config: ModelConfig): BaseModules {
     [MODULE_IDS.attn_v, { in: hiddenSize, out: keys }],
     [MODULE_IDS.attn_dense, { in: queries, out: hiddenSize }],
   ]);
-  if (experts !== undefined || ATTENTION_ALONE.has(architecture))
-    return { shapes, names: new Map(WITHOUT_MLP), layersName };
+  if (GATED_QUERIES.has(architecture)) {
+    shapes.delete(MODULE_IDS.attn_qkv);
+    shapes.set(MODULE_IDS.attn_q, { in: hiddenSize, out: 2 * queries });
+  }
+  const names = OTHER_NAMES[architecture] ?? USUAL_NAMES;
+  // An adapter cannot change experts.
+  if (experts !== undefined || ATTENTION_ALONE.has(architecture)) {
+    const ofAttention = names.filter(([, module]) => OF_ATTENTION.has(module));
+    return { shapes, names: new Map(ofAttention), layersName };
+  }
   shapes.set(MODULE_IDS.mlp_h_to_4h, { in: hiddenSize, out: intermediateSize });
   shapes.set(MODULE_IDS.mlp_4h_to_h, { in: intermediateSize, out: hiddenSize });
-  const names = OTHER_NAMES[architecture] ?? USUAL_NAMES;
   if (!isGpt2 && names !== WITHOUT_GATE) {
     shapes.set(MODULE_IDS.mlp_gate, { in: hiddenSize, out: intermediateSize });
     shapes.set(MODULE_IDS.mlp_gate_up, { in: hiddenSize, out: 2 * intermediateSize });
   }
   return { shapes, names: new Map(names), layersName };
+}
+
+/** Whether a layer of the model has a module: those of attention are not in layers that keep a state in its place. */
+export function isInLayer({ attendingLayers }: ModelConfig, layer: number, module: ModuleId): boolean {
+  return attendingLayers?.[layer] !== false || !OF_ATTENTION.has(module);
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   DEFAULT_MAX_ADAPTER_BYTES,
   type ModuleLayer,
 } from './adapter-weights.js';
-import { baseModules, type ModuleShape } from './base-modules.js';
+import { baseModules, isInLayer, type ModuleShape } from './base-modules.js';
 import { isModuleId, MODULE_IDS, type ModuleId, moduleName } from './module-ids.js';
 
 /** An adapter as a request of the batch manager brings it: one row of both tensors for each module-layer. */
@@ -167,6 +167,11 @@ function checkedRow(
   }
   if (layer < 0 || layer >= model.numLayers) {
     throw fail(`the layer should be from 0 to ${model.numLayers - 1}, found ${layer}`);
+  }
+  if (!isInLayer(model, layer, module)) {
+    throw fail(
+      `the layer should be one that attends, for ${module} (${moduleName(module)}), but layer ${layer} keeps a state in place of attention`,
+    );
   }
   if (rank < 1 || rank > maxRank) throw fail(`the rank should be from 1 to ${maxRank}, found ${rank}`);
   return { module, layer, rank, shape };

@@ -6,21 +6,64 @@ import type { Engine } from '../../engine/building/engine.js';
 import { pageSizes } from '../../engine/peft/page-sizes.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
+import { ropeFrequencies } from '../../network/rope.js';
 import { firstWrongToken, type TinyPrompt } from '../../tools/support/goldens.js';
 import { Random } from '../../tools/support/random.js';
-import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { makeStepBatch, type StepSequence } from '../../tools/support/step-batch.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 import { randomAdapter } from '../support/random-adapter.js';
 
 const NUM_ADAPTERS = 20;
 const NUM_REQUESTS = 64;
 const RANK = 4;
 
+const folder = temporaryFolder('skein-adapters-bits');
 const engines = new TestEngines();
 let engine: Engine;
 beforeAll(async () => {
   engine = await engines.get(tinyModelPath('gqa'), 'bf16');
 });
 afterAll(() => engines.remove());
+
+describe('adapters of a model whose layers keep states', () => {
+  it('change the same bits in a crowd and in chunks as alone', async () => {
+    const built = await engines.get(madeModelPath(folder, 'qwen3.5'), 'int8');
+    const { config } = built.manifest;
+    const executor = openExecutor(built, {
+      ...{ threads: 2, maxNumSequences: 3, numBlocks: 12, tokensPerBlock: 16 },
+      ...{ maxAdapters: 2, maxLoraRank: RANK },
+    });
+    for (const slot of [0, 1])
+      executor.adapters!.put(slot, randomAdapter(config, 5 + slot, { maxRank: RANK, unchanged: 0 }));
+    const { inverseFrequencies } = ropeFrequencies(config.rope);
+    const rows = (sequences: StepSequence[]) => {
+      const logits = executor.forward(makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }));
+      return sequences.map((_, i) => logits.slice(i * config.vocabSize, (i + 1) * config.vocabSize));
+    };
+    const sequence = (i: number, cached: number, length: number): StepSequence => ({
+      ...{
+        tokens: new Random(9 + (i % 2)).tokens(40, 60).slice(0, length),
+        cached,
+        blocks: [3 * i, 3 * i + 1, 3 * i + 2],
+      },
+      ...{ adapter: i - 1, stateSlot: i },
+    });
+    const alone = [0, 1, 2].map((i) => rows([sequence(i, 0, 40)])[0]!);
+    let crowd: Float32Array[] = [];
+    for (const [cached, length] of [
+      [0, 7],
+      [7, 39],
+      [39, 40],
+    ] as const)
+      crowd = rows([0, 1, 2].map((i) => sequence(i, cached, length)));
+    executor.close();
+    expect(crowd).toEqual(alone);
+    // Sequences 0 and 2 have the same tokens, and one of them no adapter.
+    expect(alone[0]).not.toEqual(alone[2]);
+  });
+});
 
 const hosts: InProcessHost[] = [];
 afterAll(() => Promise.all(hosts.map((host) => host.close({ abort: true }))));

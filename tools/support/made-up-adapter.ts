@@ -1,5 +1,5 @@
 import { type AdapterWeights, adapterOf, type ModuleLayer } from '../../models/adapters/adapter-weights.js';
-import { type BaseModules, baseModules } from '../../models/adapters/base-modules.js';
+import { type BaseModules, baseModules, isInLayer } from '../../models/adapters/base-modules.js';
 import type { ModuleId } from '../../models/adapters/module-ids.js';
 import type { ModelConfig } from '../../models/model-config.js';
 
@@ -23,7 +23,7 @@ export function madeUpAdapter(
   for (let layer = 0; layer < config.numLayers; layer++) {
     for (const module of new Set(modules(base))) {
       const rank = nextRank();
-      if (rank === 0) continue;
+      if (rank === 0 || !isInLayer(config, layer, module)) continue;
       const shape = base.shapes.get(module)!;
       const values = (length: number) => Float32Array.from({ length }, value);
       moduleLayers.push({ layer, module, rank, a: values(rank * shape.in), b: values(shape.out * rank) });

@@ -19,12 +19,13 @@ export interface AdapterPart {
 
 /** Weights of a layer that modules are rows of, by what follows the layer's number in their sources' names. */
 const ROLES: readonly (readonly [RegExp, Role])[] = [
-  [/^(self_attn\.(q|k|v|qkv)_proj|attn\.c_attn)\.weight$/, 'qkv'],
+  [/^(self_attn\.(q|k|v|qkv)_proj|self_attn\.q_proj\.\d+\.query|attn\.c_attn)\.weight$/, 'qkv'],
+  [/^self_attn\.q_proj\.\d+\.gate\.weight$/, 'queryGate'],
   [/^(self_attn\.o_proj|attn\.c_proj)\.weight$/, 'dense'],
   [/^(mlp\.(gate|up|gate_up)_proj|mlp\.c_fc)\.weight$/, 'gateUp'],
   [/^mlp\.(down_proj|c_proj)\.weight$/, 'down'],
 ];
-type Role = 'qkv' | 'dense' | 'gateUp' | 'down';
+type Role = 'qkv' | 'queryGate' | 'dense' | 'gateUp' | 'down';
 
 /** The weight that a module is rows of, and which of the parts of its stack: 'all' or the part's place. */
 const PLACES: Readonly<Partial<Record<ModuleId, readonly [Role, number | 'all']>>> = {
@@ -51,11 +52,16 @@ interface Product {
  *
  *   qkv     | q (numHeads * headDim) | k | v (numKvHeads * headDim each) |
  *   gateUp  | gate | up |     or one part where the MLP has no gate
+ *
+ * Queries whose heads have gates are two products; a module of them has its rows head by head: | query | gate | query | gate ...
  */
 export class AdapterProducts {
   readonly #byPlace = new Map<string, Product>();
+  /** Rows of a head's query. */
+  readonly #headDim: number;
 
   constructor(plan: NetworkPlan) {
+    this.#headDim = plan.caches[0]?.keyDim ?? 0;
     const weights = new Map(plan.weights.map((weight) => [weight.name, weight]));
     for (const [index, op] of plan.ops.entries()) {
       if (op.op !== 'linear' && op.op !== 'gatedLinear') continue;
@@ -71,7 +77,7 @@ export class AdapterProducts {
 
   /** @throws an Error where the plan has no product of a module, which a checked adapter of its model never meets */
   partsOf({ moduleLayers }: AdapterWeights): AdapterPart[] {
-    return moduleLayers.map(({ layer, module, rank, a, b }) => {
+    return moduleLayers.flatMap(({ layer, module, rank, a, b }) => {
       const place = PLACES[module];
       const product = place && this.#byPlace.get(`${layer} ${place[0]}`);
       const part = place?.[1];
@@ -80,11 +86,30 @@ export class AdapterProducts {
           `This network has no ${moduleName(module)} in layer ${layer} that an adapter could change.`,
         );
       }
+      const gate = this.#byPlace.get(`${layer} queryGate`);
+      if (module === MODULE_IDS.attn_q && gate !== undefined) {
+        const rows = product.parts[0]!;
+        const [ofQueries, ofGates] = [0, 1].map((which) => everySecond(b, this.#headDim * rank, which));
+        return [
+          { op: product.op, firstRow: 0, rows, rank, a, b: ofQueries! },
+          { op: gate.op, firstRow: 0, rows, rank, a, b: ofGates! },
+        ];
+      }
       const firstRow = part === 'all' ? 0 : sum(product.parts.slice(0, part));
       const rows = part === 'all' ? sum(product.parts) : product.parts[part]!;
-      return { op: product.op, firstRow, rows, rank, a, b };
+      return [{ op: product.op, firstRow, rows, rank, a, b }];
     });
   }
+}
+
+/** Every second piece of so many numbers, from the first one on (0) or from the second (1). */
+function everySecond(values: Float32Array, length: number, from: number): Float32Array {
+  const pieces = new Float32Array(values.length / 2);
+  for (let at = 0; at < pieces.length; at += length) {
+    const begin = 2 * at + from * length;
+    pieces.set(values.subarray(begin, begin + length), at);
+  }
+  return pieces;
 }
 
 function placeOf({ sources }: PlanWeight): { layer: number; role: Role } | null {
