@@ -151,7 +151,7 @@ export class IterationPlanner {
   #verifiedContext({ requestId, contextPosition }: RequestProgress): number {
     if (contextPosition < this.#kvCache.tokensPerBlock) return 0;
     const blocks = this.#kvCache.fullBlocks(requestId, contextPosition);
-    const states = this.#kvCache.pendingSnapshots(requestId);
+    const states = this.#kvCache.states?.pendingSlots(requestId) ?? new Int32Array(0);
     return this.#options.areFinite(blocks, states) ? contextPosition : 0;
   }
 

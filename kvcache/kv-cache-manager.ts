@@ -18,7 +18,7 @@ import { KvCacheCounters, type KvCacheStats } from './kv-cache-stats.js';
 import { type BlockCopies, MemoryChanges } from './memory-changes.js';
 import { PrefixSharing, type ReuseCounts, type SharedPrefix } from './prefix-sharing.js';
 import type { PrefixMatch, PrefixNode } from './prefix-tree.js';
-import { SequenceStates, type SnapshotPlace, type StepSpan } from './sequence-states.js';
+import { SequenceStates, type StepStates } from './sequence-states.js';
 import { SequenceTables } from './sequence-tables.js';
 import { UnwrittenBlocks } from './unwritten-blocks.js';
 
@@ -33,7 +33,6 @@ export interface UnwrittenBlock {
   chain: PromptBlocks;
 }
 
-const NO_SNAPSHOTS: readonly SnapshotPlace[] = [];
 const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
 
 /**
@@ -69,7 +68,8 @@ export class KvCacheManager implements KvCacheSizes {
   readonly #counters = new KvCacheCounters();
   readonly #sequences: SequenceTables;
   readonly #sharing: PrefixSharing;
-  /** null: the model has no states. */
+  /** What steps do with the states of sequences; null: the model has none. */
+  readonly states: StepStates | null;
   readonly #states: SequenceStates | null;
   /** null: none are listed. */
   readonly #unwritten: UnwrittenBlocks | null = null;
@@ -85,6 +85,7 @@ export class KvCacheManager implements KvCacheSizes {
     const { states, enableBlockReuse = false } = options;
     const onSnapshot = ({ hash, state }: PrefixNode) => this.#cache.noteState(hash, state >= 0);
     this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock, onSnapshot);
+    this.states = this.#states;
     this.longestDraft = states === undefined ? Number.POSITIVE_INFINITY : (states.draftRows ?? 0);
     // A block is of no use to a prompt that has not the states behind it.
     this.enableBlockReuse = enableBlockReuse && states?.numSnapshots !== 0;
@@ -130,16 +131,6 @@ export class KvCacheManager implements KvCacheSizes {
    */
   canShare(finalLength: number): boolean {
     return this.enableBlockReuse && (this.window === null || finalLength <= this.#longestUnbroken());
-  }
-
-  /** Slots for the states of sequences; 0: the model has no states. */
-  get numStateSlots(): number {
-    return this.#states?.numSlots ?? 0;
-  }
-
-  /** Most snapshots of states that a step of so many tokens and sequences makes. */
-  mostSnapshots(tokens: number, sequences: number): number {
-    return this.#states?.mostSnapshots(tokens, sequences) ?? 0;
   }
 
   hasSequence(requestId: bigint): boolean {
@@ -435,31 +426,6 @@ export class KvCacheManager implements KvCacheSizes {
    */
   drainCopies(): BlockCopies | null {
     return this.#changes.drainCopies();
-  }
-
-  /** Slot for the states of one of the request's sequences; -1: the model has no states. */
-  stateSlotOf(requestId: bigint, index = 0): number {
-    return this.#states?.slotOf(requestId, index) ?? -1;
-  }
-
-  /** See SequenceStates.pass. */
-  passStates(requestId: bigint, span: StepSpan): number {
-    return this.#states?.pass(requestId, span) ?? 0;
-  }
-
-  /** Takes slots for the snapshots of states that a step of the request's first sequence makes. */
-  takeSnapshots(requestId: bigint, span: StepSpan): readonly SnapshotPlace[] {
-    return this.#states?.takeSnapshots(requestId, span) ?? NO_SNAPSHOTS;
-  }
-
-  /** Slots of the request's snapshots that are not kept yet. */
-  pendingSnapshots(requestId: bigint): Int32Array {
-    return this.#states?.pendingSlots(requestId) ?? new Int32Array(0);
-  }
-
-  /** The copies of states since the last call, or null. The executor makes them in this order before its next step. */
-  drainStateCopies(): BlockCopies | null {
-    return this.#states?.drainCopies() ?? null;
   }
 
   /** Sets the time in milliseconds, for priorities that end. */

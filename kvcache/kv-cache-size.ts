@@ -59,7 +59,7 @@ export function stateBytesPerSlot(states: readonly StateShape[]): number {
   );
 }
 const STATE_ALIGN_BYTES = 64;
-const MOST_STATE_SLOTS = 2 ** 20 - 1;
+const MAX_STATE_SLOTS = 2 ** 20 - 1;
 
 export interface StateBudget {
   bytesPerSlot: number;
@@ -89,11 +89,11 @@ export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | '
   const inMemory = Math.floor(bytes / bytesPerSequence);
   if (inMemory >= maxBeamWidth) {
     // An executor numbers no more slots.
-    const most = Math.min(inMemory, MOST_STATE_SLOTS);
+    const most = Math.min(inMemory, MAX_STATE_SLOTS);
     const least = mostSnapshots === 0 ? most : Math.ceil(most / 2);
     const numSlots = Math.min(maxSequences, Math.max(maxBeamWidth, least));
     const left = Math.floor((bytes - numSlots * bytesPerSequence) / bytesPerSlot);
-    return { numSlots, numSnapshots: Math.min(left, mostSnapshots, MOST_STATE_SLOTS - numSlots) };
+    return { numSlots, numSnapshots: Math.min(left, mostSnapshots, MAX_STATE_SLOTS - numSlots) };
   }
   throw new RangeError(
     `The states of ${maxBeamWidth} ${maxBeamWidth === 1 ? 'sequence' : 'sequences'} take ${mebibytes(maxBeamWidth * bytesPerSequence)}, but ${fraction} of the ${mebibytes(availableBytes)} of memory available hold ${inMemory}. Give it more memory.`,
@@ -104,7 +104,7 @@ export function stateSlots(budget: StateBudget): Pick<StateSizes, 'numSlots' | '
  * Number of blocks that the pool gets: the least of
  *
  *   maxTokens                     in whole blocks, rounded up
- *   memory                        freeMemoryFraction * availableBytes, rounded down; MOST_EMPTY_BLOCKS where they have no bytes
+ *   memory                        freeMemoryFraction * availableBytes, rounded down; MAX_EMPTY_BLOCKS where they have no bytes
  *   maxNumSequences x maxSeqLen   more than this could never be held
  *
  * With an attention window a sequence of maxSeqLen takes the blocks of the window. @throws an error with the numbers if
@@ -119,7 +119,7 @@ export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
   const memoryBytes = Math.floor(options.freeMemoryFraction * options.availableBytes);
   const inMemory =
     bytesPerBlock === 0
-      ? Math.max(MOST_EMPTY_BLOCKS, blocksPerSequence)
+      ? Math.max(MAX_EMPTY_BLOCKS, blocksPerSequence)
       : Math.max(0, Math.floor(memoryBytes / bytesPerBlock));
   if (inMemory < numBlocks) {
     numBlocks = inMemory;
@@ -134,7 +134,7 @@ export function kvCacheSize(options: KvCacheSizeOptions): KvCacheSize {
 }
 
 /** Blocks without bytes of a pool, unless one sequence needs more: some tens of bytes are listed of each. */
-const MOST_EMPTY_BLOCKS = 2 ** 20;
+const MAX_EMPTY_BLOCKS = 2 ** 20;
 
 function tooSmall(
   options: KvCacheSizeOptions,

@@ -43,6 +43,12 @@ export interface StepSpan {
   drafts: number;
 }
 
+/** What steps do with the states of sequences; the cache itself adds, keeps and releases them. */
+export type StepStates = Pick<
+  SequenceStates,
+  'numSlots' | 'mostSnapshots' | 'slotOf' | 'pass' | 'takeSnapshots' | 'pendingSlots' | 'drainCopies'
+>;
+
 /** What is known of a request's sequences. */
 interface Progress {
   promptLength: number;
@@ -137,7 +143,8 @@ export class SequenceStates {
     return true;
   }
 
-  slotOf(requestId: bigint, index: number): number {
+  /** Slot for the states of one of the request's sequences. */
+  slotOf(requestId: bigint, index = 0): number {
     return this.#slots.slotOf(requestId, index);
   }
 
@@ -233,6 +240,7 @@ export class SequenceStates {
     this.#snapshots.remove(node);
   }
 
+  /** The copies of states since the last call, or null. The executor makes them in this order before its next step. */
   drainCopies(): BlockCopies | null {
     return this.#slots.drainCopies();
   }

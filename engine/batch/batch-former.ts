@@ -38,7 +38,7 @@ export function callLimits(limits: BatchLimits, kvCache: KvCacheManager): CallLi
     logitRows: maxNumSequences + maxDraftRows,
     maxBlocksPerSequence,
     newBlocks: numBlocks,
-    snapshots: kvCache.mostSnapshots(maxNumTokens, maxNumSequences),
+    snapshots: kvCache.states?.mostSnapshots(maxNumTokens, maxNumSequences) ?? 0,
     history: Math.min(maxNumSequences * maxSeqLen, tokensOfPool + maxNumSequences),
   };
 }
@@ -182,15 +182,16 @@ export class BatchFormer extends PackedArrays {
     sequence: number,
     { table, start, end, first }: { table: number; start: number; end: number; first: number },
   ): void {
-    if (this.#kvCache.numStateSlots === 0) return;
-    this.stateSlots[sequence] = this.#kvCache.stateSlotOf(requestId, table);
+    const { states } = this.#kvCache;
+    if (states === null) return;
+    this.stateSlots[sequence] = states.slotOf(requestId, table);
     const span = { start, end, drafts: phase === 'context' ? 0 : draftLength };
     this.stateDrafts[sequence] = span.drafts;
-    this.stateReplays[sequence] = this.#kvCache.passStates(requestId, span);
+    this.stateReplays[sequence] = states.pass(requestId, span);
     let next = sequence === 0 ? 0 : this.snapshotStart[sequence]!;
     this.snapshotStart[sequence] = next;
     const makesSome = table === 0 && (phase === 'context' || beamWidth === 1);
-    for (const { position, slot } of makesSome ? this.#kvCache.takeSnapshots(requestId, span) : []) {
+    for (const { position, slot } of makesSome ? states.takeSnapshots(requestId, span) : []) {
       this.snapshotRows[next] = first + position - 1 - start;
       this.snapshotSlots[next++] = slot;
     }

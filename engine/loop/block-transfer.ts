@@ -118,7 +118,7 @@ export class BlockTransfer {
   #makeCopies(): void {
     const copies = this.#kvCache.drainCopies();
     if (copies !== null) this.#executor.copyBlocks(copies.source, copies.target);
-    const states = this.#kvCache.drainStateCopies();
+    const states = this.#kvCache.states?.drainCopies() ?? null;
     if (states !== null) this.#executor.copyStates!(states.source, states.target);
   }
 }

@@ -237,6 +237,6 @@ function prepareMemory(call: PackedCall, parts: RunnerParts): void {
 function copyBlocks({ executor, kvCache }: RunnerParts): void {
   const copies = kvCache.drainCopies();
   if (copies) executor.copyBlocks(copies.source, copies.target);
-  const states = kvCache.drainStateCopies();
+  const states = kvCache.states?.drainCopies() ?? null;
   if (states) executor.copyStates!(states.source, states.target);
 }

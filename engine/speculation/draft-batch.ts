@@ -97,11 +97,12 @@ export class DraftBatch extends PackedArrays {
    */
   #addStates({ requestId, numTokens }: LlmRequest, sequence: number, start: number, end: number): void {
     const { kvCache } = this.#caches;
-    if (kvCache.numStateSlots === 0) return;
+    const { states } = kvCache;
+    if (states === null) return;
     const drafts = Math.max(0, end - (numTokens - 1));
-    this.stateSlots[sequence] = kvCache.stateSlotOf(requestId);
+    this.stateSlots[sequence] = states.slotOf(requestId);
     this.stateDrafts[sequence] = drafts;
-    this.stateReplays[sequence] = kvCache.passStates(requestId, { start, end, drafts });
+    this.stateReplays[sequence] = states.pass(requestId, { start, end, drafts });
     this.snapshotStart[sequence + 1] = 0;
   }
 

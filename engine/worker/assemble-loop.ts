@@ -134,7 +134,7 @@ function admissionLimits(options: LoopOptions, { kvCache }: LoopEnvironment) {
     numBlocks: kvCache.numBlocks,
     tokensPerBlock: kvCache.tokensPerBlock,
     maxAttentionWindow: kvCache.cachedTokensPerSequence,
-    ...(kvCache.numStateSlots > 0 && { numStateSlots: kvCache.numStateSlots }),
+    ...(kvCache.states !== null && { numStateSlots: kvCache.states.numSlots }),
   };
 }
 

@@ -3,9 +3,9 @@ import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
 import { withoutAttention } from './mamba2-config.js';
 import type { RawTensor } from './raw-tensor.js';
-import { MOST_SCAN } from './scan-config.js';
+import { MAX_SCAN } from './scan-config.js';
 import { withoutRope } from './scan-families.js';
-import { MOST_TAPS } from './state-families.js';
+import { MAX_TAPS } from './state-families.js';
 
 /** Architectures with scans of which a layer's number of key-value heads says whether it attends. */
 const BY_KEY_VALUE_HEADS = ['granite4', 'nemotronh'];
@@ -63,10 +63,10 @@ function scanOf(
   architecture: string,
   tensors: ReadonlyMap<string, RawTensor>,
 ): Required<Pick<ModelConfig, 'scan' | 'shortConv'>> {
-  const heads = keys.integer('ssm.time_step_rank', 1, MOST_SCAN.heads);
-  const groups = keys.integer('ssm.group_count', 1, MOST_SCAN.groups);
+  const heads = keys.integer('ssm.time_step_rank', 1, MAX_SCAN.heads);
+  const groups = keys.integer('ssm.group_count', 1, MAX_SCAN.groups);
   if (heads % groups !== 0) throw keys.error('ssm.group_count', `a divisor of the ${heads} heads`, groups);
-  const width = keys.integer('ssm.inner_size', heads, Math.min(heads * MOST_SCAN.dim, LIMITS.width));
+  const width = keys.integer('ssm.inner_size', heads, Math.min(heads * MAX_SCAN.dim, LIMITS.width));
   if (width % heads !== 0) throw keys.error('ssm.inner_size', `a multiple of the ${heads} heads`, width);
   const names = [...tensors.keys()];
   const has = (name: string) => names.some((one) => one.endsWith(`.${name}`));
@@ -75,7 +75,7 @@ function scanOf(
       heads,
       headDim: width / heads,
       groups,
-      stateDim: keys.integer('ssm.state_size', 1, MOST_SCAN.dim),
+      stateDim: keys.integer('ssm.state_size', 1, MAX_SCAN.dim),
       biased: { input: has('ssm_in.bias'), output: has('ssm_out.bias') },
       norm: architecture !== 'falconh1' || has('ssm_norm.weight') ? 'behindGate' : 'none',
       leastStep: 0,
@@ -83,7 +83,7 @@ function scanOf(
       rates: true,
     },
     shortConv: {
-      taps: keys.integer('ssm.conv_kernel', 2, MOST_TAPS),
+      taps: keys.integer('ssm.conv_kernel', 2, MAX_TAPS),
       biased: has('ssm_conv1d.bias'),
     },
   };

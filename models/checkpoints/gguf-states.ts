@@ -1,7 +1,7 @@
 import type { ModelConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
 import type { GgufKeys } from './gguf-keys.js';
-import { MOST_DELTA_DIM, MOST_TAPS } from './state-families.js';
+import { MAX_DELTA_DIM, MAX_TAPS } from './state-families.js';
 import { isLfm2 } from './state-tensors.js';
 
 /** Interval of layers that attend where a file does not say, as in llama.cpp. */
@@ -19,13 +19,13 @@ export function ggufStateFields(
     const heads = keyValueHeads(keys, numLayers);
     return {
       attendingLayers: heads?.map((count) => count > 0) ?? Array.from({ length: numLayers }, () => true),
-      shortConv: { taps: keys.integer('shortconv.l_cache', 2, MOST_TAPS), biased: false },
+      shortConv: { taps: keys.integer('shortconv.l_cache', 2, MAX_TAPS), biased: false },
     };
   }
   if (!isDelta(architecture)) return {};
   return {
     attendingLayers: attending(keys, numLayers),
-    shortConv: { taps: keys.integer('ssm.conv_kernel', 2, MOST_TAPS), biased: false },
+    shortConv: { taps: keys.integer('ssm.conv_kernel', 2, MAX_TAPS), biased: false },
     delta: deltaHeads(keys, architecture),
   };
 }
@@ -82,13 +82,13 @@ function deltaHeads(keys: GgufKeys, architecture: string): NonNullable<ModelConf
   const valueHeads = keys.integer('ssm.time_step_rank', 1, LIMITS.heads);
   if (valueHeads % keyHeads !== 0)
     throw keys.error('ssm.time_step_rank', `a multiple of the ${keyHeads} heads of keys`, valueHeads);
-  const values = keys.integer('ssm.inner_size', valueHeads, valueHeads * MOST_DELTA_DIM);
+  const values = keys.integer('ssm.inner_size', valueHeads, valueHeads * MAX_DELTA_DIM);
   if (values % valueHeads !== 0)
     throw keys.error('ssm.inner_size', `a multiple of the ${valueHeads} heads of values`, values);
   return {
     keyHeads,
     valueHeads,
-    keyDim: keys.integer('ssm.state_size', 1, MOST_DELTA_DIM),
+    keyDim: keys.integer('ssm.state_size', 1, MAX_DELTA_DIM),
     valueDim: values / valueHeads,
     ...(valueHeads !== keyHeads && architecture !== 'qwen3next' && { tiled: true }),
     rates: true,

@@ -1,10 +1,10 @@
 import type { ModelConfig, ScanConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { isObject } from './file-reading.js';
-import { MOST_TAPS } from './state-families.js';
+import { MAX_TAPS } from './state-families.js';
 
 /** Most heads and groups of a scan, and widest head or state, as executors take them. */
-export const MOST_SCAN = { heads: 4096, groups: 64, dim: 1024 } as const;
+export const MAX_SCAN = { heads: 4096, groups: 64, dim: 1024 } as const;
 
 /** Fields of a config.json that say how its scans are, each with what transformers takes where it is missing. */
 export interface ScanFields {
@@ -31,24 +31,24 @@ export function scanOf(
   width: number | undefined,
   norm: ScanConfig['norm'],
 ): OfScan {
-  const heads = config.integer(fields.heads[0], 1, MOST_SCAN.heads, fields.heads[1]);
+  const heads = config.integer(fields.heads[0], 1, MAX_SCAN.heads, fields.heads[1]);
   const [dimField, usualDim = (width ?? 0) / heads] = fields.headDim;
   const isAuto = config.raw(dimField) === undefined || config.raw(dimField) === 'auto';
-  const headDim = isAuto ? usualDim : config.integer(dimField, 1, MOST_SCAN.dim);
+  const headDim = isAuto ? usualDim : config.integer(dimField, 1, MAX_SCAN.dim);
   const all = heads * headDim;
-  const isWhole = Number.isInteger(headDim) && headDim >= 1 && headDim <= MOST_SCAN.dim;
+  const isWhole = Number.isInteger(headDim) && headDim >= 1 && headDim <= MAX_SCAN.dim;
   if (!isWhole || all > LIMITS.width || (width !== undefined && all !== width)) {
     const expected = width === undefined ? `at most ${LIMITS.width}` : String(width);
     throw config.error(fields.heads[0], `a number of heads that are ${expected} wide together`);
   }
-  const groups = config.integer(fields.groups[0], 1, MOST_SCAN.groups, fields.groups[1]);
+  const groups = config.integer(fields.groups[0], 1, MAX_SCAN.groups, fields.groups[1]);
   if (heads % groups !== 0) throw config.error(fields.groups[0], `a divisor of the ${heads} heads`);
   return {
     scan: {
       heads,
       headDim,
       groups,
-      stateDim: config.integer(fields.stateDim[0], 1, MOST_SCAN.dim, fields.stateDim[1]),
+      stateDim: config.integer(fields.stateDim[0], 1, MAX_SCAN.dim, fields.stateDim[1]),
       biased: {
         input: config.boolean(fields.inputBias, false),
         output: config.boolean(fields.outputBias, false),
@@ -57,7 +57,7 @@ export function scanOf(
       ...stepLimits(config),
     },
     shortConv: {
-      taps: config.integer(fields.taps, 2, MOST_TAPS, 4),
+      taps: config.integer(fields.taps, 2, MAX_TAPS, 4),
       biased: config.boolean(fields.convBias, true),
     },
   };

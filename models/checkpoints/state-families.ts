@@ -5,7 +5,7 @@ import type { ExpertFields } from './experts-config.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 
 /** Most inputs of a convolution, as executors take them. */
-export const MOST_TAPS = 64;
+export const MAX_TAPS = 64;
 
 const QWEN35: DecoderFamily = {
   headDim: 256,
@@ -17,7 +17,7 @@ const QWEN35: DecoderFamily = {
       slidingWindow: null,
       attentionBias: refused(config, 'attention_bias'),
       attendingLayers: attending(config, dimensions, 'linear_attention', attends),
-      shortConv: { taps: config.integer('linear_conv_kernel_dim', 2, MOST_TAPS, 4), biased: false },
+      shortConv: { taps: config.integer('linear_conv_kernel_dim', 2, MAX_TAPS, 4), biased: false },
       delta: deltaHeads(config),
       rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.25 }),
     };
@@ -35,7 +35,7 @@ const LFM2: DecoderFamily = {
       tieWordEmbeddings: config.boolean('tie_embedding', config.boolean('tie_word_embeddings', true)),
       attendingLayers: attending(config, dimensions, 'conv', attendsByIndex(config, dimensions)),
       shortConv: {
-        taps: config.integer('conv_L_cache', 2, MOST_TAPS, 3),
+        taps: config.integer('conv_L_cache', 2, MAX_TAPS, 3),
         biased: config.boolean('conv_bias', false),
       },
       rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 }),
@@ -137,13 +137,13 @@ function deltaHeads(config: ConfigFields): NonNullable<ModelConfig['delta']> {
   return {
     keyHeads,
     valueHeads,
-    keyDim: config.integer('linear_key_head_dim', 1, MOST_DELTA_DIM, 128),
-    valueDim: config.integer('linear_value_head_dim', 1, MOST_DELTA_DIM, 128),
+    keyDim: config.integer('linear_key_head_dim', 1, MAX_DELTA_DIM, 128),
+    valueDim: config.integer('linear_value_head_dim', 1, MAX_DELTA_DIM, 128),
   };
 }
 
 /** Widest head of a delta rule that executors take. */
-export const MOST_DELTA_DIM = 1024;
+export const MAX_DELTA_DIM = 1024;
 
 function refused(config: ConfigFields, field: string): false {
   if (config.boolean(field, false))

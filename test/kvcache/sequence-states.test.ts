@@ -35,13 +35,13 @@ function run(
 ) {
   expect(kv.addSequence(requestId, prompt.length - generated, { ...key(prompt), retention })).toBe(true);
   const { reusedTokens } = kv.reuseOf(requestId);
-  kv.drainStateCopies();
+  kv.states!.drainCopies();
   const places = kv
-    .takeSnapshots(requestId, span(reusedTokens, prompt.length - generated))
+    .states!.takeSnapshots(requestId, span(reusedTokens, prompt.length - generated))
     .map(({ position }) => position);
   for (let end = prompt.length - generated + 1; end <= prompt.length; end++) {
     expect(kv.growSequence(requestId, end)).toBe(true);
-    places.push(...kv.takeSnapshots(requestId, span(end - 1, end)).map(({ position }) => position));
+    places.push(...kv.states!.takeSnapshots(requestId, span(end - 1, end)).map(({ position }) => position));
   }
   kv.store(requestId, prompt, prompt.length);
   kv.freeSequence(requestId);
@@ -68,15 +68,18 @@ describe('the states of sequences beside their blocks', () => {
       const kv = manager({ numSnapshots: 4 });
       const whole = tokens(30);
       kv.addSequence(1n, 6, key(whole.slice(0, 6)));
-      const [prompt] = kv.takeSnapshots(1n, span(0, 6));
+      const [prompt] = kv.states!.takeSnapshots(1n, span(0, 6));
       kv.growSequence(1n, 7);
       kv.growSequence(1n, 8);
-      const places = [...kv.takeSnapshots(1n, span(6, 7)), ...kv.takeSnapshots(1n, span(7, 8))];
+      const places = [
+        ...kv.states!.takeSnapshots(1n, span(6, 7)),
+        ...kv.states!.takeSnapshots(1n, span(7, 8)),
+      ];
       kv.growSequence(1n, 17);
-      places.push(...kv.takeSnapshots(1n, span(8, 17, 8)));
+      places.push(...kv.states!.takeSnapshots(1n, span(8, 17, 8)));
       expect([prompt, ...places].map((place) => place!.position)).toEqual([4, 8, 12, 16]);
       kv.trimSequence(1n, 9 + right);
-      const pending = [...kv.pendingSnapshots(1n)];
+      const pending = [...kv.states!.pendingSlots(1n)];
       kv.store(1n, whole, 9 + right);
       kv.freeSequence(1n);
       kv.checkIntegrity();
@@ -97,7 +100,8 @@ describe('the states of sequences beside their blocks', () => {
   it('begin where the rows of the draft before were right', () => {
     const kv = manager();
     kv.addSequence(1n, 6, key(tokens(6)));
-    const pass = (start: number, end: number, drafts: number) => kv.passStates(1n, span(start, end, drafts));
+    const pass = (start: number, end: number, drafts: number) =>
+      kv.states!.pass(1n, span(start, end, drafts));
     expect(pass(0, 6, 0)).toBe(0);
     expect(pass(6, 11, 4)).toBe(0);
     // Three of four were right.
@@ -138,25 +142,25 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager();
     run(kv, 1n, tokens(18));
     kv.addSequence(2n, 18, key(tokens(18)));
-    const copies = kv.drainStateCopies()!;
-    expect([...copies.target]).toEqual([kv.stateSlotOf(2n)]);
-    expect(copies.source[0]).toBeGreaterThanOrEqual(kv.numStateSlots);
-    expect(kv.drainStateCopies()).toBeNull();
+    const copies = kv.states!.drainCopies()!;
+    expect([...copies.target]).toEqual([kv.states!.slotOf(2n)]);
+    expect(copies.source[0]).toBeGreaterThanOrEqual(kv.states!.numSlots);
+    expect(kv.states!.drainCopies()).toBeNull();
   });
 
   it('are copied for sequences that part, into slots that they hold', () => {
     const kv = manager();
     kv.addSequence(1n, 6, undefined, 3);
-    const slots = [0, 1, 2].map((index) => kv.stateSlotOf(1n, index));
+    const slots = [0, 1, 2].map((index) => kv.states!.slotOf(1n, index));
     expect(new Set(slots).size).toBe(3);
     kv.forkSequences(1n, [0, 0, 0]);
-    expect(kv.drainStateCopies()).toEqual({
+    expect(kv.states!.drainCopies()).toEqual({
       source: Int32Array.of(slots[0]!, slots[0]!),
       target: Int32Array.of(slots[1]!, slots[2]!),
     });
     kv.forkSequences(1n, [1, 1, 0]);
-    expect([0, 1, 2].map((index) => kv.stateSlotOf(1n, index))).toEqual([slots[1], slots[2], slots[0]]);
-    expect(kv.drainStateCopies()).toEqual({
+    expect([0, 1, 2].map((index) => kv.states!.slotOf(1n, index))).toEqual([slots[1], slots[2], slots[0]]);
+    expect(kv.states!.drainCopies()).toEqual({
       source: Int32Array.of(slots[1]!),
       target: Int32Array.of(slots[2]!),
     });
@@ -197,13 +201,13 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager();
     const prompt = tokens(38);
     kv.addSequence(1n, 38, key(prompt));
-    expect(kv.takeSnapshots(1n, span(0, 15))).toEqual([]);
-    expect(kv.pendingSnapshots(1n)).toHaveLength(0);
-    const [snapshot] = kv.takeSnapshots(1n, span(15, 30));
+    expect(kv.states!.takeSnapshots(1n, span(0, 15))).toEqual([]);
+    expect(kv.states!.pendingSlots(1n)).toHaveLength(0);
+    const [snapshot] = kv.states!.takeSnapshots(1n, span(15, 30));
     expect(snapshot!.position).toBe(16);
-    expect([...kv.pendingSnapshots(1n)]).toEqual([snapshot!.slot]);
+    expect([...kv.states!.pendingSlots(1n)]).toEqual([snapshot!.slot]);
     kv.store(1n, prompt, 30);
-    expect(kv.pendingSnapshots(1n)).toHaveLength(0);
+    expect(kv.states!.pendingSlots(1n)).toHaveLength(0);
     kv.freeSequence(1n);
     kv.checkIntegrity();
     // The blocks behind the snapshot are there too, without states: where they end another snapshot is made.
@@ -215,7 +219,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 3 });
     for (let request = 1n; request < 9n; request++) {
       kv.addSequence(request, 38, key(tokens(38)));
-      expect(kv.takeSnapshots(request, span(0, 38))).toHaveLength(3);
+      expect(kv.states!.takeSnapshots(request, span(0, 38))).toHaveLength(3);
       kv.freeSequence(request);
       kv.checkIntegrity();
     }
@@ -225,7 +229,7 @@ describe('the states of sequences beside their blocks', () => {
   it('are forgotten with the cache', () => {
     const kv = manager();
     kv.addSequence(1n, 18, key(tokens(18)));
-    kv.takeSnapshots(1n, span(0, 18));
+    kv.states!.takeSnapshots(1n, span(0, 18));
     run(kv, 2n, tokens(18, 2));
     kv.dropReusable();
     kv.checkIntegrity();
@@ -261,7 +265,7 @@ describe('the states of sequences beside their blocks', () => {
     const kv = manager({ numSnapshots: 0 });
     expect(kv.enableBlockReuse).toBe(false);
     expect(kv.addSequence(1n, 18, key(tokens(18)))).toBe(true);
-    expect(kv.takeSnapshots(1n, span(0, 18))).toEqual([]);
+    expect(kv.states!.takeSnapshots(1n, span(0, 18))).toEqual([]);
   });
 
   // Against an oracle that computes states from tokens: what a sequence begins with is the state of its own tokens.
@@ -304,7 +308,7 @@ function expectRightStates(seed: number): void {
   const slots = new Map<number, number>();
   const running = new Map<bigint, { tokens: Int32Array; prompt: number; at: number }>();
   const copy = () => {
-    const { source = [], target = [] } = kv.drainStateCopies() ?? {};
+    const { source = [], target = [] } = kv.states!.drainCopies() ?? {};
     for (const [i, from] of source.entries()) slots.set(target[i]!, slots.get(from)!);
     kv.drainCopies();
   };
@@ -312,10 +316,10 @@ function expectRightStates(seed: number): void {
   const step = (requestId: bigint, end: number, drafts = 0, right = 0) => {
     const sequence = running.get(requestId)!;
     const own = span(sequence.at, end + drafts, drafts);
-    const replays = kv.passStates(requestId, own);
-    const snapshots = kv.takeSnapshots(requestId, own);
+    const replays = kv.states!.pass(requestId, own);
+    const snapshots = kv.states!.takeSnapshots(requestId, own);
     copy();
-    const slot = kv.stateSlotOf(requestId);
+    const slot = kv.states!.slotOf(requestId);
     const kept = sequence.at - replays;
     if (kept > 0) expect(slots.get(slot), `seed ${seed}`).toBe(stateOf(sequence.tokens, kept));
     const drafted = sequence.tokens.map((token, place) => (place === end + right ? -1 : token));

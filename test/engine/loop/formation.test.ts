@@ -169,7 +169,7 @@ it('tells of slots for states, of a model that has some', () => {
   const kvCache = new KvCacheManager({ ...sizes, states });
   const tokens = Int32Array.from(prompt(20));
   kvCache.addSequence(1n, 20, { tokens, salt: 0n });
-  kvCache.takeSnapshots(1n, { start: 0, end: 20, drafts: 0 });
+  kvCache.states!.takeSnapshots(1n, { start: 0, end: 20, drafts: 0 });
   kvCache.store(1n, tokens, 20);
   const told = { slots: 3, usedSlots: 1, snapshots: 2, keptSnapshots: 1, hits: 0, lost: 0 };
   expect(write(kvCache).stateSlots).toEqual(told);

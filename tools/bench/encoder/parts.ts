@@ -16,7 +16,7 @@ import type { Precision } from './side.js';
 
 const [BATCH_TOKENS, LENGTHS, STEPS] = [2048, [16, 128, 512], 4] as const;
 /** Kinds of operation below this share are one column. */
-const LEAST_SHARE = 0.02;
+const MIN_SHARE = 0.02;
 
 const LIMITS = {
   maxNumTokens: BATCH_TOKENS,
@@ -37,7 +37,7 @@ export async function partsTable(folder: string, threads: number): Promise<strin
   for (const precision of ['f32', 'bf16', 'int8'] as const)
     rows.push(...(await partsOf(folder, precision, threads)));
   const kinds = [...new Set(rows.flatMap(({ shares }) => [...shares.keys()]))].filter((kind) =>
-    rows.some(({ shares }) => (shares.get(kind) ?? 0) >= LEAST_SHARE),
+    rows.some(({ shares }) => (shares.get(kind) ?? 0) >= MIN_SHARE),
   );
   const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
   const cells = rows.map(({ name, tokensPerSecond, shares }) => {

@@ -26,7 +26,7 @@ export interface TokenCounter {
 
 /** Calls of a single text; each has another text. */
 const SINGLE_CALLS = 8;
-const [MIXED_LEAST, MIXED_MOST] = [8, 512];
+const [MIXED_MIN, MIXED_MAX] = [8, 512];
 const WORDS =
   'the engine serves many users of one model from a single machine while requests join and leave between two steps so that short texts never wait for long ones and every answer stays what it would be alone'.split(
     ' ',
@@ -34,7 +34,7 @@ const WORDS =
 
 export const nameOf = ({ length, calls }: Workload): string => {
   const texts = calls[0]!.length;
-  return `${texts} x ${length ?? `${MIXED_LEAST} to ${MIXED_MOST}`}`;
+  return `${texts} x ${length ?? `${MIXED_MIN} to ${MIXED_MAX}`}`;
 };
 
 export const textsOf = ({ calls }: Workload): number => calls.reduce((sum, texts) => sum + texts.length, 0);
@@ -46,7 +46,7 @@ export const textsOf = ({ calls }: Workload): number => calls.reduce((sum, texts
  */
 export async function makeWorkloads(sizes: WorkloadSizes, tokenizer: TokenCounter): Promise<Workload[]> {
   const random = new Random(11);
-  const draw = () => Math.round(MIXED_LEAST * (MIXED_MOST / MIXED_LEAST) ** random.next());
+  const draw = () => Math.round(MIXED_MIN * (MIXED_MAX / MIXED_MIN) ** random.next());
   // The first word has no blank before it, with which a byte-level tokenizer may cut it otherwise.
   const textOf = (tokens: number) =>
     [WORDS[0]!, ...Array.from({ length: tokens - tokenizer.around - 1 }, () => random.pick(WORDS))].join(' ');
