@@ -12,7 +12,7 @@ import type { LoadedDraft, LoadedExecutor } from '../executors/loaded-executor.j
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
 import { PeftCacheManager } from '../peft/peft-cache-manager.js';
-import { DraftModel } from '../speculation/draft-model.js';
+import { DraftModel, type DraftModelParts } from '../speculation/draft-model.js';
 import { HiddenRows } from '../speculation/hidden-rows.js';
 import { Speculation } from '../speculation/speculation.js';
 import { assembleLoop } from './assemble-loop.js';
@@ -26,15 +26,18 @@ export type LoopSetup = Pick<
 /**
  * Creates the loop over a loaded executor, with its KV cache and its source of drafts.
  * @param diskStore where cached blocks are kept too; null: nowhere
+ * @param newDraftModel makes another draft model than usual, for benches
  */
 export function createLoop(
   loaded: LoadedExecutor,
   brought: Pick<LoopEnvironment, 'callbacks' | 'postProcessors' | 'guideThread'>,
   { params, ...setup }: LoopSetup,
   diskStore: DiskStore | null = null,
+  newDraftModel: (parts: DraftModelParts) => DraftModel = (parts) => new DraftModel(parts),
 ): GenerationLoop {
   const { executor, limits, rope } = loaded;
   const clock = () => performance.timeOrigin + performance.now();
+  const drafting = draftPartsOf(loaded, brought.callbacks, clock);
   const { tokensPerBlock } = executor.options;
   const { enableBlockReuse, enablePartialReuse, copyOnPartialReuse, eventBufferMaxSize, ...others } =
     params.kvCacheConfig ?? {};
@@ -82,7 +85,7 @@ export function createLoop(
       ...loopAdapters(loaded),
       ...(loaded.draft === undefined ? {} : { draftMemory: draftMemory(loaded.draft) }),
       ...(limits.maxDraftRows > 0
-        ? { drafts: speculationOf(limits, params, draftModelOf(loaded, brought.callbacks, clock)) }
+        ? { drafts: speculationOf(limits, params, drafting && newDraftModel(drafting)) }
         : {}),
       clock,
       drawSeed: () => randomBytes(8).readBigUInt64LE(),
@@ -116,16 +119,16 @@ function draftMemory({ executor, head }: LoadedDraft): ExecutorMemory {
   return head === undefined ? memory : { ...memory, weightBytes: 0 };
 }
 
-function draftModelOf(
+function draftPartsOf(
   { draft }: LoadedExecutor,
   callbacks: LoopEnvironment['callbacks'],
   clock: () => number,
-): DraftModel | null {
+): DraftModelParts | null {
   if (draft === undefined) return null;
   const { numBlocks, tokensPerBlock, maxSeqLen, numStateSlots, stateDraftRows = 0 } = draft.executor.options;
   const states = numStateSlots && { numSlots: numStateSlots, numSnapshots: 0, draftRows: stateDraftRows };
   const { executor, rope, costShare, head } = draft;
-  return new DraftModel({
+  return {
     executor,
     rope,
     costShare,
@@ -133,7 +136,7 @@ function draftModelOf(
     kvCache: new KvCacheManager({ numBlocks, tokensPerBlock, maxSeqLen, ...(states && { states }) }),
     clock,
     onFailure: (error) => callbacks.reportError(error),
-  });
+  };
 }
 
 /** Number of blocks for requests; those for padding lie behind them. */

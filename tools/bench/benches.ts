@@ -72,6 +72,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'steps with LoRA adapters beside steps without, and beside llama.cpp',
     load: () => import('./lora/bench.js'),
   },
+  mtp: {
+    summary: "what drafts of a model's own head bring, at the acceptance that a trained one would have",
+    load: () => import('./mtp/bench.js'),
+  },
   models: {
     summary: 'what two models in one process take from each other',
     load: () => import('./models/bench.js'),

@@ -4,8 +4,11 @@ import type { IterationStats, OptionalParams } from '../../../callbacks/gpt-mana
 import type { InferenceRequest, Tensor } from '../../../callbacks/types.js';
 import type { GenerationLoop } from '../../../engine/generation-loop.js';
 import type { IterationReport, LoopCallbacks } from '../../../engine/intake/loop-callbacks.js';
+import type { DraftModel, DraftModelParts } from '../../../engine/speculation/draft-model.js';
 import { createLoop } from '../../../engine/worker/create-loop.js';
 import { loadExecutor } from '../../../engine/worker/load-executor.js';
+import { KnownDrafts } from '../../support/known-drafts.js';
+import { Random } from '../../support/random.js';
 import { median, percentile } from '../../support/statistics.js';
 
 /** A sequence of the batch. */
@@ -27,6 +30,13 @@ export interface FullBatchResult {
   accepted: number;
 }
 
+export interface FullBatchOptions {
+  steps: number;
+  threads: number | undefined;
+  /** Share of the drafted tokens that are right: tokens that are known to come take the place of those drawn. Absent: those drawn count. */
+  rateOfKnown?: number;
+}
+
 /** Steps of each side that are compared with one another: long enough to hold the few that have drafts. */
 const WINDOW = 10;
 const RESAMPLES = 2000;
@@ -45,20 +55,18 @@ export async function compareFullBatch(
   enginePath: string,
   speculation: Pick<OptionalParams, 'speculate' | 'draftEnginePath'>,
   prompts: readonly FullBatchPrompt[],
-  { steps, threads }: { steps: number; threads: number | undefined },
+  options: FullBatchOptions,
 ): Promise<FullBatchResult> {
-  const longest = Math.max(...prompts.map(({ tokens }) => tokens.length));
-  const maxSeqLen = TOKENS_PER_BLOCK * Math.ceil((longest + MAX_TOKENS_A_STEP * steps) / TOKENS_PER_BLOCK);
-  const params: OptionalParams = {
-    maxNumSequences: prompts.length,
-    maxSeqLen,
-    enableChunkedContext: true,
-    tokensPerBlock: TOKENS_PER_BLOCK,
-    kvCacheConfig: { maxTokens: prompts.length * maxSeqLen },
-    ...(threads === undefined ? {} : { threads }),
-  };
+  const { steps, rateOfKnown } = options;
+  const params = paramsFor(prompts, options);
+  const known = rateOfKnown === undefined ? null : await answersTo(enginePath, params, prompts);
   const without = await Side.open(enginePath, params, prompts);
-  const withDrafts = await Side.open(enginePath, { ...params, ...speculation }, prompts);
+  const withDrafts = await Side.open(
+    enginePath,
+    { ...params, ...speculation },
+    prompts,
+    known === null ? undefined : (parts) => knownDrafts(parts, known, rateOfKnown!),
+  );
   for (const side of [without, withDrafts]) side.readPrompts();
   for (let pair = 0; pair < steps && !without.hasEnded && !withDrafts.hasEnded; pair++) {
     const order = pair % 2 === 0 ? [without, withDrafts] : [withDrafts, without];
@@ -66,6 +74,49 @@ export async function compareFullBatch(
   }
   for (const side of [without, withDrafts]) side.close();
   return compared(without, withDrafts);
+}
+
+/** The tokens of each request, by its id, in an engine without speculation. */
+async function answersTo(
+  enginePath: string,
+  params: OptionalParams,
+  prompts: readonly FullBatchPrompt[],
+): Promise<ReadonlyMap<bigint, readonly number[]>> {
+  const side = await Side.open(enginePath, params, prompts);
+  side.readPrompts();
+  while (!side.hasEnded) side.step();
+  side.close();
+  return side.answers;
+}
+
+function knownDrafts(
+  parts: DraftModelParts,
+  answers: ReadonlyMap<bigint, readonly number[]>,
+  rate: number,
+): DraftModel {
+  const random = new Random(1);
+  return new KnownDrafts(
+    parts,
+    ({ requestId }) => answers.get(requestId),
+    rate,
+    () => random.below(2 ** 20) / 2 ** 20,
+  );
+}
+
+function paramsFor(
+  prompts: readonly FullBatchPrompt[],
+  { steps, threads }: FullBatchOptions,
+): OptionalParams {
+  const longest = Math.max(...prompts.map(({ tokens }) => tokens.length));
+  const maxSeqLen = TOKENS_PER_BLOCK * Math.ceil((longest + MAX_TOKENS_A_STEP * steps) / TOKENS_PER_BLOCK);
+  return {
+    maxNumSequences: prompts.length,
+    maxSeqLen,
+    enableChunkedContext: true,
+    tokensPerBlock: TOKENS_PER_BLOCK,
+    kvCacheConfig: { maxTokens: prompts.length * maxSeqLen },
+    ...(threads === undefined ? {} : { threads }),
+  };
 }
 
 interface Step {
@@ -79,6 +130,7 @@ class Side implements LoopCallbacks {
   drafted = 0;
   accepted = 0;
   hasEnded = false;
+  readonly answers = new Map<bigint, number[]>();
   #requests: InferenceRequest[];
   #stats: IterationStats | null = null;
   #loop: GenerationLoop | null = null;
@@ -92,6 +144,7 @@ class Side implements LoopCallbacks {
     enginePath: string,
     params: OptionalParams,
     prompts: readonly FullBatchPrompt[],
+    newDraftModel?: (parts: DraftModelParts) => DraftModel,
   ): Promise<Side> {
     const modelType = 'InflightFusedBatching';
     const side = new Side(prompts, params.maxSeqLen!);
@@ -106,6 +159,8 @@ class Side implements LoopCallbacks {
         terminateReqId: null,
         params,
       },
+      null,
+      newDraftModel,
     );
     side.#close = () => {
       loaded.draft?.executor.close();
@@ -147,7 +202,14 @@ class Side implements LoopCallbacks {
 
   endIteration({ responses, stats }: IterationReport): void {
     for (const { text } of responses.errors) throw new Error(worded(text));
+    for (let i = 0; i < responses.count; i++) this.#keepTokens(responses, i);
     if (stats !== null) this.#stats = stats;
+  }
+
+  #keepTokens({ requestIds, tokens, tokenStart }: IterationReport['responses'], i: number): void {
+    const answer = this.answers.get(requestIds[i]!) ?? [];
+    answer.push(...tokens.subarray(tokenStart[i]!, tokenStart[i + 1]!));
+    this.answers.set(requestIds[i]!, answer);
   }
 
   reportError(error: Error): void {

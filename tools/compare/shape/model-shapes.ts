@@ -18,6 +18,8 @@ export interface ModelShape {
   experts?: { count: number; used: number };
   /** Layers with a delta rule in place of attention, all but every fourth; absent: all layers attend. */
   delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
+  /** True: with a head that guesses tokens, a layer that attends behind the others. */
+  draftHead?: true;
 }
 
 /** Of four layers with a delta rule the last one attends. */
@@ -204,6 +206,7 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
     }
     addMlp(addHere, shape, types);
   }
+  if (shape.draftHead) addHead(add, shape, { plain: plainType, better: plainType });
   add('output_norm.weight', 'F32', hiddenSize);
   if (!isTied) add('output.weight', logits, vocabSize, hiddenSize);
   return tensors;
@@ -244,6 +247,16 @@ function addAttention(
     add('attn_q_norm', 'F32', headDim);
     add('attn_k_norm', 'F32', headDim);
   }
+}
+
+/** The tensors that llama.cpp's converter makes of `mtp.*`. */
+function addHead(add: AddTensor, shape: ModelShape, types: LayerTypes): void {
+  const { hiddenSize, numLayers } = shape;
+  const addHere: AddTensor = (name, type, ...sizes) => add(`blk.${numLayers}.${name}.weight`, type, ...sizes);
+  addAttention(addHere, shape, types);
+  addMlp(addHere, shape, types);
+  addHere('nextn.eh_proj', types.plain, hiddenSize, 2 * hiddenSize);
+  for (const norm of ['enorm', 'hnorm', 'shared_head_norm']) addHere(`nextn.${norm}`, 'F32', hiddenSize);
 }
 
 function addDelta(add: AddTensor, { hiddenSize, delta }: ModelShape, { plain }: LayerTypes): void {

@@ -111,7 +111,7 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     vocab_size: number(shape.vocabSize),
     context_length: number(32_768),
     embedding_length: number(shape.hiddenSize),
-    block_count: number(shape.numLayers),
+    block_count: number(shape.numLayers + (shape.draftHead ? 1 : 0)),
     feed_forward_length: number(shape.intermediateSize),
     'attention.head_count': number(shape.numHeads),
     'attention.head_count_kv': number(shape.numKvHeads),
@@ -121,6 +121,7 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     'attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
     'rope.freq_base': { type: 'f32', value: shape.ropeTheta },
   };
+  if (shape.draftHead) keys.nextn_predict_layers = number(1);
   if (experts !== undefined) {
     keys.expert_count = number(experts.count);
     keys.expert_used_count = number(experts.used);

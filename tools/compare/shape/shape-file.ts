@@ -52,9 +52,9 @@ export class ShapeFile {
   readonly #folder: string;
   readonly #place: string;
 
-  /** @throws naming a shape or a type that there is none of. */
-  constructor({ shape, type, folder }: FlagValues<typeof SHAPE_FLAGS>) {
-    this.shape = modelShapeOf(shape);
+  /** @param draftHead true: with a head that guesses tokens. @throws naming a shape or a type that there is none of. */
+  constructor({ shape, type, folder }: FlagValues<typeof SHAPE_FLAGS>, draftHead = false) {
+    this.shape = { ...modelShapeOf(shape), ...(draftHead && { draftHead }) };
     this.type = fileTypeOf(type);
     this.name = `${shape}.${type}`;
     this.#folder = folder;

@@ -132,6 +132,18 @@ describe('writeRandomGguf of layers with states', () => {
     expect([...rates].every((rate) => rate < 0)).toBe(true);
     expect(tensors.get('model.layers.3.mlp.up_proj.weight')?.type).toBe('Q8_0');
   });
+
+  it('writes the head that guesses tokens where it is asked for', () => {
+    const file = join(freshFolder(), 'head.gguf');
+    const delta = { keyHeads: 2, valueHeads: 4, keyDim: 32, valueDim: 32 };
+    const shape: ModelShape = { ...SMALL, architecture: 'qwen35', numLayers: 4, delta, draftHead: true };
+    writeRandomGguf(file, shape, 'Q8_0');
+    expect(openCheckpoint(file).config.numLayers).toBe(4);
+    const { config, tensors } = openCheckpoint(file, true, true);
+    expect(config).toMatchObject({ numLayers: 4, draftHead: true });
+    expect(tensors.get('mtp.fc.weight')?.shape).toEqual([512, 1024]);
+    expect(tensors.get('model.layers.4.self_attn.k_proj.weight')?.type).toBe('Q8_0');
+  });
 });
 
 describe('checkRoom', () => {
