@@ -4,7 +4,7 @@
 // They compute in the heap of tfjs-backend-wasm, so that they have a memory of their own nowhere: it is imported, and
 // nothing of theirs may lie in it (no constants in memory, no allocator). Of that package two files are copied beside them, since
 // the others are a hundred times as much and of no use here; NOTICES.txt has the licences of what is in these files.
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
@@ -41,4 +41,26 @@ const { error, stderr } = await asc.main([
 if (error) {
   console.error(stderr.toString());
   process.exit(1);
+}
+const compiled = readFileSync(join(target, 'kernels.wasm'));
+if (hasData(compiled)) {
+  console.error('skein: the kernels of the wasm executor have constants in memory, which is not theirs');
+  process.exit(1);
+}
+
+/** Whether a module has a section of data (11). */
+function hasData(bytes) {
+  let at = 8;
+  while (at < bytes.length) {
+    const id = bytes[at++];
+    let length = 0;
+    for (let shift = 0, more = true; more; shift += 7) {
+      const byte = bytes[at++];
+      length += (byte & 127) * 2 ** shift;
+      more = byte > 127;
+    }
+    if (id === 11 && length > 1) return true;
+    at += length;
+  }
+  return false;
 }

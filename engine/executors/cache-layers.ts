@@ -81,12 +81,6 @@ export function statefulLayers({ states = [] }: NetworkPlan, executor: string): 
   return `The ${executor} executor keeps no states of sequences, which layers of this model need; the native and the wasm executor run such models.`;
 }
 
-/** Why an executor that computes no selective scans cannot compute a plan; null: no layer of it has one. */
-export function scanningLayers({ ops }: NetworkPlan, executor: string): string | null {
-  if (!ops.some(({ op }) => op === 'selectiveScan')) return null;
-  return `The ${executor} executor computes no selective scans, which layers of this model need; the native executor runs such models.`;
-}
-
 /** Why an executor that hands no rows from one network to another cannot compute a plan; null: it hands over none. */
 export function rowsOfOthers({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
   if (!ops.some(({ op }) => op === 'keepRows' || op === 'rowInput')) return null;

@@ -1,4 +1,4 @@
-import { rowsOfOthers, scanningLayers, unequalWidths } from '../executors/cache-layers.js';
+import { rowsOfOthers, unequalWidths } from '../executors/cache-layers.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 
 const THREADS = 1;
@@ -10,8 +10,7 @@ const THREADS = 1;
 export const wasmKind: ExecutorKind = {
   name: 'wasm',
   problem: async () => (await import('../executors/wasm/open-wasm-runner.js')).wasmProblem(),
-  supports: (plan) =>
-    scanningLayers(plan, 'wasm') ?? rowsOfOthers(plan, 'wasm') ?? unequalWidths(plan, 'wasm'),
+  supports: (plan) => rowsOfOthers(plan, 'wasm') ?? unequalWidths(plan, 'wasm'),
   computesWith: async () => ({ instructionSet: 'SIMD', threads: THREADS }),
   kvRoom: async ({ weights }, availableBytes) => {
     const { MAX_HEAP_BYTES } = await import('../executors/wasm/heap.js');

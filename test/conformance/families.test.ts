@@ -30,9 +30,11 @@ const NAMES = [
   'olmoe',
   'glm4.5',
 ];
-// Layers with states: convolutions, delta rules, and experts beside them.
-const STATEFUL = ['lfm2', 'lfm2-bias', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'];
-const SCANNING = ['mamba2', 'falcon-h1', 'nemotron-h', 'granite4-h-moe'];
+// Layers with states: convolutions, delta rules, scans, and experts beside them.
+const STATEFUL = [
+  ...['lfm2', 'lfm2-bias', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'],
+  ...['mamba2', 'falcon-h1', 'falcon-h1-norm', 'nemotron-h', 'granite4-h-moe'],
+];
 const namedIn = (names: readonly string[]) => MADE_MODELS.filter(({ name }) => names.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];
@@ -46,7 +48,7 @@ const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 describeExecutors((on) => {
-  const names = [...NAMES, ...(on.runsStates ? STATEFUL : []), ...(on.runsScans ? SCANNING : [])];
+  const names = [...NAMES, ...(on.runsStates ? STATEFUL : [])];
   describe.each(namedIn(names))('$name', (made) => {
     const open = async () => {
       const engine = await engines.get(writeMadeModel(join(folder, made.name), made), 'f32');

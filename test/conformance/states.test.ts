@@ -17,10 +17,9 @@ const states = { numStateSlots: SLOTS, numDraftSlots: DRAFT_SLOTS, stateDraftRow
 const networks = new TinyNetworks();
 afterAll(() => networks.remove());
 
-const stateful = networks.make({ stateful: true });
-const scanned = networks.make({ stateful: true, scanned: true });
-const { inverseFrequencies } = stateful;
-const { vocabSize } = stateful.shape;
+const network = networks.make({ stateful: true, scanned: true });
+const { inverseFrequencies } = network;
+const { vocabSize } = network.shape;
 const batchOf = (sequences: readonly StepSequence[], snapshots: Partial<PackedBatch> = {}): PackedBatch => ({
   ...makeStepBatch(sequences, { tokensPerBlock: 16, inverseFrequencies }),
   ...snapshots,
@@ -54,7 +53,6 @@ const ABSENT: Wrong[] = [
 
 describeExecutors(
   (on) => {
-    const network = on.runsScans ? scanned : stateful;
     const open = (changes: Parameters<typeof executorOptions>[0] = {}): Promise<Executor> =>
       on.open(network, executorOptions({ ...states, ...changes }));
     let executor: Executor;

@@ -30,8 +30,6 @@ export interface TestExecutor {
   runsEncoders: boolean;
   /** True: it also takes networks whose layers keep states of sequences. */
   runsStates: boolean;
-  /** True: selective scans among them. */
-  runsScans: boolean;
   /** Why it cannot run here: its tests are skipped, and say so; null: it can. */
   missing: string | null;
   open(engine: NativeEngine, options: ExecutorOptions): Promise<Executor>;
@@ -44,7 +42,6 @@ export const NATIVE: TestExecutor = {
   keepsBits: true,
   runsEncoders: true,
   runsStates: true,
-  runsScans: true,
   missing: null,
   open: async (engine, options) => new NativeExecutor(engine, options),
 };
@@ -61,7 +58,6 @@ function portable(
     keepsBits: true,
     runsEncoders: false,
     runsStates: false,
-    runsScans: false,
     missing: null,
     open: (engine, options) =>
       PortableExecutor.open(engine, options, async () => new Runner(engine, options)),
@@ -81,7 +77,6 @@ export const WASM: TestExecutor = {
   keepsBits: true,
   runsEncoders: true,
   runsStates: true,
-  runsScans: false,
   missing: null,
   open: (engine, options) => PortableExecutor.open(engine, options, openWasmRunner),
 };
@@ -94,7 +89,6 @@ const TENSORFLOW: TestExecutor = {
   keepsBits: true,
   runsEncoders: true,
   runsStates: false,
-  runsScans: false,
   missing: testTensorFlow === null ? 'skein setup tensorflow' : null,
   open: (engine, options) => PortableExecutor.open(engine, options, openTensorFlowRunner),
 };

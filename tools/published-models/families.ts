@@ -50,7 +50,7 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   granite: since('Granite 3, dense; Granite 4 where its class is this one'),
   granite4: {
     ...since(
-      `Granite 4: where layers have [states](#models-with-a-state), native and without ranks, also ${EXPERTS}; where all attend, its GGUF is a granite`,
+      `Granite 4: where layers have [states](#models-with-a-state), on the native and the wasm executor, also ${EXPERTS}; where all attend, its GGUF is a granite`,
     ),
     gguf: 'granite',
   },

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { scanningLayers, statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
+import { statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
 import { RankPlanError } from '../../engine/sharding/rank-shape.js';
 import { splitPlan } from '../../engine/sharding/split-plan.js';
 import {
@@ -89,12 +89,7 @@ const nameOf = ({ id }: PublishedModel) => id.slice(id.indexOf('/') + 1);
 function executorsOf(config: ModelConfig): string {
   const plan = planNetwork(config);
   if (unevenLayers(plan, 'native') !== null) return 'wasm';
-  const names =
-    scanningLayers(plan, 'wasm') !== null
-      ? 'native'
-      : statefulLayers(plan, 'tensorflow') === null
-        ? 'all'
-        : 'native, wasm';
+  const names = statefulLayers(plan, 'tensorflow') === null ? 'all' : 'native, wasm';
   const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, byteLength: rows * columns * 2 }));
   const sharedBy = (tensorParallelSize: number, pipelineParallelSize: number) => {
     try {

@@ -128,6 +128,26 @@ export interface Kernels {
     rows: number,
     y: number,
   ): void;
+  scaleColumns(x: number, stride: number, columns: number, factor: number, rows: number): void;
+  selectiveScan(
+    x: number,
+    b: number,
+    c: number,
+    stride: number,
+    steps: number,
+    stepStride: number,
+    rate: number,
+    stepBias: number,
+    skip: number,
+    leastStep: number,
+    mostStep: number,
+    headDim: number,
+    stateDim: number,
+    state: number,
+    rows: number,
+    y: number,
+    yStride: number,
+  ): void;
   gatedDelta(
     query: number,
     key: number,

@@ -125,7 +125,7 @@ export interface DeltaParts {
 export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
   const { maxNumTokens, maxNumSequences, maxLogitRows, maxSeqLen, tokensPerBlock } = options;
   const { numHeads, rotaryDim, ropeTables = [] } = plan.attention;
-  const widestKey = Math.max(...plan.caches.map(({ keyDim }) => keyDim));
+  const widestKey = Math.max(0, ...plan.caches.map(({ keyDim }) => keyDim));
   const rowsOf = {
     tokens: maxNumTokens,
     logits: maxLogitRows,
@@ -169,12 +169,15 @@ function expertParts(plan: NetworkPlan): ExpertParts {
 
 function deltaParts({ ops, states = [] }: NetworkPlan, maxNumTokens: number): DeltaParts {
   const rules = ops.filter((op) => op.op === 'gatedDelta');
+  const ofScans = ops.map((op) => (op.op === 'selectiveScan' ? op.heads * op.headDim : 0));
   return {
     factors: rounded(maxNumTokens * Math.max(0, ...rules.map(({ valueHeads }) => 2 * valueHeads))),
     keys: rounded(Math.max(0, ...rules.map(({ keyDim }) => 2 * keyDim))),
     lostState: rounded(Math.max(0, ...states.map(({ size }) => size))),
     history: rounded(Math.max(0, ...states.map(({ size }) => size))),
-    output: rounded(Math.max(0, ...rules.map(({ valueHeads, valueDim }) => valueHeads * valueDim))),
+    output: rounded(
+      Math.max(0, ...rules.map(({ valueHeads, valueDim }) => valueHeads * valueDim), ...ofScans),
+    ),
   };
 }
 

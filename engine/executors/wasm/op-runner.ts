@@ -113,6 +113,14 @@ export class OpRunner {
       case 'gatedDelta':
         this.#states.gatedDelta(op);
         break;
+      case 'selectiveScan':
+        this.#states.selectiveScan(op);
+        break;
+      case 'scale': {
+        const at = this.#at(op.value) + 4 * op.first;
+        this.#parts.heap.kernels.scaleColumns(at, this.#width(op.value), op.columns, op.factor, rows);
+        break;
+      }
       case 'selectRows':
         this.#selectRows(op);
         break;

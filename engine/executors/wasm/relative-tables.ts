@@ -48,7 +48,7 @@ export class RelativeTables {
     this.#heap = heap;
     this.columns = relativeColumns(options);
     this.#numHeads = plan.attention.numHeads;
-    this.#headDim = plan.caches[0]!.keyDim;
+    this.#headDim = plan.caches[0]?.keyDim ?? 0;
     const { buckets } = plan.attention.distances ?? { buckets: [0] };
     const reach = (buckets.length - 1) / 2;
     const zero = options.maxSeqLen - 1;

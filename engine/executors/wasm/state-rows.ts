@@ -4,10 +4,12 @@ import { type StateRowCounts, stateRowCounts } from '../portable/state-row-count
 import { ACTIVATIONS } from './kernels.js';
 import { stateOffsets } from './memory-layout.js';
 import type { RunnerParts } from './runner-parts.js';
+import { deltaRows, FACTORS, type HeadRows, scanRows, writeDeltaFactors } from './state-heads.js';
 import { StateLog } from './state-log.js';
 
 type ShortConv = Extract<PlanOp, { op: 'shortConv' }>;
 type GatedDelta = Extract<PlanOp, { op: 'gatedDelta' }>;
+type SelectiveScan = Extract<PlanOp, { op: 'selectiveScan' }>;
 
 /** Where a convolution reads the inputs of a sequence; history 0: it begins with the first row. */
 interface ConvInputs {
@@ -19,18 +21,6 @@ interface ConvInputs {
   kept: number;
 }
 
-/** Heads of the delta rule over rows: where the first row's inputs and output are, and how far the next one is, in floats. */
-interface DeltaRows {
-  qkv: number;
-  stride: number;
-  factors: number;
-  factorStride: number;
-  y: number;
-  yStride: number;
-}
-
-/** Floats of a head's factors: the share of its state that a token keeps, and that of its change which it takes over. */
-const FACTORS = 2;
 /** Numbers that a kernel looks at side by side. */
 const LANES = 4;
 
@@ -104,22 +94,49 @@ export class StateRows {
     const width = plan.values[op.qkv]!.width;
     const ofFactors = FACTORS * op.valueHeads;
     const ofOutput = op.valueHeads * op.valueDim;
-    this.#writeFactors(op);
+    writeDeltaFactors(this.#parts, op, this.#batch.numTokens);
     for (let s = 0; s < numSequences; s++) {
       const first = queryStart[s]!;
       const counts = stateRowCounts(this.#batch, s);
-      const rows: DeltaRows = {
-        qkv: workspace.values[op.qkv]! + 4 * first * width,
+      const rows: HeadRows = {
+        inputs: workspace.values[op.qkv]! + 4 * first * width,
         stride: width,
-        factors: workspace.delta.factors + 4 * first * ofFactors,
-        factorStride: ofFactors,
+        gates: workspace.delta.factors + 4 * first * ofFactors,
+        gateStride: ofFactors,
         y: workspace.values[op.output]! + 4 * first * ofOutput,
         yStride: ofOutput,
       };
-      this.#deltaSequence(op, s, counts, rows);
-      this.#logRows(op.state, s, counts, { from: rows.qkv, stride: width, floats: width, place: 0 });
-      const factors = { from: rows.factors, stride: ofFactors, floats: ofFactors, place: width };
+      this.#passSequence(op.state, s, counts, rows, (state, part, count) =>
+        deltaRows(this.#parts, op, state, part, count),
+      );
+      this.#logRows(op.state, s, counts, { from: rows.inputs, stride: width, floats: width, place: 0 });
+      const factors = { from: rows.gates, stride: ofFactors, floats: ofFactors, place: width };
       this.#logRows(op.state, s, counts, factors);
+    }
+  }
+
+  selectiveScan(op: SelectiveScan): void {
+    const { workspace, plan } = this.#parts;
+    const { queryStart, numSequences } = this.#batch;
+    const [width, ofSteps] = [plan.values[op.input]!.width, plan.values[op.steps]!.width];
+    const ofOutput = op.heads * op.headDim;
+    for (let s = 0; s < numSequences; s++) {
+      const first = queryStart[s]!;
+      const counts = stateRowCounts(this.#batch, s);
+      const rows: HeadRows = {
+        inputs: workspace.values[op.input]! + 4 * first * width,
+        stride: width,
+        gates: workspace.values[op.steps]! + 4 * (first * ofSteps + op.stepsFirst),
+        gateStride: ofSteps,
+        y: workspace.values[op.output]! + 4 * first * ofOutput,
+        yStride: ofOutput,
+      };
+      this.#passSequence(op.state, s, counts, rows, (state, part, count) =>
+        scanRows(this.#parts, op, state, part, count),
+      );
+      this.#logRows(op.state, s, counts, { from: rows.inputs, stride: width, floats: width, place: 0 });
+      const steps = { from: rows.gates, stride: ofSteps, floats: op.heads, place: width };
+      this.#logRows(op.state, s, counts, steps);
     }
   }
 
@@ -204,13 +221,22 @@ export class StateRows {
     }
   }
 
-  /** The delta rule over a sequence: rows of its former draft that were right, then those of the step, the draft's on a copy. */
-  #deltaSequence(op: GatedDelta, sequence: number, counts: StateRowCounts, rows: DeltaRows): void {
+  /**
+   * The heads of an op over a sequence: rows of its former draft that were right, then those of the step, the draft's on a copy.
+   * @param pass computes the first `count` of some rows, and changes the state
+   */
+  #passSequence(
+    index: number,
+    sequence: number,
+    counts: StateRowCounts,
+    rows: HeadRows,
+    pass: (state: number, rows: HeadRows, count: number) => void,
+  ): void {
     const { heap, workspace } = this.#parts;
-    const bytes = 4 * this.#sizes[op.state]!;
+    const bytes = 4 * this.#sizes[index]!;
     const slot = this.#batch.stateSlots[sequence]!;
     const { lostState: lost, output } = workspace.delta;
-    let state = slot < 0 ? lost : this.#at(op.state, slot);
+    let state = slot < 0 ? lost : this.#at(index, slot);
     if (slot < 0 || counts.begins) heap.floatsAt(state, bytes / 4).fill(0);
     const leaveKept = () => {
       if (state !== lost) heap.copy(lost, state, bytes);
@@ -218,31 +244,26 @@ export class StateRows {
     };
     if (counts.replayed > 0) {
       if (!counts.keeps) leaveKept();
-      const qkv = this.#log.at(op.state, slot, 0);
+      const inputs = this.#log.at(index, slot, 0);
       const stride = this.#log.stride / 4;
-      const logged = {
-        qkv,
-        stride,
-        factors: qkv + 4 * rows.stride,
-        factorStride: stride,
-        y: output,
-        yStride: 0,
-      };
-      this.#deltaRows(op, state, logged, 0, counts.replayed);
+      const gates = inputs + 4 * rows.stride;
+      pass(state, { inputs, stride, gates, gateStride: stride, y: output, yStride: 0 }, counts.replayed);
     }
     let done = 0;
+    const compute = (end: number) => {
+      pass(state, rowsFrom(rows, done), end - done);
+      done = end;
+    };
     const advance = (end: number) => {
       const certain = Math.min(end, counts.certain);
-      if (done < certain) this.#deltaRows(op, state, rows, done, certain);
-      done = Math.max(done, certain);
+      if (done < certain) compute(certain);
       if (done >= end) return;
       leaveKept();
-      this.#deltaRows(op, state, rows, done, end);
-      done = end;
+      compute(end);
     };
     for (const snapshot of this.#snapshotsOf(sequence)) {
       advance(snapshot.rows);
-      heap.copy(this.#at(op.state, snapshot.slot), state, bytes);
+      heap.copy(this.#at(index, snapshot.slot), state, bytes);
     }
     advance(counts.rows);
   }
@@ -260,54 +281,13 @@ export class StateRows {
       else heap.copy(target, history + (kept + row) * bytes, bytes);
     }
   }
+}
 
-  /** Writes what each head of each row keeps of its state, and takes over of its change; exponentials in double precision. */
-  #writeFactors(op: GatedDelta): void {
-    const { heap, workspace, weights } = this.#parts;
-    const { numTokens } = this.#batch;
-    const heads = op.valueHeads;
-    const vector = (name: string) => heap.floatsAt(weights.vectors.get(name)!, heads);
-    const [decay, bias] = [vector(op.decay), vector(op.decayBias)];
-    const gates = heap.floatsAt(workspace.values[op.gates]!, 2 * heads * numTokens);
-    const factors = heap.floatsAt(workspace.delta.factors, FACTORS * heads * numTokens);
-    const rates = Array.from(decay, (rate) => (op.rates ? rate : -Math.exp(rate)));
-    for (let row = 0; row < numTokens; row++) {
-      const at = 2 * heads * row;
-      for (let head = 0; head < heads; head++) {
-        const x = gates[at + heads + head]! + bias[head]!;
-        const softplus = x > 30 ? x : Math.log1p(Math.exp(x));
-        factors[at + FACTORS * head] = Math.exp(rates[head]! * softplus);
-        factors[at + FACTORS * head + 1] = 1 / (1 + Math.exp(-gates[at + head]!));
-      }
-    }
-  }
-
-  /** All heads over rows [begin, end). */
-  #deltaRows(op: GatedDelta, state: number, rows: DeltaRows, begin: number, end: number): void {
-    const { heap, workspace } = this.#parts;
-    const { keyHeads, valueHeads, keyDim, valueDim } = op;
-    const qkv = rows.qkv + 4 * begin * rows.stride;
-    const y = rows.y + 4 * begin * rows.yStride;
-    const factors = rows.factors + 4 * begin * rows.factorStride;
-    for (let head = 0; head < valueHeads; head++) {
-      const keyHead = op.tiled ? head % keyHeads : Math.floor(head / (valueHeads / keyHeads));
-      const query = qkv + 4 * keyHead * keyDim;
-      heap.kernels.gatedDelta(
-        query,
-        query + 4 * keyHeads * keyDim,
-        qkv + 4 * (2 * keyHeads * keyDim + head * valueDim),
-        rows.stride,
-        factors + 4 * FACTORS * head,
-        rows.factorStride,
-        keyDim,
-        valueDim,
-        op.epsilon,
-        state + 4 * head * keyDim * valueDim,
-        end - begin,
-        y + 4 * head * valueDim,
-        rows.yStride,
-        workspace.delta.keys,
-      );
-    }
-  }
+function rowsFrom({ inputs, gates, y, ...rows }: HeadRows, begin: number): HeadRows {
+  return {
+    ...rows,
+    inputs: inputs + 4 * begin * rows.stride,
+    gates: gates + 4 * begin * rows.gateStride,
+    y: y + 4 * begin * rows.yStride,
+  };
 }

@@ -15,7 +15,7 @@ import { StateRows } from './state-rows.js';
 export class WasmRunner implements NetworkRunner {
   readonly name = 'wasm';
   readonly device = 'SIMD';
-  readonly blockAccess: BlockAccess;
+  readonly blockAccess?: BlockAccess;
   readonly #plan: NetworkPlan;
   /** Index of the first op that each step runs, and of the first over rows of logits. */
   readonly #stepBegin: number;
@@ -36,6 +36,7 @@ export class WasmRunner implements NetworkRunner {
     this.#stepBegin = plan.ops.findIndex((op) => !isSetUp(plan, op));
     const buckets = plan.attention.distances?.count ?? 0;
     for (let index = 0; index < this.#stepBegin; index++) ops.run(index, buckets);
+    if (plan.caches.length === 0) return;
     this.blockAccess = {
       bytesPerBlock: attended.bytesPerBlock,
       readBlocks: (blocks, target) => this.#opened().attended.readBlocks(blocks, target),

@@ -83,13 +83,18 @@ describe('a model whose layers keep states', () => {
     expect(besides).toBeGreaterThan(states);
   });
 
-  it('is refused by the executor of TensorFlow, and one with scans by that of WebAssembly', async () => {
+  it('is refused by the executor of TensorFlow', async () => {
     await expect(load({ executor: 'tensorflow' })).rejects.toThrow(
       'The tensorflow executor keeps no states of sequences, which layers of this model need; the native and the wasm executor run such models.',
     );
-    await expect(load({ executor: 'wasm' }, 2 ** 40, 'mamba2')).rejects.toThrow(
-      'The wasm executor computes no selective scans, which layers of this model need; the native executor runs such models.',
-    );
+  });
+
+  it.each(['native', 'wasm'] as const)('loads on %s where no layer has attention', async (executor) => {
+    const params = { executor, kvCacheConfig: { enableBlockReuse: true } };
+    const loaded = await load(params, 2 ** 40, 'mamba2');
+    expect(loaded.states).toEqual({ numSlots: 6, numSnapshots: 6 * 4, draftRows: 8 });
+    expect(loaded.executor.blockAccess).toBeUndefined();
+    loaded.executor.close();
   });
 
   it('finds room for its states in the heap of the wasm executor', async () => {

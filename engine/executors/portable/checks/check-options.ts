@@ -33,11 +33,12 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
   checkWindow(plan, options);
 }
 
-function checkAttention({ vocabSize, outputWidth, attention, caches }: NetworkPlan): void {
+function checkAttention({ vocabSize, outputWidth, attention, caches, states = [] }: NetworkPlan): void {
   const { numLayers, numHeads, rotaryDim, ropeTables = [] } = attention;
   checkRange('vocabSize', vocabSize, 1, GREATEST);
   checkRange('outputWidth', outputWidth, 1, GREATEST);
-  checkRange('numLayers', numLayers, 1, 2 ** 16);
+  // Layers that keep states alone need no cache.
+  checkRange('numLayers', numLayers, states.length > 0 ? 0 : 1, 2 ** 16);
   checkRange('numHeads', numHeads, 1, 2 ** 12);
   checkRange('the number of caches', caches.length, numLayers, numLayers);
   for (const [layer, { kvHeads, keyDim, valueDim }] of caches.entries()) {

@@ -44,6 +44,14 @@ export function addShare(x: usize, share: f32, count: i32, y: usize): void {
   for (; i < bytes; i += 4) storeOne(y + i, f32x4.add(one(y + i), f32x4.mul(factor, one(x + i))));
 }
 
+/** x[row][i] *= factor, for `columns` columns; stride: floats between rows. */
+export function scaleColumns(x: usize, stride: i32, columns: i32, factor: f32, rows: i32): void {
+  const bytes = (<usize>columns) << 2;
+  for (let row = 0; row < rows; row++, x += (<usize>stride) << 2) {
+    for (let at = x; at < x + bytes; at += 4) f32.store(at, f32.load(at) * factor);
+  }
+}
+
 /** x = cap * tanh(x / cap), `count` values. */
 export function capRows(x: usize, cap: f32, count: i32): void {
   const end = x + ((<usize>count) << 2);

@@ -8,6 +8,7 @@
  */
 export { attention, attentionScratchBytes, setCache, setRelative } from './attention';
 export { storeKv } from './cache';
-export { addShare, allFinite, capRows, finishRows, gateRows, xieluRows } from './elements';
+export { addShare, allFinite, capRows, finishRows, gateRows, scaleColumns, xieluRows } from './elements';
 export { copyColumns, layerNorm, layerNormHeads, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';
+export { selectiveScan } from './scan';
 export { gateColumns, gatedDelta, shortConv } from './states';
