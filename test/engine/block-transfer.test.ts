@@ -1,7 +1,13 @@
 import { InProcessHost } from 'skein';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { TestEngines } from '../../tools/support/test-engine.js';
 import { fakeEngine } from '../support/fake-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 
+const temporary = temporaryFolder('skein-block-transfer');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
@@ -108,6 +114,34 @@ describe('blocks that one engine has computed', () => {
     expect(await to.writeBlocks(prompt(), 2, bad.slice(2 * BLOCK))).toBe(0);
     expect(await answer(to)).toEqual({ tokens: alone.tokens, cached: 16 });
     expect(await to.writeBlocks(prompt(), 2, bytes.slice(2 * BLOCK))).toBe(1);
+  });
+
+  it('of a model with states come with the states behind them, and are of no use without', async () => {
+    const folder = madeModelPath(temporary, 'qwen3.5');
+    const { directory: enginePath } = await engines.get(folder, 'f32');
+    const openEngine = async () => {
+      const host = new InProcessHost({
+        ...{ enginePath, modelType: 'InflightFusedBatching', maxBeamWidth: 1 },
+        schedulerPolicy: 'GUARANTEED_NO_EVICT',
+        optionalParams: {
+          ...{ threads: 1, maxSeqLen: 64, tokensPerBlock: 8, checkIntegrity: true },
+          kvCacheConfig: { enableBlockReuse: true },
+        },
+      });
+      closing.push(() => host.close());
+      await host.ready;
+      return host;
+    };
+    const [from, to, without] = await Promise.all([openEngine(), openEngine(), openEngine()]);
+    const { bytesPerBlock, bytesPerState } = from.info!;
+    const alone = await answer(from);
+    const bytes = await from.readBlocks(prompt(), 1e6);
+    const end = 3 * bytesPerBlock!;
+    expect(bytes).toHaveLength(end + bytesPerState);
+    expect(await to.writeBlocks(prompt(), 0, bytes.slice(0, end), bytes.slice(end))).toBe(3);
+    expect([await to.countBlocks(prompt()), await answer(to)]).toEqual([3, { ...alone, cached: 24 }]);
+    expect(await without.writeBlocks(prompt(), 0, bytes.slice(0, end))).toBe(3);
+    expect([await without.countBlocks(prompt()), await answer(without)]).toEqual([0, alone]);
   });
 
   it('can be more than the cache has room for, and come while requests run', async () => {
