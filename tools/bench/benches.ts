@@ -72,13 +72,13 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'steps with LoRA adapters beside steps without, and beside llama.cpp',
     load: () => import('./lora/bench.js'),
   },
-  mtp: {
-    summary: "what drafts of a model's own head bring, at the acceptance that a trained one would have",
-    load: () => import('./mtp/bench.js'),
-  },
   models: {
     summary: 'what two models in one process take from each other',
     load: () => import('./models/bench.js'),
+  },
+  mtp: {
+    summary: "what drafts of a model's own head bring, at the acceptance that a trained one would have",
+    load: () => import('./mtp/bench.js'),
   },
   observing: {
     summary: 'what logs, metrics and traces cost a request for tensors',
