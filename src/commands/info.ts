@@ -174,9 +174,12 @@ function countText(parameters: number): string {
   return parameters < 1e9 ? `${(parameters / 1e6).toFixed(1)} M` : `${(parameters / 1e9).toFixed(2)} billion`;
 }
 
-function expertsRow({ experts }: ModelDescription): [string, string][] {
+function expertsRow({ experts, numLayers }: ModelDescription): [string, string][] {
   if (experts === null) return [];
-  return [['experts', `${experts.count} in each layer, of which a token goes to ${experts.used}`]];
+  const { count, used, layers, hasShared } = experts;
+  const where = layers === numLayers ? 'each layer' : `${layers} of ${numLayers} layers`;
+  const more = hasShared ? ', and all tokens to one more' : '';
+  return [['experts', `${count} in ${where}, of which a token goes to ${used}${more}`]];
 }
 
 function leftAsideRow({ leftAside }: ModelDescription): [string, string][] {

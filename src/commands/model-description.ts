@@ -27,7 +27,7 @@ import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import { keptNumbers } from '../../models/checkpoints/quantized/quantized-blocks.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
-import type { ModelConfig } from '../../models/model-config.js';
+import type { ExpertsConfig, ModelConfig } from '../../models/model-config.js';
 import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../models/tokenizer/index.js';
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { RemoteModel } from '../hub/model-headers.js';
@@ -46,8 +46,11 @@ export interface ModelDescription {
   /** Purpose of the model. */
   task: ModelTask;
   parameters: number;
-  /** Experts of a layer, and how many of them a token goes to; null where layers have one MLP each. */
-  experts: { count: number; used: number } | null;
+  /**
+   * Experts of a layer, how many of them a token goes to, the number of layers that have them, and whether there is an MLP beside them that
+   * all tokens go to; null where layers have one MLP each.
+   */
+  experts: { count: number; used: number; layers: number; hasShared: boolean } | null;
   /**
    * Number of tensors of each type in the checkpoint, where matrices of experts count one by one, and those of safetensors that are
    * quantised under the type of their codes (`FP8`, `INT4`); null for an engine directory.
@@ -163,7 +166,7 @@ export async function describeModel(
     ...rest,
     architecture: config.architecture,
     task: taskOf(encoder?.head),
-    experts: experts === undefined ? null : { count: experts.count, used: experts.used },
+    experts: experts === undefined ? null : descriptionOf(experts, config.numLayers),
     sampling: encoder === undefined ? sampling : null,
     endTokens: encoder === undefined ? endTokensOf(config, tokenizer) : [],
     vocabSize: config.vocabSize,
@@ -336,4 +339,12 @@ function kvOf(plan: NetworkPlan, { bytes: room, dtype, maxSeqLen, length, most }
     count: Math.min(most, Math.floor(blocks / Math.ceil(wanted / TOKENS_PER_BLOCK))),
   }));
   return { dtype, bytesPerToken, bytes, tokens: blocks * TOKENS_PER_BLOCK, sequences };
+}
+
+function descriptionOf(
+  { count, used, layers, sharedWidth }: ExpertsConfig,
+  numLayers: number,
+): ModelDescription['experts'] {
+  const withExperts = layers?.filter((has) => has).length ?? numLayers;
+  return { count, used, layers: withExperts, hasShared: sharedWidth !== undefined };
 }

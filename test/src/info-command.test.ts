@@ -126,7 +126,12 @@ describe('skein info', () => {
     const { stdout } = await runCli(['info', tinyModelPath('qwen3moe-gguf')]);
     expect(stdout).toMatch(/^architecture {2,}qwen3moe, which generates text/m);
     expect(stdout).toMatch(/^experts {2,}8 in each layer, of which a token goes to 2$/m);
-    expect((await describeBy(tinyModelPath('mixtral'))).experts).toEqual({ count: 8, used: 2 });
+    const every = { layers: 2, hasShared: false };
+    expect((await describeBy(tinyModelPath('mixtral'))).experts).toEqual({ count: 8, used: 2, ...every });
+    const { stdout: glm } = await runCli(['info', madeModelPath(folder, 'glm4.5')]);
+    expect(glm).toMatch(
+      /^experts {2,}8 in 2 of 3 layers, of which a token goes to 3, and all tokens to one more$/m,
+    );
     expect((await describeBy(tinyModelPath('qwen3'))).experts).toBeNull();
   });
 
