@@ -26,11 +26,16 @@ export { DEFAULT_TOKENS_PER_BLOCK, type KvCacheOptions } from './kv-cache-option
 export type { KvCacheStats } from './kv-cache-stats.js';
 export type { ReuseCounts, SharedPrefix } from './prefix-sharing.js';
 
-/** A cached block, and the tokens that it and those in front of it hold. */
-export interface UnwrittenBlock {
+/** A cached block. */
+export interface CachedBlock {
   block: number;
+  /** Slot of the states behind it; -1: there are none. */
+  state: number;
   hash: number;
-  chain: PromptBlocks;
+  /** Hash of the block in front of it; null: there is none. */
+  parentHash: number | null;
+  /** Retention priority. */
+  priority: number;
 }
 
 const NOTHING_SHARED: ReuseCounts = { reusedTokens: 0, reusedBlocks: 0, missedBlocks: 0 };
@@ -83,7 +88,10 @@ export class KvCacheManager implements KvCacheSizes {
     this.window = sizes.window;
     this.maxBlocksPerSequence = sizes.maxBlocksPerSequence;
     const { states, enableBlockReuse = false } = options;
-    const onSnapshot = ({ hash, state }: PrefixNode) => this.#cache.noteState(hash, state >= 0);
+    const onSnapshot = (node: PrefixNode) => {
+      this.#cache.noteState(node.hash, node.state >= 0);
+      if (node.state >= 0) this.#unwritten?.add(node);
+    };
     this.#states = states === undefined ? null : newStates(states, this.tokensPerBlock, onSnapshot);
     this.states = this.#states;
     this.longestDraft = states === undefined ? Number.POSITIVE_INFINITY : (states.draftRows ?? 0);
@@ -280,40 +288,39 @@ export class KvCacheManager implements KvCacheSizes {
     dropAdopted(this.#cache, prefix, prefix.tokens, adopted, this.tokensPerBlock);
   }
 
-  /** Number of cached blocks that have become so since takeUnwritten last took them. */
+  /** Number of blocks of which takeUnwritten has something to tell. */
   get numUnwritten(): number {
     return this.#unwritten?.size ?? 0;
   }
 
   /**
-   * Takes cached blocks that have not been written to a disk, at most so many, each after the blocks in front of it. Those that are not
-   * wanted are not asked for again. Their content is what it should be once the copies have been drained and made.
-   * @param isWanted is asked by the hash of the block, that of the one in front of it (null: there is none), and its priority
+   * Takes the oldest of the cached blocks that may have to be written to a disk, each after the blocks in front of it; null: there is
+   * none. Those that are not wanted are not asked for again, unless they get a snapshot of states. The content is what it should be once
+   * all copies have been drained and made.
    */
-  takeUnwritten(
-    most: number,
-    isWanted: (hash: number, parentHash: number | null, priority: number) => boolean,
-  ): UnwrittenBlock[] {
-    const wants = ({ hash, parent, priority }: PrefixNode) =>
-      isWanted(hash, parent === null || parent.parent === null ? null : parent.hash, priority);
-    const nodes = this.#unwritten?.take(most, wants) ?? [];
-    return nodes.map((node) => ({
-      block: node.block,
-      hash: node.hash,
-      chain: this.#cache.tree.chainOf(node),
-    }));
+  takeUnwritten(isWanted: (block: CachedBlock) => boolean): (CachedBlock & { chain: PromptBlocks }) | null {
+    const node = this.#unwritten?.take((one) => isWanted(cachedBlock(one))) ?? null;
+    return node && { ...cachedBlock(node), chain: this.#cache.tree.chainOf(node) };
   }
 
   /**
    * Hashes of the full blocks of the prompt, its last token left out: those that are cached, and those behind them as far as
-   * `isElsewhere` knows them.
+   * `isElsewhere` knows them. usable: number of the cached ones that a prompt can begin behind.
    */
   chainBeyond(
     prefix: SharedPrefix,
     promptLength: number,
     isElsewhere: (hash: number) => boolean,
-  ): { cached: number[]; beyond: number[] } {
-    return this.#cache.tree.chainBeyond(prefix, prefix.tokens, promptLength - 1, isElsewhere);
+  ): { hashes: number[]; cached: number; usable: number } {
+    const { nodes, beyond } = this.#cache.tree.chainBeyond(
+      prefix,
+      prefix.tokens,
+      promptLength - 1,
+      isElsewhere,
+    );
+    const cached = nodes.length;
+    const usable = this.#states === null ? cached : nodes.findLastIndex(({ state }) => state >= 0) + 1;
+    return { hashes: [...nodes.map(({ hash }) => hash), ...beyond], cached, usable };
   }
 
   /** Number of blocks in a table that covers `length` tokens, or the part of them that a window keeps. */
@@ -496,6 +503,11 @@ export class KvCacheManager implements KvCacheSizes {
         'that fit into its window: it would write over what others may need.',
     );
   }
+}
+
+function cachedBlock({ block, state, hash, parent, priority }: PrefixNode): CachedBlock {
+  const parentHash = parent === null || parent.parent === null ? null : parent.hash;
+  return { block, state, hash, parentHash, priority };
 }
 
 /** The part of a match behind which there are states. */

@@ -107,15 +107,14 @@ export class PrefixTree {
   }
 
   /**
-   * Hashes of the full blocks behind those of the tree, as far as `isElsewhere` knows them.
-   * @returns hashes of those in the tree too
+   * The full blocks of the tokens that are in the tree, and the hashes of those behind them, as far as `isElsewhere` knows them.
    */
   chainBeyond(
     key: ReuseKey,
     tokens: Int32Array,
     limit: number,
     isElsewhere: (hash: number) => boolean,
-  ): { cached: number[]; beyond: number[] } {
+  ): { nodes: PrefixNode[]; beyond: number[] } {
     const size = this.#tokensPerBlock;
     const { nodes } = this.match(key, tokens, limit);
     const beyond: number[] = [];
@@ -125,7 +124,7 @@ export class PrefixTree {
       if (!isElsewhere(hash)) break;
       beyond.push(hash);
     }
-    return { cached: nodes.map((node) => node.hash), beyond };
+    return { nodes, beyond };
   }
 
   /** The child that holds tokens[start, start + tokensPerBlock), or null. */

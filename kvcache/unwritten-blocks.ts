@@ -1,8 +1,8 @@
 import type { PrefixNode } from './prefix-tree.js';
 
 /**
- * Cached blocks that may be written to a disk and have not been yet, in the order in which they became cached: each of them after the
- * blocks in front of it. A block that is evicted before its turn is not written.
+ * Cached blocks that may be written to a disk and have not been yet, or that have got a snapshot of states since, in the order in which
+ * they did: each of them after the blocks in front of it. A block that is evicted before its turn is not written.
  */
 export class UnwrittenBlocks {
   readonly #nodes = new Set<PrefixNode>();
@@ -20,14 +20,12 @@ export class UnwrittenBlocks {
     this.#nodes.delete(node);
   }
 
-  /** Takes the oldest ones that are wanted, at most so many; those in front of them that are not are forgotten. */
-  take(most: number, isWanted: (node: PrefixNode) => boolean): PrefixNode[] {
-    const taken: PrefixNode[] = [];
+  /** Takes the oldest one that is wanted; null: there is none. Those in front of it that are not are forgotten. */
+  take(isWanted: (node: PrefixNode) => boolean): PrefixNode | null {
     for (const node of this.#nodes) {
-      if (taken.length === most) break;
       this.#nodes.delete(node);
-      if (isWanted(node)) taken.push(node);
+      if (isWanted(node)) return node;
     }
-    return taken;
+    return null;
   }
 }

@@ -8,6 +8,7 @@ import {
   blockPrefix,
   CHECKSUM_BYTES,
   checksumOf,
+  type DiskKey,
   isUnfinished,
   parseName,
   unfinishedName,
@@ -86,8 +87,8 @@ export class BlockFolder {
     return { files: this.#index.numFiles, bytes: this.#index.bytes, ...this.#counts };
   }
 
-  /** Makes the folder if there is none, and looks at its files. @returns hashes of the engine's own blocks */
-  open(): number[] {
+  /** Makes the folder if there is none, and looks at its files. @returns keys of the engine's own files */
+  open(): DiskKey[] {
     this.#attempt('cannot be made', () =>
       this.#files.mkdirSync(this.#options.path, { recursive: true, mode: 0o700 }),
     );
@@ -99,10 +100,10 @@ export class BlockFolder {
   /** Writes a block. False: it could not be, or nothing is written at the moment. */
   write(block: WrittenBlock, content: Uint8Array): boolean {
     const nowMs = this.#clock();
-    const name = blockFileName(this.#options, block.hash);
+    const name = blockFileName(this.#options, block.key);
     if (this.#index.has(name)) return true;
     if (nowMs < this.#writesFromMs) return false;
-    const prefix = blockPrefix(this.#options, block);
+    const prefix = blockPrefix(this.#options, block.key, block);
     const bytes = prefix.length + content.length + CHECKSUM_BYTES;
     if (bytes > this.#options.maxBytes) return false;
     const usedMs = nowMs - depthOf(block);
@@ -116,20 +117,20 @@ export class BlockFolder {
     return true;
   }
 
-  /** Keeps the files to their limits. @returns hashes of the engine's own blocks that had to go, or that others have removed */
-  makeRoom(): number[] {
+  /** Keeps the files to their limits. @returns keys of the engine's own files that had to go, or that others have removed */
+  makeRoom(): DiskKey[] {
     if (this.#writtenBytes < LISTED_AGAIN * this.#options.maxBytes) return this.#makeRoom();
     const before = this.#own();
     this.#list();
     this.#makeRoom();
     const now = new Set(this.#own());
-    return before.filter((hash) => !now.has(hash));
+    return before.filter((key) => !now.has(key));
   }
 
   /** Reads the block of the chain into `content`. False: it is not there, or not whole. */
-  read(chain: PromptBlocks, hash: number, content: Uint8Array): boolean {
-    const name = blockFileName(this.#options, hash);
-    const prefix = blockPrefix(this.#options, chain);
+  read(chain: PromptBlocks, key: DiskKey, content: Uint8Array): boolean {
+    const name = blockFileName(this.#options, key);
+    const prefix = blockPrefix(this.#options, key, chain);
     const found = this.#readWhole(name, prefix, content);
     if (found === 'whole') this.#touch(name, this.#clock() - depthOf(chain));
     else if (found === 'damaged') this.#removeDamaged(name);
@@ -138,10 +139,9 @@ export class BlockFolder {
   }
 
   /** Marks the blocks of a chain as used, the first one last. */
-  touch(hashes: readonly number[]): void {
+  touch(keys: readonly DiskKey[]): void {
     const nowMs = this.#clock();
-    for (const [depth, hash] of hashes.entries())
-      this.#touch(blockFileName(this.#options, hash), nowMs - depth);
+    for (const [depth, key] of keys.entries()) this.#touch(blockFileName(this.#options, key), nowMs - depth);
   }
 
   /** Removes all files of this engine, and unfinished ones. */
@@ -157,17 +157,17 @@ export class BlockFolder {
     return this.#options.identity.slice(0, 16);
   }
 
-  #own(): number[] {
-    const hashes: number[] = [];
+  #own(): DiskKey[] {
+    const keys: DiskKey[] = [];
     for (const name of this.#index.names) {
       const parsed = parseName(name);
-      if (parsed?.identity === this.#ownIdentity) hashes.push(parsed.hash);
+      if (parsed?.identity === this.#ownIdentity) keys.push(parsed.key);
     }
-    return hashes;
+    return keys;
   }
 
   #list(): void {
-    this.#index.clear();
+    const known = this.#index.clear();
     this.#writtenBytes = 0;
     for (const name of this.#namesInFolder()) {
       const isWhole = parseName(name) !== null;
@@ -176,7 +176,9 @@ export class BlockFolder {
         const entry = this.#files.lstatSync(join(this.#options.path, name));
         if (!entry.isFile()) continue;
         const { size, mtimeMs } = entry;
-        if (isWhole) this.#index.add(name, { bytes: size, usedMs: mtimeMs });
+        // The record in the file lags behind: see TOUCH_MS.
+        const usedMs = Math.max(mtimeMs, known.get(name)?.usedMs ?? 0);
+        if (isWhole) this.#index.add(name, { bytes: size, usedMs });
         else if (mtimeMs < this.#clock() - UNFINISHED_MS) this.#remove(name);
       } catch {
         // Another process has removed it.
@@ -192,12 +194,12 @@ export class BlockFolder {
     return names;
   }
 
-  #makeRoom(): number[] {
-    const gone: number[] = [];
+  #makeRoom(): DiskKey[] {
+    const gone: DiskKey[] = [];
     for (const name of this.#index.overflow()) {
       this.#remove(name);
       const parsed = parseName(name);
-      if (parsed?.identity === this.#ownIdentity) gone.push(parsed.hash);
+      if (parsed?.identity === this.#ownIdentity) gone.push(parsed.key);
     }
     return gone;
   }
@@ -236,7 +238,7 @@ export class BlockFolder {
       if (size !== expected || !readAll(this.#files, file, [read, content, sum])) return 'damaged';
     } catch (error) {
       this.#note('cannot be read', error);
-      return 'damaged';
+      return 'gone';
     } finally {
       this.#quietly(() => this.#files.closeSync(file));
     }

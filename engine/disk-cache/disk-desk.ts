@@ -1,13 +1,13 @@
-import type { PromptBlocks } from '../../kvcache/block-hashes.js';
+import { type BlockFormat, contentBytes, type DiskKey } from './block-file.js';
 import type { BlockFolder } from './block-folder.js';
-import type { DiskAnswer, DiskAsk, DiskReply, WrittenBlock } from './disk-messages.js';
+import type { DiskAnswer, DiskAsk, DiskReply } from './disk-messages.js';
 
 type Write = Extract<DiskAsk, { type: 'write' }>;
 type Read = Extract<DiskAsk, { type: 'read' }>;
 
 export interface DeskOptions {
   folder: BlockFolder;
-  bytesPerBlock: number;
+  format: BlockFormat;
   reply(reply: DiskReply): void;
 }
 
@@ -25,16 +25,16 @@ export class DiskDesk {
 
   /** Lists the folder. */
   open(): void {
-    this.#reply({ type: 'listed', hashes: this.#options.folder.open() });
+    this.#reply({ type: 'listed', keys: this.#options.folder.open() });
   }
 
   ask(ask: DiskAsk): void {
     const { folder } = this.#options;
     if (ask.type === 'write') this.#writes.push(ask);
     else if (ask.type === 'read') this.#read(ask);
-    else if (ask.type === 'used') folder.touch(ask.hashes);
+    else if (ask.type === 'used') folder.touch(ask.keys);
     else if (ask.type === 'erase') {
-      for (const { blocks } of this.#writes.splice(0)) this.#answerWrite(blocks, []);
+      for (const write of this.#writes.splice(0)) this.#answerWrite(write, []);
       folder.erase();
       this.#reply({ type: 'erased' });
     } else {
@@ -47,48 +47,43 @@ export class DiskDesk {
   writeNext(): boolean {
     const next = this.#writes.shift();
     if (next === undefined) return false;
-    const { folder, bytesPerBlock } = this.#options;
-    const { blocks, bytes } = next;
-    const written = blocks.filter((block, i) =>
-      folder.write(block, bytes.subarray(i * bytesPerBlock, (i + 1) * bytesPerBlock)),
-    );
+    const parts = this.#partsOf(next.bytes, next.blocks);
+    const written = next.blocks.filter((block, i) => this.#options.folder.write(block, parts[i]!));
     this.#answerWrite(
-      blocks,
-      written.map(({ hash }) => hash),
+      next,
+      written.map(({ key }) => key),
     );
     return true;
   }
 
-  #answerWrite(blocks: readonly WrittenBlock[], hashes: number[]): void {
-    const removed = hashes.length === 0 ? [] : this.#options.folder.makeRoom();
-    this.#reply({ type: 'written', numBlocks: blocks.length, hashes, removed });
+  #answerWrite({ bytes }: Write, keys: DiskKey[]): void {
+    const removed = keys.length === 0 ? [] : this.#options.folder.makeRoom();
+    this.#reply({ type: 'written', numBytes: bytes.length, keys, removed });
   }
 
-  #read({ readId, prompt, first, hashes }: Read): void {
-    const { folder, bytesPerBlock } = this.#options;
-    const bytes = new Uint8Array(hashes.length * bytesPerBlock);
-    const numRead = countWhile(hashes, (hash, i) =>
-      folder.read(
-        chainUpTo(prompt, first + i, hashes.length + first),
-        hash,
-        bytes.subarray(i * bytesPerBlock, (i + 1) * bytesPerBlock),
-      ),
-    );
-    const removed = hashes.slice(numRead, numRead + 1);
-    this.#reply({ type: 'read', readId, bytes: bytes.subarray(0, numRead * bytesPerBlock), removed });
+  #read({ readId, prompt: { tokens, ...of }, blocks }: Read): void {
+    const size = blocks.reduce((sum, { key }) => sum + contentBytes(this.#options.format, key), 0);
+    const bytes = new Uint8Array(size);
+    const parts = this.#partsOf(bytes, blocks);
+    const wrong = blocks.findIndex(({ key, length }, i) => {
+      return !this.#options.folder.read({ ...of, tokens: tokens.subarray(0, length) }, key, parts[i]!);
+    });
+    const end = wrong < 0 ? size : parts[wrong]!.byteOffset;
+    const removed = wrong < 0 ? [] : [blocks[wrong]!.key];
+    this.#reply({ type: 'read', readId, bytes: bytes.subarray(0, end), removed });
+  }
+
+  /** The parts of contents that lie one after the other. */
+  #partsOf(bytes: Uint8Array, blocks: readonly { key: DiskKey }[]): Uint8Array[] {
+    let start = 0;
+    return blocks.map(({ key }) => {
+      const part = bytes.subarray(start, start + contentBytes(this.#options.format, key));
+      start += part.length;
+      return part;
+    });
   }
 
   #reply(answer: DiskAnswer): void {
     this.#options.reply({ ...answer, usage: this.#options.folder.usage });
   }
-}
-
-/** The tokens up to the end of a block, where the prompt ends with block `numBlocks` - 1. */
-function chainUpTo({ tokens, ...key }: PromptBlocks, block: number, numBlocks: number): PromptBlocks {
-  return { ...key, tokens: tokens.subarray(0, ((block + 1) * tokens.length) / numBlocks) };
-}
-
-function countWhile<T>(list: readonly T[], holds: (one: T, index: number) => boolean): number {
-  const index = list.findIndex((one, i) => !holds(one, i));
-  return index < 0 ? list.length : index;
 }

@@ -1,20 +1,26 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { PromptBlocks } from '../../kvcache/block-hashes.js';
-import type { BlockFormat } from './block-file.js';
+import type { BlockFormat, DiskKey } from './block-file.js';
 
-/** A block that is written: its tokens are those of its chain, from the first one on. */
+/** A block, or the states behind one: its tokens are those of its chain, from the first one on. */
 export interface WrittenBlock extends PromptBlocks {
-  hash: number;
+  key: DiskKey;
+}
+
+/** What is read of a prompt: a block that ends with its first `length` tokens, or the states behind them. */
+export interface ReadBlock {
+  key: DiskKey;
+  length: number;
 }
 
 /** What the loop asks of the thread that reads and writes. */
 export type DiskAsk =
   /** Writes blocks whose contents lie in `bytes` one after the other. Answered with `written`. */
   | { type: 'write'; blocks: WrittenBlock[]; bytes: Uint8Array<ArrayBuffer> }
-  /** Reads blocks of a prompt, from number `first` on, as far as they can be read. Answered with `read`. */
-  | { type: 'read'; readId: number; prompt: PromptBlocks; first: number; hashes: number[] }
-  /** The blocks of a chain, from number 0 on, have been of use. */
-  | { type: 'used'; hashes: number[] }
+  /** Reads blocks of a prompt in their order, as far as they can be read. Answered with `read`. */
+  | { type: 'read'; readId: number; prompt: PromptBlocks; blocks: ReadBlock[] }
+  /** These have been of use: those of a chain, from number 0 on. */
+  | { type: 'used'; keys: DiskKey[] }
   /** Erases all files of the engine. Answered with `erased`. */
   | { type: 'erase' }
   /** Writes what waits to be written and ends. Answered with `closed`. */
@@ -35,11 +41,11 @@ export type DiskReply =
   { type: 'problem'; message: string } | ({ usage: DiskUsage } & DiskAnswer);
 
 export type DiskAnswer =
-  | { type: 'listed'; hashes: number[] }
-  /** The blocks of a `write`, in its order. Those that could not be written are not in `hashes`. */
-  | { type: 'written'; numBlocks: number; hashes: number[]; removed: number[] }
+  | { type: 'listed'; keys: DiskKey[] }
+  /** A `write` of so many bytes is done. Those blocks that could not be written are not in `keys`. */
+  | { type: 'written'; numBytes: number; keys: DiskKey[]; removed: DiskKey[] }
   /** The content of the first of the blocks that were asked for, as many as there are. */
-  | { type: 'read'; readId: number; bytes: Uint8Array<ArrayBuffer>; removed: number[] }
+  | { type: 'read'; readId: number; bytes: Uint8Array<ArrayBuffer>; removed: DiskKey[] }
   | { type: 'erased' }
   | { type: 'closed' };
 

@@ -13,7 +13,7 @@ const folder: BlockFolder = new BlockFolder({
   maxBytes,
   onProblem: (message) => reply({ type: 'problem', message }),
 });
-const desk = new DiskDesk({ folder, bytesPerBlock: format.bytesPerBlock, reply });
+const desk = new DiskDesk({ folder, format, reply });
 let isWriting = false;
 
 port.on('message', (ask: DiskAsk) => {

@@ -59,9 +59,12 @@ export class FolderIndex {
     return true;
   }
 
-  clear(): void {
+  /** Forgets all files and returns them. */
+  clear(): ReadonlyMap<string, FileEntry> {
+    const files = this.#files;
     this.#files = new Map();
     this.#bytes = 0;
+    return files;
   }
 
   /** The names that have to go, the longest unused ones first; none while the files keep to the limits. */

@@ -51,12 +51,15 @@ export class BlockTransfer {
     return this.#access() !== null;
   }
 
-  /** The content of these blocks, one after the other. Only where canRead is true. */
-  readBlocks(blocks: Int32Array): Uint8Array<ArrayBuffer> {
+  /** The content of these blocks, and behind it that of these slots for states. Only where canRead is true. */
+  readContents(blocks: readonly number[], slots: readonly number[]): Uint8Array<ArrayBuffer> {
     const access = this.#access()!;
-    const bytes = new Uint8Array(blocks.length * access.bytesPerBlock);
+    const { states } = access;
+    const blockBytes = blocks.length * access.bytesPerBlock;
+    const bytes = new Uint8Array(blockBytes + slots.length * (states?.bytesPerSlot ?? 0));
     this.#makeCopies();
-    access.readBlocks(blocks, bytes);
+    if (blocks.length > 0) access.readBlocks(Int32Array.from(blocks), bytes.subarray(0, blockBytes));
+    if (slots.length > 0) states!.readStates(Int32Array.from(slots), bytes.subarray(blockBytes));
     return bytes;
   }
 

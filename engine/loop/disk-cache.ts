@@ -44,7 +44,7 @@ export class DiskCache {
   constructor(parts: DiskCacheParts) {
     this.#parts = parts;
     this.#writes = new DiskWrites(parts);
-    this.#loads = new DiskLoads({ ...parts, has: (hash) => this.#writes.has(hash) });
+    this.#loads = new DiskLoads({ ...parts, has: (key) => this.#writes.has(key) });
     this.#heardMs = parts.clock();
   }
 
@@ -112,10 +112,10 @@ export class DiskCache {
     }
     this.#usage = reply.usage;
     const isOld = this.#numErasing > 0;
-    if (reply.type === 'listed' && !isOld) this.#writes.setKnown(reply.hashes);
+    if (reply.type === 'listed' && !isOld) this.#writes.setKnown(reply.keys);
     else if (reply.type === 'erased') this.#numErasing -= 1;
     else if (reply.type === 'written') {
-      this.#writes.noteWritten(reply.numBlocks, isOld ? [] : reply.hashes, reply.removed);
+      this.#writes.noteWritten(reply.numBytes, isOld ? [] : reply.keys, reply.removed);
     } else if (reply.type === 'read') {
       this.#writes.forget(reply.removed);
       this.#loads.take(reply.readId, reply.bytes);

@@ -1,32 +1,35 @@
 import type { KvCacheManager, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
-import type { DiskStore } from '../disk-cache/disk-messages.js';
+import { type DiskKey, stateKey } from '../disk-cache/block-file.js';
+import type { DiskStore, ReadBlock } from '../disk-cache/disk-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BlockTransfer } from './block-transfer.js';
 
 /** Bytes that are asked for at once, and that are written to the pool in one iteration. */
 const PART_BYTES = 8 * 2 ** 20;
 /** Parts that are on their way: the disk reads one while the loop writes another. */
-const MOST_PARTS = 2;
+const MAX_PARTS = 2;
 
 /** A prompt whose blocks are being read. */
 interface Load {
   request: LlmRequest;
   prompt: SharedPrefix;
   promptLength: number;
-  /** Hashes of its blocks from number 0 on, as far as they are cached or on the disk. */
+  /** Hashes of its blocks from number 0 on, as far as they are to be cached. */
   hashes: number[];
   /** Number of the next block to ask for; -1: nothing has been asked for. */
   next: number;
+  /** Whether the states behind the last block have still to be asked for. */
+  needsState: boolean;
   /** Parts that have been asked for, oldest first. */
-  parts: { readId: number; first: number; count: number }[];
+  parts: { readId: number; first: number; count: number; hasState: boolean }[];
 }
 
 export interface LoadsOptions {
   store: DiskStore;
   kvCache: KvCacheManager;
   transfer: BlockTransfer;
-  /** Whether a block of this hash is on the disk. */
-  has(hash: number): boolean;
+  /** Whether a block, or states, are on the disk. */
+  has(key: DiskKey): boolean;
 }
 
 /**
@@ -35,6 +38,8 @@ export interface LoadsOptions {
  *
  *   prompt     | 0 | 1 | 2 | 3 | 4 | 5 | 6 | ..          in the cache 0 and 1, on the disk 2 to 5
  *   asked for          |--part-|--part-|                  2 and 3, then 4 and 5 while those are written to the pool
+ *
+ * Where the model has states, a prompt can begin only behind blocks whose states are there: it is read up to the last of these.
  */
 export class DiskLoads {
   readonly #options: LoadsOptions;
@@ -75,15 +80,17 @@ export class DiskLoads {
     if (prompt === null) return;
     const { kvCache, store, has } = this.#options;
     const { promptLength } = request;
-    const { cached, beyond } = kvCache.chainBeyond(prompt, promptLength, has);
-    const hashes = [...cached, ...beyond];
+    const { hashes, cached, usable } = kvCache.chainBeyond(prompt, promptLength, has);
     this.#misses += Math.floor((promptLength - 1) / kvCache.tokensPerBlock) - hashes.length;
-    const onDisk = hashes.findIndex((hash) => !has(hash));
-    if (hashes.length > 0 && onDisk !== 0) {
-      store.post({ type: 'used', hashes: onDisk < 0 ? hashes : hashes.slice(0, onDisk) });
+    const hasStates = store.format.bytesPerState > 0;
+    const end = hasStates ? hashes.findLastIndex((hash) => has(stateKey(hash))) + 1 : hashes.length;
+    const used = hashes.slice(0, Math.max(cached, end)).filter(has);
+    if (used.length > 0) {
+      store.post({ type: 'used', keys: hasStates ? [...used, stateKey(used.at(-1)!)] : used });
     }
-    if (beyond.length === 0) return;
-    this.#waiting.set(request, { request, prompt, promptLength, hashes, next: -1, parts: [] });
+    if (end <= usable) return;
+    const load = { request, prompt, promptLength, hashes: hashes.slice(0, end) };
+    this.#waiting.set(request, { ...load, next: -1, needsState: hasStates, parts: [] });
   }
 
   /** Asks for what the first of the waiting requests still needs. */
@@ -102,9 +109,12 @@ export class DiskLoads {
     // Of a request that has ended meanwhile, or waits no longer.
     if (load === undefined || part?.readId !== readId) return;
     load.parts.shift();
-    const { bytesPerBlock } = this.#options.store.format;
-    const numRead = bytes.length / bytesPerBlock;
-    const has = numRead === 0 ? 0 : this.#options.transfer.write(load.prompt, part.first, bytes);
+    const { format } = this.#options.store;
+    const blockBytes = Math.min(bytes.length, part.count * format.bytesPerBlock);
+    const numRead = Math.floor(blockBytes / format.bytesPerBlock);
+    const state = part.hasState && bytes.length > blockBytes ? bytes.subarray(blockBytes) : null;
+    const blocks = bytes.subarray(0, numRead * format.bytesPerBlock);
+    const has = this.#options.transfer.write(load.prompt, part.first, blocks, state);
     this.#hits += has;
     this.#readBytes += bytes.length;
     if (numRead === part.count && has === numRead) return;
@@ -122,19 +132,37 @@ export class DiskLoads {
     const { kvCache, store } = this.#options;
     if (load.next < 0) {
       // Others may have brought some of them while it waited for its turn.
-      load.next = kvCache.chainBeyond(load.prompt, load.promptLength, () => false).cached.length;
+      const { cached, usable } = kvCache.chainBeyond(load.prompt, load.promptLength, () => false);
+      load.next = Math.min(cached, load.hashes.length);
+      load.needsState &&= usable < load.hashes.length;
     }
     const most = Math.max(1, Math.floor(PART_BYTES / store.format.bytesPerBlock));
-    while (load.parts.length < MOST_PARTS && load.next < load.hashes.length) {
+    while (load.parts.length < MAX_PARTS && (load.next < load.hashes.length || load.needsState)) {
       const first = load.next;
       const hashes = load.hashes.slice(first, first + most);
       load.next += hashes.length;
-      this.#numReads += 1;
-      const { salt, loraId = null } = load.prompt;
-      const tokens = load.prompt.tokens.slice(0, load.next * kvCache.tokensPerBlock);
-      load.parts.push({ readId: this.#numReads, first, count: hashes.length });
-      store.post({ type: 'read', readId: this.#numReads, prompt: { salt, loraId, tokens }, first, hashes });
+      const hasState = load.needsState && load.next === load.hashes.length;
+      if (hasState) load.needsState = false;
+      this.#read(load, { first, hashes, hasState });
     }
     return load.parts.length > 0;
+  }
+
+  #read(
+    { prompt, next, parts, ...load }: Load,
+    { first, hashes, hasState }: { first: number; hashes: readonly number[]; hasState: boolean },
+  ): void {
+    const { kvCache, store } = this.#options;
+    const length = next * kvCache.tokensPerBlock;
+    const blocks: ReadBlock[] = hashes.map((key, i) => ({
+      key,
+      length: (first + i + 1) * kvCache.tokensPerBlock,
+    }));
+    if (hasState) blocks.push({ key: stateKey(load.hashes.at(-1)!), length });
+    this.#numReads += 1;
+    parts.push({ readId: this.#numReads, first, count: hashes.length, hasState });
+    const { salt, loraId = null, tokens } = prompt;
+    const asked = { salt, loraId, tokens: tokens.slice(0, length) };
+    store.post({ type: 'read', readId: this.#numReads, prompt: asked, blocks });
   }
 }

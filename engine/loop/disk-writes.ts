@@ -1,12 +1,13 @@
-import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
-import type { DiskStore } from '../disk-cache/disk-messages.js';
+import type { CachedBlock, KvCacheManager } from '../../kvcache/kv-cache-manager.js';
+import { contentBytes, type DiskKey, stateKey } from '../disk-cache/block-file.js';
+import type { DiskStore, WrittenBlock } from '../disk-cache/disk-messages.js';
 import type { BlockTransfer } from './block-transfer.js';
 
 /** Bytes that are copied out of the pool in one iteration while requests run, and while none do. */
 const BUSY_BYTES = 4 * 2 ** 20;
 const IDLE_BYTES = 16 * 2 ** 20;
 /** Bytes on their way to the disk; what becomes cached meanwhile waits in the cache. */
-const MOST_BYTES = 64 * 2 ** 20;
+const MAX_PENDING_BYTES = 64 * 2 ** 20;
 
 export interface WritesOptions {
   store: DiskStore;
@@ -16,42 +17,38 @@ export interface WritesOptions {
   minPriority: number;
 }
 
-/** Which blocks are on the disk, and the writing of those that are not. */
+/** What is on the disk, and the writing of what is not: blocks, and the states behind some of them. */
 export class DiskWrites {
   readonly #options: WritesOptions;
-  /** Hashes of the blocks that are there. */
-  #known = new Set<number>();
-  /** Of those that are being written. */
-  readonly #pending = new Set<number>();
-  #pendingBlocks = 0;
+  #known = new Set<DiskKey>();
+  /** Keys of what is being written. */
+  readonly #pending = new Set<DiskKey>();
+  #pendingBytes = 0;
   #writtenBlocks = 0;
 
   constructor(options: WritesOptions) {
     this.#options = options;
   }
 
+  /** Number of blocks written, states not counted. */
   get writtenBlocks(): number {
     return this.#writtenBlocks;
   }
 
   get isWriting(): boolean {
-    return this.#pendingBlocks > 0;
+    return this.#pendingBytes > 0;
   }
 
-  get isEmpty(): boolean {
-    return this.#known.size === 0;
+  has(key: DiskKey): boolean {
+    return this.#known.has(key);
   }
 
-  has(hash: number): boolean {
-    return this.#known.has(hash);
+  setKnown(keys: Iterable<DiskKey>): void {
+    this.#known = new Set(keys);
   }
 
-  setKnown(hashes: Iterable<number>): void {
-    this.#known = new Set(hashes);
-  }
-
-  forget(hashes: readonly number[]): void {
-    for (const hash of hashes) this.#known.delete(hash);
+  forget(keys: readonly DiskKey[]): void {
+    for (const key of keys) this.#known.delete(key);
   }
 
   /** Forgets all; what is being written is of no use. */
@@ -60,39 +57,57 @@ export class DiskWrites {
     this.#pending.clear();
   }
 
-  noteWritten(numBlocks: number, hashes: readonly number[], removed: readonly number[]): void {
-    this.#pendingBlocks -= numBlocks;
-    this.#writtenBlocks += hashes.length;
-    for (const hash of hashes) this.#known.add(hash);
+  noteWritten(numBytes: number, keys: readonly DiskKey[], removed: readonly DiskKey[]): void {
+    this.#pendingBytes -= numBytes;
+    this.#writtenBlocks += keys.filter((key) => key >= 0).length;
+    for (const key of keys) this.#known.add(key);
     this.forget(removed);
-    if (this.#pendingBlocks === 0) this.#pending.clear();
+    if (this.#pendingBytes === 0) this.#pending.clear();
   }
 
-  /** Hands over blocks to be written, as many as an iteration has time for. False: there are none, or the disk is behind. */
+  /** Hands over what is to be written, as much as an iteration has time for. False: there is nothing, or the disk is behind. */
   advance(isBusy: boolean): boolean {
     const { store, kvCache, transfer } = this.#options;
-    if (kvCache.numUnwritten === 0) return false;
-    const { bytesPerBlock } = store.format;
-    const room = Math.floor(MOST_BYTES / bytesPerBlock) - this.#pendingBlocks;
-    const most = Math.max(1, Math.floor((isBusy ? BUSY_BYTES : IDLE_BYTES) / bytesPerBlock));
-    const canWrite = room > 0 || this.#pendingBlocks === 0;
-    if (!canWrite || !transfer.canRead) return false;
-    const blocks = kvCache.takeUnwritten(Math.max(1, Math.min(most, room)), this.#isWanted);
-    if (blocks.length === 0) return false;
-    const bytes = transfer.readBlocks(Int32Array.from(blocks, ({ block }) => block));
-    this.#pendingBlocks += blocks.length;
-    store.post({ type: 'write', bytes, blocks: blocks.map(({ hash, chain }) => ({ ...chain, hash })) });
+    if (kvCache.numUnwritten === 0 || !transfer.canRead) return false;
+    const most = Math.min(isBusy ? BUSY_BYTES : IDLE_BYTES, MAX_PENDING_BYTES - this.#pendingBytes);
+    const [blocks, slots]: [number[], number[]] = [[], []];
+    const [ofBlocks, ofStates]: [WrittenBlock[], WrittenBlock[]] = [[], []];
+    for (let bytes = 0; bytes < most; ) {
+      const next = kvCache.takeUnwritten(this.#isWanted);
+      if (next === null) break;
+      const { hash, block, state, chain } = next;
+      if (this.#begin(hash)) {
+        blocks.push(block);
+        ofBlocks.push({ ...chain, key: hash });
+        bytes += contentBytes(store.format, hash);
+      }
+      if (state < 0 || !this.#begin(stateKey(hash))) continue;
+      slots.push(state);
+      ofStates.push({ ...chain, key: stateKey(hash) });
+      bytes += contentBytes(store.format, stateKey(hash));
+    }
+    if (blocks.length + slots.length === 0) return false;
+    const bytes = transfer.readContents(blocks, slots);
+    this.#pendingBytes += bytes.length;
+    store.post({ type: 'write', bytes, blocks: [...ofBlocks, ...ofStates] });
     return true;
   }
 
-  readonly #isWanted = (hash: number, parentHash: number | null, priority: number): boolean => {
-    if (priority < this.#options.minPriority || this.#isThere(hash)) return false;
+  /** Of use on the disk is a block that has the one in front of it there, and states that have their block. */
+  readonly #isWanted = ({ hash, state, parentHash, priority }: CachedBlock): boolean => {
+    if (priority < this.#options.minPriority) return false;
     if (parentHash !== null && !this.#isThere(parentHash)) return false;
-    this.#pending.add(hash);
-    return true;
+    return !this.#isThere(hash) || (state >= 0 && !this.#isThere(stateKey(hash)));
   };
 
-  #isThere(hash: number): boolean {
-    return this.#known.has(hash) || this.#pending.has(hash);
+  /** Marks it as being written; false: it is there. */
+  #begin(key: DiskKey): boolean {
+    if (this.#isThere(key)) return false;
+    this.#pending.add(key);
+    return true;
+  }
+
+  #isThere(key: DiskKey): boolean {
+    return this.#known.has(key) || this.#pending.has(key);
   }
 }

@@ -20,12 +20,18 @@ export function openDisk(
 ): DiskThread | NoDisk | null {
   const { diskCachePath: path, diskCacheSize: maxBytes = DEFAULT_DISK_CACHE_BYTES } = kvCacheConfig;
   if (path === undefined) return null;
-  const bytesPerBlock = executor.blockAccess?.bytesPerBlock ?? 0;
+  const { blockAccess: access } = executor;
+  if (access === undefined)
+    return new Error(noDisk(path, `the executor (${executor.name}) gives no blocks here`));
+  const { bytesPerBlock, states } = access;
+  if (bytesPerBlock === 0)
+    return new Error(noDisk(path, 'no layer attends, so there is nothing in the blocks'));
   const hasStates = (executor.options.numStateSlots ?? 0) > 0;
-  if (hasStates) return new Error(noDisk(path, 'the model keeps states of sequences beside the blocks'));
-  if (bytesPerBlock === 0) return new Error(noDisk(path, `the executor (${executor.name}) gives no blocks`));
+  if (hasStates && states === undefined)
+    return new Error(noDisk(path, `the executor (${executor.name}) gives no states here`));
   if (digest === '') return new Error(noDisk(path, 'the content of the engine is not known'));
-  const format = { identity: cacheIdentity(digest, executor), bytesPerBlock };
+  const identity = cacheIdentity(digest, executor);
+  const format = { identity, bytesPerBlock, bytesPerState: states?.bytesPerSlot ?? 0 };
   return new DiskThread({ path, maxBytes, format, doorbell });
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InProcessHost, type OptionalParams } from 'skein';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import type { Config } from '../../src/settings/config.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { fakeEngine } from '../support/fake-engine.js';
 import { freshFolders } from '../support/fresh-folders.js';
+import { madeModelPath } from '../support/made-models.js';
 
 const folder = freshFolders('skein-disk-host');
 const engines = new TestEngines();
@@ -19,16 +20,24 @@ afterEach(async () => {
 });
 
 let enginePath = '';
+/** An engine of a model whose layers keep states. */
+let withStates = '';
 beforeAll(async () => {
   enginePath = (await engines.get(tinyModelPath('gqa'), 'f32')).directory;
+  withStates = (await engines.get(madeModelPath(folder(), 'qwen3.5'), 'f32')).directory;
 });
 
 const PROMPT = Int32Array.from({ length: 50 }, (_, i) => 3 + ((i * 37) % 90));
 
-async function open(diskCachePath: string, more: OptionalParams = {}, errors: Error[] = []) {
+async function open(
+  diskCachePath: string,
+  more: OptionalParams = {},
+  errors: Error[] = [],
+  path = enginePath,
+) {
   const kvCacheConfig = { enableBlockReuse: true, diskCachePath, maxTokens: 512, ...more.kvCacheConfig };
   const host = new InProcessHost({
-    enginePath,
+    enginePath: path,
     modelType: 'InflightFusedBatching',
     schedulerPolicy: 'GUARANTEED_NO_EVICT',
     maxBeamWidth: 1,
@@ -40,11 +49,11 @@ async function open(diskCachePath: string, more: OptionalParams = {}, errors: Er
   return host;
 }
 
-async function answer(host: InProcessHost, cacheSalt?: bigint) {
+async function answer(host: InProcessHost, cacheSalt?: bigint, promptTokens = PROMPT) {
   const found: [number, number][] = [];
   let cached = -1;
   const salt = cacheSalt === undefined ? {} : { cacheSalt };
-  const request = { promptTokens: PROMPT, maxNewTokens: 9, temperature: 0, returnLogProbs: true, ...salt };
+  const request = { promptTokens, maxNewTokens: 9, temperature: 0, returnLogProbs: true, ...salt };
   for await (const piece of host.submit(request)) {
     for (const [i, token] of piece.tokens.entries()) found.push([token, piece.logProbs![i]!]);
     cached = piece.cachedTokens ?? cached;
@@ -143,6 +152,57 @@ describe('an engine that keeps its cache on a disk', () => {
     expect(errors.map(({ message }) => message)).toEqual([
       `No blocks of the KV cache are kept in ${path}: the content of the engine is not known.`,
     ]);
+  });
+});
+
+describe('a model with states', () => {
+  const start = (path: string) => open(path, {}, [], withStates);
+  const NEXT = Int32Array.from(
+    [...PROMPT, ...Array.from({ length: 20 }, (_, i) => 3 + ((i * 11) % 40))],
+    (token) => (token % 40) + 3,
+  );
+  const FIRST = NEXT.slice(0, PROMPT.length);
+  const statesIn = (path: string) => readdirSync(path).filter((name) => name.endsWith('s.skein-kv'));
+
+  it('goes on after a restart where states lie behind its blocks, with the same bits', async () => {
+    const path = folder();
+    const first = await start(path);
+    const alone = await answer(first, undefined, FIRST);
+    const next = await answer(first, 9n, NEXT);
+    await first.close();
+    // Behind the last full block of each prompt and of each answer.
+    expect(statesIn(path)).toHaveLength(4);
+    const second = await start(path);
+    expect(await answer(second, undefined, FIRST)).toEqual({ found: alone.found, cached: 48 });
+    const third = await start(path);
+    // The turn after it begins behind the first turn's prompt.
+    expect(await answer(third, undefined, NEXT)).toEqual({ found: next.found, cached: 48 });
+  });
+
+  it('computes again what has no states on the disk, or damaged ones', async () => {
+    const path = folder();
+    const first = await start(path);
+    const alone = await answer(first, undefined, FIRST);
+    await first.close();
+    for (const name of statesIn(path)) truncateSync(join(path, name), 100);
+    const second = await start(path);
+    expect(await answer(second, undefined, FIRST)).toEqual({ found: alone.found, cached: 0 });
+    await second.close();
+    const third = await start(path);
+    expect(await answer(third, undefined, FIRST)).toEqual({ found: alone.found, cached: 48 });
+    await third.close();
+    for (const name of statesIn(path)) rmSync(join(path, name));
+    const fourth = await start(path);
+    expect(await answer(fourth, undefined, FIRST)).toEqual({ found: alone.found, cached: 0 });
+    expect(await answer(fourth, undefined, FIRST)).toEqual({ found: alone.found, cached: 48 });
+  });
+
+  it('erases states too when the cache is reset', async () => {
+    const path = folder();
+    const host = await start(path);
+    await answer(host, undefined, FIRST);
+    await host.resetCache();
+    expect(readdirSync(path)).toEqual([]);
   });
 });
 

@@ -15,15 +15,15 @@ export class InlineDisk implements DiskStore {
   #numDone = 0;
 
   constructor(options: Omit<FolderOptions, 'onProblem'>) {
-    const { identity, bytesPerBlock, maxBytes } = options;
-    this.format = { identity, bytesPerBlock };
+    const { identity, bytesPerBlock, bytesPerState, maxBytes } = options;
+    this.format = { identity, bytesPerBlock, bytesPerState };
     this.maxBytes = maxBytes;
     const reply = (message: DiskReply) => this.#replies.push(message);
     this.folder = new BlockFolder({
       ...options,
       onProblem: (message) => reply({ type: 'problem', message }),
     });
-    this.#desk = new DiskDesk({ folder: this.folder, bytesPerBlock, reply });
+    this.#desk = new DiskDesk({ folder: this.folder, format: this.format, reply });
     this.#desk.open();
   }
 

@@ -9,9 +9,9 @@ import { InlineDisk } from '../../support/inline-disk.js';
 const folder = freshFolders('skein-disk-cache');
 const PROMPT = Array.from({ length: 30 }, (_, i) => (i * 7) % 50);
 /** The fake executor's blocks have 8 tokens, each with 8 bytes. */
-const FORMAT = { identity: 'a1'.repeat(32), bytesPerBlock: 64 };
+const FORMAT = { identity: 'a1'.repeat(32), bytesPerBlock: 64, bytesPerState: 0 };
 
-type Disk = Partial<Omit<FolderOptions, 'onProblem'>> & Pick<FolderOptions, 'path'>;
+type Disk = Partial<Omit<FolderOptions, 'onProblem' | 'bytesPerState'>> & Pick<FolderOptions, 'path'>;
 
 /** A loop over a folder, as after a restart. */
 function open(disk: Disk, options: ConstructorParameters<typeof LoopHarness>[0] = {}) {
@@ -104,12 +104,12 @@ describe('blocks on a disk', () => {
     >;
     const named = (hash: number) => `${'a1'.repeat(8)}-${hash.toString(16).padStart(14, '0')}.skein-kv`;
     const firstWrite = first.store.asks.find(({ type }) => type === 'write') as typeof write;
-    fs.renameSync(join(path, named(firstWrite.blocks[0]!.hash)), join(path, named(write.blocks[0]!.hash)));
+    fs.renameSync(join(path, named(firstWrite.blocks[0]!.key)), join(path, named(write.blocks[0]!.key)));
     const third = open({ path });
     expect(answer(third, 1n, other)).toEqual({ tokens: alone, reusedBlocks: 0 });
     expect(third.stats()).toMatchObject({ damaged: 0, hits: 0 });
     expect(filesOf(path)).toEqual(
-      expect.arrayContaining(files.filter((name) => name !== named(firstWrite.blocks[0]!.hash))),
+      expect.arrayContaining(files.filter((name) => name !== named(firstWrite.blocks[0]!.key))),
     );
   });
 
