@@ -130,37 +130,47 @@ describe('what files of these families may have besides', () => {
     expect(() => openCheckpoint(file)).toThrow(message);
   });
 
-  it('is a layer that guesses further tokens, which is left aside', async () => {
-    const guessing = fileOf('qwen3.5', ({ keys, tensors }) => ({
-      keys: [
-        ...keys
-          .filter(([key]) => key !== 'qwen35.full_attention_interval')
-          .map(([key, type, value]): MadeGguf['keys'][number] => {
-            if (key === 'qwen35.block_count') return [key, type, 5];
-            return [
-              key,
-              type,
-              Array.isArray(value) && key.endsWith('layers') ? [...(value as boolean[]), false] : value,
-            ];
-          }),
-        ['qwen35.nextn_predict_layers', 'UINT32', 1],
-      ],
-      tensors: [
-        ...tensors,
-        ...tensors
-          .filter(([name]) => name.startsWith('blk.3.'))
-          .map(([name, ...rest]): MadeGguf['tensors'][number] => [name.replace('blk.3.', 'blk.4.'), ...rest]),
-        ['blk.4.nextn.enorm.weight', [32], 'model.norm.weight', {}],
-      ],
-    }));
-    const [own, plain] = [openCheckpoint(guessing), openCheckpoint(fileOf('qwen3.5', () => ({})))];
-    expect(own.config).toEqual(plain.config);
-    const places = ({ tensors }: typeof own) =>
-      [...tensors].filter(([name]) => !name.startsWith('model.layers.4.'));
-    expect(places(own).map(([name, { shape }]) => [name, shape])).toEqual(
-      places(plain).map(([name, { shape }]) => [name, shape]),
-    );
-  });
+  it.each([
+    ['qwen3.5', 'qwen35', 4],
+    ['qwen3.5-moe', 'qwen35moe', 2],
+    ['qwen3-next', 'qwen3next', 3],
+  ])(
+    'is a layer that guesses further tokens, which is left aside: %s',
+    async (name, architecture, layers) => {
+      const guessing = fileOf(name, ({ keys, tensors }) => ({
+        keys: [
+          ...keys
+            .filter(([key]) => key !== `${architecture}.full_attention_interval`)
+            .map(([key, type, value]): MadeGguf['keys'][number] => {
+              if (key === `${architecture}.block_count`) return [key, type, layers + 1];
+              return [
+                key,
+                type,
+                Array.isArray(value) && key.endsWith('layers') ? [...(value as boolean[]), false] : value,
+              ];
+            }),
+          [`${architecture}.nextn_predict_layers`, 'UINT32', 1],
+        ],
+        tensors: [
+          ...tensors,
+          ...tensors
+            .filter(([name]) => name.startsWith(`blk.${layers - 1}.`))
+            .map(([name, ...rest]): MadeGguf['tensors'][number] => [
+              name.replace(`blk.${layers - 1}.`, `blk.${layers}.`),
+              ...rest,
+            ]),
+          [`blk.${layers}.nextn.enorm.weight`, [32], 'model.norm.weight', {}],
+        ],
+      }));
+      const [own, plain] = [openCheckpoint(guessing), openCheckpoint(fileOf(name, () => ({})))];
+      expect(own.config).toEqual(plain.config);
+      const places = ({ tensors }: typeof own) =>
+        [...tensors].filter(([name]) => !name.startsWith(`model.layers.${layers}.`));
+      expect(places(own).map(([name, { shape }]) => [name, shape])).toEqual(
+        places(plain).map(([name, { shape }]) => [name, shape]),
+      );
+    },
+  );
 
   it('is the interval of layers that attend, or neither it nor a list', () => {
     for (const leftOut of [/recurrent_layers$/, /recurrent_layers$|full_attention_interval$/]) {
