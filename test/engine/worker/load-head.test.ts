@@ -101,7 +101,8 @@ describe("a model's head", () => {
     expect(bare.plan.head).toBeUndefined();
     expect(whole.plan.head).toBeDefined();
     expect(whole.directory).toContain('-f32-mtp-v');
-    expect(engineDigest(whole)).not.toBe(engineDigest(bare));
+    // It changes no answer, so both are the same engine to whoever compares.
+    expect(engineDigest(whole)).toBe(engineDigest(bare));
     // Nothing of a plan is another one where no head is asked for.
     expect(bare.plan).toEqual((await engines.get(madeModelPath(folder, 'qwen3.5'), 'f32')).plan);
   });
