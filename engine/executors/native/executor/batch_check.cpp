@@ -253,7 +253,8 @@ void checkWholeSequences(const BatchView& batch, const NetworkPlan& plan) {
     const int64_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     if (batch.contextLength[sequence] == rows) continue;
     fail(at("contextLength", sequence) + " is " + std::to_string(batch.contextLength[sequence]) + ", but its " +
-         std::to_string(rows) + " tokens must be the whole sequence, since they attend both ways or their layers share a cache");
+         std::to_string(rows) +
+         " tokens must be the whole sequence, since they attend both ways or their layers share a cache");
   }
 }
 
@@ -398,8 +399,8 @@ void checkBlockBytes(const ArrayView<const int32_t>& blocks, int64_t length, siz
                      const char* what) {
   const int64_t expected = blocks.length * static_cast<int64_t>(bytesPerBlock);
   if (length == expected) return;
-  fail(std::string(field) + " has " + std::to_string(length) + " bytes; " + std::to_string(blocks.length) +
-       " " + what + " of " + std::to_string(bytesPerBlock) + " bytes are expected");
+  fail(std::string(field) + " has " + std::to_string(length) + " bytes; " + std::to_string(blocks.length) + " " + what +
+       " of " + std::to_string(bytesPerBlock) + " bytes are expected");
 }
 
 void checkCopy(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target, int32_t count,

@@ -262,7 +262,8 @@ KvLayer Executor::freshLayer() const {
 }
 
 MemoryReport Executor::memory() const {
-  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size() + stateLog_.size(), workspace_->size() + adapters_.workspaceBytes()};
+  return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size() + stateLog_.size(),
+          workspace_->size() + adapters_.workspaceBytes()};
 }
 
 MemoryReport Executor::measure(ExecutorConfig given) {
@@ -271,8 +272,8 @@ MemoryReport Executor::measure(ExecutorConfig given) {
   const AttentionSchedule schedule(config);
   const PackedWeights weights(config, kernels);
   return {.weightBytes = weights.bytes(),
-          .kvCacheBytes = kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers) +
-                          statePoolBytes(config),
+          .kvCacheBytes =
+              kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers) + statePoolBytes(config),
           .workspaceBytes =
               layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
 }

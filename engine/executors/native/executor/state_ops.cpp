@@ -40,9 +40,9 @@ void Executor::takeStatePool() {
     slotFloats_ += roundUp(static_cast<size_t>(size), kStateAlign);
   }
   stateLog_.open(config_);
-  statePool_ = Mapping::anonymous(
-      statePoolBytes(config_) - stateLog_.size(), "The pool of states (" + std::to_string(config_.numStateSlots) + " slots of " +
-                                                      std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
+  statePool_ = Mapping::anonymous(statePoolBytes(config_) - stateLog_.size(),
+                                  "The pool of states (" + std::to_string(config_.numStateSlots) + " slots of " +
+                                      std::to_string(slotFloats_ * sizeof(float)) + " bytes)");
   size_t lost = 0, inputs = 0;
   for (const PlanOp& op : plan.ops) {
     if (op.kind == OpKind::kGatedDelta || op.kind == OpKind::kSelectiveScan)
@@ -92,30 +92,31 @@ bool Executor::areStatesFinite(const ArrayView<const int32_t>& slots) {
 void Executor::readStates(const ArrayView<const int32_t>& slots, uint8_t* target) {
   const size_t bytes = bytesPerStateSlot();
   for (int64_t i = 0; i < slots.length; ++i)
-    std::memcpy(target + bytes * static_cast<size_t>(i), statePool_.data() + bytes * static_cast<size_t>(slots[i]), bytes);
+    std::memcpy(target + bytes * static_cast<size_t>(i), statePool_.data() + bytes * static_cast<size_t>(slots[i]),
+                bytes);
 }
 
 void Executor::writeStates(const ArrayView<const int32_t>& slots, const uint8_t* source) {
   const size_t bytes = bytesPerStateSlot();
   for (int64_t i = 0; i < slots.length; ++i)
-    std::memcpy(statePool_.data() + bytes * static_cast<size_t>(slots[i]), source + bytes * static_cast<size_t>(i), bytes);
+    std::memcpy(statePool_.data() + bytes * static_cast<size_t>(slots[i]), source + bytes * static_cast<size_t>(i),
+                bytes);
 }
 
 void Executor::runGate(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input), factors = width(op.by);
   float* rows = value(op.input) + op.firstColumn;
   const float* by = value(op.by) + op.byFirst;
-  eachRow(rowsOf(op.input, batch), op.columns,
-          [&](int64_t row) {
-            float* x = rows + row * n;
-            const float* factor = by + row * factors;
-            if (op.per == 1) return kernels_.gateRow(x, factor, op.activation, op.columns);
-            for (int32_t column = 0; column < op.columns; column += op.per, ++factor) {
-              float activated = 1;
-              kernels_.gateRow(&activated, factor, op.activation, 1);
-              kernels_.scaleRow(x + column, activated, op.per);
-            }
-          });
+  eachRow(rowsOf(op.input, batch), op.columns, [&](int64_t row) {
+    float* x = rows + row * n;
+    const float* factor = by + row * factors;
+    if (op.per == 1) return kernels_.gateRow(x, factor, op.activation, op.columns);
+    for (int32_t column = 0; column < op.columns; column += op.per, ++factor) {
+      float activated = 1;
+      kernels_.gateRow(&activated, factor, op.activation, 1);
+      kernels_.scaleRow(x + column, activated, op.per);
+    }
+  });
 }
 
 void Executor::logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count,
@@ -142,7 +143,8 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
     const int64_t slot = batch.stateSlots[sequence];
     for (int32_t place = 0; place < kept; ++place) {
       const int32_t row = states.replayed - kept + place;
-      const float* from = row < 0 ? stateOf(op.state, slot) + (row + kept) * columns : stateLog_.at(op.state, slot, row);
+      const float* from =
+          row < 0 ? stateOf(op.state, slot) + (row + kept) * columns : stateLog_.at(op.state, slot, row);
       std::memcpy(replayed(sequence) + place * columns, from, bytes);
     }
   });
