@@ -245,10 +245,8 @@ export class DecoderParts {
     const scores = this.net.linear(x, router);
     const each = Array.from({ length: count }, (_, expert) => {
       const [own, source] = [`experts.${expert}`, `${block}.experts.${expert}`];
-      const both: [string, number][] = [
-        [`${source}.${gate}`, width],
-        [`${source}.${up}`, width],
-      ];
+      const ways = gate === undefined ? [up] : [gate, up];
+      const both = ways.map((way): [string, number] => [`${source}.${way}`, width]);
       return {
         gateUp: this.projection(layer, `${own}.gateUp`, x.width, false, both).weight,
         down: this.projection(layer, `${own}.down`, width, false, [[`${source}.${down}`, hiddenSize]]).weight,
@@ -259,6 +257,7 @@ export class DecoderParts {
       gateUp: each.map((expert) => expert.gateUp),
       down: each.map((expert) => expert.down),
       ...rule,
+      ...(gate === undefined && { ungated: true }),
       ...(choiceBias && { choiceBias: this.net.vector(`layers.${layer}.choiceBias`, [biasSource]) }),
       activation,
     });
@@ -267,13 +266,17 @@ export class DecoderParts {
   /** sum += the MLP that all tokens go to, of x, times the sigmoid of its gate where it has one. */
   #addSharedExpert(sum: ValueRef, x: ValueRef, layer: number, width: number): void {
     const { activation, hiddenSize } = this.#config;
-    const { block = '', gate: gateName } = this.#expertNames().shared ?? {};
-    const both: [string, number][] = [
-      [`${block}.gate_proj`, width],
-      [`${block}.up_proj`, width],
-    ];
-    const gateUp = this.projection(layer, 'sharedGateUp', x.width, false, both);
-    const inner = this.net.gatedLinear(x, { ...gateUp, activation });
+    const { gate: gateOfEach, shared } = this.#expertNames();
+    const { block = '', gate: gateName } = shared ?? {};
+    const up: [string, number] = [`${block}.up_proj`, width];
+    const both: [string, number][] = [[`${block}.gate_proj`, width], up];
+    const inner =
+      gateOfEach === undefined
+        ? this.net.linear(x, { ...this.projection(layer, 'sharedUp', x.width, false, [up]), activation })
+        : this.net.gatedLinear(x, {
+            ...this.projection(layer, 'sharedGateUp', x.width, false, both),
+            activation,
+          });
     if (gateName !== undefined) {
       const gate = this.net.linear(x, this.projection(layer, 'sharedGate', x.width, false, [[gateName, 1]]));
       // The gate stands before the way down, which is linear.

@@ -2,8 +2,8 @@
 export interface ExpertNames {
   /** What they are parts of: the router is its `gate`, an expert its `experts.E`. */
   block: string;
-  /** Matrices of an expert. */
-  gate: string;
+  /** Matrices of an expert. gate absent: experts have none, nor has the MLP that all tokens go to. */
+  gate?: string;
   up: string;
   down: string;
   /** Bias that is added for the choice, in the block. */
@@ -29,6 +29,16 @@ const NAMES = new Map<string, ExpertNames>([
   [
     'glm4moe',
     { ...QWEN, choiceBias: 'gate.e_score_correction_bias', shared: { block: 'mlp.shared_experts' } },
+  ],
+  [
+    'nemotronh',
+    {
+      block: 'mlp',
+      up: 'up_proj',
+      down: 'down_proj',
+      choiceBias: 'gate.e_score_correction_bias',
+      shared: { block: 'mlp.shared_experts' },
+    },
   ],
   // Its files have one tensor for each matrix of all experts.
   ['granite4', { block: 'block_sparse_moe', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],

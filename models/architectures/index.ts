@@ -185,6 +185,7 @@ const GGUF_NAMES = new Map([
   ['mamba2', 'mamba2'],
   ['falcon-h1', 'falconh1'],
   ['nemotron_h', 'nemotronh'],
+  ['nemotron_h_moe', 'nemotronh'],
   ['granitehybrid', 'granite4'],
   ['phi3', 'phi3'],
   ['gemma', 'gemma'],

@@ -4,8 +4,8 @@ import { DecoderParts } from './decoder-parts.js';
 import { addScan } from './scan-layer.js';
 
 /**
- * Nemotron-H (https://arxiv.org/abs/2504.03624): each layer is one of a selective scan, attention without RoPE, or an MLP without a gate
- * whose activation is relu squared.
+ * Nemotron-H (https://arxiv.org/abs/2504.03624): each layer is one of a selective scan, attention without RoPE, an MLP without a gate whose
+ * activation is relu squared, or a mixture of such MLPs beside one that all tokens go to.
  */
 export function nemotronH(config: ModelConfig): NetworkPlan {
   const { mlpBias, rmsNormEpsilon } = config;
@@ -17,6 +17,8 @@ export function nemotronH(config: ModelConfig): NetworkPlan {
     if (parts.attends(layer)) {
       const attended = parts.attention(parts.qkv(input, layer, false), layer);
       net.addLinear(x, attended, parts.attentionOutput(layer, false));
+    } else if (config.experts?.layers?.[layer]) {
+      parts.addMlp(x, input, layer);
     } else if (config.mlpLayers?.[layer]) {
       net.addLinear(x, parts.up(input, layer, mlpBias), parts.down(layer, mlpBias));
     } else addScan(parts, config, x, input, layer, rmsNormEpsilon);

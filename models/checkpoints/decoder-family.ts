@@ -25,7 +25,7 @@ export interface DecoderFamily {
   epsilon?: [field: string, fallback: number];
   /** Absent: layers have one MLP each. */
   experts?: ExpertFields;
-  /** `read` reads or refuses what experts there are. */
-  ownExperts?: true;
+  /** Where experts are of which `read` says whether there are any. */
+  ownExperts?: ExpertFields;
   read(config: ConfigFields, dimensions: KnownDimensions): OfFamily;
 }

@@ -29,6 +29,8 @@ export interface ExpertFields {
   /** routed_scaling_factor is read; absent: it must be 1. */
   hasFactor?: true;
   sumEpsilon?: number;
+  /** Fields that `read` of the family reads. */
+  besides?: readonly string[];
 }
 
 /** Fields that say how many experts a layer has. */
@@ -47,13 +49,14 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly unknown[], 
 ];
 
 /** Those that a family reads. */
-function fieldsRead({ shared, dense, groups, hasFactor }: ExpertFields): Set<string> {
+function fieldsRead({ shared, dense, groups, hasFactor, besides = [] }: ExpertFields): Set<string> {
   const isShared = shared !== undefined;
   return new Set([
     ...(isShared ? ['width' in shared ? shared.width : shared.experts] : []),
     ...(dense === 'bySteps' ? ['decoder_sparse_step', 'mlp_only_layers'] : dense ? [dense.first] : []),
     ...(groups ? ['n_group'] : []),
     ...(hasFactor ? ['routed_scaling_factor'] : []),
+    ...besides,
   ]);
 }
 

@@ -98,7 +98,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ...(experts && { experts }),
     ...ggufFamilyFields(keys, architecture, numLayers, maxPositions),
     ...ggufStateFields(keys, architecture, numLayers),
-    ...ggufScanFields(keys, architecture, { numLayers, headDim }, tensors),
+    ...ggufScanFields(keys, architecture, { numLayers, headDim, ...(experts && { experts }) }, tensors),
     ...ggufGemmaFields(keys, architecture, { hiddenSize, numHeads, numLayers, headDim }),
     bosTokenId: tokenId(special('bos')[0], vocabSize),
     eosTokenIds: eosTokenIds(

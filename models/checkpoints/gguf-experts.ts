@@ -18,6 +18,7 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly number[], e
   ['expert_group_scale', [0, 1], '1 (groups of experts are not supported)'],
   ['experts_per_group', [0], '0 (groups of experts are not supported)'],
   ['expert_latent_length', [0], '0 (experts of a width of their own are not supported)'],
+  ['moe_latent_size', [0], '0 (experts of a width of their own are not supported)'],
   ['expert_weights_scale', [0, 1], '1 (no other factor on the sum of the experts is supported)'],
   ['leading_dense_block_count', [0], '0 (layers with one MLP beside layers with experts are not supported)'],
   [
@@ -33,7 +34,7 @@ const NOMIC = 'nomic-bert-moe';
 
 /** True where layers of a file's architecture may have experts. */
 export function mayHaveExperts(keys: GgufKeys, architecture: string): boolean {
-  if (architecture === 'granite4') return hasExperts(keys);
+  if (decoderFamily(architecture)?.ownExperts !== undefined) return hasExperts(keys);
   return expertNames(architecture) !== undefined || keys.architecture === NOMIC;
 }
 
@@ -42,7 +43,7 @@ const SCORING = { softmax: 1, sigmoid: 2 };
 
 /** Families whose shares llama.cpp never makes add up to 1, and those in which a file says whether it does. */
 const AS_THEY_ARE: ReadonlySet<string> = new Set(['qwen2moe', 'olmoe', 'ropebert']);
-const BY_KEY: ReadonlySet<string> = new Set(['glm4moe']);
+const BY_KEY: ReadonlySet<string> = new Set(['glm4moe', 'nemotronh']);
 
 /** True where a file says that its layers have experts. */
 export function hasExperts(keys: GgufKeys): boolean {
@@ -62,7 +63,8 @@ export function expertsOfGguf(
   const count = keys.integer('expert_count', 1, LIMITS.experts);
   checkExperts(keys.file, numLayers, count);
   if (keys.architecture === NOMIC) return expertsOfNomic(keys, architecture, numLayers, count);
-  const fields: ReadFields = decoderFamily(architecture)?.experts ?? {};
+  const { experts, ownExperts } = decoderFamily(architecture) ?? {};
+  const fields: ReadFields = experts ?? ownExperts ?? {};
   const isBeside = architecture === 'granite4';
   refuseOthers(keys, keysRead(fields, isBeside), fields.scoring);
   const groups = fields.groups && groupsOf(keys, count, fields.groups.top);
@@ -93,7 +95,7 @@ const hasChoiceBias = (tensors: ReadonlyMap<string, unknown>) =>
 
 type ReadFields = Pick<
   ExpertFields,
-  'shared' | 'dense' | 'scoring' | 'choiceBias' | 'groups' | 'hasFactor' | 'sumEpsilon'
+  'shared' | 'dense' | 'scoring' | 'choiceBias' | 'groups' | 'hasFactor' | 'sumEpsilon' | 'besides'
 >;
 
 /** In each layer behind one without. */
@@ -115,9 +117,10 @@ const behindFirst = ({ dense }: ReadFields) => dense !== undefined && dense !== 
 
 /** Those of OTHERWISE that a family reads. @param isBeside the MLP that layers have anyway has the width that files call that of shared experts */
 function keysRead(fields: ReadFields, isBeside: boolean): Set<string> {
-  const { shared, groups, hasFactor } = fields;
+  const { shared, groups, hasFactor, besides = [] } = fields;
   return new Set([
     ...(isBeside ? [SHARED_WIDTH] : []),
+    ...(besides.includes('n_shared_experts') ? ['expert_shared_count'] : []),
     ...(shared ? ['width' in shared ? SHARED_WIDTH : 'expert_shared_count'] : []),
     ...(groups ? ['expert_group_count'] : []),
     ...(hasFactor ? ['expert_weights_scale'] : []),
@@ -165,13 +168,18 @@ function groupsOf(keys: GgufKeys, count: number, top: 1 | 2): ExpertGroups | und
 function sharedWidthOf(keys: GgufKeys, shared: NonNullable<ExpertFields['shared']>, width: number): number {
   if (!('width' in shared))
     return width * keys.integer('expert_shared_count', 1, Math.floor(LIMITS.width / width), shared.usually);
-  const whole = keys.number('feed_forward_length');
+  const whole = widthOfMlps(keys);
   return keys.integer(SHARED_WIDTH, 1, LIMITS.width, whole);
+}
+
+/** The one width of all MLPs of a file; undefined where there are several, or none. */
+function widthOfMlps(keys: GgufKeys): number | undefined {
+  return keys.list('feed_forward_length') === undefined ? keys.number('feed_forward_length') : undefined;
 }
 
 /** Files of Mixtral, OLMoE and Granite have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
 function widthOf(keys: GgufKeys, architecture: string, used: number): number {
-  const whole = keys.number('feed_forward_length') ?? 0;
+  const whole = widthOfMlps(keys) ?? 0;
   const usual = HAVE_ONE_WIDTH.has(architecture) ? whole : Math.floor(whole / used);
   return keys.integer('expert_feed_forward_length', 1, LIMITS.width, usual);
 }

@@ -14,7 +14,7 @@ const BY_KEY_VALUE_HEADS = ['granite4', 'nemotronh'];
 export function ggufScanFields(
   keys: GgufKeys,
   architecture: string,
-  { numLayers, headDim }: Pick<ModelConfig, 'numLayers' | 'headDim'>,
+  { numLayers, headDim, experts }: Pick<ModelConfig, 'numLayers' | 'headDim' | 'experts'>,
   tensors: ReadonlyMap<string, RawTensor>,
 ): Partial<ModelConfig> {
   const isHybrid = BY_KEY_VALUE_HEADS.includes(architecture);
@@ -26,10 +26,11 @@ export function ggufScanFields(
   const attends = perLayer(keys, 'attention.head_count_kv', numLayers).map((count) => count > 0);
   if (architecture === 'granite4') return { ...fields, attendingLayers: attends };
   const widths = perLayer(keys, 'feed_forward_length', numLayers);
+  const others = widths.map((width, layer) => width > 0 && !attends[layer]);
   return {
     ...fields,
     attendingLayers: attends,
-    mlpLayers: widths.map((width, layer) => width > 0 && !attends[layer]),
+    ...(experts === undefined ? { mlpLayers: others } : { experts: { ...experts, layers: others } }),
     ...withoutRope(numLayers, headDim),
   };
 }

@@ -135,7 +135,16 @@ const FAMILIES: Readonly<Record<string, Names>> = {
     vectors: { 'exp_probs_b.bias': 'feed_forward.expert_bias' },
   },
   mamba2: { ...LLAMA, inLayer: { attn_norm: 'input_layernorm', ...SCANS }, vectors: SCAN_VECTORS },
-  nemotronh: { ...LLAMA, inLayer: { ...LLAMA.inLayer, ...SCANS }, vectors: SCAN_VECTORS },
+  nemotronh: {
+    ...LLAMA,
+    inLayer: {
+      ...LLAMA.inLayer,
+      ...SCANS,
+      ffn_gate_inp: 'mlp.gate',
+      ...sharedExpert('mlp.shared_experts'),
+    },
+    vectors: { ...SCAN_VECTORS, 'exp_probs_b.bias': 'mlp.gate.e_score_correction_bias' },
+  },
   falconh1: {
     ...LLAMA,
     inLayer: { ...LLAMA.inLayer, ...SCANS },

@@ -63,7 +63,12 @@ export function configOfHuggingFace(
     vocabSize,
     hiddenSize,
     // Where all layers have mixtures there may be no such field.
-    intermediateSize: config.integer('intermediate_size', 1, LIMITS.width, family.experts && 1),
+    intermediateSize: config.integer(
+      'intermediate_size',
+      1,
+      LIMITS.width,
+      (family.experts ?? family.ownExperts) && 1,
+    ),
     numLayers,
     numHeads,
     numKvHeads,

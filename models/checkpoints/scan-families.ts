@@ -1,7 +1,7 @@
-import type { ModelConfig, Multipliers } from '../model-config.js';
+import type { ExpertsConfig, ModelConfig, Multipliers } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
-import { expertsOfHuggingFace } from './experts-config.js';
+import { type ExpertFields, expertsOfHuggingFace } from './experts-config.js';
 import { graniteFields } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
 import { requireSilu, scanOf } from './scan-config.js';
@@ -21,6 +21,14 @@ const MAMBA_FIELDS = {
 const ATTENDS = ['attention', 'full_attention'];
 const SCANS = ['mamba', 'linear_attention'];
 
+const GRANITE_EXPERTS: ExpertFields = {
+  count: ['num_local_experts'],
+  usualCount: 8,
+  usualUsed: 2,
+  width: 'intermediate_size',
+  normalize: 'always',
+};
+
 /** Granite 4, whose layers attend or have a scan; without a list of them none attends. */
 const granite4: DecoderFamily['read'] = (config, dimensions) => {
   const { name, numLayers } = dimensions;
@@ -39,13 +47,7 @@ const granite4: DecoderFamily['read'] = (config, dimensions) => {
     ...(!turns && { layersWithoutRope: new Array<boolean>(numLayers).fill(true) }),
     ...(hybrid && { attendingLayers: attends, ...graniteScan(config) }),
     ...(config.integer('num_local_experts', 0, LIMITS.experts, 8) > 0 && {
-      experts: expertsOfHuggingFace(config, name, numLayers, {
-        count: ['num_local_experts'],
-        usualCount: 8,
-        usualUsed: 2,
-        width: 'intermediate_size',
-        normalize: 'always',
-      }),
+      experts: expertsOfHuggingFace(config, name, numLayers, GRANITE_EXPERTS),
     }),
   };
 };
@@ -115,11 +117,37 @@ const NEMOTRON_LAYERS: Readonly<Record<string, 'scan' | 'attention' | 'mlp' | 'e
   moe: 'experts',
 };
 
+const NEMOTRON_EXPERTS: ExpertFields = {
+  // transformers 5 writes the second name.
+  count: ['n_routed_experts', 'num_local_experts'],
+  usualCount: 8,
+  usualUsed: 2,
+  width: 'moe_intermediate_size',
+  usualWidth: 7688,
+  normalize: { usually: true },
+  shared: { width: 'moe_shared_expert_intermediate_size', usually: 7688 },
+  scoring: 'sigmoid',
+  choiceBias: true,
+  groups: { top: 2 },
+  hasFactor: true,
+  sumEpsilon: 1e-20,
+  besides: ['n_shared_experts'],
+};
+
+function nemotronExperts(config: ConfigFields, name: string, kinds: readonly string[]): ExpertsConfig {
+  if ((config.raw('n_shared_experts') ?? 1) !== 1)
+    throw config.error('n_shared_experts', '1: all tokens go to one MLP beside the experts');
+  if (config.raw('moe_latent_size') !== undefined)
+    throw config.error('moe_latent_size', 'absent: experts of a width of their own are not supported');
+  const experts = expertsOfHuggingFace(config, name, kinds.length, NEMOTRON_EXPERTS);
+  return { ...experts, layers: kinds.map((kind) => kind === 'experts') };
+}
+
 /**
  * The kind of each layer, by a pattern or a list. transformers clamps the steps of a prompt's scans to time_step_min, and those of generated
  * tokens not; the kernels that the models were trained with, vLLM and llama.cpp do neither, and so does this.
  */
-const nemotronH: DecoderFamily['read'] = (config, { numLayers, headDim: usualDim }) => {
+const nemotronH: DecoderFamily['read'] = (config, { name, numLayers, headDim: usualDim }) => {
   requireSilu(config, 'mamba_hidden_act');
   for (const field of ['attention_bias', 'sliding_window', 'num_nextn_predict_layers'])
     if (config.raw(field)) throw config.error(field, 'absent');
@@ -131,6 +159,7 @@ const nemotronH: DecoderFamily['read'] = (config, { numLayers, headDim: usualDim
     headDim,
     attendingLayers: kinds.map((kind) => kind === 'attention'),
     mlpLayers: kinds.map((kind) => kind === 'mlp'),
+    ...(kinds.includes('experts') && { experts: nemotronExperts(config, name, kinds) }),
     ...withoutRope(numLayers, headDim),
     ...scanOf(
       config,
@@ -173,25 +202,20 @@ function layersOfNemotron(config: ConfigFields, numLayers: number): string[] {
   if (kinds.length !== numLayers || kinds.includes(undefined))
     throw config.error(
       field ?? 'hybrid_override_pattern',
-      `${numLayers} layers, each of M (a scan), * (attention) or - (an MLP)`,
-    );
-  if (kinds.includes('experts'))
-    throw config.error(
-      field!,
-      'without E: experts that are chosen by a sigmoid of their scores are not supported',
+      `${numLayers} layers, each of M (a scan), * (attention), - (an MLP) or E (experts)`,
     );
   return kinds as string[];
 }
 
 /** Families of which layers have a selective scan, by ModelConfig.architecture. */
 export const SCAN_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
-  granite4: { ownExperts: true, read: granite4 },
+  granite4: { ownExperts: GRANITE_EXPERTS, read: granite4 },
   falconh1: { epsilon: ['rms_norm_eps', 1e-5], read: falconH1 },
   nemotronh: {
     headDim: 128,
     activation: ['mlp_hidden_act', 'relu2'],
     epsilon: ['layer_norm_epsilon', 1e-5],
-    ownExperts: true,
+    ownExperts: NEMOTRON_EXPERTS,
     read: nemotronH,
   },
 };

@@ -14,6 +14,7 @@ const NAMES: Readonly<Record<string, readonly (readonly [own: RegExp, name: stri
   nemotronh: [
     [/\.mixer\.([qkvo])_proj\./, '.self_attn.$1_proj.'],
     [/\.mixer\.(up|down)_proj\./, '.mlp.$1_proj.'],
+    [/\.mixer\.(gate|experts|shared_experts)\./, '.mlp.$1.'],
     ...backbone(),
   ],
   falconh1: [
@@ -48,7 +49,11 @@ export function scanModelTensors(
 ): [string, NamedTensor][] {
   const names = NAMES[config.architecture] ?? [];
   const name = names.reduce((one, [from, to]) => one.replace(from, to), own);
-  return graniteTensors(name, tensor, config) ?? normsApart(name, tensor, config);
+  return (
+    graniteTensors(name, tensor, config) ??
+    nemotronExperts(name, tensor, config) ??
+    normsApart(name, tensor, config)
+  );
 }
 
 /** The same of a GGUF, under Hugging Face's name. */
@@ -122,4 +127,18 @@ function graniteTensors(
   if (/^router\.(layer\.)?weight$/.test(part!)) return [[routerName(architecture, layer), tensor]];
   const stack = STACKS[part!];
   return stack && expertSlices(tensor, config, layer, stack);
+}
+
+/** A matrix of all experts of a layer, as transformers 5 has it in memory. */
+const NEMOTRON = /^model\.layers\.(0|[1-9]\d*)\.mlp\.experts\.(up|down)_proj$/;
+
+function nemotronExperts(
+  name: string,
+  tensor: RawTensor,
+  config: ModelConfig,
+): [string, NamedTensor][] | undefined {
+  const { architecture, experts, numLayers } = config;
+  const [, layer, matrix] = (architecture === 'nemotronh' && experts && NEMOTRON.exec(name)) || [];
+  if (layer === undefined || Number(layer) >= numLayers) return undefined;
+  return expertSlices(tensor, config, layer, [matrix as ExpertMatrix]);
 }

@@ -19,10 +19,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
   [
-    /^nemotron_?h_?moe/i,
-    'its experts are chosen by a sigmoid of their scores, and all tokens go to another one',
-  ],
-  [
     /^phi_?moe/i,
     'its two experts are chosen one after the other, each with a share among the scores near its own (sparsemixer), which no op computes',
   ],

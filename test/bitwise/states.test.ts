@@ -108,6 +108,7 @@ const MODELS: [string, Format, TestExecutor][] = [
   ['falcon-h1', 'bf16', NATIVE],
   ['granite4-h-moe', 'int8', NATIVE],
   ['nemotron-h', 'int4', NATIVE],
+  ['nemotron-h-moe', 'bf16', NATIVE],
   ['qwen3-next', 'f32', WASM],
   // Two stages, each with the states of its layers.
   ['qwen3.5', 'int8', RANKS],

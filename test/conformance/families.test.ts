@@ -33,7 +33,7 @@ const NAMES = [
 // Layers with states: convolutions, delta rules, scans, and experts beside them.
 const STATEFUL = [
   ...['lfm2', 'lfm2-bias', 'lfm2-moe', 'qwen3.5', 'qwen3.5-moe', 'qwen3-next'],
-  ...['mamba2', 'falcon-h1', 'falcon-h1-norm', 'nemotron-h', 'granite4-h-moe'],
+  ...['mamba2', 'falcon-h1', 'falcon-h1-norm', 'nemotron-h', 'nemotron-h-moe', 'granite4-h-moe'],
 ];
 const namedIn = (names: readonly string[]) => MADE_MODELS.filter(({ name }) => names.includes(name));
 /** The norms over all heads are no sum that ranks can share. */

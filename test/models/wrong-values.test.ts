@@ -176,6 +176,7 @@ describe('a wrong value anywhere', () => {
     'mamba2',
     'falcon-h1',
     'nemotron-h',
+    'nemotron-h-moe',
   ])('in the config.json of %s is said in a sentence', async (name) => {
     const { vision_config: _, ...config } = MADE_MODELS.find((made) => made.name === name)!.config;
     for (const [place, path] of paths(config).entries()) {

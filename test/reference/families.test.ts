@@ -28,6 +28,7 @@ const OTHER_IN_GGUF = [
   'mamba2',
   'falcon-h1',
   'nemotron-h',
+  'nemotron-h-moe',
   'granite4-h',
   'granite4-h-moe',
 ];

@@ -34,7 +34,9 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   lfm2moe: since(`LFM2 with experts, [with states](#models-with-a-state), ${EXPERTS}`),
   mamba2: since('Mamba2 and Mamba-Codestral, [with states](#models-with-a-state) alone: no layer attends'),
   falconh1: since('Falcon-H1, [with states](#models-with-a-state) beside attention in each layer'),
-  nemotronh: since('Nemotron-H and Nemotron Nano 2, without experts, [with states](#models-with-a-state)'),
+  nemotronh: since(
+    `Nemotron-H, Nemotron Nano 2 and Nemotron 3 Nano, [with states](#models-with-a-state), the last one ${EXPERTS}`,
+  ),
   qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
   qwen2moe: since(`Qwen1.5-MoE-A2.7B and Qwen2-57B-A14B, ${EXPERTS}`),
   olmoe: since(`OLMoE, ${EXPERTS}`),

@@ -106,11 +106,11 @@ GRANITE4_H = decoder(
 
 
 def nemotron_h(written):
-    """As its own code has it, with a pattern; what it would have of experts is left out."""
-    experts = ("moe", "expert", "routed", "group", "topk", "mtp", "nextn")
-    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-"}
+    """As its own code has it, with a pattern; what it would have of experts is left out where it has none."""
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
     kinds = written.get("layers_block_type") or written["layer_types"]
-    kept = {key: value for key, value in written.items() if key == "n_groups" or not any(part in key for part in experts)}
+    left_out = ["mtp", "nextn"] + ([] if "moe" in kinds else ["moe", "expert", "routed", "n_group", "topk"])
+    kept = {key: value for key, value in written.items() if key == "n_groups" or not any(part in key for part in left_out)}
     kept.pop("layers_block_type", None)
     kept.pop("layer_types", None)
     return kept | {"num_hidden_layers": len(kinds), "hybrid_override_pattern": "".join(letters[kind] for kind in kinds)}
@@ -473,6 +473,28 @@ FAMILIES = {
             chunk_size=16,
         ),
         **LONG,
+        published=nemotron_h,
+    ),
+    # Groups of experts, of which each token goes to one of two.
+    "nemotron-h-moe": family(
+        "NemotronH",
+        decoder(
+            head_dim=16,
+            layers_block_type=["linear_attention", "moe", "full_attention", "moe", "linear_attention"],
+            mamba_num_heads=16,
+            mamba_head_dim=4,
+            n_groups=2,
+            ssm_state_size=12,
+            chunk_size=16,
+            n_routed_experts=6,
+            n_group=2,
+            topk_group=1,
+            num_experts_per_tok=2,
+            routed_scaling_factor=2.5,
+            moe_intermediate_size=24,
+            moe_shared_expert_intermediate_size=20,
+        ),
+        new_tokens=32,
         published=nemotron_h,
     ),
     "granite4-h": family(

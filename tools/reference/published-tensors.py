@@ -60,6 +60,8 @@ RENAMED = {
 
 def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, list[int], int]]:
     """The tensors that files on the hub have in place of one in memory: names, shapes and the number of experts (0: no expert's)."""
+    if ".mixer.experts." in name:
+        return [(name.replace("experts.", "experts.{expert}.") + ".weight", shape[1:], shape[0])]
     match = re.fullmatch(r"(.*\.)(?:mlp|feed_forward)\.(gate\.weight|experts\..*)", name)
     if model_type not in EXPERTS or match is None:
         return [(name, shape, 0)]

@@ -29,10 +29,12 @@ const OTHER_NAMES = ['granite4'];
 /** Families whose files have factors in their matrices in place of ops; answers are compared in test/reference. */
 const OTHER_NETWORKS = ['falcon-h1'];
 /** Families for which llama.cpp's converter writes a context of 2^20. */
-const OTHER_CONTEXT = ['nemotron-h', 'granite4-h', 'granite4-h-moe'];
+const OTHER_CONTEXT = ['nemotron-h', 'nemotron-h-moe', 'granite4-h', 'granite4-h-moe'];
 /** Weights that a file has as others: rates in place of their logarithms, and heads in another order. Answers are compared in test/reference. */
 const OTHER_WEIGHTS = new Map<string, RegExp>([
-  ...['mamba2', 'nemotron-h', 'granite4-h', 'granite4-h-moe'].map((name) => [name, /\.scanDecay$/] as const),
+  ...['mamba2', 'nemotron-h', 'nemotron-h-moe', 'granite4-h', 'granite4-h-moe'].map(
+    (name) => [name, /\.scanDecay$/] as const,
+  ),
   ['qwen3.5-vl', /\.deltaDecay$/],
   ['qwen3.5', /\.(delta(Input|Gate|Rates|Decay|DecayBias|Output)|conv)$/],
   ['qwen3.5-moe', /\.(delta(Input|Gate|Rates|Decay|DecayBias|Output)|conv)$/],

@@ -25,6 +25,9 @@ const SMALL: Readonly<Record<string, object>> = {
   [GRANITE]: { mamba_n_heads: 16, num_local_experts: 0 },
 };
 
+/** A layer of experts in place of an MLP. */
+const EXPERTS = { hybrid_override_pattern: 'M*EM', n_shared_experts: 1, moe_intermediate_size: 24 };
+
 const read = (name: string, changes: object = {}) => {
   const json = { architectures: [name], ...DIMENSIONS, ...SMALL[name], ...changes };
   return configOfHuggingFace('config.json', json, null);
@@ -90,6 +93,18 @@ describe('a config.json of layers with scans that says little means what transfo
     for (const layers_block_type of lists)
       expect(read(NEMOTRON, { hybrid_override_pattern: null, layers_block_type })).toMatchObject(expected);
     expect(read(NEMOTRON, { attention_head_dim: 16 }).headDim).toBe(16);
+    const mixed = read(NEMOTRON, { ...EXPERTS, n_group: 2, routed_scaling_factor: 2.5 });
+    expect(mixed).toMatchObject({
+      mlpLayers: [false, false, false, false],
+      experts: { count: 8, used: 2, width: 24, sharedWidth: 7688, layers: [false, false, true, false] },
+    });
+    expect(mixed.experts).toMatchObject({
+      scoring: 'sigmoid',
+      choiceBias: true,
+      factor: 2.5,
+      normalize: true,
+    });
+    expect(mixed.experts!.groups).toEqual({ count: 2, used: 1, top: 2 });
     // What transformers writes of experts that no layer has.
     expect(read(NEMOTRON, { n_routed_experts: 8, n_shared_experts: 1 })).toMatchObject(expected);
   });
@@ -157,7 +172,7 @@ describe('what a config.json of layers with scans gets wrong is one sentence', (
     [
       NEMOTRON,
       { hybrid_override_pattern: 'M*-' },
-      /hybrid_override_pattern should be 4 layers, each of M \(a scan\), \* \(attention\) or - \(an MLP\), found "M\*-"\.$/,
+      /hybrid_override_pattern should be 4 layers, each of M \(a scan\), \* \(attention\), - \(an MLP\) or E \(experts\), found "M\*-"\.$/,
     ],
     [NEMOTRON, { hybrid_override_pattern: 'M*-X' }, /hybrid_override_pattern should be 4 layers/],
     [
@@ -165,15 +180,17 @@ describe('what a config.json of layers with scans gets wrong is one sentence', (
       { hybrid_override_pattern: null },
       /hybrid_override_pattern should be 4 layers.* found nothing/,
     ],
+    [NEMOTRON, { ...EXPERTS, n_shared_experts: 2 }, /n_shared_experts should be 1: all tokens go to one MLP/],
+    [NEMOTRON, { ...EXPERTS, moe_latent_size: 64 }, /moe_latent_size should be absent: experts of a width/],
     [
       NEMOTRON,
-      { hybrid_override_pattern: 'M*-E' },
-      /should be without E: experts that are chosen by a sigmoid/,
+      { ...EXPERTS, n_group: 5 },
+      /n_group should be a number that parts the 8 experts into equal groups/,
     ],
     [
       NEMOTRON,
-      { hybrid_override_pattern: null, layers_block_type: ['mamba', 'moe', 'mlp', 'mamba'] },
-      /layers_block_type should be without E/,
+      { ...EXPERTS, n_group: 2, topk_group: 1, num_experts_per_tok: 5 },
+      /num_experts_per_tok should be .* from 1 to 4/,
     ],
     [NEMOTRON, { mamba_hidden_act: 'relu' }, /mamba_hidden_act should be silu/],
     [NEMOTRON, { sliding_window: 64 }, /sliding_window should be absent/],
