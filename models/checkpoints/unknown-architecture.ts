@@ -30,7 +30,11 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^minimax_?m2/i,
     'experts are chosen by a sigmoid of their scores with biases, and queries are normed over all heads',
   ],
-  [/^(mamba(?!2)|falcon[-_]?mamba|jamba|bamba|kimi[-_]?linear|plamo_?2|rwkv)/i, STATE_LAYERS],
+  [
+    /^kimi[-_]?linear/i,
+    'its delta rule keeps each dimension of a key by a factor of its own, and its other layers keep one latent vector; no op computes either',
+  ],
+  [/^(mamba(?!2)|falcon[-_]?mamba|jamba|bamba|plamo_?2|rwkv)/i, STATE_LAYERS],
   [/^(phi(forcausallm|2)|falcon(forcausallm)?$|gptj)/i, SHARED_NORM],
   [
     /^gpt_?neox/i,
