@@ -16,6 +16,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     // It is compiled with the types of a browser's page, which the other benches are not: hence the hidden name.
     load: () => import('./dashboard/bench.js' as string),
   },
+  'disk-cache': {
+    summary: 'a prompt from the disk after a restart, beside computed',
+    load: () => import('./disk-cache/bench.js'),
+  },
   encoder: {
     summary: 'texts a second of text encoders, beside torch, ONNX Runtime, OpenVINO and llama-server',
     load: () => import('./encoder/bench.js'),
