@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FolderOptions } from '../../../engine/disk-cache/block-folder.js';
-import { LoopHarness, makeRequest, u64 } from '../../../tools/support/loop-harness.js';
+import { LoopHarness, makeRequest, runAlone, u64 } from '../../../tools/support/loop-harness.js';
 import { freshFolders } from '../../support/fresh-folders.js';
 import { InlineDisk } from '../../support/inline-disk.js';
 
@@ -220,6 +220,58 @@ describe('a request whose blocks are on a disk', () => {
       expect(harness.resultOf(BigInt(i + 2)).tokens).toEqual(answer(first, BigInt(i + 2), prompt).tokens);
     }
   });
+});
+
+describe('a crowd over a folder', () => {
+  it('answers as alone, with a pool that is too small, a second one, pauses, resets and restarts', () => {
+    const path = folder();
+    const requests = crowd(60);
+    const expected = new Map(requests.map((one) => [one.requestId, runAlone(one).tokens]));
+    let [hits, resets] = [0, 0];
+    for (let start = 0; start < requests.length; start += 20) {
+      const { store, harness } = open(
+        { path, maxBytes: 12_000 },
+        {
+          ...{ numBlocks: 14, numSecondaryBlocks: 6, maxNumSequences: 6, maxNumTokens: 40 },
+          ...{ schedulerPolicy: 'MAX_UTILIZATION', chunkingPolicy: 'FIRST_COME_FIRST_SERVED' },
+        },
+      );
+      const waiting = requests.slice(start, start + 20);
+      for (let i = 0; waiting.length > 0; i++) {
+        if (i % 3 === 0) harness.waiting.push(waiting.shift()!);
+        store.isStuck = i % 5 > 2;
+        harness.loop.iterate();
+        if (i % 29 === 28) {
+          harness.loop.resetCache();
+          resets++;
+        }
+      }
+      store.isStuck = false;
+      harness.runToEnd();
+      for (const { requestId } of requests.slice(start, start + 20)) {
+        expect([requestId, harness.resultOf(requestId).tokens]).toEqual([requestId, expected.get(requestId)]);
+      }
+      expect(harness.errors).toEqual([]);
+      hits += harness.stats.at(-1)!.disk!.hits;
+    }
+    expect(hits).toBeGreaterThan(10);
+    expect(resets).toBeGreaterThan(3);
+  });
+
+  /** Requests whose prompts begin with one of four stems, or a part of it. */
+  function crowd(count: number) {
+    let seed = 5;
+    const draw = (below: number) => {
+      seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
+      return (seed >>> 8) % below;
+    };
+    const stems = Array.from({ length: 4 }, () => Array.from({ length: 40 }, () => draw(100)));
+    return Array.from({ length: count }, (_, i) => {
+      const stem = stems[draw(4)]!.slice(0, 8 + draw(33));
+      const own = Array.from({ length: draw(8) }, () => draw(100));
+      return makeRequest(BigInt(i + 1), [...stem, ...own], 1 + draw(14));
+    });
+  }
 });
 
 describe('a folder that is damaged', () => {
