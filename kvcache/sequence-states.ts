@@ -178,6 +178,9 @@ export class SequenceStates {
     const progress = this.#progress.get(requestId);
     if (progress === undefined || progress.pending === null) return [];
     const { tokensPerBlock: size } = this.#options;
+    // A step that is computed again makes its snapshots again.
+    while (progress.pending.length > 0 && progress.pending.at(-1)!.position > start)
+      this.#snapshots.free(progress.pending.pop()!.slot);
     const places: SnapshotPlace[] = [];
     for (let position = (Math.floor(start / size) + 1) * size; position <= end; position += size) {
       if (!this.#isWanted(position, progress)) continue;

@@ -3,6 +3,7 @@ import type { CallLimits } from '../packed-call/call-limits.js';
 import type { CallMemory } from '../packed-call/call-memory.js';
 import type { PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.js';
 import type { LlmRequest } from '../request/llm-request.js';
+import { rowsToRepeat } from '../request/repeated-steps.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
 import { PackedArrays } from './packed-arrays.js';
 import type { RopeTable } from './rope-table.js';
@@ -178,14 +179,16 @@ export class BatchFormer extends PackedArrays {
    * sequence, or of a prompt.
    */
   #addStates(
-    { requestId, phase, beamWidth, draftLength }: LlmRequest,
+    request: LlmRequest,
     sequence: number,
     { table, start, end, first }: { table: number; start: number; end: number; first: number },
   ): void {
     const { states } = this.#kvCache;
     if (states === null) return;
+    const { requestId, phase, beamWidth, draftLength } = request;
     this.stateSlots[sequence] = states.slotOf(requestId, table);
-    const span = { start, end, drafts: phase === 'context' ? 0 : draftLength };
+    const drafts = phase === 'context' ? 0 : draftLength + rowsToRepeat(request, this.#kvCache);
+    const span = { start, end, drafts };
     this.stateDrafts[sequence] = span.drafts;
     this.stateReplays[sequence] = states.pass(requestId, span);
     let next = sequence === 0 ? 0 : this.snapshotStart[sequence]!;

@@ -1,6 +1,7 @@
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { blocksForNextStep } from '../../scheduler/tokens/block-needs.js';
 import type { LlmRequest } from '../request/llm-request.js';
+import { rowsToRepeat } from '../request/repeated-steps.js';
 import { longestDraftInWindow } from '../speculation/draft-lengths.js';
 import type { DraftCandidate, DraftPolicy, DraftRoom } from '../speculation/draft-policy.js';
 import { mayDraft, mayJump } from '../speculation/may-draft.js';
@@ -139,7 +140,8 @@ export class DraftStage {
   #mostTokens(request: LlmRequest): number {
     const { window, tokensPerBlock, longestDraft } = this.#kvCache;
     const left = request.maxNewTokens - request.generatedLength - 1;
-    return Math.min(left, longestDraft, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
+    const logged = longestDraft - rowsToRepeat(request, this.#kvCache);
+    return Math.min(left, logged, longestDraftInWindow(window, request.numTokens, tokensPerBlock));
   }
 
   /** Blocks that are free once every chunk of the step has its own. */

@@ -22,6 +22,8 @@ export interface GuidedDecodingOptions {
   canDraft: boolean;
   /** All requests of a step go on together, so a step waits for the last of its masks. */
   isLockstep: boolean;
+  /** Whether a step of the request can be computed again. */
+  mayRepeat: (request: LlmRequest) => boolean;
 }
 
 /**
@@ -177,14 +179,16 @@ export class GuidedDecoding {
   }
 
   /**
-   * True if masks are to be asked for before the request is scheduled: if its last ones came late, or if it is in its
-   * context, which must not be computed twice.
+   * True if masks are to be asked for before the request is scheduled: if its last ones came late, or if its next step
+   * must not be computed twice: one of its context, or of states that cannot be taken back.
    */
   #isAskedEarly(request: LlmRequest): boolean {
     const guided = this.#guided.get(request);
     if (guided === undefined || request.inFlight || guided.failure !== null) return false;
     if (guided.isAsked || !guided.isOpen) return false;
-    return request.phase === 'context' || (guided.isSlow && !this.#options.isLockstep);
+    if (request.phase === 'context') return true;
+    const { isLockstep, mayRepeat } = this.#options;
+    return !isLockstep && (guided.isSlow || !mayRepeat(request));
   }
 
   #canBePlanned(request: LlmRequest): boolean {

@@ -26,6 +26,7 @@ import { RequestStops } from '../loop/request-stops.js';
 import { TokenUpdate } from '../loop/token-update.js';
 import { ActiveRequests } from '../request/active-requests.js';
 import type { LlmRequest } from '../request/llm-request.js';
+import { mayRepeat } from '../request/repeated-steps.js';
 import { ReturnedLogitsBudget } from '../request/returned-logits.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import { createScheme } from '../schemes/index.js';
@@ -45,6 +46,7 @@ export function assembleLoop(options: LoopOptions, world: LoopEnvironment): Gene
     vocabSize: executor.vocabSize,
     canDraft: sizes.maxDraftRows > 0,
     isLockstep: modelType === 'V1',
+    mayRepeat: (request) => mayRepeat(request, kvCache),
   });
   const recorder = new FlightRecorder();
   const split = newSplit(options, executor, runningSteps);

@@ -1,8 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import { bool, f32, i32, text } from '../../tools/support/loop-harness.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
 import { InlineGuideThread } from '../support/inline-guide-thread.js';
+import { madeModelPath } from '../support/made-models.js';
+import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, sequenceKey } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
@@ -15,6 +19,7 @@ const PADDING_BLOCKS = 512 / 16 + 160;
 const FIRST_CHARACTER = 40;
 const END_ID = 2;
 
+const folder = temporaryFolder('skein-guides');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
@@ -24,8 +29,8 @@ const bytesOf = (vocabSize: number) =>
     token < FIRST_CHARACTER ? null : Uint8Array.of(characterOf(token).charCodeAt(0)),
   );
 
-async function openTiny() {
-  const engine = await engines.get(tinyModelPath('gqa'), 'bf16');
+async function openTiny(path = tinyModelPath('gqa'), states: Partial<ExecutorOptions> = {}) {
+  const engine = await engines.get(path, 'bf16');
   const executor = openExecutor(engine, {
     threads: 2,
     maxSeqLen: MAX_SEQ_LEN,
@@ -34,6 +39,7 @@ async function openTiny() {
     maxNumTokens: 512,
     maxNumSequences: 160,
     maxLogitRows: 80,
+    ...states,
   });
   return { executor, config: engine.manifest.config };
 }
@@ -178,6 +184,35 @@ describe.each(RUNS)('what a thread does that is late, or dies, %s', (_, options)
     expect(deaths).toBe(4);
     expect(disturbed.starts).toBe(5);
     if (options.schedulerPolicy === 'MAX_UTILIZATION') expect(pauses).toBeGreaterThan(0);
+  });
+});
+
+const STATES: [string, number][] = [
+  ['qwen3.5', 4],
+  ['mamba2', 1],
+  // No row of a step is logged.
+  ['lfm2', 0],
+];
+
+describe.each(STATES)('masks that come late, %s, %s rows logged', (model, stateDraftRows) => {
+  it.each(RUNS)('%s: no step counts twice in a state', async (_, options) => {
+    const numStateSlots = 2 * (NEIGHBOURS + 8);
+    const states = { numStateSlots, numDraftSlots: numStateSlots / 2, stateDraftRows };
+    const { executor, config } = await openTiny(madeModelPath(folder, model), states);
+    const thread = () => new InlineGuideThread(bytesOf(config.vocabSize));
+    const all = [
+      ...neighbours(config.vocabSize),
+      guided(101, 'regex', '[a-f]{1,3}(-[0-9]{2}){2,9}(, and so on){3}'),
+      guided(102, 'regex', '[0-9]{20,40}', { num_return_sequences: i32(2) }),
+    ];
+    const alone = runAlone(executor, config, all, { guideThread: thread(), maxBeamWidth: SEQUENCES });
+    const late = thread();
+    const draw = numbersOf(7);
+    late.delayOf = ({ type }) => (type === 'masked' && draw(3) === 0 ? 2 + draw(6) : 0);
+    const drafts = { policy: new RandomDrafts(5, config.vocabSize, () => []), rows: 40 };
+    const { answers } = runLoop(executor, config, all, { ...options, guideThread: late, drafts });
+    executor.close();
+    expectSame(answers, alone);
   });
 });
 
