@@ -71,7 +71,7 @@ describe('CallMemory', () => {
       const limits = someLimits(next);
       const size = CallMemory.sizeOf(limits);
       const { groups } = callIn(new ArrayBuffer(size), limits);
-      expect(groups.map((group) => group.length)).toEqual([1, 13, 18, 6]);
+      expect(groups.map((group) => group.length)).toEqual([1, 15, 18, 6]);
       const arrays = groups.flat().map(([, array]) => array);
       for (const array of arrays) expect(array.byteOffset % array.BYTES_PER_ELEMENT).toBe(0);
       let end = 0;

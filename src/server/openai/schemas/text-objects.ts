@@ -1,6 +1,10 @@
 import * as z from 'zod';
 
-const OBJECT = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
+const OBJECT = {
+  type: 'object',
+  properties: { text: { type: 'string', description: 'The text.' } },
+  required: ['text'],
+};
 
 /** What a validator tells of a fault: its sentence, its place, and whether it is something that this server lacks. */
 type Refuse = (message: string, path: PropertyKey[], isLacking?: boolean) => never;
