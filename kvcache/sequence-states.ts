@@ -68,8 +68,8 @@ interface Progress {
  *                          ^         ^    ^
  *                          interval  .    the last full block before the prompt's last token
  *                                    a junction: so far cached blocks had the same tokens, without states
- *   generated    ----|----|----|-                   the last full block alone: its slot is written again and again
- *                              ^
+ *   generated    ----|----|----|-                   the last full block alone: its slot is written again and again; the prompt's end
+ *                              ^                    counts as one, where a block ends there
  *   a draft      ----|----|- d d d|d                in a slot of its own, until it is known how much of the draft was right
  *                                 ^
  *
@@ -198,7 +198,7 @@ export class SequenceStates {
     if (progress === undefined || progress.pending === null) return;
     const newest = progress.pending.findLast(({ position }) => position <= length);
     const isKept = (place: SnapshotPlace) =>
-      place === newest || (place.position <= length && place.position <= progress.promptLength);
+      place === newest || (place.position <= length && place.position < progress.promptLength);
     for (const place of progress.pending) if (!isKept(place)) this.#snapshots.free(place.slot);
     progress.pending = progress.pending.filter(isKept);
   }
@@ -257,7 +257,8 @@ export class SequenceStates {
 
   #isWanted(position: number, { promptLength, junction }: Progress): boolean {
     const { tokensPerBlock: size, interval } = this.#options;
-    if (position > promptLength) return true;
+    // A prompt that ends with a full block: a longer one can begin behind it, the same one only a block before.
+    if (position >= promptLength) return true;
     const isLast = position === Math.floor((promptLength - 1) / size) * size;
     return isLast || position === junction || position % interval === 0;
   }
@@ -265,7 +266,7 @@ export class SequenceStates {
   /** A slot for a snapshot at this position: among generated tokens that are certain the newest one alone is kept. */
   #slotFor(position: number, { promptLength, pending }: Progress, certain: number): number {
     const newest = pending!.at(-1);
-    const isFirst = position <= promptLength || newest === undefined || newest.position <= promptLength;
+    const isFirst = position < promptLength || newest === undefined || newest.position < promptLength;
     if (isFirst || position > certain) return this.#snapshots.reserve();
     pending!.pop();
     return newest.slot;

@@ -56,6 +56,13 @@ describe('the states of sequences beside their blocks', () => {
     expect(run(kv, 2n, tokens(38)).reusedTokens).toBe(36);
   });
 
+  it('are kept at the end of a prompt that ends with a full block, for longer ones, and a block before, for the same', () => {
+    const kv = manager();
+    expect(run(kv, 1n, tokens(24)).places).toEqual([16, 20, 24]);
+    expect(run(kv, 2n, tokens(30)).reusedTokens).toBe(24);
+    expect(run(kv, 3n, tokens(24)).reusedTokens).toBe(20);
+  });
+
   it('are kept at the last full block of what was generated, in one slot', () => {
     const kv = manager({ numSnapshots: 2 });
     const whole = tokens(31);

@@ -80,37 +80,28 @@ async function compare(
     const shown = CASES.map((name) => `${name} ${turns[name].seconds.toFixed(2)} s, ${turns[name].computed}`);
     progress(`round ${round + 1}, ${side.name}: ${shown.join('; ')} tokens computed`);
   });
-  const first = sides[0]!;
   report({
     section: 'turns',
-    conditions: `${threads} threads, random weights in ${flags.type}, a first turn of ${length} tokens with an answer of ${ANSWER_TOKENS}, medians of ${flags.rounds} rounds in turn`,
+    conditions: `${threads} threads, random weights in ${flags.type}, a first turn of ${length} tokens with an answer of ${ANSWER_TOKENS}, medians of ${flags.rounds} rounds in turn; seconds to the end of the answer, which has one token but for the first turn, tokens of the prompt that were computed, and how many times as long as on the first server`,
     lines: [
       markdownTable(
-        TITLES,
-        sides.map((side) => rowOf(side, first)),
+        ['', ...sides.map(({ name }) => name)],
+        CASES.map((name) => rowOf(name, sides)),
       ),
     ],
   });
 }
 
-const TITLES = [
-  '',
-  ...CASES.flatMap((name) => [
-    `${name}: seconds to the first token`,
-    'tokens computed',
-    'beside the first row',
-  ]),
-];
-
-function rowOf(side: Side, first: Side): string[] {
-  const of = (one: Side, name: Case, value: (turn: Turn) => number) =>
-    median(one.turns.map((turns) => value(turns[name])));
+function rowOf(name: Case, sides: readonly Side[]): string[] {
+  const of = (side: Side, value: (turn: Turn) => number) =>
+    median(side.turns.map((turns) => value(turns[name])));
+  const first = of(sides[0]!, ({ seconds }) => seconds);
   return [
-    side.name,
-    ...CASES.flatMap((name) => {
-      const seconds = of(side, name, (turn) => turn.seconds);
-      const ratio = seconds / of(first, name, (turn) => turn.seconds);
-      return [seconds.toFixed(2), of(side, name, (turn) => turn.computed).toFixed(0), ratio.toFixed(2)];
+    name,
+    ...sides.map((side, index) => {
+      const seconds = of(side, (turn) => turn.seconds);
+      const ratio = index === 0 ? '' : `, ${(seconds / first).toFixed(2)}`;
+      return `${seconds.toFixed(2)} s, ${of(side, ({ computed }) => computed).toFixed(0)} tokens${ratio}`;
     }),
   ];
 }
