@@ -69,8 +69,9 @@ async function openProcess(name: string, [program, ...args]: string[]): Promise<
       return answer<Answer>();
     },
     async close() {
-      child.stdin.end();
-      if (child.exitCode === null) await once(child, 'exit');
+      // ONNX Runtime may hang when it gives a large model back.
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     },
   };
 }
