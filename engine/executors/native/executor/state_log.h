@@ -36,6 +36,11 @@ struct StateRows {
   int32_t firstLogged() const { return keeps ? 0 : replayed; }
 };
 
+// Most steps have no drafts, and pass over no sequence for them.
+inline bool hasAny(const ArrayView<const int32_t>& counts, const BatchView& batch) {
+  return std::any_of(counts.data, counts.data + batch.numSequences, [](int32_t count) { return count > 0; });
+}
+
 //   log   | slot 0: row 0: inputs of state 0, of state 1, ... | row 1 | ... | slot 1 ...
 class StateLog {
  public:

@@ -121,7 +121,7 @@ void Executor::runGate(const PlanOp& op, const BatchView& batch) {
 
 void Executor::logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count,
                          int64_t place) {
-  if (stateLog_.size() == 0) return;
+  if (!hasAny(batch.stateDrafts, batch)) return;
   eachRow(batch.numSequences, count, [&](int64_t sequence) {
     const StateRows states(batch, sequence);
     for (int32_t row = states.certain, logged = states.firstLogged(); row < states.rows; ++row, ++logged)
@@ -137,7 +137,7 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
   const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
   const float* x = value(op.input) + op.firstColumn;
   const auto replayed = [&](int64_t sequence) { return replayedInputs_.data() + sequence * kept * columns; };
-  eachRow(batch.numSequences, columns * kept, [&](int64_t sequence) {
+  const auto joinReplayed = [&](int64_t sequence) {
     const StateRows states(batch, sequence);
     if (states.replayed == 0) return;
     const int64_t slot = batch.stateSlots[sequence];
@@ -147,7 +147,8 @@ void Executor::runShortConv(const PlanOp& op, const BatchView& batch) {
           row < 0 ? stateOf(op.state, slot) + (row + kept) * columns : stateLog_.at(op.state, slot, row);
       std::memcpy(replayed(sequence) + place * columns, from, bytes);
     }
-  });
+  };
+  if (hasAny(batch.stateReplays, batch)) eachRow(batch.numSequences, columns * kept, joinReplayed);
   const auto argsOf = [&](int64_t sequence) {
     const StateRows states(batch, sequence);
     const int64_t first = batch.queryStart[sequence], slot = batch.stateSlots[sequence];
