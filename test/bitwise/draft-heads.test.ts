@@ -4,12 +4,12 @@ import { RopeTable } from '../../engine/batch/rope-table.js';
 import { NativeExecutor } from '../../engine/executors/native/native-executor.js';
 import type { LlmRequest } from '../../engine/request/llm-request.js';
 import { HiddenRows } from '../../engine/speculation/hidden-rows.js';
-import { Speculation } from '../../engine/speculation/speculation.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import { KnownDrafts } from '../../tools/support/known-drafts.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { engineOptions, nativeEngine, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import { CountedSpeculation } from '../support/counted-speculation.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeHeadPath } from '../support/made-heads.js';
 import { spoilModel } from '../support/spoilt-model.js';
@@ -84,22 +84,6 @@ class WatchedDrafts extends KnownDrafts {
     const { requestId, numTokens, draftLength, tokens } = request;
     if (draftLength > 0) this.seen.push({ requestId, place: numTokens, token: tokens[numTokens]! });
     super.replace(request);
-  }
-}
-
-class CountedSpeculation extends Speculation {
-  drafted = 0;
-  accepted = 0;
-
-  override noteVerified(...verified: Parameters<Speculation['noteVerified']>): void {
-    super.noteVerified(...verified);
-    this.drafted += verified[1];
-    this.accepted += verified[2];
-  }
-
-  /** Steps cost the same however many rows they have. */
-  override noteStep(rows: number, contextTokens: number): void {
-    super.noteStep(rows, contextTokens, 1);
   }
 }
 

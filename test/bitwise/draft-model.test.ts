@@ -2,10 +2,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { RopeTable } from '../../engine/batch/rope-table.js';
 import type { Engine } from '../../engine/building/engine.js';
 import { DraftModel } from '../../engine/speculation/draft-model.js';
-import { Speculation } from '../../engine/speculation/speculation.js';
 import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { ropeDependsOnLength, ropeFrequencies } from '../../network/rope.js';
 import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
+import { CountedSpeculation } from '../support/counted-speculation.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeModelPath } from '../support/made-models.js';
 import { type RunOptions, runAlone, runLoop } from './run-loop.js';
@@ -24,23 +24,6 @@ afterAll(() => engines.remove());
 class FreeDraftModel extends DraftModel {
   override roundCost(): number {
     return 0;
-  }
-}
-
-/** Counts what becomes of drafts. */
-class CountedSpeculation extends Speculation {
-  drafted = 0;
-  accepted = 0;
-
-  override noteVerified(...verified: Parameters<Speculation['noteVerified']>): void {
-    super.noteVerified(...verified);
-    this.drafted += verified[1];
-    this.accepted += verified[2];
-  }
-
-  /** Steps cost the same however many rows they have. */
-  override noteStep(rows: number, contextTokens: number): void {
-    super.noteStep(rows, contextTokens, 1);
   }
 }
 
