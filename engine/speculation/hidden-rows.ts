@@ -1,12 +1,12 @@
 import type { LlmRequest } from '../request/llm-request.js';
 
 /** Most rows of a sequence that are kept, and of all sequences together as far as each keeps enough for its drafts. */
-const MOST_ROWS = 256;
-const MOST_ROWS_IN_ALL = 8192;
+const MAX_ROWS = 256;
+const MAX_ROWS_IN_ALL = 8192;
 
 /** Number of rows that are kept of each sequence for a model's head; each is as wide as the model. */
 export function headRows({ maxNumSequences, maxDraftLen }: HeadLimits): number {
-  const shared = Math.min(MOST_ROWS, Math.floor(MOST_ROWS_IN_ALL / maxNumSequences));
+  const shared = Math.min(MAX_ROWS, Math.floor(MAX_ROWS_IN_ALL / maxNumSequences));
   // What a step keeps of a draft that was right.
   return Math.max(shared, 2 * (maxDraftLen + 1));
 }
