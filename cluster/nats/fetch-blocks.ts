@@ -8,7 +8,7 @@ const MAX_ASKED = 4;
 
 export interface BlockFetch {
   id: string;
-  /** Its bytes are those of as many blocks, and of the states behind them. */
+  /** Its bytes: all blocks, then the states after the last one. */
   handOver: HandOver;
   /** Bytes of these states; 0: there are none. */
   stateBytes: number;

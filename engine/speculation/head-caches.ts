@@ -6,7 +6,7 @@ import type { HiddenRows } from './hidden-rows.js';
 
 /**
  * The caches of a model's head, which reads each token beside the row of the place before it. A cache begins with the first token that has
- * such a row, and begins anew where rows were forgotten before the head had read them. What the head has written of a draft was made of
+ * such a row, and starts again where rows were forgotten before the head had read them. What the head has written of a draft was made of
  * its own rows, so it is written again once the model has the right ones.
  */
 export class HeadCaches extends DraftCaches {
