@@ -238,7 +238,8 @@ describeExecutors((on) => {
       'answers what it would have without a break, of a model with states, %s',
       async (_, options, shows) => {
         const model = madeModelPath(folder, 'qwen3.5');
-        shows(cutAndGoOn(await open(1, model), await open(2, model), options(), 2));
+        // Every place: a layer with states keeps fewer blocks, so half of the cuts hardly pauses.
+        shows(cutAndGoOn(await open(1, model), await open(2, model), options(), 1));
       },
     );
   });
