@@ -5,6 +5,8 @@ import type {
   Activation,
   AttentionMask,
   AttentionShape,
+  ClampedSwiglu,
+  ExpertBiases,
   NetworkPlan,
   PlanOp,
   PlanWeight,
@@ -34,8 +36,12 @@ export interface ExpertOptions extends ExpertRule {
   down: readonly string[];
   /** Vector that is added for the choice alone; absent: none. */
   choiceBias?: string;
+  /** Vectors that each expert adds to its products; absent: none. */
+  biases?: ExpertBiases;
   /** An expert is activation(input * up^T) * down^T: `gateUp` has no gate. */
   ungated?: true;
+  /** Takes the place of the activation, which is none then. */
+  clamped?: ClampedSwiglu;
   activation: Activation;
 }
 
@@ -56,6 +62,8 @@ export interface AttentionOptions {
   norms?: TurnedNorms;
   /** Table of what distances add to the scores, from distanceProducts or distanceBiases; absent or null: none. */
   relative?: number | null;
+  /** Vector of a further score of each head of queries; absent: none. */
+  sinkLogits?: string;
 }
 
 type Gate = Extract<PlanOp, { op: 'gate' }>;
@@ -330,7 +338,7 @@ export class NetworkBuilder {
     experts: ExpertOptions,
     residual: ValueRef,
   ): void {
-    const { gateUp, down, choiceBias, ungated, activation } = experts;
+    const { gateUp, down, choiceBias, biases: ofProducts, ungated, clamped, activation } = experts;
     const count = gateUp.length;
     require(scores.rows === input.rows &&
       scores.width === count &&
@@ -341,9 +349,21 @@ export class NetworkBuilder {
     require(biases === count, `a bias of ${biases} for ${count} experts`);
     require(output.rows === input.rows, 'the output of experts does not fit the residual');
     const inner = this.#weight(down[0]!, 'matrix').columns;
+    const raised = ungated ? inner : 2 * inner;
     for (let expert = 0; expert < count; expert++) {
-      this.#checkMatrix(gateUp[expert]!, ungated ? inner : 2 * inner, input.width);
+      this.#checkMatrix(gateUp[expert]!, raised, input.width);
       this.#checkMatrix(down[expert]!, output.width, inner);
+    }
+    if (ofProducts !== undefined) this.#checkBiases(ofProducts, count, raised, output.width);
+    if (clamped !== undefined) {
+      const { alpha, limit } = clamped;
+      require(!ungated &&
+        activation === 'none' &&
+        alpha > 0 &&
+        limit > 0 &&
+        Number.isFinite(
+          alpha * limit,
+        ), `a clamp at ${limit} by ${alpha} of ${ungated ? 'up alone' : activation}`);
     }
     this.#ops.push({
       op: 'experts',
@@ -354,10 +374,27 @@ export class NetworkBuilder {
       down: [...down],
       ...plainRule(experts),
       ...(choiceBias !== undefined && { choiceBias }),
+      ...(ofProducts !== undefined && {
+        biases: { gateUp: [...ofProducts.gateUp], down: [...ofProducts.down] },
+      }),
       ...(ungated && { ungated }),
+      ...(clamped !== undefined && { clamped: { ...clamped } }),
       activation,
       residual: residual.index,
     });
+  }
+
+  #checkBiases({ gateUp, down }: ExpertBiases, count: number, raised: number, width: number): void {
+    require(gateUp.length === count &&
+      down.length === count, `${gateUp.length} and ${down.length} biases for ${count} experts`);
+    for (const [names, columns] of [
+      [gateUp, raised],
+      [down, width],
+    ] as const)
+      for (const name of names) {
+        const entries = this.#weight(name, 'vector').columns;
+        require(entries === columns, `${name}: ${entries} entries for ${columns} rows`);
+      }
   }
 
   /** Rotates q and k of qkv in place, stores k and v, attends. Returns [T x numHeads * valueDim]. */
@@ -373,7 +410,11 @@ export class NetworkBuilder {
     const numHeads = headsOf(this.#header.attention, layer);
     const cache = this.#header.caches[layer]!;
     require(qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
-    const { norms } = options;
+    const { norms, sinkLogits } = options;
+    if (sinkLogits !== undefined) {
+      const { columns } = this.#weight(sinkLogits, 'vector');
+      require(columns === numHeads, `${sinkLogits}: ${columns} entries for ${numHeads} heads`);
+    }
     if (norms !== undefined)
       for (const name of [norms.query, norms.key]) this.#checkScales(name, cache.keyDim);
     this.#ops.push({
@@ -393,6 +434,7 @@ export class NetworkBuilder {
       ...(mask === undefined ? {} : { mask }),
       ...(softCap === undefined ? {} : { softCap }),
       ...(relative === undefined ? {} : { relative }),
+      ...(sinkLogits === undefined ? {} : { sinkLogits }),
     });
     return output;
   }

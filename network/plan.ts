@@ -88,7 +88,8 @@ export type PlanOp =
    *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
    *
    * ungated: down[e](activation(up[e](input))). gateUp[e] stacks gate over up [2 x inner, width(input)], or is up alone [inner, width(input)];
-   * down[e] is [width(output), inner]. residual may be the same value as output.
+   * down[e] is [width(output), inner]. residual may be the same value as output. biases: vectors that gateUp[e] and down[e] add to their
+   * products. clamped: in place of activation(gate) * up, where the activation is none; see ClampedSwiglu.
    * A row's sum depends on no other row of its batch.
    */
   | ({
@@ -99,7 +100,9 @@ export type PlanOp =
       gateUp: string[];
       down: string[];
       choiceBias?: string;
+      biases?: ExpertBiases;
       ungated?: true;
+      clamped?: ClampedSwiglu;
       activation: Activation;
       residual: number | null;
     } & ExpertRule)
@@ -112,7 +115,8 @@ export type PlanOp =
   /**
    * Attention of each token over its sequence's cache; reads q from qkv. output [T x heads * valueDim]. mask: which tokens
    * it attends to; absent: itself and all before it. softCap: each score becomes cap * tanh(score * scale / cap) before
-   * the softmax. relative: the table of what distances add to the scores.
+   * the softmax. relative: the table of what distances add to the scores. sinkLogits: vector of a further score of each head, which takes its
+   * part in the softmax and has no value.
    */
   | {
       op: 'attention';
@@ -123,6 +127,7 @@ export type PlanOp =
       mask?: AttentionMask;
       softCap?: number;
       relative?: number;
+      sinkLogits?: string;
     }
   /** output[b] = weight[b], for each bucket of distances. */
   | { op: 'distanceRows'; output: number; weight: string }
@@ -278,6 +283,22 @@ export interface Xielu {
   alphaNegative: number;
   beta: number;
   epsilon: number;
+}
+
+/** Vectors of the biases of each expert: [2 x inner], without a gate [inner], and [width(output)]. */
+export interface ExpertBiases {
+  gateUp: string[];
+  down: string[];
+}
+
+/**
+ * What gpt-oss makes of gate and up:
+ *
+ *   gate = min(gate, limit), up = max(-limit, min(up, limit)): gate * sigmoid(alpha * gate) * (up + 1)
+ */
+export interface ClampedSwiglu {
+  alpha: number;
+  limit: number;
 }
 
 export interface AttentionShape {

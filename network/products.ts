@@ -14,13 +14,17 @@ export function productsOf(op: PlanOp): OpProduct[] {
       return [{ weight: op.weight, gated: op.op === 'gatedLinear' }];
     case 'experts':
       return op.gateUp.flatMap((weight, expert) => [
-        { weight, gated: op.ungated !== true },
+        { weight, gated: isGatedProduct(op) },
         { weight: op.down[expert]!, gated: false },
       ]);
     default:
       return [];
   }
 }
+
+/** What is clamped is so behind the product, which has gate and up side by side. */
+const isGatedProduct = ({ ungated, clamped }: Extract<PlanOp, { op: 'experts' }>): boolean =>
+  ungated !== true && clamped === undefined;
 
 type Ops = Pick<NetworkPlan, 'ops' | 'head'>;
 

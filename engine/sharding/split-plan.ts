@@ -269,13 +269,19 @@ class StageWriter {
     const layer = this.#layer(op.layer);
     if (this.#shape.tensorParallelSize === 1) {
       this.#push({ ...op, layer }, origin);
+      this.#keepWeights(op);
       return;
     }
+    const { sinkLogits } = op;
     const shares = this.#heads.map(({ queries }) => ({
       first: queries.first * valueDim,
       count: queries.count * valueDim,
     }));
-    this.#push({ ...op, layer, firstColumn: shares[this.#place]!.first }, origin);
+    const { first } = shares[this.#place]!;
+    const ownLogits = sinkLogits !== undefined && {
+      sinkLogits: this.#part(sinkLogits, [this.#heads[this.#place]!.queries]),
+    };
+    this.#push({ ...op, layer, ...ownLogits, firstColumn: first }, origin);
     this.#parts.set(op.output, partsOf(shares, this.#ranks));
   }
 

@@ -71,6 +71,10 @@ const SETTINGS: ExpertSettings[] = [
   { count: 4, used: 4, normalize: true },
   { count: 22, used: 8, normalize: true, activation: 'relu' },
   { count: 6, used: 2, normalize: false, activation: 'gelu', ungated: true },
+  { count: 5, used: 3, normalize: true, withBiases: true },
+  { count: 5, used: 2, normalize: true, withBiases: true, ungated: true, activation: 'relu' },
+  { count: 6, used: 2, normalize: true, clamped: { alpha: 1.702, limit: 0.5 } },
+  { count: 6, used: 4, normalize: true, withBiases: true, clamped: { alpha: 1.702, limit: 0.75 } },
   { count: 8, used: 3, normalize: true, scoring: 'sigmoid' },
   { count: 8, used: 3, normalize: false, scoring: 'sigmoid', factor: 2.5 },
   { count: 9, used: 4, normalize: true, scoring: 'sigmoid', biased: true, sumEpsilon: 0.01 },
@@ -182,6 +186,23 @@ describeExecutors(
       });
       const { alone, crowd } = await run(on, network);
       for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+    });
+
+    it('what is no number passes no clamp, and a limit that is never met changes nothing but the form', async () => {
+      const settings: ExpertSettings = {
+        ...BOTH[0]!,
+        withBiases: true,
+        clamped: { alpha: 1.702, limit: 1e6 },
+      };
+      const network = makeExpertNetwork(freshFolder(), settings);
+      check(on, network, await run(on, network));
+      for (const half of [0, EXPERT_INNER]) {
+        const spoilt = makeExpertNetwork(freshFolder(), settings, (weights) => {
+          for (const expert of [0, 1, 2, 3, 4, 5]) weights.get(`gateUp.${expert}.bias`)![half] = Number.NaN;
+        });
+        const { alone, crowd } = await run(on, spoilt);
+        for (const row of [...alone, ...crowd]) expect(isNothing(row)).toBe(true);
+      }
     });
 
     // Spoilt are rows and weights, not the shares: one kind of them.

@@ -12,7 +12,8 @@ const LENGTHS = [40, 3, 17, 90, 1, 66];
 const VOCABULARY = 67;
 const TOLERANCE = 2e-5;
 
-let networks: Record<'plain' | 'varied' | 'gateless' | 'experts' | 'stateful', TinyNetwork>;
+type Kind = 'plain' | 'varied' | 'gateless' | 'experts' | 'stateful' | 'sunk' | 'clamped';
+let networks: Record<Kind, TinyNetwork>;
 beforeAll(() => {
   const shape = { hiddenSize: 24, intermediateSize: 40, headDim: 8, vocabSize: VOCABULARY, bias: true };
   networks = {
@@ -20,6 +21,13 @@ beforeAll(() => {
     varied: makeTinyNetwork({ ...shape, varied: true }),
     gateless: makeTinyNetwork({ ...shape, gateless: true }),
     experts: makeTinyNetwork({ ...shape, experts: { count: 6, used: 2, normalize: true } }),
+    sunk: makeTinyNetwork({ ...shape, sunk: true }),
+    clamped: makeTinyNetwork({
+      ...shape,
+      varied: true,
+      sunk: true,
+      experts: { count: 6, used: 2, normalize: true, clamped: true },
+    }),
     stateful: makeTinyNetwork({ ...shape, stateful: true, tiled: true }),
   };
 });
@@ -73,6 +81,9 @@ const SETTINGS: [string, Name, Partial<ExecutorOptions>][] = [
   ['layers that keep states', 'stateful', { numStateSlots: LENGTHS.length }],
   ['norms of heads, and an MLP without a gate', 'gateless', {}],
   ['norms of heads in a window with sinks', 'gateless', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
+  ['scores without values', 'sunk', {}],
+  ['scores without values in layers that differ, with experts that are clamped', 'clamped', {}],
+  ['scores without values in a window with sinks', 'sunk', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['a window', 'plain', { maxAttentionWindow: 21 }],
   ['a window with sinks', 'plain', { maxAttentionWindow: 24, sinkTokenLength: 5 }],
   ['layers that differ in a window', 'varied', { maxAttentionWindow: 45 }],

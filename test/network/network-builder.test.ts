@@ -120,7 +120,7 @@ describe('NetworkBuilder', () => {
     };
     matrix('narrow', 8, 5);
     net.vector('bias4', [{ name: 'bias4', columns: 4 }]);
-    net.vector('bias3', [{ name: 'bias3', columns: 3 }]);
+    for (const columns of [3, 8, 12]) net.vector(`bias${columns}`, [{ name: `bias${columns}`, columns }]);
     net.addExperts(x, input, scores, { ...options, ...changes });
     return net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
   }
@@ -158,6 +158,36 @@ describe('NetworkBuilder', () => {
       ...rule,
       choiceBias: 'bias3',
     });
+  });
+
+  it('writes what experts have beside their matrices', () => {
+    const biases = { gateUp: ['bias12', 'bias12', 'bias12'], down: ['bias8', 'bias8', 'bias8'] };
+    const clamped = { alpha: 1.702, limit: 7 };
+    const options = { biases, clamped, activation: 'none' } as const;
+    expect(withExperts(options).ops[3]).toMatchObject(options);
+    expect(() => withExperts({ biases: { ...biases, down: ['bias8'] } })).toThrow(
+      /3 and 1 biases for 3 experts/,
+    );
+    expect(() => withExperts({ biases: { gateUp: biases.down, down: biases.down } })).toThrow(
+      /bias8: 8 entries for 12 rows/,
+    );
+    expect(() => withExperts({ clamped })).toThrow(/a clamp at 7 by 1.702 of silu/);
+    for (const limit of [0, Number.NaN, Number.POSITIVE_INFINITY])
+      expect(() => withExperts({ clamped: { ...clamped, limit }, activation: 'none' })).toThrow(
+        `a clamp at ${limit} by 1.702 of none`,
+      );
+  });
+
+  it('writes a score without a value of each head of queries', () => {
+    const net = builder();
+    const matrix = (name: string, rows: number) => net.matrix(name, [{ name, rows, columns: 8 }]);
+    const x = net.embedding(matrix('embedding', 10));
+    const qkv = net.linear(x, { weight: matrix('qkv', 16) });
+    for (const columns of [2, 3]) net.vector(`sinks${columns}`, [{ name: 's', columns }]);
+    net.attention(qkv, 0, 1, { sinkLogits: 'sinks2' });
+    expect(() => net.attention(qkv, 0, 1, { sinkLogits: 'sinks3' })).toThrow(/sinks3: 3 entries for 2 heads/);
+    const plan = net.build(net.linear(net.selectRows(x), { weight: 'embedding' }));
+    expect(plan.ops.find(({ op }) => op === 'attention')).toMatchObject({ sinkLogits: 'sinks2' });
   });
 
   it('refuses experts that do not fit together', () => {

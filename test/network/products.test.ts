@@ -41,6 +41,11 @@ describe('the products of an op', () => {
     ]);
   });
 
+  it('have gate and up side by side where these are clamped', () => {
+    const clamped = { ...experts, clamped: { alpha: 1.702, limit: 7 } };
+    expect(productsOf(clamped).every(({ gated }) => !gated)).toBe(true);
+  });
+
   it('are none of an op that multiplies by no matrix', () => {
     expect(productsOf(norm)).toEqual([]);
     expect(productsOf({ op: 'embedding', output: 0, weight: 'e' })).toEqual([]);

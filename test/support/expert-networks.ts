@@ -7,7 +7,7 @@ import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import { equalCaches } from '../../network/cache-layers.js';
 import type { ExpertRule } from '../../network/expert-rule.js';
 import { NetworkBuilder } from '../../network/network-builder.js';
-import type { Activation, NetworkPlan } from '../../network/plan.js';
+import type { Activation, ClampedSwiglu, NetworkPlan } from '../../network/plan.js';
 import { Random } from '../../tools/support/random.js';
 import { makeStepBatch } from '../../tools/support/step-batch.js';
 import { executorOptions } from './native-options.js';
@@ -27,6 +27,9 @@ export interface ExpertSettings extends ExpertRule {
   activation?: Activation;
   /** Experts have no gate. */
   ungated?: true;
+  /** Each expert has biases. */
+  withBiases?: true;
+  clamped?: ClampedSwiglu;
 }
 
 export interface ExpertNetwork extends NativeEngine {
@@ -96,7 +99,15 @@ export function expertBatch({ inverseFrequencies }: ExpertNetwork, tokens: reado
   return makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies, newBlocks });
 }
 
-function makePlan({ count, biased, activation = 'silu', ungated, ...rule }: ExpertSettings): NetworkPlan {
+function makePlan({
+  count,
+  biased,
+  ungated,
+  withBiases,
+  clamped,
+  activation = clamped ? 'none' : 'silu',
+  ...rule
+}: ExpertSettings): NetworkPlan {
   const width = EXPERT_WIDTH;
   const net = new NetworkBuilder({
     architecture: 'experts',
@@ -106,6 +117,7 @@ function makePlan({ count, biased, activation = 'silu', ungated, ...rule }: Expe
     caches: equalCaches(1, 1, HEAD),
   });
   const matrix = (name: string, rows: number, columns = width) => net.matrix(name, [{ name, rows, columns }]);
+  const vector = (name: string, columns: number) => net.vector(name, [{ name, columns }]);
   const x = net.embedding(matrix('embedding', width));
   const qkv = net.linear(x, { weight: matrix('qkv', 3 * HEAD) });
   net.addLinear(x, net.attention(qkv, 0, 1), { weight: matrix('o', width, HEAD) });
@@ -117,8 +129,15 @@ function makePlan({ count, biased, activation = 'silu', ungated, ...rule }: Expe
     down: all.map((expert) => matrix(`down.${expert}`, width, EXPERT_INNER)),
     ...rule,
     activation,
-    ...(biased && { choiceBias: net.vector('choiceBias', [{ name: 'choiceBias', columns: count }]) }),
+    ...(biased && { choiceBias: vector('choiceBias', count) }),
+    ...(withBiases && {
+      biases: {
+        gateUp: all.map((expert) => vector(`gateUp.${expert}.bias`, (ungated ? 1 : 2) * EXPERT_INNER)),
+        down: all.map((expert) => vector(`down.${expert}.bias`, width)),
+      },
+    }),
     ...(ungated && { ungated }),
+    ...(clamped && { clamped }),
   });
   return net.build(net.linear(net.selectRows(x), { weight: matrix('output', width) }));
 }

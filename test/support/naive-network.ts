@@ -237,12 +237,8 @@ export function naiveLogits(
     const output = new Float64Array(plan.values[op.output]!.width);
     const bias = op.choiceBias === undefined ? null : weights.get(op.choiceBias)!;
     for (const { expert, share } of naiveShares(values[op.scores]![r]!, op, bias)) {
-      const [both] = linear([row], op.gateUp[expert]!, null);
-      const width = op.ungated ? both!.length : both!.length / 2;
-      const gated = both!
-        .slice(0, width)
-        .map((gate, i) => activate(gate, op.activation) * (op.ungated ? 1 : both![width + i]!));
-      const [down] = linear([gated], op.down[expert]!, null);
+      const [both] = linear([row], op.gateUp[expert]!, op.biases?.gateUp[expert] ?? null);
+      const [down] = linear([raised(both!, op)], op.down[expert]!, op.biases?.down[expert] ?? null);
       for (let i = 0; i < output.length; i++) output[i]! += share * down![i]!;
     }
     const before = op.residual === null ? null : values[op.residual]![r]!;
@@ -349,9 +345,10 @@ export function naiveLogits(
           dot += rounded(queries[t]![head * headDim + i]!) * cached[s]![k + i]!;
         scores[s] = capped(dot * op.scale);
       }
-      const maximum = Math.max(...scores);
+      const logit = op.sinkLogits === undefined ? -Infinity : weights.get(op.sinkLogits)![head]!;
+      const maximum = Math.max(...scores, logit);
       const exps = scores.map((score) => Math.exp(score - maximum));
-      const sum = exps.reduce((a, b) => a + b, 0);
+      const sum = exps.reduce((a, b) => a + b, Math.exp(logit - maximum));
       for (let s = 0; s <= t; s++) {
         for (let i = 0; i < headDim; i++) {
           output[head * headDim + i]! += (rounded(exps[s]!) / sum) * cached[s]![v + i]!;
@@ -372,6 +369,22 @@ function layerNorm(row: Float64Array, weight: Float32Array, epsilon: number): Fl
   const apart = row.map((x) => x - mean);
   const variance = apart.reduce((sum, x) => sum + x * x, 0) / row.length;
   return apart.map((x, i) => (x / Math.sqrt(variance + epsilon)) * weight[i]!);
+}
+
+/** What the way down of an expert gets, of the product of gate and up. */
+export function raised(
+  both: Float64Array,
+  { ungated, clamped, activation }: Pick<ExpertsOp, 'ungated' | 'clamped' | 'activation'>,
+): Float64Array {
+  if (ungated) return both.map((x) => activate(x, activation));
+  const width = both.length / 2;
+  return both.slice(0, width).map((gate, i) => {
+    const up = both[width + i]!;
+    if (clamped === undefined) return activate(gate, activation) * up;
+    const { alpha, limit } = clamped;
+    const least = Math.min(gate, limit);
+    return least * activate(alpha * least, 'sigmoid') * (Math.max(-limit, Math.min(up, limit)) + 1);
+  });
 }
 
 export function activate(x: number, activation: Activation): number {

@@ -17,7 +17,7 @@ import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { Activation, PlanOp } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { naiveShares } from './naive-experts.js';
-import { activate, xielu } from './naive-network.js';
+import { activate, raised, xielu } from './naive-network.js';
 
 type OpOf<K extends PlanOp['op']> = Extract<PlanOp, { op: K }>;
 interface SeenKey {
@@ -290,11 +290,13 @@ export class PlainRunner implements NetworkRunner {
     this.#each(output, rows, (row, r) => {
       const sum = new Float64Array(row.length);
       for (const { expert, share } of naiveShares(this.#row(scores, r), op, bias)) {
-        const [x, up] = [this.#row(input, r), op.gateUp[expert]!];
-        const gated = op.ungated
-          ? Float32Array.from(this.#product(x, up, null), (y) => activate(y, op.activation))
-          : this.#gated(x, up, null, op.activation);
-        const down = this.#product(gated, op.down[expert]!, null);
+        const both = this.#product(
+          this.#row(input, r),
+          op.gateUp[expert]!,
+          op.biases?.gateUp[expert] ?? null,
+        );
+        const inner = Float32Array.from(raised(both, op));
+        const down = this.#product(inner, op.down[expert]!, op.biases?.down[expert] ?? null);
         for (let i = 0; i < sum.length; i++) sum[i]! += share * down[i]!;
       }
       const before = residual === null ? null : this.#row(residual, r);
@@ -438,9 +440,10 @@ export class PlainRunner implements NetworkRunner {
         const score = dot * op.scale;
         return op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
       });
-      const maximum = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+      const logit = op.sinkLogits === undefined ? -Infinity : this.#weights.get(op.sinkLogits)![head]!;
+      const maximum = scores.reduce((a, b) => Math.max(a, b), logit);
       const weights = scores.map((score) => Math.exp(score - maximum));
-      const sum = weights.reduce((a, b) => a + b, 0);
+      const sum = weights.reduce((a, b) => a + b, Math.exp(logit - maximum));
       for (let i = 0; i < headDim; i++) {
         let mean = 0;
         for (const [s, { value }] of own.entries()) mean += weights[s]! * value[kv + i]!;

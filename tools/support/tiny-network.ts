@@ -39,9 +39,11 @@ export interface TinyShape {
   gateless: boolean;
   /**
    * Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. biased: their choice
-   * has a bias.
+   * has a bias. clamped: they have biases, and gate and up are clamped in place of the activation.
    */
-  experts: ({ count: number; biased?: true } & ExpertRule) | null;
+  experts: ({ count: number; biased?: true; clamped?: true } & ExpertRule) | null;
+  /** True: each head of queries has a further score without a value. */
+  sunk: boolean;
   /** True: each layer begins with what keeps a state of the sequence, a gated convolution and a gated delta rule over it. */
   stateful: boolean;
   /** True: heads of values lie in tiles of the key heads. */
@@ -75,6 +77,7 @@ const DEFAULT_SHAPE: TinyShape = {
   varied: false,
   gateless: false,
   experts: null,
+  sunk: false,
   stateful: false,
   tiled: false,
   scanned: false,
@@ -83,6 +86,8 @@ const DEFAULT_SHAPE: TinyShape = {
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
 export const TINY_DELTA = { keyHeads: 2, valueHeads: 4, keyDim: 6, valueDim: 10 };
 export const TINY_TAPS = 4;
+/** A limit that some gates and ways up of a tiny network are beyond. */
+const TINY_CLAMP = { alpha: 1.702, limit: 0.75 };
 /** Heads of the scan of a scanned network; their widths fill no vector. */
 export const TINY_SCAN = { heads: 6, headDim: 10, groups: 2, stateDim: 7 };
 
@@ -194,7 +199,11 @@ function makePlan(shape: TinyShape): NetworkPlan {
       network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
     }
     const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
-    const attended = network.attention(qkv, layer, headDim ** -0.5, { ...own, ...(norms && { norms }) });
+    const attended = network.attention(qkv, layer, headDim ** -0.5, {
+      ...own,
+      ...(norms && { norms }),
+      ...(shape.sunk && { sinkLogits: vector(name('sinks'), numHeads) }),
+    });
     const o = {
       weight: matrix(name('o'), hiddenSize, numHeads * headDim),
       bias: biased(name('o.bias'), hiddenSize),
@@ -234,7 +243,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
 /** The experts of a layer, whose parts `name` names. */
 function expertsOf(
   { intermediateSize, hiddenSize, activation }: TinyShape,
-  { count, biased, ...rule }: NonNullable<TinyShape['experts']>,
+  { count, biased, clamped, ...rule }: NonNullable<TinyShape['experts']>,
   name: (part: string) => string,
   {
     matrix,
@@ -250,8 +259,15 @@ function expertsOf(
     gateUp: each((expert) => matrix(`${expert}.gateUp`, 2 * intermediateSize, hiddenSize)),
     down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
     ...rule,
-    activation,
+    activation: clamped ? 'none' : activation,
     ...(biased && { choiceBias: vector(name('choice.bias'), count) }),
+    ...(clamped && {
+      clamped: TINY_CLAMP,
+      biases: {
+        gateUp: each((expert) => vector(`${expert}.gateUp.bias`, 2 * intermediateSize)),
+        down: each((expert) => vector(`${expert}.down.bias`, hiddenSize)),
+      },
+    }),
   };
 }
 

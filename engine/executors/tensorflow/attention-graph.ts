@@ -9,6 +9,8 @@ import { softCap } from './row-ops.js';
 
 /** Value added to a masked score: its weight is then 0, and a fully masked unit has no infinities. */
 const MASKED = -1e30;
+/** Numbers of the widest vectors. */
+const VECTOR = 16;
 
 export interface AttentionFeeds {
   /**
@@ -81,6 +83,7 @@ export class AttentionGraph {
    * @param queries [rows x heads * headDim], rotated to their places; `sinkQueries`: rotated for the products with
    *   sinks
    * @param after nodes that write keys and values
+   * @param sinkLogits a further score of each head, [heads]; null: none
    * @returns the result [rows x heads * headDim], and the nodes that have read the cache.
    */
   attend(
@@ -88,6 +91,7 @@ export class AttentionGraph {
     queries: Output,
     sinkQueries: Output | null,
     after: readonly Output[],
+    sinkLogits: Output | null,
   ): { result: Output; read: Output[] } {
     const ops = this.#ops;
     const { singleOwner, singleSlices, singleKeyPlaces, singleRows, tiles, results } = this.#feeds;
@@ -106,7 +110,7 @@ export class AttentionGraph {
     const queriesOf = (all: Output) =>
       this.#singleQueries(results === null ? all : ops.gather(all, singleRows), single);
     const sinksOfSingle = scaledSinks === null ? null : queriesOf(scaledSinks);
-    const singles = this.#kind(op, single, queriesOf(scaled), sinksOfSingle, after);
+    const singles = this.#kind(op, single, [queriesOf(scaled), sinksOfSingle], after, sinkLogits);
     if (results === null) return singles;
     if (tiles === null) return { ...singles, result: ops.gather(singles.result, results) };
     const kind: Kind = {
@@ -118,7 +122,7 @@ export class AttentionGraph {
     };
     const tileQueries = (all: Output) => this.#tileQueries(ops.gather(all, tiles.rows), kind);
     const sinksOfTiles = scaledSinks === null ? null : tileQueries(scaledSinks);
-    const tiled = this.#kind(op, kind, tileQueries(scaled), sinksOfTiles, after);
+    const tiled = this.#kind(op, kind, [tileQueries(scaled), sinksOfTiles], after, sinkLogits);
     const apart = ops.reshape(tiled.result, [-1, numKvHeads, TILE_ROWS, group * headDim]);
     const rows = ops.reshape(ops.transpose(apart, [0, 2, 1, 3]), [-1, numHeads * headDim]);
     const result = ops.gather(ops.concat([singles.result, rows], 0), results);
@@ -149,9 +153,9 @@ export class AttentionGraph {
   #kind(
     op: AttentionOp,
     kind: Kind,
-    queries: Output,
-    sinkQueries: Output | null,
+    [queries, sinkQueries]: [Output, Output | null],
     after: readonly Output[],
+    sinkLogits: Output | null,
   ): { result: Output; read: Output[] } {
     const ops = this.#ops;
     const { attention, tokensPerBlock, blocksPerUnit } = this.#options;
@@ -178,7 +182,8 @@ export class AttentionGraph {
     ]);
     const greatest = ops.segment('Max', ops.max(masked, 2), kind.owner);
     const weights = ops.exp(ops.sub(masked, ops.expand(ops.gather(greatest, kind.owner), 2)));
-    const sums = ops.segment('Sum', ops.sum(weights, 2), kind.owner);
+    const ofKeys = ops.segment('Sum', ops.sum(weights, 2), kind.owner);
+    const sums = sinkLogits === null ? ofKeys : this.#withSinks(kind, ofKeys, greatest, sinkLogits);
     // Values are gathered once the keys, which waited for `after`, are used up: on a CPU a step is some 5 % faster than
     // with both at once.
     const valueNode = this.#pool.values(op.layer).gather(kind.slices, [scores]);
@@ -192,6 +197,20 @@ export class AttentionGraph {
         : ops.first(ops.reshape(divided, [-1, numKvHeads, kind.group, headDim]), [-1, -1, group, -1]);
     const result = ops.reshape(own, [-1, kind.rows * numHeads * headDim]);
     return { result, read: [keyNode, valueNode] };
+  }
+
+  /**
+   * The sums of weights with those of scores that have no value, [owners, kvHeads * rows * group], as against the greatest of the keys. Each
+   * exponential has a vector for itself: a row's bits depend on no other's place.
+   */
+  #withSinks({ rows, group }: Kind, sums: Output, greatest: Output, logits: Output): Output {
+    const ops = this.#ops;
+    const { numHeads, numKvHeads } = this.#options.attention;
+    const own = numHeads / numKvHeads;
+    const byHead = ops.pad(ops.reshape(logits, [1, numKvHeads, 1, own]), [0, 0, 0, group - own]);
+    const gaps = ops.sub(byHead, ops.reshape(greatest, [-1, numKvHeads, rows, group]));
+    const wide = ops.exp(ops.pad(ops.expand(gaps, 4), [0, 0, 0, 0, VECTOR - 1]));
+    return ops.add(sums, ops.reshape(ops.firstColumn(wide, 4), [-1, numKvHeads * rows * group]));
   }
 
   /** Mask added to scores [U, 1, rows, 1, places]: shared by all layers with the same window. */

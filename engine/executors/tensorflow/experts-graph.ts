@@ -33,15 +33,32 @@ export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureCon
   for (const [expert, gateUp] of op.gateUp.entries()) {
     // One after the other: TensorFlow would compute the gates of all experts first, and hold them.
     const input = sum === null ? value(op.input) : ops.behind(value(op.input), [sum]);
-    const raised = weights.product(input, gateUp);
+    const product = (x: Output, matrix: string, bias: string | undefined) => {
+      const y = weights.product(x, matrix);
+      return bias === undefined ? y : ops.add(y, weights.vector(bias));
+    };
+    const raised = product(input, gateUp, op.biases?.gateUp[expert]);
     const [gate, up] = op.ungated ? [raised] : ops.split(raised, [inner, inner], 1);
-    const activated = activate(ops, gate!, op.activation);
-    const gated = up === undefined ? activated : ops.mul(activated, up);
-    const weighed = ops.mul(weights.product(gated, op.down[expert]!), shareOf[expert]!);
+    const gated = innerOf(op, ops, gate!, up);
+    const down = product(gated, op.down[expert]!, op.biases?.down[expert]);
+    const weighed = ops.mul(down, shareOf[expert]!);
     const own = ops.select(ops.greater(chosenOf[expert]!, ops.float(0)), weighed, ops.float(0));
     sum = sum === null ? own : ops.add(sum, own);
   }
   return sum!;
+}
+
+/** What the way down gets; up undefined: experts have no gate. */
+function innerOf({ clamped, activation }: ExpertsOp, ops: Ops, gate: Output, up: Output | undefined): Output {
+  if (clamped === undefined || up === undefined) {
+    const activated = activate(ops, gate, activation);
+    return up === undefined ? activated : ops.mul(activated, up);
+  }
+  const [most, least] = [ops.float(clamped.limit), ops.float(-clamped.limit)];
+  const bounded = ops.minimum(gate, most);
+  const share = ops.sigmoid(ops.mul(ops.float(clamped.alpha), bounded));
+  const raised = ops.add(ops.maximum(ops.minimum(up, most), least), ops.float(1));
+  return ops.mul(ops.mul(bounded, share), raised);
 }
 
 /** Widths of what a mixture has for each row beside the values of the plan. */

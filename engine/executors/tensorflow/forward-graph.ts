@@ -256,9 +256,10 @@ export class ForwardGraph {
   }
 
   #attend(op: Extract<PlanOp, { op: 'attention' }>): Output {
-    const { ops, pool, window } = this.#parts;
-    const turned = this.#turned.get(op.qkv)!;
-    const { result, read } = this.#attention.attend(op, turned.queries, turned.sinkQueries, turned.written);
+    const { ops, pool, window, weights } = this.#parts;
+    const { queries, sinkQueries, written, ...turned } = this.#turned.get(op.qkv)!;
+    const sinkLogits = op.sinkLogits === undefined ? null : weights.vector(op.sinkLogits);
+    const { result, read } = this.#attention.attend(op, queries, sinkQueries, written, sinkLogits);
     for (const variable of [pool.keys(op.layer), pool.values(op.layer)]) this.#readers.set(variable, read);
     if (window === null) return result;
     const rows = this.#ints('keptRows', [-1]);

@@ -121,7 +121,7 @@ function vectorRows(plan: NetworkPlan): number {
     if (op.op === 'softCap' || op.op === 'xielu') return [values[op.value]!.width];
     if (op.op === 'experts') {
       // Shares are exponentials of the scores.
-      return [values[op.scores]!.width, ...(op.activation === 'none' ? [] : [expertWidth(op, plan)])];
+      return [values[op.scores]!.width, ...(hasFunction(op) ? [expertWidth(op, plan)] : [])];
     }
     if (op.op === 'gate' && op.activation !== 'none') return [op.columns / (op.per ?? 1)];
     const isFunction = (op.op === 'linear' || op.op === 'gatedLinear') && op.activation !== 'none';
@@ -132,6 +132,9 @@ function vectorRows(plan: NetworkPlan): number {
     1,
   );
 }
+
+const hasFunction = ({ activation, clamped }: Extract<PlanOp, { op: 'experts' }>) =>
+  activation !== 'none' || clamped !== undefined;
 
 /**
  * Values of SKEIN_TENSORFLOW_ROWS: 'own' makes each row's bits independent of other rows, 'free' takes the fastest way.

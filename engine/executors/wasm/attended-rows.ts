@@ -290,6 +290,7 @@ export class AttendedRows {
       window?.sinkBlocks ?? 0,
       window?.ringBlocks ?? ALL,
     );
+    kernels.setSinkLogits(op.sinkLogits === undefined ? 0 : this.#vectors.get(op.sinkLogits)!);
     const { biases, queries, keys } = relative;
     kernels.setRelative(biases, queries, keys, this.#relative.columns, this.#options.maxSeqLen - 1);
     kernels.attention(

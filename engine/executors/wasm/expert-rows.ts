@@ -45,6 +45,17 @@ export class ExpertRows {
     heap.kernels.finishRows(sums, residual, ACTIVATIONS.none, rows * width, output);
   }
 
+  /** Makes the inputs of the way down, `inner` for each row, of the product. */
+  #activate({ ungated, clamped, activation }: ExpertsOp, rows: number, inner: number): void {
+    const { heap, workspace } = this.#parts;
+    const { product, experts } = workspace;
+    const { kernels } = heap;
+    if (clamped !== undefined)
+      kernels.clampRows(product, rows, inner, clamped.alpha, clamped.limit, experts.gated);
+    else if (ungated) kernels.finishRows(product, 0, ACTIVATIONS[activation], rows * inner, experts.gated);
+    else kernels.gateRows(product, rows, inner, ACTIVATIONS[activation], experts.gated);
+  }
+
   /** @param first row of the op's values at which the routing begins */
   #addExpert(op: ExpertsOp, expert: number, first: number, { begins, places, shares }: Routing): void {
     const begin = begins[expert]!;
@@ -52,16 +63,14 @@ export class ExpertRows {
     if (count === 0) return;
     const { heap, workspace, weights } = this.#parts;
     const { inputs, gated, sums } = workspace.experts;
-    const gateUp = weights.products.of(op.gateUp[expert]!);
-    const down = weights.products.of(op.down[expert]!);
+    const gateUp = weights.products.of(op.gateUp[expert]!, op.biases?.gateUp[expert]);
+    const down = weights.products.of(op.down[expert]!, op.biases?.down[expert]);
     const rowOf = (i: number) => Math.floor(places[begin + i]! / op.used);
     const bytes = 4 * gateUp.inputs;
     const input = workspace.values[op.input]! + first * bytes;
     for (let i = 0; i < count; i++) heap.copy(inputs + i * bytes, input + rowOf(i) * bytes, bytes);
     heap.multiply(inputs, gateUp, count, workspace.product);
-    const activation = ACTIVATIONS[op.activation];
-    if (op.ungated) heap.kernels.finishRows(workspace.product, 0, activation, count * down.inputs, gated);
-    else heap.kernels.gateRows(workspace.product, count, down.inputs, activation, gated);
+    this.#activate(op, count, down.inputs);
     heap.multiply(gated, down, count, workspace.product);
     const width = down.outputs;
     for (let i = 0; i < count; i++) {

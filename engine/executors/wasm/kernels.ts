@@ -33,6 +33,7 @@ export interface Kernels {
     ringBlocks: number,
   ): void;
   setRelative(biases: number, queries: number, keys: number, columns: number, zero: number): void;
+  setSinkLogits(logits: number): void;
   storeKv(
     layer: number,
     tokensPerBlock: number,
@@ -45,6 +46,7 @@ export interface Kernels {
   ): void;
   finishRows(x: number, residual: number, activation: number, count: number, y: number): void;
   gateRows(x: number, rows: number, width: number, activation: number, y: number): void;
+  clampRows(x: number, rows: number, width: number, alpha: number, limit: number, y: number): void;
   addShare(x: number, share: number, count: number, y: number): void;
   capRows(x: number, cap: number, count: number): void;
   xieluRows(

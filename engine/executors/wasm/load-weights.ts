@@ -1,4 +1,4 @@
-import type { NetworkPlan, PlanWeight } from '../../../network/plan.js';
+import type { NetworkPlan, PlanOp, PlanWeight } from '../../../network/plan.js';
 import { productsOf } from '../../../network/products.js';
 import type { RunnableEngine } from '../portable/network-runner.js';
 import { WeightReader } from '../portable/weights/weight-reader.js';
@@ -71,8 +71,9 @@ function packProducts(
   const weights = new Map(productWeights(plan).map((weight) => [weight.name, weight]));
   const products = new PackedProducts();
   for (const op of plan.ops) {
-    const bias = 'bias' in op ? op.bias : null;
-    for (const { weight: name } of productsOf(op)) {
+    const biases = biasesOf(op);
+    for (const [index, { weight: name }] of productsOf(op).entries()) {
+      const bias = biases[index] ?? null;
       if (products.has(name, bias)) continue;
       const weight = weights.get(name)!;
       readTurned(weight, reader, heap, staging);
@@ -81,6 +82,12 @@ function packProducts(
     }
   }
   return products;
+}
+
+/** The biases of an op's products, in their order; those that are missing have none. */
+function biasesOf(op: PlanOp): (string | null)[] {
+  if (op.op !== 'experts') return 'bias' in op ? [op.bias] : [];
+  return op.biases?.gateUp.flatMap((bias, expert) => [bias, op.biases!.down[expert]!]) ?? [];
 }
 
 /** Transposes a weight [rows x columns] of weights.bin to [columns x rows], as products need it. */

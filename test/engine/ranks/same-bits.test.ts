@@ -123,6 +123,12 @@ describe('the logits of ranks are those of one process', () => {
     await expectSameBits({ numHeads: 9, numKvHeads: 3, bias: true }, { tensorParallelSize });
   });
   test('features of other architectures', () => expectSameBits({ varied: true }, two));
+  test('scores without values: 9 heads among 2 ranks', () =>
+    expectSameBits({ sunk: true, numHeads: 9, numKvHeads: 3 }, two));
+  test('stages with them, and with experts that are clamped', async () => {
+    const experts = { count: 4, used: 2, normalize: true, clamped: true } as const;
+    await expectSameBits({ sunk: true, experts }, { pipelineParallelSize: 2 });
+  });
   test('norms of heads, and an MLP without a gate', () => expectSameBits({ gateless: true }, two));
   test('9 heads with norms of their own among 4 ranks', async () => {
     await expectSameBits({ gateless: true, numHeads: 9, numKvHeads: 3 }, { tensorParallelSize: 4 });

@@ -23,6 +23,7 @@ struct Layer {
   AttentionWindow window;
   const float* sinkQueries;
   const RelativeScores* relative;
+  const float* sinkLogits;  // of each head; null: none
 
   int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Number of floats in the partial results of one row, and of one unit, in one split.
@@ -121,9 +122,17 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
   }
 }
 
-void merge(const Layer& layer, const AttentionUnit& unit, const float* partials) {
+// What a score without a value would be alone: a split behind all others of a (row, head), whose merge gives it its part of the softmax. So it
+// takes the same part whatever chunks and tasks there are.
+void addSinkLogit(float logit, int32_t headDim, float* partial) {
+  std::fill_n(partial, headDim, 0.0f);
+  partial[headDim] = logit;
+  partial[headDim + 1] = 1.0f;
+}
+
+void merge(const Layer& layer, const AttentionUnit& unit, float* partials) {
   const int32_t heads = layer.headsPerKvHead(), headDim = layer.plan.headDim;
-  const float* ofRow = partials;
+  float* ofRow = partials;
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
     const int32_t first = layer.firstPosition(member.sequence);
@@ -132,7 +141,11 @@ void merge(const Layer& layer, const AttentionUnit& unit, const float* partials)
       float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
       const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
       for (int32_t head = 0; head < heads; ++head) {
-        layer.kernels.attentionMerge(ofRow + head * (headDim + 2), layer.splitStride(unit), splits, headDim,
+        float* ofHead = ofRow + head * (headDim + 2);
+        if (layer.sinkLogits)
+          addSinkLogit(layer.sinkLogits[unit.kvHead * heads + head], headDim,
+                       ofHead + splits * layer.splitStride(unit));
+        layer.kernels.attentionMerge(ofHead, layer.splitStride(unit), layer.sinkLogits ? splits + 1 : splits, headDim,
                                      y + head * headDim);
       }
     }
@@ -156,21 +169,23 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window, int32_t most)
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{.kernels = kernels_,
-                       .schedule = schedule_,
-                       .plan = config_.plan,
-                       .batch = batch,
-                       .kv = layer(op.layer),
-                       .fresh = fresh_,
-                       .freshBlocks = freshBlocks_,
-                       .qkv = value(op.input),
-                       .output = value(op.output) + op.firstColumn,
-                       .outputWidth = width(op.output),
-                       .scale = op.scale,
-                       .softCap = op.softCap,
-                       .window = windowOf(op, config_.window(), config_.maxSeqLen),
-                       .sinkQueries = sinkQueries_,
-                       .relative = relative_.of(op)};
+  const Layer attended{
+      .kernels = kernels_,
+      .schedule = schedule_,
+      .plan = config_.plan,
+      .batch = batch,
+      .kv = layer(op.layer),
+      .fresh = fresh_,
+      .freshBlocks = freshBlocks_,
+      .qkv = value(op.input),
+      .output = value(op.output) + op.firstColumn,
+      .outputWidth = width(op.output),
+      .scale = op.scale,
+      .softCap = op.softCap,
+      .window = windowOf(op, config_.window(), config_.maxSeqLen),
+      .sinkQueries = sinkQueries_,
+      .relative = relative_.of(op),
+      .sinkLogits = op.sinkLogits < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.sinkLogits))};
   const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
   pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
     float* base = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);

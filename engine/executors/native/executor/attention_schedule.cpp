@@ -22,11 +22,16 @@ size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
   return static_cast<size_t>(std::min<int64_t>(all, splitsOf(window.sinks) + int64_t(splitsOf(recent)) + 1));
 }
 
+// Splits that a merge adds to those of a row: that of a score without a value.
+int32_t addedSplits(const NetworkPlan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const PlanOp& op) { return op.sinkLogits >= 0; }) ? 1 : 0;
+}
+
 // Floats of the partial results of one row in the most splits.
 size_t floatsOfRow(const ExecutorConfig& config) {
   const NetworkPlan& plan = config.plan;
-  return mostSplits(config, config.window()) * static_cast<size_t>(plan.numHeads / plan.numKvHeads) *
-         static_cast<size_t>(plan.headDim + 2);
+  const size_t splits = mostSplits(config, config.window()) + static_cast<size_t>(addedSplits(plan));
+  return splits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
 }
 
 // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
@@ -45,7 +50,8 @@ AttentionSchedule::AttentionSchedule(const ExecutorConfig& config)
       prefixes_({.tokensPerBlock = config.tokensPerBlock,
                  .maxNumSequences = config.maxNumSequences,
                  .rows = kRowBlock,
-                 .splitRows = int64_t(mostSplits(config, window_)) * rowBlock_}) {
+                 .splitRows = (int64_t(mostSplits(config, window_)) + addedSplits(config.plan)) * rowBlock_,
+                 .addedSplits = addedSplits(config.plan)}) {
   const NetworkPlan& plan = config.plan;
   const size_t maxSplits = mostSplits(config, window_);
   sharedAreas_ = config.threads == 1 || maxSplits == 1 ? 0 : 2 * config.threads;

@@ -175,7 +175,8 @@ class Executor {
   void runSelectiveScan(const PlanOp& op, const BatchView& batch);
   void runScale(const PlanOp& op, const BatchView& batch);
   // Logs the inputs of rows that are drafts: columns [first, first + count) of `values`, to which `place` is added in the log.
-  void logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count, int64_t place);
+  void logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count,
+                 int64_t place);
   void runLayerNormHeads(const PlanOp& op, const BatchView& batch);
   void normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const;
   void runLayerNorm(const PlanOp& op, const BatchView& batch);
@@ -186,6 +187,7 @@ class Executor {
   void runExpertPass(const PlanOp& op, int64_t begin, int64_t rows);
   template <typename RowOf>
   bool runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf);
+  void clampExperts(const PlanOp& op, int32_t inner);
   void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
                       const ExpertTask& task, int32_t thread);
   void multiplyByUp(int32_t inner);
@@ -240,12 +242,13 @@ class Executor {
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
-  Mapping statePool_;                // [slot][states of all layers]
+  Mapping statePool_;  // [slot][states of all layers]
   size_t slotFloats_ = 0;
   std::vector<size_t> stateOffset_;  // of each state in a slot, in floats
   StateLog stateLog_;
   std::vector<float> replayedInputs_;  // of one convolution [sequence][taps - 1][columns]
-  std::vector<std::vector<float>> lostStates_;  // by thread: a state that is not kept, and a row of output that nobody reads
+  std::vector<std::vector<float>>
+      lostStates_;  // by thread: a state that is not kept, and a row of output that nobody reads
   std::map<int32_t, std::vector<float>> convWeights_;  // [taps][columns] of each convolution, by weight
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats
@@ -259,9 +262,10 @@ class Executor {
   size_t storedPanelFloats_ = 0;     // of one thread
   float* up_ = nullptr;              // the up half of a gated product in two formats
   // Of one pass over the rows of an op with experts, each pair of a row and an expert with a place of its own.
-  float* expertPairs_ = nullptr;    // inputs of the running product, as its kernels take them
-  float* expertInner_ = nullptr;    // [pairs][inner]
-  float* expertUp_ = nullptr;       // the same, for the up half in another format than the gate
+  float* expertPairs_ = nullptr;  // inputs of the running product, as its kernels take them
+  float* expertInner_ = nullptr;  // [pairs][inner]
+  // The same, for the up half in another format than the gate; [pairs][gate, up] of those that are clamped.
+  float* expertUp_ = nullptr;
   float* expertSums_ = nullptr;     // [pairs][width of the output]
   uint8_t* freshBlocks_ = nullptr;  // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;

@@ -86,7 +86,8 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
     }
     most.pairs = std::max(most.pairs, pairs * bytes / sizeof(float));
     most.inner = std::max(most.inner, pairs * static_cast<size_t>(inner));
-    if (isMixed) most.up = std::max(most.up, pairs * static_cast<size_t>(inner));
+    if (op.clampLimit > 0) most.up = std::max(most.up, 2 * pairs * static_cast<size_t>(inner));
+    else if (isMixed) most.up = std::max(most.up, pairs * static_cast<size_t>(inner));
     most.sums = std::max(most.sums, pairs * static_cast<size_t>(output.width));
   }
   return most;

@@ -23,7 +23,7 @@ struct ExpertWeights {
   std::vector<PackedPart> gateUp, down;
 };
 
-// One of the products of all experts: part `part` of gate and up, or the way down, of k inputs and n outputs.
+// One of the products of all experts: part `part` of gate and up, or the way down, of k inputs and at most n outputs.
 struct ExpertProduct {
   bool isDown;
   size_t part;

@@ -21,6 +21,8 @@ constexpr size_t kTaskRowBytes = 256 << 10;
 constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4;
 // A score is looked at a few times.
 constexpr int64_t kElementsPerScore = 8;
+// As much work as so many elements that are only copied.
+constexpr int64_t kElementsPerClamp = 8;
 // Columns of a sum that stay in registers and the nearest cache.
 constexpr int64_t kSumColumns = 256;
 
@@ -58,13 +60,15 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
   eachRow(rows, experts * kElementsPerScore,
           [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
   pass.sort();
-  const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), inner},
+  const bool isClamped = op.clampLimit > 0;
+  const int32_t raised = isClamped ? 2 * inner : inner;
+  const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), raised},
                                         [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
-  if (isMixed) {
-    runExpertProduct(op, {false, 1, static_cast<int32_t>(k), inner},
+  if (isMixed)
+    runExpertProduct(op, {false, 1, static_cast<int32_t>(k), raised},
                      [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
-    multiplyByUp(inner);
-  }
+  if (isClamped) clampExperts(op, inner);
+  else if (isMixed) multiplyByUp(inner);
   runExpertProduct(op, {true, 0, inner, static_cast<int32_t>(n)},
                    [&](int32_t pair) { return expertInner_ + int64_t(pair) * inner; });
   float* output = value(op.output) + begin * n;
@@ -136,14 +140,18 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
   const bool isRounded = kernels_.roundedBytes(part.dtype, 1, product.k) > 0;
   const float* x = reinterpret_cast<const float*>(input);
   const void* rounded = isRounded ? input : nullptr;
-  if (!product.isDown && isWhole && !op.ungated) {
+  const std::vector<int32_t>& biases = product.isDown ? op.downBiases : op.gateUpBiases;
+  const float* bias =
+      biases.empty() ? nullptr : static_cast<const float*>(weights_.raw(biases[static_cast<size_t>(task.expert)]));
+  const bool isClamped = !product.isDown && op.clampLimit > 0;
+  if (!product.isDown && isWhole && !op.ungated && !isClamped) {
     const GatedGemmArgs args{.x = x,
                              .ldx = product.k,
                              .packed = part.packed,
                              .dtype = part.dtype,
                              .n = product.n,
                              .k = product.k,
-                             .bias = nullptr,
+                             .bias = bias,
                              .y = expertInner_ + first,
                              .ldy = product.n,
                              .activation = op.activation,
@@ -153,25 +161,45 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
     return multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
   }
   const bool isGate = !product.isDown && product.part == 0;
+  // Gate and up of those that are clamped lie side by side, whether they come in one part or in two.
+  const int32_t n = isClamped ? part.columns : product.n, column = isClamped ? part.firstColumn : 0;
+  const int32_t panelEnd = std::min(task.panelEnd, static_cast<int32_t>(ceilDivide(n, kernels_.panelWidth)));
+  if (task.panelBegin >= panelEnd) return;
+  float* y = product.isDown ? expertSums_ : isGate && !isClamped ? expertInner_ : expertUp_;
   const GemmArgs args{.x = x,
                       .ldx = product.k,
                       .packed = part.packed,
                       .dtype = part.dtype,
-                      .n = product.n,
+                      .n = n,
                       .k = product.k,
-                      .bias = nullptr,
+                      .bias = bias == nullptr ? nullptr : bias + (isClamped ? column : int64_t(product.part) * n),
                       .residual = nullptr,
                       .ldr = 0,
-                      .y = (product.isDown ? expertSums_
-                            : isGate       ? expertInner_
-                                           : expertUp_) +
-                           first,
+                      .y = y + first + column,
                       .ldy = product.n,
-                      .activation = isGate ? op.activation : Activation::kNone,
+                      .activation = isGate && !isClamped ? op.activation : Activation::kNone,
                       .rounded = rounded,
                       .roundedRows = rows,
                       .stored = part.stored};
-  multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
+  multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, panelEnd}, thread);
+}
+
+// The end of products whose gate and up are clamped: gate * (up + 1), then times the sigmoid of alpha * gate.
+void Executor::clampExperts(const PlanOp& op, int32_t inner) {
+  const float alpha = op.clampAlpha, limit = op.clampLimit;
+  eachRow(expertRows_.pairs(), int64_t(inner) * kElementsPerClamp, [&](int64_t pair) {
+    float* gate = expertUp_ + pair * 2 * inner;
+    const float* up = gate + inner;
+    float* y = expertInner_ + pair * inner;
+    for (int32_t column = 0; column < inner; ++column) {
+      // What is no number stays none.
+      const float g = gate[column] > limit ? limit : gate[column];
+      const float u = up[column] > limit ? limit : up[column] < -limit ? -limit : up[column];
+      y[column] = g * (u + 1.0f);
+      gate[column] = alpha * g;
+    }
+    kernels_.gateRow(y, gate, Activation::kSigmoid, inner);
+  });
 }
 
 // The end of a gated product whose halves are in formats of their own: see runMixedGatedLinear().

@@ -426,7 +426,18 @@ class PlanReader {
     op.downs = weightIndices(item, "down");
     op.rule = expertRule(item);
     if (!isAbsent(item, "choiceBias")) op.choiceBias = weightIndex(item, "choiceBias");
+    if (!isAbsent(item, "biases")) {
+      const Napi::Object biases = object(item, "biases");
+      op.gateUpBiases = weightIndices(biases, "gateUp");
+      op.downBiases = weightIndices(biases, "down");
+    }
     op.ungated = !isAbsent(item, "ungated") && property(item, "ungated").ToBoolean();
+    if (!isAbsent(item, "clamped")) {
+      const Napi::Object clamped = object(item, "clamped");
+      op.clampAlpha = static_cast<float>(number(clamped, "alpha"));
+      op.clampLimit = static_cast<float>(number(clamped, "limit"));
+      if (!(op.clampLimit > 0)) throw std::runtime_error("clamped.limit must be a number greater than 0.");
+    }
     op.activation = oneOf(item, "activation", kActivations);
     if (!property(item, "residual").IsNull()) op.residual = integer(item, "residual");
   }
@@ -445,7 +456,7 @@ class PlanReader {
     return rule;
   }
 
-  static void readAttention(const Napi::Object& item, PlanOp& op) {
+  void readAttention(const Napi::Object& item, PlanOp& op) const {
     op.input = integer(item, "qkv");
     op.output = integer(item, "output");
     op.layer = integer(item, "layer");
@@ -458,6 +469,7 @@ class PlanReader {
     }
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
     if (!isAbsent(item, "relative")) op.relative = integer(item, "relative");
+    if (!isAbsent(item, "sinkLogits")) op.sinkLogits = weightIndex(item, "sinkLogits");
   }
 
   static bool isAbsent(const Napi::Object& item, const char* field) { return property(item, field).IsUndefined(); }

@@ -117,6 +117,7 @@ struct PlanOp {
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
   // Of kAttention, kDistanceProducts and kDistanceBiases: a table of what distances add to scores; -1: none.
   int32_t relative = -1;
+  int32_t sinkLogits = -1;  // of kAttention: vector of a further score of each head; -1: none
   // Of kDistanceProducts: first columns of the heads of queries and of keys; -1: there are none.
   int32_t queriesColumn = -1, keysColumn = -1;
   // First column that the op changes: of kRmsNormHeads and kLayerNormHeads, with heads; of a rank's part of products,
@@ -133,7 +134,10 @@ struct PlanOp {
   std::vector<int32_t> gateUps = {}, downs = {};
   ExpertRule rule = {};
   int32_t choiceBias = -1;
-  bool ungated = false;                        // an expert's way up has no gate
+  std::vector<int32_t> gateUpBiases = {}, downBiases = {};  // vectors of each expert's products; empty: they have none
+  bool ungated = false;                                     // an expert's way up has no gate
+  // An expert makes of gate and up what ClampedSwiglu of network/plan.ts says; limit 0: it does not.
+  float clampAlpha = 0, clampLimit = 0;
   bool weighted = false;                       // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;

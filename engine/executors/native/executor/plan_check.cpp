@@ -246,8 +246,25 @@ class PlanChecker {
       checkMatrix(op.gateUps[expert], op.ungated ? inner : 2 * inner, input.width);
       checkMatrix(op.downs[expert], output.width, inner);
     }
+    checkExpertParts(op, op.ungated ? inner : 2 * inner, output.width);
     checkResidual(op);
     writes(op.output, input.rows, output.width, "output");
+  }
+
+  // What experts have beside their matrices. raised: rows of gate and up together.
+  void checkExpertParts(const PlanOp& op, int64_t raised, int64_t width) const {
+    const size_t count = op.gateUps.size();
+    if (!op.gateUpBiases.empty() || !op.downBiases.empty()) {
+      if (op.gateUpBiases.size() != count || op.downBiases.size() != count)
+        fail("biases must be as many as the " + std::to_string(count) + " experts, but there are " +
+             std::to_string(op.gateUpBiases.size()) + " and " + std::to_string(op.downBiases.size()));
+      for (const int32_t bias : op.gateUpBiases) checkVector(bias, raised, "biases.gateUp");
+      for (const int32_t bias : op.downBiases) checkVector(bias, width, "biases.down");
+    }
+    if (op.clampLimit == 0) return;
+    if (!(op.clampAlpha > 0) || !(op.clampLimit > 0) || !std::isfinite(op.clampAlpha * op.clampLimit))
+      fail("clamped must have an alpha and a limit greater than 0");
+    if (op.ungated || op.activation != Activation::kNone) fail("clamped is in place of the activation of a gate");
   }
 
   // A rank's part of an op changes some columns of its output, which others complete.
@@ -458,6 +475,7 @@ class PlanChecker {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }
     if (op.relative >= 0) checkRelative(op);
+    if (op.sinkLogits >= 0) checkVector(op.sinkLogits, plan_.numHeads, "sinkLogits");
   }
 
   void checkRelative(const PlanOp& op) const {

@@ -65,7 +65,8 @@ void SharedPrefixes::find(const BatchView& batch) {
     const int64_t members = static_cast<int64_t>(i - begin);
     const int32_t allSplits = std::max(splits, next.splits);
     const bool joins = together >= kFewestTokens && members * together >= (members - 1) * tokens &&
-                       rows + next.rows <= limits_.rows && int64_t(rows + next.rows) * allSplits <= limits_.splitRows;
+                       rows + next.rows <= limits_.rows &&
+                       int64_t(rows + next.rows) * (allSplits + limits_.addedSplits) <= limits_.splitRows;
     if (joins) {
       tokens = together;
       rows += next.rows;

@@ -35,6 +35,7 @@ class SharedPrefixes {
     int32_t rows;  // of a group, at most
     // Splits of the cache times rows of a group, at most: room for partial results.
     int64_t splitRows;
+    int32_t addedSplits = 0;  // that a merge adds to those of each row
   };
 
   explicit SharedPrefixes(const Limits& limits);

@@ -31,16 +31,24 @@ WeightPart partOf(const PlanWeight& weight, size_t index, const WeightTensor& te
   return part;
 }
 
-// True if an op cannot take the weight in its parts: a plain product takes any but an expert's, a gated one takes gate and up.
+bool isIn(const std::vector<int32_t>& list, int32_t index) {
+  return std::find(list.begin(), list.end(), index) != list.end();
+}
+
+// True if an op cannot take the weight in its parts: a plain product takes any, a gated one takes gate and up, and so does an expert's that is
+// clamped; other products of experts take none.
 bool needsOnePiece(const NetworkPlan& plan, int32_t index) {
   const std::vector<WeightPart>& parts = plan.weights[static_cast<size_t>(index)].parts;
   const bool areHalves = parts.size() == 2 && parts[0].rows == parts[1].rows;
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const PlanOp& op) {
-    if (op.bias == index) return true;
+    if (op.bias == index || op.sinkLogits == index || isIn(op.gateUpBiases, index) || isIn(op.downBiases, index))
+      return true;
     const std::vector<OpProduct> products = productsOf(op);
     if (products.empty()) return op.weight == index;
     return std::any_of(products.begin(), products.end(), [&](const OpProduct& product) {
-      return product.weight == index && (product.gated ? !areHalves : op.kind == OpKind::kExperts);
+      if (product.weight != index) return false;
+      if (product.gated || (op.clampLimit > 0 && isIn(op.gateUps, index))) return !areHalves;
+      return op.kind == OpKind::kExperts;
     });
   });
 }
@@ -53,7 +61,7 @@ std::vector<OpProduct> productsOf(const PlanOp& op) {
   std::vector<OpProduct> products;
   if (op.kind != OpKind::kExperts) return products;
   for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
-    products.push_back({op.gateUps[expert], !op.ungated});
+    products.push_back({op.gateUps[expert], !op.ungated && op.clampLimit == 0});
     products.push_back({op.downs[expert], false});
   }
   return products;

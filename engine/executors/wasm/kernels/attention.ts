@@ -32,6 +32,8 @@ let tableQueries: usize = 0;
 let tableKeys: usize = 0;
 let tableRow: usize = 0;
 let zero: i32 = 0;
+// A further score of each head, which has no value; 0: none.
+let sinkLogits: usize = 0;
 // The positions that the four pairs attend to: [0, sinkEnd) and [from, to), multiples of 8.
 let sinkEnd: i32 = 0;
 let from: i32 = 0;
@@ -42,15 +44,16 @@ let scratch: usize = 0;
 let scoreBytes: usize = 0;
 let pairs: usize = 0;
 const EIGHT: usize = 32;
-const PAIR: usize = 24;
+const PAIR: usize = 28;
 // Fields of a pair: pointers to its queries, to its queries for the sinks and to its output, and the positions [begin,
-// end) that it sees beside the sinks; bytes from the begin of a table's row to the column of position 0.
+// end) that it sees beside the sinks; bytes from the begin of a table's row to the column of position 0; its head.
 const QUERY: usize = 0;
 const SINK_QUERY: usize = 4;
 const OUTPUT: usize = 8;
 const BEGIN: usize = 12;
 const END: usize = 16;
 const COLUMN: usize = 20;
+const HEAD: usize = 24;
 
 /** Bytes of scratch for sequences of so many positions. */
 export function attentionScratchBytes(positions: i32): usize {
@@ -200,15 +203,21 @@ function weigh(pair: usize): f32 {
   let most = f32x4.splat(-f32.POSITIVE_INFINITY);
   most = greatest(scores, 0, min(sinkEnd, from), most);
   most = greatest(scores, from, to, most);
-  const maximum: f32 = max(
+  let maximum: f32 = max(
     max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1)),
     max(f32x4.extract_lane(most, 2), f32x4.extract_lane(most, 3)),
   );
+  let logit: f32 = 0;
+  if (sinkLogits) {
+    logit = f32.load(sinkLogits + ((<usize>i32.load(pairs + pair * PAIR + HEAD)) << 2));
+    maximum = max(maximum, logit);
+  }
   const shift = f32x4.splat(maximum);
   let sum = f32x4.splat(0);
   sum = exponentials(scores, 0, min(sinkEnd, from), shift, sum);
   sum = exponentials(scores, from, to, shift, sum);
-  return sumOf(sum);
+  if (!sinkLogits) return sumOf(sum);
+  return sumOf(sum) + f32x4.extract_lane(exp(f32x4.splat(logit - maximum)), 0);
 }
 
 function greatest(scores: usize, begin: i32, end: i32, most: v128): v128 {
@@ -386,6 +395,11 @@ export function setRelative(
   zero = origin;
 }
 
+/** Sets the further score of each head, [kvHeads * group], that `attention` reads from now on; 0: there is none. */
+export function setSinkLogits(logits: usize): void {
+  sinkLogits = logits;
+}
+
 /**
  * @param qkv queries of the first row; `stride` floats between rows
  * @param sinkQueries the queries rotated to the rows' places in the cache, rows of group * kvHeads * headDim; read if
@@ -439,6 +453,7 @@ export function attention(
         i32.store(at + BEGIN, begin);
         i32.store(at + END, end);
         i32.store(at + COLUMN, (zero + 1 - own) << 2);
+        i32.store(at + HEAD, kvHead * group + (pair - row * group));
         least = min(least, begin);
         most = max(most, end);
       }

@@ -32,6 +32,32 @@ export function gateRows(x: usize, rows: i32, width: i32, activation: i32, y: us
   }
 }
 
+// Number of the sigmoid among the activations.
+const SIGMOID: i32 = 7;
+
+/**
+ * y[row][i] = gate * sigmoid(alpha * gate) * (up + 1), of gate = min(x[row][i], limit) and up = x[row][width + i] between -limit and limit.
+ * What is no number stays none.
+ */
+export function clampRows(x: usize, rows: i32, width: i32, alpha: f32, limit: f32, y: usize): void {
+  const bytes = (<usize>width) << 2;
+  const whole = (<usize>(width & ~3)) << 2;
+  for (let row = 0; row < rows; row++, x += 2 * bytes, y += bytes) {
+    let i: usize = 0;
+    for (; i < whole; i += 16)
+      v128.store(y + i, clamped(v128.load(x + i), v128.load(x + bytes + i), alpha, limit));
+    for (; i < bytes; i += 4) storeOne(y + i, clamped(one(x + i), one(x + bytes + i), alpha, limit));
+  }
+}
+
+function clamped(gate: v128, up: v128, alpha: f32, limit: f32): v128 {
+  const most = f32x4.splat(limit);
+  const g = f32x4.min(gate, most);
+  const u = f32x4.max(f32x4.min(up, most), f32x4.splat(-limit));
+  const share = activated(SIGMOID, f32x4.mul(f32x4.splat(alpha), g));
+  return f32x4.mul(f32x4.mul(g, share), f32x4.add(u, f32x4.splat(1)));
+}
+
 /** y += share * x, `count` values. */
 export function addShare(x: usize, share: f32, count: i32, y: usize): void {
   const bytes = (<usize>count) << 2;

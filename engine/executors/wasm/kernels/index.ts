@@ -6,9 +6,18 @@
  * A row's bits depend on that row alone, as with the native kernels: sums run in four lanes over ascending columns, then across
  * the lanes; no kernel's sums depend on the number of rows. Nothing allocates.
  */
-export { attention, attentionScratchBytes, setCache, setRelative } from './attention';
+export { attention, attentionScratchBytes, setCache, setRelative, setSinkLogits } from './attention';
 export { storeKv } from './cache';
-export { addShare, allFinite, capRows, finishRows, gateRows, scaleColumns, xieluRows } from './elements';
+export {
+  addShare,
+  allFinite,
+  capRows,
+  clampRows,
+  finishRows,
+  gateRows,
+  scaleColumns,
+  xieluRows,
+} from './elements';
 export { copyColumns, layerNorm, layerNormHeads, meanRows, normHeads, rmsNorm, rope, unitRows } from './rows';
 export { selectiveScan } from './scan';
 export { gateColumns, gatedDelta, shortConv } from './states';

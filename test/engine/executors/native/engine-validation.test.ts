@@ -94,6 +94,13 @@ describe('an engine that does not fit together', () => {
       /softCap must be a number greater than 0/,
     ],
     [
+      'scores without values for other heads',
+      (p) => {
+        opOf(p, 'attention').sinkLogits = 'norm';
+      },
+      /\(attention\).*sinkLogits norm must be a vector of 4, but it is a vector \[1 x 48\]/,
+    ],
+    [
       'a cap of 0',
       (p) => {
         p.ops.push({ op: 'softCap', value: p.logits, cap: 0 });

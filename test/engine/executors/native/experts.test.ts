@@ -96,9 +96,19 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
     }
   });
 
+  // Gate and up in formats of their own are products of their own, as are those of plain rows.
+  it.each(['f32', 'q4_k', 'mixed'] as const)('so it has where gate and up are clamped, %s', (precision) => {
+    const experts = { count: 11, used: 9, normalize: true, clamped: true } as const;
+    const network = make({ precision, ...SHAPES[precision], experts });
+    const lengths = isShort || instructionSet === 'scalar' ? SHORT_LENGTHS : LENGTHS;
+    const { logits: expected } = alone(network, { instructionSet, threads: 1 }, lengths);
+    expectSameLogits(mixed(network, { instructionSet, threads: 3 }, 43, lengths).logits, expected);
+  });
+
   it.each<[string, NonNullable<TinyShape['experts']>]>([
     ['shares of those that a row goes to', { count: 7, used: 3, normalize: true }],
     ['shares of all', { count: 7, used: 3, normalize: false }],
+    ['biases, and gates that are clamped', { count: 7, used: 3, normalize: true, clamped: true }],
     ['one expert', { count: 5, used: 1, normalize: false }],
     ['all experts', { count: 4, used: 4, normalize: true }],
     ['more than a few of many', { count: 40, used: 19, normalize: false }],
@@ -258,6 +268,41 @@ describe('a plan with experts that do not fit together', () => {
         op.choiceBias = 'norm';
       },
       /\(experts\).*choiceBias norm must be a vector of 11, but it is a vector \[1 x 24\]/,
+    ],
+    [
+      'fewer biases than experts',
+      (op) => {
+        op.biases = { gateUp: op.gateUp.map(() => 'norm'), down: ['norm'] };
+      },
+      /\(experts\).*biases must be as many as the 11 experts, but there are 11 and 1/,
+    ],
+    [
+      'a bias of a product of another length',
+      (op) => {
+        op.biases = { gateUp: op.gateUp.map(() => 'norm'), down: op.down.map(() => 'norm') };
+      },
+      /\(experts\).*biases\.gateUp norm must be a vector of 80, but it is a vector \[1 x 24\]/,
+    ],
+    [
+      'a clamp beside an activation',
+      (op) => {
+        op.clamped = { alpha: 1, limit: 7 };
+      },
+      /\(experts\).*clamped is in place of the activation of a gate/,
+    ],
+    [
+      'a limit that is no number',
+      (op) => {
+        op.clamped = { alpha: 1, limit: Number.NaN };
+      },
+      /clamped\.limit must be a number greater than 0/,
+    ],
+    [
+      'a limit by an alpha that is none',
+      (op) => {
+        op.clamped = { alpha: Number.NaN, limit: 7 };
+      },
+      /\(experts\).*clamped must have an alpha and a limit greater than 0/,
     ],
     [
       'an unknown function of scores',

@@ -36,17 +36,20 @@ const SEQUENCES: Sequence[] = [
 let plain: TinyNetwork;
 let shallow: TinyNetwork;
 let varied: TinyNetwork;
+let sunk: TinyNetwork;
 beforeAll(() => {
   const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, vocabSize: VOCABULARY };
   const heads = { headDim: 16, numHeads: 6, numKvHeads: 2 };
   plain = makeTinyNetwork({ ...shape, ...heads });
   shallow = makeTinyNetwork({ ...shape, ...heads, numLayers: 1 });
   varied = makeTinyNetwork({ ...shape, headDim: 8, varied: true });
+  sunk = makeTinyNetwork({ ...shape, ...heads, numLayers: 1, sunk: true });
 });
 afterAll(() => {
   plain.remove();
   shallow.remove();
   varied.remove();
+  sunk.remove();
 });
 
 function tokensOf(): number[][] {
@@ -117,6 +120,12 @@ describe.each(instructionSets)('sequences that share blocks, on %s', (instructio
     for (const threads of threadCounts(instructionSet)) {
       expectSameLogits(sharing(network, { instructionSet, kvDtype, threads }, threads), expected);
     }
+  });
+
+  it('have them where heads have a score without a value', () => {
+    const expected = alone(sunk, { instructionSet, kvDtype: 'int8' });
+    for (const threads of threadCounts(instructionSet))
+      expectSameLogits(sharing(sunk, { instructionSet, kvDtype: 'int8', threads }, threads), expected);
   });
 
   it('have them where a layer has a window and a cap of its own', () => {
