@@ -21,7 +21,11 @@ export function ropeOfHuggingFace(
   usual: { parameters?: JsonObject; theta?: number; partial?: number } = {},
 ): RopeConfig {
   const given = usual.parameters ?? givenRope(config) ?? {};
-  if (!isObject(given)) throw config.error('rope_scaling', 'an object');
+  if (!isObject(given))
+    throw config.error(
+      config.raw('rope_parameters') === undefined ? 'rope_scaling' : 'rope_parameters',
+      'an object',
+    );
   if (Object.values(given).some(isObject)) {
     throw config.error('rope_parameters', 'one set of parameters for all layers');
   }

@@ -227,6 +227,11 @@ describe('openCheckpoint of a folder with safetensors', () => {
       /rope_type should be one of default, linear/,
     ],
     [
+      'a number where the parameters of RoPE should be',
+      { config: { rope_parameters: 1000003 } },
+      /rope_parameters should be an object, found 1000003/,
+    ],
+    [
       'a RoPE without factor',
       { config: { rope_scaling: { type: 'linear' } } },
       /factor should be a number greater than 0, found nothing/,
