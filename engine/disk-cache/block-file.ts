@@ -36,6 +36,11 @@ export function contentBytes({ bytesPerBlock, bytesPerState }: BlockFormat, key:
   return key < 0 ? bytesPerState : bytesPerBlock;
 }
 
+/** Bytes of the file of what lies behind so many tokens. */
+export function fileBytes(format: BlockFormat, key: DiskKey, numTokens: number): number {
+  return HEADER_BYTES + 4 * numTokens + contentBytes(format, key) + CHECKSUM_BYTES;
+}
+
 /**
  * The bytes in front of the content of a block, or of states: who can use it, and for which tokens. A file whose first bytes are others is not that block,
  * whatever its name says: names have a hash, and hashes can be equal by accident.

@@ -15,6 +15,7 @@ import {
 } from './block-file.js';
 import type { DiskUsage, WrittenBlock } from './disk-messages.js';
 import { FolderIndex } from './folder-index.js';
+import { FOLDER_MODE, makeFolder } from './make-folder.js';
 
 /** Most files of a folder: what listing and looking at them costs at the start is bounded. */
 export const MAX_FILES = 100_000;
@@ -41,6 +42,7 @@ export type FileCalls = Pick<
   | 'readdirSync'
   | 'readvSync'
   | 'renameSync'
+  | 'statSync'
   | 'unlinkSync'
   | 'utimesSync'
   | 'writevSync'
@@ -54,6 +56,12 @@ export interface FolderOptions extends BlockFormat, PathOptions {
   files?: FileCalls;
 }
 
+/**
+ * What became of a read: `gone` where the file is not there or cannot be read, `other` where it is another block, whose name is the same
+ * by accident.
+ */
+export type FoundBlock = 'whole' | 'damaged' | 'gone' | 'other';
+
 interface PathOptions {
   path: string;
   maxBytes: number;
@@ -63,7 +71,9 @@ interface PathOptions {
 /**
  * Blocks in the files of a folder, each in one of its own. A file is written under another name and then renamed, so that none is ever
  * seen half; one that is damaged is removed when it is read. Several processes may use one folder: each counts the files of all, and
- * one that finds a file gone takes it for a miss. Nothing here throws: what cannot be written or read is counted, and told once.
+ * one that finds a file gone takes it for a miss. Room is made before a file is written, and what somebody has not finished counts too,
+ * so that a process that is killed leaves no more than the limit. A folder that is removed meanwhile is made once more, but not the
+ * folders above it: they may be where a disk was. Nothing here throws: what cannot be written or read is counted, and told once.
  */
 export class BlockFolder {
   readonly #options: FolderOptions;
@@ -73,6 +83,8 @@ export class BlockFolder {
   readonly #writer = `${process.pid}-${Math.random().toString(36).slice(2, 10)}`;
   readonly #told = new Set<string>();
   readonly #counts = { damaged: 0, errors: 0 };
+  /** Keys of the engine's own files that have gone since takeGone was last called. */
+  readonly #gone = new Set<DiskKey>();
   #writesFromMs = 0;
   #writtenBytes = 0;
 
@@ -89,53 +101,72 @@ export class BlockFolder {
 
   /** Makes the folder if there is none, and looks at its files. @returns keys of the engine's own files */
   open(): DiskKey[] {
-    this.#attempt('cannot be made', () =>
-      this.#files.mkdirSync(this.#options.path, { recursive: true, mode: 0o700 }),
-    );
+    if (!this.#attempt('cannot be made', () => makeFolder(this.#options.path, this.#files))) {
+      this.#writesFromMs = Number.POSITIVE_INFINITY;
+      return [];
+    }
     this.#list();
-    this.#makeRoom();
+    this.#removeAll(this.#index.overflow());
+    this.#gone.clear();
     return this.#own();
   }
 
-  /** Writes a block. False: it could not be, or nothing is written at the moment. */
+  /** Writes a block. False: it could not be, there is no room for it, or nothing is written at the moment. */
   write(block: WrittenBlock, content: Uint8Array): boolean {
     const nowMs = this.#clock();
     const name = blockFileName(this.#options, block.key);
     if (this.#index.has(name)) return true;
     if (nowMs < this.#writesFromMs) return false;
     const prefix = blockPrefix(this.#options, block.key, block);
-    const bytes = prefix.length + content.length + CHECKSUM_BYTES;
-    if (bytes > this.#options.maxBytes) return false;
-    const usedMs = nowMs - depthOf(block);
+    const entry = {
+      bytes: prefix.length + content.length + CHECKSUM_BYTES,
+      usedMs: nowMs - depthOf(block),
+    };
+    const going = this.#index.overflowWith(entry);
+    if (going === null) return false;
+    this.#removeAll(going);
     const parts = [prefix, content, checksumOf(prefix, content)];
-    if (!this.#attempt('cannot be written to', () => this.#writeWhole(name, parts, usedMs))) {
+    if (!this.#attempt('cannot be written to', () => this.#writeWhole(name, parts, entry.usedMs))) {
       this.#writesFromMs = nowMs + WRITE_PAUSE_MS;
       return false;
     }
-    this.#index.add(name, { bytes, usedMs });
-    this.#writtenBytes += bytes;
+    this.#index.add(name, entry);
+    this.#gone.delete(block.key);
+    this.#writtenBytes += entry.bytes;
     return true;
   }
 
-  /** Keeps the files to their limits. @returns keys of the engine's own files that had to go, or that others have removed */
-  makeRoom(): DiskKey[] {
-    if (this.#writtenBytes < LISTED_AGAIN * this.#options.maxBytes) return this.#makeRoom();
+  /** Looks now and then at what others have written, and keeps the files of all to their limits. */
+  keepToLimits(): void {
+    if (this.#writtenBytes < LISTED_AGAIN * this.#options.maxBytes) return;
     const before = this.#own();
     this.#list();
-    this.#makeRoom();
+    this.#removeAll(this.#index.overflow());
     const now = new Set(this.#own());
-    return before.filter((key) => !now.has(key));
+    for (const key of before) if (!now.has(key)) this.#gone.add(key);
   }
 
-  /** Reads the block of the chain into `content`. False: it is not there, or not whole. */
-  read(chain: PromptBlocks, key: DiskKey, content: Uint8Array): boolean {
+  /** Keys of the engine's own files that had to go, or that others have removed, since this was last called. */
+  takeGone(): DiskKey[] {
+    const gone = [...this.#gone];
+    this.#gone.clear();
+    return gone;
+  }
+
+  /** Reads the block of the chain into `content`. Whatever is not `whole` is of no use, and what is `damaged` is removed. */
+  read(chain: PromptBlocks, key: DiskKey, content: Uint8Array): FoundBlock {
     const name = blockFileName(this.#options, key);
     const prefix = blockPrefix(this.#options, key, chain);
     const found = this.#readWhole(name, prefix, content);
     if (found === 'whole') this.#touch(name, this.#clock() - depthOf(chain));
     else if (found === 'damaged') this.#removeDamaged(name);
-    else if (found === 'gone') this.#index.remove(name);
-    return found === 'whole';
+    else if (found === 'gone') this.#noteGone(name);
+    return found;
+  }
+
+  /** Removes files of this engine, whose blocks will be written once more. */
+  drop(keys: readonly DiskKey[]): void {
+    for (const key of keys) this.#remove(blockFileName(this.#options, key));
   }
 
   /** Marks the blocks of a chain as used, the first one last. */
@@ -178,8 +209,8 @@ export class BlockFolder {
         const { size, mtimeMs } = entry;
         // The record in the file lags behind: see TOUCH_MS.
         const usedMs = Math.max(mtimeMs, known.get(name)?.usedMs ?? 0);
-        if (isWhole) this.#index.add(name, { bytes: size, usedMs });
-        else if (mtimeMs < this.#clock() - UNFINISHED_MS) this.#remove(name);
+        this.#index.add(name, { bytes: size, usedMs });
+        if (!isWhole && mtimeMs < this.#clock() - UNFINISHED_MS) this.#remove(name);
       } catch {
         // Another process has removed it.
       }
@@ -194,20 +225,14 @@ export class BlockFolder {
     return names;
   }
 
-  #makeRoom(): DiskKey[] {
-    const gone: DiskKey[] = [];
-    for (const name of this.#index.overflow()) {
-      this.#remove(name);
-      const parsed = parseName(name);
-      if (parsed?.identity === this.#ownIdentity) gone.push(parsed.key);
-    }
-    return gone;
+  #removeAll(names: readonly string[]): void {
+    for (const name of names) this.#remove(name);
   }
 
   #writeWhole(name: string, parts: readonly Uint8Array[], usedMs: number): void {
     const path = join(this.#options.path, name);
     const aside = unfinishedName(path, this.#writer);
-    const file = this.#files.openSync(aside, 'wx', 0o600);
+    const file = this.#openNew(aside);
     try {
       try {
         writeAll(this.#files, file, parts);
@@ -222,7 +247,36 @@ export class BlockFolder {
     }
   }
 
-  #readWhole(name: string, prefix: Buffer, content: Uint8Array): 'whole' | 'damaged' | 'gone' | 'other' {
+  #openNew(path: string): number {
+    const open = () => this.#files.openSync(path, 'wx', 0o600);
+    try {
+      return open();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+    this.#files.mkdirSync(this.#options.path, { mode: FOLDER_MODE });
+    this.#forgetAll();
+    this.#tell('removed', `The KV cache's folder ${this.#options.path} was removed, and is made once more.`);
+    return open();
+  }
+
+  /** The folder is gone, with all that was in it. */
+  #forgetAll(): void {
+    for (const key of this.#own()) this.#gone.add(key);
+    this.#index.clear();
+  }
+
+  /** A file that should be there is not: where the folder is gone too, so are all others. */
+  #noteGone(name: string): void {
+    this.#forget(name);
+    try {
+      this.#files.statSync(this.#options.path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#forgetAll();
+    }
+  }
+
+  #readWhole(name: string, prefix: Buffer, content: Uint8Array): FoundBlock {
     let file: number;
     try {
       file = this.#files.openSync(join(this.#options.path, name), FOR_READING);
@@ -262,13 +316,19 @@ export class BlockFolder {
   }
 
   #remove(name: string): void {
-    this.#index.remove(name);
+    this.#forget(name);
     try {
       this.#files.unlinkSync(join(this.#options.path, name));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         this.#note('holds files that cannot be removed', error);
     }
+  }
+
+  #forget(name: string): void {
+    this.#index.remove(name);
+    const parsed = parseName(name);
+    if (parsed?.identity === this.#ownIdentity) this.#gone.add(parsed.key);
   }
 
   #attempt(what: string, call: () => void): boolean {

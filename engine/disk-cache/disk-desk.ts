@@ -1,5 +1,5 @@
 import { type BlockFormat, contentBytes, type DiskKey } from './block-file.js';
-import type { BlockFolder } from './block-folder.js';
+import type { BlockFolder, FoundBlock } from './block-folder.js';
 import type { DiskAnswer, DiskAsk, DiskReply } from './disk-messages.js';
 
 type Write = Extract<DiskAsk, { type: 'write' }>;
@@ -33,6 +33,7 @@ export class DiskDesk {
     if (ask.type === 'write') this.#writes.push(ask);
     else if (ask.type === 'read') this.#read(ask);
     else if (ask.type === 'used') folder.touch(ask.keys);
+    else if (ask.type === 'drop') folder.drop(ask.keys);
     else if (ask.type === 'erase') {
       for (const write of this.#writes.splice(0)) this.#answerWrite(write, []);
       folder.erase();
@@ -57,20 +58,28 @@ export class DiskDesk {
   }
 
   #answerWrite({ bytes }: Write, keys: DiskKey[]): void {
-    const removed = keys.length === 0 ? [] : this.#options.folder.makeRoom();
-    this.#reply({ type: 'written', numBytes: bytes.length, keys, removed });
+    const { folder } = this.#options;
+    if (keys.length > 0) folder.keepToLimits();
+    this.#reply({ type: 'written', numBytes: bytes.length, keys, removed: folder.takeGone() });
   }
 
   #read({ readId, prompt: { tokens, ...of }, blocks }: Read): void {
-    const size = blocks.reduce((sum, { key }) => sum + contentBytes(this.#options.format, key), 0);
+    const { folder, format } = this.#options;
+    const size = blocks.reduce((sum, { key }) => sum + contentBytes(format, key), 0);
     const bytes = new Uint8Array(size);
     const parts = this.#partsOf(bytes, blocks);
-    const wrong = blocks.findIndex(({ key, length }, i) => {
-      return !this.#options.folder.read({ ...of, tokens: tokens.subarray(0, length) }, key, parts[i]!);
-    });
-    const end = wrong < 0 ? size : parts[wrong]!.byteOffset;
-    const removed = wrong < 0 ? [] : [blocks[wrong]!.key];
-    this.#reply({ type: 'read', readId, bytes: bytes.subarray(0, end), removed });
+    let found: FoundBlock = 'whole';
+    let numRead = 0;
+    for (; numRead < blocks.length; numRead++) {
+      const { key, length } = blocks[numRead]!;
+      found = folder.read({ ...of, tokens: tokens.subarray(0, length) }, key, parts[numRead]!);
+      if (found !== 'whole') break;
+    }
+    const end = numRead === blocks.length ? size : parts[numRead]!.byteOffset;
+    const removed = folder.takeGone();
+    if (found === 'other') removed.push(blocks[numRead]!.key);
+    const isDamaged = found === 'damaged';
+    this.#reply({ type: 'read', readId, bytes: bytes.subarray(0, end), isDamaged, removed });
   }
 
   /** The parts of contents that lie one after the other. */

@@ -21,6 +21,8 @@ export type DiskAsk =
   | { type: 'read'; readId: number; prompt: PromptBlocks; blocks: ReadBlock[] }
   /** These have been of use: those of a chain, from number 0 on. */
   | { type: 'used'; keys: DiskKey[] }
+  /** Removes files whose blocks will be written once more. */
+  | { type: 'drop'; keys: DiskKey[] }
   /** Erases all files of the engine. Answered with `erased`. */
   | { type: 'erase' }
   /** Writes what waits to be written and ends. Answered with `closed`. */
@@ -44,8 +46,8 @@ export type DiskAnswer =
   | { type: 'listed'; keys: DiskKey[] }
   /** A `write` of so many bytes is done. Those blocks that could not be written are not in `keys`. */
   | { type: 'written'; numBytes: number; keys: DiskKey[]; removed: DiskKey[] }
-  /** The content of the first of the blocks that were asked for, as many as there are. */
-  | { type: 'read'; readId: number; bytes: Uint8Array<ArrayBuffer>; removed: DiskKey[] }
+  /** The content of the first of the blocks that were asked for, as many as there are. isDamaged: the one behind them was damaged. */
+  | { type: 'read'; readId: number; bytes: Uint8Array<ArrayBuffer>; isDamaged: boolean; removed: DiskKey[] }
   | { type: 'erased' }
   | { type: 'closed' };
 

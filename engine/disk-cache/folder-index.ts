@@ -69,17 +69,37 @@ export class FolderIndex {
 
   /** The names that have to go, the longest unused ones first; none while the files keep to the limits. */
   overflow(): string[] {
-    let bytes = this.#bytes;
-    let files = this.#files.size;
-    if (bytes <= this.#maxBytes && files <= this.#maxFiles) return [];
-    const byAge = [...this.#files].sort(([, a], [, b]) => a.usedMs - b.usedMs);
-    const going: string[] = [];
-    for (const [name, entry] of byAge) {
-      if (bytes <= LEFT * this.#maxBytes && files <= LEFT * this.#maxFiles) break;
-      going.push(name);
-      bytes -= entry.bytes;
-      files -= 1;
+    return this.#fits({ bytes: 0, files: 0 }) ? [] : this.#goingFor({ bytes: 0, files: 0 }, Infinity).names;
+  }
+
+  /**
+   * The names that have to go before another file can be written. null: it cannot be, since it is larger than all files may be, or files
+   * would have to go that were of use later than it.
+   */
+  overflowWith({ bytes, usedMs }: FileEntry): string[] | null {
+    const more = { bytes, files: 1 };
+    if (this.#fits(more)) return [];
+    if (bytes > this.#maxBytes || this.#maxFiles < 1) return null;
+    const { names, left } = this.#goingFor(more, usedMs);
+    return left.bytes + bytes <= this.#maxBytes && left.files < this.#maxFiles ? names : null;
+  }
+
+  #fits(more: { bytes: number; files: number }): boolean {
+    return this.#bytes + more.bytes <= this.#maxBytes && this.#files.size + more.files <= this.#maxFiles;
+  }
+
+  /** The longest unused files, all of them unused since `untilMs`, without which there is room for more; and what is left without them. */
+  #goingFor(more: { bytes: number; files: number }, untilMs: number) {
+    const left = { bytes: this.#bytes, files: this.#files.size };
+    const names: string[] = [];
+    const older = [...this.#files].filter(([, { usedMs }]) => usedMs < untilMs);
+    for (const [name, { bytes }] of older.sort(([, a], [, b]) => a.usedMs - b.usedMs)) {
+      const isEnough = left.bytes + more.bytes <= LEFT * this.#maxBytes;
+      if (isEnough && left.files + more.files <= LEFT * this.#maxFiles) break;
+      names.push(name);
+      left.bytes -= bytes;
+      left.files -= 1;
     }
-    return going;
+    return { names, left };
   }
 }

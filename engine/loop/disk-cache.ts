@@ -1,5 +1,6 @@
 import type { KvCacheManager, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { DiskStats } from '../../kvcache/kv-cache-stats.js';
+import type { DiskKey } from '../disk-cache/block-file.js';
 import type { DiskReply, DiskStore, DiskUsage } from '../disk-cache/disk-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BlockTransfer } from './block-transfer.js';
@@ -44,7 +45,11 @@ export class DiskCache {
   constructor(parts: DiskCacheParts) {
     this.#parts = parts;
     this.#writes = new DiskWrites(parts);
-    this.#loads = new DiskLoads({ ...parts, has: (key) => this.#writes.has(key) });
+    this.#loads = new DiskLoads({
+      ...parts,
+      has: (key) => this.#writes.has(key),
+      drop: (keys) => this.#drop(keys),
+    });
     this.#heardMs = parts.clock();
   }
 
@@ -118,8 +123,13 @@ export class DiskCache {
       this.#writes.noteWritten(reply.numBytes, isOld ? [] : reply.keys, reply.removed);
     } else if (reply.type === 'read') {
       this.#writes.forget(reply.removed);
-      this.#loads.take(reply.readId, reply.bytes);
+      this.#loads.take(reply);
     }
+  }
+
+  #drop(keys: DiskKey[]): void {
+    this.#writes.forget(keys);
+    this.#parts.store.post({ type: 'drop', keys });
   }
 
   #giveUp(): void {

@@ -1,6 +1,6 @@
 import type { KvCacheManager, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import { type DiskKey, stateKey } from '../disk-cache/block-file.js';
-import type { DiskStore, ReadBlock } from '../disk-cache/disk-messages.js';
+import type { DiskAnswer, DiskStore, ReadBlock } from '../disk-cache/disk-messages.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BlockTransfer } from './block-transfer.js';
 
@@ -9,6 +9,8 @@ const PART_BYTES = 8 * 2 ** 20;
 /** Parts that are on their way: the disk reads one while the loop writes another. */
 const MAX_PARTS = 2;
 
+type ReadReply = Extract<DiskAnswer, { type: 'read' }>;
+
 /** A prompt whose blocks are being read. */
 interface Load {
   request: LlmRequest;
@@ -16,6 +18,8 @@ interface Load {
   promptLength: number;
   /** Hashes of its blocks from number 0 on, as far as they are to be cached. */
   hashes: number[];
+  /** Hashes of blocks behind these, which are there without states. */
+  behind: number[];
   /** Number of the next block to ask for; -1: nothing has been asked for. */
   next: number;
   /** Whether the states behind the last block have still to be asked for. */
@@ -30,6 +34,8 @@ export interface LoadsOptions {
   transfer: BlockTransfer;
   /** Whether a block, or states, are on the disk. */
   has(key: DiskKey): boolean;
+  /** Removes what will be written once more. */
+  drop(keys: DiskKey[]): void;
 }
 
 /**
@@ -89,7 +95,7 @@ export class DiskLoads {
       store.post({ type: 'used', keys: hasStates ? [...used, stateKey(used.at(-1)!)] : used });
     }
     if (end <= usable) return;
-    const load = { request, prompt, promptLength, hashes: hashes.slice(0, end) };
+    const load = { request, prompt, promptLength, hashes: hashes.slice(0, end), behind: hashes.slice(end) };
     this.#waiting.set(request, { ...load, next: -1, needsState: hasStates, parts: [] });
   }
 
@@ -103,7 +109,7 @@ export class DiskLoads {
   }
 
   /** Puts what was read into the pool. */
-  take(readId: number, bytes: Uint8Array): void {
+  take({ readId, bytes, isDamaged }: Pick<ReadReply, 'readId' | 'bytes' | 'isDamaged'>): void {
     const load = this.#waiting.values().next().value;
     const part = load?.parts[0];
     // Of a request that has ended meanwhile, or waits no longer.
@@ -117,9 +123,19 @@ export class DiskLoads {
     const has = this.#options.transfer.write(load.prompt, part.first, blocks, state);
     this.#hits += has;
     this.#readBytes += bytes.length;
+    if (isDamaged) this.#dropFrom(load, part.first + numRead);
     if (numRead === part.count && has === numRead) return;
     this.#misses += part.count - has;
     this.#waiting.delete(load.request);
+  }
+
+  /**
+   * Where one block is damaged, others of its prompt may be too. All from there on are computed now, and nobody can use them before: so they
+   * are written once more, and the next prompt need not find the next damaged one.
+   */
+  #dropFrom({ hashes, behind }: Load, first: number): void {
+    const keys = [...hashes, ...behind].slice(first).flatMap((hash) => [hash, stateKey(hash)]);
+    this.#options.drop(keys.filter(this.#options.has));
   }
 
   /** Requests wait no longer. */

@@ -169,8 +169,20 @@ function checkSecondaryPool({ hostCacheSize, enableBlockReuse }: KvCacheConfig):
 }
 
 function checkDiskCache({ kvCacheConfig = {}, enableTrtOverlap }: OptionalParams): void {
-  const { diskCachePath, enableBlockReuse } = kvCacheConfig;
-  if (diskCachePath === undefined) return;
+  const { diskCachePath, diskCacheSize, enableBlockReuse } = kvCacheConfig;
+  if (diskCachePath === undefined) {
+    if (diskCacheSize === undefined) return;
+    throw refused(
+      'kvCacheConfig.diskCacheSize',
+      says`without ${option('diskCachePath')} nothing is kept in files; give it too or leave this out`,
+    );
+  }
+  if (diskCacheSize === 0) {
+    throw refused(
+      'kvCacheConfig.diskCacheSize',
+      says`0 bytes have room for nothing; give more, or leave out ${option('diskCachePath')}`,
+    );
+  }
   if (!enableBlockReuse) {
     throw refused(
       'kvCacheConfig.diskCachePath',

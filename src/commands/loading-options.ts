@@ -10,13 +10,15 @@ const NO_KV_EVENTS = {
   kvEventsCurvePeerFile: undefined,
 };
 
+const NO_DISK = { diskCache: undefined, diskCacheBytes: undefined };
+
 /** Options with which a model of a configuration is loaded: its own, and those of all. @throws UsageError where they contradict each other */
 export function loadingOptions(entry: ConfiguredModel, config: Config): ModelOptions {
   const { name, model, options, adapters } = entry;
   const { models, ...all } = config;
   // An address can be taken once: what clients load has none, unless it has its own.
   const named = models.includes(entry) ? all : { ...all, ...NO_KV_EVENTS };
-  const shared = lacksCacheSecret(config) ? { ...named, diskCache: undefined } : named;
+  const shared = lacksCacheSecret(config) ? { ...named, ...NO_DISK } : named;
   const names = Object.keys(adapters);
   const takesAdapters =
     options.enableLora ?? shared.enableLora ?? (shared.allowRuntimeLora || names.length > 0);
@@ -25,13 +27,19 @@ export function loadingOptions(entry: ConfiguredModel, config: Config): ModelOpt
       `The model ${name} takes no LoRA adapters (enable-lora is false), and is given ${names.join(', ')}; leave one of them out.`,
     );
   }
-  const own = lacksCacheSecret(config) ? { ...options, diskCache: undefined } : options;
-  return { ...shared, ...own, model, ...(takesAdapters ? { adapters } : {}) };
+  const own = lacksCacheSecret(config) ? { ...options, ...NO_DISK } : options;
+  const given = { ...shared, ...own, model, ...(takesAdapters ? { adapters } : {}) };
+  // The limit of all may be meant for others, which have a folder.
+  const isOfOthers = given.diskCache === undefined && own.diskCacheBytes === undefined && hasDisk(config);
+  return isOfOthers ? { ...given, ...NO_DISK } : given;
+}
+
+function hasDisk({ diskCache, models = [] }: Partial<Config>): boolean {
+  return diskCache !== undefined || models.some(({ options }) => options.diskCache !== undefined);
 }
 
 /** True where prompts of API keys would be written to a disk under salts that end with this process: no later one could find them. */
 export function lacksCacheSecret(config: Partial<Config>): boolean {
-  const { apiKey = [], apiKeyFile, cacheSecretFile, diskCache, models = [] } = config;
-  const hasDisk = diskCache !== undefined || models.some(({ options }) => options.diskCache !== undefined);
-  return hasDisk && (apiKey.length > 0 || apiKeyFile !== undefined) && cacheSecretFile === undefined;
+  const { apiKey = [], apiKeyFile, cacheSecretFile } = config;
+  return hasDisk(config) && (apiKey.length > 0 || apiKeyFile !== undefined) && cacheSecretFile === undefined;
 }

@@ -138,6 +138,13 @@ describe('an engine that keeps its cache on a disk', () => {
     );
   });
 
+  it('does not start where the folder may not even hold one block', async () => {
+    const kvCacheConfig = { enableBlockReuse: true, diskCacheSize: 1000 };
+    await expect(open(folder(), { kvCacheConfig })).rejects.toThrow(
+      /^kvCacheConfig\.diskCacheSize is 1000; the files of one KV cache block take \d+ bytes\.$/,
+    );
+  });
+
   it('says why, where its blocks cannot be kept', async () => {
     const errors: Error[] = [];
     const path = folder();

@@ -23,7 +23,7 @@ const chain = (key: number, of = key) => ({ key, salt: 5n, tokens: Int32Array.of
 const content = (value: number, bytes = 32) => new Uint8Array(bytes).fill(value);
 const read = (store: BlockFolder, key: number, of = key, bytes = 32) => {
   const target = new Uint8Array(bytes);
-  return store.read(chain(key, of), key, target) ? target : null;
+  return store.read(chain(key, of), key, target) === 'whole' ? target : null;
 };
 
 describe('a folder of blocks', () => {
@@ -51,7 +51,7 @@ describe('a folder of blocks', () => {
       { ...chain(7), tokens: Int32Array.of(8, 2, 3, 4) },
       { ...chain(7), tokens: Int32Array.of(7, 2, 3, -4) },
     ];
-    for (const other of others) expect(store.read(other, 7, content(0))).toBe(false);
+    for (const other of others) expect(store.read(other, 7, content(0))).toBe('other');
     const similar = open(path, { identity: `${IDENTITY.slice(0, 16)}${'9'.repeat(48)}` });
     expect(read(similar.store, 7)).toBeNull();
     fs.renameSync(
@@ -106,11 +106,11 @@ describe('a folder of blocks', () => {
       store.write(chain(key), content(key));
     }
     nowMs += 1000;
-    expect(store.makeRoom()).toEqual([]);
+    expect(store.takeGone()).toEqual([]);
     store.touch([1]);
     nowMs += 1000;
     store.write(chain(10), content(10));
-    expect(store.makeRoom()).toEqual([2]);
+    expect(store.takeGone()).toEqual([2]);
     const names = fs.readdirSync(path);
     expect(names).toContain('notes.txt');
     expect(names.filter((name) => name.startsWith('f'))).toEqual([]);
@@ -122,11 +122,77 @@ describe('a folder of blocks', () => {
 
   it('keeps to a number of files', () => {
     const { store } = open(folder(), { maxFiles: 4 });
-    for (let key = 1; key <= 5; key++)
+    const write = (key: number) =>
       store.write({ ...chain(key), tokens: new Int32Array(4 * key) }, content(key));
+    // What lies behind in a chain does not push out what it needs.
+    expect([1, 2, 3, 4, 5].map(write)).toEqual([true, true, true, true, false]);
+    expect([store.takeGone(), store.usage.files]).toEqual([[], 4]);
     // The last ones of a chain go first.
-    expect(store.makeRoom()).toEqual([5, 4]);
+    expect(store.write({ ...chain(9), tokens: new Int32Array(2) }, content(9))).toBe(true);
+    expect(store.takeGone()).toEqual([4, 3]);
     expect(store.usage.files).toBe(3);
+  });
+
+  it('never has more bytes than its limit, while a file is written, and beside one that a killed process left', () => {
+    const path = folder();
+    const left = `${blockFileName({ identity: IDENTITY }, 99)}.1-killed.part`;
+    fs.writeFileSync(join(path, left), new Uint8Array(FILE));
+    const sizes: number[] = [];
+    const measure = () =>
+      sizes.push(fs.readdirSync(path).reduce((sum, name) => sum + fs.statSync(join(path, name)).size, 0));
+    const writevSync = (...args: Parameters<typeof fs.writevSync>) => {
+      const numBytes = fs.writevSync(...args);
+      measure();
+      return numBytes;
+    };
+    let nowMs = Date.now() + 1000;
+    const maxBytes = 2 * FILE + 10;
+    const { store } = open(path, { maxBytes, files: { ...fs, writevSync }, clock: () => nowMs });
+    expect(store.usage.bytes).toBe(FILE);
+    for (let key = 1; key <= 5; key++) {
+      nowMs += 1000;
+      expect(store.write(chain(key), content(key))).toBe(true);
+      measure();
+    }
+    expect(Math.max(...sizes)).toBe(2 * FILE);
+    expect(fs.readdirSync(path)).not.toContain(left);
+  });
+
+  it('is made once more when it was removed, and says so; the folders above it are not', () => {
+    const above = folder();
+    const path = join(above, 'kv');
+    const { store, problems } = open(path);
+    store.write(chain(1), content(1));
+    store.write(chain(2), content(2));
+    fs.rmSync(path, { recursive: true });
+    expect(store.read(chain(1), 1, content(0))).toBe('gone');
+    expect([store.takeGone(), store.usage.files]).toEqual([[1, 2], 0]);
+    expect(store.write(chain(1), content(1))).toBe(true);
+    expect(read(store, 1)).toEqual(content(1));
+    expect(fs.statSync(path).mode & 0o777).toBe(0o700);
+    fs.rmSync(path, { recursive: true });
+    expect(store.write(chain(3), content(3))).toBe(true);
+    expect([store.takeGone(), read(store, 3)]).toEqual([[1], content(3)]);
+    expect(problems).toEqual([`The KV cache's folder ${path} was removed, and is made once more.`]);
+    fs.rmSync(above, { recursive: true });
+    expect(store.write(chain(4), content(4))).toBe(false);
+    expect(fs.existsSync(above)).toBe(false);
+    expect(problems).toHaveLength(2);
+  });
+
+  it('that cannot be made is told of in one sentence, and left alone', () => {
+    const file = join(folder(), 'file');
+    fs.writeFileSync(file, '');
+    for (const [path, why] of [
+      ['/proc/nope/below', /cannot be made: ENOENT: .*'\/proc\/nope'\. The engine goes on without\.$/],
+      [file, /cannot be made: it is no folder/],
+      [join(file, 'below'), /cannot be made: ENOTDIR/],
+      [`/proc${'/x'.repeat(65)}`, /cannot be made: 64 folders above it are not there/],
+    ] as const) {
+      const { store, problems, keys } = open(path);
+      expect([keys, store.write(chain(1), content(1))]).toEqual([[], false]);
+      expect(problems).toEqual([expect.stringMatching(why)]);
+    }
   });
 
   it('sees after a while what others have written and removed', () => {
@@ -145,7 +211,9 @@ describe('a folder of blocks', () => {
     other.write(chain(4), content(4));
     fs.rmSync(join(path, blockFileName({ identity: IDENTITY }, 3)));
     one.write(chain(5), content(5));
-    expect(one.makeRoom()).toEqual([3]);
+    one.takeGone();
+    one.keepToLimits();
+    expect(one.takeGone()).toEqual([3]);
     expect(one.usage.files).toBe(3);
   });
 
@@ -188,6 +256,11 @@ it('an index counts what it holds', () => {
   expect(index.overflow()).toEqual(['b']);
   expect([index.touch('b', 9), index.touch('c', 9), index.overflow()]).toEqual([2, null, ['a']]);
   expect([index.remove('a'), index.remove('a'), index.bytes]).toEqual([true, false, 40]);
+  // For another file only older ones go, and none where that is not enough.
+  expect(index.overflowWith({ bytes: 60, usedMs: 1 })).toEqual([]);
+  expect(index.overflowWith({ bytes: 61, usedMs: 9 })).toBeNull();
+  expect(index.overflowWith({ bytes: 61, usedMs: 10 })).toEqual(['b']);
+  expect(index.overflowWith({ bytes: 101, usedMs: 10 })).toBeNull();
 });
 
 it('names tell an engine, a chain and a kind, and others are none', () => {

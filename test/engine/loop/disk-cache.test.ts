@@ -298,6 +298,33 @@ describe('a folder that is damaged', () => {
     }
   });
 
+  it('is whole again for the next process, however much of a prompt is damaged', () => {
+    const path = folder();
+    answer(open({ path }), 1n);
+    for (const file of filesIn(path)) fs.truncateSync(file, 0);
+    const second = open({ path });
+    expect(answer(second, 1n)).toEqual({ tokens: expected, reusedBlocks: 0 });
+    // Nothing is looked for twice, and all is written once.
+    expect(second.store.asks.filter(({ type }) => type === 'read')).toHaveLength(1);
+    expect(second.stats()).toMatchObject({ damaged: 1, writtenBlocks: 3 });
+    const third = open({ path });
+    expect(answer(third, 1n)).toEqual({ tokens: expected, reusedBlocks: 3 });
+    expect(third.stats()).toMatchObject({ damaged: 0, writtenBlocks: 0 });
+  });
+
+  it('and then removed is filled again', () => {
+    const path = folder();
+    const first = open({ path });
+    answer(first, 1n);
+    fs.rmSync(path, { recursive: true });
+    const second = PROMPT.map((token) => token + 1);
+    answer(first, 2n, second);
+    expect(first.harness.errors.map(({ message }) => message)).toEqual([
+      `The KV cache's folder ${path} was removed, and is made once more.`,
+    ]);
+    expect(answer(open({ path }), 2n, second).reusedBlocks).toBe(3);
+  });
+
   it('may hold files that are too short or too long', () => {
     for (const change of [0, 1, 79, 150]) {
       const { tokens, reusedBlocks } = damage(folder(), (file) => fs.truncateSync(file, change));

@@ -56,6 +56,21 @@ describe('checkOptionalParams', () => {
     );
   });
 
+  it('refuses a limit of a folder for cached blocks without the folder, and one of no bytes', () => {
+    const check = (kvCacheConfig: object) => () =>
+      checkOptionalParams(
+        { kvCacheConfig: { enableBlockReuse: true, ...kvCacheConfig } },
+        'InflightFusedBatching',
+      );
+    expect(check({ diskCacheSize: 2 ** 30 })).toThrow(
+      'kvCacheConfig.diskCacheSize is refused: without diskCachePath nothing is kept in files; give it too or leave this out.',
+    );
+    expect(check({ diskCachePath: '/kv', diskCacheSize: 0 })).toThrow(
+      'kvCacheConfig.diskCacheSize is refused: 0 bytes have room for nothing; give more, or leave out diskCachePath.',
+    );
+    expect(check({ diskCachePath: '/kv', diskCacheSize: 2 ** 30 })).not.toThrow();
+  });
+
   it('refuses overlap with V1 by name, and takes it with the in-flight schemes', () => {
     const overlap = { enableTrtOverlap: true };
     expect(() => checkOptionalParams(overlap, 'V1')).toThrow(

@@ -53,6 +53,20 @@ describe('a disk for the cache beside API keys', () => {
     expect(told()).toEqual([expect.stringMatching(/--disk-cache is not used: .* needs --cache-secret-file/)]);
   });
 
+  it('takes its limit with it, as from models without one beside others', () => {
+    const limited = { ...config, diskCacheBytes: 1e9 } as Config;
+    const limitOf = (given: Config) => loadingOptions(given.models[0]!, given).diskCacheBytes;
+    expect(limitOf(limited)).toBeUndefined();
+    expect(limitOf({ ...limited, apiKey: undefined })).toBe(1e9);
+    const other = { ...model, options: {} };
+    const models = [other, model] as unknown as Config['models'];
+    expect(limitOf({ ...limited, apiKey: undefined, diskCache: undefined, models })).toBeUndefined();
+    // Without any folder the engine refuses it.
+    expect(limitOf({ ...limited, apiKey: undefined, diskCache: undefined, models: models.slice(0, 1) })).toBe(
+      1e9,
+    );
+  });
+
   it('is used with one, and without keys', () => {
     const cacheSecretFile = join(folder(), 'secret');
     expect(diskOf({ ...config, cacheSecretFile })).toBe('/b');
