@@ -10,7 +10,8 @@ import {
 export interface FollowedBlocks {
   /** Nothing of what was noted is true any more. */
   clear(): void;
-  add(hash: number): void;
+  /** Also where it is there, when that changes: whether the states behind it are kept. null: the model is not known to have any. */
+  add(hash: number, hasState: boolean | null): void;
   remove(hash: number): void;
 }
 
@@ -42,7 +43,7 @@ export class CacheFollower {
   #lowBeats = 0;
   #later: CacheChange[] = [];
   #laterBlocks = 0;
-  #whole: { next: number; parts: Float64Array[]; filled: number } | null = null;
+  #whole: { next: number; parts: CachePart[]; filled: number } | null = null;
   /** An ask is under way; what comes meanwhile may be needed behind the answer. */
   #isAsking = false;
 
@@ -123,7 +124,8 @@ export class CacheFollower {
     if (this.#apply(change)) this.#applyLater();
   }
 
-  #onPart({ next, offset, total, blocks }: CachePart): void {
+  #onPart(part: CachePart): void {
+    const { next, offset, total, blocks } = part;
     this.#onNumber(next);
     if (offset === 0) this.#whole = { next, parts: [], filled: 0 };
     const whole = this.#whole;
@@ -134,22 +136,22 @@ export class CacheFollower {
       this.#whole = null;
       return;
     }
-    whole.parts.push(blocks);
+    whole.parts.push(part);
     whole.filled += blocks.length;
     if (!isLast) return;
     this.#whole = null;
     this.#begin(next, whole.parts);
   }
 
-  #begin(number: number, parts: readonly Float64Array[]): void {
+  #begin(number: number, parts: readonly CachePart[]): void {
     this.#blocks.clear();
-    for (const part of parts) for (const hash of part) this.#blocks.add(hash);
+    for (const { blocks, withState } of parts) this.#add(blocks, withState);
     this.#number = number;
     this.#applyLater();
   }
 
   /** False: it does not fit to what is noted. */
-  #apply({ from, next, isAnew, stored, removed }: CacheChange): boolean {
+  #apply({ from, next, isAnew, stored, removed, withState }: CacheChange): boolean {
     const number = this.#number;
     if (number !== null && next <= number) return false;
     if (isAnew) {
@@ -157,9 +159,14 @@ export class CacheFollower {
       this.#blocks.clear();
     } else if (number === null || from > number) return false;
     for (const hash of removed) this.#blocks.remove(hash);
-    for (const hash of stored) this.#blocks.add(hash);
+    this.#add(stored, withState);
     this.#number = next;
     return true;
+  }
+
+  #add(hashes: Float64Array, withState: Float64Array | undefined): void {
+    const states = withState === undefined ? null : new Set(withState);
+    for (const hash of hashes) this.#blocks.add(hash, states?.has(hash) ?? null);
   }
 
   #applyLater(): void {
@@ -171,7 +178,7 @@ export class CacheFollower {
   }
 
   #keep(change: CacheChange): void {
-    const size = change.stored.length + change.removed.length;
+    const size = change.stored.length + change.removed.length + (change.withState?.length ?? 0);
     // The worker is asked for what has no room here.
     if (this.#later.length >= MAX_LATER || this.#laterBlocks + size > MAX_LATER_BLOCKS) this.#dropLater();
     this.#later.push(change);

@@ -20,6 +20,8 @@ export interface CacheChange {
   isAnew: boolean;
   stored: Float64Array;
   removed: Float64Array;
+  /** Those of `stored` behind which states are kept. A block is stored once more when that changes. Absent: the model is not known to have any. */
+  withState?: Float64Array | undefined;
 }
 
 /**
@@ -42,6 +44,8 @@ export interface CachePart {
   offset: number;
   total: number;
   blocks: Float64Array;
+  /** Those of them behind which states are kept; see CacheChange. */
+  withState?: Float64Array | undefined;
 }
 
 /** Whether a worker takes the request that was sent to it. False: it has no room for it. */
@@ -58,6 +62,8 @@ export const MAX_MESSAGE_BLOCKS = 2 ** 14;
 const isBlocks = (value: unknown) =>
   value instanceof Float64Array && value.length <= MAX_MESSAGE_BLOCKS && value.every(isCount);
 
+const isBlocksOrAbsent = (value: unknown) => value === undefined || isBlocks(value);
+
 const isWhole = (value: unknown) => {
   if (value === null) return true;
   const { next, offset } = (value ?? {}) as Record<string, unknown>;
@@ -67,18 +73,20 @@ const isWhole = (value: unknown) => {
 type Check = (message: Record<string, unknown>) => boolean;
 
 export const CACHE_CHECKS: Record<'cacheChange' | 'cacheAsk' | 'cachePart' | 'taken', Check> = {
-  cacheChange: ({ worker, from, next, isAnew, stored, removed }) =>
+  cacheChange: ({ worker, from, next, isAnew, stored, removed, withState }) =>
     isWord(worker) &&
     isCount(from) &&
     isCount(next) &&
     (from as number) <= (next as number) &&
     typeof isAnew === 'boolean' &&
     isBlocks(stored) &&
-    isBlocks(removed),
+    isBlocks(removed) &&
+    isBlocksOrAbsent(withState),
   cacheAsk: ({ from, whole }) => isCount(from) && isWhole(whole),
-  cachePart: ({ next, offset, total, blocks }) =>
+  cachePart: ({ next, offset, total, blocks, withState }) =>
     isCount(next) &&
     isBlocks(blocks) &&
+    isBlocksOrAbsent(withState) &&
     isCount(total) &&
     (total as number) <= MAX_CACHE_BLOCKS &&
     isCount(offset) &&

@@ -25,6 +25,8 @@ const MAX_KEPT_BLOCKS = 2 ** 16;
 interface Whole {
   next: number;
   blocks: Float64Array;
+  /** See CacheTeller.#states. */
+  states: ReadonlySet<number> | null;
 }
 
 /**
@@ -41,6 +43,8 @@ interface Whole {
 export class CacheTeller {
   readonly #options: Required<CacheTellerOptions>;
   readonly #blocks = new Set<number>();
+  /** Blocks behind which states are kept; null: the model is not known to have any. */
+  #states: Set<number> | null = null;
   #number = 0;
   #nextEventId = 0;
   #kept: CacheChange[] = [];
@@ -64,21 +68,41 @@ export class CacheTeller {
       if (data.type === 'created' || eventId !== this.#nextEventId) {
         isAnew = true;
         touched.clear();
-        this.#blocks.clear();
+        this.#clear();
       }
       this.#nextEventId = eventId + 1;
       if (data.type === 'stored') for (const { blockHash } of data.blocks) this.#store(blockHash, touched);
       if (data.type === 'removed') {
-        for (const hash of data.blockHashes) if (this.#blocks.delete(hash)) touched.add(hash);
+        for (const hash of data.blockHashes) if (this.#remove(hash)) touched.add(hash);
       }
+      if (data.type === 'updated' && 'hasState' in data)
+        this.#noteState(data.blockHash, data.hasState.newValue, touched);
     }
     this.#tell(touched, isAnew);
   }
 
   /** Notes that the engine died, and its cache with it. */
   lose(): void {
-    this.#blocks.clear();
+    this.#clear();
     this.#tell(new Set(), true);
+  }
+
+  #clear(): void {
+    this.#blocks.clear();
+    this.#states?.clear();
+  }
+
+  #remove(hash: number): boolean {
+    this.#states?.delete(hash);
+    return this.#blocks.delete(hash);
+  }
+
+  #noteState(hash: number, hasState: boolean, touched: Set<number>): void {
+    this.#states ??= new Set();
+    if (!this.#blocks.has(hash) || this.#states.has(hash) === hasState) return;
+    if (hasState) this.#states.add(hash);
+    else this.#states.delete(hash);
+    touched.add(hash);
   }
 
   #store(hash: number, touched: Set<number>): void {
@@ -104,7 +128,8 @@ export class CacheTeller {
     const { worker } = this.#options;
     const stored = Float64Array.from(touched.filter((hash) => this.#blocks.has(hash)));
     const removed = Float64Array.from(isAnew ? [] : touched.filter((hash) => !this.#blocks.has(hash)));
-    return { kind: 'cacheChange', worker, from, next, isAnew, stored, removed };
+    const withState = statesOf(stored, this.#states);
+    return { kind: 'cacheChange', worker, from, next, isAnew, stored, removed, ...withState };
   }
 
   #keep(change: CacheChange): void {
@@ -137,11 +162,15 @@ export class CacheTeller {
   /** One that was given out before will do, as long as what has changed since then is known. */
   #wholeNow(): Whole {
     if (this.#whole === null || this.#since(this.#whole.next) === null)
-      this.#whole = { next: this.#number, blocks: Float64Array.from(this.#blocks) };
+      this.#whole = {
+        next: this.#number,
+        blocks: Float64Array.from(this.#blocks),
+        states: this.#states && new Set(this.#states),
+      };
     return this.#whole;
   }
 
-  #part({ next, blocks }: Whole, offset: number): CachePart {
+  #part({ next, blocks, states }: Whole, offset: number): CachePart {
     const part = blocks.slice(offset, offset + this.#options.maxInMessage);
     return {
       kind: 'cachePart',
@@ -149,8 +178,13 @@ export class CacheTeller {
       offset: Math.min(offset, blocks.length),
       total: blocks.length,
       blocks: part,
+      ...statesOf(part, states),
     };
   }
+}
+
+function statesOf(blocks: Float64Array, states: ReadonlySet<number> | null): { withState?: Float64Array } {
+  return states === null ? {} : { withState: blocks.filter((hash) => states.has(hash)) };
 }
 
 function sizeOf({ stored, removed }: CacheChange): number {

@@ -15,6 +15,8 @@ const NONE = -1;
  *   B         x       x   x      1 block: without h2 it has to begin there
  *   C                            0
  *
+ * Where a model keeps states, a block is of use as the last one only if they are kept behind it, too.
+ *
  * Each x is a pair of a block and a worker, a row of columns, some 50 bytes with its places in two tables. A pair is in the list of its
  * block and in that of its worker:
  *
@@ -30,6 +32,8 @@ export class BlockIndex {
   readonly #byBlock = new CodeTable();
   #hashes = new Float64Array(16);
   #workers = new Int32Array(16);
+  /** 1: behind the block the worker keeps the states of sequences. */
+  #states = new Uint8Array(16);
   /** How often a pair was noted by addAgain; 1 for one that was noted by add. */
   #counts = new Int32Array(16);
   #nextOfBlock = new Int32Array(16);
@@ -41,6 +45,8 @@ export class BlockIndex {
   #firstFree = NONE;
   readonly #firstOfWorker: number[] = [];
   readonly #sizes: number[] = [];
+  /** Workers whose model keeps states, as far as that is known. */
+  readonly #keepers = new Set<WorkerIndex>();
   #size = 0;
 
   /** @param maxBlocks most blocks that are noted, over all workers: what comes when it is full is not noted */
@@ -60,6 +66,16 @@ export class BlockIndex {
 
   holds(worker: WorkerIndex, hash: number): boolean {
     return this.#slotOf(worker, hash) >= 0;
+  }
+
+  /** True where the worker's model keeps states: a prompt can go on there only from a block behind which they are kept. */
+  keepsStates(worker: WorkerIndex): boolean {
+    return this.#keepers.has(worker);
+  }
+
+  hasState(worker: WorkerIndex, hash: number): boolean {
+    const slot = this.#slotOf(worker, hash);
+    return slot >= 0 && this.#states[this.#byPair.valueAt(slot)] === 1;
   }
 
   /** A pair of the block, for `next` and `workerOf`; -1: nobody holds it. */
@@ -83,12 +99,21 @@ export class BlockIndex {
       if (data.type === 'created') this.clear(worker);
       if (data.type === 'stored') for (const { blockHash } of data.blocks) this.add(worker, blockHash);
       if (data.type === 'removed') for (const hash of data.blockHashes) this.remove(worker, hash);
+      if (data.type === 'updated' && 'hasState' in data)
+        this.noteState(worker, data.blockHash, data.hasState.newValue);
     }
   }
 
   add(worker: WorkerIndex, hash: number): void {
     if (this.#size >= this.#maxBlocks || this.holds(worker, hash)) return;
     this.#insert(worker, hash);
+  }
+
+  /** Notes whether the worker, whose model keeps states, has those behind a block. */
+  noteState(worker: WorkerIndex, hash: number, hasState: boolean): void {
+    this.#keepers.add(worker);
+    const slot = this.#slotOf(worker, hash);
+    if (slot >= 0) this.#states[this.#byPair.valueAt(slot)] = hasState ? 1 : 0;
   }
 
   /** Notes a block once more: it is forgotten after as many calls of removeOnce. */
@@ -113,6 +138,7 @@ export class BlockIndex {
 
   /** Forgets all blocks of a worker: it has died, or events of it were lost. */
   clear(worker: WorkerIndex): void {
+    this.#keepers.delete(worker);
     for (let pair = this.#firstOfWorker[worker] ?? NONE; pair !== NONE; ) {
       const next = this.#nextOfWorker[pair]!;
       this.#delete(pair, this.#slotOf(worker, this.#hashes[pair]!));
@@ -142,6 +168,7 @@ export class BlockIndex {
     this.#hashes[pair] = hash;
     this.#workers[pair] = worker;
     this.#counts[pair] = 1;
+    this.#states[pair] = 0;
     this.#byPair.add(codeOf(hash, worker), pair);
     const slot = this.#slotOfBlock(hash);
     const nextOfBlock = slot < 0 ? NONE : this.#byBlock.valueAt(slot);
@@ -189,6 +216,9 @@ export class BlockIndex {
     hashes.set(this.#hashes);
     this.#hashes = hashes;
     this.#workers = doubled(this.#workers);
+    const states = new Uint8Array(2 * this.#states.length);
+    states.set(this.#states);
+    this.#states = states;
     this.#counts = doubled(this.#counts);
     this.#nextOfBlock = doubled(this.#nextOfBlock);
     this.#previousOfBlock = doubled(this.#previousOfBlock);

@@ -127,11 +127,19 @@ export class CacheRouter {
   }
 
   /** The blocks of a worker's cache, for whoever knows them otherwise than by its events. Of no use once the worker is removed. */
-  blocksOf(name: string): { clear(): void; add(hash: number): void; remove(hash: number): void } {
+  blocksOf(name: string): {
+    clear(): void;
+    /** @param hasState whether the states behind it are kept; null: the model has none */
+    add(hash: number, hasState?: boolean | null): void;
+    remove(hash: number): void;
+  } {
     const { index } = this.#workers.get(name)!;
     return {
       clear: () => this.#index.clear(index),
-      add: (hash) => this.#index.add(index, hash),
+      add: (hash, hasState = null) => {
+        this.#index.add(index, hash);
+        if (hasState !== null) this.#index.noteState(index, hash, hasState);
+      },
       remove: (hash) => this.#index.remove(index, hash),
     };
   }

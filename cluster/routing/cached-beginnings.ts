@@ -13,6 +13,9 @@ const FEW = 16;
  *   A                        x   x         5 at most: it is one of few with h5
  *   B                        x             4 at most
  *   others                                 0
+ *
+ * Of a model that keeps states, blocks count up to the last one behind which they are kept. What is coming counts as if it had them: which
+ * blocks will is not known, and prompts that begin alike are to go together.
  */
 export class CachedBeginnings {
   readonly #there: BlockIndex;
@@ -55,12 +58,18 @@ export class CachedBeginnings {
     return this.#searches[worker] === this.#search ? this.#most[worker]! : 0;
   }
 
-  /** Number of leading blocks that the worker has. */
+  /** Number of leading blocks that the worker has, and can go on from. */
   lengthAt(worker: WorkerIndex): number {
     const most = this.mostAt(worker);
-    let length = 0;
-    while (length < most && this.#has(worker, this.#hashes[length]!)) length += 1;
-    return length;
+    const needsStates = this.#there.keepsStates(worker);
+    let usable = 0;
+    for (let length = 0; length < most; length += 1) {
+      const hash = this.#hashes[length]!;
+      if (!this.#has(worker, hash)) break;
+      if (!needsStates || this.#there.hasState(worker, hash) || this.#coming.holds(worker, hash))
+        usable = length + 1;
+    }
+    return usable;
   }
 
   #isHeld(hash: number): boolean {

@@ -165,6 +165,46 @@ describe('a cache that is told', () => {
   });
 });
 
+describe('a cache of a model with states', () => {
+  const updated = (blockHash: number, newValue: boolean): KvCacheEventData => ({
+    ...{ type: 'updated', blockHash, hasState: { oldValue: !newValue, newValue } },
+  });
+
+  it('is told with the blocks behind which they are kept, by changes and as a whole', () => {
+    const told = new Told(3);
+    const states = new Map<number, boolean | null>();
+    const followed = {
+      clear: () => states.clear(),
+      add: (hash: number, hasState: boolean | null) => states.set(hash, hasState),
+      remove: (hash: number) => states.delete(hash),
+    };
+    const follower = new CacheFollower(followed);
+    told.note([created, stored(1, 2, 3)]);
+    follower.onChange(told.sent[0]!);
+    expect([...states]).toEqual([
+      [1, null],
+      [2, null],
+      [3, null],
+    ]);
+    told.note([updated(2, true), updated(3, true)]);
+    told.note([updated(3, false), updated(9, true), stored(4, 5)]);
+    for (const change of told.sent.slice(1)) follower.onChange(change);
+    const expected = [
+      [1, null],
+      [2, true],
+      [3, false],
+      [4, false],
+      [5, false],
+    ];
+    expect([...states]).toEqual(expected);
+    const late = new CacheFollower(followed);
+    states.clear();
+    // Too much has changed for one message: the whole is told, in parts.
+    expect(catchUp(late, told.teller).map(({ kind }) => kind)).toEqual(['cachePart', 'cachePart']);
+    expect([...states]).toEqual([[1, false], ...expected.slice(1)]);
+  });
+});
+
 describe('a worker that tells nonsense', () => {
   const part = (next: number, offset: number, total: number, blocks: number[]): CachePart => ({
     ...{ kind: 'cachePart', next, offset, total },

@@ -57,6 +57,7 @@ const beat: Beat = {
 const change: CacheChange = {
   ...{ kind: 'cacheChange', worker: 'w', from: 3, next: 5, isAnew: false },
   ...{ stored: Float64Array.of(1, 2 ** 53 - 1), removed: Float64Array.of(2) },
+  withState: Float64Array.of(1),
 };
 const ask: CacheAsk = { kind: 'cacheAsk', from: 3, whole: { next: 4, offset: 2 } };
 const part: CachePart = { kind: 'cachePart', next: 4, offset: 2, total: 5, blocks: Float64Array.of(7, 8) };

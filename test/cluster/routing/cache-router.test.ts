@@ -18,6 +18,10 @@ const stored = (hashes: number[]): KvCacheEvent => ({
     })),
   },
 });
+const stateOf = (blockHash: number, newValue: boolean): KvCacheEvent => ({
+  eventId: 0,
+  data: { type: 'updated', blockHash, hasState: { oldValue: !newValue, newValue } },
+});
 const router = (...workers: string[]) => {
   const made = new CacheRouter({ blockTime: 2, requestTime: 5 });
   for (const worker of workers) made.add(worker);
@@ -115,6 +119,29 @@ describe('a router that knows the caches', () => {
   });
 });
 
+describe('a router of models that keep states', () => {
+  it('counts blocks up to the last one behind which they are kept', () => {
+    const made = router('a', 'b');
+    made.note('a', [stored([1, 2, 3, 4]), stateOf(2, true), stateOf(4, true), stateOf(4, false)]);
+    made.note('b', [stored([1, 2, 3]), stateOf(3, true)]);
+    // a has more blocks, and has to compute all behind the second one.
+    expect(made.route({ id: 'x', hashes: [1, 2, 3, 4] })).toEqual({ worker: 'b', cachedBlocks: 3 });
+    made.end('x');
+    made.note('b', [stateOf(3, false)]);
+    expect(made.route({ id: 'x', hashes: [1, 2, 3, 4] })).toEqual({ worker: 'a', cachedBlocks: 2 });
+    // What goes there is expected to be of use to those who come behind.
+    expect(made.route({ id: 'y', hashes: [1, 2, 3, 4, 5] })).toEqual({ worker: 'a', cachedBlocks: 4 });
+    for (const id of ['x', 'y']) made.end(id);
+    made.forget('a');
+    expect(made.mostCached([1, 2, 3, 4], () => true)).toBe(0);
+    // The same names for another model, which keeps none.
+    made.remove('a');
+    made.add('a');
+    made.note('a', [stored([1, 2])]);
+    expect(made.mostCached([1, 2, 3, 4], () => true)).toBe(2);
+  });
+});
+
 describe('a router that knows the caches, in random histories', () => {
   const hash = fc.integer({ min: 1, max: 6 });
   const name = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
@@ -126,7 +153,7 @@ describe('a router that knows the caches, in random histories', () => {
     }),
     fc.record({ do: fc.constantFrom('add' as const, 'remove' as const, 'forget' as const), name }),
     fc.record({
-      do: fc.constantFrom('stored' as const, 'removed' as const),
+      do: fc.constantFrom('stored' as const, 'removed' as const, 'hasState' as const, 'hasNone' as const),
       name,
       hashes: fc.array(hash, { minLength: 1, maxLength: 4 }),
     }),
@@ -164,11 +191,14 @@ describe('a router that knows the caches, in random histories', () => {
               if (one.do === 'end') slow.sent.delete(id);
               else if (slow.sent.has(id)) slow.sent.get(id)!.hasFirstToken = true;
             } else if ('hashes' in one) {
-              const removed: KvCacheEvent = {
-                eventId: 0,
-                data: { type: 'removed', blockHashes: one.hashes },
-              };
-              const events = [one.do === 'stored' ? stored(one.hashes) : removed];
+              const { hashes } = one;
+              const removed: KvCacheEvent = { eventId: 0, data: { type: 'removed', blockHashes: hashes } };
+              const events =
+                one.do === 'stored'
+                  ? [stored(hashes)]
+                  : one.do === 'removed'
+                    ? [removed]
+                    : hashes.map((hash) => stateOf(hash, one.do === 'hasState'));
               fast.note(one.name, events);
               slow.note(one.name, events);
             } else {

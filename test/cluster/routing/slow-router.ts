@@ -4,6 +4,8 @@ import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
 interface SlowWorker {
   name: string;
   blocks: Set<number>;
+  /** Blocks behind which states are kept; null: nothing was told of any since the cache began. */
+  states: Set<number> | null;
 }
 
 interface Sent {
@@ -30,7 +32,7 @@ export class SlowRouter {
   add(name: string): void {
     if (this.#find(name)) return;
     const place = this.#free.pop() ?? this.places.length;
-    this.places[place] = { name, blocks: new Set() };
+    this.places[place] = { name, blocks: new Set(), states: null };
   }
 
   remove(name: string): string[] {
@@ -44,23 +46,36 @@ export class SlowRouter {
   }
 
   note(name: string, events: readonly KvCacheEvent[]): void {
-    const blocks = this.#find(name)?.blocks;
-    for (const { data } of blocks === undefined ? [] : events) {
-      if (data.type === 'created') blocks!.clear();
-      if (data.type === 'stored') for (const block of data.blocks) blocks!.add(block.blockHash);
-      if (data.type === 'removed') for (const hash of data.blockHashes) blocks!.delete(hash);
+    const worker = this.#find(name);
+    for (const { data } of worker === undefined ? [] : events) {
+      const { blocks, states } = worker!;
+      if (data.type === 'created') this.forget(name);
+      if (data.type === 'stored') for (const block of data.blocks) blocks.add(block.blockHash);
+      for (const hash of data.type === 'removed' ? data.blockHashes : []) {
+        blocks.delete(hash);
+        states?.delete(hash);
+      }
+      if (data.type !== 'updated' || !('hasState' in data)) continue;
+      worker!.states ??= new Set();
+      if (!data.hasState.newValue) worker!.states.delete(data.blockHash);
+      else if (blocks.has(data.blockHash)) worker!.states.add(data.blockHash);
     }
   }
 
   forget(name: string): void {
-    this.#find(name)?.blocks.clear();
+    const worker = this.#find(name);
+    worker?.blocks.clear();
+    if (worker !== undefined) worker.states = null;
   }
 
   cachedAt(name: string, hashes: readonly number[]): number {
-    const there = new Set(this.#find(name)!.blocks);
-    for (const one of this.#of(name)) if (!one.hasFirstToken) for (const hash of one.hashes) there.add(hash);
+    const { blocks, states } = this.#find(name)!;
+    const coming = this.#of(name).flatMap((one) => (one.hasFirstToken ? [] : one.hashes));
+    const there = new Set([...blocks, ...coming]);
     const first = hashes.findIndex((hash) => !there.has(hash));
-    return first < 0 ? hashes.length : first;
+    const leading = first < 0 ? hashes : hashes.slice(0, first);
+    if (states === null) return leading.length;
+    return leading.findLastIndex((hash) => states.has(hash) || coming.includes(hash)) + 1;
   }
 
   costAt(name: string, hashes: readonly number[]): number {
