@@ -68,6 +68,8 @@ export interface BegunReasoning {
   /** Marks around reasoning; the first is written unless the template has written it. */
   begin: string;
   end: string;
+  /** White space between the first mark and the text. */
+  gap: string;
   text: string;
 }
 
@@ -351,14 +353,14 @@ function cutAfterFinalMessage(text: string, messages: readonly ChatMessage[]): s
 }
 
 /** The prompt with reasoning opened at its end. */
-function openReasoning(prompt: string, { begin, end }: BegunReasoning): string {
+function openReasoning(prompt: string, { begin, end, gap }: BegunReasoning): string {
   const written = prompt.trimEnd();
   if (written.endsWith(end)) {
     throw new ChatTemplateError(
       'The last message ends within its reasoning, but the chat template was told not to reason.',
     );
   }
-  return written.endsWith(begin) ? prompt : `${prompt}${begin}\n`;
+  return written.endsWith(begin) ? prompt : prompt + begin + gap;
 }
 
 function reasonOf(error: unknown): string {

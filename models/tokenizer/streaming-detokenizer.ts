@@ -6,6 +6,8 @@ export interface StreamingDetokenizerOptions {
   skipSpecialTokens?: boolean;
   /** Ids of special tokens that stay in the text all the same. */
   shownTokens?: ReadonlySet<number>;
+  /** Texts that stand for special tokens in place of their own, by id. */
+  marks?: ReadonlyMap<number, string>;
   /**
    * True where the tokens continue a text (a completion): with SentencePiece models the space before the first word
    * then belongs to the text. Default false: the tokens stand by themselves, as in Tokenizer.decode.
@@ -21,6 +23,7 @@ export class StreamingDetokenizer {
   readonly #tokenizer: Tokenizer;
   readonly #skipSpecialTokens: boolean;
   readonly #shownTokens: ReadonlySet<number>;
+  readonly #marks: ReadonlyMap<number, string>;
   /** Bytes of an unfinished character, at most 3. */
   #pending = new Uint8Array(0);
   #dropSpace: boolean;
@@ -29,6 +32,7 @@ export class StreamingDetokenizer {
     this.#tokenizer = tokenizer;
     this.#skipSpecialTokens = options.skipSpecialTokens ?? true;
     this.#shownTokens = options.shownTokens ?? new Set();
+    this.#marks = options.marks ?? new Map();
     this.#dropSpace = tokenizer.dropsLeadingSpace && !(options.continuesText ?? false);
   }
 
@@ -36,6 +40,11 @@ export class StreamingDetokenizer {
   push(tokens: Iterable<number>): string {
     let text = '';
     for (const id of tokens) {
+      const mark = this.#marks.get(id);
+      if (mark !== undefined) {
+        text += this.flush() + mark;
+        continue;
+      }
       const isSkipped = this.#skipSpecialTokens && this.#tokenizer.specialTokenIds.has(id);
       if (isSkipped && !this.#shownTokens.has(id)) continue;
       text += this.#pushOne(id);

@@ -1,6 +1,8 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatAsk } from './chat-plan.js';
 import { checkGuideEnds, guideOf } from './guided.js';
+import { harmonyFormat } from './harmony/guide.js';
+import type { HarmonyStart } from './harmony/parser.js';
 import { knownGuide } from './known-guides.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning/reasoning-parser.js';
 import type { TextCodec } from './text-model.js';
@@ -8,7 +10,7 @@ import type { ToolStyle } from './tools/detect-format.js';
 import { ANY_ARGUMENTS, type FollowedSchema, followedSchema, parametersOf } from './tools/followed-schema.js';
 import { either, guideAsFormat, sequence, type TagFormat } from './tools/guide-format.js';
 import { type CallGuideOptions, callsFormat, freeFormat, marker } from './tools/tool-guide.js';
-import type { FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
+import type { FunctionTool, TextFormatName, ToolChoice, ToolFormatName } from './tools/types.js';
 
 const NAMES_ARGUMENTS: ReadonlySet<ToolFormatName> = new Set(['pythonic', 'qwen3_coder']);
 
@@ -19,6 +21,7 @@ export interface GuideSetting {
   specialTexts: ReadonlySet<string>;
   codec: TextCodec;
   reasoning: ReasoningStart | null;
+  harmony: HarmonyStart | null;
 }
 
 /** Form of a chat's answer. */
@@ -60,23 +63,32 @@ function guideKey(
   ask: ChatAsk,
   choice: ToolChoice,
   tools: readonly FunctionTool[],
-  { style, reasoning }: GuideSetting,
+  { style, reasoning, harmony }: GuideSetting,
 ): string {
   const { isForced, isSingle } = formOfCalls(ask, choice);
   const functions = tools.map((tool) => [tool.name, tool.strict ?? false, parametersOf(tool)]);
   const { template, guide, ignoreEos = false } = ask;
-  const key = [style.format, reasoning, isForced, isSingle, ignoreEos, template ?? null, guide ?? null];
+  const key = [
+    style.format,
+    reasoning,
+    harmony,
+    isForced,
+    isSingle,
+    ignoreEos,
+    template ?? null,
+    guide ?? null,
+  ];
   return JSON.stringify([...key, functions]);
 }
 
-/** Form that calls must have. @throws InvalidRequestError naming the schema at fault. */
+/** How calls are to be written. @throws InvalidRequestError naming the schema at fault. */
 async function callGuide(
   ask: ChatAsk,
   choice: ToolChoice,
   tools: readonly FunctionTool[],
   known: GuideSetting,
   warn: (text: string) => void,
-): Promise<TagFormat> {
+): Promise<CallGuideOptions> {
   const { isForced, isSingle } = formOfCalls(ask, choice);
   const { format } = known.style;
   // In formats that do not write arguments as one JSON object, their names still come from the schema.
@@ -87,35 +99,51 @@ async function callGuide(
     followed.set(tool, await followedSchema(tool, param, format, known.codec, warn));
   }
   checkGuideEnds(ask.ignoreEos ?? false, isForced || isSingle ? 'tool_choice' : 'tools');
-  const options: CallGuideOptions = {
-    format,
+  return {
     tools,
     isSingle,
     specialTexts: known.specialTexts,
     templateSource: known.source,
     schemaOf: (tool) => followed.get(tool) ?? ANY_ARGUMENTS,
   };
-  return isForced || ask.guide !== undefined ? callsFormat(options) : freeFormat(options);
 }
 
 /** Joins calls, the form that the client asked for, and the reasoning before both into one guide. */
 async function wholeGuide(
   ask: ChatAsk,
   choice: ToolChoice,
-  calls: TagFormat | null,
-  { reasoning, specialTexts, codec }: GuideSetting,
+  calls: CallGuideOptions | null,
+  setting: GuideSetting,
 ): Promise<Guide | undefined> {
-  if (calls === null && (ask.guide === undefined || reasoning === null)) return ask.guide;
+  const { reasoning, harmony, specialTexts } = setting;
+  const isWhole = harmony === null && reasoning === null;
+  if (calls === null && (ask.guide === undefined || isWhole)) return ask.guide;
   const { isForced } = formOfCalls(ask, choice);
-  const asked = ask.guide === undefined || (calls !== null && isForced) ? null : guideAsFormat(ask.guide);
-  const formats = [calls, asked].filter((format) => format !== null);
-  const answer = formats.length === 1 ? formats[0]! : either(...formats);
-  const format = reasoning === null ? answer : behindReasoning(answer, reasoning, specialTexts);
+  const content = ask.guide === undefined || (calls !== null && isForced) ? null : guideAsFormat(ask.guide);
+  const isBound = isForced || ask.guide !== undefined;
+  const format =
+    harmony === null
+      ? textFormat(calls, isBound, content, setting)
+      : harmonyFormat({ start: harmony, calls, isForced: isBound, content, specialTexts });
   return guideOf(
     { structuralTag: { type: 'structural_tag', format } },
     calls === null ? 'response_format' : 'tools',
-    codec,
+    setting.codec,
   );
+}
+
+/** @param isBound true where an answer is calls, or has the form of `content` */
+function textFormat(
+  calls: CallGuideOptions | null,
+  isBound: boolean,
+  content: TagFormat | null,
+  { style, reasoning, specialTexts }: GuideSetting,
+): TagFormat {
+  const format = style.format as TextFormatName;
+  const called = calls === null ? null : isBound ? callsFormat(format, calls) : freeFormat(format, calls);
+  const formats = [called, content].filter((format) => format !== null);
+  const answer = formats.length === 1 ? formats[0]! : either(...formats);
+  return reasoning === null ? answer : behindReasoning(answer, reasoning, specialTexts);
 }
 
 function behindReasoning(

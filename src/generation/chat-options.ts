@@ -6,10 +6,10 @@ import { InvalidRequestError } from '../errors/request-errors.js';
 import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
-import { type ChatPrompt, type PromptModel, promptOf } from './prompt/chat-prompt.js';
+import { type ChatPrompt, isHarmony, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
 import { THINK_END } from './reasoning/reasoning-parser.js';
-import type { TextCodec, TextModel } from './text-model.js';
+import type { TextModel } from './text-model.js';
 import type { FunctionTool, ToolChoice } from './tools/types.js';
 
 /** How an answer's reasoning is treated. */
@@ -41,16 +41,17 @@ type ConversationOptions = Pick<
 >;
 
 /**
- * True where an answer has parts to be told apart: calls, or reasoning, for which neither a guide nor, where its marks do
- * not show in the text, a stop string is meant.
+ * True where an answer has parts to be told apart: calls, messages in channels, or reasoning, for which neither a guide nor, where its
+ * marks do not show in the text, a stop string is meant.
  */
 export function hasParts(
   { messages, tools, toolChoice, reasoning, guided, stop }: ChatOptions,
-  { specialTexts = [] }: Pick<TextCodec, 'specialTexts'>,
+  model: PromptModel,
 ): boolean {
   if (tools !== undefined || toolChoice !== undefined || reasoning !== undefined) return true;
   if (messages === undefined) return false;
-  return guided !== undefined || (stop !== undefined && specialTexts.includes(THINK_END));
+  if (guided !== undefined || isHarmony(model, { messages })) return true;
+  return stop !== undefined && (model.codec.specialTexts ?? []).includes(THINK_END);
 }
 
 /** What a chat's plan adds to its request. */
@@ -89,7 +90,7 @@ export async function planOptions(
   const plan = { ...planned, warnings: [...planned.warnings, ...leftOut] };
   const budget = maxTokens === undefined ? undefined : { tokens: maxTokens, param: 'reasoning.maxTokens' };
   const { promptTokens, guide, shownTokens, createParser } = plan;
-  const limit = await reasoningBudget(model.codec, plan.reasoning, budget);
+  const limit = await reasoningBudget(model.codec, plan, budget);
   return {
     plan,
     fields: { promptTokens, guide, shownTokens, createParser, ...(limit && { reasoningBudget: limit }) },

@@ -1,6 +1,8 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { guideOfChat } from './chat-guide.js';
+import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
+import { areSpecial, shownHarmony } from './harmony/tokens.js';
 import { promptOf, sourceOf } from './prompt/chat-prompt.js';
 import {
   PlainParser,
@@ -9,7 +11,7 @@ import {
   THINK_BEGIN,
   THINK_END,
 } from './reasoning/reasoning-parser.js';
-import type { PromptTokens, TextModel } from './text-model.js';
+import type { PromptTokens, ShownToken, TextModel } from './text-model.js';
 import { CallsOnlyParser } from './tools/calls-only-parser.js';
 import {
   CALL_BEGIN,
@@ -24,7 +26,7 @@ import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
 import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
-import type { AnswerParser, FunctionTool, ToolChoice, ToolFormatName } from './tools/types.js';
+import type { AnswerParser, FunctionTool, TextFormatName, ToolChoice } from './tools/types.js';
 
 /** A chat to answer, with functions that may be called; its answer may begin with reasoning. */
 export interface ChatAsk {
@@ -63,16 +65,18 @@ export interface ChatPlan {
   warnings: readonly string[];
   guide: Guide | undefined;
   /** Special tokens that the parser reads as text. */
-  shownTokens: readonly string[];
+  shownTokens: readonly ShownToken[];
   /** Beginning of an answer's reasoning; null: answers have no reasoning. */
   reasoning: ReasoningStart | null;
+  /** How an answer in the harmony format is read; null: it has another one. */
+  harmony: HarmonyOptions | null;
   /** Form of call ids that the template expects. */
   callIds: 'openai' | 'mistral';
   /** Makes a parser for each answer, and one for its stop strings; null: an answer is only content. */
   createParser: (() => AnswerParser) | null;
 }
 
-const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
+const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
   hermes: [HERMES_BEGIN, HERMES_END],
   llama3_json: [PYTHON_TAG],
   pythonic: [],
@@ -83,31 +87,70 @@ const MARKERS: Readonly<Record<ToolFormatName, readonly string[]>> = {
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
-  const { promptTokens, warnings, style, reasoning } = await promptOf(model, ask, model.maxInputLen);
+  const { promptTokens, warnings, ...found } = await promptOf(model, ask, model.maxInputLen);
+  const { style, reasoning } = found;
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
   const specialTexts = new Set(model.codec.specialTexts ?? []);
   const source = sourceOf(model, ask) ?? null;
-  const known = { style, source, specialTexts, codec: model.codec, reasoning };
+  const known = { ...found, source, specialTexts, codec: model.codec };
   const form = await guideOfChat(ask, choice, tools, known);
-  const hasParts = tools.length > 0 || reasoning !== null;
+  const harmony = found.harmony && {
+    start: found.harmony,
+    functions: tools.length === 0 ? null : new Set(tools.map(({ name }) => name)),
+    isMarked: areSpecial(specialTexts),
+  };
   return {
     promptTokens,
     warnings: [...warnings, ...form.warnings],
     guide: form.guide,
-    shownTokens: [
-      ...(tools.length > 0 ? MARKERS[style.format] : []),
-      ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
-    ].filter((text) => specialTexts.has(text)),
     reasoning,
+    harmony,
     callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
-    createParser: hasParts
-      ? () => {
-          const inner = tools.length === 0 ? new PlainParser() : callsParser(style.format, tools, choice);
-          return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
-        }
-      : null,
+    ...(harmony === null
+      ? textReading(style.format as TextFormatName, reasoning, tools, choice, specialTexts)
+      : harmonyAnswers(harmony, choice, specialTexts)),
   };
+}
+
+/** How answers are read. */
+type Reading = Pick<ChatPlan, 'shownTokens' | 'createParser'>;
+
+function textReading(
+  format: TextFormatName,
+  reasoning: ReasoningStart | null,
+  tools: readonly FunctionTool[],
+  choice: ToolChoice,
+  specialTexts: ReadonlySet<string>,
+): Reading {
+  const shown = [
+    ...(tools.length > 0 ? MARKERS[format] : []),
+    ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
+  ];
+  const createParser = () => {
+    const inner = tools.length === 0 ? new PlainParser() : onlyCalls(callParser(format, tools), choice);
+    return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
+  };
+  const hasParts = tools.length > 0 || reasoning !== null;
+  return {
+    shownTokens: shown.filter((text) => specialTexts.has(text)),
+    createParser: hasParts ? createParser : null,
+  };
+}
+
+function harmonyAnswers(
+  options: HarmonyOptions,
+  choice: ToolChoice,
+  specialTexts: ReadonlySet<string>,
+): Reading {
+  return {
+    shownTokens: shownHarmony(specialTexts),
+    createParser: () => onlyCalls(new HarmonyParser(options), choice),
+  };
+}
+
+function onlyCalls(parser: AnswerParser, { mode }: ToolChoice): AnswerParser {
+  return mode === 'required' || mode === 'named' ? new CallsOnlyParser(parser) : parser;
 }
 
 /**
@@ -124,16 +167,7 @@ function toolsOf(tools: readonly FunctionTool[], choice: ToolChoice): readonly F
   return tools.filter(({ name }) => name === choice.name);
 }
 
-function callsParser(
-  format: ToolFormatName,
-  tools: readonly FunctionTool[],
-  { mode }: ToolChoice,
-): AnswerParser {
-  const parser = callParser(format, tools);
-  return mode === 'required' || mode === 'named' ? new CallsOnlyParser(parser) : parser;
-}
-
-function callParser(format: ToolFormatName, tools: readonly FunctionTool[]): AnswerParser {
+function callParser(format: TextFormatName, tools: readonly FunctionTool[]): AnswerParser {
   const names = new Set(tools.map(({ name }) => name));
   switch (format) {
     case 'hermes':

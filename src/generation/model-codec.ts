@@ -12,7 +12,6 @@ import {
   TokenizerPool,
 } from '../../models/tokenizer/index.js';
 import { GuideChecks } from './guide-checks.js';
-import { THINK_BEGIN, THINK_END } from './reasoning/reasoning-parser.js';
 import { checkTextLength, MAX_UNITS_PER_TOKEN } from './text-length.js';
 import type {
   ChatRenderOptions,
@@ -81,8 +80,7 @@ export class ModelCodec implements TextCodec {
       addGenerationPrompt: options.addGenerationPrompt ?? true,
       continueFinalMessage: options.continueFinalMessage ?? false,
     };
-    const { begunReasoning: text } = options;
-    if (text !== undefined) render.begunReasoning = { begin: THINK_BEGIN, end: THINK_END, text };
+    if (options.begunReasoning !== undefined) render.begunReasoning = options.begunReasoning;
     if (options.tools !== undefined) render.tools = options.tools;
     if (options.variables !== undefined) render.templateKwargs = options.variables;
     // The template writes its own BOS, so the tokenizer must not add a second one.
@@ -108,8 +106,15 @@ export class ModelCodec implements TextCodec {
   }
 
   createDetokenizer({ skipSpecialTokens, shownTokens = [] }: DetokenizerOptions): Detokenizer {
-    const shown = shownTokens.map((text) => this.#tokenizer.tokenId(text)).filter((id) => id !== null);
-    return new StreamingDetokenizer(this.#tokenizer, { skipSpecialTokens, shownTokens: new Set(shown) });
+    const shown = new Set<number>();
+    const marks = new Map<number, string>();
+    for (const one of shownTokens) {
+      const id = this.#tokenizer.tokenId(typeof one === 'string' ? one : one.token);
+      if (id === null) continue;
+      if (typeof one === 'string') shown.add(id);
+      else marks.set(id, one.mark);
+    }
+    return new StreamingDetokenizer(this.#tokenizer, { skipSpecialTokens, shownTokens: shown, marks });
   }
 
   get unitsPerToken(): number {

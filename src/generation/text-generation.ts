@@ -15,7 +15,7 @@ import type {
 import { StopStrings } from '../../models/tokenizer/stop-strings.js';
 import { ContextLengthError, contextWords, InvalidRequestError } from '../errors/request-errors.js';
 import type { PromptLogProb, PromptLogProbList } from './returned-logits.js';
-import type { TextModel } from './text-model.js';
+import type { ShownToken, TextModel } from './text-model.js';
 import { TextStream } from './text-stream.js';
 import type { AnswerParser } from './tools/types.js';
 
@@ -60,8 +60,8 @@ export interface TextRequest extends Omit<SamplingOptions, keyof SharedFields>, 
   includeStop?: boolean | undefined;
   /** Leaves special tokens out of the text. Default true. */
   skipSpecialTokens?: boolean | undefined;
-  /** Texts of special tokens that are not skipped. */
-  shownTokens?: readonly string[] | undefined;
+  /** Special tokens that are not skipped. */
+  shownTokens?: readonly ShownToken[] | undefined;
   /**
    * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
    * tokens too.

@@ -1,7 +1,7 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
-import type { ChatMessage } from '../../models/chat-template.js';
+import type { BegunReasoning, ChatMessage } from '../../models/chat-template.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
 import type { SamplingDefaults } from './sampling-defaults.js';
 import type { ToolFormatName } from './tools/types.js';
@@ -12,7 +12,7 @@ export interface ChatRenderOptions {
   /** Leaves the last message open, so that the answer continues it. */
   continueFinalMessage?: boolean | undefined;
   /** Reasoning with which the answer has begun: the prompt ends within it. */
-  begunReasoning?: string | undefined;
+  begunReasoning?: BegunReasoning | undefined;
   /** Adds the tokens that the model wants around a text, besides those of the template. Default false. */
   addSpecialTokens?: boolean | undefined;
   /** Further variables of the template. */
@@ -29,10 +29,12 @@ export interface ChatRenderOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** A special token that is not skipped: its text, or the text and what stands for it. */
+export type ShownToken = string | { readonly token: string; readonly mark: string };
+
 export interface DetokenizerOptions {
   skipSpecialTokens: boolean;
-  /** Texts of special tokens that are not skipped. */
-  shownTokens?: readonly string[] | undefined;
+  shownTokens?: readonly ShownToken[] | undefined;
 }
 
 export type PromptTokens = Int32Array | readonly number[];

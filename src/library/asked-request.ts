@@ -18,7 +18,7 @@ export async function askedRequest(
 ): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
   checkOnePrompt(options);
   const { messages } = options;
-  if (!hasParts(options, model.codec)) {
+  if (!hasParts(options, model)) {
     if (messages === undefined) {
       const warnings: string[] = [];
       const warn = (leftOut: readonly string[]) => warnings.push(leftOutWarning(leftOut));

@@ -61,7 +61,7 @@ function argumentsObject(given: unknown): unknown {
 }
 
 /** Messages with one call each, every one with its results behind it, for templates that know no parallel calls. */
-function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+export function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   if (!messages.some((message) => callsOf(message).length > 1)) return messages;
   const apart: ChatMessage[] = [];
   for (let at = 0; at < messages.length; at++) {

@@ -2,18 +2,27 @@ import { field, says } from '../../../base/named-text.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatAsk, ChatPlan } from '../chat-plan.js';
+import { harmonyMessages } from '../harmony/conversation.js';
+import type { HarmonyStart } from '../harmony/parser.js';
 import type { ReasoningStart } from '../reasoning/reasoning-parser.js';
-import { reasoningStart, reasoningStyle, templateVariables } from '../reasoning/reasoning-style.js';
+import {
+  type ReasoningParserName,
+  reasoningStart,
+  reasoningStyle,
+  templateVariables,
+} from '../reasoning/reasoning-style.js';
 import { MAX_UNITS_PER_TOKEN } from '../text-length.js';
 import type { TextModel } from '../text-model.js';
 import { type ToolStyle, toolStyle } from '../tools/detect-format.js';
-import { promptEnd } from './prefill.js';
+import { harmonyPromptEnd, type PromptEnd, promptEnd } from './prefill.js';
 import { findPrompt } from './template-forms.js';
 
 /** A chat's prompt. */
 export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
   style: ToolStyle;
   reasoning: ReasoningStart | null;
+  /** Where an answer in the harmony format begins; null: the model has another one. */
+  harmony: HarmonyStart | null;
 }
 
 /** What the prompt of a chat depends on beside the chat. */
@@ -54,7 +63,9 @@ export async function promptOf(
   const source = sourceOf(model, ask);
   const style = toolStyle(source ?? null, model.toolCallParser ?? 'auto');
   const thinking = reasoningStyle(source ?? null, model.reasoningParser ?? 'auto');
-  const { messages, render, start } = promptEnd(ask, thinking);
+  const end = promptEndOf(model, ask, thinking);
+  const { render, harmony } = end;
+  const messages = harmony === null ? end.messages : harmonyMessages(end.messages);
   const variables = variablesOf(source, ask, render.begunReasoning !== undefined);
   const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const { usesTemplate } = style;
@@ -78,8 +89,28 @@ export async function promptOf(
     promptTokens,
     warnings,
     style: found.usesTemplate === usesTemplate ? style : { format: 'hermes', usesTemplate: false },
-    reasoning: start === undefined ? reasoningStart(thinking, model.codec, promptTokens) : start,
+    reasoning: end.start === undefined ? reasoningStart(thinking, model.codec, promptTokens) : end.start,
+    harmony,
   };
+}
+
+/** True where answers are messages in channels, for which one parser tells reasoning, calls and content apart. */
+export function isHarmony({ codec, toolCallParser, reasoningParser }: PromptModel, ask: ChatAsk): boolean {
+  const source = sourceOf({ codec }, ask) ?? null;
+  const { format } = toolStyle(source, toolCallParser ?? 'auto');
+  return format === 'harmony' || reasoningStyle(source, reasoningParser ?? 'auto') === 'harmony';
+}
+
+const HARMONY_REASONING = { message: 'maybe', analysis: 'inside', final: null } as const;
+
+function promptEndOf(
+  model: PromptModel,
+  ask: ChatAsk,
+  thinking: ReasoningParserName,
+): PromptEnd & { harmony: HarmonyStart | null } {
+  if (!isHarmony(model, ask)) return { ...promptEnd(ask, thinking), harmony: null };
+  const { start, ...rest } = harmonyPromptEnd(ask);
+  return { ...rest, start: HARMONY_REASONING[start], harmony: start };
 }
 
 /** @param isBegun true where reasoning has begun: the answer goes on with it. */

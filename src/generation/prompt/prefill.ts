@@ -1,4 +1,6 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
+import type { HarmonyStart } from '../harmony/parser.js';
+import { CHANNEL, END, MESSAGE } from '../harmony/tokens.js';
 import { messageText } from '../messages.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from '../reasoning/reasoning-parser.js';
 import type { ReasoningParserName } from '../reasoning/reasoning-style.js';
@@ -31,11 +33,31 @@ export function promptEnd(
     return { ...asGiven, start: undefined };
   const open = openReasoning(last);
   if (open === null) return { ...asGiven, start: null };
-  const begunReasoning = open.text.trimStart();
-  const start = begunReasoning === '' ? 'open' : 'inside';
+  const text = open.text.trimStart();
+  const begunReasoning = { begin: THINK_BEGIN, end: THINK_END, gap: '\n', text };
+  const start = text === '' ? 'open' : 'inside';
   // Templates end reasoning with each message that they write, or leave it out.
   const render = { addGenerationPrompt: true, continueFinalMessage: false, begunReasoning };
   return open.isWhole ? { messages: messages.slice(0, -1), render, start } : { ...asGiven, start };
+}
+
+/** The same in the harmony format, whose answers have no start of reasoning but one of their messages. */
+export function harmonyPromptEnd({
+  messages,
+  addGenerationPrompt,
+  continueFinalMessage,
+}: { messages: readonly ChatMessage[] } & EndOptions): Pick<PromptEnd, 'messages' | 'render'> & {
+  start: HarmonyStart;
+} {
+  const asGiven = { messages, render: { addGenerationPrompt, continueFinalMessage } };
+  const last = messages.at(-1);
+  if (!continueFinalMessage || last === undefined) return { ...asGiven, start: 'message' };
+  const { reasoning_content: text } = last;
+  if (messageText(last).trim() !== '' || typeof text !== 'string' || text === '')
+    return { ...asGiven, start: 'final' };
+  const begunReasoning = { begin: `${CHANNEL}analysis${MESSAGE}`, end: END, gap: '', text };
+  const render = { addGenerationPrompt: true, continueFinalMessage: false, begunReasoning };
+  return { messages: messages.slice(0, -1), render, start: 'analysis' };
 }
 
 /** The reasoning within which a message ends, and whether it is all of the message; null: it has ended, or there is none. */

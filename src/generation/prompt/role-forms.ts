@@ -24,7 +24,7 @@ export function* roleForms(given: readonly ChatMessage[]): Generator<readonly Ch
 }
 
 /** Folds all texts of the system, in order, into one message at the beginning. */
-function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+export function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const ofSystem = messages.filter(isSystem);
   const isInOrder = ofSystem.length === 0 || (ofSystem.length === 1 && messages[0] === ofSystem[0]);
   if (isInOrder) return messages;

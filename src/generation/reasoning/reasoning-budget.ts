@@ -1,8 +1,9 @@
 import { field, says } from '../../../base/named-text.js';
 import type { ReasoningBudgetOptions } from '../../../callbacks/token-request.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
+import type { ChatPlan } from '../chat-plan.js';
 import type { TextCodec } from '../text-model.js';
-import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
+import { THINK_BEGIN, THINK_END } from './reasoning-parser.js';
 
 /** A limit of reasoning that a client asks for. */
 export interface AskedBudget {
@@ -20,10 +21,11 @@ export interface AskedBudget {
  */
 export async function reasoningBudget(
   codec: TextCodec,
-  reasoning: ReasoningStart | null,
+  { reasoning, harmony }: Pick<ChatPlan, 'reasoning' | 'harmony'>,
   asked: AskedBudget | undefined,
 ): Promise<ReasoningBudgetOptions | undefined> {
   if (asked === undefined || asked.tokens < 0 || reasoning === null) return undefined;
+  if (harmony !== null) return refused(asked, HARMONY_WHY);
   const endToken = await markerToken(codec, THINK_END, asked);
   const isOpen = reasoning !== 'maybe';
   const beginToken = isOpen ? undefined : await markerToken(codec, THINK_BEGIN, asked);
@@ -35,10 +37,16 @@ export async function reasoningBudget(
 async function markerToken(codec: TextCodec, text: string, asked: AskedBudget): Promise<number | null> {
   const tokens = await codec.encodePiece(text);
   if (tokens.length === 1) return tokens[0]!;
-  const { param, onImpossible } = asked;
-  const why = `this model writes ${text} in ${tokens.length} tokens, and a budget can only force one`;
+  refused(asked, `this model writes ${text} in ${tokens.length} tokens, and a budget can only force one`);
+  return null;
+}
+
+const HARMONY_WHY =
+  'this model reasons in any number of messages, of which a budget could only end one; reasoning_effort says how much';
+
+/** Tells that there can be no budget. @throws InvalidRequestError where the client has to know */
+function refused({ param, onImpossible }: AskedBudget, why: string): undefined {
   if (onImpossible === undefined)
     throw new InvalidRequestError(says`${field(param)} is refused: ${why}.`, param, 'unsupported_parameter');
   onImpossible(why);
-  return null;
 }

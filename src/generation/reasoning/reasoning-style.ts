@@ -1,4 +1,6 @@
 import { carryForm } from '../../../base/written-json.js';
+import { harmonyEffort } from '../harmony/effort.js';
+import { isHarmonyTemplate } from '../harmony/tokens.js';
 import type { PromptTokens, TextCodec } from '../text-model.js';
 import { mentions } from '../tools/detect-format.js';
 import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
@@ -9,8 +11,9 @@ import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.
  *   none          there is none
  *   qwen3         between markers; the prompt may hold the first one
  *   deepseek_r1   the same, and every answer begins with reasoning, even without a marker
+ *   harmony       messages in a channel of their own
  */
-const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'none'] as const;
+const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'harmony', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
 /**
@@ -22,6 +25,7 @@ export function reasoningStyle(
   chosen: ReasoningParserName | 'auto',
 ): ReasoningParserName {
   if (chosen !== 'auto') return chosen;
+  if (isHarmonyTemplate(source)) return 'harmony';
   return source?.includes(THINK_END) ? 'qwen3' : 'none';
 }
 
@@ -35,6 +39,7 @@ export function reasoningStart(
   prompt: PromptTokens,
 ): ReasoningStart | null {
   if (style === 'none') return null;
+  if (style === 'harmony') return 'maybe';
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
   const tail = (detokenizer.push(prompt.slice(-TAIL)) + detokenizer.flush()).trimEnd();
   if (tail.endsWith(THINK_BEGIN)) return 'open';
@@ -85,6 +90,7 @@ function withWishes(
   }
   const hasSwitch = knows('enable_thinking');
   if (thinks !== undefined && hasSwitch) result.enable_thinking ??= thinks;
+  if (isHarmonyTemplate(source)) return harmonyEffort(effort, result, refuse);
   if (effort === undefined) return result;
   if (knows('reasoning_effort')) return { reasoning_effort: effort, ...result };
   if (hasSwitch) return { enable_thinking: effort !== 'none', ...result };

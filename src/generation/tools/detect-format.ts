@@ -1,3 +1,4 @@
+import { isHarmonyTemplate } from '../harmony/tokens.js';
 import { CALLS_BEGIN } from './deepseek-parser.js';
 import type { ToolFormatName } from './types.js';
 
@@ -10,6 +11,7 @@ export interface ToolStyle {
 
 /** Tests that recognise a format by the template that asks for it or writes it. */
 const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[] = [
+  ['harmony', isHarmonyTemplate],
   ['mistral', (source) => source.includes('[TOOL_CALLS]')],
   ['deepseek_v3', (source) => source.includes(CALLS_BEGIN)],
   // Hermes has the same markers; only the tags inside tell them apart.

@@ -6,10 +6,9 @@ import { PYTHON_TAG } from './llama3-parser.js';
 import { ARGS, CALL_ID, TOOL_CALLS } from './mistral-parser.js';
 import { parameterTags } from './qwen3-coder-guide.js';
 import { FUNCTION_BEGIN, FUNCTION_END } from './qwen3-coder-parser.js';
-import type { FunctionTool, ToolFormatName } from './types.js';
+import type { FunctionTool, TextFormatName } from './types.js';
 
 export interface CallGuideOptions {
-  format: ToolFormatName;
   tools: readonly FunctionTool[];
   /** True where the answer may have at most one call. */
   isSingle: boolean;
@@ -22,8 +21,8 @@ export interface CallGuideOptions {
 }
 
 /** Format of an answer that consists of calls, at least one. */
-export function callsFormat(options: CallGuideOptions): TagFormat {
-  switch (options.format) {
+export function callsFormat(format: TextFormatName, options: CallGuideOptions): TagFormat {
+  switch (format) {
     case 'hermes':
       return listOf(hermesTags(options), '\n', options);
     case 'qwen3_coder':
@@ -41,8 +40,8 @@ export function callsFormat(options: CallGuideOptions): TagFormat {
 }
 
 /** Format of any answer; calls in it have the right form. */
-export function freeFormat(options: CallGuideOptions): TagFormat {
-  const { format, isSingle } = options;
+export function freeFormat(format: TextFormatName, options: CallGuideOptions): TagFormat {
+  const { isSingle } = options;
   switch (format) {
     case 'hermes':
       return within(hermesTags(options), HERMES_BEGIN, isSingle);
@@ -54,9 +53,9 @@ export function freeFormat(options: CallGuideOptions): TagFormat {
     case 'deepseek_v3':
       return withinOnce(CALLS_BEGIN, deepSeekCalls(options), options);
     case 'pythonic':
-      return either(callsFormat(options), textNotFrom('['));
+      return either(callsFormat(format, options), textNotFrom('['));
     case 'llama3_json': {
-      const calls = callsFormat(options);
+      const calls = callsFormat(format, options);
       return either(calls, sequence(marker(PYTHON_TAG, options), calls), textNotFrom('{'));
     }
   }

@@ -26,8 +26,11 @@ const TOOL_FORMAT_NAMES = [
   'mistral',
   'qwen3_coder',
   'deepseek_v3',
+  'harmony',
 ] as const;
 export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
+/** Formats of calls within a text, which reasoning precedes. */
+export type TextFormatName = Exclude<ToolFormatName, 'harmony'>;
 
 /**
  * A part of an answer, in order. `arguments` parts belong to the call before them; joined they are its arguments as

@@ -37,7 +37,7 @@ export class ChatMessageReader {
     this.#callField = callField;
     this.#givesReasoning = givesReasoning;
     this.#parser = plan.createParser?.() ?? null;
-    this.#counter = plan.reasoning === null ? null : new ReasoningCounter(codec, plan.reasoning);
+    this.#counter = ReasoningCounter.of(codec, plan);
     this.#newId = plan.callIds === 'mistral' ? mistralId : newId;
   }
 

@@ -33,12 +33,12 @@ export async function plannedRun(
   live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
-  const { promptTokens, guide, shownTokens, reasoning, createParser } = plan;
+  const { promptTokens, guide, shownTokens, createParser } = plan;
   const text = textRequest(request, {
     ...fields,
     promptTokens,
     encoded: await encodedFields(request, model),
-    reasoningBudget: await reasoningBudget(model.codec, reasoning, budget),
+    reasoningBudget: await reasoningBudget(model.codec, plan, budget),
     guide,
     guideParam: guideParamOf(request) ?? 'tools',
     shownTokens,

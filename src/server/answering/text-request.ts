@@ -25,7 +25,7 @@ export function textRequest(
     contextLogProbs?: number | undefined;
     guide?: Guide | undefined;
     guideParam?: string | undefined;
-    shownTokens?: readonly string[] | undefined;
+    shownTokens?: TextRequest['shownTokens'];
     createParser?: TextRequest['createParser'];
     reasoningBudget?: TextRequest['reasoningBudget'];
   },

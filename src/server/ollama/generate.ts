@@ -68,6 +68,7 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
       warnings: [],
       shownTokens: [],
       reasoning: null,
+      harmony: null,
       callIds: 'openai',
       createParser: null,
     } as const;

@@ -2,6 +2,7 @@ import type { Guide } from '../../../callbacks/guide.js';
 import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
 import type { ChatAsk, ChatPlan } from '../../generation/chat-plan.js';
 import { guideOf } from '../../generation/guided.js';
+import { isHarmonyTemplate } from '../../generation/harmony/tokens.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
 import type { SamplingDefaults } from '../../generation/sampling-defaults.js';
 import type { TextRequest } from '../../generation/text-generation.js';
@@ -139,6 +140,8 @@ export function reasoningOf(
 ): Pick<ChatAsk, 'reasoningEffort' | 'variables'> {
   if (think === undefined) return {};
   const source = model.codec.templateSource ?? null;
+  // As in Ollama, where this model's effort is low, medium or high and nothing else has a meaning.
+  if (isHarmonyTemplate(source)) return typeof think === 'string' ? { reasoningEffort: think } : {};
   if (think === false) return { reasoningEffort: 'none' };
   const knows = (name: string) => source !== null && mentions(source, name);
   if (typeof think === 'string' && knows('reasoning_effort')) return { reasoningEffort: think };

@@ -105,12 +105,17 @@ describe('the parser for stop strings of a chat that is not taken apart', () => 
 
   it('is not asked for where marks of reasoning do not show, or a guide is for the answer alone', () => {
     const messages = [{ role: 'user', content: 'hi' }];
-    const special = { specialTexts: ['</think>'] };
+    const special = modelOf('{{ messages }}', ['</think>']);
+    const plain = modelOf('{{ messages }}', []);
     expect(hasParts({ messages, stop: 'x' }, special)).toBe(true);
-    expect(hasParts({ messages, stop: 'x' }, {})).toBe(false);
+    expect(hasParts({ messages, stop: 'x' }, plain)).toBe(false);
     expect(hasParts({ messages }, special)).toBe(false);
-    expect(hasParts({ messages, guided: { json: true } }, {})).toBe(true);
+    expect(hasParts({ messages, guided: { json: true } }, plain)).toBe(true);
     expect(hasParts({ guided: { json: true }, stop: 'x' }, special)).toBe(false);
+    // Messages in channels would else run into each other.
+    const harmony = modelOf('<|start|><|channel|><|message|>{{ messages }}', []);
+    expect(hasParts({ messages }, harmony)).toBe(true);
+    expect(hasParts({}, harmony)).toBe(false);
   });
 
   it('is none where there is no reasoning', () => {

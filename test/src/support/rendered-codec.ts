@@ -1,6 +1,5 @@
 import { ChatTemplate } from '../../../models/chat-template.js';
 import type { TextSegment } from '../../../models/tokenizer/tokenizer.js';
-import { THINK_BEGIN, THINK_END } from '../../../src/generation/reasoning/reasoning-parser.js';
 import type { PromptTokens, TextCodec } from '../../../src/generation/text-model.js';
 import { BOS_TOKEN, bytesOf, templatedCodec } from './toy-codec.js';
 
@@ -17,11 +16,11 @@ export function renderedCodec(
     renders: () => count,
     encodeChat: (messages, options) => {
       count++;
-      const { begunReasoning: text, addGenerationPrompt = true, continueFinalMessage = false } = options;
+      const { begunReasoning, addGenerationPrompt = true, continueFinalMessage = false } = options;
       const { segments } = template.render(messages, {
         addGenerationPrompt,
         continueFinalMessage,
-        ...(text !== undefined && { begunReasoning: { begin: THINK_BEGIN, end: THINK_END, text } }),
+        ...(begunReasoning !== undefined && { begunReasoning }),
         ...(options.tools && { tools: options.tools }),
         templateKwargs: options.variables ?? {},
       });

@@ -43,7 +43,8 @@ function render(messages: readonly ChatMessage[], options: ChatRenderOptions): s
     return `<${message.role}>${contentText(message)}${open ? '' : '</>'}`;
   });
   const tools = options.tools === undefined ? '' : `<tools>${JSON.stringify(options.tools)}</>`;
-  const begun = options.begunReasoning === undefined ? '' : `<think>\n${options.begunReasoning}`;
+  const { begin = '', gap = '', text = '' } = options.begunReasoning ?? {};
+  const begun = begin + gap + text;
   return tools + turns.join('') + (options.addGenerationPrompt ? '<assistant>' : '') + begun;
 }
 

@@ -63,6 +63,19 @@ function orders(messages: readonly ChatMessage[]): Order[] {
   ];
 }
 
+/** The only form of which the template of gpt-oss leaves nothing out. */
+export function harmonyForm(messages: readonly ChatMessage[]): ChatMessage[] {
+  const [, [, first]] = orders(messages) as [Order, Order];
+  return withSingleCalls(first).map((message) => {
+    const { reasoning_content: reasoning = '', ...rest } = message as ChatMessage & {
+      reasoning_content?: string;
+    };
+    if (callsOf(message).length === 0) return reasoning === '' ? rest : { ...rest, thinking: reasoning };
+    const thinking = [reasoning, textOf(message)].filter((text) => text !== '').join('\n\n');
+    return { ...rest, content: '', ...(thinking !== '' && { thinking }) };
+  });
+}
+
 function inTurns(messages: readonly ChatMessage[]): ChatMessage[] {
   const turns: ChatMessage[] = [];
   for (const message of messages) {

@@ -5,10 +5,11 @@ import { parseWritten, writtenJson } from '../../../../base/written-json.js';
 import { type Judged, judged } from '../../../models/jinja/judge.js';
 import { NOW } from '../../../models/jinja/render.js';
 import { templatesFolder } from '../../../support/published-templates.js';
+import { type HarmonyConversation, readGolden } from '../../generation/harmony/streams.js';
 import { promptText, renderedCodec } from '../../support/rendered-codec.js';
 import { testPython } from '../../support/test-python.js';
 import { say, type ToyServer, toyServer } from '../../support/toy-server.js';
-import { asValues, type Conversation, type Form, formsOf } from './forms.js';
+import { asValues, type Conversation, type Form, formsOf, harmonyForm } from './forms.js';
 
 /** What a client sent, and the conversation that it is in transformers' words. */
 interface History {
@@ -27,6 +28,8 @@ interface Reading {
   parts?: boolean;
   /** False where functions, calls and results can only be text. Default true. */
   tools?: boolean;
+  /** True for a template that leaves out what is in other forms than one. Default false. */
+  harmony?: boolean;
 }
 
 /** Published templates, and how each reads a conversation. */
@@ -45,7 +48,7 @@ const TEMPLATES: Readonly<Record<string, Reading>> = {
   'unsloth--phi4_template': { tools: false },
   'llama-cpp--deepseek-ai-DeepSeek-R1-Distill-Qwen-32B': { tools: false },
   'llama-cpp--llama-cpp-deepseek-r1': {},
-  'llama-cpp--openai-gpt-oss-120b': { tools: false },
+  'llama-cpp--openai-gpt-oss-120b': { harmony: true },
   'llama-cpp--GLM-4.6': { parts: true },
   'llama-cpp--GLM-4.7-Flash': { parts: true },
 };
@@ -63,9 +66,13 @@ interface Wanted {
 }
 
 /** What Python makes of the first form that a template takes, for each history. */
-function wantedOf(source: string, { parts = false, tools: knowsTools = true }: Reading): Wanted[] {
+function wantedOf(
+  source: string,
+  { parts = false, tools: knowsTools = true, harmony = false }: Reading,
+): Wanted[] {
   const asked = HISTORIES.map(({ body, expected: { messages, tools = body.tools ?? [], variables } }) => {
-    const forms = [...formsOf({ messages, tools }, knowsTools)];
+    const given = harmony ? harmonyForm(messages) : messages;
+    const forms = [...formsOf({ messages: given, tools }, knowsTools)];
     return forms.map((form): [Form, string] => {
       const values = { messages: asValues(form.messages, parts), tools: form.tools ?? null, ...variables };
       return [form, writtenJson(values)];
@@ -84,6 +91,28 @@ function wantedOf(source: string, { parts = false, tools: knowsTools = true }: R
   });
 }
 
+function harmonyBody({ messages, effort, tools }: HarmonyConversation, parameters: object) {
+  const functions = [
+    { name: 'weather', description: 'The weather.', parameters },
+    { name: 'now', description: 'The time.' },
+  ];
+  return {
+    reasoning_effort: effort,
+    ...(tools && { tools: functions.map((one) => ({ type: 'function', function: one })) }),
+    messages: messages.map(({ role, content, reasoning, call }) => ({
+      role,
+      content,
+      ...(reasoning && { reasoning_content: reasoning }),
+      ...(role === 'tool' && { tool_call_id: 'a' }),
+      ...(call && {
+        tool_calls: [
+          { id: 'a', type: 'function', function: { name: call[0], arguments: JSON.stringify(call[1]) } },
+        ],
+      }),
+    })),
+  };
+}
+
 /** The prompt that is computed, and whether the client is told that functions came as text. */
 async function computed(toy: ToyServer, { path, body }: History) {
   const response = await toy.post(path, writtenJson(body));
@@ -95,6 +124,26 @@ async function computed(toy: ToyServer, { path, body }: History) {
 }
 
 describe.skipIf(testPython === null || templatesFolder === null)('prompts of agents', () => {
+  const { conversations, schema } = readGolden();
+  it.each(conversations)(
+    'are those of openai-harmony, but for what the template of gpt-oss writes otherwise: $name',
+    async (one) => {
+      const source = readFileSync(join(templatesFolder!, 'llama-cpp--openai-gpt-oss-120b.jinja'), 'utf8');
+      const codec = renderedCodec(source, () => NOW);
+      const toy = toyServer(() => say('x'), { model: { codec, maxInputLen: 10_000, maxSeqLen: 12_000 } });
+      const response = await toy.post('/v1/chat/completions', harmonyBody(one, schema));
+      expect(response.status, await response.text()).toBe(200);
+      const wanted = one.text
+        .replaceAll('// default: c\n', '// default: c,\n')
+        .replace(/(# Instructions\n\n(?:(?!# Tools).)*?)<\|end\|>/s, '$1\n\n<|end|>')
+        .replace(
+          /(to=assistant<\|channel\|>commentary<\|message\|>)(.*?)(?=<\|end\|>)/,
+          (_, head: string, result: string) => head + JSON.stringify(result),
+        );
+      expect(promptText(toy.engine.requests[0]!.promptTokens)).toBe(wanted);
+    },
+  );
+
   it.each(Object.entries(TEMPLATES))('are those of Python: %s', async (template, reading) => {
     const source = readFileSync(join(templatesFolder!, `${template}.jinja`), 'utf8');
     const wanted = wantedOf(source, reading);

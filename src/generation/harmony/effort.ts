@@ -1,0 +1,23 @@
+/** The template's words for how much is reasoned, by those of the APIs. */
+const EFFORTS: Readonly<Record<string, string>> = { minimal: 'low', xhigh: 'high', max: 'high' };
+
+/**
+ * Template variables with the effort. Models of this format always reason, and nothing here runs the tools that they bring along.
+ * @param refuse called with the name and the reason
+ */
+export function harmonyEffort(
+  effort: string | undefined,
+  variables: Record<string, unknown>,
+  refuse: (param: string, reason: string) => never,
+): Record<string, unknown> {
+  const { builtin_tools: tools } = variables;
+  if (tools != null && !(Array.isArray(tools) && tools.length === 0)) {
+    const reason = "the model's own browser and python are not run here: describe such tools as functions";
+    return refuse('chat_template_kwargs.builtin_tools', reason);
+  }
+  if (effort === undefined) return variables;
+  if (effort === 'none') {
+    return refuse('reasoning_effort', 'this model always reasons, with an effort of low, medium or high');
+  }
+  return { reasoning_effort: EFFORTS[effort] ?? effort, ...variables };
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { HarmonyParser } from '../../../../src/generation/harmony/parser.js';
+import { HARMONY_TOKENS, type HarmonyToken, markOf } from '../../../../src/generation/harmony/tokens.js';
+import { PartList } from '../../../../src/generation/tools/part-list.js';
+import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+
+/** A stream of tokens, and what openai-harmony reads; see tools/reference/harmony.py. */
+export interface HarmonyStream {
+  name: string;
+  /** Special tokens by their texts, others by their bytes as hexadecimal digits. */
+  tokens: string[];
+  /** null: it is refused. */
+  read: {
+    strict: boolean;
+    /** Text of a message that each token completes. */
+    deltas: string[];
+    messages: Message[];
+  } | null;
+}
+type Message = [channel: string | null, recipient: string | null, type: string | null, text: string];
+
+export interface HarmonyGolden {
+  streams: HarmonyStream[];
+  schema: object;
+  conversations: HarmonyConversation[];
+}
+export interface HarmonyConversation {
+  name: string;
+  effort?: string;
+  tools?: boolean;
+  messages: { role: string; content: string; reasoning?: string; call?: [string, object] }[];
+  /** The prompt that openai-harmony writes. */
+  text: string;
+}
+
+const golden = new URL('../../../goldens/harmony.json', import.meta.url);
+export const readGolden = (): HarmonyGolden => JSON.parse(readFileSync(golden, 'utf8')) as HarmonyGolden;
+
+/** Text of each token as a parser gets it, with the special ones as marks. */
+export function textsOf(tokens: readonly string[], isMarked = true): string[] {
+  const decoder = new TextDecoder();
+  const texts = tokens.map((token) => {
+    if (!token.startsWith('<|')) return decoder.decode(Buffer.from(token, 'hex'), { stream: true });
+    const known = HARMONY_TOKENS.includes(token as HarmonyToken);
+    return isMarked && known ? markOf(token as HarmonyToken) : token;
+  });
+  const half = decoder.decode();
+  return half === '' ? texts : [...texts, half];
+}
+
+export function parserOf(isMarked = true): HarmonyParser {
+  return new HarmonyParser({ start: 'message', functions: new Set(['weather', 'find']), isMarked });
+}
+
+/** All parts of texts that come one by one. */
+export function readTexts(texts: readonly string[], isMarked = true): AnswerPart[] {
+  const parser = parserOf(isMarked);
+  const parts = new PartList();
+  for (const text of texts) parts.append(parser.push(text));
+  parts.append(parser.end());
+  return parts.take();
+}
+
+/** The parts that these messages are. */
+export function partsOf(messages: readonly Message[]): AnswerPart[] {
+  const parts = new PartList();
+  const before = new Set<string>();
+  for (const [channel, recipient, , text] of messages) {
+    const to = recipient?.startsWith('<|') ? null : recipient;
+    if (to?.startsWith('functions.')) {
+      before.clear();
+      parts.addCall(to.slice(10));
+      parts.add('arguments', text.trim() === '' ? `${text}{}` : text);
+      continue;
+    }
+    const kind = to !== null || channel === 'analysis' ? 'reasoning' : 'content';
+    if (text === '') continue;
+    parts.add(kind, before.has(kind) ? `\n\n${text}` : text);
+    before.add(kind);
+  }
+  return parts.take();
+}
