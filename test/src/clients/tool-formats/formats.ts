@@ -17,6 +17,8 @@ export interface ToolFormat {
   /** The text that the model writes to call functions. */
   write(calls: readonly Call[]): string;
   mayTalkFirst: boolean;
+  /** How it tells the user something before a call. Default: as text, and a line break. */
+  talk?(text: string): string;
   /** Texts that are nearly calls, and are not. */
   malformed: readonly string[];
 }
@@ -217,6 +219,36 @@ const deepSeekV31: ToolFormat = {
     ),
 };
 
+const harmony: ToolFormat = {
+  name: 'gpt-oss',
+  format: 'harmony',
+  template: [
+    "{{- '<|start|>system<|message|>Reasoning: ' + (reasoning_effort or 'medium') + '<|end|>' }}",
+    `{%- if tools %}{{- '<|start|>developer<|message|># Tools\\n' }}${LIST}{{- '<|end|>' }}{%- endif %}`,
+    '{%- for message in messages %}',
+    "{%- if message.role == 'tool' %}{{- '<|start|>functions.' + message.name + ' to=assistant<|channel|>commentary<|message|>' + message.content + '<|end|>' }}",
+    "{%- elif message.tool_calls %}{%- set call = message.tool_calls[0].function %}{{- '<|start|>assistant<|channel|>commentary to=functions.' + call.name + ' <|constrain|>json<|message|>' }}{{- call.arguments | tojson }}{{- '<|call|>' }}",
+    "{%- elif message.role == 'assistant' %}{{- '<|start|>assistant<|channel|>final<|message|>' + message.content + '<|end|>' }}",
+    "{%- else %}{{- '<|start|>' + message.role + '<|message|>' + message.content + '<|end|>' }}{%- endif %}{%- endfor %}",
+    "{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}",
+  ].join(''),
+  specialTokens: [
+    ...['<|start|>', '<|end|>', '<|message|>', '<|channel|>', '<|constrain|>', '<|call|>', '<|return|>'],
+  ],
+  told: '# Tools\n{"',
+  write: (calls) =>
+    calls
+      .map(
+        ({ name, args }) =>
+          `commentary to=functions.${name} <|constrain|>json<|message|>${spaced(args)}<|call|>`,
+      )
+      .map((message) => `<|channel|>${message}`)
+      .join('<|start|>assistant'),
+  mayTalkFirst: true,
+  talk: (text) => `<|channel|>commentary<|message|>${text}<|end|><|start|>assistant`,
+  malformed: ['commentary to=functions.get_weather json {"city": "Rome"}', 'functions.get_weather(1)'],
+};
+
 export const TOOL_FORMATS: readonly ToolFormat[] = [
   hermes,
   qwen3Coder,
@@ -226,6 +258,7 @@ export const TOOL_FORMATS: readonly ToolFormat[] = [
   mistralNamed,
   deepSeekV3,
   deepSeekV31,
+  harmony,
 ];
 
 /** JSON as models write it. */

@@ -117,9 +117,9 @@ describe.each(TOOL_FORMATS)('$name: what the model writes', (format) => {
   });
 
   it('text before a call', async () => {
-    const { content, calls } = await answer(`Let me löok 🪿.\n${format.write([PARIS])}`);
-    if (format.mayTalkFirst)
-      expect({ content, calls }).toEqual({ content: 'Let me löok 🪿.', calls: [PARIS] });
+    const said = 'Let me löok 🪿.';
+    const { content, calls } = await answer(`${format.talk?.(said) ?? `${said}\n`}${format.write([PARIS])}`);
+    if (format.mayTalkFirst) expect({ content, calls }).toEqual({ content: said, calls: [PARIS] });
     // Its calls are the whole answer, or none.
     else expect({ content, calls }).toEqual({ content: written, calls: [] });
   });
