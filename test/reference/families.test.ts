@@ -10,8 +10,11 @@ import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** The standard deviation of the logits is about 2. */
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
-/** Of log-probabilities of greedy tokens, which families have whose layers keep states. In float32 those of transformers are up to 1.4e-5 from float64. */
-const F32_LOG_PROB_DIFFERENCE_MAX = 2e-5;
+/**
+ * Of log-probabilities of greedy tokens, which families have whose layers keep states. The goldens have those of transformers in float64.
+ * transformers' own float32 is up to 9e-6 from these, and 1.9e-5 for one tiny model, which makes much of the last bits.
+ */
+const logProbDifferenceMax = (name: string) => (name === 'qwen3.5' ? 2e-5 : 1e-5);
 /** Whole, and pieces that end inside a block and inside a window. */
 const CHUNKS = [256, 13];
 
@@ -53,7 +56,7 @@ describe.each(MADE_MODELS.filter(({ name }) => !UNEVEN.includes(name)))(
         expect(firstWrongToken(steps.map(argmax), prompt), where).toBeNull();
         const logProbs = steps.map((logits, step) => logits[prompt.tokens[step]!]! - logSumExp(logits));
         const differences = (prompt.logProbs ?? []).map((one, step) => Math.abs(one - logProbs[step]!));
-        expect(Math.max(0, ...differences), where).toBeLessThan(F32_LOG_PROB_DIFFERENCE_MAX);
+        expect(Math.max(0, ...differences), where).toBeLessThan(logProbDifferenceMax(made.name));
       }
       executor.close();
     });

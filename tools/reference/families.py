@@ -4,7 +4,7 @@ Tiny models of many families, and what Hugging Face transformers answers for the
     python tools/reference/families.py [NAME ...]
 
 writes test/goldens/families.json: for each model its config.json, the names and shapes of its tensors with the mean and the
-spread of their numbers, and its answers (float32, greedy, end_id ignored). The numbers are those of `numbers` below, which
+spread of their numbers, and its answers (float32, their log-probabilities float64, greedy, end_id ignored). The numbers are those of `numbers` below, which
 test/support/made-models.ts makes too. Names given replace their entries alone.
 
 A model whose code is not transformers' own is one of transformers with the same numbers; `published` gives it the config of its own code.
@@ -26,7 +26,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from family_models import MODELS, VOCABULARY
-from golden import judged_prompt
+from golden import exact_log_probs, judged_prompt, row
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "goldens", "families.json")
 NEW_TOKENS = 16
@@ -115,11 +115,15 @@ def family(name):
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         model = load(model_class, directory)
         new_tokens = spec.get("new_tokens", NEW_TOKENS)
-        items = [judged_prompt(model, ids, kept, new_tokens, new_tokens > NEW_TOKENS) for ids, kept in prompts()]
+        items = [judged_prompt(model, ids, kept, new_tokens) for ids, kept in prompts()]
         for layout in spec.get("layouts", []):
             save_file({renamed(key, layout): value for key, value in values.items()}, f"{directory}/model.safetensors", {"format": "pt"})
             again = judged_prompt(load(model_class, directory), items[1]["promptIds"], [59], 1)
             assert again["logits"][0] == items[1]["logits"][1], f"{name}: transformers reads {layout} otherwise"
+        if new_tokens > NEW_TOKENS:
+            # Those of float32 are up to 1.9e-5 from these, which is more than an engine may be.
+            for item in items:
+                item["logProbs"] = row(exact_log_probs(model, item["promptIds"], item["tokens"]))
         with open(f"{directory}/config.json", encoding="utf-8") as file:
             written = json.load(file)
     written = spec.get("published", lambda fields: fields)(written)
@@ -139,7 +143,7 @@ def main():
     for name in MODELS:
         if name not in known or name in sys.argv[1:]:
             known[name] = family(name)
-    made_by = f"tools/reference/families.py, transformers {transformers.__version__}, float32, greedy, end_id ignored"
+    made_by = f"tools/reference/families.py, transformers {transformers.__version__}, float32 (log-probabilities float64), greedy, end_id ignored"
     lines = ",\n  ".join(json.dumps(known[name], separators=(",", ":")) for name in MODELS)
     with open(FILE, "w", encoding="utf-8") as file:
         file.write(f'{{"madeBy": {json.dumps(made_by)},\n "families": [\n  {lines}\n ]}}\n')

@@ -1,5 +1,6 @@
 """What the reference scripts share: greedy decoding by Hugging Face transformers in float32, and compact JSON."""
 
+import contextlib
 import inspect
 import json
 
@@ -43,17 +44,41 @@ def greedy(model, prompt, count):
     return tokens, gaps, torch.stack(steps)
 
 
-def judged_prompt(model, ids, kept, count, log_probs=False):
-    """What a tiny model answers to a prompt: `count` greedy tokens, also their log-probabilities, and the logits of the positions `kept`."""
+@contextlib.contextmanager
+def in_double():
+    """Code of transformers that asks for float32, as norms and scans do, computes in float64."""
+    single, cast = torch.float32, torch.Tensor.float
+    torch.float32, torch.Tensor.float = torch.float64, torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32, torch.Tensor.float = single, cast
+        torch.set_default_dtype(single)
+
+
+@torch.no_grad()
+def exact_log_probs(model, ids, tokens):
+    """Log-probabilities [len(tokens)] of tokens behind a prompt, in float64. The model is of float64 afterwards."""
+    model.double()
+    if hasattr(model, "set_experts_implementation"):
+        # The usual products of mixtures take no float64.
+        model.set_experts_implementation("eager")
+    with in_double():
+        logits = model(input_ids=torch.tensor([ids + tokens[:-1]]), use_cache=False).logits[0]
+    assert logits.dtype == torch.float64
+    return torch.log_softmax(logits[len(ids) - 1 :], -1)[range(len(tokens)), tokens]
+
+
+def judged_prompt(model, ids, kept, count):
+    """What a tiny model answers to a prompt: `count` greedy tokens, and the logits of the positions `kept`."""
     logits = all_logits(model, ids)
-    tokens, gaps, steps = greedy(model, ids, count)
-    chosen = torch.log_softmax(steps.double(), -1)[range(count), tokens]
+    tokens, gaps, _ = greedy(model, ids, count)
     return {
         "promptIds": ids,
         "ropeFinalLength": len(ids) + count,
         "tokens": tokens,
         "gaps": gaps,
-        **({"logProbs": row(chosen)} if log_probs else {}),
         "logits": [{"position": position, "values": row(logits[position])} for position in kept],
     }
 
