@@ -38,6 +38,25 @@ export interface ExecutorMemory {
   workspaceBytes: number;
 }
 
+/** Whole blocks, from the start of a prompt on. */
+export interface BlockContents {
+  /** Of a model of which no layer attends they have no bytes, and only their number says where the states belong. */
+  numBlocks: number;
+  /** The blocks', one after the other, and behind them those of the states behind the last block, of a model that has some. */
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** Whole blocks of a prompt that an equal engine has computed. */
+export interface OfferedBlocks {
+  /** Number of the first one. */
+  first: number;
+  numBlocks: number;
+  /** The blocks' alone. */
+  bytes: Uint8Array;
+  /** The states behind the last one; null: they come later, or the model has none. */
+  state: Uint8Array | null;
+}
+
 /** Messages from the host's thread. After each message the host rings the doorbell. */
 export type HostMessage =
   | { type: 'requests'; requests: InferenceRequest[] }
@@ -49,18 +68,8 @@ export type HostMessage =
   | { type: 'readBlocks'; askId: number; prompt: PromptBlocks; maxBytes: number }
   /** Asks how many blocks of a prompt the cache has; answered with `blocksCounted`. */
   | { type: 'countBlocks'; askId: number; prompt: PromptBlocks }
-  /**
-   * Brings content for blocks of a prompt, from number `first` on, and the states behind the last of them, or null; answered with
-   * `blocksWritten`.
-   */
-  | {
-      type: 'writeBlocks';
-      askId: number;
-      prompt: PromptBlocks;
-      first: number;
-      bytes: Uint8Array;
-      state: Uint8Array | null;
-    }
+  /** Brings content for blocks of a prompt; answered with `blocksWritten`. */
+  | { type: 'writeBlocks'; askId: number; prompt: PromptBlocks; blocks: OfferedBlocks }
   /** The host will not name this task again: its adapter goes once no request uses it. */
   | { type: 'forgetAdapter'; taskId: bigint }
   /** Asks for formations, at most one in so many milliseconds; 0: no more. */
@@ -107,7 +116,7 @@ export interface EngineInfo {
   maxTopLogProbs: number;
   numBlocks: number;
   tokensPerBlock: number;
-  /** Bytes of a block, as readBlocks gives it; null: blocks can neither be read nor written. */
+  /** Bytes of a block, as readBlocks gives it; 0: no layer attends, and states alone are moved; null: nothing can be read or written. */
   bytesPerBlock: number | null;
   /** Bytes of the states of a sequence, which readBlocks gives behind the blocks; 0: the model has none. */
   bytesPerState: number;
@@ -162,8 +171,8 @@ export type WorkerMessage =
   | { type: 'guide-thread'; setup: GuideThreadSetup | null }
   /** Answer to `resetCache`: the number of cached blocks that were forgotten. */
   | { type: 'cacheReset'; askId: number; droppedBlocks: number }
-  /** Answer to `readBlocks`: whole blocks, from the start of the prompt on, and of a model that has states those behind the last one. */
-  | { type: 'blocksRead'; askId: number; bytes: Uint8Array }
+  /** Answer to `readBlocks`. */
+  | { type: 'blocksRead'; askId: number; blocks: BlockContents }
   /** Answer to `countBlocks`. */
   | { type: 'blocksCounted'; askId: number; numBlocks: number }
   /** Answer to `writeBlocks`: number of these blocks that the cache has now. */

@@ -1,5 +1,6 @@
 import type { EngineFormation } from '../callbacks/formation.js';
 import { failure } from '../callbacks/request-failure.js';
+import type { BlockContents, OfferedBlocks } from '../callbacks/worker-messages.js';
 import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import type { KvCacheManager, KvCacheStats } from '../kvcache/kv-cache-manager.js';
 import type { ContextPace } from '../scheduler/tokens/context-pace.js';
@@ -112,7 +113,7 @@ export class GenerationLoop {
   }
 
   /** Content of cached blocks of the prompt; called between two iterations; see BlockTransfer. */
-  readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
+  readBlocks(prompt: PromptBlocks, maxBytes: number): BlockContents {
     return this.#parts.transfer.read(prompt, maxBytes);
   }
 
@@ -122,9 +123,9 @@ export class GenerationLoop {
   }
 
   /** Makes blocks that another engine has computed cached ones; called between two iterations; see BlockTransfer. */
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null): number {
+  writeBlocks(prompt: PromptBlocks, blocks: OfferedBlocks): number {
     const { transfer, reporter } = this.#parts;
-    const has = transfer.write(prompt, first, bytes, state);
+    const has = transfer.write(prompt, blocks);
     this.#checkIntegrity();
     reporter.reportEvents(this.freePlaces);
     return has;

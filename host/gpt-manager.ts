@@ -9,7 +9,13 @@ import {
 } from '../callbacks/options/optional-params.js';
 import { failure } from '../callbacks/request-failure.js';
 import type { WorkerData, WorkerWires } from '../callbacks/worker-data.js';
-import type { EngineInfo, HostMessage, WorkerMessage } from '../callbacks/worker-messages.js';
+import type {
+  BlockContents,
+  EngineInfo,
+  HostMessage,
+  OfferedBlocks,
+  WorkerMessage,
+} from '../callbacks/worker-messages.js';
 import { checkManagerOptions } from '../engine/options/check-manager-options.js';
 import { generationWorkerScript } from '../engine/worker/worker-script.js';
 import type { PromptBlocks } from '../kvcache/block-hashes.js';
@@ -49,7 +55,10 @@ export class GptManager {
   /** Requests of a callback module that the worker has. */
   readonly #moduleRequests = new LostRequests();
   readonly #cacheResets = new PendingAsks(0, 'The cache was not reset');
-  readonly #blockReads = new PendingAsks<Uint8Array>(new Uint8Array(0), 'The blocks were not read');
+  readonly #blockReads = new PendingAsks<BlockContents>(
+    { numBlocks: 0, bytes: new Uint8Array(0) },
+    'The blocks were not read',
+  );
   readonly #blockCounts = new PendingAsks(0, 'The blocks were not counted');
   readonly #blockWrites = new PendingAsks(0, 'The blocks were not written');
   readonly #ranks: ManagerRanks;
@@ -182,7 +191,7 @@ export class GptManager {
    * last one that has a snapshot alone. Empty where there are none, without block reuse, with enableTrtOverlap
    * while a step runs, and with an executor that gives none. Rejects if the worker dies before it answers.
    */
-  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<BlockContents> {
     return this.#blockReads.ask((askId) =>
       this.#supervisor.post({ type: 'readBlocks', askId, prompt, maxBytes }),
     );
@@ -199,18 +208,12 @@ export class GptManager {
 
   /**
    * Makes, between two iterations, what readBlocks of an equal engine gave cached blocks of this one: full blocks of the
-   * prompt from number `first` on. The engines must have the same model, precision, KV type, tokens per block, executor
+   * prompt, in parts where they are many. The engines must have the same model, precision, KV type, tokens per block, executor
    * and instruction set. Resolves with the number of these blocks that the cache has now.
-   * @param state the states behind the last of these blocks; null: they come later, or the model has none
    */
-  writeBlocks(
-    prompt: PromptBlocks,
-    first: number,
-    bytes: Uint8Array,
-    state: Uint8Array | null = null,
-  ): Promise<number> {
+  writeBlocks(prompt: PromptBlocks, blocks: OfferedBlocks): Promise<number> {
     return this.#blockWrites.ask((askId) =>
-      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, first, bytes, state }),
+      this.#supervisor.post({ type: 'writeBlocks', askId, prompt, blocks }),
     );
   }
 
@@ -281,7 +284,7 @@ export class GptManager {
         this.#cacheResets.settle(message.askId, message.droppedBlocks);
         break;
       case 'blocksRead':
-        this.#blockReads.settle(message.askId, message.bytes);
+        this.#blockReads.settle(message.askId, message.blocks);
         break;
       case 'blocksCounted':
         this.#blockCounts.settle(message.askId, message.numBlocks);

@@ -19,7 +19,7 @@ import {
   type TokenStream,
 } from '../callbacks/token-request.js';
 import type { InferenceRequest, NamedTensor } from '../callbacks/types.js';
-import type { EngineInfo, TurnChanges } from '../callbacks/worker-messages.js';
+import type { BlockContents, EngineInfo, OfferedBlocks, TurnChanges } from '../callbacks/worker-messages.js';
 import type { PromptBlocks } from '../kvcache/block-hashes.js';
 import { AdapterSends } from './adapter-sends.js';
 import { FormationWatchers } from './formation-watchers.js';
@@ -314,7 +314,7 @@ export class InProcessHost {
   }
 
   /** Content of cached blocks of a prompt; see GptManager.readBlocks. */
-  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array> {
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<BlockContents> {
     return this.#manager.readBlocks(prompt, maxBytes);
   }
 
@@ -324,13 +324,8 @@ export class InProcessHost {
   }
 
   /** Makes blocks that an equal engine has computed cached ones; see GptManager.writeBlocks. */
-  writeBlocks(
-    prompt: PromptBlocks,
-    first: number,
-    bytes: Uint8Array,
-    state: Uint8Array | null = null,
-  ): Promise<number> {
-    return this.#manager.writeBlocks(prompt, first, bytes, state);
+  writeBlocks(prompt: PromptBlocks, blocks: OfferedBlocks): Promise<number> {
+    return this.#manager.writeBlocks(prompt, blocks);
   }
 
   /** Says that no more requests with this task's adapter will come: the engine need not hold it; see GptManager.forgetAdapter. */

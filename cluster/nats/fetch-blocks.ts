@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import type { OfferedBlocks } from '../../callbacks/worker-messages.js';
 import type { BlocksAnswer, BlocksMessage, HandOver } from './messages.js';
 
 /** Bytes of the blocks that are written to the cache at once, between two iterations of the engine. */
@@ -18,10 +19,10 @@ export interface BlockFetch {
   maxBytes: number;
   ask: (worker: string, message: BlocksMessage) => Promise<BlocksAnswer | null>;
   /**
-   * Writes whole blocks, from number `first` on, and the states behind the last of them, which come with the last block alone;
-   * resolves with the number of these blocks that the cache has then.
+   * Writes whole blocks; the states come with the last of them alone. Resolves with the number of these blocks that the cache has
+   * then.
    */
-  write: (first: number, bytes: Uint8Array, state: Uint8Array | null) => Promise<number>;
+  write: (blocks: OfferedBlocks) => Promise<number>;
   /** Nobody waits for them any more. */
   isWanted: () => boolean;
 }
@@ -42,7 +43,7 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
   const { bytes, numBlocks } = fetch.handOver;
   if (numBlocks === 0) return 0;
   const blockBytes = (bytes - stateBytes) / numBlocks;
-  const step = Math.max(1, Math.floor(PART_BYTES / blockBytes));
+  const step = blockBytes === 0 ? numBlocks : Math.max(1, Math.floor(PART_BYTES / blockBytes));
   const partAt = (first: number) => {
     const count = Math.min(step, numBlocks - first);
     const behind = first + count === numBlocks ? stateBytes : 0;
@@ -54,8 +55,9 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
     if (part === null || !fetch.isWanted()) return first;
     next = partAt(first + step);
     const count = Math.min(step, numBlocks - first);
+    const bytes = part.subarray(0, count * blockBytes);
     const state = part.length > count * blockBytes ? part.subarray(count * blockBytes) : null;
-    const has = await fetch.write(first, part.subarray(0, count * blockBytes), state);
+    const has = await fetch.write({ first, numBlocks: count, bytes, state });
     if (has < count) {
       // What comes behind would not be found.
       await next;

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
+import type { BlockContents, OfferedBlocks } from '../../callbacks/worker-messages.js';
 import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import { fetchBlocks } from './fetch-blocks.js';
 import { KeptBlocks } from './kept-blocks.js';
@@ -8,14 +9,9 @@ import type { WorkerPort } from './worker-port.js';
 
 /** An engine whose cached blocks can be had: an InProcessHost. */
 export interface BlockEngine {
-  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<Uint8Array>;
+  readBlocks(prompt: PromptBlocks, maxBytes: number): Promise<BlockContents>;
   countBlocks(prompt: PromptBlocks): Promise<number>;
-  writeBlocks(
-    prompt: PromptBlocks,
-    first: number,
-    bytes: Uint8Array,
-    state: Uint8Array | null,
-  ): Promise<number>;
+  writeBlocks(prompt: PromptBlocks, blocks: OfferedBlocks): Promise<number>;
 }
 
 export interface HandOverOptions {
@@ -24,6 +20,7 @@ export interface HandOverOptions {
   /** See Beat. */
   layout: string;
   tokensPerBlock: number;
+  /** 0: no layer attends, and states alone are handed over. */
   bytesPerBlock: number;
   /** Bytes of the states behind the last block; 0: the model has none. */
   bytesPerState: number;
@@ -82,11 +79,11 @@ export class HandOvers {
     request: TokenRequest,
   ): Promise<{ bytes: number; numBlocks: number }> {
     const nothing = { bytes: 0, numBlocks: 0 };
-    const { engine, bytesPerBlock, bytesPerState } = this.#options;
+    const { engine } = this.#options;
     try {
-      const bytes = await engine.readBlocks(promptOf(request), this.#kept.room);
-      if (bytes.length === 0 || !this.#kept.keep(id, attempt, bytes, performance.now())) return nothing;
-      return { bytes: bytes.length, numBlocks: (bytes.length - bytesPerState) / bytesPerBlock };
+      const { numBlocks, bytes } = await engine.readBlocks(promptOf(request), this.#kept.room);
+      if (numBlocks === 0 || !this.#kept.keep(id, attempt, bytes, performance.now())) return nothing;
+      return { bytes: bytes.length, numBlocks };
     } catch {
       // The engine is lost.
       return nothing;
@@ -127,7 +124,7 @@ export class HandOvers {
         first: await engine.countBlocks(prompt),
         maxBytes: this.#sliceBytes,
         ask: (worker, message) => port.fetchBlocks(worker, message),
-        write: (first, bytes, state) => engine.writeBlocks(prompt, first, bytes, state),
+        write: (blocks) => engine.writeBlocks(prompt, blocks),
         isWanted,
       });
     } catch (error) {

@@ -5,7 +5,9 @@ import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import { transferables } from '../../callbacks/response-batch.js';
 import type { InferenceRequest } from '../../callbacks/types.js';
 import type {
+  BlockContents,
   HostMessage,
+  OfferedBlocks,
   SequenceStop,
   TurnChanges,
   WorkerMessage,
@@ -20,9 +22,9 @@ type BlockAsk = Extract<HostMessage, { type: 'readBlocks' | 'countBlocks' | 'wri
 
 /** The loop, as far as blocks are asked of it. */
 export interface BlockSource {
-  readBlocks(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer>;
+  readBlocks(prompt: PromptBlocks, maxBytes: number): BlockContents;
   countBlocks(prompt: PromptBlocks): number;
-  writeBlocks(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null): number;
+  writeBlocks(prompt: PromptBlocks, blocks: OfferedBlocks): number;
 }
 
 /** The loop, as far as its cache can be reset. */
@@ -141,14 +143,15 @@ export class PortCallbacks implements LoopCallbacks {
     for (const ask of this.#blockAsks.splice(0)) {
       const { askId, prompt } = ask;
       if (ask.type === 'writeBlocks') {
-        const numBlocks = loop.writeBlocks(prompt, ask.first, ask.bytes, ask.state);
+        const numBlocks = loop.writeBlocks(prompt, ask.blocks);
         this.#port.postMessage({ type: 'blocksWritten', askId, numBlocks } satisfies WorkerMessage);
       } else if (ask.type === 'countBlocks') {
         const numBlocks = loop.countBlocks(prompt);
         this.#port.postMessage({ type: 'blocksCounted', askId, numBlocks } satisfies WorkerMessage);
       } else {
-        const bytes = loop.readBlocks(prompt, ask.maxBytes);
-        this.#port.postMessage({ type: 'blocksRead', askId, bytes } satisfies WorkerMessage, [bytes.buffer]);
+        const blocks = loop.readBlocks(prompt, ask.maxBytes);
+        const message: WorkerMessage = { type: 'blocksRead', askId, blocks };
+        this.#port.postMessage(message, [blocks.bytes.buffer]);
       }
     }
   }

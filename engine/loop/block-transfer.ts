@@ -1,11 +1,15 @@
+import type { BlockContents, OfferedBlocks } from '../../callbacks/worker-messages.js';
 import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import type { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import type { BlockAccess, Executor } from '../executors/executor.js';
 import type { RunningSteps } from './iteration.js';
 
-/** Whether blocks can be moved at all: an executor gives them, and they hold something. */
+/** One of its own each time: its buffer may go to another thread. */
+const nothing = (): BlockContents => ({ numBlocks: 0, bytes: new Uint8Array(0) });
+
+/** Whether blocks can be moved at all: an executor gives them, and they hold something, or there are states behind them. */
 export function canMove(access: BlockAccess | undefined): boolean {
-  return access !== undefined && access.bytesPerBlock > 0;
+  return access !== undefined && (access.bytesPerBlock > 0 || access.states !== undefined);
 }
 
 /**
@@ -14,6 +18,8 @@ export function canMove(access: BlockAccess | undefined): boolean {
  *
  *   bytes   | block 0 | block 1 | ... | block n - 1 |                     bytesPerBlock each
  *   state   | the states behind block n - 1 |                             of a model that has states
+ *
+ * Where no layer attends, blocks have no bytes; the tree counts them all the same, and the states are moved alone.
  */
 export class BlockTransfer {
   readonly #executor: Executor;
@@ -28,22 +34,18 @@ export class BlockTransfer {
 
   /**
    * The content of the cached full blocks that another engine may find of the prompt, and behind it that of the states behind them, of as many as fit
-   * into `maxBytes`. Empty where there are none, where the executor gives none, and while a step runs beside the loop.
+   * into `maxBytes`. None where there are none, where the executor gives none, and while a step runs beside the loop.
    */
-  read(prompt: PromptBlocks, maxBytes: number): Uint8Array<ArrayBuffer> {
+  read(prompt: PromptBlocks, maxBytes: number): BlockContents {
     const access = this.#access();
-    if (access === null) return new Uint8Array(0);
+    const room = maxBytes - (access?.states?.bytesPerSlot ?? 0);
+    if (access === null || room < 0) return nothing();
     const { bytesPerBlock, states } = access;
-    const stateBytes = states?.bytesPerSlot ?? 0;
-    const most = Math.floor(Math.max(0, maxBytes - stateBytes) / bytesPerBlock);
+    const most = bytesPerBlock === 0 ? Number.POSITIVE_INFINITY : Math.floor(room / bytesPerBlock);
     const { blocks, state } = this.#usable(prompt, most * this.#kvCache.tokensPerBlock);
-    if (blocks.length === 0) return new Uint8Array(0);
-    const blockBytes = blocks.length * bytesPerBlock;
-    const bytes = new Uint8Array(blockBytes + stateBytes);
-    this.#makeCopies();
-    access.readBlocks(blocks, bytes.subarray(0, blockBytes));
-    states?.readStates(Int32Array.of(state), bytes.subarray(blockBytes));
-    return bytes;
+    if (blocks.length === 0) return nothing();
+    const bytes = this.readContents(blocks, states === undefined ? [] : [state]);
+    return { numBlocks: blocks.length, bytes };
   }
 
   /** False where the executor gives no blocks, or not at the moment. */
@@ -52,13 +54,13 @@ export class BlockTransfer {
   }
 
   /** The content of these blocks, and behind it that of these slots for states. Only where canRead is true. */
-  readContents(blocks: readonly number[], slots: readonly number[]): Uint8Array<ArrayBuffer> {
+  readContents(blocks: ArrayLike<number>, slots: readonly number[]): Uint8Array<ArrayBuffer> {
     const access = this.#access()!;
     const { states } = access;
     const blockBytes = blocks.length * access.bytesPerBlock;
     const bytes = new Uint8Array(blockBytes + slots.length * (states?.bytesPerSlot ?? 0));
     this.#makeCopies();
-    if (blocks.length > 0) access.readBlocks(Int32Array.from(blocks), bytes.subarray(0, blockBytes));
+    if (blockBytes > 0) access.readBlocks(Int32Array.from(blocks), bytes.subarray(0, blockBytes));
     if (slots.length > 0) states!.readStates(Int32Array.from(slots), bytes.subarray(blockBytes));
     return bytes;
   }
@@ -69,19 +71,16 @@ export class BlockTransfer {
   }
 
   /**
-   * Makes full blocks of the prompt, from number `first` on, cached ones, with content that `read` of an equal engine gave.
-   * Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks. Content that is not finite
+   * Makes full blocks of the prompt cached ones, with content that `read` of an equal engine gave. Returns how many of these blocks the cache has now; 0 where the bytes are no whole blocks. Content that is not finite
    * is not kept: it would fail every later request of the prompt.
-   * @param state the states behind the last of these blocks; null: they come later, or the model has none
    */
-  write(prompt: PromptBlocks, first: number, bytes: Uint8Array, state: Uint8Array | null = null): number {
+  write(prompt: PromptBlocks, { first, numBlocks: count, bytes, state }: OfferedBlocks): number {
     const access = this.#access();
-    if (access === null || bytes.length % access.bytesPerBlock !== 0) return 0;
-    const count = bytes.length / access.bytesPerBlock;
+    if (access === null || bytes.length !== count * access.bytesPerBlock) return 0;
     const adopted = this.#kvCache.adoptBlocks(prompt, first, count);
     // Blocks that were evicted for it may have to be swapped out before they are written over.
     this.#makeCopies();
-    if (adopted.blocks.length > 0) {
+    if (adopted.blocks.length > 0 && access.bytesPerBlock > 0) {
       const start = (adopted.first - first) * access.bytesPerBlock;
       const end = start + adopted.blocks.length * access.bytesPerBlock;
       access.writeBlocks(adopted.blocks, bytes.subarray(start, end));

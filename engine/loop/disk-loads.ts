@@ -120,7 +120,13 @@ export class DiskLoads {
     const numRead = Math.floor(blockBytes / format.bytesPerBlock);
     const state = part.hasState && bytes.length > blockBytes ? bytes.subarray(blockBytes) : null;
     const blocks = bytes.subarray(0, numRead * format.bytesPerBlock);
-    const has = this.#options.transfer.write(load.prompt, part.first, blocks, state);
+    const { first } = part;
+    const has = this.#options.transfer.write(load.prompt, {
+      first,
+      numBlocks: numRead,
+      bytes: blocks,
+      state,
+    });
     this.#hits += has;
     this.#readBytes += bytes.length;
     if (isDamaged) this.#dropFrom(load, part.first + numRead);

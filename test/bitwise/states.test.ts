@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import type { BlockContents } from '../../callbacks/worker-messages.js';
 import type { GenerationLoop } from '../../engine/generation-loop.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import { i32 } from '../../tools/support/loop-harness.js';
@@ -257,35 +258,68 @@ describe('what another engine has computed', () => {
   }
   type Give = (loop: GenerationLoop, parts: Parts) => void;
   const spoilt = (bytes: Uint8Array) => bytes.slice().fill(255);
+  const write = (
+    loop: GenerationLoop,
+    first: number,
+    numBlocks: number,
+    bytes: Uint8Array,
+    state: Uint8Array | null,
+  ) => loop.writeBlocks(blocks, { first, numBlocks, bytes, state });
   const GIVEN: [string, Give, number][] = [
-    ['whole', (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, state), NUM_SHARED],
+    ['whole', (loop, { ofBlocks, state }) => write(loop, 0, NUM_SHARED, ofBlocks, state), NUM_SHARED],
     [
       'in parts, the states with the last one',
       (loop, { ofBlocks, each, state }) => {
-        loop.writeBlocks(blocks, 0, ofBlocks.slice(0, 4 * each), null);
-        loop.writeBlocks(blocks, 4, ofBlocks.slice(4 * each), state);
+        write(loop, 0, 4, ofBlocks.slice(0, 4 * each), null);
+        write(loop, 4, NUM_SHARED - 4, ofBlocks.slice(4 * each), state);
       },
       NUM_SHARED,
     ],
-    ['without its states', (loop, { ofBlocks }) => loop.writeBlocks(blocks, 0, ofBlocks, null), 0],
+    ['without its states', (loop, { ofBlocks }) => write(loop, 0, NUM_SHARED, ofBlocks, null), 0],
     [
       'with states that are not finite',
-      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, spoilt(state)),
+      (loop, { ofBlocks, state }) => write(loop, 0, NUM_SHARED, ofBlocks, spoilt(state)),
       0,
     ],
     [
       'with too few states',
-      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, ofBlocks, state.slice(4)),
+      (loop, { ofBlocks, state }) => write(loop, 0, NUM_SHARED, ofBlocks, state.slice(4)),
       0,
     ],
     [
       'with blocks that are not finite',
-      (loop, { ofBlocks, state }) => loop.writeBlocks(blocks, 0, spoilt(ofBlocks), state),
+      (loop, { ofBlocks, state }) => write(loop, 0, NUM_SHARED, spoilt(ofBlocks), state),
       0,
     ],
   ];
 
   describe.each([NATIVE, WASM])('on $name', (on) => {
+    it('are the states alone where no layer attends', async () => {
+      const { executor: from, config } = await open('mamba2', 'f32', { numStateSlots: 6, on });
+      const { executor: to } = await open('mamba2', 'f32', { numStateSlots: 6, on });
+      const { bytesPerSlot } = to.blockAccess!.states!;
+      const arrivals = [request(1, prompt, 8, 0)];
+      let read: BlockContents | null = null;
+      const after = (loop: GenerationLoop) => {
+        read = loop.readBlocks(blocks, bytesPerSlot);
+        expect(loop.readBlocks(blocks, bytesPerSlot - 1).numBlocks).toBe(0);
+      };
+      const { answers: alone } = runLoop(from, config, arrivals, { ...options, after });
+      from.close();
+      const { numBlocks, bytes } = read!;
+      expect([numBlocks, bytes.length]).toEqual([NUM_SHARED, bytesPerSlot]);
+      const before = (loop: GenerationLoop) => {
+        write(loop, 0, numBlocks, new Uint8Array(0), spoilt(bytes));
+        expect(loop.countBlocks(blocks)).toBe(0);
+        write(loop, 0, numBlocks, new Uint8Array(0), bytes);
+        expect(loop.countBlocks(blocks)).toBe(NUM_SHARED);
+      };
+      const found = runLoop(to, config, arrivals, { ...options, before });
+      to.close();
+      expectSameAnswers(found, alone);
+      expect(found.reusedTokens).toBe(NUM_SHARED * TOKENS_PER_BLOCK);
+    });
+
     it.each(GIVEN)('is taken over %s: the answer is the same', async (_, give, numUsed) => {
       const { executor: from, config } = await open('qwen3.5', 'f32', { numStateSlots: 6, on });
       const { executor: to } = await open('qwen3.5', 'f32', { numStateSlots: 6, on });
@@ -293,10 +327,10 @@ describe('what another engine has computed', () => {
       const arrivals = [request(1, prompt, 8, 0)];
       let bytes = new Uint8Array(0);
       const after = (loop: GenerationLoop) => {
-        bytes = loop.readBlocks(blocks, 1e9);
+        bytes = loop.readBlocks(blocks, 1e9).bytes;
         // Nothing is of use without the states.
-        expect(loop.readBlocks(blocks, bytes.length - 1)).toHaveLength(4 * each + states!.bytesPerSlot);
-        expect(loop.readBlocks(blocks, states!.bytesPerSlot + each)).toHaveLength(0);
+        expect(loop.readBlocks(blocks, bytes.length - 1).bytes).toHaveLength(4 * each + states!.bytesPerSlot);
+        expect(loop.readBlocks(blocks, states!.bytesPerSlot + each).bytes).toHaveLength(0);
       };
       const { answers: alone } = runLoop(from, config, arrivals, { ...options, after });
       from.close();

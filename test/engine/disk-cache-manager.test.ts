@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InProcessHost, type OptionalParams } from 'skein';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { takeCacheSecret } from '../../src/commands/cache-secret.js';
 import { cacheSaltFor, useCacheSecret } from '../../src/server/web/access/cache-salt.js';
 import type { Config } from '../../src/settings/config.js';
@@ -135,6 +135,17 @@ describe('an engine that keeps its cache on a disk', () => {
     expect((await answer(host)).cached).toBe(49);
     expect(errors.map(({ message }) => message)).toContainEqual(
       expect.stringMatching(/^The KV cache's folder .*below cannot be made: ENOTDIR/),
+    );
+  });
+
+  it('says that there is nothing to keep where no layer attends', async () => {
+    const { directory } = await engines.get(madeModelPath(folder(), 'mamba2'), 'f32');
+    const errors: Error[] = [];
+    const path = folder();
+    await open(path, { maxSeqLen: 64 }, errors, directory);
+    await vi.waitFor(() => expect(errors).toHaveLength(1));
+    expect(errors[0]!.message).toBe(
+      `No blocks of the KV cache are kept in ${path}: no layer attends, so there is nothing in the blocks.`,
     );
   });
 

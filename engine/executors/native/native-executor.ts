@@ -64,7 +64,8 @@ export class NativeExecutor implements Executor {
     if (engine.held === undefined && engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
-    if (options.seat === undefined && engine.plan.caches.length > 0)
+    const { caches, states = [] } = engine.plan;
+    if (options.seat === undefined && caches.length + states.length > 0)
       this.blockAccess = accessTo(this.#handle);
     if (native.maxAdapters > 0) this.adapters = slotsOf(this, engine.plan, native);
   }

@@ -36,7 +36,7 @@ export class WasmRunner implements NetworkRunner {
     this.#stepBegin = plan.ops.findIndex((op) => !isSetUp(plan, op));
     const buckets = plan.attention.distances?.count ?? 0;
     for (let index = 0; index < this.#stepBegin; index++) ops.run(index, buckets);
-    if (plan.caches.length === 0) return;
+    if (plan.caches.length === 0 && states.bytesPerSlot === 0) return;
     this.blockAccess = {
       bytesPerBlock: attended.bytesPerBlock,
       readBlocks: (blocks, target) => this.#opened().attended.readBlocks(blocks, target),

@@ -20,16 +20,16 @@ function worker({ bytesPerState = 0, ...more }: Partial<HandOverOptions> = {}, c
   const handOvers = new HandOvers({
     port: { maxBytes: 7, fetchBlocks: async () => null },
     engine: {
-      readBlocks: async (_, maxBytes) =>
-        Uint8Array.from(
-          { length: Math.min(10, Math.floor((maxBytes - bytesPerState) / BLOCK)) * BLOCK + bytesPerState },
-          (_, i) => Math.floor(i / BLOCK),
-        ),
+      readBlocks: async (_, maxBytes) => {
+        const numBlocks = Math.min(10, Math.floor((maxBytes - bytesPerState) / BLOCK));
+        const length = numBlocks * BLOCK + bytesPerState;
+        return { numBlocks, bytes: Uint8Array.from({ length }, (_, i) => Math.floor(i / BLOCK)) };
+      },
       countBlocks: async () => cached,
-      writeBlocks: async (_, first, bytes, state) => {
+      writeBlocks: async (_, { first, numBlocks, bytes, state }) => {
         written.push([first, [...bytes]]);
         if (state !== null) states.push([...state]);
-        return bytes.length / BLOCK;
+        return numBlocks;
       },
     },
     layout: 'same',
@@ -157,9 +157,9 @@ describe('blocks that are handed over', () => {
         }),
       },
       engine: {
-        readBlocks: async () => new Uint8Array(0),
+        readBlocks: async () => ({ numBlocks: 0, bytes: new Uint8Array(0) }),
         countBlocks: async () => 0,
-        writeBlocks: async (_, first) => {
+        writeBlocks: async (_, { first }) => {
           offers.push(first);
           return first === 0 ? 2 : 1;
         },
