@@ -71,13 +71,14 @@ function networkNames(name: string, config: ModelConfig): string[] {
   return config.attendingLayers === undefined ? [own] : stateNames(own, config);
 }
 
-/** The layer and the matrices of a tensor that has those of all experts; null for any other. */
+/** The layer, of the model or its head, and the matrices of a tensor that has those of all experts; null for any other. */
 function stackOf(
   name: string,
-  { experts, numLayers }: ModelConfig,
+  { experts, numLayers, draftHead }: ModelConfig,
 ): { layer: string; matrices: ExpertMatrix[] } | null {
   const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down|gate_up)_exps\.weight$/.exec(name);
-  if (match === null || experts === undefined || Number(match[1]) >= numLayers) return null;
+  const layers = numLayers + (draftHead ? 1 : 0);
+  if (match === null || experts === undefined || Number(match[1]) >= layers) return null;
   return { layer: match[1]!, matrices: match[2]!.split('_') as ExpertMatrix[] };
 }
 

@@ -21,10 +21,10 @@ const differenceOf = (found: Float32Array, expected: readonly number[]) =>
 
 const HEADS = [
   ...MADE_HEADS.map((head) => ({ ...head, of: head.name, path: () => madeHeadPath(folder, head.name) })),
-  ...MADE_HEADS.filter(({ name }) => name === 'qwen3.5').map((head) => ({
+  ...MADE_HEADS.map((head) => ({
     ...head,
     of: `${head.name} from a GGUF of llama.cpp's converter`,
-    path: () => madeHeadGguf(join(folder, 'head.gguf')),
+    path: () => madeHeadGguf(join(folder, `${head.name}.gguf`), head.name),
   })),
 ];
 

@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { GGUF_WITH_HEAD, MADE_MODELS, type MadeModel, writeMadeGguf, writeMadeModel } from './made-models.js';
+import {
+  GGUFS_WITH_HEADS,
+  MADE_MODELS,
+  type MadeModel,
+  writeMadeGguf,
+  writeMadeModel,
+} from './made-models.js';
 
 /** What the head of a made model guesses: see tools/reference/draft-heads.py. */
 export interface MadeHead {
@@ -18,12 +24,12 @@ const FILE = new URL('../goldens/draft-heads.json', import.meta.url);
 
 export const MADE_HEADS = (JSON.parse(readFileSync(FILE, 'utf8')) as { heads: MadeHead[] }).heads;
 
-/** Writes the GGUF that llama.cpp's converter makes of the made Qwen3.5 with its head. */
-export function madeHeadGguf(file: string): string {
-  const { tensors } = MADE_MODELS.find(({ name }) => name === 'qwen3.5')!;
-  const head = MADE_HEADS.find(({ name }) => name === 'qwen3.5')!;
+/** Writes the GGUF that llama.cpp's converter makes of a made model with its head. */
+export function madeHeadGguf(file: string, model: string): string {
+  const { tensors } = MADE_MODELS.find(({ name }) => name === model)!;
+  const head = MADE_HEADS.find(({ name }) => name === model)!;
   const sources = new Map([...tensors, ...head.tensors].map((tensor) => [tensor[0], tensor]));
-  return writeMadeGguf(file, sources, GGUF_WITH_HEAD);
+  return writeMadeGguf(file, sources, GGUFS_WITH_HEADS.find(({ name }) => name === model)!);
 }
 
 /** Writes a made model with its head into a folder of its own in `folder`. */

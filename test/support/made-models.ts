@@ -53,12 +53,12 @@ export interface MadeGguf {
 
 const GGUF_FILE = new URL('../goldens/families-gguf.json', import.meta.url);
 
-const GGUFS = JSON.parse(readFileSync(GGUF_FILE, 'utf8')) as { families: MadeGguf[]; withHead: MadeGguf };
+const GGUFS = JSON.parse(readFileSync(GGUF_FILE, 'utf8')) as { families: MadeGguf[]; withHeads: MadeGguf[] };
 
 export const MADE_GGUFS = GGUFS.families;
 
-/** Of a model of Qwen3.5 with a head that guesses tokens: made-heads.ts writes it. */
-export const GGUF_WITH_HEAD = GGUFS.withHead;
+/** Of models with a head that guesses tokens: made-heads.ts writes them. */
+export const GGUFS_WITH_HEADS = GGUFS.withHeads;
 
 /** GGUF's names of the types of keys. */
 const KEY_TYPES: Readonly<Record<string, Exclude<GgufTypeName, 'array'>>> = {

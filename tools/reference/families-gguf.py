@@ -4,7 +4,7 @@ What llama.cpp's converter makes of the models of families.py, without their wei
     python tools/reference/families-gguf.py LLAMA_CPP_DIR [NAME ...]
 
 writes test/goldens/families-gguf.json: for each model the keys of its GGUF (without those of the tokenizer), and its tensors: the name and
-shape in the file, the tensor of families.json that it was made of, and how; `withHead` is a model with the head of draft-heads.py. Names given replace their entries alone. LLAMA_CPP_DIR is a checkout of llama.cpp, such as the one that
+shape in the file, the tensor of families.json that it was made of, and how; `withHeads` are models with the heads of draft-heads.py. Names given replace their entries alone. LLAMA_CPP_DIR is a checkout of llama.cpp, such as the one that
 node-llama-cpp downloads.
 """
 
@@ -203,13 +203,14 @@ def convert(made):
     return {"name": made["name"], "keys": keys, "tensors": tensors}
 
 
-def with_head(models):
-    """A model of Qwen3.5 with the head that draft-heads.py has judged."""
+def with_heads(models):
+    """The models with the heads that draft-heads.py has judged."""
     with open(HEADS, encoding="utf-8") as file:
-        head = next(item for item in json.load(file)["heads"] if item["name"] == "qwen3.5")
-    made = next(item for item in models if item["name"] == head["name"])
-    config = made["config"] | {"mtp_num_hidden_layers": 1}
-    return {"name": "qwen3.5-mtp", "config": config, "tensors": made["tensors"] + head["tensors"]}
+        heads = json.load(file)["heads"]
+    for head in heads:
+        made = next(item for item in models if item["name"] == head["name"])
+        config = made["config"] | {"mtp_num_hidden_layers": 1}
+        yield {"name": head["name"], "config": config, "tensors": made["tensors"] + head["tensors"]}
 
 
 def main():
@@ -224,10 +225,10 @@ def main():
         if made["name"] in names and (not sys.argv[2:] or made["name"] in sys.argv[2:]):
             known[made["name"]] = convert(made)
     converted = [known[name] for name in names if name in known]
-    head = json.dumps(convert(with_head(models)), separators=(",", ":"))
-    lines = ",\n  ".join(json.dumps(item, separators=(",", ":")) for item in converted)
+    heads = [convert(made) for made in with_heads(models)]
+    lines, ends = (",\n  ".join(json.dumps(item, separators=(",", ":")) for item in items) for items in (converted, heads))
     with open(TARGET, "w", encoding="utf-8") as file:
-        file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp 0.5.0-dev of node-llama-cpp 3.22.1",\n "families": [\n  {lines}\n ],\n "withHead": {head}}}\n')
+        file.write(f'{{"madeBy": "tools/reference/families-gguf.py, llama.cpp 0.5.0-dev of node-llama-cpp 3.22.1",\n "families": [\n  {lines}\n ],\n "withHeads": [\n  {ends}\n ]}}\n')
 
 
 if __name__ == "__main__":
