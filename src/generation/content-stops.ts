@@ -58,7 +58,7 @@ export class ContentStops implements StopFinder {
   #find(parts: readonly AnswerPart[]): void {
     const automaton = this.#automaton;
     for (const part of parts) {
-      if (part.type !== 'content') {
+      if (part.type !== 'content' || part.isMade) {
         this.#state = START;
         continue;
       }

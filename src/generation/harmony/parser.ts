@@ -76,7 +76,7 @@ export class HarmonyParser implements AnswerParser {
 
   end(): AnswerPart[] {
     this.#text(this.#lexer.flush());
-    if (this.#state === 'header' && this.#header.isPlain) this.#unfold();
+    if (this.#state === 'header' && this.#header.isPlain) this.#unfold({ isMade: false });
     if (this.#state === 'body') this.#finish();
     return this.#parts.take();
   }
@@ -92,7 +92,7 @@ export class HarmonyParser implements AnswerParser {
     if (this.#state === 'body') this.#write(text);
     else if (this.#state === 'header') {
       this.#header.addText(text);
-      if (this.#header.isText) this.#unfold();
+      if (this.#header.isText) this.#unfold({ isMade: !this.#header.isPlain });
     } else {
       this.#space += text;
       if (text.trim() === '') return;
@@ -113,7 +113,7 @@ export class HarmonyParser implements AnswerParser {
       if (this.#state === 'header') this.#begin(this.#header.kind(this.#functions));
       else if (this.#state === 'between') this.#begin({ type: 'content' });
     } else {
-      if (this.#state === 'header') this.#unfold();
+      if (this.#state === 'header') this.#unfold({ isMade: true });
       if (this.#state === 'body') this.#finish();
       this.#state = 'between';
       this.#space = '';
@@ -136,24 +136,29 @@ export class HarmonyParser implements AnswerParser {
     this.#parts.addCall(kind.name);
   }
 
-  /** Makes a message of a header that is none. */
-  #unfold(): void {
+  /** Makes a message of a header that is none. @param isMade true where its text is not the end of the answer so far */
+  #unfold({ isMade }: { isMade: boolean }): void {
     const { kind, text } = this.#header.broken();
     this.#begin(kind);
-    if (text !== '') this.#write(text);
+    if (text !== '') this.#write(text, isMade);
   }
 
-  #write(text: string): void {
+  #write(text: string, isMade = false): void {
     const { type } = this.#kind;
     if (type === 'call') {
       this.#isFresh &&= text.trim() === '';
       this.#parts.add('arguments', text);
       return;
     }
-    if (this.#isFresh && this.#written.has(type)) this.#parts.add(type, GAP);
+    if (this.#isFresh && this.#written.has(type)) this.#add(type, GAP, true);
     this.#isFresh = false;
     this.#written.add(type);
-    this.#parts.add(type, text);
+    this.#add(type, text, isMade);
+  }
+
+  #add(type: 'content' | 'reasoning', text: string, isMade: boolean): void {
+    if (isMade && type === 'content') this.#parts.addMade(text);
+    else this.#parts.add(type, text);
   }
 
   #finish(): void {

@@ -7,8 +7,14 @@ export class PartList {
   add(type: 'content' | 'reasoning' | 'arguments', text: string): void {
     if (text === '') return;
     const last = this.#parts.at(-1);
-    if (last !== undefined && last.type === type) last.text += text;
+    const goesOn = last !== undefined && last.type === type && !('isMade' in last);
+    if (goesOn) last.text += text;
     else this.#parts.push({ type, text });
+  }
+
+  /** Adds content that is made, which stays a part of its own. */
+  addMade(text: string): void {
+    if (text !== '') this.#parts.push({ type: 'content', text, isMade: true });
   }
 
   addCall(name: string): void {

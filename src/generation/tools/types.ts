@@ -34,10 +34,11 @@ export type TextFormatName = Exclude<ToolFormatName, 'harmony'>;
 
 /**
  * A part of an answer, in order. `arguments` parts belong to the call before them; joined they are its arguments as
- * JSON, unless the model wrote something else.
+ * JSON, unless the model wrote something else. Content that is made stands at another place in the answer, or not at all: no stop string is
+ * looked for in it.
  */
 export type AnswerPart =
-  | { type: 'content'; text: string }
+  | { type: 'content'; text: string; isMade?: true }
   | { type: 'reasoning'; text: string }
   | { type: 'call'; name: string }
   | { type: 'arguments'; text: string };

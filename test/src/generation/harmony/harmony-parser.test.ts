@@ -1,5 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
+import { ContentStops } from '../../../../src/generation/content-stops.js';
 import { HarmonyParser } from '../../../../src/generation/harmony/parser.js';
 import { HARMONY_TOKENS, markOf, tokenOfMark } from '../../../../src/generation/harmony/tokens.js';
 import { ReasoningCounter } from '../../../../src/generation/reasoning/reasoning-counter.js';
@@ -198,6 +200,69 @@ describe('any text', () => {
     expect(readTexts([`${markOf('<|channel|>')}final${markOf('<|message|>')}${text}`])).toEqual([
       { type: 'content', text },
     ]);
+  });
+});
+
+describe('stop strings', () => {
+  const message = fc.tuple(
+    fc.constantFrom('analysis', 'final', 'commentary', 'remark'),
+    fc.string({ maxLength: 8, unit: fc.constantFrom('a', 'b', '\n', '<', 'end') }),
+  );
+  const stopTexts = fc.array(
+    fc.string({ minLength: 1, maxLength: 2, unit: fc.constantFrom('a', 'b', '\n', '<') }),
+    {
+      minLength: 1,
+      maxLength: 2,
+    },
+  );
+
+  it.each([true, false])(
+    'end an answer at the first one in a text for the user (special tokens: %s)',
+    (isMarked) => {
+      const marked = (text: string) =>
+        text.replaceAll(/<\|\w+\|>/g, (token) => (isMarked ? markOf(token as never) : token));
+      const property = fc.property(
+        fc.array(message, { maxLength: 4 }),
+        stopTexts,
+        fc.array(fc.nat(), { maxLength: 5 }),
+        (messages, stops, places) => {
+          const pieces = messages.map(([channel, text]) => ({
+            channel,
+            text,
+            head: marked(`<|channel|>${channel}<|message|>`),
+          }));
+          const whole = pieces.map(({ head, text }) => head + text).join(marked(NEXT));
+          let wanted = '';
+          for (const { channel, text, head } of pieces) {
+            const found = channel === 'analysis' ? null : firstStop(text, stops);
+            const cutText = found === null ? text : text.slice(0, found);
+            wanted += (wanted === '' ? '' : marked(NEXT)) + head + cutText;
+            if (found !== null) break;
+          }
+          const finder = new ContentStops(new StopStrings(stops), parserOf(isMarked), { includeStop: false });
+          let emitted = '';
+          for (const part of cut(whole, places)) emitted += finder.push(part).emit;
+          emitted += finder.end().emit;
+          expect(emitted).toBe(wanted);
+        },
+      );
+      fc.assert(property, { numRuns: draws(300) });
+    },
+  );
+
+  /** Place of the stop string that ends first; null: there is none. Of those that end at one place, the longest. */
+  function firstStop(text: string, stops: readonly string[]): number | null {
+    for (let end = 1; end <= text.length; end++) {
+      const ending = stops.filter((stop) => text.slice(0, end).endsWith(stop));
+      if (ending.length > 0) return end - Math.max(...ending.map(({ length }) => length));
+    }
+    return null;
+  }
+
+  it('are not looked for in what a broken header is made of', () => {
+    const finder = new ContentStops(new StopStrings(['Yes']), parserOf(false), { includeStop: false });
+    const text = '<|channel|>final Yes.<|end|><|start|>assistant<|channel|>final<|message|>No, Yes.';
+    expect(finder.push(text)).toEqual({ emit: text.slice(0, -4), matched: 0 });
   });
 });
 
