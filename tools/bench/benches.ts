@@ -139,6 +139,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'how long a start of skein serve takes, on what, and the memory it holds',
     load: () => import('./start/bench.js'),
   },
+  states: {
+    summary: 'steps of models with states, the share of scans, and what a sequence keeps',
+    load: () => import('./states/bench.js'),
+  },
   stored: {
     summary: 'weights of a GGUF as they lie (--no-panels) beside packed ones',
     load: () => import('./stored/bench.js'),

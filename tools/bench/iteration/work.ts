@@ -3,10 +3,14 @@ import type { PackedBatch } from '../../../engine/packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../../engine/packed-call/sampling-batch.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../support/sampling-rows.js';
 import { makeStepBatch, type StepSequence } from '../../support/step-batch.js';
-import type { RandomEngine } from './random-engine.js';
 
 export const TOKENS_PER_BLOCK = 32;
 const CONTEXT = 128;
+
+/** What steps need of an engine. */
+export interface WorkEngine {
+  inverseFrequencies: Float32Array;
+}
 
 /** Steps of one kind of work. */
 export interface Work {
@@ -17,7 +21,7 @@ export interface Work {
 }
 
 function step(
-  { inverseFrequencies }: RandomEngine,
+  { inverseFrequencies }: WorkEngine,
   sequences: StepSequence[],
   temperature: number,
 ): Work['steps'][number] {
@@ -40,23 +44,24 @@ function blocksOf(sequence: number, length: number): number[] {
 }
 
 /** One token for each of `count` sequences with 128 tokens in the cache. */
-export function generation(engine: RandomEngine, count: number, temperature = 0): Work {
+export function generation(engine: WorkEngine, count: number, temperature = 0): Work {
   const sequences = Array.from({ length: count }, (_, s) => ({
     tokens: tokensUpTo(CONTEXT + 1),
     cached: CONTEXT,
     blocks: blocksOf(s, CONTEXT + 1),
+    stateSlot: s,
   }));
   const name = `generation, ${count} sequences${temperature > 0 ? ', top-p 0.95' : ''}`;
   return { name, steps: [step(engine, sequences, temperature)], tokens: count };
 }
 
 /** One prompt in chunks of at most `chunk` tokens. */
-export function prefill(engine: RandomEngine, length: number, chunk: number): Work {
+export function prefill(engine: WorkEngine, length: number, chunk: number): Work {
   const steps = [];
   for (let cached = 0; cached < length; cached += chunk) {
     const tokens = tokensUpTo(Math.min(length, cached + chunk));
     const logits = tokens.length === length ? 'last' : 'none';
-    steps.push(step(engine, [{ tokens, cached, blocks: blocksOf(0, length), logits }], 0));
+    steps.push(step(engine, [{ tokens, cached, blocks: blocksOf(0, length), logits, stateSlot: 0 }], 0));
   }
   return { name: `context of ${length}`, steps, tokens: length };
 }
