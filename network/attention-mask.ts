@@ -17,7 +17,7 @@ export function attendsByPlace({ ops }: Ops): boolean {
  * another's cache.
  */
 export function takesWholeSequences(plan: Ops & Pick<NetworkPlan, 'attention'>): boolean {
-  const layers = plan.ops.filter(({ op }) => op === 'ropeAndCache').length;
+  const layers = plan.ops.filter((op) => op.op === 'ropeAndCache' && !op.queriesOnly).length;
   return attendsBothWays(plan) || layers > plan.attention.numLayers;
 }
 

@@ -12,6 +12,11 @@ export function headsOf({ numHeads, layerHeads }: AttentionShape, layer: number)
   return layerHeads?.[layer] ?? numHeads;
 }
 
+/** Dimensions that RoPE rotates by one of the plan's tables; undefined: by the batch's frequencies. */
+export function rotaryDimOf({ rotaryDim, ropeTables = [] }: AttentionShape, table: number | undefined): number {
+  return table === undefined ? rotaryDim : 2 * ropeTables[table]!.length;
+}
+
 /** Width of a layer's value that holds queries, keys and values. */
 export function qkvWidth(numHeads: number, { kvHeads, keyDim, valueDim }: CacheShape): number {
   return numHeads * keyDim + kvHeads * (keyDim + valueDim);

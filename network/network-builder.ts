@@ -397,7 +397,10 @@ export class NetworkBuilder {
       }
   }
 
-  /** Rotates q and k of qkv in place, stores k and v, attends. Returns [T x numHeads * valueDim]. */
+  /**
+   * Rotates q and k of qkv in place, stores k and v, attends. A value of queries alone meets what an earlier op has stored for the layer.
+   * Returns [T x numHeads * valueDim].
+   */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
     const { numLayers, ropeTables = [] } = this.#header.attention;
     const table = options.ropeTable ?? undefined;
@@ -409,7 +412,8 @@ export class NetworkBuilder {
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
     const numHeads = headsOf(this.#header.attention, layer);
     const cache = this.#header.caches[layer]!;
-    require(qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
+    const queriesOnly = qkv.width === numHeads * cache.keyDim ? true : undefined;
+    require(queriesOnly || qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
     const { norms, sinkLogits } = options;
     if (sinkLogits !== undefined) {
       const { columns } = this.#weight(sinkLogits, 'vector');
@@ -423,6 +427,7 @@ export class NetworkBuilder {
       layer,
       ...(table === undefined ? {} : { table }),
       ...(norms === undefined ? {} : { norms }),
+      ...(queriesOnly && { queriesOnly }),
     });
     const output = this.#newValue(qkv.rows, numHeads * cache.valueDim);
     this.#ops.push({
@@ -435,6 +440,7 @@ export class NetworkBuilder {
       ...(softCap === undefined ? {} : { softCap }),
       ...(relative === undefined ? {} : { relative }),
       ...(sinkLogits === undefined ? {} : { sinkLogits }),
+      ...(queriesOnly && { queriesOnly }),
     });
     return output;
   }

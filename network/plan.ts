@@ -109,14 +109,23 @@ export type PlanOp =
   /**
    * Rotates q and k inside qkv in place (half-split pairs i, i + rotaryDim / 2) and writes k and v into the cache. The
    * frequencies are those of the plan's ropeTables[table], or without `table` those that come with the batch. norms: each head of q
-   * and of k is normed as by rmsNormHeads after it has turned.
+   * and of k is normed as by rmsNormHeads after it has turned. queriesOnly: the value has queries alone, which are to meet what an earlier
+   * op has written for the layer.
    */
-  | { op: 'ropeAndCache'; qkv: number; layer: number; table?: number; norms?: TurnedNorms }
+  | {
+      op: 'ropeAndCache';
+      qkv: number;
+      layer: number;
+      table?: number;
+      norms?: TurnedNorms;
+      queriesOnly?: true;
+    }
   /**
    * Attention of each token over its sequence's cache; reads q from qkv. output [T x heads * valueDim]. mask: which tokens
    * it attends to; absent: itself and all before it. softCap: each score becomes cap * tanh(score * scale / cap) before
    * the softmax. relative: the table of what distances add to the scores. sinkLogits: vector of a further score of each head, which takes its
    * part in the softmax and has no value.
+   * queriesOnly: as in ropeAndCache.
    */
   | {
       op: 'attention';
@@ -128,6 +137,7 @@ export type PlanOp =
       softCap?: number;
       relative?: number;
       sinkLogits?: string;
+      queriesOnly?: true;
     }
   /** output[b] = weight[b], for each bucket of distances. */
   | { op: 'distanceRows'; output: number; weight: string }
@@ -311,9 +321,12 @@ export interface AttentionShape {
   numHeads: number;
   /** Heads of queries of each layer. Absent: numHeads in all. */
   layerHeads?: number[];
-  /** Dimensions of a head that RoPE rotates. */
+  /** Dimensions of a head that RoPE rotates by the batch's frequencies. */
   rotaryDim: number;
-  /** Inverse frequencies [rotaryDim / 2] of layers that do not use the batch's; the same for every sequence. */
+  /**
+   * Inverse frequencies of layers that do not use the batch's; the same for every sequence. A table rotates twice as many dimensions as it
+   * has frequencies.
+   */
   ropeTables?: number[][];
   /** Of scores that depend on distances; absent: none do. */
   distances?: DistanceBuckets;
@@ -327,7 +340,7 @@ export interface DistanceBuckets {
   buckets: number[];
 }
 
-/** qkv value, of a layer's cache: [q (numHeads * keyDim) | k (kvHeads * keyDim) | v (kvHeads * valueDim)] per row. */
+/** qkv value, of a layer's cache: [q (numHeads * keyDim) | k (kvHeads * keyDim) | v (kvHeads * valueDim)] per row; or the queries alone. */
 export interface NetworkPlan {
   architecture: string;
   vocabSize: number;

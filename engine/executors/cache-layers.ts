@@ -44,18 +44,15 @@ export function unevenLayers(
   plan: Pick<NetworkPlan, 'attention' | 'caches' | 'states'>,
   executor: string,
 ): string | null {
-  const { caches, attention, states = [] } = plan;
-  if (caches.length === 0 && attention.numLayers === 0 && states.length > 0) return null;
-  if (caches.length !== attention.numLayers || caches.length === 0)
-    return `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`;
-  const unequal = unequalWidths(plan, executor);
-  if (unequal !== null) return unequal;
+  const { caches, attention } = plan;
+  const wrong = wrongCaches(plan, executor);
+  if (wrong !== null) return wrong;
   const { layerHeads = [] } = attention;
   const other = layerHeads.findIndex((heads) => heads !== layerHeads[0]);
   if (other !== -1) {
     return (
       `The ${executor} executor has the same heads in all layers, but layer 0 of the plan has ${layerHeads[0]} heads of queries, and ` +
-      `layer ${other} ${layerHeads[other]}; the wasm executor runs such plans.`
+      `layer ${other} ${layerHeads[other]}; the native and the wasm executor run such plans.`
     );
   }
   const [first] = caches;
@@ -65,8 +62,26 @@ export function unevenLayers(
   if (layer === -1) return null;
   return (
     `The ${executor} executor keeps the same in all layers, but layer 0 of the plan keeps ${inWords(first!)}, and ` +
-    `layer ${layer} ${inWords(caches[layer]!)}; the wasm executor runs such plans.`
+    `layer ${layer} ${inWords(caches[layer]!)}; the native and the wasm executor run such plans.`
   );
+}
+
+/** Why an executor whose keys are as wide as its values cannot compute a plan, as far as its caches go; null: it can. */
+export function wrongCaches(
+  plan: Pick<NetworkPlan, 'attention' | 'caches' | 'states'>,
+  executor: string,
+): string | null {
+  const { caches, attention, states = [] } = plan;
+  if (caches.length === 0 && attention.numLayers === 0 && states.length > 0) return null;
+  if (caches.length !== attention.numLayers || caches.length === 0)
+    return `The plan has ${caches.length} caches, but ${attention.numLayers} layers that keep something.`;
+  return unequalWidths(plan, executor);
+}
+
+/** Why an executor whose layers all keep something cannot compute a plan; null: each does. */
+export function sharedCaches({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
+  if (!ops.some((op) => op.op === 'ropeAndCache' && op.queriesOnly)) return null;
+  return `The ${executor} executor has layers that keep their own keys and values, but layers of this model read those of others; the native and the wasm executor run such models.`;
 }
 
 /** Why an executor whose keys are as wide as its values cannot compute a plan; null: it can. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
-import { unevenLayers } from '../executors/cache-layers.js';
+import { wrongCaches } from '../executors/cache-layers.js';
 import type { ExecutorKind } from '../executors/executor-kind.js';
 import { storedWeightBytes } from '../executors/memory-budget.js';
 import { chooseInstructionSet } from '../executors/native/instruction-set.js';
@@ -22,7 +22,7 @@ export const nativeKind: ExecutorKind = {
     }
   },
   logsDrafts: true,
-  supports: (plan) => unevenLayers(plan, 'native'),
+  supports: (plan) => wrongCaches(plan, 'native'),
   computesWith: async () => ({
     instructionSet: chooseInstructionSet(
       loadAddon().supportedInstructionSets(),

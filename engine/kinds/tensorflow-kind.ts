@@ -2,7 +2,7 @@ import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { scoresByDistance } from '../../network/set-up-ops.js';
-import { rowsOfOthers, statefulLayers, unevenLayers } from '../executors/cache-layers.js';
+import { rowsOfOthers, sharedCaches, statefulLayers, unevenLayers } from '../executors/cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import {
   type ExecutorKind,
@@ -42,6 +42,7 @@ export const tensorflowKind: ExecutorKind = {
     statefulLayers(plan, 'tensorflow') ??
     rowsOfOthers(plan, 'tensorflow') ??
     unevenLayers(plan, 'tensorflow') ??
+    sharedCaches(plan, 'tensorflow') ??
     weightedMean(plan) ??
     scoresByDistance(plan, 'tensorflow'),
   computesWith: async () => {

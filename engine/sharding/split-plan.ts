@@ -45,7 +45,11 @@ function checkStates({ states }: NetworkPlan, { tensorParallelSize }: GroupShape
 }
 
 /** Ranks deal the same heads in all layers. */
-function checkHeads({ attention: { layerHeads = [] }, caches }: NetworkPlan): void {
+function checkHeads({ attention: { layerHeads = [] }, caches, ops }: NetworkPlan): void {
+  if (ops.some((op) => op.op === 'ropeAndCache' && op.queriesOnly))
+    throw new RankPlanError(
+      'Layers of this model read what other layers keep of a sequence, which ranks cannot share.',
+    );
   const [first] = caches;
   const isEven =
     layerHeads.every((heads) => heads === layerHeads[0]) &&

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
+import { sharedCaches, statefulLayers, unevenLayers } from '../../engine/executors/cache-layers.js';
 import { RankPlanError } from '../../engine/sharding/rank-shape.js';
 import { splitPlan } from '../../engine/sharding/split-plan.js';
 import {
@@ -88,8 +88,8 @@ const nameOf = ({ id }: PublishedModel) => id.slice(id.indexOf('/') + 1);
 /** Executors that run a network; ranks may share its layers or deal them. */
 function executorsOf(config: ModelConfig): string {
   const plan = planNetwork(config);
-  if (unevenLayers(plan, 'native') !== null) return 'wasm';
-  const names = statefulLayers(plan, 'tensorflow') === null ? 'all' : 'native, wasm';
+  const refusals = [statefulLayers, unevenLayers, sharedCaches];
+  const names = refusals.every((of) => of(plan, 'tensorflow') === null) ? 'all' : 'native, wasm';
   const tensors = plan.weights.map(({ name, rows, columns }) => ({ name, byteLength: rows * columns * 2 }));
   const sharedBy = (tensorParallelSize: number, pipelineParallelSize: number) => {
     try {

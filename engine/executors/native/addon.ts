@@ -8,13 +8,12 @@ import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { GroupHandle, GroupOptions } from '../../sharding/group.js';
 import type { RankPlan } from '../../sharding/rank-plan.js';
-import type { Uniform } from '../cache-layers.js';
 import type { ThreadPlaces } from '../thread-places.js';
 import type { AdapterPart } from './adapter-parts.js';
 
 export interface NativeExecutorOptions {
   /** A network, or the part of it that a rank runs. */
-  plan: Uniform<NetworkPlan | RankPlan>;
+  plan: NetworkPlan | RankPlan;
   weightsFile: string;
   /** Those with jobs lie in the model's file, the others in weightsFile. */
   tensors: LoadableTensor[];

@@ -13,7 +13,6 @@ import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { RankPlan } from '../../sharding/rank-plan.js';
 import { splitPlan } from '../../sharding/split-plan.js';
-import { uniformPlan } from '../cache-layers.js';
 import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions, StateAccess } from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
 import { choosePlaces } from '../thread-places.js';
@@ -285,8 +284,7 @@ function nativeOptions(
     processors: defaultThreads(),
     ...options,
     numBlocks: options.numBlocks + (options.numSecondaryBlocks ?? 0),
-    // The addon reads one shape of cache, the same for all layers.
-    plan: uniformPlan(planOf(engine, options), 'native'),
+    plan: planOf(engine, options),
     ...(places === null ? {} : { places }),
     ...(options.seat?.group === undefined ? {} : { group: options.seat.group }),
     weightsFile: engine.weightsFile,

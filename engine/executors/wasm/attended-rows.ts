@@ -1,7 +1,7 @@
 import { MAX_INT32 } from '../../../base/int32.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { longestTable, resolveWindow } from '../../../kvcache/kv-cache-options.js';
-import { headsOf, qkvWidth } from '../../../network/cache-layers.js';
+import { headsOf, rotaryDimOf } from '../../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { type CachedHeads, cachedHeads } from '../cache-layers.js';
@@ -94,7 +94,7 @@ export class AttendedRows {
     ints.set(slots.subarray(0, numTokens), this.#workspace.slots / 4);
     this.#anyCut = false;
     for (let sequence = 0; sequence < batch.numSequences; sequence++) this.#beginSequence(sequence);
-    if (this.#plan.attention.rotaryDim > 0) this.#makeAngles(batch);
+    this.#makeAngles(batch);
   }
 
   ropeAndCache(op: Rope): void {
@@ -103,10 +103,13 @@ export class AttendedRows {
     const qkv = this.#workspace.values[op.qkv]!;
     const { numTokens, numSequences, queryStart } = this.#batch;
     if (this.#workspace.sinkAngles.length > 0) this.#turnForSinks(op);
-    const heads = { count: numHeads + numKvHeads, headDim, stride: this.#stride(op.layer) };
-    this.#turn(qkv, heads, this.#workspace.angles[tableOf(op)]!);
-    if (op.norms !== undefined) {
+    const keyHeads = op.queriesOnly ? 0 : numKvHeads;
+    const heads = { count: numHeads + keyHeads, headDim, stride: this.#stride(op.qkv) };
+    this.#turn(qkv, heads, op, this.#workspace.angles);
+    if (op.norms !== undefined)
       this.#normTurned(qkv, { ...heads, count: numHeads }, op.norms.query, op.norms.epsilon);
+    if (op.queriesOnly) return;
+    if (op.norms !== undefined) {
       const keys = qkv + 4 * numHeads * headDim;
       this.#normTurned(keys, { ...heads, count: numKvHeads }, op.norms.key, op.norms.epsilon);
     }
@@ -199,10 +202,13 @@ export class AttendedRows {
   }
 
   #makeAngles(batch: PackedBatch): void {
-    const { rotaryDim, ropeTables = [] } = this.#plan.attention;
+    const { attention } = this.#plan;
     const { angles, sinkAngles } = this.#workspace;
     for (const index of this.#tables) {
-      const table = index === 0 ? undefined : ropeTables[index - 1];
+      const own = index === 0 ? undefined : index - 1;
+      const table = own === undefined ? undefined : attention.ropeTables?.[own];
+      const rotaryDim = rotaryDimOf(attention, own);
+      if (rotaryDim === 0) continue;
       this.#anglesTo(batch, { rotaryDim, table }, angles[index]!);
       if (sinkAngles.length === 0) continue;
       const lastPosition = this.#window!.maxAttentionWindow - 1;
@@ -226,9 +232,9 @@ export class AttendedRows {
     const { values, sinkQueries, sinkAngles } = this.#workspace;
     const width = numHeads * headDim;
     const { numTokens } = this.#batch;
-    this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(op.layer), width, numTokens, sinkQueries);
+    this.#heap.kernels.copyColumns(values[op.qkv]!, this.#stride(op.qkv), width, numTokens, sinkQueries);
     const heads = { count: numHeads, headDim, stride: width };
-    this.#turn(sinkQueries, heads, sinkAngles[tableOf(op)]!);
+    this.#turn(sinkQueries, heads, op, sinkAngles);
     if (op.norms !== undefined) this.#normTurned(sinkQueries, heads, op.norms.query, op.norms.epsilon);
   }
 
@@ -241,10 +247,12 @@ export class AttendedRows {
   #turn(
     x: number,
     { count, headDim, stride }: Heads,
-    { cosines, sines }: { cosines: number; sines: number },
+    op: Rope,
+    angles: readonly { cosines: number; sines: number }[],
   ): void {
-    const { rotaryDim } = this.#plan.attention;
+    const rotaryDim = rotaryDimOf(this.#plan.attention, op.table);
     if (rotaryDim === 0) return;
+    const { cosines, sines } = angles[tableOf(op)]!;
     const { numTokens } = this.#batch;
     this.#heap.kernels.rope(x, stride, count, headDim, rotaryDim / 2, numTokens, cosines, sines);
   }
@@ -253,7 +261,7 @@ export class AttendedRows {
     const numHeads = headsOf(this.#plan.attention, layer);
     const { numKvHeads, headDim } = this.#heads[layer]!;
     const { values, slots, pools } = this.#workspace;
-    const stride = this.#stride(layer);
+    const stride = this.#stride(qkv);
     const keys = values[qkv]! + 4 * (begin * stride + numHeads * headDim);
     this.#heap.kernels.storeKv(
       pools[layer]!,
@@ -275,7 +283,7 @@ export class AttendedRows {
     const { kernels } = this.#heap;
     const relative = this.#relative.of(op.relative) ?? NO_TABLE;
     const window = this.#window;
-    const stride = this.#stride(op.layer);
+    const stride = this.#stride(op.qkv);
     const width = numHeads * headDim;
     const length = this.#batch.contextLength[sequence]!;
     const firstRow = this.#batch.queryStart[sequence + 1]! - length;
@@ -316,8 +324,8 @@ export class AttendedRows {
     return 2 * numKvHeads * headDim * this.#options.tokensPerBlock;
   }
 
-  #stride(layer: number): number {
-    return qkvWidth(headsOf(this.#plan.attention, layer), this.#plan.caches[layer]!);
+  #stride(value: number): number {
+    return this.#plan.values[value]!.width;
   }
 }
 

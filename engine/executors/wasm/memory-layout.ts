@@ -125,6 +125,7 @@ export interface DeltaParts {
 export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): WorkspaceParts {
   const { maxNumTokens, maxNumSequences, maxLogitRows, maxSeqLen, tokensPerBlock } = options;
   const { numHeads, rotaryDim, ropeTables = [] } = plan.attention;
+  const widestRope = Math.max(rotaryDim, ...ropeTables.map(({ length }) => 2 * length));
   const widestKey = Math.max(0, ...plan.caches.map(({ keyDim }) => keyDim));
   const rowsOf = {
     tokens: maxNumTokens,
@@ -134,7 +135,7 @@ export function workspaceParts(plan: NetworkPlan, options: ExecutorOptions): Wor
   const slots = plan.slots.map(({ rows, width }) => rounded(rowsOf[rows] * width));
   const hasSinks = (options.sinkTokenLength ?? 0) > 0;
   const product = rounded(ROWS_AT_ONCE * Math.max(...productWeights(plan).map(({ rows }) => rows)));
-  const angles = rounded((maxNumTokens * rotaryDim) / 2);
+  const angles = rounded((maxNumTokens * widestRope) / 2);
   const sinkQueries = hasSinks ? rounded(maxNumTokens * numHeads * widestKey) : 0;
   // Scores need the size that attentionScratchBytes gives.
   const scores = 4 * rounded(maxSeqLen + 8) + 256;

@@ -11,12 +11,14 @@ namespace {
 struct Layer {
   const KernelTable& kernels;
   const AttentionSchedule& schedule;
-  const NetworkPlan& plan;
+  const LayerHeads& heads;
+  bool bothWays;
   const BatchView& batch;
   KvLayer kv;
   const FreshChunks& fresh;
   const void* freshBlocks;
   const float* qkv;
+  int64_t qkvWidth;
   float* output;  // of the first head here
   int64_t outputWidth;
   float scale, softCap;
@@ -25,12 +27,11 @@ struct Layer {
   const RelativeScores* relative;
   const float* sinkLogits;  // of each head; null: none
 
-  int32_t headsPerKvHead() const { return plan.numHeads / plan.numKvHeads; }
   // Number of floats in the partial results of one row, and of one unit, in one split.
-  int64_t rowStride() const { return int64_t(headsPerKvHead()) * (plan.headDim + 2); }
+  int64_t rowStride() const { return int64_t(heads.headsPerKvHead()) * (heads.headDim + 2); }
   int64_t splitStride(const AttentionUnit& unit) const { return rowStride() * unit.rows; }
   // Number of floats in all heads of a query row.
-  int64_t queryFloats() const { return int64_t(plan.numHeads) * plan.headDim; }
+  int64_t queryFloats() const { return heads.queryWidth(); }
   int32_t firstPosition(int32_t sequence) const {
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     return batch.contextLength[sequence] - rows;
@@ -59,13 +60,13 @@ AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
   const int64_t row = layer.batch.queryStart[sequence];
   AttentionArgs args{.kv = &layer.kv,
                      .blockTable = layer.batch.blockTables.data + sequence * layer.batch.maxBlocks,
-                     .q = layer.qkv + row * layer.plan.qkvWidth(),
-                     .ldq = layer.plan.qkvWidth(),
-                     .numHeads = layer.plan.numHeads,
+                     .q = layer.qkv + row * layer.qkvWidth,
+                     .ldq = layer.qkvWidth,
+                     .numHeads = layer.heads.numHeads,
                      .firstPosition = layer.firstPosition(sequence),
                      .scale = layer.scale,
                      .softCap = layer.softCap,
-                     .bothWays = layer.plan.bothWays ? layer.batch.contextLength[sequence] : 0,
+                     .bothWays = layer.bothWays ? layer.batch.contextLength[sequence] : 0,
                      .window = layer.window,
                      .next = next,
                      .relative = layer.relative};
@@ -82,14 +83,14 @@ AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
 // positions, as if they attended both ways to a sequence that ends there.
 void runShared(const Layer& layer, const AttentionUnit& unit, int32_t split, int32_t end, const void* next,
                const Scratch& scratch, float* partial) {
-  const int64_t headFloats = int64_t(layer.headsPerKvHead()) * layer.plan.headDim;
+  const int64_t headFloats = int64_t(layer.heads.headsPerKvHead()) * layer.heads.headDim;
   const int64_t column = unit.kvHead * headFloats;
   float* row = scratch.queries;
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
     const int64_t token = layer.batch.queryStart[member.sequence];
     for (int32_t r = member.rowBegin; r < member.rowEnd; ++r, row += layer.queryFloats())
-      std::copy_n(layer.qkv + (token + r) * layer.plan.qkvWidth() + column, headFloats, row + column);
+      std::copy_n(layer.qkv + (token + r) * layer.qkvWidth + column, headFloats, row + column);
   }
   AttentionArgs args = argsOf(layer, layer.member(unit.memberBegin).sequence, next);
   args.q = scratch.queries;
@@ -131,7 +132,7 @@ void addSinkLogit(float logit, int32_t headDim, float* partial) {
 }
 
 void merge(const Layer& layer, const AttentionUnit& unit, float* partials) {
-  const int32_t heads = layer.headsPerKvHead(), headDim = layer.plan.headDim;
+  const int32_t heads = layer.heads.headsPerKvHead(), headDim = layer.heads.headDim;
   float* ofRow = partials;
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
@@ -139,7 +140,7 @@ void merge(const Layer& layer, const AttentionUnit& unit, float* partials) {
     for (int32_t row = member.rowBegin; row < member.rowEnd; ++row, ofRow += layer.rowStride()) {
       const int64_t token = layer.batch.queryStart[member.sequence] + row;
       float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
-      const int32_t splits = layer.plan.bothWays ? unit.splits : unit.splitsUpTo(first + row);
+      const int32_t splits = layer.bothWays ? unit.splits : unit.splitsUpTo(first + row);
       for (int32_t head = 0; head < heads; ++head) {
         float* ofHead = ofRow + head * (headDim + 2);
         if (layer.sinkLogits)
@@ -169,39 +170,41 @@ AttentionWindow windowOf(const PlanOp& op, AttentionWindow window, int32_t most)
 }  // namespace
 
 void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
-  const Layer attended{
-      .kernels = kernels_,
-      .schedule = schedule_,
-      .plan = config_.plan,
-      .batch = batch,
-      .kv = layer(op.layer),
-      .fresh = fresh_,
-      .freshBlocks = freshBlocks_,
-      .qkv = value(op.input),
-      .output = value(op.output) + op.firstColumn,
-      .outputWidth = width(op.output),
-      .scale = op.scale,
-      .softCap = op.softCap,
-      .window = windowOf(op, config_.window(), config_.maxSeqLen),
-      .sinkQueries = sinkQueries_,
-      .relative = relative_.of(op),
-      .sinkLogits = op.sinkLogits < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.sinkLogits))};
-  const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule_.partialFloats(), 16));
-  pool_.run(schedule_.groups(), [&](int32_t group, int32_t thread) {
+  const AttentionSchedule& schedule = schedules_.of(op.layer);
+  const Layer attended{.kernels = kernels_,
+                       .schedule = schedule,
+                       .heads = config_.plan.headsOf(op),
+                       .bothWays = config_.plan.bothWays,
+                       .batch = batch,
+                       .kv = layer(op.layer),
+                       .fresh = fresh_,
+                       .freshBlocks = freshBlocks_,
+                       .qkv = value(op.input),
+                       .qkvWidth = width(op.input),
+                       .output = value(op.output) + op.firstColumn,
+                       .outputWidth = width(op.output),
+                       .scale = op.scale,
+                       .softCap = op.softCap,
+                       .window = windowOf(op, config_.window(), config_.maxSeqLen),
+                       .sinkQueries = sinkQueries_,
+                       .relative = relative_.of(op),
+                       .sinkLogits = op.sinkLogits < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.sinkLogits))};
+  const int64_t areaFloats = static_cast<int64_t>(roundUp(schedule.partialFloats(), 16));
+  pool_.run(schedule.groups(), [&](int32_t group, int32_t thread) {
     float* base = threadScratch_ + threadScratchFloats_ * static_cast<size_t>(thread);
     float* queries = base + attentionScratchFloats_;
     const Scratch scratch{.kernel = base, .queries = queries, .partials = queries + queryScratchFloats_};
-    for (int32_t i = schedule_.groupBegin(group); i < schedule_.groupBegin(group + 1); ++i) {
-      const AttentionItem& item = schedule_.items()[static_cast<size_t>(i)];
-      const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(item.unit)];
+    for (int32_t i = schedule.groupBegin(group); i < schedule.groupBegin(group + 1); ++i) {
+      const AttentionItem& item = schedule.items()[static_cast<size_t>(i)];
+      const AttentionUnit& unit = schedule.units()[static_cast<size_t>(item.unit)];
       if (item.split >= 0) {
         runSplit(attended, unit, item.split, nullptr, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
         continue;
       }
       // The first step of the next unit has no earlier step of its own unit that could prefetch its keys, so this one
       // does.
-      const AttentionItem* following = i + 1 < schedule_.groupBegin(group + 1) ? &item + 1 : nullptr;
-      const void* next = following ? firstKeys(attended, schedule_.units()[static_cast<size_t>(following->unit)],
+      const AttentionItem* following = i + 1 < schedule.groupBegin(group + 1) ? &item + 1 : nullptr;
+      const void* next = following ? firstKeys(attended, schedule.units()[static_cast<size_t>(following->unit)],
                                                std::max(following->split, 0))
                                    : nullptr;
       for (int32_t split = 0; split < unit.splits; ++split)
@@ -209,9 +212,9 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
       merge(attended, unit, scratch.partials);
     }
   });
-  const std::vector<int32_t>& shared = schedule_.sharedUnits();
+  const std::vector<int32_t>& shared = schedule.sharedUnits();
   pool_.run(static_cast<int32_t>(shared.size()), [&](int32_t i, int32_t) {
-    const AttentionUnit& unit = schedule_.units()[static_cast<size_t>(shared[static_cast<size_t>(i)])];
+    const AttentionUnit& unit = schedule.units()[static_cast<size_t>(shared[static_cast<size_t>(i)])];
     merge(attended, unit, sharedPartials_ + areaFloats * unit.sharedArea);
   });
   if (fresh_.any()) keepFreshRows(op, batch);

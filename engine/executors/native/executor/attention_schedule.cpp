@@ -28,37 +28,36 @@ int32_t addedSplits(const NetworkPlan& plan) {
 }
 
 // Floats of the partial results of one row in the most splits.
-size_t floatsOfRow(const ExecutorConfig& config) {
-  const NetworkPlan& plan = config.plan;
-  const size_t splits = mostSplits(config, config.window()) + static_cast<size_t>(addedSplits(plan));
-  return splits * static_cast<size_t>(plan.numHeads / plan.numKvHeads) * static_cast<size_t>(plan.headDim + 2);
+size_t floatsOfRow(const ExecutorConfig& config, const LayerHeads& heads) {
+  const size_t splits = mostSplits(config, config.window()) + static_cast<size_t>(addedSplits(config.plan));
+  return splits * static_cast<size_t>(heads.headsPerKvHead()) * static_cast<size_t>(heads.headDim + 2);
 }
 
 // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
-int32_t rowBlockOf(const ExecutorConfig& config) {
-  return static_cast<int32_t>(
-      std::clamp<size_t>(kPartialBytesWanted / (floatsOfRow(config) * sizeof(float)), 1, AttentionSchedule::kRowBlock));
+int32_t rowBlockOf(const ExecutorConfig& config, const LayerHeads& heads) {
+  return static_cast<int32_t>(std::clamp<size_t>(kPartialBytesWanted / (floatsOfRow(config, heads) * sizeof(float)), 1,
+                                                 AttentionSchedule::kRowBlock));
 }
 
 }  // namespace
 
-AttentionSchedule::AttentionSchedule(const ExecutorConfig& config)
+AttentionSchedule::AttentionSchedule(const ExecutorConfig& config, const LayerHeads& heads)
     : config_(config),
+      heads_(heads),
       window_(config.window()),
-      rowBlock_(rowBlockOf(config)),
-      partialFloats_(floatsOfRow(config) * static_cast<size_t>(rowBlock_)),
+      rowBlock_(rowBlockOf(config, heads)),
+      partialFloats_(floatsOfRow(config, heads) * static_cast<size_t>(rowBlock_)),
       prefixes_({.tokensPerBlock = config.tokensPerBlock,
                  .maxNumSequences = config.maxNumSequences,
                  .rows = kRowBlock,
                  .splitRows = (int64_t(mostSplits(config, window_)) + addedSplits(config.plan)) * rowBlock_,
                  .addedSplits = addedSplits(config.plan)}) {
-  const NetworkPlan& plan = config.plan;
   const size_t maxSplits = mostSplits(config, window_);
   sharedAreas_ = config.threads == 1 || maxSplits == 1 ? 0 : 2 * config.threads;
 
   const size_t blocks =
       static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
-  const size_t units = blocks * static_cast<size_t>(plan.numKvHeads);
+  const size_t units = blocks * static_cast<size_t>(heads.numKvHeads);
   members_.reserve(blocks);
   units_.reserve(units);
   items_.reserve(units + static_cast<size_t>(sharedAreas_) * maxSplits);
@@ -91,7 +90,7 @@ void AttentionSchedule::addGroups(const BatchView& batch) {
       rows += own;
       tokens = std::max(tokens, batch.contextLength[sequence]);
     }
-    for (int32_t head = 0; head < config_.plan.numKvHeads; ++head) {
+    for (int32_t head = 0; head < heads_.numKvHeads; ++head) {
       units_.push_back({.kvHead = head,
                         .memberBegin = begin,
                         .memberEnd = static_cast<int32_t>(members_.size()),
@@ -116,7 +115,7 @@ void AttentionSchedule::addUnits(const BatchView& batch) {
     for (int32_t row = 0; row < rows; row += rowBlock_)
       members_.push_back({.sequence = sequence, .rowBegin = row, .rowEnd = std::min(row + rowBlock_, rows)});
     const int32_t end = static_cast<int32_t>(members_.size());
-    for (int32_t head = 0; head < config_.plan.numKvHeads; ++head)
+    for (int32_t head = 0; head < heads_.numKvHeads; ++head)
       for (int32_t member = begin; member < end; ++member)
         addUnit(member, head, batch.contextLength[sequence], batch.contextLength[sequence] - rows);
   }
@@ -171,6 +170,19 @@ void AttentionSchedule::addItems() {
       add(i, split, costOf(unit, std::clamp(unit.tokens - split * kSplitTokens, 1, kSplitTokens)));
   }
   groupStart_.push_back(static_cast<int32_t>(items_.size()));
+}
+
+AttentionSchedules::AttentionSchedules(const ExecutorConfig& config) {
+  for (const LayerHeads& heads : config.plan.layers) {
+    const auto isSame = [&](const AttentionSchedule& schedule) { return schedule.heads() == heads; };
+    const auto found = std::find_if(schedules_.begin(), schedules_.end(), isSame);
+    ofLayer_.push_back(static_cast<size_t>(found - schedules_.begin()));
+    if (found == schedules_.end()) schedules_.emplace_back(config, heads);
+  }
+}
+
+void AttentionSchedules::prepare(const BatchView& batch) {
+  for (AttentionSchedule& schedule : schedules_) schedule.prepare(batch);
 }
 
 }  // namespace skein

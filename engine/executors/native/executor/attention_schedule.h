@@ -1,4 +1,4 @@
-// The tasks into which one iteration's attention is cut. Made once per iteration, used by every layer.
+// The tasks into which one iteration's attention is cut. Made once per iteration, used by every layer with the same heads.
 //
 // If tokens attend both ways, every unit meets all splits of its sequence.
 //
@@ -62,8 +62,8 @@ class AttentionSchedule {
  public:
   static constexpr int32_t kRowBlock = 16;
 
-  // Takes all the memory that prepare() will ever need. Keeps a reference to config.
-  explicit AttentionSchedule(const ExecutorConfig& config);
+  // For the layers that have these heads. Takes all the memory that prepare() will ever need. Keeps a reference to config.
+  AttentionSchedule(const ExecutorConfig& config, const LayerHeads& heads);
   void prepare(const BatchView& batch);
 
   const std::vector<AttentionMember>& members() const { return members_; }
@@ -75,6 +75,7 @@ class AttentionSchedule {
   // Units whose splits are computed as separate tasks and need merging.
   const std::vector<int32_t>& sharedUnits() const { return sharedUnits_; }
 
+  const LayerHeads& heads() const { return heads_; }
   // Most floats of the partial results of one unit.
   size_t partialFloats() const { return partialFloats_; }
   int32_t sharedAreas() const { return sharedAreas_; }
@@ -87,6 +88,7 @@ class AttentionSchedule {
   void addItems();
 
   const ExecutorConfig& config_;
+  LayerHeads heads_;
   AttentionWindow window_;
   int32_t rowBlock_;
   int32_t sharedAreas_;
@@ -97,6 +99,19 @@ class AttentionSchedule {
   std::vector<AttentionItem> items_;
   std::vector<int32_t> groupStart_;
   std::vector<int32_t> sharedUnits_;
+};
+
+// The schedules of a network: one for all layers with the same heads.
+class AttentionSchedules {
+ public:
+  explicit AttentionSchedules(const ExecutorConfig& config);
+  void prepare(const BatchView& batch);
+  const AttentionSchedule& of(int32_t layer) const { return schedules_[ofLayer_[static_cast<size_t>(layer)]]; }
+  const std::vector<AttentionSchedule>& all() const { return schedules_; }
+
+ private:
+  std::vector<AttentionSchedule> schedules_;
+  std::vector<size_t> ofLayer_;
 };
 
 }  // namespace skein

@@ -19,8 +19,16 @@ ExecutorConfig checked(ExecutorConfig config) {
   return config;
 }
 
-KvLayer layerShape(const ExecutorConfig& config) {
-  return {nullptr, config.kvDtype, config.tokensPerBlock, config.plan.numKvHeads, config.plan.headDim};
+KvLayer layerShape(const ExecutorConfig& config, const LayerHeads& heads) {
+  return {nullptr, config.kvDtype, config.tokensPerBlock, heads.numKvHeads, heads.headDim};
+}
+
+// The greatest of what the layers need.
+template <typename Need>
+size_t mostOfLayers(const ExecutorConfig& config, const Need& need) {
+  size_t most = 0;
+  for (const LayerHeads& heads : config.plan.layers) most = std::max(most, static_cast<size_t>(need(heads)));
+  return most;
 }
 
 // Floats that the rounded input of one product takes at most.
@@ -54,7 +62,7 @@ size_t upFloats(const ExecutorConfig& config) {
 bool needsSinkQueries(const ExecutorConfig& config) { return config.window().sinks > 0 && config.plan.rotaryDim > 0; }
 
 WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable& kernels,
-                                const AttentionSchedule& schedule, const PackedWeights& weights,
+                                const AttentionSchedules& schedules, const PackedWeights& weights,
                                 const FreshChunks& fresh) {
   WorkspaceLayout layout{};
   const auto take = [&](size_t count) {
@@ -67,19 +75,32 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     // Adds one vector of room behind the last row: kernels may read what follows it, but never use it.
     layout.slots.push_back(take(static_cast<size_t>(rows) * static_cast<size_t>(slot.width) + kAlignFloats));
   }
-  const size_t ropes = 1 + config.plan.ropeTables.size();
-  layout.ropeAngles =
-      take(ropes * static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDim));
-  const int32_t headsPerKvHead = config.plan.numHeads / config.plan.numKvHeads;
-  const size_t partials = roundUp(schedule.partialFloats(), kAlignFloats);
-  layout.attentionScratchFloats = roundUp(
-      kernels.attentionScratchFloats(config.plan.headDim, AttentionSchedule::kRowBlock * headsPerKvHead), kAlignFloats);
-  layout.queryScratchFloats = roundUp(static_cast<size_t>(AttentionSchedule::kRowBlock) *
-                                          static_cast<size_t>(config.plan.numHeads * config.plan.headDim),
-                                      kAlignFloats);
+  size_t angles = 0;
+  for (int32_t table = -1; table < static_cast<int32_t>(config.plan.ropeTables.size()); ++table) {
+    layout.ropes.push_back(angles);
+    angles += static_cast<size_t>(config.maxNumTokens) * static_cast<size_t>(config.plan.rotaryDimOf(table));
+  }
+  layout.ropeAngles = take(angles);
+  size_t partials = 0, sharedFloats = 0;
+  for (const AttentionSchedule& schedule : schedules.all()) {
+    const size_t ofUnit = roundUp(schedule.partialFloats(), kAlignFloats);
+    partials = std::max(partials, ofUnit);
+    sharedFloats = std::max(sharedFloats, ofUnit * static_cast<size_t>(schedule.sharedAreas()));
+  }
+  layout.attentionScratchFloats = roundUp(mostOfLayers(config,
+                                                       [&](const LayerHeads& heads) {
+                                                         const int32_t rows =
+                                                             AttentionSchedule::kRowBlock * heads.headsPerKvHead();
+                                                         return kernels.attentionScratchFloats(heads.headDim, rows);
+                                                       }),
+                                          kAlignFloats);
+  layout.queryScratchFloats =
+      roundUp(static_cast<size_t>(AttentionSchedule::kRowBlock) *
+                  mostOfLayers(config, [](const LayerHeads& heads) { return heads.queryWidth(); }),
+              kAlignFloats);
   layout.threadScratchFloats = layout.attentionScratchFloats + layout.queryScratchFloats + partials;
   layout.threadScratch = take(layout.threadScratchFloats * static_cast<size_t>(config.threads));
-  layout.sharedPartials = take(partials * static_cast<size_t>(schedule.sharedAreas()));
+  layout.sharedPartials = take(sharedFloats);
   layout.rounded = take(roundedFloats(config, kernels, weights));
   layout.storedPanelFloats = storedPanelFloats(config, kernels, weights);
   layout.storedPanels = take(layout.storedPanelFloats * static_cast<size_t>(config.threads));
@@ -89,22 +110,28 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.expertInner = take(experts.inner);
   layout.expertUp = take(experts.up);
   layout.expertSums = take(experts.sums);
-  layout.freshBlocks =
-      take(layerShape(config).bytesPerBlock() / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
+  const size_t blockBytes =
+      mostOfLayers(config, [&](const LayerHeads& heads) { return layerShape(config, heads).bytesPerBlock(); });
+  layout.freshBlocks = take(blockBytes / sizeof(float) * static_cast<size_t>(fresh.maxBlocks()));
   if (needsSinkQueries(config)) {
     const size_t tokens = static_cast<size_t>(config.maxNumTokens);
     layout.sinkAngles = take(tokens * static_cast<size_t>(config.plan.rotaryDim));
     layout.sinkQueries =
-        take(tokens * static_cast<size_t>(config.plan.numHeads) * static_cast<size_t>(config.plan.headDim));
+        take(tokens * mostOfLayers(config, [](const LayerHeads& heads) { return heads.queryWidth(); }));
   }
   layout.relative = take(RelativeTables::floats(config));
   return layout;
 }
 
-// Bytes of one layer's cache; each layer's pool begins at a page of its own.
-size_t kvLayerBytes(const ExecutorConfig& config, const std::string& what) {
-  return roundUp(
-      checkedProduct(layerShape(config).bytesPerBlock(), static_cast<size_t>(config.numBlocks), what.c_str()), 4096);
+// Where each layer's cache begins in the pool, and behind the last where it ends; each begins at a page of its own.
+std::vector<size_t> kvOffsets(const ExecutorConfig& config, const std::string& what) {
+  std::vector<size_t> offsets{0};
+  for (const LayerHeads& heads : config.plan.layers) {
+    const size_t bytes = checkedProduct(layerShape(config, heads).bytesPerBlock(),
+                                        static_cast<size_t>(config.numBlocks), what.c_str());
+    offsets.push_back(checkedSum(offsets.back(), roundUp(bytes, 4096), what.c_str()));
+  }
+  return offsets;
 }
 
 // Checks one head's part of a block. Quants are finite if their scales are.
@@ -128,7 +155,7 @@ Executor::Executor(ExecutorConfig config)
       pool_(config_.threads, config_.places),
       weights_(config_, kernels_, pool_),
       adapters_(config_, kernels_),
-      schedule_(config_),
+      schedules_(config_),
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
     const std::vector<OpProduct> products = productsOf(op);
@@ -179,27 +206,26 @@ void Executor::provideMemory() const {
   constexpr size_t kProvidedWorkspaceBytes = size_t(48) << 20, kProvidedKvBytes = size_t(64) << 20;
   weights_.provide();
   workspace_->provide(0, std::min(workspace_->size(), kProvidedWorkspaceBytes), true);
-  const size_t layers = static_cast<size_t>(config_.plan.numLayers);
-  const size_t ofLayer = std::min(kvLayerBytes_, kProvidedKvBytes / std::max<size_t>(layers, 1));
+  const size_t layers = config_.plan.layers.size();
   for (size_t layer = 0; layer < layers; ++layer) {
+    const size_t ofLayer = std::min(kvOffset_[layer + 1] - kvOffset_[layer], kProvidedKvBytes / layers);
     // Pages come from the node of the thread that zeroes the layer's blocks: see prepare().
     pool_.stayBeside(static_cast<int32_t>(layer * static_cast<size_t>(config_.threads) / layers));
-    kvPool_.provide(layer * kvLayerBytes_, ofLayer, true);
+    kvPool_.provide(kvOffset_[layer], ofLayer, true);
   }
 }
 
 // Takes one region in which the layers' pools lie one after the other.
 void Executor::takeKvPool() {
-  const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers) + " layers x " +
+  const std::string what = "The KV pool (" + std::to_string(config_.plan.numLayers()) + " layers x " +
                            std::to_string(config_.numBlocks) + " blocks of " + std::to_string(config_.tokensPerBlock) +
                            " tokens)";
-  kvLayerBytes_ = kvLayerBytes(config_, what);
-  kvPool_ = Mapping::anonymous(checkedProduct(kvLayerBytes_, static_cast<size_t>(config_.plan.numLayers), what.c_str()),
-                               what);
+  kvOffset_ = kvOffsets(config_, what);
+  kvPool_ = Mapping::anonymous(kvOffset_.back(), what);
 }
 
 void Executor::takeWorkspace() {
-  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedule_, weights_, fresh_);
+  const WorkspaceLayout layout = layOutWorkspace(config_, kernels_, schedules_, weights_, fresh_);
   const std::string what = "The workspace for " + std::to_string(config_.maxNumTokens) + " tokens and " +
                            std::to_string(config_.maxLogitRows) + " rows of logits";
   workspace_ =
@@ -207,6 +233,7 @@ void Executor::takeWorkspace() {
   float* base = reinterpret_cast<float*>(workspace_->data());
   slotOffset_ = layout.slots;
   ropeAngles_ = base + layout.ropeAngles;
+  ropeOffset_ = layout.ropes;
   threadScratch_ = base + layout.threadScratch;
   sharedPartials_ = base + layout.sharedPartials;
   rounded_ = base + layout.rounded;
@@ -250,13 +277,13 @@ int64_t Executor::rowsOf(int32_t index, const BatchView& batch) const {
 }
 
 KvLayer Executor::layer(int32_t index) const {
-  KvLayer kv = layerShape(config_);
-  kv.base = kvPool_.data() + kvLayerBytes_ * static_cast<size_t>(index);
+  KvLayer kv = layerShape(config_, config_.plan.layers[static_cast<size_t>(index)]);
+  kv.base = kvPool_.data() + kvOffset_[static_cast<size_t>(index)];
   return kv;
 }
 
-KvLayer Executor::freshLayer() const {
-  KvLayer kv = layerShape(config_);
+KvLayer Executor::freshLayer(int32_t index) const {
+  KvLayer kv = layerShape(config_, config_.plan.layers[static_cast<size_t>(index)]);
   kv.base = freshBlocks_;
   return kv;
 }
@@ -269,13 +296,12 @@ MemoryReport Executor::memory() const {
 MemoryReport Executor::measure(ExecutorConfig given) {
   const ExecutorConfig config = checked(std::move(given));
   const KernelTable& kernels = kernelsOf(config.isa);
-  const AttentionSchedule schedule(config);
+  const AttentionSchedules schedules(config);
   const PackedWeights weights(config, kernels);
   return {.weightBytes = weights.bytes(),
-          .kvCacheBytes =
-              kvLayerBytes(config, "The KV pool") * static_cast<size_t>(config.plan.numLayers) + statePoolBytes(config),
+          .kvCacheBytes = kvOffsets(config, "The KV pool").back() + statePoolBytes(config),
           .workspaceBytes =
-              layOutWorkspace(config, kernels, schedule, weights, FreshChunks(config)).floats * sizeof(float)};
+              layOutWorkspace(config, kernels, schedules, weights, FreshChunks(config)).floats * sizeof(float)};
 }
 
 void Executor::setProfiling(bool on) {
@@ -398,7 +424,7 @@ void Executor::sample(const SamplingView& sampling, const SamplingOutputView& ou
 
 void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayView<const int32_t>& target) {
   const ComputeTurns::Hold turn(turns_);
-  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+  pool_.run(config_.plan.numLayers(), [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
     const size_t bytes = kv.bytesPerBlock();
     uint8_t* base = static_cast<uint8_t*>(kv.base);
@@ -410,7 +436,7 @@ void Executor::copyBlocks(const ArrayView<const int32_t>& source, const ArrayVie
 
 bool Executor::areFinite(const ArrayView<const int32_t>& blocks) {
   std::atomic<bool> finite{true};
-  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+  pool_.run(config_.plan.numLayers(), [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
     for (int64_t i = 0; i < blocks.length && finite.load(std::memory_order_relaxed); ++i) {
       bool ok = true;
@@ -421,17 +447,23 @@ bool Executor::areFinite(const ArrayView<const int32_t>& blocks) {
   return finite.load();
 }
 
+size_t Executor::blockOffset(size_t layer) const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < layer; ++i) bytes += layerShape(config_, config_.plan.layers[i]).bytesPerBlock();
+  return bytes;
+}
+
 size_t Executor::bytesPerBlock() const {
-  return layerShape(config_).bytesPerBlock() * static_cast<size_t>(config_.plan.numLayers);
+  return blockOffset(config_.plan.layers.size());
 }
 
 void Executor::readBlocks(const ArrayView<const int32_t>& blocks, uint8_t* target) {
   const ComputeTurns::Hold turn(turns_);
   const size_t stride = bytesPerBlock();
-  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+  pool_.run(config_.plan.numLayers(), [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
     const size_t bytes = kv.bytesPerBlock();
-    uint8_t* out = target + bytes * static_cast<size_t>(index);
+    uint8_t* out = target + blockOffset(static_cast<size_t>(index));
     const uint8_t* base = static_cast<const uint8_t*>(kv.base);
     for (int64_t i = 0; i < blocks.length; ++i, out += stride) {
       std::memcpy(out, base + bytes * static_cast<size_t>(blocks[i]), bytes);
@@ -442,10 +474,10 @@ void Executor::readBlocks(const ArrayView<const int32_t>& blocks, uint8_t* targe
 void Executor::writeBlocks(const ArrayView<const int32_t>& blocks, const uint8_t* source) {
   const ComputeTurns::Hold turn(turns_);
   const size_t stride = bytesPerBlock();
-  pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+  pool_.run(config_.plan.numLayers(), [&](int32_t index, int32_t) {
     const KvLayer kv = layer(index);
     const size_t bytes = kv.bytesPerBlock();
-    const uint8_t* in = source + bytes * static_cast<size_t>(index);
+    const uint8_t* in = source + blockOffset(static_cast<size_t>(index));
     uint8_t* base = static_cast<uint8_t*>(kv.base);
     for (int64_t i = 0; i < blocks.length; ++i, in += stride) {
       std::memcpy(base + bytes * static_cast<size_t>(blocks[i]), in, bytes);

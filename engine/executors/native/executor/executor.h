@@ -31,6 +31,7 @@ struct MemoryReport {
 // Offsets and total size of the workspace, in floats.
 struct WorkspaceLayout {
   std::vector<size_t> slots;
+  std::vector<size_t> ropes;  // of the batch's angles and of each table's, behind ropeAngles
   size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp,
       expertSums, freshBlocks, sinkAngles, sinkQueries, relative;
   size_t attentionScratchFloats;  // of one thread
@@ -206,7 +207,9 @@ class Executor {
   void beginFreshChunks(int32_t layer, const BatchView& batch);
   // Writes the part of fresh chunks that the window keeps into the pool.
   void keepFreshRows(const PlanOp& op, const BatchView& batch);
-  KvLayer freshLayer() const;
+  KvLayer freshLayer(int32_t layer) const;
+  // Where a layer's part of a block begins, outside of the pool: behind those of the layers before it.
+  size_t blockOffset(size_t layer) const;
   void runAttention(const PlanOp& op, const BatchView& batch);
   void runSelectRows(const PlanOp& op, const BatchView& batch);
   void runRowInput(const PlanOp& op, const BatchView& batch);
@@ -240,9 +243,9 @@ class Executor {
   std::vector<std::vector<ExpertWeights>> expertsOfOp_;  // by op, none for ops without experts
   ExpertRows expertRows_;                                // of the running op
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
-  size_t kvLayerBytes_ = 0;
   Mapping kvPool_;
-  Mapping statePool_;  // [slot][states of all layers]
+  std::vector<size_t> kvOffset_;     // of each layer's cache in the pool, and behind the last its end, in bytes
+  Mapping statePool_;                // [slot][states of all layers]
   size_t slotFloats_ = 0;
   std::vector<size_t> stateOffset_;  // of each state in a slot, in floats
   StateLog stateLog_;
@@ -252,7 +255,8 @@ class Executor {
   std::map<int32_t, std::vector<float>> convWeights_;  // [taps][columns] of each convolution, by weight
   std::shared_ptr<Mapping> workspace_;
   std::vector<size_t> slotOffset_;  // in floats
-  float* ropeAngles_ = nullptr;   // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  float* ropeAngles_ = nullptr;      // [the batch's, then each table's][token][cosine rotaryDim / 2 | sine rotaryDim / 2]
+  std::vector<size_t> ropeOffset_;   // of the batch's angles in ropeAngles_, and of each table's
   float* sinkAngles_ = nullptr;   // the same for the tokens' cache positions, if sinkQueries_ is used
   float* sinkQueries_ = nullptr;  // of one layer [token][numHeads * headDim]; null without sinks or without RoPE
   float* threadScratch_ = nullptr;   // [thread][attention scratch | query rows | partial results of one unit]
@@ -272,7 +276,7 @@ class Executor {
   size_t queryScratchFloats_ = 0;
   size_t threadScratchFloats_ = 0;
   Adapters adapters_;
-  AttentionSchedule schedule_;
+  AttentionSchedules schedules_;
   FreshChunks fresh_;
   RelativeTables relative_;
   std::vector<std::unique_ptr<RowSampler>> samplers_;                 // by thread

@@ -110,10 +110,7 @@ class PlanReader {
     plan_.vocabSize = integer(source, "vocabSize");
     plan_.outputWidth = integer(source, "outputWidth");
     const Napi::Object attention = object(source, "attention");
-    plan_.numLayers = integer(attention, "numLayers");
-    plan_.numHeads = integer(attention, "numHeads");
-    plan_.numKvHeads = integer(attention, "numKvHeads");
-    plan_.headDim = integer(attention, "headDim");
+    readLayers(source, attention);
     plan_.rotaryDim = integer(attention, "rotaryDim");
     readRopeTables(attention);
     readDistances(attention);
@@ -138,14 +135,42 @@ class PlanReader {
   }
 
  private:
+  // Heads of queries are those of the layer, or where all layers have the same those of attention.
+  void readLayers(const Napi::Object& source, const Napi::Object& attention) {
+    const int32_t numHeads = integer(attention, "numHeads");
+    std::vector<int32_t> own;
+    if (!isAbsent(attention, "layerHeads")) {
+      const Napi::Array heads = array(attention, "layerHeads");
+      for (uint32_t i = 0; i < heads.Length(); ++i) {
+        const Napi::Value count = heads.Get(i);
+        if (!count.IsNumber()) throw std::runtime_error("layerHeads must be a list of numbers.");
+        own.push_back(count.As<Napi::Number>().Int32Value());
+      }
+    }
+    eachObject(source, "caches", [&](const Napi::Object& item) {
+      const size_t layer = plan_.layers.size();
+      const int32_t headDim = integer(item, "keyDim");
+      if (integer(item, "valueDim") != headDim)
+        throw std::runtime_error("Layer " + std::to_string(layer) + " of the plan has keys of " +
+                                 std::to_string(headDim) + " and values of " +
+                                 std::to_string(integer(item, "valueDim")) + " numbers, but they must be as wide.");
+      plan_.layers.push_back({layer < own.size() ? own[layer] : numHeads, integer(item, "kvHeads"), headDim});
+    });
+    const int32_t numLayers = integer(attention, "numLayers");
+    if (plan_.numLayers() != numLayers || (!own.empty() && own.size() != plan_.layers.size()))
+      throw std::runtime_error("The plan has " + std::to_string(plan_.numLayers()) + " caches, but " +
+                               std::to_string(numLayers) + " layers that keep something" +
+                               (own.empty() ? "." : ", and heads of " + std::to_string(own.size()) + " layers."));
+  }
+
   // Layers that attend both ways, or that write over one another's cache, need whole sequences.
   void readMasks() {
     int32_t layers = 0;
     for (const PlanOp& op : plan_.ops) {
-      layers += op.kind == OpKind::kRopeAndCache;
+      layers += op.kind == OpKind::kRopeAndCache && !op.queriesOnly;
       plan_.bothWays = plan_.bothWays || op.bothWays;
     }
-    plan_.wholeSequences = plan_.bothWays || layers > plan_.numLayers;
+    plan_.wholeSequences = plan_.bothWays || layers > plan_.numLayers();
   }
 
   void readRank(const Napi::Object& source) {
@@ -326,6 +351,7 @@ class PlanReader {
     op.input = integer(item, "qkv");
     op.layer = integer(item, "layer");
     if (!isAbsent(item, "table")) op.table = integer(item, "table");
+    op.queriesOnly = property(item, "queriesOnly").ToBoolean();
     if (isAbsent(item, "norms")) return;
     const Napi::Object norms = object(item, "norms");
     op.queryNorm = weightIndex(norms, "query");
@@ -461,6 +487,7 @@ class PlanReader {
     op.output = integer(item, "output");
     op.layer = integer(item, "layer");
     op.scale = static_cast<float>(number(item, "scale"));
+    op.queriesOnly = property(item, "queriesOnly").ToBoolean();
     readColumns(item, op);
     if (!isAbsent(item, "mask")) {
       const Napi::Object mask = object(item, "mask");

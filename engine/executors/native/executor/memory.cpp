@@ -86,4 +86,13 @@ size_t checkedProduct(size_t a, size_t b, const char* what) {
   return product;
 }
 
+size_t checkedSum(size_t a, size_t b, const char* what) {
+  size_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) {
+    throw std::runtime_error(std::string(what) + " needs more bytes than an address can count (" + std::to_string(a) +
+                             " + " + std::to_string(b) + ").");
+  }
+  return sum;
+}
+
 }  // namespace skein

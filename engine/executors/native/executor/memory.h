@@ -63,6 +63,8 @@ class FileDescriptor {
 
 // Returns a * b; throws a sentence if it does not fit into size_t.
 size_t checkedProduct(size_t a, size_t b, const char* what);
+// Returns a + b; throws a sentence if it does not fit into size_t.
+size_t checkedSum(size_t a, size_t b, const char* what);
 
 constexpr int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr size_t kPage = 4096;  // bytes

@@ -64,7 +64,7 @@ void Executor::eachTile(int64_t rows, DType weights, int32_t n, int32_t k, const
 // the angles of each token are computed once for all layers, attention is cut into tasks.
 void Executor::prepare(const BatchView& batch) {
   if (batch.numNewBlocks > 0) {
-    pool_.run(config_.plan.numLayers, [&](int32_t index, int32_t) {
+    pool_.run(config_.plan.numLayers(), [&](int32_t index, int32_t) {
       const KvLayer kv = layer(index);
       const size_t bytes = kv.bytesPerBlock();
       for (int64_t i = 0; i < batch.numNewBlocks; ++i) {
@@ -73,13 +73,14 @@ void Executor::prepare(const BatchView& batch) {
     });
   }
   adapters_.prepare(batch);
-  if (config_.plan.numLayers > 0) schedule_.prepare(batch);
+  schedules_.prepare(batch);
   fresh_.prepare(batch);
-  if (config_.plan.rotaryDim > 0) prepareAngles(batch);
+  if (config_.plan.rotaryDim > 0 || !config_.plan.ropeTables.empty()) prepareAngles(batch);
 }
 
 float* Executor::anglesOf(int32_t table, int64_t token) const {
-  return ropeAngles_ + (int64_t(table + 1) * config_.maxNumTokens + token) * config_.plan.rotaryDim;
+  const int64_t first = static_cast<int64_t>(ropeOffset_[static_cast<size_t>(table + 1)]);
+  return ropeAngles_ + first + token * config_.plan.rotaryDimOf(table);
 }
 
 void Executor::prepareAngles(const BatchView& batch) {
@@ -94,7 +95,8 @@ void Executor::prepareAngles(const BatchView& batch) {
       for (int32_t table = 0; table < static_cast<int32_t>(config_.plan.ropeTables.size()); ++table) {
         float* own = anglesOf(table, t);
         const float* ofTable = config_.plan.ropeTables[static_cast<size_t>(table)].data();
-        kernels_.ropeAngles(ofTable, half, 1.0f, batch.positions[t], own, own + half);
+        const int32_t ownHalf = config_.plan.rotaryDimOf(table) / 2;
+        kernels_.ropeAngles(ofTable, ownHalf, 1.0f, batch.positions[t], own, own + ownHalf);
       }
       if (!sinkQueries_) continue;
       float* ofSinks = sinkAngles_ + t * 2 * half;
@@ -423,18 +425,18 @@ void Executor::runGatedLinear(const PlanOp& op, const BatchView& batch) {
 void Executor::normTurned(const PlanOp& op, int32_t weight, int32_t heads, float* first) const {
   if (weight < 0) return;
   const float* scales = static_cast<const float*>(weights_.raw(weight));
-  const int32_t headDim = config_.plan.headDim;
+  const int32_t headDim = config_.plan.headsOf(op).headDim;
   for (float* head = first; head < first + int64_t(heads) * headDim; head += headDim)
     kernels_.rmsNorm(head, scales, op.epsilon, nullptr, headDim, head);
 }
 
 void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
-  const NetworkPlan& plan = config_.plan;
-  const int32_t half = plan.rotaryDim / 2;
-  const int64_t stride = plan.qkvWidth();
+  const LayerHeads& heads = config_.plan.headsOf(op);
+  const int32_t half = config_.plan.rotaryDimOf(op.table) / 2;
+  const int64_t stride = width(op.input);
   float* qkv = value(op.input);
-  const KvLayer kv = layer(op.layer), freshKv = freshLayer();
-  const bool anyFresh = fresh_.any();
+  const KvLayer kv = layer(op.layer), freshKv = freshLayer(op.layer);
+  const bool anyFresh = fresh_.any() && !op.queriesOnly;
   if (anyFresh) beginFreshChunks(op.layer, batch);
   // The keys of 32 tokens of a prompt share cache lines: two threads would take the lines from each other.
   const bool isPrompts = batch.numTokens >= 2 * static_cast<int64_t>(batch.numSequences);
@@ -442,21 +444,23 @@ void Executor::runRopeAndCache(const PlanOp& op, const BatchView& batch) {
       batch.numTokens, stride,
       [&](int64_t row) {
         float* q = qkv + row * stride;
-        float* k = q + plan.numHeads * plan.headDim;
-        const float* v = k + plan.numKvHeads * plan.headDim;
+        float* k = q + heads.queryWidth();
+        const float* v = k + heads.keyWidth();
         const float* cosine = anglesOf(op.table, row);
         if (sinkQueries_) {
-          const int64_t rowFloats = int64_t(plan.numHeads) * plan.headDim;
+          const int64_t rowFloats = heads.queryWidth();
           float* sinkQ = sinkQueries_ + row * rowFloats;
           const float* ofSinks = sinkAngles_ + row * 2 * half;
           std::memcpy(sinkQ, q, static_cast<size_t>(rowFloats) * sizeof(float));
-          kernels_.rope(sinkQ, plan.numHeads, plan.headDim, half, ofSinks, ofSinks + half);
-          normTurned(op, op.queryNorm, plan.numHeads, sinkQ);
+          kernels_.rope(sinkQ, heads.numHeads, heads.headDim, half, ofSinks, ofSinks + half);
+          normTurned(op, op.queryNorm, heads.numHeads, sinkQ);
         }
         // The heads of k follow those of q and are rotated by the same angles.
-        if (half > 0) kernels_.rope(q, plan.numHeads + plan.numKvHeads, plan.headDim, half, cosine, cosine + half);
-        normTurned(op, op.queryNorm, plan.numHeads, q);
-        normTurned(op, op.keyNorm, plan.numKvHeads, k);
+        const int32_t turned = heads.numHeads + (op.queriesOnly ? 0 : heads.numKvHeads);
+        if (half > 0) kernels_.rope(q, turned, heads.headDim, half, cosine, cosine + half);
+        normTurned(op, op.queryNorm, heads.numHeads, q);
+        if (op.queriesOnly) return;
+        normTurned(op, op.keyNorm, heads.numKvHeads, k);
         const int64_t freshSlot = anyFresh ? fresh_.slotOf(row) : -1;
         if (freshSlot < 0) kernels_.storeKv(kv, k, v, batch.slots[row]);
         else kernels_.storeKv(freshKv, k, v, freshSlot);
@@ -481,15 +485,15 @@ void Executor::beginFreshChunks(int32_t index, const BatchView& batch) {
 }
 
 void Executor::keepFreshRows(const PlanOp& op, const BatchView& batch) {
-  const NetworkPlan& plan = config_.plan;
-  const int64_t stride = plan.qkvWidth();
+  const LayerHeads& heads = config_.plan.headsOf(op);
+  const int64_t stride = width(op.input);
   const float* qkv = value(op.input);
   const KvLayer kv = layer(op.layer);
   const std::vector<int32_t>& rows = fresh_.keptRows();
   eachRow(static_cast<int64_t>(rows.size()), stride, [&](int64_t i) {
     const int64_t row = rows[static_cast<size_t>(i)];
-    const float* k = qkv + row * stride + plan.numHeads * plan.headDim;
-    kernels_.storeKv(kv, k, k + plan.numKvHeads * plan.headDim, batch.slots[row]);
+    const float* k = qkv + row * stride + heads.queryWidth();
+    kernels_.storeKv(kv, k, k + heads.keyWidth(), batch.slots[row]);
   });
 }
 

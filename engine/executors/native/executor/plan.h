@@ -113,6 +113,8 @@ struct PlanOp {
   int32_t bias = -1;
   int32_t layer = -1;
   int32_t table = -1;     // of kRopeAndCache: index into ropeTables; -1: the batch's frequencies
+  // Of kRopeAndCache and kAttention: the value has queries alone, which meet the keys and values that another op has written for the layer.
+  bool queriesOnly = false;
   int32_t window = 0;     // of kAttention: the layer's own; 0: none
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
   // Of kAttention, kDistanceProducts and kDistanceBiases: a table of what distances add to scores; -1: none.
@@ -162,6 +164,17 @@ struct PlanOp {
   float softCap = 0;  // of kAttention (0: none) and kSoftCap
 };
 
+// Heads of a layer, and of the queries that read its cache: a row of qkv has those of queries, of keys and of values.
+struct LayerHeads {
+  int32_t numHeads = 1, numKvHeads = 1, headDim = 1;
+
+  int32_t headsPerKvHead() const { return numHeads / numKvHeads; }
+  int32_t queryWidth() const { return numHeads * headDim; }
+  int32_t keyWidth() const { return numKvHeads * headDim; }
+  int32_t qkvWidth() const { return queryWidth() + 2 * keyWidth(); }
+  bool operator==(const LayerHeads&) const = default;
+};
+
 struct NetworkPlan {
   // The plan of one rank of a group; alone there is one.
   int32_t rank = 0, ranks = 1;
@@ -169,8 +182,9 @@ struct NetworkPlan {
   int32_t widthOfEmbeddings = 0;
   int32_t vocabSize = 0;
   int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
-  int32_t numLayers = 0, numHeads = 0, numKvHeads = 0, headDim = 0, rotaryDim = 0;
-  std::vector<std::vector<float>> ropeTables;  // inverse frequencies [rotaryDim / 2] each
+  std::vector<LayerHeads> layers;  // that keep something of each token
+  int32_t rotaryDim = 0;
+  std::vector<std::vector<float>> ropeTables;  // inverse frequencies, half as many each as the columns that they rotate
   // Buckets of the distances of a key from its query, from -reach to reach; those beyond have that of the nearest. Empty: no
   // score depends on distances.
   std::vector<int32_t> distanceBuckets;
@@ -187,11 +201,19 @@ struct NetworkPlan {
   int32_t logits = -1;  // -1: another rank has the output
 
   bool hasLogits() const { return outputWidth == vocabSize; }
-  // True if all layers attend to the same positions and rotate by the same angles.
+  int32_t numLayers() const { return static_cast<int32_t>(layers.size()); }
+  const LayerHeads& headsOf(const PlanOp& op) const { return layers[static_cast<size_t>(op.layer)]; }
+  // True if all layers have the same heads, attend to the same positions and rotate by the same angles.
   bool layersAreAlike() const {
+    for (const LayerHeads& heads : layers)
+      if (heads != layers.front()) return false;
     for (const PlanOp& op : ops)
       if (op.window > 0 || op.table >= 0) return false;
     return true;
+  }
+  // Columns of a head that a table rotates; -1: those of the batch's frequencies.
+  int32_t rotaryDimOf(int32_t table) const {
+    return table < 0 ? rotaryDim : 2 * static_cast<int32_t>(ropeTables[static_cast<size_t>(table)].size());
   }
   // True for an op that is run once, when the executor is opened: what it makes is the same for all steps.
   bool isSetUp(const PlanOp& op) const {
@@ -200,7 +222,6 @@ struct NetworkPlan {
     const size_t written = static_cast<size_t>(op.output >= 0 ? op.output : op.input);
     return written < values.size() && values[written].rows == RowKind::kDistances;
   }
-  int32_t qkvWidth() const { return (numHeads + 2 * numKvHeads) * headDim; }
   // Width of the embedding rows; 1 if the plan has no embedding.
   int32_t embeddingWidth() const {
     if (widthOfEmbeddings > 0) return widthOfEmbeddings;

@@ -51,7 +51,7 @@ class PlanChecker {
       : config_(config),
         plan_(config.plan),
         owner_(config.plan.slots.size(), -1),
-        cached_(static_cast<size_t>(config.plan.numLayers), false),
+        cached_(config.plan.layers.size(), false),
         kept_(config.plan.states.size(), false) {}
 
   void run() {
@@ -176,20 +176,26 @@ class PlanChecker {
 
   void checkLayer(const PlanOp& op) const {
     if (selected_) fail("works on a row per token, but rows have been selected before");
-    if (op.layer < 0 || op.layer >= plan_.numLayers) {
-      fail("layer " + std::to_string(op.layer) + " is not one of the " + std::to_string(plan_.numLayers) + " layers");
+    if (op.layer < 0 || op.layer >= plan_.numLayers()) {
+      fail("layer " + std::to_string(op.layer) + " is not one of the " + std::to_string(plan_.numLayers()) + " layers");
     }
-    if (value(op.input).rows != RowKind::kTokens || value(op.input).width != plan_.qkvWidth()) {
-      fail("qkv must be [tokens x " + std::to_string(plan_.qkvWidth()) + "], but value " + std::to_string(op.input) +
-           " is " + shape(op.input));
+    const LayerHeads& heads = plan_.headsOf(op);
+    const int32_t width = op.queriesOnly ? heads.queryWidth() : heads.qkvWidth();
+    if (value(op.input).rows != RowKind::kTokens || value(op.input).width != width) {
+      fail("qkv must be [tokens x " + std::to_string(width) + "], but value " + std::to_string(op.input) + " is " +
+           shape(op.input));
     }
+    if (!op.queriesOnly) return;
+    if (!cached_[static_cast<size_t>(op.layer)])
+      fail("its queries meet what layer " + std::to_string(op.layer) + " keeps, but no op has written that");
+    if (config_.window().on()) fail("with an attention window each layer must keep keys and values of its own");
   }
 
   // True if the op before stores the keys that this attention reads: they may not be in the pool any earlier.
   bool followsItsCache(const PlanOp& op) const {
     if (index_ == 0) return false;
     const PlanOp& before = plan_.ops[index_ - 1];
-    return before.kind == OpKind::kRopeAndCache && before.layer == op.layer && before.input == op.input;
+    return before.kind == OpKind::kRopeAndCache && before.layer == op.layer && before.input == op.input && !before.queriesOnly;
   }
 
   void checkLinear(const PlanOp& op) {
@@ -452,14 +458,17 @@ class PlanChecker {
   void checkTurnedNorms(const PlanOp& op) const {
     if (op.queryNorm < 0) return;
     checkEpsilon(op);
-    checkVector(op.queryNorm, plan_.headDim, "norms.query");
-    checkVector(op.keyNorm, plan_.headDim, "norms.key");
+    checkVector(op.queryNorm, plan_.headsOf(op).headDim, "norms.query");
+    checkVector(op.keyNorm, plan_.headsOf(op).headDim, "norms.key");
   }
 
   void checkRopeTable(const PlanOp& op) const {
-    if (op.table >= -1 && op.table < static_cast<int32_t>(plan_.ropeTables.size())) return;
-    fail("table names RoPE table " + std::to_string(op.table) + ", but the plan has " +
-         std::to_string(plan_.ropeTables.size()));
+    if (op.table < -1 || op.table >= static_cast<int32_t>(plan_.ropeTables.size()))
+      fail("table names RoPE table " + std::to_string(op.table) + ", but the plan has " +
+           std::to_string(plan_.ropeTables.size()));
+    const int32_t rotated = plan_.rotaryDimOf(op.table), headDim = plan_.headsOf(op).headDim;
+    if (rotated > headDim)
+      fail("rotates " + std::to_string(rotated) + " columns of heads that have " + std::to_string(headDim));
   }
 
   void checkAttention(const PlanOp& op) const {
@@ -475,7 +484,7 @@ class PlanChecker {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }
     if (op.relative >= 0) checkRelative(op);
-    if (op.sinkLogits >= 0) checkVector(op.sinkLogits, plan_.numHeads, "sinkLogits");
+    if (op.sinkLogits >= 0) checkVector(op.sinkLogits, plan_.headsOf(op).numHeads, "sinkLogits");
   }
 
   void checkRelative(const PlanOp& op) const {
@@ -485,7 +494,7 @@ class PlanChecker {
     }
     if (!op.bothWays || op.window > 0 || op.softCap > 0)
       fail("scores depend on distances only where it attends both ways, without a window and a softCap");
-    if (plan_.numHeads != plan_.numKvHeads || config_.kvDtype != DType::kF32)
+    if (plan_.headsOf(op).headsPerKvHead() != 1 || config_.kvDtype != DType::kF32)
       fail("scores depend on distances only with a KV head for each head, and keys in f32");
   }
 
@@ -500,7 +509,7 @@ class PlanChecker {
   void checkDistanceProducts(const PlanOp& op) {
     reads(op.input, "value");
     if (value(op.input).rows != RowKind::kDistances) fail("value must have one row per distance");
-    const int64_t width = int64_t(plan_.numHeads) * plan_.headDim;
+    const int64_t width = plan_.layers.empty() ? 0 : plan_.layers.front().queryWidth();
     for (const int32_t first : {op.queriesColumn, op.keysColumn}) {
       if (first >= -1 && first + (first < 0 ? 1 : width) <= value(op.input).width) continue;
       fail(std::to_string(width) + " columns from column " + std::to_string(first) + " on must lie in value " +
@@ -572,10 +581,10 @@ class PlanChecker {
         checkAttention(op);
         checkIndex(op.output, "output");
         if (plan_.ranks > 1) {
-          checkColumns(op, int64_t(plan_.numHeads) * plan_.headDim);
+          checkColumns(op, plan_.headsOf(op).queryWidth());
           return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
         }
-        return writes(op.output, RowKind::kTokens, int64_t(plan_.numHeads) * plan_.headDim, "output");
+        return writes(op.output, RowKind::kTokens, plan_.headsOf(op).queryWidth(), "output");
       case OpKind::kNormalize:
         reads(op.input, "input");
         separate(op.input, op.output);
@@ -602,7 +611,7 @@ class PlanChecker {
         return writes(op.output, RowKind::kDistances, value(op.output).width, "output");
       case OpKind::kDistanceProducts: return checkDistanceProducts(op);
       case OpKind::kDistanceBiases:
-        checkVector(op.weight, int64_t(plan_.numBuckets) * plan_.numHeads, "weight");
+        checkVector(op.weight, int64_t(plan_.numBuckets) * (plan_.layers.empty() ? 0 : plan_.layers.front().numHeads), "weight");
         return checkTable(op);
       case OpKind::kRowInput:
         checkAlone("its rows would be another rank's");
@@ -656,6 +665,15 @@ void checkPlaces(const ExecutorConfig& config) {
   }
 }
 
+void checkHeads(const LayerHeads& heads) {
+  checkRange(heads.numHeads, 1, 1 << 12, "numHeads");
+  checkRange(heads.numKvHeads, 1, heads.numHeads, "numKvHeads");
+  checkRange(heads.headDim, 1, 1 << 12, "headDim");
+  if (heads.numHeads % heads.numKvHeads == 0) return;
+  throw std::runtime_error("numHeads must be a multiple of numKvHeads, but they are " + std::to_string(heads.numHeads) +
+                           " and " + std::to_string(heads.numKvHeads) + ".");
+}
+
 }  // namespace
 
 AttentionWindow ExecutorConfig::window() const {
@@ -683,23 +701,14 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(plan.vocabSize, 1, kMost, "vocabSize");
   checkRange(plan.outputWidth, 1, kMost, "outputWidth");
   // Layers that keep states alone need no cache.
-  checkRange(plan.numLayers, plan.states.empty() ? 1 : 0, 1 << 16, "numLayers");
-  checkRange(plan.numHeads, 1, 1 << 12, "numHeads");
-  checkRange(plan.numKvHeads, 1, plan.numHeads, "numKvHeads");
-  checkRange(plan.headDim, 1, 1 << 12, "headDim");
-  checkRange(plan.rotaryDim, 0, plan.headDim, "rotaryDim");
-  if (plan.numHeads % plan.numKvHeads != 0) {
-    throw std::runtime_error("numHeads must be a multiple of numKvHeads, but they are " +
-                             std::to_string(plan.numHeads) + " and " + std::to_string(plan.numKvHeads) + ".");
-  }
+  checkRange(plan.numLayers(), plan.states.empty() ? 1 : 0, 1 << 16, "numLayers");
+  for (const LayerHeads& heads : plan.layers) checkHeads(heads);
+  checkRange(plan.rotaryDim, 0, 1 << 12, "rotaryDim");
   if (plan.rotaryDim % 2 != 0) {
     throw std::runtime_error("rotaryDim must be even, but it is " + std::to_string(plan.rotaryDim) + ".");
   }
-  for (const std::vector<float>& table : plan.ropeTables) {
-    if (static_cast<int32_t>(table.size()) == plan.rotaryDim / 2) continue;
-    throw std::runtime_error("A RoPE table of the plan has " + std::to_string(table.size()) + " frequencies, but " +
-                             std::to_string(plan.rotaryDim / 2) + " are expected.");
-  }
+  for (const std::vector<float>& table : plan.ropeTables)
+    checkRange(static_cast<int64_t>(table.size()), 0, 1 << 11, "The number of frequencies of a RoPE table");
   checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");
   checkPlaces(config);
   checkRange(config.maxNumTokens, 1, (1 << 20) - 1, "maxNumTokens");

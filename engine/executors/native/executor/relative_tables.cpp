@@ -17,9 +17,11 @@ size_t strideOf(const ExecutorConfig& config) {
 }
 
 size_t floatsOf(const ExecutorConfig& config, const PlanOp& op) {
-  const size_t heads = static_cast<size_t>(config.plan.numHeads), headDim = static_cast<size_t>(config.plan.headDim);
+  if (op.kind != OpKind::kDistanceBiases && op.kind != OpKind::kDistanceProducts) return 0;
+  const size_t heads = static_cast<size_t>(config.plan.layers.front().numHeads);
+  const size_t headDim = static_cast<size_t>(config.plan.layers.front().headDim);
   if (op.kind == OpKind::kDistanceBiases) return heads * strideOf(config);
-  return op.kind == OpKind::kDistanceProducts ? 2 * heads * headDim * strideOf(config) : 0;
+  return 2 * heads * headDim * strideOf(config);
 }
 
 }  // namespace
@@ -30,10 +32,11 @@ size_t RelativeTables::floats(const ExecutorConfig& config) {
   return sum;
 }
 
-RelativeTables::RelativeTables(const ExecutorConfig& config, float* base)
-    : numHeads_(config.plan.numHeads), headDim_(config.plan.headDim) {
+RelativeTables::RelativeTables(const ExecutorConfig& config, float* base) {
   const std::vector<int32_t>& buckets = config.plan.distanceBuckets;
   if (buckets.empty()) return;
+  numHeads_ = config.plan.layers.front().numHeads;
+  headDim_ = config.plan.layers.front().headDim;
   const int32_t reach = static_cast<int32_t>(buckets.size() / 2), zero = config.maxSeqLen - 1;
   bucketOfColumn_.resize(strideOf(config));
   for (int32_t column = 0; column < static_cast<int32_t>(bucketOfColumn_.size()); ++column)

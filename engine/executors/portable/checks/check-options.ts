@@ -40,6 +40,7 @@ function checkAttention({ vocabSize, outputWidth, attention, caches, states = []
   // Layers that keep states alone need no cache.
   checkRange('numLayers', numLayers, states.length > 0 ? 0 : 1, 2 ** 16);
   checkRange('numHeads', numHeads, 1, 2 ** 12);
+  checkRange('rotaryDim', rotaryDim, 0, 2 ** 12);
   checkRange('the number of caches', caches.length, numLayers, numLayers);
   for (const [layer, { kvHeads, keyDim, valueDim }] of caches.entries()) {
     const heads = headsOf(attention, layer);
@@ -47,15 +48,12 @@ function checkAttention({ vocabSize, outputWidth, attention, caches, states = []
     checkRange('kvHeads', kvHeads, 1, heads);
     checkRange('keyDim', keyDim, 1, 2 ** 12);
     checkRange('valueDim', valueDim, 1, 2 ** 12);
-    checkRange('rotaryDim', rotaryDim, 0, keyDim);
     if (heads % kvHeads === 0) continue;
     throw new Error(`numHeads must be a multiple of kvHeads, but they are ${heads} and ${kvHeads}.`);
   }
   if (rotaryDim % 2 !== 0) throw new Error(`rotaryDim must be even, but it is ${rotaryDim}.`);
-  for (const { length } of ropeTables) {
-    if (length === rotaryDim / 2) continue;
-    throw new Error(`A RoPE table of the plan has ${length} frequencies, but ${rotaryDim / 2} are expected.`);
-  }
+  for (const { length } of ropeTables)
+    checkRange('The number of frequencies of a RoPE table', length, 0, 2 ** 11);
 }
 
 function checkWindow({ attention, ops }: NetworkPlan, options: ExecutorOptions): void {

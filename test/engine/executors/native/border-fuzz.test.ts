@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConvertJob } from '../../../../engine/directory/convert-job.js';
-import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
 import type { NativeExecutorOptions } from '../../../../engine/executors/native/addon.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
@@ -209,7 +208,7 @@ describe('what JavaScript hands to the addon', () => {
 function optionsOf(run: number): NativeExecutorOptions {
   const { plan, tensors, weightsFile } = network;
   return {
-    plan: uniformPlan(plan, 'native'),
+    plan,
     weightsFile,
     tensors,
     packedFile: join(folder, `packed-${run % instructionSets.length}.bin`),

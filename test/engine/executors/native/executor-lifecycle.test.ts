@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
@@ -92,7 +91,7 @@ describe('worker threads', () => {
     const window = { maxAttentionWindow: 0, sinkTokenLength: 0, maxAdapters: 0, maxLoraRank: 0 };
     const options = {
       ...executorOptions(),
-      plan: uniformPlan(plan, 'native'),
+      plan,
       weightsFile,
       tensors,
       packedFile,

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTopology } from '../../../../base/topology.js';
-import { uniformPlan } from '../../../../engine/executors/cache-layers.js';
 import { loadAddon } from '../../../../engine/executors/native/load-addon.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import type { ThreadPlaces } from '../../../../engine/executors/thread-places.js';
@@ -35,7 +34,7 @@ function make(threads: number, places?: ThreadPlaces) {
     maxLoraRank: 0,
     processors: threads,
     instructionSet: NativeExecutor.instructionSetOf({}),
-    plan: uniformPlan(tiny.plan, 'native'),
+    plan: tiny.plan,
     weightsFile: tiny.weightsFile,
     tensors: tiny.tensors,
     packedFile: join(folder, 'packed.bin'),
