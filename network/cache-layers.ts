@@ -13,7 +13,10 @@ export function headsOf({ numHeads, layerHeads }: AttentionShape, layer: number)
 }
 
 /** Dimensions that RoPE rotates by one of the plan's tables; undefined: by the batch's frequencies. */
-export function rotaryDimOf({ rotaryDim, ropeTables = [] }: AttentionShape, table: number | undefined): number {
+export function rotaryDimOf(
+  { rotaryDim, ropeTables = [] }: AttentionShape,
+  table: number | undefined,
+): number {
   return table === undefined ? rotaryDim : 2 * ropeTables[table]!.length;
 }
 

@@ -64,6 +64,8 @@ export interface AttentionOptions {
   relative?: number | null;
   /** Vector of a further score of each head of queries; absent: none. */
   sinkLogits?: string;
+  /** True: the value has queries alone, which meet what an earlier op has stored for the layer. */
+  queriesOnly?: true;
 }
 
 type Gate = Extract<PlanOp, { op: 'gate' }>;
@@ -398,7 +400,7 @@ export class NetworkBuilder {
   }
 
   /**
-   * Rotates q and k of qkv in place, stores k and v, attends. A value of queries alone meets what an earlier op has stored for the layer.
+   * Rotates q and k of qkv in place, stores k and v, attends.
    * Returns [T x numHeads * valueDim].
    */
   attention(qkv: ValueRef, layer: number, scale: number, options: AttentionOptions = {}): ValueRef {
@@ -412,8 +414,9 @@ export class NetworkBuilder {
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
     const numHeads = headsOf(this.#header.attention, layer);
     const cache = this.#header.caches[layer]!;
-    const queriesOnly = qkv.width === numHeads * cache.keyDim ? true : undefined;
-    require(queriesOnly || qkv.width === qkvWidth(numHeads, cache), `qkv is ${qkv.width} wide`);
+    const { queriesOnly } = options;
+    const expected = queriesOnly ? numHeads * cache.keyDim : qkvWidth(numHeads, cache);
+    require(qkv.width === expected, `qkv is ${qkv.width} wide`);
     const { norms, sinkLogits } = options;
     if (sinkLogits !== undefined) {
       const { columns } = this.#weight(sinkLogits, 'vector');

@@ -38,7 +38,7 @@ const STATEFUL = [
 const namedIn = (names: readonly string[]) => MADE_MODELS.filter(({ name }) => names.includes(name));
 /** The norms over all heads are no sum that ranks can share. */
 const NOT_IN_RANKS = ['olmo2', 'olmo3'];
-/** Layers differ in their heads, which one executor runs. */
+/** Layers differ in their heads, which the native executor and the one of wasm run. */
 const UNEVEN = ['openelm'];
 const OTHERS = EXECUTORS.filter((executor) => executor !== NATIVE);
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;

@@ -35,63 +35,57 @@ const OTHER_IN_GGUF = [
   'granite4-h',
   'granite4-h-moe',
 ];
-/** Of what the native executor runs; test/conformance/families.test.ts has the others. */
-const UNEVEN = ['openelm'];
+describe.each(MADE_MODELS)('$name against Hugging Face transformers', (made) => {
+  const path = writeMadeModel(join(folder, made.name), made);
 
-describe.each(MADE_MODELS.filter(({ name }) => !UNEVEN.includes(name)))(
-  '$name against Hugging Face transformers',
-  (made) => {
-    const path = writeMadeModel(join(folder, made.name), made);
+  it('has the same logits, and the same greedy tokens', async () => {
+    const engine = await engines.get(path, 'f32');
+    const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
+    const driver = new SequenceDriver(executor, engine.manifest.config);
+    compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
+      expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
+    });
+    for (const prompt of made.prompts) {
+      const where = `prompt of ${prompt.promptIds.length}`;
+      const steps = driver.greedySteps(prompt.promptIds, prompt.tokens.length, 37);
+      expect(firstWrongToken(steps.map(argmax), prompt), where).toBeNull();
+      const logProbs = steps.map((logits, step) => logits[prompt.tokens[step]!]! - logSumExp(logits));
+      const differences = (prompt.logProbs ?? []).map((one, step) => Math.abs(one - logProbs[step]!));
+      expect(Math.max(0, ...differences), where).toBeLessThan(logProbDifferenceMax(made.name));
+    }
+    executor.close();
+  });
 
-    it('has the same logits, and the same greedy tokens', async () => {
-      const engine = await engines.get(path, 'f32');
+  it.each(MADE_GGUFS.filter(({ name }) => name === made.name && OTHER_IN_GGUF.includes(name)))(
+    "has them from the GGUF file of llama.cpp's converter",
+    async (converted) => {
+      const tensors = new Map(made.tensors.map((tensor) => [tensor[0], tensor]));
+      const file = writeMadeGguf(join(folder, `${made.name}.gguf`), tensors, converted);
+      const engine = await engines.get(file, 'f32');
       const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
       const driver = new SequenceDriver(executor, engine.manifest.config);
       compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
         expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
       });
-      for (const prompt of made.prompts) {
-        const where = `prompt of ${prompt.promptIds.length}`;
-        const steps = driver.greedySteps(prompt.promptIds, prompt.tokens.length, 37);
-        expect(firstWrongToken(steps.map(argmax), prompt), where).toBeNull();
-        const logProbs = steps.map((logits, step) => logits[prompt.tokens[step]!]! - logSumExp(logits));
-        const differences = (prompt.logProbs ?? []).map((one, step) => Math.abs(one - logProbs[step]!));
-        expect(Math.max(0, ...differences), where).toBeLessThan(logProbDifferenceMax(made.name));
-      }
       executor.close();
-    });
+    },
+  );
 
-    it.each(MADE_GGUFS.filter(({ name }) => name === made.name && OTHER_IN_GGUF.includes(name)))(
-      "has them from the GGUF file of llama.cpp's converter",
-      async (converted) => {
-        const tensors = new Map(made.tensors.map((tensor) => [tensor[0], tensor]));
-        const file = writeMadeGguf(join(folder, `${made.name}.gguf`), tensors, converted);
-        const engine = await engines.get(file, 'f32');
-        const executor = openExecutor(engine, { maxSeqLen: 160, tokensPerBlock: 16 });
-        const driver = new SequenceDriver(executor, engine.manifest.config);
-        compareLogits(driver, made.prompts, CHUNKS, (reference, ours, where) => {
-          expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);
-        });
-        executor.close();
-      },
-    );
-
-    it.each(made.layouts.map((layout) => ({ layout })))(
-      'is the same model with the tensors named as $layout',
-      ({ layout }) => {
-        const placesOf = (directory: string) => {
-          const { config, tensors } = openCheckpoint(directory);
-          return { config, tensors: [...tensors].map(([name, { offset, shape }]) => [name, shape, offset]) };
-        };
-        const other = writeMadeModel(join(folder, `${made.name}-renamed`), made, layout);
-        const [{ config, tensors }, otherPlaces] = [placesOf(path), placesOf(other)];
-        const withoutBase = (places: typeof tensors) => {
-          const first = Math.min(...places.map(([, , offset]) => offset as number));
-          return places.map(([name, shape, offset]) => [name, shape, (offset as number) - first]);
-        };
-        expect(otherPlaces.config).toEqual(config);
-        expect(withoutBase(otherPlaces.tensors)).toEqual(withoutBase(tensors));
-      },
-    );
-  },
-);
+  it.each(made.layouts.map((layout) => ({ layout })))(
+    'is the same model with the tensors named as $layout',
+    ({ layout }) => {
+      const placesOf = (directory: string) => {
+        const { config, tensors } = openCheckpoint(directory);
+        return { config, tensors: [...tensors].map(([name, { offset, shape }]) => [name, shape, offset]) };
+      };
+      const other = writeMadeModel(join(folder, `${made.name}-renamed`), made, layout);
+      const [{ config, tensors }, otherPlaces] = [placesOf(path), placesOf(other)];
+      const withoutBase = (places: typeof tensors) => {
+        const first = Math.min(...places.map(([, , offset]) => offset as number));
+        return places.map(([name, shape, offset]) => [name, shape, (offset as number) - first]);
+      };
+      expect(otherPlaces.config).toEqual(config);
+      expect(withoutBase(otherPlaces.tensors)).toEqual(withoutBase(tensors));
+    },
+  );
+});

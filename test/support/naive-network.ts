@@ -56,6 +56,8 @@ export function naiveLogits(
   const values: Matrix[] = plan.values.map(() => []);
   /** Queries of the running layer, rotated to the rows' positions in the cache; they serve the scores of the sinks. */
   const sinkQueries: Matrix = [];
+  /** Keys and values of each layer as its cache has them. */
+  const kept: Matrix[] = [];
   for (const op of plan.ops) runOp(op);
   return values[plan.logits]!;
 
@@ -263,11 +265,11 @@ export function naiveLogits(
   }
 
   function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>, layer: number): void {
-    const { rotaryDim } = plan.attention;
     const numHeads = headsOf(plan.attention, layer);
     const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[layer]!;
-    const half = rotaryDim / 2;
-    for (let head = 0; head < numHeads + numKvHeads; head++) {
+    const half = frequencies.length;
+    const turned = Math.min(numHeads + numKvHeads, row.length / headDim);
+    for (let head = 0; head < turned; head++) {
       for (let i = 0; i < half; i++) {
         const angle = Math.fround(position * Math.fround(frequencies[i]!));
         const cosine = Math.cos(angle) * options.ropeScale;
@@ -283,7 +285,8 @@ export function naiveLogits(
   function normTurned(row: Float64Array, { query, key, epsilon }: TurnedNorms, layer: number): void {
     const { kvHeads, keyDim } = plan.caches[layer]!;
     const numHeads = headsOf(plan.attention, layer);
-    for (let head = 0; head < numHeads + kvHeads; head++) {
+    const heads = Math.min(numHeads + kvHeads, row.length / keyDim);
+    for (let head = 0; head < heads; head++) {
       const scales = weights.get(head < numHeads ? query : key)!;
       const own = row.subarray(head * keyDim, (head + 1) * keyDim);
       own.set(rmsNorm(own, scales, epsilon));
@@ -301,8 +304,8 @@ export function naiveLogits(
   }
 
   function attended(qkv: Matrix, op: AttentionOp): Matrix {
-    const cached = qkv.map((row) => inCache(row, op.layer));
-    return qkv.map((_, t) => attend(qkv, cached, t, op));
+    if (!op.queriesOnly) kept[op.layer] = qkv.map((row) => inCache(row, op.layer));
+    return qkv.map((_, t) => attend(qkv, kept[op.layer]!, t, op));
   }
 
   /** A row of q, k and v whose keys and values are what the cache makes of them. */

@@ -22,6 +22,8 @@ export interface TinyShape {
   headDim: number;
   /** Values of the first layers in place of numHeads, numKvHeads and headDim; the layers behind have none of their own. */
   ownHeads: readonly { numHeads?: number; numKvHeads?: number; headDim?: number }[];
+  /** Layers at the end that keep nothing: their queries meet the keys and values of the first layer. */
+  readingLayers: number;
   activation: Activation;
   bias: boolean;
   /** mixed: stacks of q4_k and q6_k, of gate and up too, all else in q5_k. Superblocks need widths that 256 divides. */
@@ -70,6 +72,7 @@ const DEFAULT_SHAPE: TinyShape = {
   numKvHeads: 2,
   headDim: 16,
   ownHeads: [],
+  readingLayers: 0,
   activation: 'silu',
   bias: false,
   precision: 'f32',
@@ -159,7 +162,8 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const { vocabSize, hiddenSize, intermediateSize, numLayers, bias } = shape;
   const { varied, gateless } = shape;
   const alone = shape.scanned === 'alone';
-  const caches = Array.from({ length: numLayers }, (_, layer): CacheShape => {
+  const kept = numLayers - shape.readingLayers;
+  const caches = Array.from({ length: kept }, (_, layer): CacheShape => {
     const { numKvHeads: kvHeads, headDim: width } = { ...shape, ...shape.ownHeads[layer] };
     return { kind: 'keysAndValues', kvHeads, keyDim: width, valueDim: width };
   });
@@ -169,7 +173,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers: alone ? 0 : numLayers, ...headsOfLayers(shape), rotaryDim, ropeTables },
+    attention: { numLayers: alone ? 0 : kept, ...headsOfLayers(shape, kept), rotaryDim, ropeTables },
     caches: alone ? [] : caches,
   });
   const matrix = (name: string, rows: number, columns: number) =>
@@ -180,37 +184,10 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const x = network.embedding(embedding, varied ? 1.7 : 1);
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
-    const { kvHeads: numKvHeads, keyDim: headDim } = caches[layer]!;
-    const { numHeads } = { ...shape, ...shape.ownHeads[layer] };
-    const width = qkvWidth(numHeads, caches[layer]!);
     if (shape.scanned) addScan(network, x, layer, { matrix, vector });
     if (shape.scanned === 'alone') continue;
     if (shape.stateful) addStates(network, x, layer, { matrix, vector, tiled: shape.tiled });
-    const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
-    const qkv = network.linear(normed, {
-      weight: matrix(name('qkv'), width, hiddenSize),
-      bias: biased(name('qkv.bias'), width),
-    });
-    const norms = gateless
-      ? addHeadNorms(network, qkv, vector, caches[layer]!, [layer, numHeads])
-      : undefined;
-    if (varied) {
-      network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
-      network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
-    }
-    const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
-    const attended = network.attention(qkv, layer, headDim ** -0.5, {
-      ...own,
-      ...(norms && { norms }),
-      ...(shape.sunk && { sinkLogits: vector(name('sinks'), numHeads) }),
-    });
-    const o = {
-      weight: matrix(name('o'), hiddenSize, numHeads * headDim),
-      bias: biased(name('o.bias'), hiddenSize),
-    };
-    if (varied) {
-      network.addRmsNorm(x, network.linear(attended, o), vector(name('norm3'), hiddenSize), 1e-5);
-    } else network.addLinear(x, attended, o);
+    addAttention(network, x, layer, caches, { shape, matrix, vector });
     const normedAgain = network.rmsNorm(x, vector(name('norm2'), hiddenSize), 1e-5);
     if (shape.experts !== null) {
       const scores = network.linear(normedAgain, {
@@ -354,10 +331,63 @@ function addScan(
 }
 
 /** The heads of queries, of each layer where they differ. */
-function headsOfLayers({ numHeads, numLayers, ownHeads }: TinyShape) {
+function headsOfLayers({ numHeads, ownHeads }: TinyShape, numLayers: number) {
   if (ownHeads.every((own) => own.numHeads === undefined)) return { numHeads };
   const layerHeads = Array.from({ length: numLayers }, (_, layer) => ownHeads[layer]?.numHeads ?? numHeads);
   return { numHeads: Math.max(...layerHeads), layerHeads };
+}
+
+/** Names weights: a matrix by its rows and columns, a vector by its columns. */
+interface Makers {
+  matrix: (name: string, rows: number, columns: number) => string;
+  vector: (name: string, columns: number) => string;
+}
+
+/** x += the attention of a layer; those at the end read what the first one keeps. */
+function addAttention(
+  network: NetworkBuilder,
+  x: ValueRef,
+  layer: number,
+  caches: readonly CacheShape[],
+  { shape, matrix, vector }: Makers & { shape: TinyShape },
+): void {
+  const { varied, gateless, hiddenSize } = shape;
+  const name = (part: string) => `layers.${layer}.${part}`;
+  const biased = (part: string, columns: number) => (shape.bias ? vector(name(part), columns) : null);
+  const reads = layer >= caches.length;
+  const keeper = reads ? 0 : layer;
+  const { kvHeads: numKvHeads, keyDim: headDim } = caches[keeper]!;
+  const { numHeads } = { ...shape, ...shape.ownHeads[keeper] };
+  const width = reads ? numHeads * headDim : qkvWidth(numHeads, caches[layer]!);
+  const normed = network.rmsNorm(x, vector(name('norm1'), hiddenSize), 1e-5);
+  const qkv = network.linear(normed, {
+    weight: matrix(name('qkv'), width, hiddenSize),
+    bias: biased('qkv.bias', width),
+  });
+  const norms = gateless
+    ? addHeadNorms(network, qkv, vector, { ...caches[keeper]!, ...(reads && { kvHeads: 0 }) }, [
+        layer,
+        numHeads,
+      ])
+    : undefined;
+  if (varied) {
+    network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
+    if (!reads) network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
+  }
+  const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
+  const attended = network.attention(qkv, keeper, headDim ** -0.5, {
+    ...own,
+    ...(reads && { queriesOnly: true as const }),
+    ...(norms && { norms }),
+    ...(shape.sunk && { sinkLogits: vector(name('sinks'), numHeads) }),
+  });
+  const o = {
+    weight: matrix(name('o'), hiddenSize, numHeads * headDim),
+    bias: biased('o.bias', hiddenSize),
+  };
+  if (varied) {
+    network.addRmsNorm(x, network.linear(attended, o), vector(name('norm3'), hiddenSize), 1e-5);
+  } else network.addLinear(x, attended, o);
 }
 
 /** Norms heads of a layer, and returns the norms of heads that have turned. */
@@ -371,7 +401,7 @@ function addHeadNorms(
   const own = (part: string, columns: number) => vector(`layers.${layer}.${part}`, columns);
   const [queries, keys] = [numHeads * keyDim, kvHeads * keyDim];
   network.layerNormHeads(qkv, 0, numHeads, own('ownQNorm', queries), 1e-5);
-  network.layerNormHeads(qkv, queries, kvHeads, own('ownKNorm', keys), 1e-5);
+  if (kvHeads > 0) network.layerNormHeads(qkv, queries, kvHeads, own('ownKNorm', keys), 1e-5);
   return { query: own('turnedQNorm', keyDim), key: own('turnedKNorm', keyDim), epsilon: 1e-5 };
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { cachedHeads, uniformPlan } from '../../../engine/executors/cache-layers.js';
+import { cachedHeads, sharedCaches, uniformPlan } from '../../../engine/executors/cache-layers.js';
 import { NativeExecutor } from '../../../engine/executors/native/native-executor.js';
 import { TinyNetworks } from '../../../tools/support/tiny-network.js';
 import { executorOptions } from '../../support/native-options.js';
@@ -18,9 +18,9 @@ describe('uniformPlan', () => {
 
   it('refuses layers that keep different heads, by their numbers', () => {
     const { plan } = networks.make({ numLayers: 3, ownHeads: [{}, {}, { numKvHeads: 1, headDim: 8 }] });
-    expect(() => uniformPlan(plan, 'native')).toThrow(
-      'The native executor keeps the same in all layers, but layer 0 of the plan keeps 2 heads of 16 numbers, and ' +
-        'layer 2 1 head of 8 numbers; the wasm executor runs such plans.',
+    expect(() => uniformPlan(plan, 'tensorflow')).toThrow(
+      'The tensorflow executor keeps the same in all layers, but layer 0 of the plan keeps 2 heads of 16 numbers, and ' +
+        'layer 2 1 head of 8 numbers; the native and the wasm executor run such plans.',
     );
   });
 
@@ -39,6 +39,16 @@ describe('uniformPlan', () => {
   });
 });
 
+describe('sharedCaches', () => {
+  it('refuses layers that read what others keep, by the executors that run them', () => {
+    const { plan } = networks.make({ numLayers: 3, readingLayers: 1 });
+    expect(sharedCaches(plan, 'tensorflow')).toMatch(
+      /^The tensorflow executor .* read those of others; the native/,
+    );
+    expect(sharedCaches(networks.make().plan, 'tensorflow')).toBeNull();
+  });
+});
+
 describe('cachedHeads', () => {
   it('refuses values that are not as wide as keys', () => {
     const { plan } = networks.make();
@@ -50,10 +60,11 @@ describe('cachedHeads', () => {
 });
 
 describe('the native executor', () => {
-  it('refuses a plan whose layers differ, when it is made and when it is measured', () => {
-    const tiny = networks.make({ ownHeads: [{ numKvHeads: 1 }] });
-    const wrong =
-      /^The native executor keeps the same in all layers, .* layer 0 .* 1 head of 16 numbers, and layer 1 2 heads/;
+  it('refuses values that are not as wide as keys, when it is made and when it is measured', () => {
+    const made = networks.make();
+    const caches = made.plan.caches.map((shape) => ({ ...shape, valueDim: 24 }));
+    const tiny = { ...made, plan: { ...made.plan, caches } };
+    const wrong = 'Layer 0 of the plan has keys of 16 and values of 24 numbers, but they must be as wide.';
     expect(() => new NativeExecutor(tiny, executorOptions({}))).toThrow(wrong);
     expect(() => NativeExecutor.measure(tiny, executorOptions({}))).toThrow(wrong);
   });

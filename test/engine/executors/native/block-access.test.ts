@@ -28,8 +28,14 @@ function batchOf(
 }
 
 describe('the content of blocks', () => {
-  it.each(['f32', 'bf16', 'int8'] as const)('in %s goes to another executor, to the bit', (kvDtype) => {
-    const tiny = networks.make({ headDim: 10 });
+  const uneven = { ownHeads: [{ headDim: 12, numKvHeads: 4 }], numLayers: 3 };
+  it.each([
+    { kvDtype: 'f32', shape: {} },
+    { kvDtype: 'bf16', shape: {} },
+    { kvDtype: 'int8', shape: {} },
+    { kvDtype: 'bf16', shape: uneven },
+  ] as const)('in $kvDtype goes to another executor, to the bit: $shape', ({ kvDtype, shape }) => {
+    const tiny = networks.make({ headDim: 10, ...shape });
     const open = (more = {}) => new NativeExecutor(tiny, executorOptions({ kvDtype, ...more }));
     const [from, to] = [open(), open({ threads: 1, numBlocks: 9, numSecondaryBlocks: 1 })];
     const expected = from.forward(batchOf(tiny, 0, [40, 3, 17], [40, 3, 17])).slice();

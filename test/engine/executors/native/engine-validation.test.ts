@@ -163,11 +163,26 @@ describe('an engine that does not fit together', () => {
       /table names RoPE table 0, but the plan has 0/,
     ],
     [
-      'a RoPE table of another length',
+      'a RoPE table that turns more than a head',
       (p) => {
-        p.attention.ropeTables = [[1, 2]];
+        p.attention.ropeTables = [new Array(9).fill(1)];
+        opOf(p, 'ropeAndCache').table = 0;
       },
-      /A RoPE table of the plan has 2 frequencies, but 8 are expected/,
+      /\(ropeAndCache\).*rotates 18 columns of heads that have 16/,
+    ],
+    [
+      'queries alone beside keys',
+      (p) => {
+        opOf(p, 'ropeAndCache').queriesOnly = true;
+      },
+      /\(ropeAndCache\).*qkv must be \[tokens x 64\]/,
+    ],
+    [
+      'heads of fewer layers than there are',
+      (p) => {
+        p.attention.layerHeads = [4];
+      },
+      /The plan has 2 caches, but 2 layers that keep something, and heads of 1 layers/,
     ],
     [
       'RoPE tables that are none',

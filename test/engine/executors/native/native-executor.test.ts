@@ -39,6 +39,20 @@ function errorOf(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[
   return greatest;
 }
 
+const UNEVEN = [
+  { ownHeads: [{ numKvHeads: 1 }] },
+  { ownHeads: [{ numHeads: 2, numKvHeads: 1 }, { numHeads: 6 }], numLayers: 3, gateless: true },
+  { ownHeads: [{}, { headDim: 24 }, { numKvHeads: 4, headDim: 8 }], numLayers: 4 },
+  { ownHeads: [{ headDim: 8 }, { numKvHeads: 1, headDim: 32 }], varied: true },
+  { readingLayers: 2, numLayers: 4, gateless: true },
+  {
+    ownHeads: [{ headDim: 24, numKvHeads: 1 }, { headDim: 8 }],
+    readingLayers: 1,
+    numLayers: 3,
+    varied: true,
+  },
+];
+
 describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it.each([8, 16, 32, 64])('is the naive network in f32, %i tokens per block', (tokensPerBlock) => {
     expect(errorOf(networks.make(), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
@@ -73,6 +87,11 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
   ])('takes the shape %o', (shape) => {
     expect(errorOf(networks.make(shape), { instructionSet })).toBeLessThan(2e-5);
+  });
+
+  it.each(UNEVEN)('takes layers with heads of their own, or that keep nothing: %o', (shape) => {
+    const tiny = networks.make(shape);
+    expect(errorOf(tiny, { instructionSet, tokensPerBlock: 8 })).toBeLessThan(2e-5);
   });
 
   it.each([false, true])('keeps states of sequences, with heads in tiles: %s', (tiled) => {

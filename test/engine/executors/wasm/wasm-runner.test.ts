@@ -75,6 +75,18 @@ describe('a network', () => {
     expect(await errorOf(networks.make(shape), { ...window, sinkTokenLength: 4 })).toBeLessThan(2e-5);
   });
 
+  it.each([
+    { readingLayers: 2, numLayers: 4, gateless: true },
+    {
+      ownHeads: [{ headDim: 24, numKvHeads: 1 }, { headDim: 8 }],
+      readingLayers: 1,
+      numLayers: 3,
+      varied: true,
+    },
+  ])('takes layers that read what the first one keeps: %o', async (shape) => {
+    expect(await errorOf(networks.make(shape))).toBeLessThan(2e-5);
+  });
+
   it('copies, clears and looks through blocks of every layer where they differ in size', async () => {
     const tiny = networks.make({
       ownHeads: [{ headDim: 24 }, {}, { numKvHeads: 1, headDim: 8 }],
