@@ -71,6 +71,11 @@ export function naiveLogits(
         );
         break;
       }
+      case 'join':
+        values[op.output] = values[op.input]!.map((row, r) =>
+          Float64Array.from([...row, ...values[op.other]![r]!]),
+        );
+        break;
       case 'rowInput':
         values[op.output] = options.rowInputs!.map((row) => Float64Array.from(row));
         break;

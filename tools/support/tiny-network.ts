@@ -55,6 +55,8 @@ export interface TinyShape {
    * that the network keeps nothing of a token.
    */
   scanned: boolean | 'alone';
+  /** True: its rows begin with the embedding beside a row that the caller brings, and its normed rows are kept, as those of a head that guesses. */
+  handsRows: boolean;
 }
 
 /** The window of the first layer of a varied network. */
@@ -84,6 +86,7 @@ const DEFAULT_SHAPE: TinyShape = {
   stateful: false,
   tiled: false,
   scanned: false,
+  handsRows: false,
 };
 
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
@@ -176,12 +179,11 @@ function makePlan(shape: TinyShape): NetworkPlan {
     attention: { numLayers: alone ? 0 : kept, ...headsOfLayers(shape, kept), rotaryDim, ropeTables },
     caches: alone ? [] : caches,
   });
-  const matrix = (name: string, rows: number, columns: number) =>
-    network.matrix(name, [{ name: sourceOf(name), rows, columns }]);
+  const matrix = (name: string, rows: number, columns: number) => tinyMatrix(network, name, rows, columns);
   const vector = (name: string, columns: number) => network.vector(name, [{ name, columns }]);
   const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
   const embedding = matrix('embedding', vocabSize, hiddenSize);
-  const x = network.embedding(embedding, varied ? 1.7 : 1);
+  const x = firstRows(network, embedding, shape);
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
     if (shape.scanned) addScan(network, x, layer, { matrix, vector });
@@ -210,11 +212,38 @@ function makePlan(shape: TinyShape): NetworkPlan {
     });
     network.addLinear(x, gated, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
   }
-  const selected = network.selectRows(x);
-  const normed = network.rmsNorm(selected, vector('norm', hiddenSize), 1e-5);
-  const logits = network.linear(normed, { weight: embedding });
+  return network.build(logitsOf(network, x, embedding, shape));
+}
+
+const tinyMatrix = (network: NetworkBuilder, name: string, rows: number, columns: number) =>
+  network.matrix(name, [{ name: sourceOf(name), rows, columns }]);
+
+/** The embedding, beside a row of the caller's where it brings one. */
+function firstRows(
+  network: NetworkBuilder,
+  embedding: string,
+  { varied, handsRows, hiddenSize }: TinyShape,
+): ValueRef {
+  const embedded = network.embedding(embedding, varied ? 1.7 : 1);
+  if (!handsRows) return embedded;
+  return network.linear(network.join(embedded, network.rowInput(hiddenSize)), {
+    weight: tinyMatrix(network, 'join', hiddenSize, 2 * hiddenSize),
+  });
+}
+
+function logitsOf(
+  network: NetworkBuilder,
+  x: ValueRef,
+  embedding: string,
+  { varied, handsRows, hiddenSize }: TinyShape,
+): ValueRef {
+  const weight = network.vector('norm', [{ name: 'norm', columns: hiddenSize }]);
+  const last = handsRows ? network.rmsNorm(x, weight, 1e-5) : network.selectRows(x);
+  if (handsRows) network.keepRows(last);
+  const rows = handsRows ? network.selectRows(last) : network.rmsNorm(last, weight, 1e-5);
+  const logits = network.linear(rows, { weight: embedding });
   if (varied) network.softCap(logits, 1.5);
-  return network.build(logits);
+  return logits;
 }
 
 /** The experts of a layer, whose parts `name` names. */
