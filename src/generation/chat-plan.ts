@@ -2,6 +2,7 @@ import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { guideOfChat } from './chat-guide.js';
 import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
+import { TextCallsParser } from './harmony/text-calls-parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
 import { promptOf, sourceOf } from './prompt/chat-prompt.js';
 import {
@@ -26,7 +27,13 @@ import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
 import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
-import type { AnswerParser, FunctionTool, TextFormatName, ToolChoice } from './tools/types.js';
+import type {
+  AnswerParser,
+  FunctionTool,
+  TextFormatName,
+  ToolChoice,
+  ToolFormatName,
+} from './tools/types.js';
 
 /** A chat to answer, with functions that may be called; its answer may begin with reasoning. */
 export interface ChatAsk {
@@ -109,7 +116,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
     ...(harmony === null
       ? textReading(style.format as TextFormatName, reasoning, tools, choice, specialTexts)
-      : harmonyAnswers(harmony, choice, specialTexts)),
+      : harmonyAnswers(harmony, style.format, tools, choice, specialTexts)),
   };
 }
 
@@ -140,12 +147,19 @@ function textReading(
 
 function harmonyAnswers(
   options: HarmonyOptions,
+  format: ToolFormatName,
+  tools: readonly FunctionTool[],
   choice: ToolChoice,
   specialTexts: ReadonlySet<string>,
 ): Reading {
+  const createParser = () => {
+    const messages = new HarmonyParser(options);
+    if (format === 'harmony' || tools.length === 0) return messages;
+    return new TextCallsParser(messages, callParser(format, tools));
+  };
   return {
     shownTokens: shownHarmony(specialTexts),
-    createParser: () => onlyCalls(new HarmonyParser(options), choice),
+    createParser: () => onlyCalls(createParser(), choice),
   };
 }
 

@@ -42,6 +42,15 @@ describe('StreamingDetokenizer', () => {
     expect(stream(byteLevel, [0xf0, 0x9f])).toEqual(['', '', '\uFFFD']);
   });
 
+  it('gives marks in place of tokens, behind what is left of a character, skipped or not', () => {
+    for (const skipSpecialTokens of [true, false]) {
+      const marks = new Map([[300, '\udf01']]);
+      const detokenizer = new StreamingDetokenizer(byteLevel, { skipSpecialTokens, marks });
+      const pieces = [0x41, 300, 0xe2, 0x82, 300, 0x42].map((id) => detokenizer.push([id]));
+      expect(pieces).toEqual(['A', '\udf01', '', '', '\uFFFD\udf01', 'B']);
+    }
+  });
+
   it('equals the text of all bytes for any sequence of tokens, valid or not', () => {
     const id = fc.oneof(fc.nat(255), fc.integer({ min: 0x80, max: 0xf8 }), fc.nat(303));
     fc.assert(

@@ -144,6 +144,27 @@ describe.skipIf(testPython === null || templatesFolder === null)('prompts of age
     },
   );
 
+  it('of gpt-oss may end within the final text or the reasoning', async () => {
+    const source = readFileSync(join(templatesFolder!, 'llama-cpp--openai-gpt-oss-120b.jinja'), 'utf8');
+    const codec = renderedCodec(source, () => NOW);
+    const toy = toyServer(() => say('x'), { model: { codec, maxInputLen: 10_000, maxSeqLen: 12_000 } });
+    for (const [last, end] of [
+      [{ content: 'Ye' }, '<|channel|>final<|message|>Ye'],
+      [{ content: '', reasoning: 'H m' }, '<|channel|>analysis<|message|>H m'],
+    ] as const) {
+      const messages = [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', ...last },
+      ];
+      const response = await toy.post('/v1/chat/completions', { messages, continue_final_message: true });
+      expect(response.status, await response.text()).toBe(200);
+      const prompt = promptText(toy.engine.requests.at(-1)!.promptTokens);
+      expect(prompt.slice(prompt.indexOf('<|start|>user'))).toBe(
+        `<|start|>user<|message|>Hi<|end|><|start|>assistant${end}`,
+      );
+    }
+  });
+
   it.each(Object.entries(TEMPLATES))('are those of Python: %s', async (template, reading) => {
     const source = readFileSync(join(templatesFolder!, `${template}.jinja`), 'utf8');
     const wanted = wantedOf(source, reading);

@@ -21,9 +21,9 @@ const tools: FunctionTool[] = [
 ];
 const guide = { type: 'regex' as const, guide: '[0-9]+' };
 
-function modelOf(specialTexts: readonly string[] = HARMONY_TOKENS): TextModel {
+function modelOf(specialTexts: readonly string[] = HARMONY_TOKENS, template = TEMPLATE): TextModel {
   return {
-    codec: { ...templatedCodec(TEMPLATE), specialTexts },
+    codec: { ...templatedCodec(template), specialTexts },
     engine: new FakeEngine(() => []),
     vocabSize: 258,
     maxInputLen: 1e6,
@@ -195,6 +195,26 @@ describe('whatever is drawn', () => {
       ['arguments', '{"city": "Oslo"}'],
     ]);
   });
+});
+
+it('calls are found in the text for the user too, where the template knows no functions and a text has told of them', async () => {
+  const model = modelOf(HARMONY_TOKENS, '{{ messages }}<|start|><|channel|><|message|>');
+  const plan = await planChat(model, { messages, tools: [{ name: 'now' }] });
+  const call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>';
+  const called = [
+    ['call', 'now'],
+    ['arguments', '{}'],
+  ];
+  expect(read(plan, `${THOUGHT}${FINAL}Well. ${call}`)).toEqual([
+    ['reasoning', 'Hm, <call> {}.'],
+    ['content', 'Well.'],
+    ...called,
+  ]);
+  expect(read(plan, '<|channel|>commentary to=functions.now json<|message|>{}')).toEqual(called);
+  expect(read(plan, `${THOUGHT}${FINAL}<tool_`)).toEqual([
+    ['reasoning', 'Hm, <call> {}.'],
+    ['content', '<tool_'],
+  ]);
 });
 
 describe('efforts', () => {
