@@ -6,7 +6,7 @@ import { markdownTable, tableRow } from '../../support/markdown-table.js';
 import { Random } from '../../support/random.js';
 import { type BenchOutput, defineBench } from '../bench.js';
 import { positiveOf } from '../flags.js';
-import { compareFullBatch, type FullBatchPrompt } from '../speculation/full-batch.js';
+import { answersTo, compareFullBatch, type FullBatchPrompt } from '../speculation/full-batch.js';
 
 const PROMPT_TOKENS = 64;
 const HEAD = ['sequences', 'right', 'tokens/s without', 'with the head', 'ratio', 'draft tokens', 'accepted'];
@@ -57,9 +57,10 @@ async function compare(file: ShapeFile, flags: Flags, { progress, report }: Benc
   const steps = countOf('steps', flags.steps);
   const rows: string[][] = [];
   for (const count of listOf(flags.sequences).map((one) => countOf('sequences', one))) {
+    const prompts = promptsOf(count, file.shape.vocabSize);
+    const answers = await answersTo(engine.directory, prompts, { steps, threads });
     for (const rate of listOf(flags.rates).map((one) => positiveOf('rates', one))) {
-      const prompts = promptsOf(count, file.shape.vocabSize);
-      const options = { steps, threads, rateOfKnown: rate };
+      const options = { steps, threads, known: { answers, rate } };
       const result = await compareFullBatch(engine.directory, { speculate: 'mtp' }, prompts, options);
       const { without, withDrafts, ratio, interval, drafted, accepted } = result;
       const share = drafted === 0 ? '-' : `${((100 * accepted) / drafted).toFixed(0)} %`;

@@ -33,9 +33,12 @@ export interface FullBatchResult {
 export interface FullBatchOptions {
   steps: number;
   threads: number | undefined;
-  /** Share of the drafted tokens that are right: tokens that are known to come take the place of those drawn. Absent: those drawn count. */
-  rateOfKnown?: number;
+  /** Tokens that are known to come take the place of those drawn, a share of them, `rate`, the right ones. Absent: those drawn count. */
+  known?: { answers: Answers; rate: number };
 }
+
+/** The tokens of each request, by its id. */
+export type Answers = ReadonlyMap<bigint, readonly number[]>;
 
 /** Steps of each side that are compared with one another: long enough to hold the few that have drafts. */
 const WINDOW = 10;
@@ -57,15 +60,14 @@ export async function compareFullBatch(
   prompts: readonly FullBatchPrompt[],
   options: FullBatchOptions,
 ): Promise<FullBatchResult> {
-  const { steps, rateOfKnown } = options;
+  const { steps, known } = options;
   const params = paramsFor(prompts, options);
-  const known = rateOfKnown === undefined ? null : await answersTo(enginePath, params, prompts);
   const without = await Side.open(enginePath, params, prompts);
   const withDrafts = await Side.open(
     enginePath,
     { ...params, ...speculation },
     prompts,
-    known === null ? undefined : (parts) => knownDrafts(parts, known, rateOfKnown!),
+    known && ((parts) => knownDrafts(parts, known)),
   );
   for (const side of [without, withDrafts]) side.readPrompts();
   for (let pair = 0; pair < steps && !without.hasEnded && !withDrafts.hasEnded; pair++) {
@@ -76,13 +78,13 @@ export async function compareFullBatch(
   return compared(without, withDrafts);
 }
 
-/** The tokens of each request, by its id, in an engine without speculation. */
-async function answersTo(
+/** What an engine without speculation answers to the requests of a comparison. */
+export async function answersTo(
   enginePath: string,
-  params: OptionalParams,
   prompts: readonly FullBatchPrompt[],
-): Promise<ReadonlyMap<bigint, readonly number[]>> {
-  const side = await Side.open(enginePath, params, prompts);
+  options: Omit<FullBatchOptions, 'known'>,
+): Promise<Answers> {
+  const side = await Side.open(enginePath, paramsFor(prompts, options), prompts);
   side.readPrompts();
   while (!side.hasEnded) side.step();
   side.close();
@@ -91,8 +93,7 @@ async function answersTo(
 
 function knownDrafts(
   parts: DraftModelParts,
-  answers: ReadonlyMap<bigint, readonly number[]>,
-  rate: number,
+  { answers, rate }: { answers: Answers; rate: number },
 ): DraftModel {
   const random = new Random(1);
   return new KnownDrafts(
