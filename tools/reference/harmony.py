@@ -5,7 +5,7 @@ Writes what openai-harmony reads and writes into test/goldens/harmony.json.
     TIKTOKEN_ENCODINGS_BASE=FOLDER python tools/reference/harmony.py [--random COUNT FILE]
 
 FOLDER has o200k_base.tiktoken, a line for each rank of the vocabulary: the text in base64, and the rank. openai-harmony checks its SHA-256.
-With --random it writes that many made-up streams into FILE instead.
+With --random it writes that many made-up streams into FILE instead, for tools/judge-harmony/main.ts.
 """
 
 import base64
@@ -166,7 +166,7 @@ def random_streams(count):
 
 def main():
     if sys.argv[1:2] == ["--random"]:
-        entries = [stream_entry(str(i), tokens) for i, tokens in enumerate(random_streams(int(sys.argv[2])))]
+        entries = [{"ids": tokens, "read": read(tokens)} for tokens in random_streams(int(sys.argv[2]))]
         with open(sys.argv[3], "w", encoding="utf8") as file:
             json.dump(entries, file, ensure_ascii=False)
         return

@@ -6,10 +6,11 @@ import { HarmonyParser } from '../../../../src/generation/harmony/parser.js';
 import { HARMONY_TOKENS, markOf, tokenOfMark } from '../../../../src/generation/harmony/tokens.js';
 import { ReasoningCounter } from '../../../../src/generation/reasoning/reasoning-counter.js';
 import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+import { partsOf } from '../../../../tools/judge-harmony/stream.js';
 import { draws } from '../../../support/scale.js';
 import { toyCodec } from '../../support/toy-codec.js';
 import { cut } from '../tools/nearly-calls.js';
-import { parserOf, partsOf, readGolden, readTexts, textsOf } from './streams.js';
+import { parserOf, readGolden, readTexts, textsOf } from './streams.js';
 
 const { streams } = readGolden();
 const NEXT = '<|end|><|start|>assistant';
@@ -17,11 +18,11 @@ const NEXT = '<|end|><|start|>assistant';
 describe('messages beside openai-harmony', () => {
   it.each(streams)('$name', ({ tokens, read }) => {
     const texts = textsOf(tokens);
-    expect(readTexts(texts)).toEqual(partsOf(read!.messages));
-    if (!read!.strict) return;
+    expect(readTexts(texts)).toEqual(partsOf(read.messages));
+    if (!read.strict) return;
     const parser = parserOf();
     const deltas = texts.map((text) => parser.push(text).map(textOf).join('').replace(/^\n\n/, ''));
-    expect(deltas).toEqual(read!.deltas);
+    expect(deltas).toEqual(read.deltas);
   });
 });
 

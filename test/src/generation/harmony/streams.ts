@@ -3,21 +3,15 @@ import { HarmonyParser } from '../../../../src/generation/harmony/parser.js';
 import { HARMONY_TOKENS, type HarmonyToken, markOf } from '../../../../src/generation/harmony/tokens.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
 import type { AnswerPart } from '../../../../src/generation/tools/types.js';
+import type { ReadStream } from '../../../../tools/judge-harmony/stream.js';
 
 /** A stream of tokens, and what openai-harmony reads; see tools/reference/harmony.py. */
 export interface HarmonyStream {
   name: string;
   /** Special tokens by their texts, others by their bytes as hexadecimal digits. */
   tokens: string[];
-  /** null: it is refused. */
-  read: {
-    strict: boolean;
-    /** Text of a message that each token completes. */
-    deltas: string[];
-    messages: Message[];
-  } | null;
+  read: ReadStream;
 }
-type Message = [channel: string | null, recipient: string | null, type: string | null, text: string];
 
 export interface HarmonyGolden {
   streams: HarmonyStream[];
@@ -58,25 +52,5 @@ export function readTexts(texts: readonly string[], isMarked = true): AnswerPart
   const parts = new PartList();
   for (const text of texts) parts.append(parser.push(text));
   parts.append(parser.end());
-  return parts.take();
-}
-
-/** The parts that these messages are. */
-export function partsOf(messages: readonly Message[]): AnswerPart[] {
-  const parts = new PartList();
-  const before = new Set<string>();
-  for (const [channel, recipient, , text] of messages) {
-    const to = recipient?.startsWith('<|') ? null : recipient;
-    if (to?.startsWith('functions.')) {
-      before.clear();
-      parts.addCall(to.slice(10));
-      parts.add('arguments', text.trim() === '' ? `${text}{}` : text);
-      continue;
-    }
-    const kind = to !== null || channel === 'analysis' ? 'reasoning' : 'content';
-    if (text === '') continue;
-    parts.add(kind, before.has(kind) ? `\n\n${text}` : text);
-    before.add(kind);
-  }
   return parts.take();
 }
