@@ -1,5 +1,5 @@
 import type { ExpertRule } from '../network/expert-rule.js';
-import type { Xielu } from '../network/plan.js';
+import type { ClampedSwiglu, Xielu } from '../network/plan.js';
 import type { RopeConfig } from '../network/rope.js';
 import type { EncoderConfig } from './encoder-config.js';
 
@@ -11,6 +11,12 @@ export interface ExpertsConfig extends ExpertRule {
   width: number;
   /** Whether each expert has a bias that is added for the choice alone. Absent: none has. */
   choiceBias?: true;
+  /** Whether the scores and the products of each expert have biases. Absent: none has. */
+  biased?: true;
+  /** What each expert makes of gate and up in place of the activation. */
+  clamped?: ClampedSwiglu;
+  /** The model's file has an expert's gate and its way up in one matrix: see ExpertNames. */
+  stacked?: true;
   /** Width of the MLP that all tokens go to beside them; see ExpertNames for its gate. Absent: there is none. */
   sharedWidth?: number;
   /** True for each layer that has experts; the others have one MLP. Absent: all have. */
@@ -105,6 +111,8 @@ export interface ModelConfig {
   embeddingScale?: number;
   residualScale?: number;
   logitScale?: number;
+  /** Whether each head of queries has a further score, which has no value. Absent: none has. */
+  sinkLogits?: true;
   /** Cap of attention scores: x becomes cap * tanh(x / cap). Absent: no cap. outputSoftCap is that of logits. */
   attentionSoftCap?: number;
   outputSoftCap?: number;

@@ -2,7 +2,7 @@ import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { Activation, AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
-import type { LayerShape, ModelConfig } from '../model-config.js';
+import type { ExpertsConfig, LayerShape, ModelConfig } from '../model-config.js';
 import { encoderHead, headWidth } from './encoder-head.js';
 import { type ExpertNames, expertNames } from './expert-names.js';
 import { layerNorm, projection } from './parts.js';
@@ -162,6 +162,8 @@ export class DecoderParts {
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number, norms?: TurnedNorms): ValueRef {
     const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, encoder } = this.#config;
+    const { numHeads } = this.shapeOf(layer);
+    const sinks = { name: `model.layers.${layer}.self_attn.sinks`, columns: numHeads };
     // The engine keeps the window of all layers in its cache, but what an encoder attends to is not kept.
     const ofAll = encoder === undefined ? null : this.#config.slidingWindow;
     const window = layerWindows?.[layer] ?? ofAll;
@@ -173,6 +175,7 @@ export class DecoderParts {
       ropeTable,
       bothWays: encoder?.bothWays === true,
       ...(norms !== undefined && { norms }),
+      ...(this.#config.sinkLogits && { sinkLogits: this.net.vector(`layers.${layer}.sinkLogits`, [sinks]) }),
     });
   }
 
@@ -239,28 +242,42 @@ export class DecoderParts {
     const { hiddenSize, activation, experts } = this.#config;
     if (experts === undefined)
       throw new Error(`A network of ${this.#config.architecture} has no experts in its configuration.`);
-    const { count, width, choiceBias, ...rule } = experts;
-    const { block, gate, up, down, choiceBias: bias } = this.#expertNames();
-    const router = this.projection(layer, 'router', x.width, false, [[`${block}.gate`, count]]);
-    const scores = this.net.linear(x, router);
+    const { count, width, choiceBias, biased = false, clamped, ...rule } = experts;
+    const { block, router = 'gate', gate, down, choiceBias: bias } = this.#expertNames();
+    const ofScores: [string, number][] = [[`${block}.${router}`, count]];
+    const scores = this.net.linear(x, this.projection(layer, 'router', x.width, biased, ofScores));
     const each = Array.from({ length: count }, (_, expert) => {
       const [own, source] = [`experts.${expert}`, `${block}.experts.${expert}`];
-      const ways = gate === undefined ? [up] : [gate, up];
-      const both = ways.map((way): [string, number] => [`${source}.${way}`, width]);
+      const both = this.#waysUp(experts).map(([way, rows]): [string, number] => [`${source}.${way}`, rows]);
       return {
-        gateUp: this.projection(layer, `${own}.gateUp`, x.width, false, both).weight,
-        down: this.projection(layer, `${own}.down`, width, false, [[`${source}.${down}`, hiddenSize]]).weight,
+        gateUp: this.projection(layer, `${own}.gateUp`, x.width, biased, both),
+        down: this.projection(layer, `${own}.down`, width, biased, [[`${source}.${down}`, hiddenSize]]),
       };
     });
     const biasSource = { name: `model.layers.${layer}.${block}.${bias}`, columns: count };
     this.net.addExperts(sum, x, scores, {
-      gateUp: each.map((expert) => expert.gateUp),
-      down: each.map((expert) => expert.down),
+      gateUp: each.map(({ gateUp }) => gateUp.weight),
+      down: each.map((expert) => expert.down.weight),
       ...rule,
+      ...(biased && {
+        biases: {
+          gateUp: each.map(({ gateUp }) => gateUp.bias!),
+          down: each.map((expert) => expert.down.bias!),
+        },
+      }),
       ...(gate === undefined && { ungated: true }),
       ...(choiceBias && { choiceBias: this.net.vector(`layers.${layer}.choiceBias`, [biasSource]) }),
-      activation,
+      ...(clamped !== undefined && { clamped }),
+      activation: clamped === undefined ? activation : 'none',
     });
+  }
+
+  /** Names and rows of the matrices on an expert's way up. */
+  #waysUp({ width, stacked }: ExpertsConfig): [string, number][] {
+    const names = this.#expertNames();
+    if (stacked && names.stacked !== undefined) return [[names.stacked, 2 * width]];
+    const ways = names.gate === undefined ? [names.up] : [names.gate, names.up];
+    return ways.map((way) => [way, width]);
   }
 
   /** sum += the MLP that all tokens go to, of x, times the sigmoid of its gate where it has one. */

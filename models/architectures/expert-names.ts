@@ -1,11 +1,14 @@
 /** Hugging Face's names of the router and the experts of a layer, behind `model.layers.L.`. */
 export interface ExpertNames {
-  /** What they are parts of: the router is its `gate`, an expert its `experts.E`. */
+  /** What they are parts of: the router is its `router`, or where that is absent its `gate`, an expert its `experts.E`. */
   block: string;
+  router?: string;
   /** Matrices of an expert. gate absent: experts have none, nor has the MLP that all tokens go to. */
   gate?: string;
   up: string;
   down: string;
+  /** One that has the rows of gate above those of up, in files where they lie in one. */
+  stacked?: string;
   /** Bias that is added for the choice, in the block. */
   choiceBias?: string;
   /** The MLP that all tokens go to. gate: matrix of one row, the sigmoid of which it is multiplied with; absent: it has none. */
@@ -26,6 +29,7 @@ const NAMES = new Map<string, ExpertNames>([
   ['qwen3next', QWEN_SHARED],
   ['qwen3moe', QWEN],
   ['olmoe', QWEN],
+  ['gptoss', { ...QWEN, router: 'router', stacked: 'gate_up_proj' }],
   [
     'glm4moe',
     { ...QWEN, choiceBias: 'gate.e_score_correction_bias', shared: { block: 'mlp.shared_experts' } },

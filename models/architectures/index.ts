@@ -13,6 +13,7 @@ import { gemma2 } from './gemma2.js';
 import { gemma3 } from './gemma3.js';
 import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
+import { gptOss } from './gptoss.js';
 import { granite } from './granite.js';
 import { granite4 } from './granite4.js';
 import { hunyuan } from './hunyuan.js';
@@ -50,6 +51,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen2moe', qwen2moe],
   ['olmoe', olmoe],
   ['glm4moe', qwen2moe],
+  ['gptoss', gptOss],
   ['qwen35', qwen35],
   ['qwen35moe', qwen35],
   ['qwen3next', qwen35],
@@ -101,6 +103,7 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen2MoeForCausalLM', 'qwen2moe'],
   ['OlmoeForCausalLM', 'olmoe'],
   ['Glm4MoeForCausalLM', 'glm4moe'],
+  ['GptOssForCausalLM', 'gptoss'],
   ['Qwen3_5ForCausalLM', 'qwen35'],
   ['Qwen3_5MoeForCausalLM', 'qwen35moe'],
   ['Qwen3NextForCausalLM', 'qwen3next'],
@@ -177,6 +180,7 @@ const GGUF_NAMES = new Map([
   ['qwen2moe', 'qwen2moe'],
   ['olmoe', 'olmoe'],
   ['glm4moe', 'glm4moe'],
+  ['gpt-oss', 'gptoss'],
   ['qwen35', 'qwen35'],
   ['qwen35moe', 'qwen35moe'],
   ['qwen3next', 'qwen3next'],

@@ -1,7 +1,8 @@
+import type { ClampedSwiglu } from '../../network/plan.js';
 import type { ConfigFields } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
-import { slidingWindow } from './layer-windows.js';
-import { ropeOfHuggingFace } from './rope-config.js';
+import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
+import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 type Read = DecoderFamily['read'];
 
@@ -41,6 +42,33 @@ const glm4: Read = (config, { headDim, maxPositions }) => ({
   ...(config.boolean('use_qk_norm', false) && { headNorms: true }),
   rope: ropeOfHuggingFace(config, headDim, maxPositions, { partial: 0.5 }),
 });
+
+/** As transformers has it where config.json says nothing. */
+const GPT_OSS_ROPE = {
+  rope_type: 'yarn',
+  factor: 32,
+  beta_fast: 32,
+  beta_slow: 1,
+  truncate: false,
+  original_max_position_embeddings: 4096,
+};
+
+const gptOss: Read = (config, { numLayers, headDim, maxPositions }) => {
+  const isSliding = (layer: number) => layer % 2 === 0;
+  const parameters = givenRope(config) === undefined ? GPT_OSS_ROPE : undefined;
+  return {
+    ...windowFields(windowsByType(config, numLayers, slidingWindow(config, 128), isSliding)),
+    attentionBias: config.boolean('attention_bias', true),
+    sinkLogits: true,
+    rope: ropeOfHuggingFace(config, headDim, maxPositions, {
+      theta: 150_000,
+      ...(parameters && { parameters }),
+    }),
+  };
+};
+
+/** What gpt-oss clamps by where nothing says otherwise, as no GGUF does. */
+export const GPT_OSS_CLAMP: ClampedSwiglu = { alpha: 1.702, limit: 7 };
 
 // transformers 5 writes the second name.
 const COUNT = ['num_experts', 'num_local_experts'];
@@ -97,6 +125,22 @@ export const EXPERT_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       normalize: { usually: false },
     },
     read: olmoe,
+  },
+  gptoss: {
+    headDim: 64,
+    epsilon: ['rms_norm_eps', 1e-5],
+    experts: {
+      count: COUNT,
+      usualCount: 128,
+      usualUsed: 4,
+      width: 'intermediate_size',
+      usualWidth: 2880,
+      normalize: 'always',
+      biased: true,
+      clamped: GPT_OSS_CLAMP,
+      stacked: true,
+    },
+    read: gptOss,
   },
   glm4moe: {
     epsilon: ['rms_norm_eps', 1e-5],

@@ -4,8 +4,8 @@ import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor
 import { rowSlices } from './row-slices.js';
 import type { NamedTensor } from './tensor-layout.js';
 
-/** A matrix that each expert has. */
-export type ExpertMatrix = 'gate' | 'up' | 'down';
+/** A matrix that each expert has; stacked: gate and up in one, in families whose files have that. */
+export type ExpertMatrix = 'gate' | 'up' | 'down' | 'stacked';
 
 /** Name that the network has for a matrix of an expert; undefined where the architecture has no experts. */
 export function expertTensorName(
@@ -13,15 +13,17 @@ export function expertTensorName(
   layer: string,
   expert: number | string,
   matrix: ExpertMatrix,
+  end: 'weight' | 'bias' = 'weight',
 ): string | undefined {
   if (architecture === 'ropebert') return `layers.${layer}.mlp.experts.${expert}.${matrix}_proj.weight`;
   const names = expertNames(architecture);
-  return names && `model.layers.${layer}.${names.block}.experts.${expert}.${names[matrix]}.weight`;
+  return names && `model.layers.${layer}.${names.block}.experts.${expert}.${names[matrix]}.${end}`;
 }
 
 /** Name that the network has for the matrix that gives tokens their scores of the experts. */
 export function routerName(architecture: string, layer: string): string {
-  return `model.layers.${layer}.${expertNames(architecture)!.block}.gate.weight`;
+  const { block, router = 'gate' } = expertNames(architecture)!;
+  return `model.layers.${layer}.${block}.${router}.weight`;
 }
 
 /** Names of the matrices that one tensor of a layer has for all experts, `stacked` in each: those of the first expert first. */
@@ -29,9 +31,10 @@ export function stackedNames(
   { architecture, experts }: ModelConfig,
   layer: string,
   stacked: readonly ExpertMatrix[],
+  end?: 'weight' | 'bias',
 ): string[] {
   return Array.from({ length: experts?.count ?? 0 }).flatMap((_, expert) =>
-    stacked.map((matrix) => expertTensorName(architecture, layer, expert, matrix)!),
+    stacked.map((matrix) => expertTensorName(architecture, layer, expert, matrix, end)!),
   );
 }
 
@@ -57,4 +60,21 @@ export function expertSlices(
   const names = stackedNames(config, layer, stacked);
   const parts = names.map((name) => [name, rows] as const);
   return rowSlices(tensor, parts, columns);
+}
+
+/**
+ * The biases of a matrix of all experts, of shape [experts, rows], each as a vector of its own.
+ * @throws CheckpointError for another shape, or a type of which no slice can be read
+ */
+export function biasSlices(
+  tensor: RawTensor,
+  config: ModelConfig,
+  layer: string,
+  matrix: ExpertMatrix,
+  rows: number,
+): [name: string, slice: NamedTensor][] {
+  refuseUnsupportedType(tensor);
+  refuseShape(tensor, [config.experts!.count, rows]);
+  const parts = stackedNames(config, layer, [matrix], 'bias').map((name) => [name, 1] as const);
+  return rowSlices(tensor, parts, rows).map(([name, slice]) => [name, { ...slice, shape: [rows] }]);
 }

@@ -1,4 +1,5 @@
 import { type ExpertGroups, expertsInReach, MAX_EXPERT_GROUPS } from '../../network/expert-rule.js';
+import type { ClampedSwiglu } from '../../network/plan.js';
 import type { ExpertsConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
@@ -29,6 +30,12 @@ export interface ExpertFields {
   /** routed_scaling_factor is read; absent: it must be 1. */
   hasFactor?: true;
   sumEpsilon?: number;
+  /** Scores and products of experts have biases. */
+  biased?: true;
+  /** swiglu_limit and swiglu_alpha are read, by which gate and up are clamped; absent: there must be none. */
+  clamped?: ClampedSwiglu;
+  /** Files have gate and up of each expert in one matrix. */
+  stacked?: true;
   /** Fields that `read` of the family reads. */
   besides?: readonly string[];
 }
@@ -43,19 +50,21 @@ const OTHERWISE: readonly (readonly [key: string, harmless: readonly unknown[], 
   ['shared_expert_intermediate_size', [0], 'absent: experts that all tokens go to are not supported'],
   ['n_group', [0, 1], 'absent: groups of experts are not supported'],
   ['routed_scaling_factor', [1], 'absent or 1: no other factor on the sum of the experts is supported'],
+  ['swiglu_limit', [], 'absent: experts whose gates are clamped are not supported'],
   ['first_k_dense_replace', [0], '0: layers with one MLP beside layers with experts are not supported'],
   ['num_dense_layers', [0], '0: layers with one MLP beside layers with experts are not supported'],
   ['decoder_sparse_step', [1], '1: layers with one MLP beside layers with experts are not supported'],
 ];
 
 /** Those that a family reads. */
-function fieldsRead({ shared, dense, groups, hasFactor, besides = [] }: ExpertFields): Set<string> {
+function fieldsRead({ shared, dense, groups, hasFactor, clamped, besides = [] }: ExpertFields): Set<string> {
   const isShared = shared !== undefined;
   return new Set([
     ...(isShared ? ['width' in shared ? shared.width : shared.experts] : []),
     ...(dense === 'bySteps' ? ['decoder_sparse_step', 'mlp_only_layers'] : dense ? [dense.first] : []),
     ...(groups ? ['n_group'] : []),
     ...(hasFactor ? ['routed_scaling_factor'] : []),
+    ...(clamped ? ['swiglu_limit'] : []),
     ...besides,
   ]);
 }
@@ -104,9 +113,17 @@ export function expertsOfHuggingFace(
     ...factorOf(config, fields),
     ...(normalize && fields.sumEpsilon !== undefined && { sumEpsilon: fields.sumEpsilon }),
     ...(sharedWidth !== undefined && { sharedWidth }),
+    ...(fields.biased && { biased: true }),
+    ...(fields.clamped && { clamped: clampOf(config, fields.clamped) }),
+    ...(fields.stacked && { stacked: true }),
     ...(layers && { layers }),
   };
 }
+
+const clampOf = (config: ConfigFields, { alpha, limit }: ClampedSwiglu): ClampedSwiglu => ({
+  alpha: config.positive('swiglu_alpha', alpha),
+  limit: config.positive('swiglu_limit', limit),
+});
 
 /** Groups of experts; undefined: all are of one. */
 function groupsOf(

@@ -263,7 +263,8 @@ function scalingOf(
       attentionFactor,
       mscale: logMultiplier === null ? null : 1,
       mscaleAllDim: logMultiplier,
-      truncate: true,
+      // gpt-oss turns between its two ranges without a step, which no key says and llama.cpp leaves out.
+      truncate: keys.architecture !== 'gpt-oss',
     };
   }
   if (type === 'longrope') {

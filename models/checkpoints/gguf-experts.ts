@@ -86,6 +86,8 @@ export function expertsOfGguf(
     ...(factor !== 1 && { factor }),
     ...(normalize && fields.sumEpsilon !== undefined && { sumEpsilon: fields.sumEpsilon }),
     ...(fields.shared && { sharedWidth: sharedWidthOf(keys, fields.shared, width) }),
+    ...(fields.biased && { biased: true }),
+    ...(fields.clamped && { clamped: fields.clamped }),
     ...(dense > 0 && { layers: behindDense(numLayers, dense) }),
   };
 }
@@ -95,7 +97,16 @@ const hasChoiceBias = (tensors: ReadonlyMap<string, unknown>) =>
 
 type ReadFields = Pick<
   ExpertFields,
-  'shared' | 'dense' | 'scoring' | 'choiceBias' | 'groups' | 'hasFactor' | 'sumEpsilon' | 'besides'
+  | 'shared'
+  | 'dense'
+  | 'scoring'
+  | 'choiceBias'
+  | 'groups'
+  | 'hasFactor'
+  | 'sumEpsilon'
+  | 'biased'
+  | 'clamped'
+  | 'besides'
 >;
 
 /** In each layer behind one without. */

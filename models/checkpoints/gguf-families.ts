@@ -10,6 +10,7 @@ import { dimensionsOfLayers } from './openelm-config.js';
  */
 const PATTERNS = new Map([
   ['gemma2', 2],
+  ['gptoss', 2],
   ['gemma3', 6],
   ['olmo3', 4],
   ['exaone4', 4],
@@ -108,6 +109,8 @@ export function ggufFamilyFields(
         residualScale: keys.positive('residual_scale', 1),
         logitScale: 1 / keys.positive('logit_scale', 1),
       };
+    case 'gptoss':
+      return { sinkLogits: true };
     case 'cohere':
       return { logitScale: keys.positive('logit_scale', 1) };
     case 'cohere2': {

@@ -111,6 +111,14 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
   qwen2moe: { ...LLAMA, inLayer: { ...withRouter(LLAMA.inLayer, 'mlp.gate'), ...QWEN_SHARED } },
   olmoe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },
+  gptoss: {
+    ...LLAMA,
+    inLayer: {
+      ...withRouter(LLAMA.inLayer, 'mlp.router'),
+      post_attention_norm: 'post_attention_layernorm',
+    },
+    vectors: { 'attn_sinks.weight': 'self_attn.sinks' },
+  },
   glm4moe: {
     ...LLAMA,
     inLayer: {

@@ -1,7 +1,13 @@
 import { expertNames } from '../architectures/expert-names.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
-import { type ExpertMatrix, expertSlices, expertTensorName, stackedNames } from './expert-tensors.js';
+import {
+  biasSlices,
+  type ExpertMatrix,
+  expertSlices,
+  expertTensorName,
+  stackedNames,
+} from './expert-tensors.js';
 import type { GgufHeader } from './gguf.js';
 import { tokenRows } from './gguf-encoders.js';
 import { huggingFaceTensorName, interleavedHeads } from './gguf-tensor-names.js';
@@ -26,7 +32,7 @@ export function namedGgufTensors(header: GgufHeader, config: ModelConfig): Map<s
 
 function renamed(tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
   const stack = stackOf(tensor.name, config);
-  if (stack !== null) return expertSlices(tensor, config, stack.layer, stack.matrices);
+  if (stack !== null) return ofStack(tensor, config, stack);
   const rows = tokenRows(tensor.name, config);
   if (rows !== null) return rows.map((row, i) => [row, rowOf(tensor, i)]);
   const parts = projectionsOf(tensor.name, config);
@@ -65,21 +71,40 @@ function networkNames(name: string, config: ModelConfig): string[] {
   const parts = projectionsOf(name, config);
   if (parts !== null) return parts;
   const stack = stackOf(name, config);
-  if (stack !== null) return stackedNames(config, stack.layer, stack.matrices);
+  if (stack !== null) return stackedNames(config, stack.layer, stack.matrices, stack.end);
   const own = nameOf(name, config);
   if (hasScanNames(config)) return scanNames(own, config);
   return config.attendingLayers === undefined ? [own] : stateNames(own, config);
 }
 
-/** The layer, of the model or its head, and the matrices of a tensor that has those of all experts; null for any other. */
-function stackOf(
-  name: string,
-  { experts, numLayers, draftHead }: ModelConfig,
-): { layer: string; matrices: ExpertMatrix[] } | null {
-  const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down|gate_up)_exps\.weight$/.exec(name);
+/** A tensor that has these matrices of all experts of a layer, of the model or its head, or their biases. */
+interface Stack {
+  layer: string;
+  matrices: ExpertMatrix[];
+  end: 'weight' | 'bias';
+}
+
+/** Null for a tensor of another kind. */
+function stackOf(name: string, { experts, numLayers, draftHead }: ModelConfig): Stack | null {
+  const match = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down|gate_up)_exps\.(weight|bias)$/.exec(name);
   const layers = numLayers + (draftHead ? 1 : 0);
   if (match === null || experts === undefined || Number(match[1]) >= layers) return null;
-  return { layer: match[1]!, matrices: match[2]!.split('_') as ExpertMatrix[] };
+  const matrices = match[2]!.split('_') as ExpertMatrix[];
+  const end = match[3] as Stack['end'];
+  return end === 'bias' && (!experts.biased || matrices.length > 1)
+    ? null
+    : { layer: match[1]!, matrices, end };
+}
+
+function ofStack(
+  tensor: RawTensor,
+  config: ModelConfig,
+  { layer, matrices, end }: Stack,
+): [string, NamedTensor][] {
+  if (end === 'weight') return expertSlices(tensor, config, layer, matrices);
+  const [matrix] = matrices;
+  const rows = matrix === 'down' ? config.hiddenSize : config.experts!.width;
+  return biasSlices(tensor, config, layer, matrix!, rows);
 }
 
 /** Names of queries, keys and values where one tensor has the rows of all three, as files of GLM-4's first code do; null for any other. */

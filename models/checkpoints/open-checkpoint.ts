@@ -22,6 +22,7 @@ import { quantizedTensors } from './quantized/quantized-tensors.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import { type RecommendedSampling, recommendedSampling } from './recommended-sampling.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
+import { checkSinkLogits } from './sink-logits.js';
 import { sourceHash } from './source-hash.js';
 import { type NamedTensor, namedTensors, unreadTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
@@ -62,7 +63,9 @@ function ggufWeights(
   const config: ModelConfig = wantsHead ? { ...read, draftHead: true } : read;
   const raw = namedGgufTensors(gguf, config);
   if (wantsHead) checkHead(raw, config, files);
-  const tensors = checkedTensors(raw, planNetwork(config), files);
+  const plan = planNetwork(config);
+  const tensors = checkedTensors(raw, plan, files);
+  checkSinkLogits(plan, tensors);
   const leftAside = new LeftAside();
   leftAside.addUnread(unreadGgufTensors(gguf, config, tensors), config);
   const named = gguf.metadata.number(`${gguf.metadata.string('general.architecture')}.context_length`);
@@ -87,7 +90,9 @@ function folderWeights(
   addHeadTensors(raw, given, ownOutput, files.directory);
   const untied = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
   const config = withXieluOfTensors(files.directory, untied, raw);
-  const tensors = checkedTensors(raw, planNetwork(config), files);
+  const plan = planNetwork(config);
+  const tensors = checkedTensors(raw, plan, files);
+  if (hasWeights) checkSinkLogits(plan, tensors);
   // What is tied is read under the embedding's name.
   const known = new Map<string, unknown>(
     config.tieWordEmbeddings ? [...tensors, ['lm_head.weight', null]] : tensors,

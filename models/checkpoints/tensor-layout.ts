@@ -2,6 +2,7 @@ import type { RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
+import { gptOssTensors } from './gptoss-tensors.js';
 import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { turnsPairs } from './rope-config.js';
@@ -131,6 +132,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
   const isMixture =
     config.attendingLayers === undefined ? architecture !== 'ropebert' : IN_MIXTURE.test(name);
   if (hasScanNames(config)) return scanModelTensors(name, tensor, config);
+  if (architecture === 'gptoss') return gptOssTensors(name, tensor, config);
   if (experts !== undefined && isMixture) return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   if (config.attendingLayers !== undefined) return stateModelTensors(name, tensor, config);

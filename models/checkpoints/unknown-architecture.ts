@@ -24,7 +24,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
   ],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
-  [/^gpt-?oss/i, 'each head has a learned sink among its scores, and experts have biases and a clamped gate'],
   [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite|minicpm3)/i, LATENT],
   [
     /^minimax_?m2/i,

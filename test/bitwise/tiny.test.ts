@@ -307,6 +307,7 @@ describe.each<[string, Format, number]>([
   ['qwen3.5-moe', 'int8', 16],
   ['lfm2-moe', 'bf16', 16],
   ['glm4.5', 'int8', 16],
+  ['gpt-oss-clamped', 'bf16', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);
@@ -356,6 +357,7 @@ const FAMILIES: [string, Format][] = [
   ['dynamic', 'bf16'],
   ['qwen2-moe', 'bf16'],
   ['olmoe', 'int4'],
+  ['gpt-oss', 'int8'],
   ['qwen3-next', 'bf16'],
   ['lfm2-moe-shares', 'int8'],
 ];

@@ -11,7 +11,8 @@ import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
 // Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
 // without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies of 0, several tables of RoPE, MLPs without
-// a gate, LayerNorm with biases and without; and mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts.
+// a gate, LayerNorm with biases and without; mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts; and scores
+// without values, with experts that are clamped.
 const NAMES = [
   'smollm3',
   'olmo2',
@@ -29,6 +30,7 @@ const NAMES = [
   'qwen2-moe',
   'olmoe',
   'glm4.5',
+  'gpt-oss-clamped',
 ];
 // Layers with states: convolutions, delta rules, scans, and experts beside them.
 const STATEFUL = [

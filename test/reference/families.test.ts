@@ -12,9 +12,9 @@ import { compareLogits, greatestDifference } from './compare-logits.js';
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 /**
  * Of log-probabilities of greedy tokens, which families have whose layers keep states. The goldens have those of transformers in float64.
- * transformers' own float32 is up to 9e-6 from these, and 1.9e-5 for one tiny model, which makes much of the last bits.
+ * transformers' own float32 is up to 9e-6 from these, and 1.9e-5 and 1.2e-5 for two tiny models, which make much of the last bits.
  */
-const logProbDifferenceMax = (name: string) => (name === 'qwen3.5' ? 2e-5 : 1e-5);
+const logProbDifferenceMax = (name: string) => (['qwen3.5', 'gpt-oss'].includes(name) ? 2e-5 : 1e-5);
 /** Whole, and pieces that end inside a block and inside a window. */
 const CHUNKS = [256, 13];
 

@@ -33,6 +33,8 @@ interface MadeHow {
   rows?: number[];
   /** Of each expert the rows from `first` on, of `of`. */
   stack?: [first: number, of: number];
+  /** Columns from `first` on of each matrix of a stack as rows, one in `step`; of a stack of vectors their entries. */
+  columns?: [first: number, step: number];
   /** Rows (null: all) multiplied by factors, one after the other. */
   scaled?: [rows: number | null, factors: number[]][];
   values?: number[];
@@ -80,7 +82,7 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
       name,
       shape,
       source,
-      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned, stack, scaled },
+      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned, stack, columns, scaled },
     ]): TestTensor => {
       if (values !== undefined)
         return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
@@ -93,6 +95,10 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
       if (rows !== undefined) {
         const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
         return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
+      }
+      if (columns !== undefined) {
+        const taken = columnsOf(all, sources.get(source)![1], columns);
+        return { name, shape, data: new Uint8Array(taken.buffer) };
       }
       if (stack !== undefined)
         return { name, shape, data: new Uint8Array(ofStack(all, shape, stack).buffer) };
@@ -131,6 +137,21 @@ function eachTurned(numbers: Float32Array, [, rows, columns]: readonly number[])
     const within = i % size;
     return numbers[i - within + (within % columns!) * rows! + Math.floor(within / columns!)]!;
   });
+}
+
+/** Columns of each matrix of a stack as rows, or entries of each vector. */
+function columnsOf(
+  numbers: Float32Array,
+  shape: readonly number[],
+  [first, step]: NonNullable<MadeHow['columns']>,
+): Float32Array {
+  const width = shape.at(-1)!;
+  const rows = shape.length === 3 ? shape[1]! : 1;
+  const taken: number[] = [];
+  for (let matrix = 0; matrix < shape[0]!; matrix++)
+    for (let column = first; column < width; column += step)
+      for (let row = 0; row < rows; row++) taken.push(numbers[(matrix * rows + row) * width + column]!);
+  return Float32Array.from(taken);
 }
 
 function ofStack(

@@ -36,7 +36,7 @@ function inFile(name: string, isStacked: boolean): string {
     .replace(/shared_mlp\.(?:gate|up)\.weight$/, 'shared_mlp.input_linear.weight');
   if (!isStacked) return whole;
   return whole
-    .replace(/experts\.\d+\.(?:gate|up)_proj/, 'experts.gate_up')
+    .replace(/experts\.\d+\.(?:gate_up|gate|up)_proj/, 'experts.gate_up')
     .replace(/experts\.\d+\.down/, 'experts.down');
 }
 
@@ -51,14 +51,15 @@ describe.each(PUBLISHED_MODELS)('$id', (model) => {
     if (typeof result === 'string') expect.fail(result);
     // What the hub counts says that the values here are those of the files.
     const tensors = tensorsOf(model);
-    expect(tensors.reduce((sum, [, shape]) => sum + sizeOf(shape), 0)).toBe(model.parameters);
+    const countOf = (name: string, shape: number[]) => sizeOf(shape) * (name.endsWith('_blocks') ? 2 : 1);
+    expect(tensors.reduce((sum, [name, shape]) => sum + countOf(name, shape), 0)).toBe(model.parameters);
     const aside = result.leftAside.reduce((sum, { tensors }) => sum + tensors, 0);
     // Numbers of an activation are read with the configuration, scales and zero points with their matrix.
     const others = tensors.filter(
-      ([name]) => !/\.mlp\.act_fn\.|\.(qzeros|scales|weight_scale_inv)$/.test(name),
+      ([name]) => !/\.mlp\.act_fn\.|[._](qzeros|scales|weight_scale_inv)$/.test(name),
     );
     const isStacked = others.some(([name]) =>
-      /experts\.gate_up_proj$|sparse_moe\.input_linear\.weight$/.test(name),
+      /experts\.gate_up_proj(_blocks)?$|sparse_moe\.input_linear\.weight$/.test(name),
     );
     const read = new Set([...result.tensors.keys()].map((name) => inFile(name, isStacked)));
     expect(read.size + aside).toBe(others.length);

@@ -41,6 +41,9 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   qwen2moe: since(`Qwen1.5-MoE-A2.7B and Qwen2-57B-A14B, ${EXPERTS}`),
   olmoe: since(`OLMoE, ${EXPERTS}`),
   glm4moe: since(`GLM-4.5, 4.6 and Air, ${EXPERTS}; layers that guess further tokens are left aside`),
+  gptoss: since(
+    `gpt-oss-20b and 120b, ${EXPERTS} in MXFP4, which stay as they are; scores without values in the softmax, on every executor`,
+  ),
   phi3: since('Phi-3, Phi-3.5, Phi-4 and their mini models, LongRoPE included'),
   gemma2: since('Gemma 2'),
   gemma3: since('Gemma 3, also [inside a model that sees](#models-that-also-see)'),

@@ -30,7 +30,7 @@ type PublishedTensor = [
   type?: string,
 ];
 
-const BYTES: Readonly<Record<string, number>> = { BF16: 2, F16: 2, I32: 4, F8_E4M3: 1 };
+const BYTES: Readonly<Record<string, number>> = { BF16: 2, F16: 2, I32: 4, F8_E4M3: 1, U8: 1 };
 
 const TESTS = new URL('../../test/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, TESTS), 'utf8');

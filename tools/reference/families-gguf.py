@@ -30,8 +30,9 @@ HEADS = os.path.join(os.path.dirname(FILE), "draft-heads.json")
 TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # Those that the converter does not know, or whose tokenizer it asks for; glm, whose heads are wider than its hidden size, is converted
 # without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it fails, and falcon-h1-norm, whose norm llama.cpp has behind
-# its gate. qwen2-moe-steps and lfm2-moe-shares have experts as llama.cpp computes them for no file of their architecture.
-NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
+# its gate. qwen2-moe-steps, lfm2-moe-shares and gpt-oss-clamped have experts as llama.cpp
+# computes them for no file of their architecture.
+NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "gpt-oss-clamped", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):
@@ -102,6 +103,16 @@ def rows_of_stack(array, data):
     return None
 
 
+def columns_of_stack(array, data):
+    """Which columns of each matrix of a stack are rows here, or entries of a stack of vectors: [first, step]; None: none are."""
+    for first, step in ((0, 1), (0, 2), (1, 2)):
+        taken = array[..., first::step]
+        rows = taken.swapaxes(1, 2) if taken.ndim == 3 else taken
+        if numpy.array_equal(rows, data):
+            return [first, step]
+    return None
+
+
 def of_experts(data, values):
     """Names of the matrices of experts, one for each, that a tensor has stacked; None: it has others."""
     for name, array in values.items():
@@ -135,6 +146,10 @@ def made_of(data, values, heads, orders, factors):
             array = array.squeeze(1)
         if array.size == data.size and (array.ndim == 1 or array.shape == (1, *data.shape)):
             array = array.reshape(data.shape)
+        if ".experts." in name and array.ndim == data.ndim and not numpy.array_equal(array, data):
+            columns = columns_of_stack(array, data)
+            if columns is not None:
+                return name, {"columns": columns}
         stack = rows_of_stack(array, data)
         if stack is not None:
             return name, {"stack": stack}

@@ -77,6 +77,24 @@ MIXTURE = DELTA | {
     "shared_expert_intermediate_size": 16,
 }
 
+# Yarn whose range begins between two frequencies, and a window in every other layer.
+GPT_OSS = decoder(
+    head_dim=16,
+    intermediate_size=24,
+    num_local_experts=5,
+    num_experts_per_tok=2,
+    sliding_window=WINDOW,
+    rope_parameters={
+        "rope_type": "yarn",
+        "rope_theta": 5000.0,
+        "factor": 4.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 64,
+    },
+)
+
 FALCON_H1 = decoder(
     head_dim=16,
     mamba_d_ssm=60,
@@ -402,6 +420,9 @@ FAMILIES = {
             qkv_bias=False,
         ),
     ),
+    "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, **LONG),
+    # Gates and ways up are beyond the limit.
+    "gpt-oss-clamped": family("GptOss", GPT_OSS | {"swiglu_limit": 0.6, "attention_bias": False}, **LONG),
     "olmoe": family("Olmoe", decoder(num_experts=6, num_experts_per_tok=3, intermediate_size=24)),
     "glm4.5": family(
         "Glm4Moe",

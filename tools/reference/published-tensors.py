@@ -8,7 +8,8 @@ experts are named one by one, as the files on the hub have them. Layers that are
 
     { MODEL: [[name with {layer} and {expert}, shape, layers, experts], ...] }, where layers are a number, or a list where others lie between them
 
-Matrices of layers that are quantised are the tensors that AWQ (gemm) and fp8 (blocks) write in place of one, with their types at the end.
+Matrices of layers that are quantised are the tensors that AWQ (gemm), fp8 (blocks) and MXFP4 (experts alone) write in place of one, with their
+types at the end.
 """
 
 import json
@@ -79,6 +80,12 @@ def published(model_type: str, name: str, shape: list[int]) -> list[tuple[str, l
 def quantised(config: dict, name: str, shape: list[int]) -> list[tuple[str, list[int], str | None]]:
     """The tensors that a quantised file has in place of a matrix: names, shapes and types (None: that of the others)."""
     method = config.get("quantization_config")
+    if method is not None and method["quant_method"] == "mxfp4":
+        if not re.search(r"\.experts\.(gate_up|down)_proj$", name):
+            return [(name, shape, None)]
+        experts, inputs, outputs = shape
+        groups = [experts, outputs, inputs // 32]
+        return [(name + "_blocks", groups + [16], "U8"), (name + "_scales", groups, "U8")]
     if method is None or not re.search(r"layers\.\d+\..*_proj\.weight$", name):
         return [(name, shape, None)]
     outputs, inputs = shape

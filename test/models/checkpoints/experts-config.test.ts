@@ -47,6 +47,29 @@ describe('a config.json of experts that says little means what transformers take
 });
 
 describe('families with other routing', () => {
+  it('gpt-oss: scores and products with biases, gates that are clamped, and windows in every other layer', () => {
+    const experts = {
+      ...{ count: 128, used: 4, width: 96, normalize: true },
+      ...{ biased: true, clamped: { alpha: 1.702, limit: 7 }, stacked: true },
+    };
+    const usual = read('GptOssForCausalLM');
+    expect(usual).toMatchObject({
+      architecture: 'gptoss',
+      ...{ headDim: 64, rmsNormEpsilon: 1e-5, attentionBias: true, sinkLogits: true },
+      ...{ slidingWindow: null, layerWindows: [128, null, 128, null] },
+      rope: { theta: 150_000, scaling: { type: 'yarn', factor: 32, truncate: false } },
+    });
+    expect(usual.experts).toEqual(experts);
+    const changes = { num_local_experts: 32, swiglu_limit: 5, swiglu_alpha: 1.5, sliding_window: null };
+    expect(read('GptOssForCausalLM', changes)).toMatchObject({
+      ...{ slidingWindow: null },
+      experts: { count: 32, clamped: { alpha: 1.5, limit: 5 } },
+    });
+    expect(() => read(QWEN!, { swiglu_limit: 7 })).toThrow(
+      /swiglu_limit should be absent: experts whose gates are clamped are not supported, found 7/,
+    );
+  });
+
   it('GLM-4.5: sigmoids with a bias of the choice, an MLP for all tokens, and a first layer without experts', () => {
     const experts = {
       count: 128,

@@ -25,7 +25,7 @@ afterAll(() => engines.remove());
 const asF32 = (value: unknown) =>
   JSON.parse(JSON.stringify(value, (_, item) => (typeof item === 'number' ? Math.fround(item) : item)));
 /** Families whose class in safetensors has other names for the same tensors; their bytes are compared as those of all others. */
-const OTHER_NAMES = ['granite4'];
+const OTHER_NAMES = ['granite4', 'gpt-oss'];
 /** Families whose files have factors in their matrices in place of ops; answers are compared in test/reference. */
 const OTHER_NETWORKS = ['falcon-h1'];
 /** Families for which llama.cpp's converter writes a context of 2^20. */

@@ -22,6 +22,35 @@ int64_t sourceRow(int64_t row, int64_t headRows) {
   return head * headRows + 2 * (inside % size) + inside / size;
 }
 
+// The rows of the source that hold target rows from `first` on, and those between them.
+struct SourceSpan {
+  int64_t first, count;
+};
+SourceSpan spanOf(const ConvertJob& job, int64_t first, int64_t count) {
+  if (job.interleavedHeads == 0) return {first, count};
+  const int64_t headRows = job.rows / job.interleavedHeads;
+  int64_t least = sourceRow(first, headRows), most = least;
+  for (int64_t row = first + 1; row < first + count; row++) {
+    const int64_t at = sourceRow(row, headRows);
+    least = std::min(least, at);
+    most = std::max(most, at);
+  }
+  return {least, most - least + 1};
+}
+
+// Takes target rows from `first` on, `size` bytes each, out of the rows of a span; of heads that are interleaved alone.
+void pickRows(const ConvertJob& job, SourceSpan span, int64_t first, int64_t count, int64_t size, const uint8_t* rows,
+              uint8_t* target) {
+  const int64_t headRows = job.rows / job.interleavedHeads;
+  for (int64_t r = 0; r < count; r++) {
+    const uint8_t* row = rows + (sourceRow(first + r, headRows) - span.first) * size;
+    std::copy(row, row + size, target + r * size);
+  }
+}
+
+// Bytes of a row below which a read of each row by itself takes longer than one of all.
+constexpr int64_t kShortRow = 64;
+
 }  // namespace
 
 void checkSource(const ConvertJob& job, const PositionedFile& source) {
@@ -43,10 +72,9 @@ void checkSource(const ConvertJob& job, const PositionedFile& source) {
     fail(job.source + ": " + std::to_string(job.rows) + " rows do not divide into " +
          std::to_string(job.interleavedHeads) + " heads of interleaved halves.");
   }
-  if (job.transposed && (job.type->blockElements != 1 || job.interleavedHeads != 0 || job.quantized)) {
+  if (job.transposed && (job.type->blockElements != 1 || job.quantized)) {
     fail(job.source + ": a transposed tensor of type " + std::string(job.type->name) +
-         " cannot be turned; its elements must "
-         "be single numbers, in the order of rows.");
+         " cannot be turned; its elements must be single numbers.");
   }
   const WeightFormat& format = formatOf(job.targetType);
   if (!format.made && !exactConversion(*job.type, job.targetType)) {
@@ -59,11 +87,24 @@ void checkSource(const ConvertJob& job, const PositionedFile& source) {
 void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count) {
   const int64_t rowBytes = job.columns / job.type->blockElements * job.type->blockBytes;
   raw_.resize(size_t(count * rowBytes));
+  const SourceSpan span = spanOf(job, first, count);
   if (job.transposed) {
     const int64_t element = job.type->blockBytes;
-    for (int64_t c = 0; c < job.columns; c++)
-      source.read(raw_.data() + c * count * element, count * element,
-                  job.sourceOffset + (c * job.rows + first) * element);
+    for (int64_t c = 0; c < job.columns; c++) {
+      uint8_t* target = raw_.data() + c * count * element;
+      const int64_t from = job.sourceOffset + (c * job.rows + span.first) * element;
+      if (job.interleavedHeads == 0) {
+        source.read(target, count * element, from);
+        continue;
+      }
+      heads_.resize(size_t(span.count * element));
+      source.read(heads_.data(), span.count * element, from);
+      pickRows(job, span, first, count, element, heads_.data(), target);
+    }
+  } else if (job.interleavedHeads > 0 && rowBytes < kShortRow) {
+    heads_.resize(size_t(span.count * rowBytes));
+    source.read(heads_.data(), span.count * rowBytes, job.sourceOffset + span.first * rowBytes);
+    pickRows(job, span, first, count, rowBytes, heads_.data(), raw_.data());
   } else if (job.interleavedHeads == 0) {
     source.read(raw_.data(), count * rowBytes, job.sourceOffset + first * rowBytes);
   } else {
@@ -75,18 +116,14 @@ void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, in
   }
 }
 
-// Where heads are interleaved, all rows of the heads are read, and put in order.
+// Where heads are interleaved, all rows from the first to the last are read, and put in order.
 void ConvertedRows::readQuantized(const ConvertJob& job, const OpenFiles& files, int64_t first, int64_t count) {
   if (job.interleavedHeads == 0) return quantized_.read(job, files, first, count, raw_);
-  const int64_t headRows = job.rows / job.interleavedHeads;
-  const int64_t from = first / headRows * headRows, end = (first + count + headRows - 1) / headRows * headRows;
-  quantized_.read(job, files, from, end - from, heads_);
-  const int64_t rowSize = int64_t(heads_.size()) / (end - from);
+  const SourceSpan span = spanOf(job, first, count);
+  quantized_.read(job, files, span.first, span.count, heads_);
+  const int64_t rowSize = int64_t(heads_.size()) / span.count;
   raw_.resize(size_t(count * rowSize));
-  for (int64_t r = 0; r < count; r++) {
-    const uint8_t* row = heads_.data() + (sourceRow(first + r, headRows) - from) * rowSize;
-    std::copy(row, row + rowSize, raw_.data() + r * rowSize);
-  }
+  pickRows(job, span, first, count, rowSize, heads_.data(), raw_.data());
 }
 
 const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count,

@@ -65,9 +65,9 @@ export function checkSource(job: ConvertJob, type: StorageType, source: Position
   }
   if (heads > 0 && rows % (2 * heads) !== 0)
     throw new Error(`${job.source}: ${rows} rows do not divide into ${heads} heads of interleaved halves.`);
-  if (job.transposed && (type.blockElements !== 1 || heads !== 0 || job.quantized !== undefined)) {
+  if (job.transposed && (type.blockElements !== 1 || job.quantized !== undefined)) {
     throw new Error(
-      `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers, in the order of rows.`,
+      `${job.source}: a transposed tensor of type ${type.name} cannot be turned; its elements must be single numbers.`,
     );
   }
   if (!isMade(job.targetType) && exactConversion(type.name, job.targetType) === undefined) {

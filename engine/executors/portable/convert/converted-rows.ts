@@ -78,7 +78,12 @@ export class ConvertedRows {
       const element = type.blockBytes;
       for (let c = 0; c < columns; c++) {
         const part = raw.subarray(c * count * element, (c + 1) * count * element);
-        source.read(part, sourceOffset + (c * rows + first) * element);
+        const ordered = inOrder(job, first, count, (from, rowsRead) => {
+          const target = interleavedHeads === 0 ? part : new Uint8Array(rowsRead * element);
+          source.read(target, sourceOffset + (c * rows + from) * element);
+          return target;
+        });
+        if (ordered !== part) part.set(ordered);
       }
     } else if (interleavedHeads === 0) {
       source.read(raw, sourceOffset + first * rowBytes);
@@ -105,7 +110,7 @@ export class ConvertedRows {
 
 const isQuantized = (job: ConvertJob): job is QuantizedJob => job.quantized !== undefined;
 
-/** Rows of a job out of those that `read` gives; where heads are interleaved, all rows of the heads are read. */
+/** Rows of a job out of those that `read` gives; where heads are interleaved, all rows from the first to the last are read. */
 function inOrder(
   { rows, interleavedHeads }: ConvertJob,
   first: number,
@@ -114,10 +119,13 @@ function inOrder(
 ): Uint8Array {
   if (interleavedHeads === 0) return read(first, count);
   const headRows = rows / interleavedHeads;
-  const from = Math.floor(first / headRows) * headRows;
-  const end = Math.ceil((first + count) / headRows) * headRows;
-  const all = read(from, end - from);
-  const rowBytes = all.length / (end - from);
+  let [from, last] = [Number.POSITIVE_INFINITY, 0];
+  for (let row = first; row < first + count; row++) {
+    from = Math.min(from, sourceRow(row, headRows));
+    last = Math.max(last, sourceRow(row, headRows));
+  }
+  const all = read(from, last + 1 - from);
+  const rowBytes = all.length / (last + 1 - from);
   const ordered = new Uint8Array(count * rowBytes);
   for (let r = 0; r < count; r++) {
     const at = (sourceRow(first + r, headRows) - from) * rowBytes;
