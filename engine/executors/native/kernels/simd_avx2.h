@@ -72,7 +72,8 @@ struct Avx2Vectors {
   static void storeI(uint8_t* p, I a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a); }
   static I set1I(int32_t x) { return _mm256_set1_epi32(x); }
   // Words of W rows from `offset` bytes on: lane j of vector i has word i of row j.
-  static void wordsOfRows(const uint8_t* const* rows, int64_t offset, I (&words)[4]) {
+  template <class Rows>
+  [[gnu::always_inline]] static void wordsOfRows(const Rows& rows, int64_t offset, I (&words)[4]) {
     const auto two = [&](int j) {
       const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset));
       const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j + 4] + offset));
@@ -87,7 +88,8 @@ struct Avx2Vectors {
     words[3] = _mm256_unpackhi_epi64(upperAb, upperCd);
   }
   // One word of each row, and f16 of each row.
-  static I wordOfRows(const uint8_t* const* rows, int64_t offset) {
+  template <class Rows>
+  [[gnu::always_inline]] static I wordOfRows(const Rows& rows, int64_t offset) {
     const auto word = [&](int j) {
       int32_t value;
       __builtin_memcpy(&value, rows[j] + offset, 4);
@@ -95,14 +97,16 @@ struct Avx2Vectors {
     };
     return _mm256_setr_epi32(word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7));
   }
-  static F halfOfRows(const uint8_t* const* rows, int64_t offset) { return _mm256_cvtph_ps(eightHalves(rows, offset)); }
-  static __m128i eightHalves(const uint8_t* const* rows, int64_t offset) {
-    const auto half = [&](int j) {
-      int16_t value;
-      __builtin_memcpy(&value, rows[j] + offset, 2);
-      return value;
+  // Loads words, of which blocks have more than a half: a word goes into a register of vectors by one instruction, a half takes two.
+  template <class Rows>
+  [[gnu::always_inline]] static F halfOfRows(const Rows& rows, int64_t offset) {
+    const auto pair = [&](int j) __attribute__((always_inline)) {
+      int32_t words[2];
+      for (int i = 0; i < 2; i++) __builtin_memcpy(words + i, rows[j + i] + offset, 4);
+      return _mm_unpacklo_epi16(_mm_cvtsi32_si128(words[0]), _mm_cvtsi32_si128(words[1]));
     };
-    return _mm_setr_epi16(half(0), half(1), half(2), half(3), half(4), half(5), half(6), half(7));
+    const __m128i low = _mm_unpacklo_epi32(pair(0), pair(2)), high = _mm_unpacklo_epi32(pair(4), pair(6));
+    return _mm256_cvtph_ps(_mm_unpacklo_epi64(low, high));
   }
   static I both(I a, I b) { return _mm256_and_si256(a, b); }
   static I either(I a, I b) { return _mm256_or_si256(a, b); }
@@ -138,7 +142,8 @@ struct Avx2Vectors {
   static I dot4(I sum, I w, I a) { return kept(_mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a))); }
   // Quants of 5 and 6 bits: nibbles as in weights4, above them the bits that step `step` has in another vector.
   static I weights5(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
-    const __m256i bits = step <= 4 ? _mm256_slli_epi16(loadI(upper), 4 - step) : _mm256_srli_epi16(loadI(upper), step - 4);
+    const __m256i bits =
+        step <= 4 ? _mm256_slli_epi16(loadI(upper), 4 - step) : _mm256_srli_epi16(loadI(upper), step - 4);
     return _mm256_or_si256(weights4(nibbles, part), _mm256_and_si256(bits, _mm256_set1_epi8(0x10)));
   }
   static I weights6(const uint8_t* nibbles, int part, const uint8_t* upper, int step) {
@@ -146,6 +151,35 @@ struct Avx2Vectors {
     return _mm256_or_si256(weights4(nibbles, part), _mm256_and_si256(bits, _mm256_set1_epi8(0x30)));
   }
   static I addI(I a, I b) { return _mm256_add_epi32(a, b); }
+  // Sums along rows (stored_one_row.h): 16 bytes of rows j and j + 4, or twice the same.
+  static constexpr bool kSumsAlongRows = true;
+  template <class Rows>
+  [[gnu::always_inline]] static I bytesOfTwo(const Rows& rows, int j, int64_t offset) {
+    const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j] + offset));
+    const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[j + 4] + offset));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
+  }
+  static I bytesTwice(const uint8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  // Sums of two products in 16 bits.
+  static I pairsOfProducts(I w, I a) { return _mm256_maddubs_epi16(w, a); }
+  static I addWords(I a, I b) { return _mm256_add_epi16(a, b); }
+  // Two words for each row, those of an even and of an odd place, summed up: lane j has row j. Vector j has rows j and j + 4.
+  static I sumsOfRows(const I (&rows)[4]) {
+    const __m256i ab =
+        _mm256_add_epi16(_mm256_unpacklo_epi32(rows[0], rows[1]), _mm256_unpackhi_epi32(rows[0], rows[1]));
+    const __m256i cd =
+        _mm256_add_epi16(_mm256_unpacklo_epi32(rows[2], rows[3]), _mm256_unpackhi_epi32(rows[2], rows[3]));
+    return _mm256_add_epi16(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+  }
+  // Byte b of each word, a number with a sign, as both words of 16 bits.
+  static I scaleOfByte(I words, int b) {
+    const auto places = [b](int lane) { return 0x00800080 | (4 * lane + b) * 0x01000100; };
+    const __m256i upper =
+        _mm256_setr_epi32(places(0), places(1), places(2), places(3), places(0), places(1), places(2), places(3));
+    return _mm256_srai_epi16(_mm256_shuffle_epi8(words, upper), 8);
+  }
   // For each sum, that of the products of two 16-bit words.
   static I productsOfWords(I a, I b) { return _mm256_madd_epi16(a, b); }
   // Whole numbers of 16 bits as both words of a lane.

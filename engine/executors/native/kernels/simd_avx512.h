@@ -111,10 +111,14 @@ struct Avx512Vectors {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
   }
   [[gnu::always_inline]] static F halfOfRows(const uint8_t* const* rows, int64_t offset) {
+    const auto pair = [&](int j) __attribute__((always_inline)) {
+      int32_t words[2];
+      for (int i = 0; i < 2; i++) __builtin_memcpy(words + i, rows[j + i] + offset, 4);
+      return _mm_unpacklo_epi16(_mm_cvtsi32_si128(words[0]), _mm_cvtsi32_si128(words[1]));
+    };
     const auto eight = [&](int j) __attribute__((always_inline)) {
-      int16_t halves[8];
-      for (int i = 0; i < 8; i++) __builtin_memcpy(halves + i, rows[j + i] + offset, 2);
-      return _mm_setr_epi16(halves[0], halves[1], halves[2], halves[3], halves[4], halves[5], halves[6], halves[7]);
+      const __m128i low = _mm_unpacklo_epi32(pair(j), pair(j + 2)), high = _mm_unpacklo_epi32(pair(j + 4), pair(j + 6));
+      return _mm_unpacklo_epi64(low, high);
     };
     return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(eight(0)), eight(8), 1));
   }

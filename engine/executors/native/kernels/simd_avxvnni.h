@@ -25,6 +25,7 @@ namespace {
 // Signed weights become unsigned by adding 128, which flips their highest bit; the sum then begins with a value that
 // cancels this.
 struct AvxVnniSimd : FloatScales<Avx2Simd> {
+  static constexpr bool kSumsAlongRows = false;
   static int32_t startWord(int32_t sumOfQuants) { return -128 * sumOfQuants; }
   static I start8(int32_t word) { return set1I(word); }
   static I part8(I bytes, int) { return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)); }

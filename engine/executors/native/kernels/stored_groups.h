@@ -29,11 +29,18 @@ class StoredCalls {
   // The first kStoredAhead bytes of each row were called for with the panel before.
   StoredCalls(const uint8_t* const* rows, const uint8_t* const* next, int64_t rowBytes)
       : rows_(rows), next_(next), rowBytes_(rowBytes), at_(kStoredAhead) {
-    turn();
+    begin();
   }
   // Calls for what follows when the first `bytes` of each row have been multiplied.
   [[gnu::always_inline]] void upTo(int64_t bytes) {
-    while (called_ < bytes * NR) call();
+    while (called_ < bytes * NR) {
+      __builtin_prefetch(place_, 0, 2);
+      __builtin_prefetch(place_ + 64, 0, 2);
+      place_ += 128;
+      called_ += 128;
+      if (place_ >= end_) [[unlikely]]
+        next();
+    }
   }
 
  private:
@@ -41,21 +48,39 @@ class StoredCalls {
   const uint8_t* const* rows_;
   const uint8_t* const* next_;
   const int64_t rowBytes_;
+  const uint8_t *place_, *end_;  // of the piece
   int64_t called_ = 0, at_;
   int row_ = 0;
 
-  void call() {
-    const int64_t end = at_ + kStoredPiece < rowBytes_ ? at_ + kStoredPiece : rowBytes_;
-    for (int64_t i = at_; i < end; i += 64) __builtin_prefetch(rows_[row_] + i, 0, 2);
-    called_ += end - at_;
-    if (++row_ < NR) return;
-    row_ = 0, at_ = end;
-    turn();
-  }
-  void turn() {
+  void begin() {
     if (at_ >= rowBytes_) rows_ = next_, at_ = 0;
+    place_ = rows_[row_] + at_;
+    end_ = rows_[row_] + (at_ + kStoredPiece < rowBytes_ ? at_ + kStoredPiece : rowBytes_);
+  }
+  void next() {
+    called_ -= place_ - end_;
+    if (++row_ == NR) row_ = 0, at_ += kStoredPiece;
+    begin();
   }
 };
+
+// Groups of wide vectors that a call is made for at a time: a call for each would cost a seventh of Q4_0's products with eight rows.
+template <class V>
+constexpr int kGroupsOfCall = V::W == 16 ? 4 : 1;
+
+// Calls for what the groups from `group` on need next, where it is the first of those of a call.
+template <class V>
+[[gnu::always_inline]] inline void callForGroups(int group, int groups, int blockBytes, StoredCalls<V>& calls,
+                                                 Ahead& ahead) {
+  if constexpr (kGroupsOfCall<V> == 1) {
+    ahead.some();
+    return calls.upTo(int64_t(group) * blockBytes + blockBytes);
+  }
+  if (group % kGroupsOfCall<V> != 0) return;
+  const int end = group + kGroupsOfCall<V> < groups ? group + kGroupsOfCall<V> : groups;
+  for (int g = group; g < end; g++) ahead.some();
+  calls.upTo(int64_t(end) * blockBytes);
+}
 
 template <class V>
 struct StoredLanes {
@@ -64,7 +89,10 @@ struct StoredLanes {
   static I bytes(int32_t each) { return V::set1I(each * 0x01010101); }
   static I nibbles(I words, int high) { return V::both(high ? V::downBits(words, 4) : words, bytes(15)); }
   // Byte b of each word, without and with a sign.
-  static I byteOf(I words, int b) { return V::both(V::downBits(words, 8 * b), V::set1I(255)); }
+  static I byteOf(I words, int b) {
+    const I down = b == 0 ? words : V::downBits(words, 8 * b);
+    return b == 3 ? down : V::both(down, V::set1I(255));
+  }
   static I signedByteOf(I words, int b) { return V::downSigned(V::upBits(words, 24 - 8 * b), 24); }
   static F half(I words, int upper) {
     return V::halvesOf(upper ? V::downBits(words, 16) : V::both(words, V::set1I(0xffff)));
@@ -120,13 +148,19 @@ struct StoredHead {
   static constexpr int kQuants = kFifthBits + (kHasFifthBits ? 4 : 0);
 };
 
-// -8 d as it is packed: in f16, which has no number beyond 65504.
+// -8 d as it is packed: in f16, which has no number from 2^16 on, nor has 8 d one between 65504 and this. In f32 there is none from
+// 2^128 on.
 template <class V>
 inline typename V::F eightTimesLess(typename V::F d) {
-  const auto minimum = V::mul(d, V::set1(-8.0f));
-  const float infinity = __builtin_inff();
-  const auto above = V::selectLess(V::set1(65519.0f), minimum, V::set1(infinity), minimum);
-  return V::selectLess(above, V::set1(-65519.0f), V::set1(-infinity), above);
+  return V::mul(V::mul(d, V::set1(-0x1p115f)), V::set1(0x1p-112f));
+}
+
+// mxfp4Scale() of exponents in lanes.
+template <class V>
+inline typename V::F mxfp4Scales(typename V::I exponents) {
+  const auto subnormal = V::floatsOf(V::upBits(V::plus(exponents, V::set1I(1)), 21));
+  const auto normal = V::floatsOf(V::upBits(V::plus(exponents, V::set1I(-1)), 23));
+  return V::selectLess(V::toFloat(exponents), V::set1(2.0f), subnormal, normal);
 }
 
 // What the form of the type takes of the heads of W rows; a minimum of 0 where the type has none.
@@ -135,7 +169,8 @@ struct StoredNumbers {
   typename V::F scale, minimum = V::set1(0.0f);
   typename V::I fifthBits = V::set1I(0);
 
-  [[gnu::always_inline]] StoredNumbers(const uint8_t* const* rows, int64_t block) {
+  template <class Rows>
+  [[gnu::always_inline]] StoredNumbers(const Rows& rows, int64_t block) {
     using Lanes = StoredLanes<V>;
     using Head = StoredHead<T>;
     if constexpr (Head::kHasMinimum) {
@@ -143,9 +178,7 @@ struct StoredNumbers {
       scale = Lanes::half(both, 0);
       minimum = Lanes::half(both, 1);
     } else if constexpr (T == StoredType::kMxfp4) {
-      uint16_t scales[V::W];
-      for (int j = 0; j < V::W; j++) scales[j] = mxfp4Scale(rows[j][block]);
-      scale = V::loadBf16(scales);
+      scale = mxfp4Scales<V>(V::both(V::wordOfRows(rows, block), V::set1I(255)));
     } else {
       scale = V::halfOfRows(rows, block);
     }

@@ -9,6 +9,7 @@
 // instruction set and for any number of rows.
 #pragma once
 #include "kernels/quantized_products.h"
+#include "kernels/stored_one_row.h"
 #include "kernels/stored_rows.h"
 
 namespace skein {
@@ -22,6 +23,7 @@ struct StoredProducts {
   Tiles<QuantizedSumsFn, V::kTileRows> sums;
   void (*expand)(const uint8_t* const* rows, int group, int count, uint8_t* to);
   Tiles<FewRowsFn<V>, kFewStoredRows<V>> few;  // of so few rows, without expanding
+  OneRowFn<V> one;                             // null: as few
 };
 
 template <class V, StoredType T>
@@ -40,6 +42,7 @@ constexpr StoredProducts<V> storedProducts() {
     if constexpr (kTogether > 1) return fewOfSuperblocks<V, T, M>;
     else return fewOfGroups<V, T, M>;
   });
+  products.one = oneRowOf<V, T>();
   return products;
 }
 
@@ -74,6 +77,7 @@ constexpr int kMostExpandedBytes = ExpandedGroups<V, DType::kInt8>::kBytes > Exp
 template <class V>
 struct PanelRows {
   const uint8_t* of[kPanelWidth<V>];
+  int64_t stride;  // from each row to the next; 0: they differ
 
   PanelRows(const StoredMatrix& matrix, int64_t rowBytes, int first, int count) {
     const StoredPiece* piece = matrix.piece;
@@ -87,6 +91,9 @@ struct PanelRows {
       const int64_t place = piece->headRows == 0 ? first : StoredMatrix::placeOf(first, piece->headRows);
       of[j] = piece->data + place * rowBytes;
     }
+    stride = of[1] - of[0];
+    for (int j = 2; j < kPanelWidth<V>; j++)
+      if (of[j] - of[j - 1] != stride) stride = 0;
   }
 };
 
@@ -115,6 +122,10 @@ class StoredPanels {
     StoredCalls<V> calls(panel.of, next.of, rowBytes_);
     if (rows <= kFewStoredRows<V>) {
       Ahead ahead = aheadOf(row, rows, groups_);
+      if (rows == 1 && products.one && panel.stride != 0) {
+        products.one(x.block(row, 0), EvenRows(panel.of[0], panel.stride), groups_, sums, calls, &ahead);
+        return done(row, rows);
+      }
       products.few.of[rows](x.block(row, 0), x.rowStride, panel.of, groups_, sums, calls, &ahead);
       return done(row, rows);
     }

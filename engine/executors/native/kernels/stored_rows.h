@@ -140,9 +140,8 @@ void fewOfGroups(const uint8_t* x, int64_t stride, const uint8_t* const* rows, i
   FewSums<V, M> sums[2];
   for (int half = 0; half < 2; half++) sums[half].at(tile + half * V::W);
   for (int g = 0; g < groups; g++, few.next()) {
+    callForGroups<V>(g, groups, formatOf(T).blockBytes, calls, *ahead);
     const int64_t block = int64_t(g) * formatOf(T).blockBytes;
-    ahead->some();
-    calls.upTo(block + formatOf(T).blockBytes);
     SKEIN_UNROLL(1)
     for (int half = 0; half < 2; half++) {
       const uint8_t* const* own = rows + half * V::W;

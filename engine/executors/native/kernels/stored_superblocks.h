@@ -24,15 +24,16 @@ template <class V>
 template <class V>
 struct KScales {
   using I = typename V::I;
-  typename V::F d, dmin;
+  typename V::F d, lessDmin;
   I scales[2], minima[2];  // byte b of word i: of group 4 i + b
 
-  KScales(const uint8_t* const* rows, int64_t offset) {
+  template <class Rows>
+  [[gnu::always_inline]] KScales(const Rows& rows, int64_t offset) {
     I head[4];
     V::wordsOfRows(rows, offset, head);
     using Lanes = StoredLanes<V>;
     d = Lanes::half(head[0], 0);
-    dmin = Lanes::half(head[0], 1);
+    lessDmin = Lanes::negative(Lanes::half(head[0], 1));
     const I low = Lanes::bytes(15), six = Lanes::bytes(63), upper = Lanes::bytes(48);
     scales[0] = V::both(head[1], six);
     minima[0] = V::both(head[2], six);
@@ -40,8 +41,9 @@ struct KScales {
     minima[1] = V::either(V::both(V::downBits(head[3], 4), low), V::both(V::downBits(head[2], 2), upper));
   }
   I scaleOf(int g) const { return StoredLanes<V>::byteOf(scales[g / 4], g % 4); }
+  // -0 for 0: added to a sum, which never is -0, both are the same.
   typename V::F minimaOf(int g) const {
-    return StoredLanes<V>::negative(V::mul(dmin, V::toFloat(StoredLanes<V>::byteOf(minima[g / 4], g % 4))));
+    return V::mul(lessDmin, V::toFloat(StoredLanes<V>::byteOf(minima[g / 4], g % 4)));
   }
 };
 
@@ -60,7 +62,8 @@ template <class V>
 struct SixteenScales<V, StoredType::kQ6K> {
   typename V::I of[4];
   typename V::F d;
-  SixteenScales(const uint8_t* const* rows, int64_t offset) {
+  template <class Rows>
+  [[gnu::always_inline]] SixteenScales(const Rows& rows, int64_t offset) {
     typename V::I last[4];
     V::wordsOfRows(rows, offset + 192, of);
     V::wordsOfRows(rows, offset + 194, last);

@@ -139,13 +139,37 @@ describe.each(productTables)('products of rows as a GGUF has them, %s', (table) 
     }
   });
 
-  it('finds the rows of heads whose halves take turns', () => {
-    const [n, k, headRows] = [48, 64, 16];
+  // The rows of a panel lie at equal distances where it is no wider than half a head.
+  it.each([16, 64])('finds the rows of heads of %i whose halves take turns', (headRows) => {
+    const [n, k] = [64, 64];
     const { stored, packed } = matrixOf(table, TYPES[0]!, { n, k });
     const turned = { stored: interleaved(stored, n, headRows), type: 'Q4_0', headRows };
-    expect(product(table, 'int4', turned, { n, k, rows: 2 })).toEqual(
-      product(table, 'int4', { packed }, { n, k, rows: 2 }),
-    );
+    for (const rows of [1, 2]) {
+      const wanted = product(table, 'int4', { packed }, { n, k, rows });
+      expect(product(table, 'int4', turned, { n, k, rows })).toEqual(wanted);
+    }
+  });
+
+  it('has the scales of packed blocks at the ends of their range', () => {
+    const [n, k] = [32, 64];
+    // f16: 2^-24, the least that is normal, the last whose eightfold is a number, and the first whose eightfold is none.
+    const halves = [0x0001, 0x8001, 0x0400, 0x6fff, 0xefff, 0x7000, 0xf000, 0x7bff, 0];
+    const exponents = [0, 1, 2, 3, 200, 255];
+    for (const type of TYPES.filter(([name]) => name === 'Q4_0' || name === 'MXFP4')) {
+      const [name, dtype, elements, bytes] = type;
+      const { stored } = matrixOf(table, type, { n, k });
+      const blocks = new DataView(stored.buffer);
+      for (let block = 0; block < (n * k) / elements; block++) {
+        if (name === 'Q4_0') blocks.setUint16(block * bytes, halves[block % halves.length]!, true);
+        else blocks.setUint8(block * bytes, exponents[block % exponents.length]!);
+      }
+      const w = converted(name, dtype, stored, (n * k) / elements, CONVERTED_BYTES[name] ?? bytes);
+      const packed = kernels.pack(table, { dtype, w, n, k, gated: 0 });
+      for (const rows of [1, 4]) {
+        const wanted = product(table, dtype, { packed }, { n, k, rows });
+        expect(product(table, dtype, { stored, type: name }, { n, k, rows })).toEqual(wanted);
+      }
+    }
   });
 
   it('takes rows of any number of blocks', () => {
