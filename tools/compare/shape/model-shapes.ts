@@ -3,7 +3,7 @@ import { bytesOf } from '../../../models/checkpoints/raw-tensor.js';
 /** Sizes of a model whose weights are random. */
 export interface ModelShape {
   name: string;
-  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35';
+  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35' | 'gpt-oss';
   vocabSize: number;
   hiddenSize: number;
   /** Width of the MLP; of each expert's where there are experts. */
@@ -39,7 +39,10 @@ const QWEN35 = {
 } as const;
 const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
 
-/** Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3.5 0.8B and 4B. */
+/**
+ * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3.5 0.8B and 4B, and of 6 of the 24 layers of
+ * gpt-oss-20b, whose experts are in MXFP4 in a file of any type.
+ */
 export const MODEL_SHAPES: readonly ModelShape[] = [
   {
     name: 'llama-135m',
@@ -136,6 +139,20 @@ export const MODEL_SHAPES: readonly ModelShape[] = [
     isTied: false,
     experts: { count: 128, used: 8 },
   },
+  {
+    name: 'gpt-oss-20b-6-layers',
+    architecture: 'gpt-oss',
+    vocabSize: 201_088,
+    hiddenSize: 2880,
+    intermediateSize: 2880,
+    numLayers: 6,
+    numHeads: 64,
+    numKvHeads: 8,
+    headDim: 64,
+    ropeTheta: 150_000,
+    isTied: false,
+    experts: { count: 32, used: 4 },
+  },
 ];
 
 /** @throws naming the shapes that there are. */
@@ -149,7 +166,17 @@ export function modelShapeOf(name: string): ModelShape {
 /** Types of a whole file, as llama-quantize names them; Q4_K_M mixes Q4_K and Q6_K. */
 export const FILE_TYPES = ['Q4_0', 'Q4_K_M', 'Q8_0', 'BF16', 'IQ4_XS', 'IQ3_S'] as const;
 export type FileType = (typeof FILE_TYPES)[number];
-export type StoredType = 'F32' | 'BF16' | 'Q4_0' | 'Q5_0' | 'Q8_0' | 'Q4_K' | 'Q6_K' | 'IQ4_XS' | 'IQ3_S';
+export type StoredType =
+  | 'F32'
+  | 'BF16'
+  | 'Q4_0'
+  | 'Q5_0'
+  | 'Q8_0'
+  | 'Q4_K'
+  | 'Q6_K'
+  | 'IQ4_XS'
+  | 'IQ3_S'
+  | 'MXFP4';
 
 /** Elements of a superblock. */
 const SUPERBLOCK = 256;
@@ -205,6 +232,7 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
       );
     }
     addMlp(addHere, shape, types);
+    if (shape.architecture === 'gpt-oss') tensors.push(...besideMatrices(`blk.${layer}`, shape));
   }
   if (shape.draftHead) addHead(add, shape, { plain: plainType, better: plainType });
   add('output_norm.weight', 'F32', hiddenSize);
@@ -225,6 +253,29 @@ function vectorOf(name: string, entries: number, value: number): PlannedTensor {
   return { name, shape: [entries], type: 'F32', byteLength: bytesOf('', name, 'F32', [entries]), value };
 }
 
+/** Scores without values and biases of a layer of gpt-oss. */
+function besideMatrices(
+  layer: string,
+  { hiddenSize, intermediateSize, numHeads, numKvHeads, headDim, experts }: ModelShape,
+): PlannedTensor[] {
+  const { count } = experts!;
+  const vectors: [name: string, ...sizes: number[]][] = [
+    ['attn_sinks.weight', numHeads],
+    ['attn_q.bias', numHeads * headDim],
+    ['attn_k.bias', numKvHeads * headDim],
+    ['attn_v.bias', numKvHeads * headDim],
+    ['attn_output.bias', hiddenSize],
+    ['ffn_gate_inp.bias', count],
+    ['ffn_gate_exps.bias', count, intermediateSize],
+    ['ffn_up_exps.bias', count, intermediateSize],
+    ['ffn_down_exps.bias', count, hiddenSize],
+  ];
+  return vectors.map(([own, ...shape]) => {
+    const name = `${layer}.${own}`;
+    return { name, shape, type: 'F32', byteLength: bytesOf('', name, 'F32', shape), value: 0 };
+  });
+}
+
 type AddTensor = (name: string, type: StoredType, ...sizes: number[]) => void;
 interface LayerTypes {
   plain: StoredType;
@@ -243,7 +294,7 @@ function addAttention(
   add('attn_k', plain, keys, hiddenSize);
   add('attn_v', better, keys, hiddenSize);
   add('attn_output', plain, hiddenSize, queries);
-  if (architecture !== 'llama') {
+  if (architecture !== 'llama' && architecture !== 'gpt-oss') {
     add('attn_q_norm', 'F32', headDim);
     add('attn_k_norm', 'F32', headDim);
   }
@@ -275,10 +326,12 @@ function addDelta(add: AddTensor, { hiddenSize, delta }: ModelShape, { plain }: 
 
 function addMlp(
   add: AddTensor,
-  { hiddenSize, intermediateSize, experts, delta }: ModelShape,
-  { plain, better }: LayerTypes,
+  { architecture, hiddenSize, intermediateSize, experts, delta }: ModelShape,
+  types: LayerTypes,
 ): void {
-  add(delta === undefined ? 'ffn_norm' : 'post_attention_norm', 'F32', hiddenSize);
+  const isGptOss = architecture === 'gpt-oss';
+  const { plain, better }: LayerTypes = isGptOss ? { plain: 'MXFP4', better: 'MXFP4' } : types;
+  add(delta === undefined && !isGptOss ? 'ffn_norm' : 'post_attention_norm', 'F32', hiddenSize);
   if (experts === undefined) {
     add('ffn_gate', plain, intermediateSize, hiddenSize);
     add('ffn_up', plain, intermediateSize, hiddenSize);

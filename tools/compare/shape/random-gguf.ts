@@ -50,6 +50,8 @@ const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at:
     Q6_K: { bytes: 210, scales: [[208, 1 / 1370]] },
     IQ4_XS: { bytes: 136, scales: [[0, 1 / 1200]] },
     IQ3_S: { bytes: 110, scales: [[0, 1 / 120]] },
+    // Its scale is an exponent: see #scale.
+    MXFP4: { bytes: 17, scales: [] },
   };
 
 /**
@@ -127,6 +129,12 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     keys.expert_used_count = number(experts.used);
     keys.expert_feed_forward_length = number(shape.intermediateSize);
   }
+  if (architecture === 'gpt-oss') {
+    keys['attention.sliding_window'] = number(128);
+    keys['rope.scaling.type'] = { type: 'string', value: 'yarn' };
+    keys['rope.scaling.factor'] = { type: 'f32', value: 32 };
+    keys['rope.scaling.original_context_length'] = number(4096);
+  }
   if (delta !== undefined) {
     keys['ssm.conv_kernel'] = number(DELTA_TAPS);
     keys['ssm.state_size'] = number(delta.keyDim);
@@ -178,6 +186,10 @@ class RandomPool {
     for (let at = 0; at < this.#bytes.length; at += bytes) {
       for (const [place, unit] of scales) this.#bytes.writeUInt16LE(toHalf((spread ?? 1) * unit), at + place);
     }
+    if (this.#type === 'MXFP4') {
+      const exponent = 127 + Math.round(Math.log2((spread ?? 1) / MXFP4_SPREAD));
+      for (let at = 0; at < this.#bytes.length; at += bytes) this.#bytes[at] = exponent;
+    }
     if (!isFloat(this.#type)) return;
     const random = new Random(2);
     for (let at = 0; at < this.#bytes.length; at += bytes) {
@@ -187,5 +199,8 @@ class RandomPool {
     }
   }
 }
+
+/** Of random codes of MXFP4, where the scale is 1. */
+const MXFP4_SPREAD = 2.9;
 
 const isFloat = (type: StoredType): boolean => type === 'F32' || type === 'BF16';

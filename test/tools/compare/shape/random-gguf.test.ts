@@ -47,6 +47,19 @@ describe('writeRandomGguf', () => {
     expect(checkpoint.tensors.get('model.layers.1.mlp.up_proj.weight')?.type).toBe('Q4_K');
   });
 
+  it('writes a gpt-oss with experts in MXFP4, whose spread is about that of others', () => {
+    const gptOss: ModelShape = { ...SMALL, architecture: 'gpt-oss', experts: { count: 4, used: 2 } };
+    const path = join(freshFolder(), 'gpt-oss.Q8_0.gguf');
+    writeRandomGguf(path, gptOss, 'Q8_0');
+    const { config, tensors } = openCheckpoint(path);
+    expect(config).toMatchObject({ architecture: 'gptoss', layerWindows: [128, null], sinkLogits: true });
+    const up = tensors.get('model.layers.1.mlp.experts.2.up_proj.weight')!;
+    expect(up.type).toBe('MXFP4');
+    // 2^(exponent - 127) times 2.9, of 512 columns.
+    const exponent = readFileSync(path)[up.offset]!;
+    expect(2.9 * 2 ** (exponent - 127) * 512 ** 0.5).toBeCloseTo(1, 0);
+  });
+
   it('gives matrices a spread of one over the root of their columns, and norms ones', () => {
     const stored = (name: string) => {
       const { offset, byteLength } = checkpoint.tensors.get(name)!;
