@@ -75,8 +75,16 @@ const ITEM_TYPES: Readonly<Record<string, 'f32' | 'string'>> = { FLOAT32: 'f32',
 /** A model's tensors by their names. */
 export type MadeTensors = ReadonlyMap<string, MadeModel['tensors'][number]>;
 
-/** Writes the model as the converter would, with the weights that are made here; without a tokenizer it gets one of six tokens. */
-export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf): string {
+/**
+ * Writes the model as the converter would, with the weights that are made here; without a tokenizer it gets one of six tokens.
+ * @param change makes another tensor of each
+ */
+export function writeMadeGguf(
+  file: string,
+  sources: MadeTensors,
+  gguf: MadeGguf,
+  change: (tensor: TestTensor) => TestTensor = (tensor) => tensor,
+): string {
   const made = gguf.tensors.map(
     ([
       name,
@@ -127,7 +135,7 @@ export function writeMadeGguf(file: string, sources: MadeTensors, gguf: MadeGguf
         }
       : { type: KEY_TYPES[type]!, value },
   ]);
-  writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made);
+  writeGguf(file, Object.fromEntries([...tokenizer, ...keys]), made.map(change));
   return file;
 }
 

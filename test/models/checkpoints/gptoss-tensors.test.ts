@@ -7,7 +7,13 @@ import { Random } from '../../../tools/support/random.js';
 import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
 import { TestEngines } from '../../../tools/support/test-engine.js';
 import { freshFolders } from '../../support/fresh-folders.js';
-import { MADE_MODELS, numbers, writeMadeModel } from '../../support/made-models.js';
+import {
+  MADE_GGUFS,
+  MADE_MODELS,
+  numbers,
+  writeMadeGguf,
+  writeMadeModel,
+} from '../../support/made-models.js';
 
 const fresh = freshFolders('skein-gptoss');
 const engines = new TestEngines();
@@ -129,6 +135,60 @@ describe('the experts of a gpt-oss in MXFP4', () => {
     expect(new Set(experts.map(({ dtype }) => dtype))).toEqual(new Set(['mxfp4']));
     expect(experts).toHaveLength(2 * EXPERTS);
   });
+});
+
+/** Bytes of some rows of a matrix of each expert as llama.cpp's converter writes them: blocks of an exponent and 32 codes. */
+function ggmlBlocks([blocks, scales]: TestTensor[], first: number, step: number): Uint8Array {
+  const [experts, rows, groups] = scales!.shape as [number, number, number];
+  const bytes: number[] = [];
+  for (let expert = 0; expert < experts; expert++)
+    for (let row = first; row < rows; row += step)
+      for (let group = 0; group < groups; group++) {
+        const at = (expert * rows + row) * groups + group;
+        const code = (i: number) => (blocks!.data[16 * at + (i >> 1)]! >> (4 * (i & 1))) & 15;
+        bytes.push(scales!.data[at]!);
+        for (let i = 0; i < 16; i++) bytes.push(code(i) | (code(i + 16) << 4));
+      }
+  return Uint8Array.from(bytes);
+}
+
+function writeMxfp4Gguf(): string {
+  const gguf = structuredClone(MADE_GGUFS.find(({ name }) => name === 'gpt-oss')!);
+  const sources = new Map(MADE.tensors.map((tensor) => [tensor[0], tensor]));
+  const sizes = new Map<string, number>([
+    ['block_count', 1],
+    ['embedding_length', HIDDEN],
+    ['feed_forward_length', WIDTH],
+    ['expert_feed_forward_length', WIDTH],
+    ['expert_count', EXPERTS],
+  ]);
+  for (const key of gguf.keys) key[2] = sizes.get(key[0].replace('gpt-oss.', '')) ?? key[2];
+  gguf.tensors = gguf.tensors
+    .filter(([name]) => !/^blk\.[12]\./.test(name))
+    .map(([name, , source, how]) => {
+      const own = sources.get(source)![1];
+      const taken = own.at(-1)! / (how.columns?.[1] ?? 1);
+      const shape = how.columns === undefined ? own : [own[0]!, taken, ...own.slice(1, -1)];
+      return [name, shape, source, how];
+    });
+  const experts = new Map([
+    ['blk.0.ffn_gate_exps.weight', ggmlBlocks(GATE_UP.mxfp4, 0, 2)],
+    ['blk.0.ffn_up_exps.weight', ggmlBlocks(GATE_UP.mxfp4, 1, 2)],
+    ['blk.0.ffn_down_exps.weight', ggmlBlocks(DOWN.mxfp4, 0, 1)],
+  ]);
+  return writeMadeGguf(join(fresh(), 'gpt-oss.gguf'), sources, gguf, (tensor) => {
+    const data = experts.get(tensor.name);
+    return data === undefined ? tensor : { ...tensor, type: 'MXFP4', data };
+  });
+}
+
+it('a GGUF of a gpt-oss has the same experts, kept without loss too', async () => {
+  const file = writeMxfp4Gguf();
+  const [own, hub] = [await engines.get(file, 'f32'), await engines.get(writeMxfp4(), 'f32')];
+  expect(readFileSync(own.weightsFile).equals(readFileSync(hub.weightsFile))).toBe(true);
+  const { manifest } = await engines.get(file, 'stored');
+  const experts = manifest.tensors.filter(({ name, rows }) => /experts\.\d+\./.test(name) && rows > 1);
+  expect(new Set(experts.map(({ dtype }) => dtype))).toEqual(new Set(['mxfp4']));
 });
 
 const without = (name: string) => (tensors: Map<string, TestTensor>) => tensors.delete(name);

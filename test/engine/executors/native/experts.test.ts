@@ -79,7 +79,8 @@ const mixed = (network: TinyNetwork, options: Options, seed: number, lengths: nu
 const GROUPS = { groups: { count: 4, used: 2, top: 2 } } as const;
 
 const FORMATS = ['f32', 'bf16', 'int8', 'int4', 'q4_k', 'mixed'] as const;
-const SHAPES: Partial<Record<(typeof FORMATS)[number], Partial<TinyShape>>> = {
+const SHAPES: Partial<Record<(typeof FORMATS)[number] | 'mxfp4', Partial<TinyShape>>> = {
+  mxfp4: { hiddenSize: 64, intermediateSize: 32, headDim: 16, numLayers: 1 },
   q4_k: { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 },
   mixed: { hiddenSize: 256, intermediateSize: 256, headDim: 64, numLayers: 1 },
 };
@@ -97,13 +98,16 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
   });
 
   // Gate and up in formats of their own are products of their own, as are those of plain rows.
-  it.each(['f32', 'q4_k', 'mixed'] as const)('so it has where gate and up are clamped, %s', (precision) => {
-    const experts = { count: 11, used: 9, normalize: true, clamped: true } as const;
-    const network = make({ precision, ...SHAPES[precision], experts });
-    const lengths = isShort || instructionSet === 'scalar' ? SHORT_LENGTHS : LENGTHS;
-    const { logits: expected } = alone(network, { instructionSet, threads: 1 }, lengths);
-    expectSameLogits(mixed(network, { instructionSet, threads: 3 }, 43, lengths).logits, expected);
-  });
+  it.each(['f32', 'mxfp4', 'q4_k', 'mixed'] as const)(
+    'so it has where gate and up are clamped, %s',
+    (precision) => {
+      const experts = { count: 11, used: 9, normalize: true, clamped: true } as const;
+      const network = make({ precision, ...SHAPES[precision], experts });
+      const lengths = isShort || instructionSet === 'scalar' ? SHORT_LENGTHS : LENGTHS;
+      const { logits: expected } = alone(network, { instructionSet, threads: 1 }, lengths);
+      expectSameLogits(mixed(network, { instructionSet, threads: 3 }, 43, lengths).logits, expected);
+    },
+  );
 
   it.each<[string, NonNullable<TinyShape['experts']>]>([
     ['shares of those that a row goes to', { count: 7, used: 3, normalize: true }],
