@@ -17,7 +17,7 @@ import {
 } from '../../tools/support/test-engine.js';
 import { NATIVE, RANKS, WASM } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { madeModelPath } from '../support/made-models.js';
+import { isMade, madeModelPath } from '../support/made-models.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
@@ -41,7 +41,7 @@ const STATE_OPTIONS = { numStateSlots: 2 * REQUESTS, numDraftSlots: REQUESTS, st
 
 const folder = temporaryFolder('skein-drafts');
 const pathOf = (variant: string) =>
-  STATEFUL.includes(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
+  isMade(variant) ? madeModelPath(folder, variant) : tinyModelPath(variant);
 
 const RUNS: { name: string; options: RunOptions }[] = [
   { name: 'together', options: runOptions('GUARANTEED_NO_EVICT', WIDE_POOL, 512, false) },
@@ -143,12 +143,15 @@ describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (ins
 });
 
 describe('drafts change no bit of an answer', () => {
-  it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3'])('of tiny %s', async (variant) => {
-    const opened = await open(variant, 'bf16', {});
-    const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
-    for (const { options } of [RUNS[1]!, RUNS[4]!]) expectDraftsChangeNothing(opened, alone, options);
-    opened.executor.close();
-  });
+  it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3', 'gpt-oss-clamped'])(
+    'of tiny %s',
+    async (variant) => {
+      const opened = await open(variant, 'bf16', {});
+      const alone = runAlone(opened.executor, opened.config, scenario(opened.config.vocabSize));
+      for (const { options } of [RUNS[1]!, RUNS[4]!]) expectDraftsChangeNothing(opened, alone, options);
+      opened.executor.close();
+    },
+  );
 
   // The states of a sequence go back to its last token that was right.
   it.each(STATEFUL)('of tiny %s, whose layers keep states', async (variant) => {
