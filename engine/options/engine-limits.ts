@@ -21,6 +21,8 @@ import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
 import { checkExecutor } from './option-effects.js';
 
+/** Most tokens of a step of any executor. */
+const MAX_STEP_TOKENS = 2 ** 20 - 1;
 /** Rows of logits for draft tokens, for all sequences of a step together, where only requests and guides bring drafts. */
 const DRAFT_ROWS = 32;
 /**
@@ -219,7 +221,8 @@ export function resolveLimits(
   const tokensPerBlock = params.tokensPerBlock ?? DEFAULT_TOKENS_PER_BLOCK;
   const maxSequences = maxBatchSize * maxBeamWidth;
   const longestStep = params.enableChunkedContext ? maxSequences : Math.max(maxInputLen, maxSequences);
-  const maxNumTokens = params.maxNumTokens ?? Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep);
+  const maxNumTokens =
+    params.maxNumTokens ?? Math.min(Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep), MAX_STEP_TOKENS);
   const chunking = params.enableChunkedContext && {
     policy: params.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
     unit: tokensPerBlock,

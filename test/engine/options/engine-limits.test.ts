@@ -140,6 +140,8 @@ describe('resolveLimits', () => {
   it('lets one iteration take the longest prompt where contexts are not chunked', () => {
     const long = { maxInputLen: 8192, maxSeqLen: 8192 };
     expect(resolveLimits({}, long).microBatch.maxNumTokens).toBe(8192);
+    const longest = { ...long, maxSeqLen: 2 ** 20, maxInputLen: 2 ** 20 };
+    expect(resolveLimits({}, longest).microBatch.maxNumTokens).toBe(2 ** 20 - 1);
     expect(resolveLimits({ enableChunkedContext: true, tokensPerBlock: 16 }, long).microBatch).toEqual({
       maxBatchSize: 64,
       maxNumTokens: 2048,
