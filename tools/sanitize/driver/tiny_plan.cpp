@@ -16,8 +16,8 @@ class PlanWriter {
  public:
   explicit PlanWriter(DType dtype) : dtype_(dtype) {
     plan_.vocabSize = plan_.outputWidth = kTinyVocabulary;
-    plan_.numLayers = kLayers, plan_.numHeads = kHeads, plan_.numKvHeads = kKvHeads;
-    plan_.headDim = plan_.rotaryDim = kHeadDim;
+    plan_.layers.assign(kLayers, {kHeads, kKvHeads, kHeadDim});
+    plan_.rotaryDim = kHeadDim;
   }
 
   ExecutorConfig write(const TemporaryFolder& folder) {
@@ -40,7 +40,7 @@ class PlanWriter {
  private:
   void writeLayer(int32_t x, int32_t layer) {
     const int32_t h = norm(x, RowKind::kTokens);
-    const int32_t qkv = linear(h, plan_.qkvWidth(), -1);
+    const int32_t qkv = linear(h, plan_.layers.front().qkvWidth(), -1);
     plan_.ops.push_back({.kind = OpKind::kRopeAndCache, .input = qkv, .layer = layer});
     const int32_t attended = value(RowKind::kTokens, kHeads * kHeadDim);
     plan_.ops.push_back({.kind = OpKind::kAttention, .input = qkv, .output = attended, .layer = layer, .scale = 0.25f});
