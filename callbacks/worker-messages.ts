@@ -42,7 +42,7 @@ export interface ExecutorMemory {
 export interface BlockContents {
   /** Of a model of which no layer attends they have no bytes, and only their number says where the states belong. */
   numBlocks: number;
-  /** The blocks', one after the other, and behind them those of the states behind the last block, of a model that has some. */
+  /** Those of all blocks, one after the other; then, of a model with states, those of the states after the last block. */
   bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -53,7 +53,7 @@ export interface OfferedBlocks {
   numBlocks: number;
   /** The blocks' alone. */
   bytes: Uint8Array;
-  /** The states behind the last one; null: they come later, or the model has none. */
+  /** The states after the last one; null: they come later, or the model has none. */
   state: Uint8Array | null;
 }
 

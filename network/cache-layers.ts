@@ -1,5 +1,5 @@
 import type { CacheShape } from '../kvcache/cache-shape.js';
-import type { AttentionShape } from './plan.js';
+import type { AttentionShape, NetworkPlan } from './plan.js';
 
 /** Cache shapes of `numLayers` layers that all keep the same heads, with keys as wide as values. */
 export function equalCaches(numLayers: number, kvHeads: number, headDim: number): CacheShape[] {
@@ -18,6 +18,11 @@ export function rotaryDimOf(
   table: number | undefined,
 ): number {
   return table === undefined ? rotaryDim : 2 * ropeTables[table]!.length;
+}
+
+/** True if layers of a plan read what other layers keep. */
+export function readsOtherCaches({ ops }: Pick<NetworkPlan, 'ops'>): boolean {
+  return ops.some((op) => op.op === 'ropeAndCache' && op.queriesOnly);
 }
 
 /** Width of a layer's value that holds queries, keys and values. */

@@ -10,7 +10,7 @@ import {
 export interface FollowedBlocks {
   /** Nothing of what was noted is true any more. */
   clear(): void;
-  /** Also where it is there, when that changes: whether the states behind it are kept. null: the model is not known to have any. */
+  /** hasState: whether the states after the block are kept; called again when that changes. null: the model is not known to have any. */
   add(hash: number, hasState: boolean | null): void;
   remove(hash: number): void;
 }

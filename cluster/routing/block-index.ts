@@ -15,7 +15,7 @@ const NONE = -1;
  *   B         x       x   x      1 block: without h2 it has to begin there
  *   C                            0
  *
- * Where a model keeps states, a block is of use as the last one only if they are kept behind it, too.
+ * Where a model keeps states, a prompt can go on only after a block whose states are kept, too.
  *
  * Each x is a pair of a block and a worker, a row of columns, some 50 bytes with its places in two tables. A pair is in the list of its
  * block and in that of its worker:

@@ -129,7 +129,7 @@ export class CacheRouter {
   /** The blocks of a worker's cache, for whoever knows them otherwise than by its events. Of no use once the worker is removed. */
   blocksOf(name: string): {
     clear(): void;
-    /** @param hasState whether the states behind it are kept; null: the model has none */
+    /** @param hasState whether the states after it are kept; null: the model has none */
     add(hash: number, hasState?: boolean | null): void;
     remove(hash: number): void;
   } {

@@ -1,4 +1,5 @@
 import type { CacheShape } from '../../kvcache/cache-shape.js';
+import { readsOtherCaches } from '../../network/cache-layers.js';
 import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
 
 /** Heads that a layer keeps, with keys as wide as values. */
@@ -79,8 +80,8 @@ export function wrongCaches(
 }
 
 /** Why an executor whose layers all keep something cannot compute a plan; null: each does. */
-export function sharedCaches({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
-  if (!ops.some((op) => op.op === 'ropeAndCache' && op.queriesOnly)) return null;
+export function sharedCaches(plan: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
+  if (!readsOtherCaches(plan)) return null;
   return `The ${executor} executor has layers that keep their own keys and values, but layers of this model read those of others; the native and the wasm executor run such models.`;
 }
 

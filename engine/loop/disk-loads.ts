@@ -136,8 +136,8 @@ export class DiskLoads {
   }
 
   /**
-   * Where one block is damaged, others of its prompt may be too. All from there on are computed now, and nobody can use them before: so they
-   * are written once more, and the next prompt need not find the next damaged one.
+   * Where one block is damaged, others of its prompt may be too. All from there on are computed now and
+   * written once more, and the next prompt need not find the next damaged one.
    */
   #dropFrom({ hashes, behind }: Load, first: number): void {
     const keys = [...hashes, ...behind].slice(first).flatMap((hash) => [hash, stateKey(hash)]);

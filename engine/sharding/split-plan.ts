@@ -1,4 +1,5 @@
 import { option, says } from '../../base/named-text.js';
+import { readsOtherCaches } from '../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp, PlanWeight } from '../../network/plan.js';
 import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
 import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
@@ -45,8 +46,10 @@ function checkStates({ states }: NetworkPlan, { tensorParallelSize }: GroupShape
 }
 
 /** Ranks deal the same heads in all layers. */
-function checkHeads({ attention: { layerHeads = [] }, caches, ops }: NetworkPlan): void {
-  if (ops.some((op) => op.op === 'ropeAndCache' && op.queriesOnly))
+function checkHeads(plan: NetworkPlan): void {
+  const { caches, attention } = plan;
+  const { layerHeads = [] } = attention;
+  if (readsOtherCaches(plan))
     throw new RankPlanError(
       'Layers of this model read what other layers keep of a sequence, which ranks cannot share.',
     );
