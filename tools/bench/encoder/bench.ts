@@ -5,7 +5,7 @@ import { takeRounds } from '../../support/take-rounds.js';
 import { type BenchOutput, defineBench } from '../bench.js';
 import { roundsFlag, THREADS_FLAG } from '../flags.js';
 import { partsTable } from './parts.js';
-import type { OpenSide } from './side.js';
+import type { Answer, OpenSide, Side } from './side.js';
 import { sidesOf } from './sides.js';
 import { encoderTable, type MeasuredSide, ratioTable } from './tables.js';
 import { openCounter } from './token-counter.js';
@@ -47,9 +47,9 @@ const FLAGS = {
 } as const;
 type Flags = FlagValues<typeof FLAGS>;
 
-/** A side that takes its turns. */
+/** A side that takes its turns, and has its model in memory for as long: all sides at once would not fit there. */
 interface Turn extends MeasuredSide {
-  open: OpenSide;
+  side: Side;
 }
 
 /**
@@ -63,8 +63,8 @@ export const bench = defineBench({
   async run(flags, output) {
     if (flags.models === '' || !existsSync(flags.models))
       throw new Error(`--models: expected a folder filled by make_models.py, found '${flags.models}'.`);
-    const measure = flags.parts ? reportParts : compare;
-    for (const shape of listOf(flags.shapes)) await measure(flags, shape, output);
+    const run = flags.parts ? reportParts : compare;
+    for (const shape of listOf(flags.shapes)) await run(flags, shape, output);
   },
 });
 
@@ -72,20 +72,17 @@ async function compare(flags: Flags, shape: string, { progress, report }: BenchO
   const folder = join(flags.models, shape);
   const [threads, rounds] = [countOf('threads', flags.threads), countOf('rounds', flags.rounds)];
   const workloads = await workloadsOf(flags, folder);
-  const { turns, missing } = await openSides(flags, folder, threads);
+  const { turns, missing } = await tryOut(flags, folder, threads);
   for (const line of missing) progress(`${shape}: ${line}`);
-  try {
-    for (const { open } of turns) await open.embed([workloads[0]!.calls[0]!]);
-    await takeRounds(turns, rounds, async ({ name, answers, open }, round) => {
-      for (const [w, { calls }] of workloads.entries()) {
-        if (round === 0) await open.embed([calls[0]!.slice(0, 1)]);
-        answers[w] = [...(answers[w] ?? []), await open.embed(calls)];
-      }
-      progress(`${shape}, round ${round + 1}: ${name}`);
-    });
-  } finally {
-    for (const { open } of turns) await open.close();
-  }
+  await takeRounds(turns, rounds, async ({ name, answers, side }, round) => {
+    const open = await side.open(folder);
+    try {
+      await measure(open, workloads, answers);
+    } finally {
+      await open.close();
+    }
+    progress(`${shape}, round ${round + 1}: ${name}`);
+  });
   report({
     section: `encoder-${shape}`,
     conditions: conditionsOf(folder, shape, turns, { threads, rounds }),
@@ -95,6 +92,14 @@ async function compare(flags: Flags, shape: string, { progress, report }: BenchO
       missing.length === 0 ? null : `Left out: ${missing.join('; ')}`,
     ),
   });
+}
+
+/** Times all workloads on a side that has just been opened. */
+async function measure(open: OpenSide, workloads: readonly Workload[], answers: Answer[][]): Promise<void> {
+  // What opening leaves to be done, such as checking sums of weights, ends meanwhile.
+  for (const { calls } of workloads) await open.embed([calls[0]!]);
+  for (const [w, { calls }] of workloads.entries())
+    answers[w] = [...(answers[w] ?? []), await open.embed(calls)];
 }
 
 async function reportParts(flags: Flags, shape: string, { report }: BenchOutput): Promise<void> {
@@ -128,8 +133,8 @@ async function workloadsOf(flags: Flags, folder: string): Promise<Workload[]> {
   }
 }
 
-/** Loads the model into each side. One that cannot run it is left out, with the reason. */
-async function openSides(flags: Flags, folder: string, threads: number) {
+/** Loads the model into each side, and closes it again. One that cannot run it is left out, with the reason. */
+async function tryOut(flags: Flags, folder: string, threads: number) {
   const only = listOf(flags.sides);
   const turns: Turn[] = [];
   const missing: string[] = [];
@@ -137,8 +142,9 @@ async function openSides(flags: Flags, folder: string, threads: number) {
     if (only.length > 0 && !only.includes(side.name)) continue;
     try {
       const open = await side.open(folder);
+      await open.close();
       const { name, precision, isSkein } = side;
-      turns.push({ name, precision, isSkein, version: open.version, answers: [], open });
+      turns.push({ name, precision, isSkein, version: open.version, answers: [], side });
     } catch (error) {
       missing.push(`${side.name}: ${(error as Error).message.split('\n').at(-1)!.slice(0, 200)}`);
     }
