@@ -83,6 +83,8 @@ export interface ModelConfig {
   attentionBias: boolean;
   attentionOutputBias?: boolean;
   mlpBias: boolean;
+  /** Whether logits have biases. Absent: they have none. */
+  outputBias?: boolean;
   /** Whether each head of queries and keys has a LayerNorm with weights of its own. Absent: false. */
   ownHeadNorms?: boolean;
   /** Whether each head of queries and keys has an RMSNorm, where families differ in it. Absent: false. */

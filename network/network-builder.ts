@@ -349,6 +349,8 @@ export class NetworkBuilder {
     require(wrong === null, wrong ?? '');
     const biases = choiceBias === undefined ? count : this.#weight(choiceBias, 'vector').columns;
     require(biases === count, `a bias of ${biases} for ${count} experts`);
+    require(choiceBias === undefined ||
+      experts.scoring !== 'sparsemixer', 'a bias of the choice by sparsemixer');
     require(output.rows === input.rows, 'the output of experts does not fit the residual');
     const inner = this.#weight(down[0]!, 'matrix').columns;
     const raised = ungated ? inner : 2 * inner;

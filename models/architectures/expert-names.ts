@@ -17,6 +17,7 @@ export interface ExpertNames {
 
 const PROJECTIONS = { gate: 'gate_proj', up: 'up_proj', down: 'down_proj' };
 const QWEN: ExpertNames = { block: 'mlp', ...PROJECTIONS };
+const MIXTRAL: ExpertNames = { block: 'block_sparse_moe', gate: 'w1', up: 'w3', down: 'w2' };
 const QWEN_SHARED: ExpertNames = {
   ...QWEN,
   shared: { block: 'mlp.shared_expert', gate: 'mlp.shared_expert_gate' },
@@ -46,7 +47,8 @@ const NAMES = new Map<string, ExpertNames>([
   ],
   // Its files have one tensor for each matrix of all experts.
   ['granite4', { block: 'block_sparse_moe', gate: 'gate_proj', up: 'up_proj', down: 'down_proj' }],
-  ['mixtral', { block: 'block_sparse_moe', gate: 'w1', up: 'w3', down: 'w2' }],
+  ['mixtral', MIXTRAL],
+  ['phimoe', MIXTRAL],
   ['lfm2moe', { block: 'feed_forward', gate: 'w1', up: 'w3', down: 'w2', choiceBias: 'expert_bias' }],
 ]);
 

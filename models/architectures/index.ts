@@ -29,6 +29,7 @@ import { olmo2 } from './olmo2.js';
 import { olmoe } from './olmoe.js';
 import { openelm } from './openelm.js';
 import { phi3 } from './phi3.js';
+import { phiMoe } from './phimoe.js';
 import { qwen2 } from './qwen2.js';
 import { qwen2moe } from './qwen2moe.js';
 import { qwen3 } from './qwen3.js';
@@ -50,6 +51,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['qwen3moe', qwen3moe],
   ['qwen2moe', qwen2moe],
   ['olmoe', olmoe],
+  ['phimoe', phiMoe],
   ['glm4moe', qwen2moe],
   ['gptoss', gptOss],
   ['qwen35', qwen35],
@@ -102,6 +104,9 @@ const HUGGING_FACE_NAMES = new Map([
   ['Qwen3MoeForCausalLM', 'qwen3moe'],
   ['Qwen2MoeForCausalLM', 'qwen2moe'],
   ['OlmoeForCausalLM', 'olmoe'],
+  // The model's own code calls itself by the first name, transformers by the second.
+  ['PhiMoEForCausalLM', 'phimoe'],
+  ['PhimoeForCausalLM', 'phimoe'],
   ['Glm4MoeForCausalLM', 'glm4moe'],
   ['GptOssForCausalLM', 'gptoss'],
   ['Qwen3_5ForCausalLM', 'qwen35'],
@@ -179,6 +184,7 @@ const GGUF_NAMES = new Map([
   ['qwen3moe', 'qwen3moe'],
   ['qwen2moe', 'qwen2moe'],
   ['olmoe', 'olmoe'],
+  ['phimoe', 'phimoe'],
   ['glm4moe', 'glm4moe'],
   ['gpt-oss', 'gptoss'],
   ['qwen35', 'qwen35'],

@@ -2,6 +2,7 @@ import type { ClampedSwiglu } from '../../network/plan.js';
 import type { ConfigFields } from './config-fields.js';
 import type { DecoderFamily } from './decoder-family.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
+import { phiMoe } from './phimoe-config.js';
 import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 type Read = DecoderFamily['read'];
@@ -141,6 +142,19 @@ export const EXPERT_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       stacked: true,
     },
     read: gptOss,
+  },
+  phimoe: {
+    epsilon: ['rms_norm_eps', 1e-5],
+    experts: {
+      count: ['num_local_experts', 'num_experts'],
+      usualCount: 16,
+      usualUsed: 2,
+      width: 'intermediate_size',
+      usualWidth: 6400,
+      normalize: 'never',
+      sparseJitter: 0.01,
+    },
+    read: phiMoe,
   },
   glm4moe: {
     epsilon: ['rms_norm_eps', 1e-5],

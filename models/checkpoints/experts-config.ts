@@ -1,4 +1,9 @@
-import { type ExpertGroups, expertsInReach, MAX_EXPERT_GROUPS } from '../../network/expert-rule.js';
+import {
+  type ExpertGroups,
+  expertsInReach,
+  MAX_EXPERT_GROUPS,
+  SPARSE_USED,
+} from '../../network/expert-rule.js';
 import type { ClampedSwiglu } from '../../network/plan.js';
 import type { ExpertsConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
@@ -13,8 +18,8 @@ export interface ExpertFields {
   usualUsed: number;
   width: string;
   usualWidth?: number;
-  /** Whether shares are made to add up to 1: as norm_topk_prob says, with what it means where it is missing, or always. */
-  normalize: 'always' | { usually: boolean };
+  /** Whether shares are made to add up to 1: as norm_topk_prob says, with what it means where it is missing, always or never. */
+  normalize: 'always' | 'never' | { usually: boolean };
   /**
    * Field of the width of an MLP that all tokens go to, or of the number of experts whose width it has; absent: there must be none.
    */
@@ -23,6 +28,8 @@ export interface ExpertFields {
   dense?: DenseLayers;
   /** Absent: softmax. */
   scoring?: 'sigmoid';
+  /** Two experts are chosen by sparsemixer, with router_jitter_noise, or this where a file does not say. */
+  sparseJitter?: number;
   /** Whether experts have a bias for the choice alone, or the field that says so. Absent: none have. */
   choiceBias?: true | string;
   /** n_group and topk_group are read, and groups count by so many of their experts; absent: all experts must be of one group. */
@@ -91,23 +98,28 @@ export function expertsOfHuggingFace(
 ): ExpertsConfig {
   refuseOthers(config, name, fields);
   const [first, ...others] = fields.count.filter((key) => config.raw(key) !== undefined);
-  const count = config.integer(first ?? fields.count[0]!, 1, LIMITS.experts, fields.usualCount);
+  const leastCount = fields.sparseJitter === undefined ? 1 : SPARSE_USED;
+  const count = config.integer(first ?? fields.count[0]!, leastCount, LIMITS.experts, fields.usualCount);
   for (const key of others) {
     if (config.raw(key) !== count) throw config.error(key, `${first}, which is ${count}`);
   }
   checkExperts(config.where, numLayers, count);
+  const { normalize: ways } = fields;
   const normalize =
-    fields.normalize === 'always' || config.boolean('norm_topk_prob', fields.normalize.usually);
+    typeof ways === 'string' ? ways === 'always' : config.boolean('norm_topk_prob', ways.usually);
   const groups = fields.groups && groupsOf(config, count, fields.groups);
   const width = config.integer(fields.width, 1, LIMITS.width, fields.usualWidth);
   const layers = layersWithExperts(config, numLayers, fields.dense);
   const sharedWidth = fields.shared && sharedWidthOf(config, fields.shared, width);
+  const [least, most] =
+    fields.sparseJitter === undefined ? [1, expertsInReach(count, groups)] : [SPARSE_USED, SPARSE_USED];
   return {
     count,
-    used: config.integer('num_experts_per_tok', 1, expertsInReach(count, groups), fields.usualUsed),
+    used: config.integer('num_experts_per_tok', least, most, fields.usualUsed),
     width,
     normalize,
     ...(fields.scoring && { scoring: fields.scoring }),
+    ...(fields.sparseJitter !== undefined && sparseRule(config, fields.sparseJitter)),
     ...(hasChoiceBias(config, fields) && { choiceBias: true }),
     ...(groups && { groups }),
     ...factorOf(config, fields),
@@ -118,6 +130,13 @@ export function expertsOfHuggingFace(
     ...(fields.stacked && { stacked: true }),
     ...(layers && { layers }),
   };
+}
+
+function sparseRule(config: ConfigFields, usually: number): Pick<ExpertsConfig, 'scoring' | 'jitter'> {
+  const key = 'router_jitter_noise';
+  const jitter = config.raw(key) === 0 ? 0 : config.positive(key, usually);
+  if (jitter > 1) throw config.error(key, 'a number from 0 to 1');
+  return { scoring: 'sparsemixer', jitter };
 }
 
 const clampOf = (config: ConfigFields, { alpha, limit }: ClampedSwiglu): ClampedSwiglu => ({

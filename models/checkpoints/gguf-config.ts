@@ -189,6 +189,7 @@ function biasesOf(tensors: ReadonlyMap<string, RawTensor>, architecture: string)
     ...(architecture === 'seed_oss' && {
       attentionOutputBias: hasBias(tensors, /^blk\.\d+\.attn_output\.bias$/),
     }),
+    ...(architecture === 'phimoe' && { outputBias: tensors.has('output.bias') }),
     mlpBias: hasBias(tensors, /^blk\.\d+\.ffn_(gate|up|down)\.bias$/),
   };
 }

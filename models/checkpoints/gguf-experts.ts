@@ -1,4 +1,9 @@
-import { type ExpertGroups, expertsInReach, MAX_EXPERT_GROUPS } from '../../network/expert-rule.js';
+import {
+  type ExpertGroups,
+  expertsInReach,
+  MAX_EXPERT_GROUPS,
+  SPARSE_USED,
+} from '../../network/expert-rule.js';
 import { expertNames } from '../architectures/expert-names.js';
 import type { ExpertsConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
@@ -42,7 +47,7 @@ export function mayHaveExperts(keys: GgufKeys, architecture: string): boolean {
 const SCORING = { softmax: 1, sigmoid: 2 };
 
 /** Families whose shares llama.cpp never makes add up to 1, and those in which a file says whether it does. */
-const AS_THEY_ARE: ReadonlySet<string> = new Set(['qwen2moe', 'olmoe', 'ropebert']);
+const AS_THEY_ARE: ReadonlySet<string> = new Set(['qwen2moe', 'olmoe', 'phimoe', 'ropebert']);
 const BY_KEY: ReadonlySet<string> = new Set(['glm4moe', 'nemotronh']);
 
 /** True where a file says that its layers have experts. */
@@ -68,7 +73,9 @@ export function expertsOfGguf(
   const isBeside = architecture === 'granite4';
   refuseOthers(keys, keysRead(fields, isBeside), fields.scoring);
   const groups = fields.groups && groupsOf(keys, count, fields.groups.top);
-  const used = keys.integer('expert_used_count', 1, expertsInReach(count, groups));
+  const isSparse = fields.sparseJitter !== undefined;
+  const [least, most] = isSparse ? [SPARSE_USED, SPARSE_USED] : [1, expertsInReach(count, groups)];
+  const used = keys.integer('expert_used_count', least, most);
   const normalize = isNormalized(keys, architecture);
   const width = widthOf(keys, architecture, used);
   const dense = behindFirst(fields) ? keys.integer('leading_dense_block_count', 0, numLayers - 1, 0) : 0;
@@ -79,6 +86,11 @@ export function expertsOfGguf(
     width,
     normalize,
     ...(fields.scoring && { scoring: fields.scoring }),
+    // llama.cpp computes these by a softmax of the two highest, which the model was not made with.
+    ...(fields.sparseJitter !== undefined && {
+      scoring: 'sparsemixer' as const,
+      jitter: fields.sparseJitter,
+    }),
     ...((fields.choiceBias === true || (fields.choiceBias && hasChoiceBias(tensors))) && {
       choiceBias: true,
     }),
@@ -104,6 +116,7 @@ type ReadFields = Pick<
   | 'groups'
   | 'hasFactor'
   | 'sumEpsilon'
+  | 'sparseJitter'
   | 'biased'
   | 'clamped'
   | 'besides'
@@ -188,11 +201,11 @@ function widthOfMlps(keys: GgufKeys): number | undefined {
   return keys.list('feed_forward_length') === undefined ? keys.number('feed_forward_length') : undefined;
 }
 
-/** Files of Mixtral, OLMoE and Granite have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
+/** Files of Mixtral, OLMoE, Phi-MoE and Granite have no width of the experts beside that of the MLP; where others have none, it is the part of those that are used. */
 function widthOf(keys: GgufKeys, architecture: string, used: number): number {
   const whole = widthOfMlps(keys) ?? 0;
   const usual = HAVE_ONE_WIDTH.has(architecture) ? whole : Math.floor(whole / used);
   return keys.integer('expert_feed_forward_length', 1, LIMITS.width, usual);
 }
 
-const HAVE_ONE_WIDTH: ReadonlySet<string> = new Set(['mixtral', 'olmoe', 'granite4']);
+const HAVE_ONE_WIDTH: ReadonlySet<string> = new Set(['mixtral', 'olmoe', 'phimoe', 'granite4']);

@@ -103,9 +103,12 @@ const SCANS = {
 };
 const SCAN_VECTORS = { ssm_a: 'mamba.A_log', ssm_d: 'mamba.D', 'ssm_dt.bias': 'mamba.dt_bias' };
 
+const MIXTRAL: Names = { ...LLAMA, inLayer: withRouter(LLAMA.inLayer, 'block_sparse_moe.gate') };
+
 const FAMILIES: Readonly<Record<string, Names>> = {
   llama: LLAMA,
-  mixtral: { ...LLAMA, inLayer: withRouter(LLAMA.inLayer, 'block_sparse_moe.gate') },
+  mixtral: MIXTRAL,
+  phimoe: MIXTRAL,
   qwen2: LLAMA,
   qwen3: { ...LLAMA, inLayer: QWEN3 },
   qwen3moe: { ...LLAMA, inLayer: withRouter(QWEN3, 'mlp.gate') },

@@ -18,10 +18,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     /^llama-?4/i,
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
-  [
-    /^phi_?moe/i,
-    'its two experts are chosen one after the other, each with a share among the scores near its own (sparsemixer), which no op computes',
-  ],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
   [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
   [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite|minicpm3)/i, LATENT],

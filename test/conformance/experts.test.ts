@@ -80,6 +80,8 @@ const SETTINGS: ExpertSettings[] = [
   { count: 9, used: 4, normalize: true, scoring: 'sigmoid', biased: true, sumEpsilon: 0.01 },
   { count: 9, used: 2, normalize: false, biased: true, factor: 0.5 },
   { count: 12, used: 3, normalize: false, groups: { count: 4, used: 2, top: 1 } },
+  { count: 2, used: 2, normalize: false, scoring: 'sparsemixer', jitter: 0.01 },
+  { count: 9, used: 2, normalize: false, scoring: 'sparsemixer', jitter: 0.3, factor: 1.5 },
   { count: 20, used: 18, normalize: true, groups: { count: 10, used: 9, top: 2 }, biased: true },
   {
     count: 12,
@@ -93,6 +95,7 @@ const SETTINGS: ExpertSettings[] = [
 ];
 const BOTH: ExpertSettings[] = [true, false].map((normalize) => ({ count: 6, used: 2, normalize }));
 const SIGMOID: ExpertSettings = { count: 6, used: 2, normalize: false, scoring: 'sigmoid' };
+const SPARSE: ExpertSettings = { ...BOTH[1]!, scoring: 'sparsemixer', jitter: 0.2 };
 const GROUPED: ExpertSettings = { ...SIGMOID, biased: true, groups: { count: 3, used: 2, top: 2 } };
 
 describeExecutors(
@@ -105,7 +108,7 @@ describeExecutors(
       },
     );
 
-    it.each([...BOTH, GROUPED, { ...SIGMOID, used: 1 }])(
+    it.each([...BOTH, SPARSE, GROUPED, { ...SIGMOID, used: 1 }])(
       'all rows may go to the same experts: %o',
       async (settings) => {
         const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
@@ -115,17 +118,20 @@ describeExecutors(
       },
     );
 
-    it.each([...BOTH, SIGMOID, GROUPED])('equal scores go to the first experts: %o', async (settings) => {
-      const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
-        weights.get('router')!.fill(0);
-        weights.get('choiceBias')?.fill(0);
-        // Nobody goes to the others.
-        for (const expert of [2, 3, 4, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
-      });
-      check(on, network, await run(on, network));
-    });
+    it.each([...BOTH, SIGMOID, SPARSE, GROUPED])(
+      'equal scores go to the first experts: %o',
+      async (settings) => {
+        const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
+          weights.get('router')!.fill(0);
+          weights.get('choiceBias')?.fill(0);
+          // Nobody goes to the others.
+          for (const expert of [2, 3, 4, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
+        });
+        check(on, network, await run(on, network));
+      },
+    );
 
-    it.each([...BOTH, SIGMOID, GROUPED])(
+    it.each([...BOTH, SIGMOID, SPARSE, GROUPED])(
       'rows without a score that is a number are no numbers: %o',
       async (settings) => {
         const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
@@ -136,7 +142,7 @@ describeExecutors(
       },
     );
 
-    it.each([...BOTH, SIGMOID, GROUPED])(
+    it.each([...BOTH, SIGMOID, SPARSE, GROUPED])(
       'one score that is no number leaves none in its row: %o',
       async (settings) => {
         const network = makeExpertNetwork(freshFolder(), settings, (weights) => {

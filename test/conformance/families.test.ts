@@ -11,8 +11,8 @@ import { MADE_MODELS, writeMadeModel } from '../support/made-models.js';
 
 // Of what test/reference/families.test.ts compares on the native executor, networks unlike those of the other goldens: layers
 // without RoPE, norms over all heads, of heads by themselves and of turned heads, frequencies of 0, several tables of RoPE, MLPs without
-// a gate, LayerNorm with biases and without; mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts; and scores
-// without values, with experts that are clamped.
+// a gate, LayerNorm with biases and without; mixtures with biases of the choice, groups, MLPs for all tokens and layers without experts; scores
+// without values, with experts that are clamped; and two experts chosen one after the other, beside biases of everything.
 const NAMES = [
   'smollm3',
   'olmo2',
@@ -31,6 +31,8 @@ const NAMES = [
   'olmoe',
   'glm4.5',
   'gpt-oss-clamped',
+  'phi-moe',
+  'phi-moe-near',
 ];
 // Layers with states: convolutions, delta rules, scans, and experts beside them.
 const STATEFUL = [

@@ -160,6 +160,23 @@ describe('NetworkBuilder', () => {
     });
   });
 
+  it('writes a rule by sparsemixer, of two experts alone', () => {
+    const rule = { normalize: false, scoring: 'sparsemixer', jitter: 0.01 } as const;
+    expect(withExperts(rule).ops[3]).toMatchObject({ used: 2, ...rule });
+    expect(() => withExperts({ ...rule, used: 1 })).toThrow(/1 experts of 1 groups by sparsemixer/);
+    expect(() => withExperts({ ...rule, normalize: true })).toThrow(/2 normalized experts of 1 groups by/);
+    expect(() => withExperts({ ...rule, groups: { count: 3, used: 2, top: 1 } })).toThrow(
+      /2 experts of 3 groups by sparsemixer/,
+    );
+    expect(() => withExperts({ ...rule, sumEpsilon: 0.1 })).toThrow(/0\.1 in a sum of shares/);
+    expect(() => withExperts({ ...rule, choiceBias: 'bias3' })).toThrow(
+      /a bias of the choice by sparsemixer/,
+    );
+    for (const jitter of [-0.1, 1.5, Number.NaN])
+      expect(() => withExperts({ ...rule, jitter })).toThrow(`a jitter of ${jitter}`);
+    expect(() => withExperts({ jitter: 0.01 })).toThrow(/a jitter of 0\.01 without sparsemixer/);
+  });
+
   it('writes what experts have beside their matrices', () => {
     const biases = { gateUp: ['bias12', 'bias12', 'bias12'], down: ['bias8', 'bias8', 'bias8'] };
     const clamped = { alpha: 1.702, limit: 7 };

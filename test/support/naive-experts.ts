@@ -20,6 +20,7 @@ export function naiveShares(
   const open = openExperts(scores, rule, choiceBias);
   const values = orderOf(scores, rule, choiceBias);
   const chosen = highest(open, values, used).sort((a, b) => a - b);
+  if (scoring === 'sparsemixer') return sparseShares(scores, chosen, rule);
   const none = all.some((expert) => Number.isNaN(scores[expert])) ? Number.NaN : 0;
   if (scoring === 'sigmoid') {
     const sum = normalize
@@ -31,6 +32,26 @@ export function naiveShares(
   const most = Math.max(...among.map((expert) => scores[expert]!).filter((score) => !Number.isNaN(score)));
   const sum = among.reduce((total, expert) => total + Math.exp(scores[expert]! - most), none);
   return chosen.map((expert) => ({ expert, share: (Math.exp(scores[expert]! - most) / sum) * factor }));
+}
+
+/** Each of two experts has a softmax of its own, among those that are left and not further from it than 2 * jitter. */
+function sparseShares(
+  scores: ArrayLike<number>,
+  chosen: number[],
+  { jitter = 0, factor = 1 }: ExpertRule,
+): NaiveShare[] {
+  const [first] = highest(chosen, Array.from(scores), 1);
+  return chosen.map((expert) => {
+    const left = Array.from(scores).filter((_, other) => expert === first || other !== first);
+    const most = scores[expert]!;
+    const near = left.filter((score) => !((most - score) / Math.max(Math.abs(score), most) > 2 * jitter));
+    const total = near.reduce((sum, score) => sum + Math.exp(score), 0);
+    const isPlain = near.every((score) => Math.abs(score) < 50);
+    const chance = isPlain
+      ? Math.exp(most) / total
+      : 1 / near.reduce((sum, score) => sum + Math.exp(score - most), 0);
+    return { expert, share: chance * factor };
+  });
 }
 
 const sigmoid = (score: number) => 1 / (1 + Math.exp(-score));

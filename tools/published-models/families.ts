@@ -40,6 +40,9 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   qwen3moe: since(`Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder of these sizes, ${EXPERTS}`),
   qwen2moe: since(`Qwen1.5-MoE-A2.7B and Qwen2-57B-A14B, ${EXPERTS}`),
   olmoe: since(`OLMoE, ${EXPERTS}`),
+  phimoe: since(
+    `Phi-3.5-MoE, ${EXPERTS}, two that are chosen one after the other; in a GGUF its factor on RoPE is the one that llama.cpp's converter finds`,
+  ),
   glm4moe: since(`GLM-4.5, 4.6 and Air, ${EXPERTS}; layers that guess further tokens are left aside`),
   gptoss: since(
     `gpt-oss-20b and 120b, ${EXPERTS} in MXFP4, which stay as they are; scores without values in the softmax, on every executor`,

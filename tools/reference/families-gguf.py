@@ -32,7 +32,7 @@ TARGET = os.path.join(os.path.dirname(FILE), "families-gguf.json")
 # without their width (glm-4-9b is not), lfm2-bias, as whose convolution's biases it fails, and falcon-h1-norm, whose norm llama.cpp has behind
 # its gate. qwen2-moe-steps, lfm2-moe-shares and gpt-oss-clamped have experts as llama.cpp
 # computes them for no file of their architecture.
-NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "gpt-oss-clamped", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
+NOT_CONVERTED = {"qwen2-moe-steps", "lfm2-moe-shares", "gpt-oss-clamped", "phi-moe-near", "lfm2-bias", "falcon-h1-norm", "ministral", "internvl", "idefics3", "smolvlm", "gemma3-vision", "mistral-small3", "glm"}
 
 
 def permuted(array, heads):

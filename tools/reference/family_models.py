@@ -95,6 +95,23 @@ GPT_OSS = decoder(
     },
 )
 
+# Longrope whose factor on cos and sin is that which llama.cpp's converter finds, sqrt(1 + log(256 / 128) / log(128)).
+PHI_MOE = decoder(
+    intermediate_size=24,
+    num_local_experts=6,
+    attention_bias=True,
+    lm_head_bias=True,
+    rope_parameters={
+        "rope_type": "longrope",
+        "rope_theta": 5000.0,
+        "short_factor": [1.0, 1.1, 1.5, 2.0],
+        "long_factor": [1.0, 1.5, 3.0, 4.0],
+        "short_mscale": 1.0690449676496976,
+        "long_mscale": 1.0690449676496976,
+        "original_max_position_embeddings": 128,
+    },
+)
+
 FALCON_H1 = decoder(
     head_dim=16,
     mamba_d_ssm=60,
@@ -424,6 +441,10 @@ FAMILIES = {
     # Gates and ways up are beyond the limit.
     "gpt-oss-clamped": family("GptOss", GPT_OSS | {"swiglu_limit": 0.6, "attention_bias": False}, **LONG),
     "olmoe": family("Olmoe", decoder(num_experts=6, num_experts_per_tok=3, intermediate_size=24)),
+    # The model's own code has another name for its class.
+    "phi-moe": family("Phimoe", PHI_MOE, published=lambda written: written | {"architectures": ["PhiMoEForCausalLM"]}, **LONG),
+    # Most scores are near others.
+    "phi-moe-near": family("Phimoe", decoder(intermediate_size=24, num_local_experts=8, router_jitter_noise=0.3), **LONG),
     "glm4.5": family(
         "Glm4Moe",
         decoder(

@@ -22,6 +22,12 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageText
 TESTS = Path(__file__).parents[2] / "test"
 LAYER = re.compile(r"(?<=layers\.)\d+(?=\.)|(?<=blocks\.)\d+(?=\.)|(?<=\bh\.)\d+(?=\.)")
 QWEN = ("mlp.gate.weight", "mlp.experts.{expert}.gate_proj.weight", "mlp.experts.{expert}.up_proj.weight", "mlp.experts.{expert}.down_proj.weight")
+MIXTRAL = (
+    "block_sparse_moe.gate.weight",
+    "block_sparse_moe.experts.{expert}.w1.weight",
+    "block_sparse_moe.experts.{expert}.w3.weight",
+    "block_sparse_moe.experts.{expert}.w2.weight",
+)
 # Shared experts keep their names.
 EXPERTS = {
     "qwen2_moe": QWEN,
@@ -35,12 +41,8 @@ EXPERTS = {
         "feed_forward.experts.{expert}.w3.weight",
         "feed_forward.experts.{expert}.w2.weight",
     ),
-    "mixtral": (
-        "block_sparse_moe.gate.weight",
-        "block_sparse_moe.experts.{expert}.w1.weight",
-        "block_sparse_moe.experts.{expert}.w3.weight",
-        "block_sparse_moe.experts.{expert}.w2.weight",
-    ),
+    "mixtral": MIXTRAL,
+    "phimoe": MIXTRAL,
 }
 
 
@@ -51,6 +53,7 @@ TENSORS_OF = {"minicpm": "llama"}
 # Beginnings of names, or parts of them, that files on the hub have otherwise than transformers 5 in memory.
 RENAMED = {
     "nemotron_h": [("model.", "backbone.")],
+    "phimoe": [("mlp.router.weight", "mlp.gate.weight")],
     "granitemoehybrid": [
         ("block_sparse_moe.experts.gate_up_proj", "block_sparse_moe.input_linear.weight"),
         ("block_sparse_moe.experts.down_proj", "block_sparse_moe.output_linear.weight"),

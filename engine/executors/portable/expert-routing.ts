@@ -47,11 +47,12 @@ export function routeRows(
   const shares = new Float32Array(rows * used);
   const all = Int32Array.from({ length: count }, (_, expert) => expert);
   const choose = chooserOf(shape, choiceBias, all);
+  const share = shape.scoring === 'sparsemixer' ? shareAmongNear : shareOut;
   for (let row = 0; row < rows; row++) {
     const own = scores.subarray(row * count, (row + 1) * count);
     const chosen = experts.subarray(row * used, (row + 1) * used);
     choose(own, chosen);
-    shareOut(own, chosen, all, shape, shares.subarray(row * used, (row + 1) * used));
+    share(own, chosen, all, shape, shares.subarray(row * used, (row + 1) * used));
   }
   return { experts, shares, ...byExpert(experts, count) };
 }
@@ -138,9 +139,10 @@ function shareOut(
   scores: Float32Array,
   chosen: Int32Array,
   all: Int32Array,
-  { normalize, scoring, factor = 1, sumEpsilon = 0 }: ExpertShape,
+  shape: ExpertShape,
   shares: Float32Array,
 ): void {
+  const { normalize, scoring, factor = 1, sumEpsilon = 0 } = shape;
   const among = normalize ? chosen : all;
   let weight = (expert: number) => sigmoid(scores[expert]!);
   if (scoring !== 'sigmoid') {
@@ -151,6 +153,36 @@ function shareOut(
   const sum = isWhole ? 1 : among.reduce((total, expert) => total + weight(expert), 0) + sumEpsilon;
   const divisor = scores.some(Number.isNaN) ? Number.NaN : sum;
   for (let i = 0; i < chosen.length; i++) shares[i] = (weight(chosen[i]!) / divisor) * factor;
+}
+
+/** Shares of two experts by sparsemixer: the lower number came first among equals. */
+function shareAmongNear(
+  scores: Float32Array,
+  chosen: Int32Array,
+  _all: Int32Array,
+  { jitter = 0, factor = 1 }: ExpertShape,
+  shares: Float32Array,
+): void {
+  const [lower, upper] = [chosen[0]!, chosen[1]!];
+  const first = isHigher(scores[upper]!, scores[lower]!) ? upper : lower;
+  for (let i = 0; i < chosen.length; i++) {
+    const without = chosen[i] === first ? -1 : first;
+    shares[i] = shareOfNear(scores, chosen[i]!, without, 2 * jitter) * factor;
+  }
+}
+
+/** The softmax of an expert among the scores near its own. @param without the expert that was chosen before; -1: none */
+function shareOfNear(scores: Float32Array, expert: number, without: number, most: number): number {
+  const highest = scores[expert]!;
+  let sum = 0;
+  for (let other = 0; other < scores.length; other++) {
+    if (other === without) continue;
+    const score = scores[other]!;
+    // What is no number is not far.
+    const isFar = (highest - score) / Math.max(Math.abs(score), highest) > most;
+    if (!isFar) sum += Math.exp(score - highest);
+  }
+  return 1 / sum;
 }
 
 function byExpert(experts: Int32Array, count: number): Pick<Routing, 'begins' | 'places'> {

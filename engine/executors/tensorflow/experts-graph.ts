@@ -1,3 +1,4 @@
+import { SPARSE_USED } from '../../../network/expert-rule.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
 import { expertWidth } from '../../../network/products.js';
 import type { Output } from './graph/graph.js';
@@ -78,6 +79,7 @@ function route(
 ): { chosen: Output; shares: Output } {
   const { used, normalize, gateUp, scoring, groups, factor = 1, sumEpsilon = 0 } = op;
   const ranked = inOrder(ops, scores);
+  if (scoring === 'sparsemixer') return sparseRoute(op, ops, scores, ranked);
   const chances =
     scoring === 'sigmoid' ? ops.sigmoid(scores) : ops.exp(ops.sub(scores, ops.max(ranked, 1, true)));
   const isPlain = bias === null && groups === undefined;
@@ -91,6 +93,29 @@ function route(
   const divisor = scoring === 'sigmoid' && !normalize ? ops.float(1) : ops.add(sum, ops.float(sumEpsilon));
   const shares = ops.div(chances, ops.add(divisor, whole));
   return { chosen, shares: factor === 1 ? shares : ops.mul(shares, ops.float(factor)) };
+}
+
+/** As `route`, by sparsemixer. @param ranked the scores in the order in which experts are chosen */
+function sparseRoute(
+  { gateUp, jitter = 0, factor = 1 }: ExpertsOp,
+  ops: Ops,
+  scores: Output,
+  ranked: Output,
+): { chosen: Output; shares: Output } {
+  const [none, zero] = [ops.float(Number.NEGATIVE_INFINITY), ops.float(0)];
+  const first = ops.greater(ops.marks(ops.topColumns(ranked, 1), gateUp.length), zero);
+  const rest = ops.select(first, none, ranked);
+  const size = ops.maximum(scores, ops.sub(zero, scores));
+  const near = (highest: Output) => {
+    const distance = ops.div(ops.sub(highest, scores), ops.maximum(size, highest));
+    return ops.select(ops.greater(distance, ops.float(2 * jitter)), zero, ops.exp(ops.sub(scores, highest)));
+  };
+  const ofFirst = ops.sum(near(ops.max(ranked, 1, true)), 1, true);
+  const ofSecond = ops.sum(ops.select(first, zero, near(ops.max(rest, 1, true))), 1, true);
+  const chosen = ops.marks(ops.topColumns(ranked, SPARSE_USED), gateUp.length);
+  const divisors = ops.select(first, ofFirst, ofSecond);
+  const whole = ops.sum(ops.select(ops.isNan(scores), scores, zero), 1, true);
+  return { chosen, shares: ops.div(ops.float(factor), ops.add(divisors, whole)) };
 }
 
 /** Numbers in the order in which they are chosen: what is not a number comes behind -infinity. */

@@ -11,14 +11,24 @@ const DIMENSIONS = {
   num_key_value_heads: 2,
   max_position_embeddings: 512,
 };
-const [QWEN, MIXTRAL, GLM, LFM2, OLMOE, QWEN2] = [
+const [QWEN, MIXTRAL, GLM, LFM2, OLMOE, QWEN2, PHI] = [
   'Qwen3MoeForCausalLM',
   'MixtralForCausalLM',
   'Glm4MoeForCausalLM',
   'Lfm2MoeForCausalLM',
   'OlmoeForCausalLM',
   'Qwen2MoeForCausalLM',
+  'PhimoeForCausalLM',
 ];
+/** Of heads of 16. */
+const LONGROPE = {
+  type: 'longrope',
+  short_factor: Array(8).fill(1),
+  long_factor: Array(8).fill(2),
+  short_mscale: 1.25,
+  long_mscale: 1.25,
+  original_max_position_embeddings: 128,
+};
 
 const read = (name: string, changes: object = {}) =>
   configOfHuggingFace('config.json', { architectures: [name], ...DIMENSIONS, ...changes }, null);
@@ -97,6 +107,39 @@ describe('families with other routing', () => {
     const { layers: _, ...rest } = experts;
     const groups = { count: 8, used: 4, top: 2 };
     expect(grouped).toEqual({ ...rest, groups, factor: 2.5, sharedWidth: 2816 });
+  });
+
+  it('Phi-MoE: two experts by sparsemixer, and a factor on RoPE of its own', () => {
+    const experts = { count: 16, used: 2, width: 96, normalize: false, scoring: 'sparsemixer', jitter: 0.01 };
+    const usual = read(PHI!);
+    expect(usual).toMatchObject({
+      architecture: 'phimoe',
+      rmsNormEpsilon: 1e-5,
+      outputBias: false,
+      slidingWindow: null,
+      rope: { theta: 1_000_000, scaling: { type: 'none' } },
+    });
+    expect(usual.experts).toEqual(experts);
+    const changes = {
+      num_local_experts: 4,
+      router_jitter_noise: 0,
+      norm_topk_prob: true,
+      attention_bias: true,
+      lm_head_bias: true,
+      sliding_window: 512,
+      rope_theta: 10_000,
+      rope_scaling: LONGROPE,
+    };
+    const given = read(PHI!, changes);
+    expect(given).toMatchObject({
+      ...{ attentionBias: true, outputBias: true, slidingWindow: 512 },
+      rope: {
+        theta: 10_000,
+        scaling: { type: 'longrope', attentionFactor: 1.25, originalMaxPositions: 128 },
+      },
+    });
+    expect(given.experts).toEqual({ ...experts, count: 4, jitter: 0 });
+    expect(read('PhiMoEForCausalLM', changes)).toEqual(given);
   });
 
   it('LFM2: two layers without experts, and a bias where it says so', () => {
@@ -294,10 +337,26 @@ describe('experts of config.json', () => {
       { moe_num_experts: 4 },
       /moe_num_experts should be absent: GPT2LMHeadModel has no experts/,
     ],
+    [PHI!, { num_experts_per_tok: 1 }, /num_experts_per_tok should be a whole number from 2 to 2, found 1/],
+    [PHI!, { num_local_experts: 1 }, /num_local_experts should be a whole number from 2 to 1024, found 1/],
+    [PHI!, { router_jitter_noise: -1 }, /router_jitter_noise should be a number greater than 0, found -1/],
+    [PHI!, { router_jitter_noise: 1.5 }, /router_jitter_noise should be a number from 0 to 1, found 1\.5/],
+    [PHI!, { lm_head_bias: 1 }, /lm_head_bias should be true or false, found 1/],
+    [PHI!, { n_group: 4 }, /n_group should be absent: groups of experts/],
     [
-      'PhimoeForCausalLM',
-      {},
-      /architecture PhimoeForCausalLM is not supported: its two experts .*sparsemixer/,
+      PHI!,
+      { rope_scaling: { type: 'linear', factor: 2 } },
+      /rope_scaling should be absent or of the type longrope/,
+    ],
+    [
+      PHI!,
+      { rope_scaling: { ...LONGROPE, short_mscale: undefined } },
+      /rope scaling: short_mscale should be a number greater than 0, found nothing/,
+    ],
+    [
+      PHI!,
+      { rope_scaling: { ...LONGROPE, long_mscale: 1.5 } },
+      /rope scaling: long_mscale should be short_mscale, which is 1\.25, found 1\.5/,
     ],
   ])('%s with %o is refused by name', (name, changes, message) => {
     expect(() => read(name, changes)).toThrow(message);

@@ -241,6 +241,7 @@ describe('what files of these families may have besides', () => {
     ],
     ['glm4.5', 'glm4moe.leading_dense_block_count', 3, /leading_dense_block_count should be .* from 0 to 2/],
     ['glm4.5', 'glm4moe.expert_gating_func', 1, /expert_gating_func should be 2 \(sigmoid: .*found 1/],
+    ['phi-moe', 'phimoe.expert_used_count', 1, /expert_used_count should be .* from 2 to 2, found 1/],
     ['lfm2-moe', 'lfm2moe.expert_gating_func', 3, /expert_gating_func should be 2 \(sigmoid: .*found 3/],
   ] as const)('of experts is refused where %s has %s %j', (name, key, value, message) => {
     expect(() => openCheckpoint(withKey(name, key, value))).toThrow(message);

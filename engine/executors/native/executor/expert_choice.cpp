@@ -56,7 +56,7 @@ bool hasNan(const float* scores, int32_t count) {
 }
 
 void chancesOf(const ExpertRule& rule, int32_t experts, const float* scores, double* chances) {
-  if (rule.sigmoid) {
+  if (rule.isSigmoid()) {
     for (int32_t expert = 0; expert < experts; ++expert) chances[expert] = sigmoid(scores[expert]);
     return;
   }
@@ -83,6 +83,30 @@ void keepGroups(const ExpertRule& rule, int32_t experts, double* values, int32_t
   for (int32_t i = 0; i < rule.usedGroups; ++i) std::copy_n(values + groups[i] * size, size, values + i * size);
 }
 
+// The softmax of an expert among the scores near its own. without: the expert that was chosen before, -1 for none.
+double shareOfNear(const float* scores, int32_t experts, int32_t expert, int32_t without, double most) {
+  const double highest = scores[expert];
+  double sum = 0;
+  for (int32_t other = 0; other < experts; ++other) {
+    if (other == without) continue;
+    const double score = scores[other];
+    // What is no number is not far.
+    const bool isFar = (highest - score) / std::max(std::abs(score), highest) > most;
+    if (!isFar) sum += std::exp(score - highest);
+  }
+  return 1 / sum;
+}
+
+// Shares of two experts, one chosen after the other.
+void shareAmongNear(const ExpertRule& rule, int32_t experts, const float* scores, const int32_t* chosen,
+                    float* shares) {
+  const int32_t first = isBetter(scores, chosen[0], chosen[1]) ? chosen[0] : chosen[1];
+  for (int32_t i = 0; i < kSparseUsed; ++i) {
+    const int32_t without = chosen[i] == first ? -1 : first;
+    shares[i] = static_cast<float>(shareOfNear(scores, experts, chosen[i], without, 2 * rule.jitter) * rule.factor);
+  }
+}
+
 }  // namespace
 
 void chooseExperts(const ExpertRule& rule, int32_t experts, const float* scores, const float* bias, int32_t* chosen) {
@@ -101,16 +125,17 @@ void chooseExperts(const ExpertRule& rule, int32_t experts, const float* scores,
 }
 
 void shareOut(const ExpertRule& rule, int32_t experts, const float* scores, const int32_t* chosen, float* shares) {
+  if (rule.scoring == ExpertScoring::kSparseMixer) return shareAmongNear(rule, experts, scores, chosen, shares);
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   const int32_t count = rule.normalize ? rule.used : experts;
   const auto expertAt = [&](int32_t i) { return rule.normalize ? chosen[i] : i; };
   double highest = scores[expertAt(0)];
   for (int32_t i = 1; i < count; ++i) highest = std::max(highest, double(scores[expertAt(i)]));
   const auto weight = [&](int32_t expert) {
-    return rule.sigmoid ? sigmoid(scores[expert]) : std::exp(double(scores[expert]) - highest);
+    return rule.isSigmoid() ? sigmoid(scores[expert]) : std::exp(double(scores[expert]) - highest);
   };
   double sum = hasNan(scores, experts) ? nothing : 0;
-  if (rule.sigmoid && !rule.normalize) sum += 1;
+  if (rule.isSigmoid() && !rule.normalize) sum += 1;
   else
     for (int32_t i = 0; i < count; ++i) sum += weight(expertAt(i));
   sum += rule.sumEpsilon;

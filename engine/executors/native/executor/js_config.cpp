@@ -71,7 +71,9 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activati
                                                                {"sigmoid", Activation::kSigmoid}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes}};
-constexpr std::pair<const char*, bool> kScorings[] = {{"softmax", false}, {"sigmoid", true}};
+constexpr std::pair<const char*, ExpertScoring> kScorings[] = {{"softmax", ExpertScoring::kSoftmax},
+                                                               {"sigmoid", ExpertScoring::kSigmoid},
+                                                               {"sparsemixer", ExpertScoring::kSparseMixer}};
 constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedding},
                                                    {"rmsNorm", OpKind::kRmsNorm},
                                                    {"linear", OpKind::kLinear},
@@ -470,7 +472,8 @@ class PlanReader {
 
   static ExpertRule expertRule(const Napi::Object& item) {
     ExpertRule rule{.used = integer(item, "used"), .normalize = property(item, "normalize").ToBoolean()};
-    if (!isAbsent(item, "scoring")) rule.sigmoid = oneOf(item, "scoring", kScorings);
+    if (!isAbsent(item, "scoring")) rule.scoring = oneOf(item, "scoring", kScorings);
+    if (!isAbsent(item, "jitter")) rule.jitter = number(item, "jitter");
     if (!isAbsent(item, "groups")) {
       const Napi::Object groups = object(item, "groups");
       rule.groups = integer(groups, "count");

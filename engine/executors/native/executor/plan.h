@@ -96,11 +96,14 @@ struct OpProduct {
 };
 
 // How a mixture shares out its rows among its experts: see network/expert-rule.ts.
+enum class ExpertScoring : int32_t { kSoftmax, kSigmoid, kSparseMixer };
 struct ExpertRule {
   int32_t used = 0;
-  bool normalize = false, sigmoid = false;
+  bool normalize = false;
+  ExpertScoring scoring = ExpertScoring::kSoftmax;
   int32_t groups = 1, usedGroups = 1, groupTop = 1;
-  double factor = 1, sumEpsilon = 0;
+  double factor = 1, sumEpsilon = 0, jitter = 0;
+  bool isSigmoid() const { return scoring == ExpertScoring::kSigmoid; }
 };
 
 // Fields that an op does not use are -1 (indices) or 0.
@@ -285,6 +288,8 @@ std::vector<OpProduct> productsOf(const PlanOp& op);
 
 // Most experts of an op, most that a row goes to, and most groups of them.
 constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024, kMostExpertGroups = 256;
+// Experts that sparsemixer chooses.
+constexpr int32_t kSparseUsed = 2;
 
 // Most heads of a selective scan.
 constexpr int32_t kMostScanHeads = 4096;

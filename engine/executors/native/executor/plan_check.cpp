@@ -228,8 +228,13 @@ class PlanChecker {
     within("used", rule.used, std::min<int64_t>(rule.usedGroups * size, kMostUsedExperts));
     if (!std::isfinite(rule.factor) || !(rule.factor > 0)) fail("factor must be a number greater than 0");
     if (!std::isfinite(rule.sumEpsilon) || !(rule.sumEpsilon >= 0)) fail("sumEpsilon must be a number of at least 0");
-    if (rule.sumEpsilon > 0 && !(rule.sigmoid && rule.normalize))
+    if (rule.sumEpsilon > 0 && !(rule.isSigmoid() && rule.normalize))
       fail("sumEpsilon is for the sum of normalized sigmoids alone");
+    const bool isSparse = rule.scoring == ExpertScoring::kSparseMixer;
+    if (isSparse && (rule.used != kSparseUsed || rule.normalize || rule.groups != 1))
+      fail("sparsemixer is for " + std::to_string(kSparseUsed) + " experts of one group that are not normalized");
+    if (!(rule.jitter >= 0 && rule.jitter <= (isSparse ? 1 : 0)))
+      fail("jitter must be a number from 0 to 1, and 0 without sparsemixer");
   }
 
   void checkExperts(const PlanOp& op) {
@@ -247,6 +252,8 @@ class PlanChecker {
            std::to_string(op.scores) + " is " + shape(op.scores));
     checkRule(op.rule, experts);
     if (op.choiceBias >= 0) checkVector(op.choiceBias, experts, "choiceBias");
+    if (op.choiceBias >= 0 && op.rule.scoring == ExpertScoring::kSparseMixer)
+      fail("choiceBias is not for sparsemixer, which chooses by scores alone");
     const int64_t inner = weight(op.downs[0]).columns;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
       checkMatrix(op.gateUps[expert], op.ungated ? inner : 2 * inner, input.width);

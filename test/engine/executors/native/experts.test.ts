@@ -125,6 +125,10 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
       { count: 40, used: 19, normalize: true, ...GROUPS, scoring: 'sigmoid', biased: true, factor: 1.5 },
     ],
     [
+      'two experts, one after the other',
+      { count: 7, used: 2, normalize: false, scoring: 'sparsemixer', jitter: 0.3 },
+    ],
+    [
       'groups by their highest',
       { count: 12, used: 2, normalize: false, groups: { count: 3, used: 1, top: 1 } },
     ],
@@ -313,7 +317,29 @@ describe('a plan with experts that do not fit together', () => {
       (op) => {
         op.scoring = 'tanh' as never;
       },
-      /scoring is "tanh", but it must be one of softmax, sigmoid/,
+      /scoring is "tanh", but it must be one of softmax, sigmoid, sparsemixer/,
+    ],
+    [
+      'more experts than sparsemixer chooses',
+      (op) => {
+        op.scoring = 'sparsemixer';
+        op.normalize = false;
+      },
+      /\(experts\).*sparsemixer is for 2 experts of one group that are not normalized/,
+    ],
+    [
+      'a jitter beyond 1',
+      (op) => {
+        Object.assign(op, { scoring: 'sparsemixer', normalize: false, used: 2, jitter: 1.5 });
+      },
+      /\(experts\).*jitter must be a number from 0 to 1, and 0 without sparsemixer/,
+    ],
+    [
+      'a jitter of a softmax',
+      (op) => {
+        op.jitter = 0.01;
+      },
+      /\(experts\).*jitter must be a number from 0 to 1, and 0 without sparsemixer/,
     ],
     [
       'a factor that is none',

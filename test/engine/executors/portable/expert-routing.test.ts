@@ -34,6 +34,11 @@ const shape = fc
     ),
   );
 
+/** Rules by sparsemixer: two experts of one group. */
+const sparse = fc
+  .record({ jitter: fc.constantFrom(0, 0.01, 0.3, 1), factor: fc.constantFrom(1, 2.5) })
+  .map((rest): ExpertRule => ({ ...rest, used: 2, normalize: false, scoring: 'sparsemixer' }));
+
 const mixture = fc.record({ shape, rows: fc.integer({ min: 0, max: 9 }) }).chain(({ shape, rows }) => {
   const { count, used, groups } = shape;
   const numbers = (of: fc.Arbitrary<number>, length: number) =>
@@ -45,9 +50,13 @@ const mixture = fc.record({ shape, rows: fc.integer({ min: 0, max: 9 }) }).chain
     factor: fc.constantFrom(1, 2.5),
     sumEpsilon: fc.constantFrom(0, 0.01),
   });
-  return fc.record({
+  const besides = {
     count: fc.constant(count),
     rows: fc.constant(rows),
+    scores: numbers(score, rows * count),
+  };
+  const others = fc.record({
+    ...besides,
     rule: rule.map(
       ({ sumEpsilon, ...rest }): ExpertRule => ({
         ...rest,
@@ -56,8 +65,9 @@ const mixture = fc.record({ shape, rows: fc.integer({ min: 0, max: 9 }) }).chain
       }),
     ),
     choiceBias: fc.option(numbers(bias, count)),
-    scores: numbers(score, rows * count),
   });
+  const ofTwo = fc.record({ ...besides, rule: sparse, choiceBias: fc.constant(null) });
+  return count < 2 ? others : fc.oneof({ weight: 3, arbitrary: others }, { weight: 1, arbitrary: ofTwo });
 });
 
 const routed = (scores: ArrayLike<number>, count: number, used: number, normalize: boolean) =>
@@ -135,6 +145,44 @@ describe('the experts of rows', () => {
     expect([[...nothing.experts], [...nothing.shares]]).toEqual([
       [2, 3],
       [Number.NaN, Number.NaN],
+    ]);
+  });
+
+  it('share by sparsemixer among the scores near the expert, and the second one without the first', () => {
+    const of = (scores: number[], jitter: number) => {
+      const shape = {
+        count: scores.length,
+        used: 2,
+        normalize: false,
+        scoring: 'sparsemixer',
+        jitter,
+      } as const;
+      const { experts, shares } = routeRows(Float32Array.from(scores), 1, shape);
+      return [...experts].map((expert, i) => [expert, shares[i]]);
+    };
+    const chance = (own: number, ...others: number[]) =>
+      Math.fround(1 / others.reduce((sum, other) => sum + Math.exp(other - own), 1));
+    // Within 2 * jitter of the greater of two sizes: 3 is near 4, not 1; then 1 is far from 3.
+    expect(of([4, 1, 3, -5], 0.125)).toEqual([
+      [0, chance(4, 3)],
+      [2, 1],
+    ]);
+    // A score below 0 is as far as its size: (4 + 5) / 5 is below 2.
+    expect(of([4, 1, 3, -5], 1)).toEqual([
+      [0, chance(4, 1, 3, -5)],
+      [2, chance(3, 1, -5)],
+    ]);
+    expect(of([1, 2, 2, 2], 0)).toEqual([
+      [1, chance(2, 2, 2)],
+      [2, chance(2, 2)],
+    ]);
+    expect(of([-1, -1.5, -2], 0.25)).toEqual([
+      [0, chance(-1, -1.5, -2)],
+      [1, chance(-1.5, -2)],
+    ]);
+    expect(of([Number.NaN, 1, 0], 0.01)).toEqual([
+      [1, Number.NaN],
+      [2, Number.NaN],
     ]);
   });
 
