@@ -1,117 +1,33 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { readGguf } from '../../../models/checkpoints/gguf.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
-import type { TestTensor } from '../../../tools/support/gguf-writer.js';
-import { Random } from '../../../tools/support/random.js';
-import { safetensorsBytes } from '../../../tools/support/safetensors-writer.js';
+import { readSafetensors } from '../../../models/checkpoints/safetensors.js';
 import { TestEngines } from '../../../tools/support/test-engine.js';
 import { freshFolders } from '../../support/fresh-folders.js';
 import {
-  MADE_GGUFS,
-  MADE_MODELS,
-  numbers,
-  writeMadeGguf,
-  writeMadeModel,
-} from '../../support/made-models.js';
+  type ChangeTensors,
+  DOWN,
+  EXPERTS,
+  GATE_UP,
+  HIDDEN,
+  IN_EXPERTS,
+  WIDTH,
+  writeGptOss,
+  writeMxfp4,
+  writeMxfp4Gguf,
+} from '../../support/gptoss-model.js';
+import { MADE_GGUFS, MADE_MODELS, writeMadeGguf } from '../../support/made-models.js';
 
 const fresh = freshFolders('skein-gptoss');
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
-const HIDDEN = 64;
-const WIDTH = 32;
-const EXPERTS = 3;
-
-/** A gpt-oss of one layer, whose rows are whole groups of MXFP4. */
-const MADE = (() => {
-  const made = structuredClone(MADE_MODELS.find(({ name }) => name === 'gpt-oss')!);
-  Object.assign(made.config, {
-    hidden_size: HIDDEN,
-    intermediate_size: WIDTH,
-    num_local_experts: EXPERTS,
-    num_hidden_layers: 1,
-    layer_types: ['sliding_attention'],
-  });
-  const sizes = new Map([
-    [32, HIDDEN],
-    [48, 2 * WIDTH],
-    [24, WIDTH],
-    [5, EXPERTS],
-  ]);
-  // Heads are as many as before: of their products the other side alone is as wide as a row.
-  const resized = (name: string, shape: number[]) =>
-    /[kv]_proj/.test(name)
-      ? [32, ...shape.slice(1).map(() => HIDDEN)]
-      : shape.map((size) => sizes.get(size) ?? size);
-  made.tensors = made.tensors
-    .filter(([name]) => !/layers\.[12]\./.test(name))
-    .map(([name, shape, ...rest]) => [name, resized(name, shape), ...rest]);
-  return made;
-})();
-
-/** As transformers' convert_moe_packed_tensors has them. */
-const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
-
-/** Random matrices of experts [experts, rows, columns] in MXFP4, and their numbers turned, as plain files have them. */
-function packed(name: string, rows: number, columns: number): { mxfp4: TestTensor[]; plain: TestTensor } {
-  const random = new Random(rows);
-  const groups = columns / 32;
-  const blocks = new Uint8Array((EXPERTS * rows * columns) / 2);
-  const scales = new Uint8Array(EXPERTS * rows * groups);
-  const plain = new Float32Array(EXPERTS * rows * columns);
-  for (const [i] of scales.entries()) scales[i] = 118 + random.below(6);
-  for (let i = 0; i < plain.length; i++) {
-    // The zero with a sign is left out: a block of MXFP4 that is kept has none.
-    const code = [...E2M1.keys()].filter((one) => one !== 8)[random.below(15)]!;
-    blocks[i >> 1]! |= code << (4 * (i & 1));
-    const [expert, row, column] = [
-      Math.floor(i / (rows * columns)),
-      Math.floor(i / columns) % rows,
-      i % columns,
-    ];
-    plain[(expert * columns + column) * rows + row] = E2M1[code]! * 2 ** (scales[Math.floor(i / 32)]! - 127);
-  }
-  return {
-    mxfp4: [
-      { name: `${name}_blocks`, shape: [EXPERTS, rows, groups, 16], type: 'U8', data: blocks },
-      { name: `${name}_scales`, shape: [EXPERTS, rows, groups], type: 'U8', data: scales },
-    ],
-    plain: { name, shape: [EXPERTS, columns, rows], data: new Uint8Array(plain.buffer) },
-  };
-}
-
-const IN_EXPERTS = 'model.layers.0.mlp.experts';
-const GATE_UP = packed(`${IN_EXPERTS}.gate_up_proj`, 2 * WIDTH, HIDDEN);
-const DOWN = packed(`${IN_EXPERTS}.down_proj`, HIDDEN, WIDTH);
-const MXFP4 = { quantization_config: { quant_method: 'mxfp4' } };
-
-/** Writes the model with these tensors of experts. @param change changes its tensors */
-function write(
-  experts: TestTensor[],
-  config: object = {},
-  change: (tensors: Map<string, TestTensor>) => void = () => {},
-): string {
-  const folder = writeMadeModel(fresh(), MADE);
-  const others = MADE.tensors
-    .filter(([name]) => !/experts\.(gate_up|down)_proj$/.test(name))
-    .map(([name, shape, mean, spread]): TestTensor => {
-      return { name, shape, data: new Uint8Array(numbers(name, shape, mean, spread).buffer) };
-    });
-  const tensors = new Map([...others, ...experts].map((tensor) => [tensor.name, tensor]));
-  change(tensors);
-  writeFileSync(join(folder, 'model.safetensors'), safetensorsBytes([...tensors.values()]));
-  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...MADE.config, ...config }));
-  return folder;
-}
-
-const writeMxfp4 = (change?: (tensors: Map<string, TestTensor>) => void, config: object = {}) =>
-  write([...GATE_UP.mxfp4, ...DOWN.mxfp4], { ...MXFP4, ...config }, change);
-
 describe('the experts of a gpt-oss in MXFP4', () => {
   it('have the numbers of plain ones that transformers makes of them, gate and up apart', async () => {
-    const plain = await engines.get(write([GATE_UP.plain, DOWN.plain]), 'f32');
-    const quantised = await engines.get(writeMxfp4(), 'f32');
+    const plain = await engines.get(writeGptOss(fresh(), [GATE_UP.plain, DOWN.plain]), 'f32');
+    const quantised = await engines.get(writeMxfp4(fresh()), 'f32');
     expect(quantised.plan).toEqual(plain.plan);
     expect(readFileSync(quantised.weightsFile).equals(readFileSync(plain.weightsFile))).toBe(true);
     const [own] = plain.manifest.tensors.filter(({ name }) => name === 'layers.0.experts.1.gateUp');
@@ -130,76 +46,103 @@ describe('the experts of a gpt-oss in MXFP4', () => {
   });
 
   it('are kept without loss', async () => {
-    const { manifest } = await engines.get(writeMxfp4(), 'stored');
+    const { manifest } = await engines.get(writeMxfp4(fresh()), 'stored');
     const experts = manifest.tensors.filter(({ name, rows }) => /experts\.\d+\./.test(name) && rows > 1);
     expect(new Set(experts.map(({ dtype }) => dtype))).toEqual(new Set(['mxfp4']));
     expect(experts).toHaveLength(2 * EXPERTS);
   });
 });
 
-/** Bytes of some rows of a matrix of each expert as llama.cpp's converter writes them: blocks of an exponent and 32 codes. */
-function ggmlBlocks([blocks, scales]: TestTensor[], first: number, step: number): Uint8Array {
-  const [experts, rows, groups] = scales!.shape as [number, number, number];
-  const bytes: number[] = [];
-  for (let expert = 0; expert < experts; expert++)
-    for (let row = first; row < rows; row += step)
-      for (let group = 0; group < groups; group++) {
-        const at = (expert * rows + row) * groups + group;
-        const code = (i: number) => (blocks!.data[16 * at + (i >> 1)]! >> (4 * (i & 1))) & 15;
-        bytes.push(scales!.data[at]!);
-        for (let i = 0; i < 16; i++) bytes.push(code(i) | (code(i + 16) << 4));
-      }
-  return Uint8Array.from(bytes);
-}
-
-function writeMxfp4Gguf(): string {
-  const gguf = structuredClone(MADE_GGUFS.find(({ name }) => name === 'gpt-oss')!);
-  const sources = new Map(MADE.tensors.map((tensor) => [tensor[0], tensor]));
-  const sizes = new Map<string, number>([
-    ['block_count', 1],
-    ['embedding_length', HIDDEN],
-    ['feed_forward_length', WIDTH],
-    ['expert_feed_forward_length', WIDTH],
-    ['expert_count', EXPERTS],
-  ]);
-  for (const key of gguf.keys) key[2] = sizes.get(key[0].replace('gpt-oss.', '')) ?? key[2];
-  gguf.tensors = gguf.tensors
-    .filter(([name]) => !/^blk\.[12]\./.test(name))
-    .map(([name, , source, how]) => {
-      const own = sources.get(source)![1];
-      const taken = own.at(-1)! / (how.columns?.[1] ?? 1);
-      const shape = how.columns === undefined ? own : [own[0]!, taken, ...own.slice(1, -1)];
-      return [name, shape, source, how];
-    });
-  const experts = new Map([
-    ['blk.0.ffn_gate_exps.weight', ggmlBlocks(GATE_UP.mxfp4, 0, 2)],
-    ['blk.0.ffn_up_exps.weight', ggmlBlocks(GATE_UP.mxfp4, 1, 2)],
-    ['blk.0.ffn_down_exps.weight', ggmlBlocks(DOWN.mxfp4, 0, 1)],
-  ]);
-  return writeMadeGguf(join(fresh(), 'gpt-oss.gguf'), sources, gguf, (tensor) => {
-    const data = experts.get(tensor.name);
-    return data === undefined ? tensor : { ...tensor, type: 'MXFP4', data };
-  });
-}
-
 it('a GGUF of a gpt-oss has the same experts, kept without loss too', async () => {
-  const file = writeMxfp4Gguf();
-  const [own, hub] = [await engines.get(file, 'f32'), await engines.get(writeMxfp4(), 'f32')];
+  const file = writeMxfp4Gguf(join(fresh(), 'gpt-oss.gguf'));
+  const [own, hub] = [await engines.get(file, 'f32'), await engines.get(writeMxfp4(fresh()), 'f32')];
   expect(readFileSync(own.weightsFile).equals(readFileSync(hub.weightsFile))).toBe(true);
   const { manifest } = await engines.get(file, 'stored');
   const experts = manifest.tensors.filter(({ name, rows }) => /experts\.\d+\./.test(name) && rows > 1);
   expect(new Set(experts.map(({ dtype }) => dtype))).toEqual(new Set(['mxfp4']));
 });
 
-const without = (name: string) => (tensors: Map<string, TestTensor>) => tensors.delete(name);
-const shaped = (name: string, shape: number[]) => (tensors: Map<string, TestTensor>) => {
-  const data = new Uint8Array(4 * shape.reduce((product, size) => product * size, 1));
-  tensors.set(name, { name, shape, data });
-};
+const without =
+  (name: string): ChangeTensors =>
+  (tensors) => {
+    tensors.delete(name);
+  };
+const shaped =
+  (name: string, shape: number[]): ChangeTensors =>
+  (tensors) => {
+    const data = new Uint8Array(4 * shape.reduce((product, size) => product * size, 1));
+    tensors.set(name, { name, shape, data });
+  };
 const SINKS = 'model.layers.0.self_attn.sinks';
 
+describe('scales of experts that make weights no numbers', () => {
+  const PRECISIONS = ['f32', 'stored'] as const;
+  const NAME = `${IN_EXPERTS}.down_proj`;
+  // The third row of the second expert; its only group.
+  const PLACE = HIDDEN + 2;
+
+  it.each([253, 254, 255])('are refused in safetensors: %i', async (exponent) => {
+    const folder = writeMxfp4(fresh(), (tensors) => {
+      const scales = tensors.get(`${NAME}_scales`)!;
+      const data = Uint8Array.from(scales.data);
+      data[PLACE] = exponent;
+      tensors.set(scales.name, { ...scales, data });
+    });
+    const { offset, file } = readSafetensors(join(folder, 'model.safetensors')).find(
+      ({ name }) => name === `${NAME}_scales`,
+    )!;
+    for (const precision of PRECISIONS)
+      await expect(engines.get(folder, precision)).rejects.toThrow(
+        `${file}: the scale of ${NAME}_blocks at byte ${offset + PLACE} should be an exponent from 0 to 252, with which weights are numbers, found ${exponent}.`,
+      );
+  });
+
+  it('are refused in a GGUF', async () => {
+    const file = writeMxfp4Gguf(join(fresh(), 'gpt-oss.gguf'), (experts) => {
+      experts.get('blk.0.ffn_down_exps.weight')![17 * PLACE] = 255;
+    });
+    const { offset } = readGguf(file).tensors.find(({ name }) => name === 'blk.0.ffn_down_exps.weight')!;
+    for (const precision of PRECISIONS)
+      await expect(engines.get(file, precision)).rejects.toThrow(
+        `${file}: the scale of a tensor in MXFP4 at byte ${offset + 17 * PLACE} should be an exponent from 0 to 252, with which weights are numbers, found 255.`,
+      );
+  });
+
+  it('are read up to the greatest', async () => {
+    const folder = writeMxfp4(fresh(), (tensors) => {
+      const scales = tensors.get(`${NAME}_scales`)!;
+      tensors.set(scales.name, {
+        ...scales,
+        data: scales.data.map((one, i) => (i === PLACE ? 252 : i === 0 ? 0 : one)),
+      });
+    });
+    const { manifest, weightsFile } = await engines.get(folder, 'f32');
+    const { offset, byteLength } = manifest.tensors.find(({ name }) => name === 'layers.0.experts.1.down')!;
+    const bytes = readFileSync(weightsFile).subarray(offset, offset + byteLength);
+    const weights = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + byteLength));
+    expect(weights.every(Number.isFinite)).toBe(true);
+    expect(Math.max(...weights.subarray(2 * WIDTH, 3 * WIDTH).map(Math.abs))).toBeGreaterThanOrEqual(
+      2 ** 124,
+    );
+  });
+});
+
+it('a GGUF with a score without a value that is not finite is refused', () => {
+  const gguf = MADE_GGUFS.find(({ name }) => name === 'gpt-oss')!;
+  const sources = new Map(
+    MADE_MODELS.find(({ name }) => name === 'gpt-oss')!.tensors.map((tensor) => [tensor[0], tensor]),
+  );
+  const data = new Uint8Array(Float32Array.of(0, 1, Number.NEGATIVE_INFINITY, 2).buffer);
+  const file = writeMadeGguf(join(fresh(), 'gpt-oss.gguf'), sources, gguf, (tensor) =>
+    tensor.name === 'blk.1.attn_sinks.weight' ? { ...tensor, data } : tensor,
+  );
+  expect(() => openCheckpoint(file)).toThrow(
+    /tensor model\.layers\.1\.self_attn\.sinks should hold a finite number for each head, found -Infinity for head 2\.$/,
+  );
+});
+
 describe('a gpt-oss that does not fit together is refused', () => {
-  it.each<[string, (tensors: Map<string, TestTensor>) => void, RegExp]>([
+  it.each<[string, ChangeTensors, RegExp]>([
     [
       'scales that are missing',
       without(`${IN_EXPERTS}.down_proj_scales`),
@@ -236,22 +179,60 @@ describe('a gpt-oss that does not fit together is refused', () => {
       /experts\.0\.down_proj\.bias and 2 more that the configuration calls for is missing/,
     ],
     [
+      'scales of another type',
+      (tensors) => {
+        const name = `${IN_EXPERTS}.down_proj_scales`;
+        const { shape, data } = tensors.get(name)!;
+        tensors.set(name, { name, shape, type: 'F16', data: new Uint8Array(2 * data.length) });
+      },
+      /down_proj_scales should have the type U8 or F8_E8M0, found F16/,
+    ],
+    [
+      'scales of other groups',
+      (tensors) => {
+        const name = `${IN_EXPERTS}.gate_up_proj_scales`;
+        tensors.set(name, { ...tensors.get(name)!, shape: [EXPERTS, 2, 2 * WIDTH] });
+      },
+      /gate_up_proj_scales should have the shape \[3, 64, 2\], found \[3, 2, 64\]/,
+    ],
+    [
+      'blocks that lie turned',
+      (tensors) => {
+        for (const [part, tail] of [
+          ['blocks', [16]],
+          ['scales', []],
+        ] as const) {
+          const name = `${IN_EXPERTS}.down_proj_${part}`;
+          tensors.set(name, { ...tensors.get(name)!, shape: [EXPERTS, 1, HIDDEN, ...tail] });
+        }
+      },
+      /down_proj should have the shape \[3, 64, 32\], found \[3, 1, 2048\]/,
+    ],
+    [
+      'plain matrices beside quantised ones of another shape',
+      (tensors) => {
+        for (const part of ['blocks', 'scales']) tensors.delete(`${IN_EXPERTS}.down_proj_${part}`);
+        const data = new Uint8Array(DOWN.plain.data);
+        const name = `${IN_EXPERTS}.down_proj`;
+        tensors.set(name, { name, shape: [EXPERTS, HIDDEN, WIDTH], data });
+      },
+      /down_proj should have the shape \[3, 32, 64\], found \[3, 64, 32\]/,
+    ],
+    [
       'scores without values for other heads',
       shaped(SINKS, [5]),
       /tensor model\.layers\.0\.self_attn\.sinks should have the shape \[4\], found \[5\]/,
     ],
-    ...[Number.NaN, Number.POSITIVE_INFINITY].map(
-      (value): [string, (tensors: Map<string, TestTensor>) => void, RegExp] => [
-        `a score without a value that is ${value}`,
-        (tensors) => {
-          const data = new Uint8Array(Float32Array.of(0, 1, value, 2).buffer);
-          tensors.set(SINKS, { name: SINKS, shape: [4], data });
-        },
-        new RegExp(
-          `tensor model\\.layers\\.0\\.self_attn\\.sinks should hold a finite number for each head, found ${value} for head 2\\.$`,
-        ),
-      ],
-    ),
+    ...[Number.NaN, Number.POSITIVE_INFINITY].map((value): [string, ChangeTensors, RegExp] => [
+      `a score without a value that is ${value}`,
+      (tensors) => {
+        const data = new Uint8Array(Float32Array.of(0, 1, value, 2).buffer);
+        tensors.set(SINKS, { name: SINKS, shape: [4], data });
+      },
+      new RegExp(
+        `tensor model\\.layers\\.0\\.self_attn\\.sinks should hold a finite number for each head, found ${value} for head 2\\.$`,
+      ),
+    ]),
     [
       'one in 16 bits',
       (tensors) =>
@@ -264,7 +245,7 @@ describe('a gpt-oss that does not fit together is refused', () => {
       /found -Infinity for head 1\.$/,
     ],
   ])('with %s', (_, change, message) => {
-    const folder = writeMxfp4(change);
+    const folder = writeMxfp4(fresh(), change);
     expect(() => openCheckpoint(folder)).toThrow(message);
   });
 
@@ -275,7 +256,7 @@ describe('a gpt-oss that does not fit together is refused', () => {
     ['layer_types', ['chunked_attention']],
     ['num_experts_per_tok', 4],
   ])('with %s %j', (key, value) => {
-    const folder = writeMxfp4(undefined, { [key]: value });
+    const folder = writeMxfp4(fresh(), undefined, { [key]: value });
     expect(() => openCheckpoint(folder)).toThrow(new RegExp(`config\\.json: ${key} should be `));
   });
 });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "power-scales.h"
 #include "quantize.h"
 
 namespace skein {
@@ -116,6 +117,17 @@ void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, in
   }
 }
 
+// Refuses scales of MXFP4 that are no numbers, in the rows from `first` on that were read.
+void ConvertedRows::checkScales(const ConvertJob& job, int64_t first, int64_t count) const {
+  const int64_t inRow = job.columns / job.type->blockElements, blockBytes = job.type->blockBytes;
+  const auto placeOf = [&](int64_t block) {
+    const int64_t row = first + block / inRow;
+    const int64_t at = job.interleavedHeads == 0 ? row : sourceRow(row, job.rows / job.interleavedHeads);
+    return job.sourceOffset + (at * inRow + block % inRow) * blockBytes;
+  };
+  checkPowers(raw_.data(), count * inRow, blockBytes, kMxfp4Exponent, "a tensor in MXFP4", placeOf, job.source);
+}
+
 // Where heads are interleaved, all rows from the first to the last are read, and put in order.
 void ConvertedRows::readQuantized(const ConvertJob& job, const OpenFiles& files, int64_t first, int64_t count) {
   if (job.interleavedHeads == 0) return quantized_.read(job, files, first, count, raw_);
@@ -130,6 +142,7 @@ const uint8_t* ConvertedRows::of(const ConvertJob& job, const PositionedFile& so
                                  const OpenFiles* files) {
   if (job.quantized && files) readQuantized(job, *files, first, count);
   else read(job, source, first, count);
+  if (!job.quantized && job.type->name == "MXFP4") checkScales(job, first, count);
   const int64_t blocks = count * (job.columns / job.type->blockElements);
   const ExactConversion exact = job.isCopied() ? exactConversion(*job.type, job.targetType) : nullptr;
   // Blocks of one size are the same blocks.

@@ -21,6 +21,7 @@ class ConvertedRows {
 
  private:
   void read(const ConvertJob& job, const PositionedFile& source, int64_t first, int64_t count);
+  void checkScales(const ConvertJob& job, int64_t first, int64_t count) const;
   void readQuantized(const ConvertJob& job, const OpenFiles& files, int64_t first, int64_t count);
   void transpose(int64_t rows, int64_t columns);
   void round(DType type, int64_t rows, int64_t columns);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "kernels/half.h"
+#include "power-scales.h"
 
 namespace skein {
 namespace {
@@ -41,7 +42,7 @@ float scaleOf(ScaleType type, const uint8_t* p) {
     case ScaleType::kF16: return halfToFloat(load16(p));
     case ScaleType::kBf16: return std::bit_cast<float>(uint32_t(load16(p)) << 16);
     case ScaleType::kE4m3: return kE4m3.values[*p];
-    case ScaleType::kE8m0: return *p == 255 ? NAN : std::ldexp(1.0f, int(*p) - 127);
+    case ScaleType::kE8m0: return std::ldexp(1.0f, int(*p) - 127);
   }
   return NAN;
 }
@@ -167,6 +168,14 @@ void QuantizedRows::readScales(const ConvertJob& job, const OpenFiles& files) {
       file.read(bytes_.data() + g * gridRows_ * size, gridRows_ * size,
                 scales.offset + (g * job.rows + gridFirst_) * size);
   }
+  if (scales.type == ScaleType::kE8m0) {
+    const auto placeOf = [&](int64_t i) {
+      return scales.offset +
+             (scales.byColumns ? i / gridRows_ * job.rows + gridFirst_ + i % gridRows_ : gridFirst_ * gridColumns_ + i);
+    };
+    const int most = job.quantized->codes == Codes::kE2m1 ? kMxfp4Exponent : kAnyExponent;
+    checkPowers(bytes_.data(), gridRows_ * gridColumns_, 1, most, job.quantized->name, placeOf, scales.file);
+  }
   for (int64_t r = 0; r < gridRows_; r++)
     for (int64_t g = 0; g < gridColumns_; g++) {
       const int64_t at = scales.byColumns ? g * gridRows_ + r : r * gridColumns_ + g;
@@ -259,7 +268,7 @@ void QuantizedRows::putBlocks(const ConvertJob& job, uint8_t* target) const {
       const size_t group = size_t(groupsOf(source, r) + groups_[size_t(b * kGroup)]);
       const float scale = scales_[group];
       if (type == "MXFP4") {
-        target[0] = std::isnan(scale) ? 255 : uint8_t(127 + std::ilogb(scale));
+        target[0] = uint8_t(127 + std::ilogb(scale));
         putNibbles(codes, target + 1);
         continue;
       }

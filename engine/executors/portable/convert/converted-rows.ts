@@ -4,6 +4,7 @@ import { isMade, storedBytes, WEIGHT_GROUP } from '../../../directory/weight-blo
 import { exactConversion } from './exact-conversion.js';
 import type { OpenFiles } from './open-files.js';
 import type { PositionedFile } from './positioned-file.js';
+import { checkPowers, MXFP4_EXPONENT } from './power-scales.js';
 import { int4Block, int8Block } from './quantize.js';
 import { type QuantizedJob, readQuantized } from './quantized-rows.js';
 import type { StorageType } from './tensor-types.js';
@@ -93,6 +94,15 @@ export class ConvertedRows {
         const part = raw.subarray(r * rowBytes, (r + 1) * rowBytes);
         source.read(part, sourceOffset + sourceRow(first + r, headRows) * rowBytes);
       }
+    }
+    if (type.name === 'MXFP4') {
+      const inRow = columns / type.blockElements;
+      const rowOf = (row: number) => (interleavedHeads === 0 ? row : sourceRow(row, rows / interleavedHeads));
+      const placeOf = (block: number) =>
+        sourceOffset +
+        rowOf(first + Math.floor(block / inRow)) * rowBytes +
+        (block % inRow) * type.blockBytes;
+      checkPowers(raw, type.blockBytes, MXFP4_EXPONENT, 'a tensor in MXFP4', placeOf, job.source);
     }
     return raw;
   }

@@ -100,7 +100,7 @@ function mxfp4Blocks(
   for (let r = 0, to = 0; r < count; r++) {
     for (let b = 0; b < blocks; b++, to += 17) {
       const scale = scales[blockOf(r) + groups[b * WEIGHT_GROUP]!]!;
-      target[to] = Number.isNaN(scale) ? 255 : 127 + Math.round(Math.log2(scale));
+      target[to] = 127 + Math.round(Math.log2(scale));
       putNibbles(codes, (r * blocks + b) * WEIGHT_GROUP, target, to + 1);
     }
   }

@@ -7,6 +7,7 @@ import {
   type Zeros,
 } from '../../../../models/checkpoints/quantized/quantized-source.js';
 import type { OpenFiles } from './open-files.js';
+import { ANY_EXPONENT, checkPowers, MXFP4_EXPONENT } from './power-scales.js';
 import { AWQ_ORDER } from './quantized-codes.js';
 
 /** Bytes of a scale. */
@@ -51,7 +52,7 @@ export function gridOf(
 
 /** The scales of a grid, in the order of its rows, divided by the matrix's divisor. @param rows of the matrix */
 export function readScales(
-  { scales, divisor }: QuantizedSource,
+  { name, codes, scales, divisor }: QuantizedSource,
   files: OpenFiles,
   rows: number,
   grid: Grid,
@@ -65,6 +66,14 @@ export function readScales(
       const part = bytes.subarray(g * grid.rows * size, (g + 1) * grid.rows * size);
       file.read(part, scales.offset + (g * rows + grid.first) * size);
     }
+  }
+  if (scales.type === 'F8_E8M0') {
+    const placeOf = (scale: number) =>
+      scales.byColumns
+        ? Math.floor(scale / grid.rows) * rows + grid.first + (scale % grid.rows)
+        : grid.first * grid.columns + scale;
+    const most = codes === 'e2m1' ? MXFP4_EXPONENT : ANY_EXPONENT;
+    checkPowers(bytes, 1, most, name, (scale) => scales.offset + placeOf(scale), scales.file);
   }
   const values = new Float32Array(grid.rows * grid.columns);
   const stored = storedScales(scales, bytes);
@@ -83,8 +92,7 @@ export function readScales(
 function storedScales({ type }: Scales, bytes: Uint8Array): Float32Array {
   if (type === 'F32') return new Float32Array(bytes.buffer);
   if (type === 'F8_E4M3') return Float32Array.from(bytes, (code) => E4M3_VALUES[code]!);
-  if (type === 'F8_E8M0')
-    return Float32Array.from(bytes, (code) => (code === 255 ? Number.NaN : 2 ** (code - 127)));
+  if (type === 'F8_E8M0') return Float32Array.from(bytes, (code) => 2 ** (code - 127));
   const words = new Uint16Array(bytes.buffer);
   if (type === 'F16') return Float32Array.from(words, fromHalf);
   return new Float32Array(Uint32Array.from(words, (word) => word << 16).buffer);

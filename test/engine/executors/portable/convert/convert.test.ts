@@ -7,6 +7,7 @@ import type { TensorPrecision, WeightPrecision } from '../../../../../engine/dir
 import { storedBytes } from '../../../../../engine/directory/weight-blocks.js';
 import { loadAddon } from '../../../../../engine/executors/native/load-addon.js';
 import { convert, convertInPieces } from '../../../../../engine/executors/portable/convert/convert.js';
+import { MXFP4_EXPONENT } from '../../../../../engine/executors/portable/convert/power-scales.js';
 import { STORAGE_TYPES } from '../../../../../engine/executors/portable/convert/tensor-types.js';
 import type { TensorType } from '../../../../../models/checkpoints/checkpoint.js';
 import { Random } from '../../../../../tools/support/random.js';
@@ -18,6 +19,7 @@ const directory = temporaryFolder('skein-portable-convert');
 const TARGETS: readonly WeightPrecision[] = ['f32', 'bf16', 'int8', 'int4'];
 const source = join(directory, 'source.bin');
 const PAD = 5;
+const MXFP4_BYTES = 17;
 
 type Shape = Omit<ConvertJob, 'source' | 'sourceOffset' | 'sourceByteLength' | 'targetOffset'>;
 
@@ -67,6 +69,8 @@ function bytesOf(random: Random, blockBytes: number, blocks: number): Uint8Array
     if (kind === 1) part[1] = special;
     if (kind === 2) part[part.length - 1] = special;
     if (kind === 3 && part.length > 3) part[3] = special;
+    // A block of MXFP4 begins with its exponent, of which the greatest are refused.
+    if (blockBytes === MXFP4_BYTES) part[0]! %= MXFP4_EXPONENT + 1;
   }
   return bytes;
 }
@@ -223,6 +227,26 @@ describe('convert in TypeScript refuses in the words of the addon', () => {
     fresh();
     expectRefusal(target, [wholeSource(change)], 2);
   });
+
+  it.each([0, 1, 2])(
+    'exponents of MXFP4 that make no numbers, with %i interleaved heads',
+    (interleavedHeads) => {
+      const rows = 8;
+      const bytes = new Uint8Array(3 + rows * 2 * MXFP4_BYTES).fill(120);
+      writeFileSync(target, Buffer.alloc(4 * rows * 64));
+      for (const block of [0, 5, 11, 15]) {
+        const spoilt = Uint8Array.from(bytes);
+        spoilt[3 + MXFP4_BYTES * block] = 253;
+        writeFileSync(source, spoilt);
+        const place = { sourceOffset: 3, sourceByteLength: bytes.length - 3, rows, columns: 64 };
+        const job = wholeSource({ ...place, type: 'MXFP4', interleavedHeads });
+        expectRefusal(target, [job], 1);
+        expect(messageOf(() => convert(target, [job], 1))).toBe(
+          `${source}: the scale of a tensor in MXFP4 at byte ${3 + MXFP4_BYTES * block} should be an exponent from 0 to 252, with which weights are numbers, found 253.`,
+        );
+      }
+    },
+  );
 
   it('files that were cut off, and what is no file', () => {
     fresh();
