@@ -1,3 +1,4 @@
+import { namesOfArchitecture } from '../architectures/index.js';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { type GgufHeader, readGguf } from '../checkpoints/gguf.js';
 import { huggingFaceTensorName, interleavedHeads } from '../checkpoints/gguf-tensor-names.js';
@@ -61,15 +62,17 @@ function fileArchitecture({ architecture }: ModelConfig): string {
 
 /** The scaling's numerator. @throws CheckpointError for a file that is no LoRA adapter, or one of another architecture */
 function alphaOf({ file, metadata }: GgufHeader, config: ModelConfig): number {
-  const expect = (key: string, expected: string) => {
+  const expect = (key: string, ...expected: string[]) => {
     const found = metadata.string(key);
-    if (found === expected) return;
+    if (found !== undefined && expected.includes(found)) return;
     const shown = found === undefined ? 'nothing' : shownName(found);
-    throw new CheckpointError(`${file}: ${key} should be ${expected}, found ${shown}.`);
+    throw new CheckpointError(`${file}: ${key} should be ${expected.join(' or ')}, found ${shown}.`);
   };
   expect('general.type', 'adapter');
   expect('adapter.type', 'lora');
-  expect('general.architecture', fileArchitecture(config));
+  const own = fileArchitecture(config);
+  const names = namesOfArchitecture(own).gguf;
+  expect('general.architecture', ...(names.length > 0 ? names : [own]));
   if (metadata.has('adapter.alora.invocation_tokens')) {
     throw new CheckpointError(
       `${file}: is an adapter that begins at certain tokens (adapter.alora.invocation_tokens), which is not supported.`,

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, klDivergence } from '../../tools/support/goldens.js';
@@ -9,7 +8,8 @@ import {
   openExecutor,
   TestEngines,
 } from '../../tools/support/test-engine.js';
-import { type AdapterGolden, adapterGoldens } from '../support/lora-goldens.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { type AdapterGolden, adapterGoldens, pathsOf } from '../support/lora-goldens.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
@@ -19,21 +19,22 @@ const DIVERGENCE_MAX = { bf16: 1e-2, int8: 3e-2, int4: 1.5 } as const;
 const CHUNKS = [256, 23];
 const MAX_RANK = 8;
 
-const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+const folder = temporaryFolder('skein-lora');
 const goldens = adapterGoldens();
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());
 
 async function open(
-  { adapter, model }: AdapterGolden,
+  golden: AdapterGolden,
   precision: 'f32' | keyof typeof DIVERGENCE_MAX,
   instructionSet = BEST_INSTRUCTION_SET,
 ) {
-  const engine = await engines.get(fixture(model), precision);
+  const { adapter, model } = pathsOf(golden, folder);
+  const engine = await engines.get(model, precision);
   const executor = openExecutor(engine, { instructionSet, maxAdapters: 2, maxLoraRank: MAX_RANK });
   const { config } = engine.manifest;
-  executor.adapters!.put(1, openAdapter(fixture(adapter), config, { maxRank: MAX_RANK }));
+  executor.adapters!.put(1, openAdapter(adapter, config, { maxRank: MAX_RANK }));
   return { executor, driver: new SequenceDriver(executor, config, 1) };
 }
 

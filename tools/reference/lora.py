@@ -1,7 +1,7 @@
 """
 Tiny LoRA adapters made by Hugging Face PEFT, and what transformers with PEFT computes with them in float32.
 
-    python tools/reference/lora.py
+    python tools/reference/lora.py [NAME ...]
 
 writes test/fixtures/lora-NAME (an adapter's folder as PEFT saves it) and test/goldens/lora.json. Of each adapter the
 golden has:
@@ -11,7 +11,7 @@ golden has:
     prompts    tokens and logits of two prompts, the adapter beside the base's weights (not merged), in the form of the
                goldens of the tiny models; no sequence is long enough to change the RoPE of its model
 
-The golden always comes from the stored files, read back and computed in float32. Weights are large enough for each
+Names given replace their entries alone. A base model that is no fixture is one of families.py. The golden always comes from the stored files, read back and computed in float32. Weights are large enough for each
 module of an adapter to matter.
 """
 
@@ -19,14 +19,19 @@ import base64
 import json
 import os
 import shutil
+import sys
+import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from families import FILE as FAMILIES
+from families import numbers
 from golden import all_logits, judged_prompt, write_json
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "test")
@@ -80,11 +85,35 @@ ADAPTERS = {
         {"r": 2, "lora_alpha": 3, "target_modules": r".*\.(?:qkv|o|gate_up|down)_proj"},
         ["model.layers.0.self_attn.qkv_proj", "model.layers.1.mlp.down_proj"],
     ),
+    # Attention has biases, a window in every other layer, and scores without values.
+    "gpt-oss": (
+        "gpt-oss",
+        torch.float32,
+        {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]},
+        ["model.layers.0.self_attn.k_proj", "model.layers.2.self_attn.o_proj"],
+    ),
 }
+TEMPORARY = tempfile.TemporaryDirectory()
+
+
+def path_of(name):
+    """Folder of a base model, which is written if it is one of families.py."""
+    path = os.path.join(ROOT, "fixtures", name)
+    if os.path.isdir(path):
+        return path
+    with open(FAMILIES, encoding="utf-8") as file:
+        made = next(item for item in json.load(file)["families"] if item["name"] == name)
+    path = os.path.join(TEMPORARY.name, name)
+    os.makedirs(path, exist_ok=True)
+    values = {key: numbers(key, shape, mean, spread) for key, shape, mean, spread in made["tensors"]}
+    save_arrays(values, f"{path}/model.safetensors", {"format": "pt"})
+    with open(f"{path}/config.json", "w", encoding="utf-8") as file:
+        json.dump(made["config"], file)
+    return path
 
 
 def base_model(name):
-    path = os.path.join(ROOT, "fixtures", name)
+    path = path_of(name)
     model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager").eval()
     model.name_or_path = model.config._name_or_path = name
     return model
@@ -159,9 +188,17 @@ def judged(name, directory):
 
 def main():
     torch.set_num_threads(1)
-    items = [judged(name, write_adapter(name, 2000 + index)) for index, name in enumerate(ADAPTERS)]
+    target = os.path.join(ROOT, "goldens", "lora.json")
+    known = {}
+    if sys.argv[1:]:
+        with open(target, encoding="utf-8") as file:
+            known = {item["adapter"]: item for item in json.load(file)["adapters"]}
+    for index, name in enumerate(ADAPTERS):
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            known[f"lora-{name}"] = judged(name, write_adapter(name, 2000 + index))
+    items = [known[f"lora-{name}"] for name in ADAPTERS]
     header = {"madeBy": "tools/reference/lora.py, float32, greedy, end_id ignored"}
-    write_json(os.path.join(ROOT, "goldens", "lora.json"), header, "adapters", items)
+    write_json(target, header, "adapters", items)
 
 
 if __name__ == "__main__":

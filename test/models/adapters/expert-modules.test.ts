@@ -13,7 +13,12 @@ import { freshFolders } from '../../support/fresh-folders.js';
 import { floats, writeTinyAdapter } from '../../support/tiny-adapter.js';
 
 const fresh = freshFolders('skein-expert-modules');
-const ARCHITECTURES = ['qwen3moe', 'mixtral'];
+const ARCHITECTURES = ['qwen3moe', 'mixtral', 'gptoss', 'glm4moe', 'phimoe'];
+/** Those that llama.cpp calls otherwise. */
+const GGUF_NAMES = new Map([
+  ['mixtral', 'llama'],
+  ['gptoss', 'gpt-oss'],
+]);
 /** Hidden size 12, three heads of 6 over one. */
 const baseOf = (architecture: string) => expertsConfig({ architecture });
 const pair = (name: string, from: number, to: number, parts = ['lora_A.weight', 'lora_B.weight']) => [
@@ -48,6 +53,8 @@ describe.each(ARCHITECTURES)('an adapter of %s', (architecture) => {
     ['block_sparse_moe.experts.1.w1', 12, 8],
     ['mlp.gate_proj', 12, 20],
     ['mlp.gate', 12, 4],
+    ['mlp.router', 12, 4],
+    ['mlp.experts', 12, 8],
     ['block_sparse_moe.gate', 12, 4],
   ])('cannot change %s, and names it', (module, from, to) => {
     const read = () => readPeft(pair(`${layer}.${module}`, from, to));
@@ -70,7 +77,7 @@ describe.each(ARCHITECTURES)('an adapter of %s', (architecture) => {
     const metadata = {
       'general.type': { type: 'string', value: 'adapter' },
       'adapter.type': { type: 'string', value: 'lora' },
-      'general.architecture': { type: 'string', value: architecture === 'mixtral' ? 'llama' : architecture },
+      'general.architecture': { type: 'string', value: GGUF_NAMES.get(architecture) ?? architecture },
       'adapter.lora.alpha': { type: 'f32', value: 2 },
     } as const;
     const read = (tensors: readonly TestTensor[]) => {

@@ -4,6 +4,8 @@ import { baseModules } from '../../../models/adapters/base-modules.js';
 import { MODULE_IDS, type ModuleName } from '../../../models/adapters/module-ids.js';
 import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { pathsOf } from '../../support/lora-goldens.js';
 
 interface GoldenAdapter {
   adapter: string;
@@ -18,7 +20,7 @@ const { adapters } = JSON.parse(
 /** Greatest difference from PEFT's sum, which has other roundings, as a share of the greatest element. */
 const DIFFERENCE_MAX = 1e-6;
 
-const fixture = (name: string) => new URL(`../../fixtures/${name}`, import.meta.url).pathname;
+const folder = temporaryFolder('skein-peft');
 
 /** Modules and ranks of each adapter, in the first and in the second layer. */
 const EXPECTED: Readonly<Record<string, Partial<Record<ModuleName, number>>[]>> = {
@@ -35,6 +37,7 @@ const EXPECTED: Readonly<Record<string, Partial<Record<ModuleName, number>>[]>> 
     { attn_qkv: 3, attn_dense: 3, mlp_h_to_4h: 3, mlp_4h_to_h: 3 },
     { attn_qkv: 3, attn_dense: 3, mlp_h_to_4h: 3, mlp_4h_to_h: 3 },
   ],
+  'lora-gpt-oss': Array.from({ length: 3 }, () => ({ attn_q: 4, attn_k: 4, attn_v: 4, attn_dense: 4 })),
   'lora-phi3': [
     { attn_qkv: 2, attn_dense: 2, mlp_gate_up: 2, mlp_4h_to_h: 2 },
     { attn_qkv: 2, attn_dense: 2, mlp_gate_up: 2, mlp_4h_to_h: 2 },
@@ -42,8 +45,9 @@ const EXPECTED: Readonly<Record<string, Partial<Record<ModuleName, number>>[]>> 
 };
 
 describe.each(adapters)('$adapter as PEFT saved it', ({ adapter, model, deltas }) => {
-  const { config } = openCheckpoint(fixture(model));
-  const weights = readPeftCheckpoint(fixture(adapter), config, { maxRank: 8 });
+  const paths = pathsOf({ adapter, model }, folder);
+  const { config } = openCheckpoint(paths.model);
+  const weights = readPeftCheckpoint(paths.adapter, config, { maxRank: 8 });
 
   it('has the modules and ranks of its configuration', () => {
     const ranks = EXPECTED[adapter]!.flatMap((modules, layer) =>
