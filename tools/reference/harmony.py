@@ -116,22 +116,39 @@ def bytes_of(token):
 
 
 def rendered(conversation):
+    as_template = [written_by_template(one) for one in conversation["messages"]]
+    text = ENCODING.decode(tokens_of(conversation, conversation["messages"], SCHEMA))
+    return {**conversation, "text": text, "ids": tokens_of(conversation, as_template, WITHOUT_DEFAULTS)}
+
+
+WITHOUT_DEFAULTS = {**SCHEMA, "properties": {name: {key: one for key, one in of.items() if key != "default"} for name, of in SCHEMA["properties"].items()}}
+
+
+def written_by_template(message):
+    """A message of which openai-harmony writes what the template of gpt-oss does: results are JSON, an empty line comes behind instructions."""
+    if message["role"] == "tool":
+        return {**message, "content": json.dumps(message["content"])}
+    return message
+
+
+def tokens_of(conversation, asked, schema):
     effort = {"low": ReasoningEffort.LOW, "high": ReasoningEffort.HIGH}.get(conversation.get("effort"), ReasoningEffort.MEDIUM)
     system = SystemContent.new().with_reasoning_effort(effort).with_conversation_start_date("2026-11-28")
     messages = [Message.from_role_and_content(Role.SYSTEM, system)]
     developer = DeveloperContent.new()
-    asked = list(conversation["messages"])
+    asked = list(asked)
     instructions = asked.pop(0)["content"] if asked[0]["role"] == "system" else None
+    if schema is WITHOUT_DEFAULTS and instructions is not None and not conversation.get("tools"):
+        instructions += "\n\n"
     if instructions is not None:
         developer = developer.with_instructions(instructions)
     if conversation.get("tools"):
-        developer = developer.with_function_tools([ToolDescription.new("weather", "The weather.", parameters=SCHEMA), ToolDescription.new("now", "The time.")])
+        developer = developer.with_function_tools([ToolDescription.new("weather", "The weather.", parameters=schema), ToolDescription.new("now", "The time.")])
     if instructions is not None or conversation.get("tools"):
         messages.append(Message.from_role_and_content(Role.DEVELOPER, developer))
     for message in asked:
         messages += written(message)
-    tokens = ENCODING.render_conversation_for_completion(Conversation.from_messages(messages), Role.ASSISTANT)
-    return {**conversation, "text": ENCODING.decode(tokens)}
+    return ENCODING.render_conversation_for_completion(Conversation.from_messages(messages), Role.ASSISTANT)
 
 
 def written(message):

@@ -1,15 +1,25 @@
 import { ChatTemplate } from '../../../models/chat-template.js';
-import type { TextSegment } from '../../../models/tokenizer/tokenizer.js';
+import type { TextSegment, Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import type { PromptTokens, TextCodec } from '../../../src/generation/text-model.js';
 import { BOS_TOKEN, bytesOf, templatedCodec } from './toy-codec.js';
 
-/** The toy's tokenizer with a chat template that is rendered: one token per byte, `<bos>` and `<eos>` as they are written. */
+/** One token per byte, `<bos>` and `<eos>` as they are written. */
+const BYTES = {
+  bosToken: '<bos>',
+  eosToken: '<eos>',
+  controlTokenTexts: [],
+  encodeSegments: (segments: readonly TextSegment[]) => bytesOf(segments.map(({ text }) => text).join('')),
+};
+
+/** The toy's tokenizer with a chat template that is rendered. @param tokenizer of prompts alone */
 export function renderedCodec(
   source: string,
   now: () => Date = () => new Date(),
+  tokenizer:
+    | Pick<Tokenizer, 'bosToken' | 'eosToken' | 'controlTokenTexts' | 'encodeSegments'>
+    | typeof BYTES = BYTES,
 ): TextCodec & { renders: () => number } {
-  const tokens = { bosToken: '<bos>', eosToken: '<eos>', controlTokenTexts: [] };
-  const template = new ChatTemplate(source, tokens, { now });
+  const template = new ChatTemplate(source, tokenizer, { now });
   let count = 0;
   return {
     ...templatedCodec(source),
@@ -24,7 +34,7 @@ export function renderedCodec(
         ...(options.tools && { tools: options.tools }),
         templateKwargs: options.variables ?? {},
       });
-      const tokens = bytesOf(segments.map((segment: TextSegment) => segment.text).join(''));
+      const tokens = tokenizer.encodeSegments(segments);
       return options.addSpecialTokens ? [BOS_TOKEN, ...tokens] : tokens;
     },
   };

