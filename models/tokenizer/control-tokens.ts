@@ -2,9 +2,9 @@ import type { AddedTokenJson, TokenizerJson } from './tokenizer-json.js';
 
 /**
  * Tokens that models take as marks and never as text, though published vocabularies do not call them special: those of
- * calls, results and reasoning, and those between bars.
+ * calls, results and reasoning, and those between bars or with one on the inside.
  */
-const MARKS = /^(?:<\/?(?:think|tool_call|tool_response|tools)>|<\|[^|]+\|>)$/;
+const MARKS = /^(?:<\/?(?:think|tool_call|tool_response|tools)>|<\|[^|]+\|>|<\|[a-z_]+>|<[a-z_]+\|>)$/;
 
 /** True where text that spells this added token stays text in a user's message. */
 export function isControlToken(token: { content: string; special: boolean }): boolean {

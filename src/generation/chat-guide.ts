@@ -4,11 +4,11 @@ import { checkGuideEnds, guideOf } from './guided.js';
 import { harmonyFormat } from './harmony/guide.js';
 import type { HarmonyStart } from './harmony/parser.js';
 import { knownGuide } from './known-guides.js';
-import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning/reasoning-parser.js';
+import type { AnswerReasoning } from './reasoning/reasoning-marks.js';
 import type { TextCodec } from './text-model.js';
 import type { ToolStyle } from './tools/detect-format.js';
 import { ANY_ARGUMENTS, type FollowedSchema, followedSchema, parametersOf } from './tools/followed-schema.js';
-import { either, guideAsFormat, sequence, type TagFormat } from './tools/guide-format.js';
+import { either, guideAsFormat, sequence, type TagFormat, text } from './tools/guide-format.js';
 import { type CallGuideOptions, callsFormat, freeFormat, marker } from './tools/tool-guide.js';
 import type { FunctionTool, TextFormatName, ToolChoice, ToolFormatName } from './tools/types.js';
 
@@ -20,7 +20,7 @@ export interface GuideSetting {
   source: string | null;
   specialTexts: ReadonlySet<string>;
   codec: TextCodec;
-  reasoning: ReasoningStart | null;
+  reasoning: AnswerReasoning | null;
   harmony: HarmonyStart | null;
 }
 
@@ -148,14 +148,16 @@ function textFormat(
 
 function behindReasoning(
   answer: TagFormat,
-  start: ReasoningStart,
+  { start, marks }: AnswerReasoning,
   specialTexts: ReadonlySet<string>,
 ): TagFormat {
-  const isSpecial = specialTexts.has(THINK_END);
+  const isSpecial = specialTexts.has(marks.end);
   const thoughts: TagFormat = isSpecial
-    ? sequence({ type: 'any_text' }, marker(THINK_END, { specialTexts }))
-    : { type: 'tag', begin: '', content: { type: 'any_text' }, end: THINK_END };
+    ? sequence({ type: 'any_text' }, marker(marks.end, { specialTexts }))
+    : { type: 'tag', begin: '', content: { type: 'any_text' }, end: marks.end };
   const space: TagFormat = { type: 'regex', pattern: '\\n{0,2}' };
-  const begun = sequence(marker(THINK_BEGIN, { specialTexts }), thoughts, space, answer);
+  const opening = marker(marks.begin, { specialTexts });
+  const label = marks.label === '' ? [] : [text(marks.label + marks.gap)];
+  const begun = sequence(opening, ...label, thoughts, space, answer);
   return start !== 'maybe' ? sequence(thoughts, space, answer) : either(begun, answer);
 }

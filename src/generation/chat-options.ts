@@ -6,9 +6,9 @@ import { InvalidRequestError } from '../errors/request-errors.js';
 import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
-import { type ChatPrompt, isHarmony, type PromptModel, promptOf } from './prompt/chat-prompt.js';
+import { type ChatPrompt, hasReasoningChannels, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
-import { THINK_END } from './reasoning/reasoning-parser.js';
+import { THINK_MARKS } from './reasoning/reasoning-marks.js';
 import type { TextModel } from './text-model.js';
 import type { FunctionTool, ToolChoice } from './tools/types.js';
 
@@ -50,8 +50,8 @@ export function hasParts(
 ): boolean {
   if (tools !== undefined || toolChoice !== undefined || reasoning !== undefined) return true;
   if (messages === undefined) return false;
-  if (guided !== undefined || isHarmony(model, { messages })) return true;
-  return stop !== undefined && (model.codec.specialTexts ?? []).includes(THINK_END);
+  if (guided !== undefined || hasReasoningChannels(model, { messages })) return true;
+  return stop !== undefined && (model.codec.specialTexts ?? []).includes(THINK_MARKS.end);
 }
 
 /** What a chat's plan adds to its request. */

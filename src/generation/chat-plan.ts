@@ -4,14 +4,9 @@ import { guideOfChat } from './chat-guide.js';
 import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
 import { TextCallsParser } from './harmony/text-calls-parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
-import { promptOf, sourceOf } from './prompt/chat-prompt.js';
-import {
-  PlainParser,
-  ReasoningParser,
-  type ReasoningStart,
-  THINK_BEGIN,
-  THINK_END,
-} from './reasoning/reasoning-parser.js';
+import { type ChatPrompt, promptOf, sourceOf } from './prompt/chat-prompt.js';
+import { type AnswerReasoning, CHANNEL_BEGIN, CHANNEL_END } from './reasoning/reasoning-marks.js';
+import { PlainParser, ReasoningParser } from './reasoning/reasoning-parser.js';
 import type { PromptTokens, ShownToken, TextModel } from './text-model.js';
 import { CallsOnlyParser } from './tools/calls-only-parser.js';
 import {
@@ -22,6 +17,8 @@ import {
   CALLS_END,
   DeepSeekParser,
 } from './tools/deepseek-parser.js';
+import { GEMMA4_BEGIN, GEMMA4_END, Gemma4Parser } from './tools/gemma4-parser.js';
+import { QUOTE } from './tools/gemma4-value.js';
 import { HERMES_BEGIN, HERMES_END, HermesParser } from './tools/hermes-parser.js';
 import { Llama3Parser, PYTHON_TAG } from './tools/llama3-parser.js';
 import { ARGS, CALL_ID, MistralParser, TOOL_CALLS } from './tools/mistral-parser.js';
@@ -74,7 +71,7 @@ export interface ChatPlan {
   /** Special tokens that the parser reads as text. */
   shownTokens: readonly ShownToken[];
   /** Beginning of an answer's reasoning; null: answers have no reasoning. */
-  reasoning: ReasoningStart | null;
+  reasoning: AnswerReasoning | null;
   /** How an answer in the harmony format is read; null: it has another one. */
   harmony: HarmonyOptions | null;
   /** Form of call ids that the template expects. */
@@ -90,6 +87,7 @@ const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
   mistral: [TOOL_CALLS, CALL_ID, ARGS],
   qwen3_coder: [HERMES_BEGIN, HERMES_END],
   deepseek_v3: [CALLS_BEGIN, CALLS_END, CALL_BEGIN, CALL_END, CALL_SEPARATOR],
+  gemma4: [GEMMA4_BEGIN, GEMMA4_END, QUOTE],
 };
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
@@ -115,7 +113,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
     harmony,
     callIds: style.format === 'mistral' && style.usesTemplate ? 'mistral' : 'openai',
     ...(harmony === null
-      ? textReading(style.format as TextFormatName, reasoning, tools, choice, specialTexts)
+      ? textReading(style.format as TextFormatName, found, tools, choice, specialTexts)
       : harmonyAnswers(harmony, style.format, tools, choice, specialTexts)),
   };
 }
@@ -125,22 +123,24 @@ type Reading = Pick<ChatPlan, 'shownTokens' | 'createParser'>;
 
 function textReading(
   format: TextFormatName,
-  reasoning: ReasoningStart | null,
+  { reasoning, hasChannels }: Pick<ChatPrompt, 'reasoning' | 'hasChannels'>,
   tools: readonly FunctionTool[],
   choice: ToolChoice,
   specialTexts: ReadonlySet<string>,
 ): Reading {
   const shown = [
     ...(tools.length > 0 ? MARKERS[format] : []),
-    ...(reasoning === null ? [] : [THINK_BEGIN, THINK_END]),
+    ...(reasoning === null ? [] : [reasoning.marks.begin, reasoning.marks.end]),
+    ...(hasChannels ? [CHANNEL_BEGIN, CHANNEL_END] : []),
   ];
   const createParser = () => {
-    const inner = tools.length === 0 ? new PlainParser() : onlyCalls(callParser(format, tools), choice);
+    const text = () => (hasChannels ? new Gemma4Parser([]) : new PlainParser());
+    const inner = tools.length === 0 ? text() : onlyCalls(callParser(format, tools), choice);
     return reasoning === null ? inner : new ReasoningParser(reasoning, inner);
   };
-  const hasParts = tools.length > 0 || reasoning !== null;
+  const hasParts = tools.length > 0 || reasoning !== null || hasChannels;
   return {
-    shownTokens: shown.filter((text) => specialTexts.has(text)),
+    shownTokens: [...new Set(shown)].filter((text) => specialTexts.has(text)),
     createParser: hasParts ? createParser : null,
   };
 }
@@ -171,7 +171,7 @@ function onlyCalls(parser: AnswerParser, { mode }: ToolChoice): AnswerParser {
  * Makes the parser that keeps stop strings out of the reasoning of a chat whose answers are not taken apart, and show the marks of reasoning;
  * null: there is no reasoning.
  */
-export function stopParser(reasoning: ReasoningStart | null): ChatPlan['createParser'] {
+export function stopParser(reasoning: AnswerReasoning | null): ChatPlan['createParser'] {
   if (reasoning === null) return null;
   return () => new ReasoningParser(reasoning, new PlainParser());
 }
@@ -196,5 +196,7 @@ function callParser(format: TextFormatName, tools: readonly FunctionTool[]): Ans
       return new Qwen3CoderParser(tools);
     case 'deepseek_v3':
       return new DeepSeekParser();
+    case 'gemma4':
+      return new Gemma4Parser(tools);
   }
 }

@@ -36,8 +36,10 @@ export class ContentStops implements StopFinder {
     const before = this.#held.length;
     this.#held += text;
     for (let i = 0; i < text.length; i++) {
+      const { breaks } = this.#parser;
       this.#find(this.#parser.push(text.charAt(i)));
       if (this.#matched !== null) return this.#cutAt(before + i + 1 - this.#parser.held);
+      if (this.#parser.breaks !== breaks) this.#state = START;
     }
     const ready = this.#held.length - this.#parser.held - this.#automaton.depthOf(this.#state);
     if (ready <= 0) return { emit: '', matched: null };

@@ -1,7 +1,9 @@
 import { alt, type Expr, type Grammar, NOTHING, rule, text } from '../grammar.js';
 import { spend } from '../reading-work.js';
+import { gemma4Notation } from './gemma4-text.js';
 import { boundedNumber, whyNoMultiple } from './json-numbers.js';
-import { JSON_INTEGER, JSON_NUMBER, JSON_VALUE, jsonRules, literal } from './json-text.js';
+import { JSON_INTEGER, JSON_NOTATION, JSON_NUMBER } from './json-text.js';
+import type { Notation } from './notation.js';
 import { SchemaArrays } from './schema-arrays.js';
 import { fault, SchemaFaults } from './schema-faults.js';
 import {
@@ -31,7 +33,9 @@ export interface SchemaOptions {
   /** Keeps the schema's rules apart from those of other schemas in one grammar. */
   prefix?: string;
   /** Notation of an object: {"a": 1} or, for the outermost one only, a=1. */
-  style?: 'json' | 'keyword_arguments';
+  style?: 'json' | 'keyword_arguments' | 'gemma4';
+  /** With gemma4: true where the quotes of texts are a special token. */
+  hasSpecialQuotes?: boolean;
   /** False: what cannot be followed is left out. */
   isStrict?: boolean;
 }
@@ -45,12 +49,13 @@ export interface SchemaOptions {
  */
 export function jsonSchemaGrammar(
   schema: JsonValue,
-  { prefix = 'schema', style = 'json', isStrict = true }: SchemaOptions = {},
+  { prefix = 'schema', style = 'json', hasSpecialQuotes = false, isStrict = true }: SchemaOptions = {},
 ): Grammar {
   const faults = new SchemaFaults(isStrict);
-  const reader = new SchemaReader(schema, prefix, faults);
-  const root = style === 'json' ? reader.read() : reader.readKeywordArguments();
-  const rules = new Map([...jsonRules(), ...reader.rules, ['root', root] as const]);
+  const notation = style === 'gemma4' ? gemma4Notation(hasSpecialQuotes) : JSON_NOTATION;
+  const reader = new SchemaReader(schema, prefix, { faults, notation });
+  const root = style === 'keyword_arguments' ? reader.readKeywordArguments() : reader.read();
+  const rules = new Map([...notation.rules(), ...reader.rules, ['root', root] as const]);
   return { rules, root: 'root', leftOut: [...faults.leftOut] };
 }
 
@@ -59,6 +64,7 @@ class SchemaReader implements SchemaRules {
   readonly resolver: SchemaResolver;
   readonly values: SchemaValues;
   readonly faults: SchemaFaults;
+  readonly notation: Notation;
   readonly #strings: SchemaStrings;
   readonly #objects: SchemaObjects;
   readonly #arrays: SchemaArrays;
@@ -71,10 +77,15 @@ class SchemaReader implements SchemaRules {
   /** Names of the rules for keys, such as combined schemas. */
   readonly #composed = new Map<string, string>();
 
-  constructor(root: JsonValue, prefix: string, faults: SchemaFaults) {
+  constructor(
+    root: JsonValue,
+    prefix: string,
+    { faults, notation }: { faults: SchemaFaults; notation: Notation },
+  ) {
     this.#root = root;
     this.#prefix = prefix;
     this.faults = faults;
+    this.notation = notation;
     this.resolver = new SchemaResolver(root, faults);
     this.values = new SchemaValues(this.resolver);
     this.#strings = new SchemaStrings(this);
@@ -172,15 +183,15 @@ class SchemaReader implements SchemaRules {
 
   /** Expression for a schema without references and choices. */
   #plain(schema: Schema, path: string): Expr {
-    if (typeof schema === 'boolean') return schema ? JSON_VALUE : NOTHING;
+    if (typeof schema === 'boolean') return schema ? this.notation.value : NOTHING;
     if (schema.enum !== undefined) {
       const fitting = (schema.enum as JsonValue[]).filter((value) =>
         this.values.fitsPlain(value, schema, path),
       );
-      return alt(...fitting.map(literal));
+      return alt(...fitting.map((value) => this.notation.literal(value)));
     }
     const types = typesOf(schema);
-    if (types.length === TYPES.length) return JSON_VALUE;
+    if (types.length === TYPES.length) return this.notation.value;
     return alt(...types.map((type) => this.#ofType(type, schema, path)));
   }
 

@@ -14,6 +14,8 @@ import {
   text,
 } from '../grammar.js';
 import { spend } from '../reading-work.js';
+import type { Notation } from './notation.js';
+import { MAX_REPETITION } from './regex-reader.js';
 
 /** Characters that stand for themselves in a JSON string. */
 const PLAIN: CodePoints = complement(
@@ -65,14 +67,14 @@ const SPACE = optional(alt(text(' '), seq(text('\n'), repeat(text(' '), 0, 32)))
 
 /** Name of the rule for white space. */
 export const JSON_SPACE = 'json-space';
-export const WS = rule(JSON_SPACE);
-export const JSON_CHARACTER = rule('json-character');
-export const JSON_STRING = rule('json-string');
+const WS = rule(JSON_SPACE);
+const JSON_CHARACTER = rule('json-character');
+const JSON_STRING = rule('json-string');
 export const JSON_INTEGER = rule('json-integer');
 export const JSON_NUMBER = rule('json-number');
-export const JSON_OBJECT = rule('json-object');
+const JSON_OBJECT = rule('json-object');
 const JSON_ARRAY = rule('json-array');
-export const JSON_VALUE = rule('json-value');
+const JSON_VALUE = rule('json-value');
 
 /** The rules of JSON itself, for grammars to refer to. */
 export function jsonRules(): Map<string, Expr> {
@@ -98,12 +100,12 @@ function list(item: Expr): Expr {
 }
 
 /** The text of a value as JSON.stringify writes it. */
-export function literal(value: unknown): Expr {
+function literal(value: unknown): Expr {
   return text(JSON.stringify(value));
 }
 
 /** The characters in the form that they have in a JSON string, one form for each. */
-export function inString(ranges: CodePoints): Expr {
+function inString(ranges: CodePoints): Expr {
   const ways: Expr[] = [{ kind: 'chars', ranges: intersection(ranges, PLAIN) }];
   for (const [low, high] of intersection(ranges, complement(PLAIN))) {
     for (let codePoint = low; codePoint <= high; codePoint++) {
@@ -115,7 +117,7 @@ export function inString(ranges: CodePoints): Expr {
 }
 
 /** Turns an expression over the characters of a string's value into one over the JSON text of the string. */
-export function asJsonString(value: Expr): Expr {
+function asJsonString(value: Expr): Expr {
   return seq(text('"'), escapedIn(value), text('"'));
 }
 
@@ -140,12 +142,12 @@ function escapedIn(expr: Expr): Expr {
 }
 
 /**
- * A string that is none of these names, written without escapes: a key of additional properties.
+ * A text of these characters that is none of the names: the key of an additional property.
  *
- *   names "ab" "b"      "  a  b  <anything behind>        at each character of a name: one that no name goes on with,
- *                       "  <neither a nor b> ...          or the end where no name has its own
+ *   names "ab" "b"      a  b  <anything behind>        at each character of a name: one that no name goes on with,
+ *                       <neither a nor b> ...          or the end where no name has its own
  */
-export function keyBesides(names: Iterable<string>): Expr {
+export function textBesides(names: Iterable<string>, ranges: CodePoints): Expr {
   interface Node {
     isName: boolean;
     next: Map<number, Node>;
@@ -161,18 +163,41 @@ export function keyBesides(names: Iterable<string>): Expr {
     }
     node.isName = true;
   }
-  const plain: Expr = { kind: 'chars', ranges: PLAIN };
+  const plain: Expr = { kind: 'chars', ranges };
   const rest = (node: Node): Expr => {
     spend(8);
     const taken = normalized([...node.next.keys()].map((codePoint) => [codePoint, codePoint] as const));
-    const others: Expr = { kind: 'chars', ranges: intersection(PLAIN, complement(taken)) };
+    const others: Expr = { kind: 'chars', ranges: intersection(ranges, complement(taken)) };
     const ways: Expr[] = [seq(others, repeat(plain, 0, null))];
     if (!node.isName) ways.push({ kind: 'seq', items: [] });
     for (const [codePoint, next] of node.next) {
-      const isPlain = intersection(PLAIN, [[codePoint, codePoint]]).length > 0;
+      const isPlain = intersection(ranges, [[codePoint, codePoint]]).length > 0;
       if (isPlain) ways.push(seq(chars([codePoint, codePoint]), rest(next)));
     }
     return alt(...ways);
   };
-  return seq(text('"'), rest(root), text('"'));
+  return rest(root);
 }
+
+const quoted = (characters: Expr): Expr => seq(text('"'), characters, text('"'));
+
+/** JSON itself. */
+export const JSON_NOTATION: Notation = {
+  space: WS,
+  value: JSON_VALUE,
+  object: JSON_OBJECT,
+  string: JSON_STRING,
+  characters: repeat(JSON_CHARACTER, 0, null),
+  holds: null,
+  mostCounted: MAX_REPETITION,
+  block: 1000,
+  counted: (least, most) => repeat(JSON_CHARACTER, least, most),
+  isSorted: false,
+  rules: jsonRules,
+  literal,
+  key: literal,
+  otherKey: (names) => quoted(textBesides(names, PLAIN)),
+  quoted,
+  inString,
+  stringOf: asJsonString,
+};

@@ -1,6 +1,5 @@
 import { alt, EMPTY, type Expr, type GraphEdge, NOTHING, optional, repeat, seq, text } from '../grammar.js';
 import { spend } from '../reading-work.js';
-import { literal, WS } from './json-text.js';
 import { counts } from './schema-counts.js';
 import type { JsonValue, SchemaObject } from './schema-keywords.js';
 import { listed } from './schema-merge.js';
@@ -11,14 +10,16 @@ const MAX_LIST_STATES = 5000;
 /** Most sets of items already written that are told apart; of more values, items come in their order. */
 const MAX_SETS = 1500;
 const STATE_WORK = 20;
-const COMMA = seq(text(','), WS);
 
 /** Expressions for arrays. */
 export class SchemaArrays {
   readonly #rules: SchemaRules;
+  readonly #between: Between;
 
   constructor(rules: SchemaRules) {
     this.#rules = rules;
+    const { space } = rules.notation;
+    this.#between = { space, comma: seq(text(','), space) };
   }
 
   expr(schema: SchemaObject, path: string): Expr {
@@ -48,7 +49,7 @@ export class SchemaArrays {
     }
     const expressions = first.map((item, i) => this.#rules.value(item, `${path}/prefixItems/${i}`));
     const item = isClosed ? NOTHING : this.#itemRule(items, `${path}/items`);
-    return seq(text('['), plainItems(expressions, item, least, most), text(']'));
+    return seq(text('['), plainItems(expressions, item, [least, most], this.#between), text(']'));
   }
 
   #contained(
@@ -76,6 +77,7 @@ export class SchemaArrays {
         contained: this.#itemRule({ allOf: [item, contains] }, `${path}/contains`),
       };
     });
+    const { space, comma } = this.#between;
     const edges: GraphEdge[] = [];
     const ends: number[] = [];
     const stateOf = (count: number, found: number) => count * (minContains + 1) + found;
@@ -87,23 +89,25 @@ export class SchemaArrays {
         if (most !== null && count >= most) continue;
         const { any, contained } = rulesOf[Math.min(count, first.length)]!;
         const next = Math.min(length, count + 1);
-        const before = count === 0 ? WS : COMMA;
+        const before = count === 0 ? space : comma;
         edges.push({ from, to: stateOf(next, found), expr: seq(before, any) });
         if (found < minContains)
           edges.push({ from, to: stateOf(next, found + 1), expr: seq(before, contained) });
       }
-    return inBrackets({ kind: 'graph', edges, ends });
+    return inBrackets({ kind: 'graph', edges, ends }, space);
   }
 
   /** Different items of a list of values, in any order where these are few, else in the list's. */
   #unique(values: readonly JsonValue[], least: number, most: number | null): Expr {
     const greatest = Math.min(most ?? values.length, values.length);
     if (least > greatest) return NOTHING;
-    const items = values.map((value) => this.#rules.add(this.#rules.newName('item'), literal(value)));
+    const items = values.map((value) =>
+      this.#rules.add(this.#rules.newName('item'), this.#rules.notation.literal(value)),
+    );
     const count = numberOfSets(values.length, greatest);
     return count <= MAX_SETS
-      ? inBrackets(anyOrder(items, least, greatest))
-      : seq(text('['), this.#inOrder(items, least, greatest), WS, text(']'));
+      ? inBrackets(anyOrder(items, [least, greatest], this.#between), this.#between.space)
+      : inBrackets(this.#inOrder(items, least, greatest), this.#between.space);
   }
 
   /** Items in their order, each at most once: a rule for each of them and each number of items before it. */
@@ -117,7 +121,8 @@ export class SchemaArrays {
       behind = next.map((skipped, count) => {
         const isFull = most < items.length && count >= most;
         if (isFull) return skipped;
-        return alt(seq(count === 0 ? WS : COMMA, item, next[Math.min(cap, count + 1)]!), skipped);
+        const { space, comma } = this.#between;
+        return alt(seq(count === 0 ? space : comma, item, next[Math.min(cap, count + 1)]!), skipped);
       });
     }
     return behind[0]!;
@@ -135,26 +140,37 @@ interface ContainingList {
   length: number;
 }
 
-function inBrackets(items: Expr): Expr {
-  return seq(text('['), items, WS, text(']'));
+/** What stands before the first item, and before each further one. */
+interface Between {
+  readonly space: Expr;
+  readonly comma: Expr;
 }
 
-function plainItems(first: readonly Expr[], item: Expr, least: number, most: number | null): Expr {
+function inBrackets(items: Expr, space: Expr): Expr {
+  return seq(text('['), items, space, text(']'));
+}
+
+function plainItems(
+  first: readonly Expr[],
+  item: Expr,
+  [least, most]: readonly [number, number | null],
+  { space, comma }: Between,
+): Expr {
   const open = most === null ? null : Math.max(0, most - first.length);
-  const tail = repeat(seq(COMMA, item), Math.max(0, least - first.length), open);
+  const tail = repeat(seq(comma, item), Math.max(0, least - first.length), open);
   if (first.length === 0) {
     const more = most === null ? null : most - 1;
     const some =
-      most === 0 ? NOTHING : seq(WS, item, repeat(seq(COMMA, item), Math.max(0, least - 1), more), WS);
-    return least > 0 ? some : alt(WS, some);
+      most === 0 ? NOTHING : seq(space, item, repeat(seq(comma, item), Math.max(0, least - 1), more), space);
+    return least > 0 ? some : alt(space, some);
   }
   let rest: Expr = tail;
   for (let i = first.length - 1; i >= 1; i--) {
-    const follows = seq(COMMA, first[i]!, rest);
+    const follows = seq(comma, first[i]!, rest);
     rest = most !== null && i >= most ? EMPTY : i < least ? follows : optional(follows);
   }
-  const some = most === 0 ? NOTHING : seq(WS, first[0]!, rest, WS);
-  return least > 0 ? some : alt(WS, some);
+  const some = most === 0 ? NOTHING : seq(space, first[0]!, rest, space);
+  return least > 0 ? some : alt(space, some);
 }
 
 /** Number of sets of up to `most` of the values, up to a bound. */
@@ -169,7 +185,11 @@ function numberOfSets(values: number, most: number): number {
 }
 
 /** A state for each set of items already written. */
-function anyOrder(items: readonly Expr[], least: number, most: number): Expr {
+function anyOrder(
+  items: readonly Expr[],
+  [least, most]: readonly [number, number],
+  { space, comma }: Between,
+): Expr {
   const states = new Map<string, { state: number; taken: readonly number[] }>([
     ['', { state: 0, taken: [] }],
   ]);
@@ -185,7 +205,7 @@ function anyOrder(items: readonly Expr[], least: number, most: number): Expr {
       const key = next.join();
       const to = states.get(key)?.state ?? states.size;
       if (to === states.size) states.set(key, { state: to, taken: next });
-      edges.push({ from: state, to, expr: seq(taken.length === 0 ? WS : COMMA, item) });
+      edges.push({ from: state, to, expr: seq(taken.length === 0 ? space : comma, item) });
     }
   }
   return edges.length === 0 ? EMPTY : { kind: 'graph', edges, ends };

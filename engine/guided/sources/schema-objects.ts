@@ -2,7 +2,6 @@ import { alt, EMPTY, type Expr, NOTHING, optional, repeat, seq, text } from '../
 import { spend } from '../reading-work.js';
 import { TextTest } from '../texts/text-graph.js';
 import { ANY_TEXT, allOf, complementOf, oneTextOf, type TextSet } from '../texts/text-set.js';
-import { JSON_OBJECT, keyBesides, literal, WS } from './json-text.js';
 import { counts } from './schema-counts.js';
 import { type JsonValue, KEYWORDS_OF, type SchemaObject } from './schema-keywords.js';
 import { listed } from './schema-merge.js';
@@ -26,22 +25,26 @@ interface Counted {
 }
 
 type KeyOf = (name: string) => Expr;
-const jsonKey: KeyOf = (name) => seq(literal(name), text(':'), WS);
-const COMMA = seq(text(','), WS);
 
 /** Expressions for objects: properties in the schema's order, and then others. */
 export class SchemaObjects {
   readonly #rules: SchemaRules;
   readonly #strings: SchemaStrings;
+  readonly #space: Expr;
+  readonly #comma: Expr;
 
   constructor(rules: SchemaRules, strings: SchemaStrings) {
     this.#rules = rules;
     this.#strings = strings;
+    this.#space = rules.notation.space;
+    this.#comma = seq(text(','), this.#space);
   }
 
   expr(schema: SchemaObject, path: string): Expr {
-    if (KEYWORDS_OF.object.every((keyword) => schema[keyword] === undefined)) return JSON_OBJECT;
-    return seq(text('{'), this.members(schema, path, jsonKey), text('}'));
+    const { notation } = this.#rules;
+    if (KEYWORDS_OF.object.every((keyword) => schema[keyword] === undefined)) return notation.object;
+    const key: KeyOf = (name) => seq(notation.key(name), text(':'), notation.space);
+    return seq(text('{'), this.members(schema, path, key), text('}'));
   }
 
   /** Expression for the text between the braces. */
@@ -49,7 +52,7 @@ export class SchemaObjects {
     const schema = this.#withListedNames(given, path);
     const properties = (schema.properties ?? {}) as SchemaObject;
     const required = new Set((schema.required ?? []) as string[]);
-    const names = new Set([...Object.keys(properties), ...required]);
+    const names = this.#ordered(new Set([...Object.keys(properties), ...required]));
     const allowed =
       schema.propertyNames === undefined ? null : this.#strings.names(schema.propertyNames, path);
     const test = allowed === null ? null : new TextTest(allowed);
@@ -68,6 +71,10 @@ export class SchemaObjects {
     const written = this.#memberRules(members);
     if (counted === null) return this.#uncounted(written, other);
     return this.#countedMembers(written, other, counted);
+  }
+
+  #ordered(names: ReadonlySet<string>): ReadonlySet<string> {
+    return this.#rules.notation.isSorted ? new Set([...names].sort(byName)) : names;
   }
 
   /** What the schema says of a property that it names or requires. */
@@ -112,7 +119,7 @@ export class SchemaObjects {
     if (patterns.length === 0) {
       if (additional === false) return null;
       const value = this.#rules.value(additional, `${path}/additionalProperties`);
-      if (allowed === null) return this.#otherRule(keyBesides(names), value);
+      if (allowed === null) return this.#otherRule(this.#rules.notation.otherKey(names), value);
     }
     if (patterns.length > MAX_PATTERNS) {
       const what = `patternProperties has ${patterns.length} patterns; at most ${MAX_PATTERNS} are supported`;
@@ -157,7 +164,7 @@ export class SchemaObjects {
    * 3^depth.
    */
   #otherRule(key: Expr, value: Expr): Expr {
-    return this.#rules.add(this.#rules.newName('other'), seq(key, text(':'), WS, value));
+    return this.#rules.add(this.#rules.newName('other'), seq(key, text(':'), this.#space, value));
   }
 
   /** Bounds of the number of properties that have to be counted; null: none. */
@@ -195,14 +202,15 @@ export class SchemaObjects {
    */
   #uncounted(members: readonly Member[], other: Expr | null): Expr {
     const name = this.#rules.newName('rest');
-    const othersAfter = other === null ? EMPTY : repeat(seq(COMMA, other), 0, null);
-    let rest: Expr = seq(othersAfter, WS);
-    let first: Expr = other === null ? WS : alt(WS, seq(WS, other, othersAfter, WS));
+    const othersAfter = other === null ? EMPTY : repeat(seq(this.#comma, other), 0, null);
+    let rest: Expr = seq(othersAfter, this.#space);
+    let first: Expr =
+      other === null ? this.#space : alt(this.#space, seq(this.#space, other, othersAfter, this.#space));
     for (const [i, { isRequired, expr }] of [...members.entries()].reverse()) {
       const behind = this.#rules.add(`${name}-${i}`, rest);
-      const begins = seq(WS, expr, behind);
+      const begins = seq(this.#space, expr, behind);
       first = isRequired ? begins : alt(begins, first);
-      const follows = seq(COMMA, expr);
+      const follows = seq(this.#comma, expr);
       rest = seq(isRequired ? follows : optional(follows), behind);
     }
     return first;
@@ -212,28 +220,36 @@ export class SchemaObjects {
   #countedMembers(members: readonly Member[], other: Expr | null, { least, most }: Counted): Expr {
     const name = this.#rules.newName('counted');
     const cap = Math.max(1, most === null ? Math.min(least, members.length) : members.length);
-    let behind = Array.from({ length: cap + 1 }, (_, count) => othersFrom(count, other, least, most));
+    let behind = Array.from({ length: cap + 1 }, (_, count) => this.#othersFrom(count, other, least, most));
     for (const [i, { isRequired, expr }] of [...members.entries()].reverse()) {
       spend(COUNT_WORK * cap);
       const next = behind.map((one, count) => this.#rules.add(`${name}-${i}-${count}`, one));
       behind = next.map((skipped, count) => {
         const isFull = most !== null && count >= most;
-        const taken = isFull ? NOTHING : seq(count === 0 ? WS : COMMA, expr, next[Math.min(cap, count + 1)]!);
+        const taken = isFull
+          ? NOTHING
+          : seq(count === 0 ? this.#space : this.#comma, expr, next[Math.min(cap, count + 1)]!);
         return isRequired ? taken : alt(taken, skipped);
       });
     }
     return behind[0]!;
   }
+
+  /** Additional properties behind `count` others, and the white space at the end. */
+  #othersFrom(count: number, other: Expr | null, least: number, most: number | null): Expr {
+    const missing = least - count;
+    if (missing > 1 || (missing === 1 && other === null) || (most !== null && count > most)) return NOTHING;
+    if (other === null) return this.#space;
+    const left = most === null ? null : most - count;
+    if (left === 0) return missing > 0 ? NOTHING : this.#space;
+    const more = repeat(seq(this.#comma, other), 0, left === null ? null : left - 1);
+    const some = seq(count === 0 ? this.#space : this.#comma, other, more, this.#space);
+    return missing === 1 ? some : alt(this.#space, some);
+  }
 }
 
-/** Additional properties behind `count` others, and the white space at the end. */
-function othersFrom(count: number, other: Expr | null, least: number, most: number | null): Expr {
-  const missing = least - count;
-  if (missing > 1 || (missing === 1 && other === null) || (most !== null && count > most)) return NOTHING;
-  if (other === null) return WS;
-  const left = most === null ? null : most - count;
-  if (left === 0) return missing > 0 ? NOTHING : WS;
-  const more = repeat(seq(COMMA, other), 0, left === null ? null : left - 1);
-  const some = seq(count === 0 ? WS : COMMA, other, more, WS);
-  return missing === 1 ? some : alt(WS, some);
+/** Order of names as Jinja's dictsort has it. */
+function byName(a: string, b: string): number {
+  const [first, second] = [a.toLowerCase(), b.toLowerCase()];
+  return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -1,4 +1,5 @@
 import type { Expr } from '../grammar.js';
+import type { Notation } from './notation.js';
 import type { SchemaFaults } from './schema-faults.js';
 import type { JsonValue } from './schema-keywords.js';
 import type { SchemaResolver } from './schema-resolver.js';
@@ -9,6 +10,7 @@ export interface SchemaRules {
   readonly resolver: SchemaResolver;
   readonly values: SchemaValues;
   readonly faults: SchemaFaults;
+  readonly notation: Notation;
   /** Expression for a value of the schema at a place. */
   value(schema: JsonValue, path: string): Expr;
   /** A name for rules, unlike all before. */

@@ -1,4 +1,4 @@
-import { alt, type CodePoints, type Expr, NOTHING, repeat, seq, text } from '../grammar.js';
+import { alt, type CodePoints, type Expr, NOTHING, repeat, seq } from '../grammar.js';
 import { exprOfTexts, MAX_TEXT_STATES } from '../texts/text-graph.js';
 import { lengthsOf } from '../texts/text-lengths.js';
 import {
@@ -12,9 +12,7 @@ import {
   textsOfLength,
 } from '../texts/text-set.js';
 import { characterBytes } from '../utf8-ranges.js';
-import { asJsonString, inString, JSON_CHARACTER, JSON_STRING } from './json-text.js';
 import { regexTexts } from './regex.js';
-import { MAX_REPETITION } from './regex-reader.js';
 import { counts } from './schema-counts.js';
 import type { JsonValue, Schema, SchemaObject } from './schema-keywords.js';
 import { shown } from './schema-keywords.js';
@@ -41,9 +39,6 @@ interface TextPart {
 /** Edges of a character's bytes above which it is a rule: an automaton has it in thousands of places. */
 const MAX_OWN_EDGES = 3;
 
-/** Characters that are counted together in a long text. */
-const BLOCK = 1000;
-
 /** Expressions for strings, and for the names of properties. */
 export class SchemaStrings {
   readonly #rules: SchemaRules;
@@ -54,12 +49,17 @@ export class SchemaStrings {
 
   /** Expression for a string of a schema, in its quotes. */
   expr(schema: SchemaObject, path: string): Expr {
+    const { notation } = this.#rules;
     const parts = this.#parts(schema, path);
     const lengths = this.#lengths(schema, parts, path);
     if (parts.length === 0) {
-      if (lengths === null) return JSON_STRING;
-      return seq(text('"'), this.#ofLength(...lengths), text('"'));
+      if (lengths === null) return notation.string;
+      const isShort = Math.max(lengths[0], lengths[1] ?? 0) <= notation.mostCounted;
+      if (notation.holds === null || !isShort) return notation.quoted(this.#ofLength(...lengths));
     }
+    // The first, since others are left out before it.
+    if (notation.holds !== null)
+      parts.unshift({ keyword: 'a text without its quotes', texts: notation.holds, upTo: 0 });
     if (lengths !== null) {
       for (const part of parts)
         if ((lengths[1] ?? Number.POSITIVE_INFINITY) <= part.upTo) part.texts = part.uncounted ?? part.texts;
@@ -69,23 +69,26 @@ export class SchemaStrings {
     // One rule serves all strings of a kind: an address alone takes some thousand states, and schemas have hundreds of
     // them.
     const key = JSON.stringify(['string', pattern, format, not, lengths && [minLength, maxLength]]);
-    return this.#rules.ruleFor(key, () => asJsonString(this.#sharing(this.#together(parts, path))));
+    return this.#rules.ruleFor(key, () => notation.stringOf(this.#sharing(this.#together(parts, path))));
   }
 
   /** Any text of a length. Long ones are counted in blocks: written out, each character would take a state. */
   #ofLength(least: number, most: number | null): Expr {
-    if (Math.max(least, most ?? 0) <= MAX_REPETITION) return repeat(JSON_CHARACTER, least, most);
-    const block = this.#rules.ruleFor('block', () => repeat(JSON_CHARACTER, BLOCK, BLOCK));
+    const { characters, mostCounted, block: size } = this.#rules.notation;
+    const counted = (from: number, to: number | null) =>
+      this.#sharing(this.#rules.notation.counted(from, to));
+    if (Math.max(least, most ?? 0) <= mostCounted) return counted(least, most);
+    const block = this.#rules.ruleFor('block', () => counted(size, size));
     const exactly = (count: number) =>
       seq(
-        repeat(block, Math.floor(count / BLOCK), Math.floor(count / BLOCK)),
-        repeat(JSON_CHARACTER, count % BLOCK, count % BLOCK),
+        repeat(block, Math.floor(count / size), Math.floor(count / size)),
+        counted(count % size, count % size),
       );
-    if (most === null) return seq(exactly(least), repeat(JSON_CHARACTER, 0, null));
-    const blocks = Math.floor((most - least) / BLOCK);
-    const last = seq(repeat(block, blocks, blocks), repeat(JSON_CHARACTER, 0, (most - least) % BLOCK));
+    if (most === null) return seq(exactly(least), characters);
+    const blocks = Math.floor((most - least) / size);
+    const last = seq(repeat(block, blocks, blocks), counted(0, (most - least) % size));
     if (blocks === 0) return seq(exactly(least), last);
-    const fewer = seq(repeat(block, 0, blocks - 1), repeat(JSON_CHARACTER, 0, BLOCK - 1));
+    const fewer = seq(repeat(block, 0, blocks - 1), counted(0, size - 1));
     return seq(exactly(least), alt(fewer, last));
   }
 
@@ -114,8 +117,9 @@ export class SchemaStrings {
 
   /** Expression for one of these names, in its quotes; null where it takes too large an automaton. */
   nameExpr(names: TextSet): Expr | null {
-    const expr = exprOfTexts(names);
-    return expr === null || expr === NOTHING ? expr : asJsonString(this.#sharing(expr));
+    const { notation } = this.#rules;
+    const expr = exprOfTexts(notation.holds === null ? names : allOf(notation.holds, names));
+    return expr === null || expr === NOTHING ? expr : notation.stringOf(this.#sharing(expr));
   }
 
   /** Least and greatest length; null where the schema has none, or the other parts keep to them. */
@@ -173,7 +177,7 @@ export class SchemaStrings {
       path,
       `${namesOf(parts)} takes an automaton of more than ${MAX_TEXT_STATES} states`,
     );
-    return parts.length === 1 ? JSON_TEXT : this.#together(parts.slice(0, -1), path);
+    return parts.length === 1 ? this.#rules.notation.characters : this.#together(parts.slice(0, -1), path);
   }
 
   /** The expression with a rule for each class of characters, which the edges of an automaton have in common. */
@@ -187,7 +191,7 @@ export class SchemaStrings {
   }
 
   #characterRule(ranges: CodePoints): Expr {
-    return this.#rules.ruleFor(`characters ${ranges.join()}`, () => inString(ranges));
+    return this.#rules.ruleFor(`characters ${ranges.join()}`, () => this.#rules.notation.inString(ranges));
   }
 }
 
@@ -203,9 +207,6 @@ function formatPart(name: string): TextPart {
   if (fewer !== undefined) part.fewer = read(fewer);
   return part;
 }
-
-/** Any characters of a string. */
-const JSON_TEXT: Expr = repeat(JSON_CHARACTER, 0, null);
 
 /** The texts of all parts, or some of them where all take too large an automaton; null where these do too. */
 function intersection(parts: readonly TextPart[]): Expr | null {

@@ -43,9 +43,10 @@ interface Tag {
  * and in the older form { "structures": [{ "begin", "schema", "end" }], "triggers" }. Formats: const_string, any_text,
  * json_schema, regex, grammar, sequence, or, tag, triggered_tags, tags_with_separator, token. A token is a special token of
  * the vocabulary, { "type": "token", "token": "[TOOL_CALLS]" }, and may stand for the begin of a tag, which then needs no
- * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x"; its "whitespace_pattern", a regular
- * expression, is the white space between the tokens of all JSON in the tag; with "strict": false what of the schema cannot be
- * followed is left out.
+ * trigger. A json_schema of "style": "keyword_arguments" is an object's written as a=1, b="x", one of "style": "gemma4" has
+ * {a:<|"|>x<|"|>}, where "special_quotes" says that these quotes are a special token. Its "whitespace_pattern", a regular
+ * expression, is the white space between the tokens of all JSON in the tag; with "strict": false what of the schema cannot be followed is left
+ * out.
  * @throws GuideError naming the place.
  */
 export function structuralTagGrammar(tag: JsonValue): Grammar {
@@ -104,6 +105,7 @@ class TagReader {
           jsonSchemaGrammar(fields.json_schema ?? true, {
             prefix: `tag-schema-${this.#numRules++}`,
             style: styleOf(fields.style, `${path}.style`),
+            hasSpecialQuotes: fields.special_quotes === true,
             isStrict: fields.strict !== false,
           }),
           false,
@@ -331,8 +333,8 @@ function isEmptyList(value: JsonValue | undefined): boolean {
 
 function styleOf(value: JsonValue | undefined, path: string): NonNullable<SchemaOptions['style']> {
   if (value === undefined || value === 'json') return 'json';
-  if (value === 'keyword_arguments') return value;
-  throw fault(path, `it is ${shown(value)}; json or keyword_arguments is expected`);
+  if (value === 'keyword_arguments' || value === 'gemma4') return value;
+  throw fault(path, `it is ${shown(value)}; json, keyword_arguments or gemma4 is expected`);
 }
 
 function switches(fields: Fields): { atLeastOne: boolean; stopAfterFirst: boolean } {

@@ -1,11 +1,12 @@
 import { field, says } from '../../../base/named-text.js';
-import { ChatTemplateError } from '../../../models/chat-template.js';
+import { type ChatMessage, ChatTemplateError } from '../../../models/chat-template.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatAsk, ChatPlan } from '../chat-plan.js';
 import { harmonyMessages } from '../harmony/conversation.js';
 import type { HarmonyStart } from '../harmony/parser.js';
-import type { ReasoningStart } from '../reasoning/reasoning-parser.js';
+import type { AnswerReasoning, ReasoningStart } from '../reasoning/reasoning-marks.js';
 import {
+  marksOf,
   type ReasoningParserName,
   reasoningStart,
   reasoningStyle,
@@ -14,13 +15,16 @@ import {
 import { MAX_UNITS_PER_TOKEN } from '../text-length.js';
 import type { TextModel } from '../text-model.js';
 import { type ToolStyle, toolStyle } from '../tools/detect-format.js';
+import { gemma4Messages } from './gemma4-messages.js';
 import { harmonyPromptEnd, type PromptEnd, promptEnd } from './prefill.js';
 import { findPrompt } from './template-forms.js';
 
 /** A chat's prompt. */
 export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
   style: ToolStyle;
-  reasoning: ReasoningStart | null;
+  reasoning: AnswerReasoning | null;
+  /** True where thoughts may stand in an answer's channels, before it or behind it. */
+  hasChannels: boolean;
   /** Where an answer in the harmony format begins; null: the model has another one. */
   harmony: HarmonyStart | null;
 }
@@ -69,6 +73,10 @@ export async function promptOf(
   const variables = variablesOf(source, ask, render.begunReasoning !== undefined);
   const tools = ask.toolChoice?.mode === 'none' && !ask.showsTools ? [] : (ask.tools ?? []);
   const { usesTemplate } = style;
+  const formOf =
+    style.format === 'gemma4' && source != null
+      ? (given: readonly ChatMessage[]) => gemma4Messages(given, source)
+      : undefined;
   const { addSpecialTokens, template } = ask;
   const options = {
     maxTokens,
@@ -80,7 +88,7 @@ export async function promptOf(
   };
   const found = await inTemplatesName(
     ask,
-    findPrompt({ messages, tools, usesTemplate }, ({ messages: given, tools: told }) =>
+    findPrompt({ messages, tools, usesTemplate, formOf }, ({ messages: given, tools: told }) =>
       model.codec.encodeChat(given, { ...options, ...(told && { tools: told }) }),
     ),
   );
@@ -89,9 +97,19 @@ export async function promptOf(
     promptTokens,
     warnings,
     style: found.usesTemplate === usesTemplate ? style : { format: 'hermes', usesTemplate: false },
-    reasoning: end.start === undefined ? reasoningStart(thinking, model.codec, promptTokens) : end.start,
+    reasoning:
+      end.start === undefined
+        ? reasoningStart(thinking, model.codec, promptTokens)
+        : begunReasoning(end.start, thinking),
+    hasChannels: thinking === 'gemma4',
     harmony,
   };
+}
+
+/** True where reasoning is always told apart: it is in channels, whose marks are no text of an answer. */
+export function hasReasoningChannels(model: PromptModel, ask: ChatAsk): boolean {
+  const style = reasoningStyle(sourceOf(model, ask) ?? null, model.reasoningParser ?? 'auto');
+  return style === 'gemma4' || isHarmony(model, ask);
 }
 
 /** True where answers are messages in channels, for which one parser tells reasoning, calls and content apart. */
@@ -99,6 +117,10 @@ export function isHarmony({ codec, toolCallParser, reasoningParser }: PromptMode
   const source = sourceOf({ codec }, ask) ?? null;
   const { format } = toolStyle(source, toolCallParser ?? 'auto');
   return format === 'harmony' || reasoningStyle(source, reasoningParser ?? 'auto') === 'harmony';
+}
+
+function begunReasoning(start: ReasoningStart | null, style: ReasoningParserName): AnswerReasoning | null {
+  return start === null ? null : { start, marks: marksOf(style) };
 }
 
 const HARMONY_REASONING = { message: 'maybe', analysis: 'inside', final: null } as const;

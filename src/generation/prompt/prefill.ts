@@ -2,8 +2,8 @@ import type { ChatMessage } from '../../../models/chat-template.js';
 import type { HarmonyStart } from '../harmony/parser.js';
 import { CHANNEL, END, MESSAGE } from '../harmony/tokens.js';
 import { messageText } from '../messages.js';
-import { type ReasoningStart, THINK_BEGIN, THINK_END } from '../reasoning/reasoning-parser.js';
-import type { ReasoningParserName } from '../reasoning/reasoning-style.js';
+import type { ReasoningMarks, ReasoningStart } from '../reasoning/reasoning-marks.js';
+import { marksOf, type ReasoningParserName } from '../reasoning/reasoning-style.js';
 import type { ChatRenderOptions } from '../text-model.js';
 
 /** A conversation, and how its prompt ends. */
@@ -31,10 +31,11 @@ export function promptEnd(
   const last = messages.at(-1);
   if (!continueFinalMessage || last === undefined || style === 'none')
     return { ...asGiven, start: undefined };
-  const open = openReasoning(last);
+  const marks = marksOf(style);
+  const open = openReasoning(last, marks);
   if (open === null) return { ...asGiven, start: null };
   const text = open.text.trimStart();
-  const begunReasoning = { begin: THINK_BEGIN, end: THINK_END, gap: '\n', text };
+  const begunReasoning = { begin: marks.begin + marks.label, end: marks.end, gap: marks.gap, text };
   const start = text === '' ? 'open' : 'inside';
   // Templates end reasoning with each message that they write, or leave it out.
   const render = { addGenerationPrompt: true, continueFinalMessage: false, begunReasoning };
@@ -61,14 +62,18 @@ export function harmonyPromptEnd({
 }
 
 /** The reasoning within which a message ends, and whether it is all of the message; null: it has ended, or there is none. */
-function openReasoning(message: ChatMessage): { text: string; isWhole: boolean } | null {
+function openReasoning(
+  message: ChatMessage,
+  { begin: mark, label, end }: ReasoningMarks,
+): { text: string; isWhole: boolean } | null {
   const content = messageText(message);
   const { reasoning_content: reasoning } = message;
   if (content.trim() === '') {
     const hasText = typeof reasoning === 'string' && reasoning.trim() !== '';
     return hasText ? { text: reasoning, isWhole: true } : null;
   }
-  const begin = content.lastIndexOf(THINK_BEGIN);
-  if (begin < 0 || content.includes(THINK_END, begin)) return null;
-  return { text: content.slice(begin + THINK_BEGIN.length), isWhole: content.slice(0, begin).trim() === '' };
+  const opening = mark + label;
+  const begin = content.lastIndexOf(opening);
+  if (begin < 0 || content.includes(end, begin)) return null;
+  return { text: content.slice(begin + opening.length), isWhole: content.slice(0, begin).trim() === '' };
 }

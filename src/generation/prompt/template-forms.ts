@@ -13,6 +13,8 @@ export interface PromptAsk {
   tools: readonly FunctionTool[];
   /** True where the template describes functions and writes calls and results; otherwise the messages must. */
   usesTemplate: boolean;
+  /** The form of messages that the template takes as a whole. Default: as they are. */
+  formOf?: ((messages: readonly ChatMessage[]) => readonly ChatMessage[]) | undefined;
 }
 
 /** A conversation in a form that a template may take. */
@@ -111,11 +113,11 @@ async function attempt(
   }
 }
 
-function asGiven({ messages, tools, usesTemplate }: PromptAsk): Form {
+function asGiven({ messages, tools, usesTemplate, formOf = (given) => given }: PromptAsk): Form {
   const form = { usesTemplate, warnings: [] };
   if (!usesTemplate) return { ...form, messages: plainMessages(messages, tools), tools: undefined };
   const told = tools.length === 0 ? undefined : tools.map(templateTool);
-  return { ...form, messages: nativeMessages(messages), tools: told };
+  return { ...form, messages: formOf(nativeMessages(messages)), tools: told };
 }
 
 type FormsOf = (form: Form) => Iterable<Form>;

@@ -3,7 +3,6 @@ import type { ReasoningBudgetOptions } from '../../../callbacks/token-request.js
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatPlan } from '../chat-plan.js';
 import type { TextCodec } from '../text-model.js';
-import { THINK_BEGIN, THINK_END } from './reasoning-parser.js';
 
 /** A limit of reasoning that a client asks for. */
 export interface AskedBudget {
@@ -26,9 +25,10 @@ export async function reasoningBudget(
 ): Promise<ReasoningBudgetOptions | undefined> {
   if (asked === undefined || asked.tokens < 0 || reasoning === null) return undefined;
   if (harmony !== null) return refused(asked, HARMONY_WHY);
-  const endToken = await markerToken(codec, THINK_END, asked);
-  const isOpen = reasoning !== 'maybe';
-  const beginToken = isOpen ? undefined : await markerToken(codec, THINK_BEGIN, asked);
+  const { start, marks } = reasoning;
+  const endToken = await markerToken(codec, marks.end, asked);
+  const isOpen = start !== 'maybe';
+  const beginToken = isOpen ? undefined : await markerToken(codec, marks.begin, asked);
   if (endToken === null || beginToken === null) return undefined;
   return { tokens: asked.tokens, endToken, beginToken };
 }

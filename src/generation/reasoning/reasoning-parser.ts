@@ -1,18 +1,7 @@
 import { MarkerFinder } from '../tools/marker-finder.js';
 import { PartList } from '../tools/part-list.js';
 import type { AnswerParser, AnswerPart } from '../tools/types.js';
-
-export const THINK_BEGIN = '<think>';
-export const THINK_END = '</think>';
-
-/**
- * Beginning of an answer:
- *
- *   open     with reasoning: the prompt opened it, or the model always thinks
- *   inside   with more of the reasoning that the prompt ends with
- *   maybe    with reasoning if it opens it
- */
-export type ReasoningStart = 'open' | 'inside' | 'maybe';
+import type { AnswerReasoning, ReasoningStart } from './reasoning-marks.js';
 
 /**
  * Parts reasoning from the answer that follows it, which another parser takes:
@@ -24,7 +13,8 @@ export type ReasoningStart = 'open' | 'inside' | 'maybe';
 export class ReasoningParser implements AnswerParser {
   readonly #inner: AnswerParser;
   readonly #start: ReasoningStart;
-  readonly #endFinder = new MarkerFinder([THINK_END]);
+  readonly #opening: string;
+  readonly #endFinder: MarkerFinder;
   readonly #parts = new PartList();
   #state: 'start' | 'reasoning' | 'gap' | 'answer' = 'start';
   /** Beginning of the answer, as long as it may be the marker. */
@@ -32,8 +22,10 @@ export class ReasoningParser implements AnswerParser {
   #space = '';
   #hasReasoning = false;
 
-  constructor(start: ReasoningStart, inner: AnswerParser) {
+  constructor({ start, marks }: AnswerReasoning, inner: AnswerParser) {
     this.#start = start;
+    this.#opening = marks.begin + marks.label;
+    this.#endFinder = new MarkerFinder([marks.end]);
     this.#inner = inner;
     if (start !== 'inside') return;
     this.#state = 'reasoning';
@@ -50,6 +42,10 @@ export class ReasoningParser implements AnswerParser {
   get held(): number {
     if (this.#state === 'answer') return this.#inner.held;
     return this.#state === 'start' && this.#start === 'maybe' ? this.#begun.length : 0;
+  }
+
+  get breaks(): number {
+    return this.#inner.breaks ?? 0;
   }
 
   push(text: string): AnswerPart[] {
@@ -81,10 +77,10 @@ export class ReasoningParser implements AnswerParser {
   #atStart(character: string): void {
     this.#begun += character;
     const begun = this.#begun.trimStart();
-    if (begun === THINK_BEGIN) {
+    if (begun === this.#opening) {
       this.#begun = '';
       this.#begin(true);
-    } else if (!THINK_BEGIN.startsWith(begun)) this.#begin(this.#start === 'open');
+    } else if (!this.#opening.startsWith(begun)) this.#begin(this.#start === 'open');
   }
 
   /** Ends the beginning, which has proved to be a marker or not. */

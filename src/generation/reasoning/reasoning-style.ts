@@ -3,7 +3,13 @@ import { harmonyEffort } from '../harmony/effort.js';
 import { isHarmonyTemplate } from '../harmony/tokens.js';
 import type { PromptTokens, TextCodec } from '../text-model.js';
 import { mentions } from '../tools/detect-format.js';
-import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.js';
+import {
+  type AnswerReasoning,
+  CHANNEL_MARKS,
+  marksIn,
+  type ReasoningMarks,
+  THINK_MARKS,
+} from './reasoning-marks.js';
 
 /**
  * Ways to tell reasoning from the answer.
@@ -11,9 +17,10 @@ import { type ReasoningStart, THINK_BEGIN, THINK_END } from './reasoning-parser.
  *   none          there is none
  *   qwen3         between markers; the prompt may hold the first one
  *   deepseek_r1   the same, and every answer begins with reasoning, even without a marker
+ *   gemma4        in a channel before the answer
  *   harmony       messages in a channel of their own
  */
-const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'harmony', 'none'] as const;
+const REASONING_PARSER_NAMES = ['deepseek_r1', 'qwen3', 'gemma4', 'harmony', 'none'] as const;
 export type ReasoningParserName = (typeof REASONING_PARSER_NAMES)[number];
 
 /**
@@ -26,7 +33,14 @@ export function reasoningStyle(
 ): ReasoningParserName {
   if (chosen !== 'auto') return chosen;
   if (isHarmonyTemplate(source)) return 'harmony';
-  return source?.includes(THINK_END) ? 'qwen3' : 'none';
+  const marks = marksIn(source);
+  if (marks === null) return 'none';
+  return marks === CHANNEL_MARKS ? 'gemma4' : 'qwen3';
+}
+
+/** What stands around a model's reasoning. */
+export function marksOf(style: ReasoningParserName): ReasoningMarks {
+  return style === 'gemma4' ? CHANNEL_MARKS : THINK_MARKS;
 }
 
 /** Tokens at a prompt's end that can hold the markers and the text around them. */
@@ -37,14 +51,15 @@ export function reasoningStart(
   style: ReasoningParserName,
   codec: TextCodec,
   prompt: PromptTokens,
-): ReasoningStart | null {
+): AnswerReasoning | null {
   if (style === 'none') return null;
-  if (style === 'harmony') return 'maybe';
+  const marks = marksOf(style);
+  if (style === 'harmony') return { start: 'maybe', marks };
   const detokenizer = codec.createDetokenizer({ skipSpecialTokens: false });
   const tail = (detokenizer.push(prompt.slice(-TAIL)) + detokenizer.flush()).trimEnd();
-  if (tail.endsWith(THINK_BEGIN)) return 'open';
-  if (tail.endsWith(THINK_END)) return null;
-  return style === 'deepseek_r1' ? 'open' : 'maybe';
+  if (tail.endsWith(marks.begin + marks.label)) return { start: 'open', marks };
+  if (tail.endsWith(marks.end)) return null;
+  return { start: style === 'deepseek_r1' ? 'open' : 'maybe', marks };
 }
 
 /** A client's settings for reasoning. */
@@ -80,7 +95,7 @@ function withWishes(
   if (source === undefined) return result;
   const knows = (name: string) => source !== null && mentions(source, name);
   for (const [name, value] of Object.entries(result)) {
-    const asksForNothing = name === 'enable_thinking' && value === false && !source?.includes(THINK_END);
+    const asksForNothing = name === 'enable_thinking' && value === false && marksIn(source) === null;
     if (asksForNothing) delete result[name];
     else if (!knows(name)) {
       // A client may have made the name up: only as much of it is shown as a template's own would have.
@@ -94,6 +109,6 @@ function withWishes(
   if (effort === undefined) return result;
   if (knows('reasoning_effort')) return { reasoning_effort: effort, ...result };
   if (hasSwitch) return { enable_thinking: effort !== 'none', ...result };
-  if (effort !== 'none' || !source?.includes(THINK_END)) return result;
+  if (effort !== 'none' || marksIn(source) === null) return result;
   return refuse('reasoning_effort', 'the chat template of this model has no way to turn reasoning off');
 }

@@ -22,8 +22,7 @@ export abstract class CallTextParser implements AnswerParser {
 
   end(): AnswerPart[] {
     this.finish();
-    if (!this.#isBehindCall) this.#parts.add('content', this.#space);
-    this.#space = '';
+    this.flushSpace();
     return this.#parts.take();
   }
 
@@ -48,6 +47,16 @@ export abstract class CallTextParser implements AnswerParser {
     this.#space = '';
     this.#isBehindCall = true;
     this.#parts.addCall(name);
+  }
+
+  /** Gives out the white space at the end of content, where something follows that is no call. */
+  protected flushSpace(): void {
+    if (!this.#isBehindCall) this.#parts.add('content', this.#space);
+    this.#space = '';
+  }
+
+  protected reasoning(text: string): void {
+    this.#parts.add('reasoning', text);
   }
 
   protected args(text: string): void {

@@ -1,5 +1,6 @@
 import { isHarmonyTemplate } from '../harmony/tokens.js';
 import { CALLS_BEGIN } from './deepseek-parser.js';
+import { GEMMA4_BEGIN, GEMMA4_HEAD } from './gemma4-parser.js';
 import type { ToolFormatName } from './types.js';
 
 /** Way in which a model is told of functions, and the format of its calls. */
@@ -12,6 +13,7 @@ export interface ToolStyle {
 /** Tests that recognise a format by the template that asks for it or writes it. */
 const SIGNS: readonly (readonly [ToolFormatName, (source: string) => boolean])[] = [
   ['harmony', isHarmonyTemplate],
+  ['gemma4', (source) => source.includes(GEMMA4_BEGIN + GEMMA4_HEAD)],
   ['mistral', (source) => source.includes('[TOOL_CALLS]')],
   ['deepseek_v3', (source) => source.includes(CALLS_BEGIN)],
   // Hermes has the same markers; only the tags inside tell them apart.

@@ -33,6 +33,15 @@ export function keywordArguments(followed: FollowedSchema): TagFormat {
   return { ...schemaFormat(followed), style: 'keyword_arguments' };
 }
 
+/** Arguments as Gemma 4 writes them. @param hasSpecialQuotes true where the quotes of texts are a special token */
+export function gemma4Arguments(followed: FollowedSchema, hasSpecialQuotes: boolean): TagFormat {
+  return {
+    ...schemaFormat(followed),
+    style: 'gemma4',
+    ...(hasSpecialQuotes && { special_quotes: true }),
+  };
+}
+
 /** Schema of a function's arguments; an object without fields where the function declares none. */
 export function parametersOf({ parameters }: FunctionTool): Readonly<Record<string, unknown>> {
   if (parameters !== undefined && Object.keys(parameters).length > 0) return parameters;
@@ -54,7 +63,9 @@ export async function followedSchema(
   try {
     if (!tool.strict) return await possibleSchema(tool, param, format, codec, warn);
     await guideOf({ json: schema }, param, codec);
-    return { schema, isStrict: true };
+    const strict = { schema, isStrict: true };
+    if (format === 'gemma4') await checkGuide(tagGuide(gemma4Arguments(strict, false)), param, codec);
+    return strict;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     if (tool.strict)
@@ -78,6 +89,7 @@ async function possibleSchema(
   });
   const loose = { schema, isStrict: false };
   if (format === 'pythonic') leftOut = await checkGuide(tagGuide(keywordArguments(loose)), param, codec);
+  if (format === 'gemma4') leftOut = await checkGuide(tagGuide(gemma4Arguments(loose, false)), param, codec);
   if (format === 'qwen3_coder') leftOut = [...leftOut, ...leftOutOfTags(tool, schema)];
   if (leftOut.length === 0) return { schema, isStrict: true };
   warn(`The parameters of the function '${tool.name}' are not followed ${leftOut.join('; ')}.`);

@@ -138,7 +138,7 @@ export class PythonValue {
       this.#token += character;
       return this.#token.length > MAX_NUMBER_LENGTH ? INVALID : more('');
     }
-    const json = this.#inside === 'word' ? (WORDS[this.#token] ?? null) : numberJson(this.#token);
+    const json = this.#inside === 'word' ? wordJson(this.#token) : numberJson(this.#token);
     if (json === null) return INVALID;
     if (this.#valueEnds(json).scan === 'last') return { scan: 'behind', json };
     if (SPACE.test(character)) return more(json);
@@ -159,12 +159,18 @@ export class PythonValue {
 }
 
 /** JSON of a text's unit. Half of a surrogate pair stays as it is: its other half comes next. */
-function inJson(unit: string): string {
+export function inJson(unit: string): string {
   if (unit >= ' ' && unit !== '"' && unit !== '\\') return unit;
   return JSON.stringify(unit).slice(1, -1);
 }
 
-function numberJson(token: string): string | null {
+/** JSON of True, False, None and JSON's own words; null: it is none of them. */
+export function wordJson(word: string): string | null {
+  return Object.hasOwn(WORDS, word) ? WORDS[word]! : null;
+}
+
+/** JSON of a number as Python has it; null: it is none. */
+export function numberJson(token: string): string | null {
   const parts = NUMBER.exec(token);
   if (parts === null) return null;
   const [, sign, whole = '', fraction, exponent] = parts.map((part) => part?.replaceAll('_', ''));

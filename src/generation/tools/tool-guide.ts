@@ -1,5 +1,7 @@
 import { CALL_BEGIN, CALL_END, CALL_SEPARATOR, CALLS_BEGIN, CALLS_END, FENCE } from './deepseek-parser.js';
-import { type FollowedSchema, keywordArguments, schemaFormat } from './followed-schema.js';
+import { type FollowedSchema, gemma4Arguments, keywordArguments, schemaFormat } from './followed-schema.js';
+import { GEMMA4_BEGIN, GEMMA4_END, GEMMA4_HEAD } from './gemma4-parser.js';
+import { QUOTE } from './gemma4-value.js';
 import { either, sequence, type TagFormat, text } from './guide-format.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { PYTHON_TAG } from './llama3-parser.js';
@@ -33,6 +35,8 @@ export function callsFormat(format: TextFormatName, options: CallGuideOptions): 
       return sequence(text('['), listOf(pythonicTags(options), ', ', options), text(']'));
     case 'deepseek_v3':
       return sequence(marker(CALLS_BEGIN, options), deepSeekCalls(options));
+    case 'gemma4':
+      return listOf(gemma4Tags(options), '', options);
     case 'mistral':
       if (hasNamedForm(options)) return listOf(mistralTags(options), '', options);
       return sequence(marker(TOOL_CALLS, options), mistralList(options));
@@ -52,6 +56,8 @@ export function freeFormat(format: TextFormatName, options: CallGuideOptions): T
       return withinOnce(TOOL_CALLS, mistralList(options), options);
     case 'deepseek_v3':
       return withinOnce(CALLS_BEGIN, deepSeekCalls(options), options);
+    case 'gemma4':
+      return within(gemma4Tags(options), GEMMA4_BEGIN, isSingle);
     case 'pythonic':
       return either(callsFormat(format, options), textNotFrom('['));
     case 'llama3_json': {
@@ -98,6 +104,16 @@ function hermesTags(options: CallGuideOptions): TagFormat[] {
     const begin = beginMarker(HERMES_BEGIN, options);
     const end = [text('}\n'), marker(HERMES_END, options)];
     return { type: 'tag', begin, content: sequence(text(head), schema(tool, options), ...end), end: '' };
+  });
+}
+
+function gemma4Tags(options: CallGuideOptions): TagFormat[] {
+  const hasSpecialQuotes = options.specialTexts.has(QUOTE);
+  return options.tools.map((tool) => {
+    const head = text(`${GEMMA4_HEAD}${tool.name}`);
+    const args = gemma4Arguments(options.schemaOf(tool), hasSpecialQuotes);
+    const content = sequence(head, args, marker(GEMMA4_END, options));
+    return { type: 'tag', begin: beginMarker(GEMMA4_BEGIN, options), content, end: '' };
   });
 }
 

@@ -26,6 +26,7 @@ const TOOL_FORMAT_NAMES = [
   'mistral',
   'qwen3_coder',
   'deepseek_v3',
+  'gemma4',
   'harmony',
 ] as const;
 export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
@@ -51,6 +52,8 @@ export interface AnswerParser {
   push(text: string): AnswerPart[];
   /** Number of UTF-16 units at the end of the text so far that may yet become content. */
   readonly held: number;
+  /** How often text between content has been left out that is no part by itself. Absent: never. */
+  readonly breaks?: number;
   /** Ends the text and returns the parts held back. */
   end(): AnswerPart[];
 }

@@ -122,7 +122,17 @@ export const REQUEST_OPTIONS = {
     help: 'Max tokens of a chat answer when the request sets none.',
   }),
   toolCallParser: ofModel(
-    oneOf('auto', 'hermes', 'llama3_json', 'pythonic', 'mistral', 'qwen3_coder', 'deepseek_v3', 'harmony'),
+    oneOf(
+      'auto',
+      'hermes',
+      'llama3_json',
+      'pythonic',
+      'mistral',
+      'qwen3_coder',
+      'deepseek_v3',
+      'gemma4',
+      'harmony',
+    ),
     {
       group: REQUESTS,
       metavar: 'FORMAT',
@@ -130,7 +140,7 @@ export const REQUEST_OPTIONS = {
       help: 'Format in which the model writes function calls. auto: by its chat template.',
     },
   ),
-  reasoningParser: ofModel(oneOf('auto', 'deepseek_r1', 'qwen3', 'harmony', 'none'), {
+  reasoningParser: ofModel(oneOf('auto', 'deepseek_r1', 'qwen3', 'gemma4', 'harmony', 'none'), {
     group: REQUESTS,
     metavar: 'FORMAT',
     default: 'auto',

@@ -74,7 +74,7 @@ const guidesOf = async (model: TextModel) => {
 };
 
 describe('the guide of a chat with functions', () => {
-  it.each<ToolFormatName>(['hermes', 'qwen3_coder', 'pythonic', 'mistral'])(
+  it.each<ToolFormatName>(['hermes', 'qwen3_coder', 'pythonic', 'mistral', 'gemma4'])(
     'is that of a model that never saw them, in the format %s',
     async (format) => {
       const { made } = model(format);
@@ -108,7 +108,15 @@ describe('the guide of a chat with functions', () => {
     expect(checked.length).toBeGreaterThan(0);
   });
 
-  it.each<ToolFormatName>(['hermes', 'qwen3_coder', 'pythonic', 'mistral', 'llama3_json', 'deepseek_v3'])(
+  it.each<ToolFormatName>([
+    'hermes',
+    'qwen3_coder',
+    'pythonic',
+    'mistral',
+    'llama3_json',
+    'deepseek_v3',
+    'gemma4',
+  ])(
     'leaves out what functions without strict ask for beyond it, and says so, in the format %s',
     async (format) => {
       const { made } = model(format);

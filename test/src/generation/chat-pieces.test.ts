@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ChatPiece, CollectedCalls, chatPieces } from '../../../src/generation/chat-pieces.js';
+import { THINK_MARKS } from '../../../src/generation/reasoning/reasoning-marks.js';
 import { ReasoningParser } from '../../../src/generation/reasoning/reasoning-parser.js';
 import type { TextPiece } from '../../../src/generation/text-generation.js';
 import { HermesParser } from '../../../src/generation/tools/hermes-parser.js';
@@ -18,7 +19,7 @@ const answer =
 describe('pieces of a chat', () => {
   it.each([1, 2, 7, 1000])('tell reasoning, text and calls apart, cut every %i characters', async (size) => {
     const plan = {
-      createParser: () => new ReasoningParser('maybe', new HermesParser()),
+      createParser: () => new ReasoningParser({ start: 'maybe', marks: THINK_MARKS }, new HermesParser()),
       callIds: 'mistral',
       warnings: ['w'],
     } as const;

@@ -69,6 +69,12 @@ const MODELS: Record<string, [ToolFormatName, string, string[]]> = {
     ['[TOOL_CALLS]', '[ARGS]', '[CALL_ID]'],
   ],
   'mistral, as text': ['mistral', '{{ tools }}[TOOL_CALLS] [', []],
+  gemma4: ['gemma4', '{{ tools }}<|tool_call>call:', []],
+  'gemma4 with special tokens': [
+    'gemma4',
+    '{{ tools }}<|tool_call>call:',
+    ['<|tool_call>', '<tool_call|>', '<|"|>'],
+  ],
   'a template without tools': ['hermes', '{{ messages }}', []],
   'a template whose calls nobody knows': ['hermes', '{{ tools }}<function_calls>', []],
 };
@@ -142,7 +148,7 @@ function randomText(matcher: GrammarMatcher, random: Random, begun: readonly num
 function begunCall(format: ToolFormatName, specials: readonly string[]): number[] {
   if (format === 'llama3_json') return [...Buffer.from('{')];
   if (format === 'pythonic') return [...Buffer.from('[')];
-  const marker = format === 'hermes' ? '<tool_call>' : '[TOOL_CALLS]';
+  const marker = { hermes: '<tool_call>', gemma4: '<|tool_call>' }[format as string] ?? '[TOOL_CALLS]';
   const bytes = specials.includes(marker) ? specialBytes(marker) : Buffer.from(marker);
   return [...Buffer.from('Well: '), ...bytes];
 }

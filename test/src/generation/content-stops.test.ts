@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StopStringMatcher, StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { ContentStops } from '../../../src/generation/content-stops.js';
+import { THINK_MARKS } from '../../../src/generation/reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from '../../../src/generation/reasoning/reasoning-parser.js';
 import { CallsOnlyParser } from '../../../src/generation/tools/calls-only-parser.js';
 import { HermesParser } from '../../../src/generation/tools/hermes-parser.js';
@@ -14,8 +15,10 @@ type Make = () => AnswerParser;
 const MAKERS: Record<string, Make> = {
   ...PARSERS,
   plain: () => new PlainParser(),
-  'reasoning that may come': () => new ReasoningParser('maybe', new PlainParser()),
-  'open reasoning before calls': () => new ReasoningParser('open', new HermesParser()),
+  'reasoning that may come': () =>
+    new ReasoningParser({ start: 'maybe', marks: THINK_MARKS }, new PlainParser()),
+  'open reasoning before calls': () =>
+    new ReasoningParser({ start: 'open', marks: THINK_MARKS }, new HermesParser()),
 };
 
 interface Ended {
@@ -175,9 +178,12 @@ describe.each(Object.keys(MAKERS))('stop strings of answers as %s reads them', (
 function reference(make: Make, stops: readonly string[], text: string): Ended {
   const parser = make();
   let run = '';
-  const parts: AnswerPart[][] = [...text].flatMap((character) =>
-    character.split('').map((unit) => parser.push(unit)),
-  );
+  const parts: AnswerPart[][] = [];
+  const breaks: (number | undefined)[] = [];
+  for (const unit of text.split('')) {
+    parts.push(parser.push(unit));
+    breaks.push(parser.breaks);
+  }
   const found = (list: readonly AnswerPart[]): { before: string; stop: string } | null => {
     for (const part of list) {
       if (part.type !== 'content') run = '';
@@ -193,6 +199,7 @@ function reference(make: Make, stops: readonly string[], text: string): Ended {
   };
   for (let end = 0; end <= text.length; end++) {
     const match = found(end < text.length ? parts[end]! : parser.end());
+    if (end > 0 ? breaks[end] !== breaks[end - 1] : breaks[0]) run = '';
     if (match === null) continue;
     // The content before it, in the text: the last place where it stands followed by the stop string.
     const seen = text.slice(0, end + 1);

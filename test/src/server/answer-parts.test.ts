@@ -198,6 +198,7 @@ const CALLS: Record<ToolFormatName, string> = {
     '<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>',
   deepseek_v3:
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{"city": "Oslo"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+  gemma4: '<|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>',
   harmony: '<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Oslo"}<|end|>',
 };
 

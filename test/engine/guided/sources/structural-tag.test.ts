@@ -133,7 +133,7 @@ describe('a structural tag', () => {
     [{ format: { type: 'none' } }, 'type is "none"'],
     [
       { format: { type: 'json_schema', json_schema: {}, style: 'yaml' } },
-      'it is "yaml"; json or keyword_arguments is expected',
+      'it is "yaml"; json, keyword_arguments or gemma4 is expected',
     ],
     [
       { format: { type: 'triggered_tags', triggers: ['<g='], tags: [tag('a')] } },

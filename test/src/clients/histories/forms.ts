@@ -76,6 +76,59 @@ export function harmonyForm(messages: readonly ChatMessage[]): ChatMessage[] {
   });
 }
 
+/** How a template of Gemma 4 reads messages with calls. */
+export type Gemma4Reading = 'text first' | 'text last' | 'as given' | 'responses';
+
+/** The only form of which a template of Gemma 4 leaves nothing out, and behind which a turn of the model is open. */
+export function gemma4Form(messages: readonly ChatMessage[], reading: Gemma4Reading): ChatMessage[] {
+  const names = new Map(messages.flatMap(callsOf).map((call) => [call.id, call.function.name]));
+  const form: ChatMessage[] = [];
+  for (const [index, message] of messages.entries()) {
+    const before = messages.slice(0, index).findLast(({ role }) => role !== 'tool');
+    const isResult = message.role === 'tool' && before !== undefined && callsOf(before).length > 0;
+    if (isResult && reading === 'responses') continue;
+    if (isResult) form.push({ ...message, name: message.name ?? names.get(message.tool_call_id as string) });
+    else if (message.role === 'tool') form.push({ role: 'user', content: textOf(message) });
+    else if (isSystem(message)) form.push({ ...message, content: textOf(message) });
+    else if (callsOf(message).length === 0) {
+      const last = form.at(-1);
+      const isAnswer =
+        reading === 'responses' && last?.tool_responses !== undefined && message.role === 'assistant';
+      if (isAnswer && textOf(message) !== '') last.content = message.content!;
+      else form.push(message);
+    } else {
+      const end = messages.findIndex(({ role }, i) => i > index && role !== 'tool');
+      const results = messages.slice(index + 1, end < 0 ? messages.length : end);
+      const isFirst = reading === 'text first' || reading === 'responses';
+      const isApart =
+        textOf(message).trim() !== '' && (isFirst || (reading === 'text last' && results.length > 0));
+      const { reasoning_content: reasoning, ...unreasoned } = message;
+      const isMoved = isApart && reading === 'text first' && reasoning !== undefined;
+      const moved = isMoved ? { reasoning_content: reasoning } : {};
+      const text: ChatMessage[] = isApart ? [{ role: 'assistant', content: message.content!, ...moved }] : [];
+      const responses = results.map((result) => ({
+        name: result.name ?? names.get(result.tool_call_id as string),
+        response: textOf(result),
+      }));
+      const calls = {
+        ...(isMoved ? unreasoned : message),
+        ...(isApart && { content: null }),
+        ...(reading === 'responses' && results.length > 0 && { tool_responses: responses }),
+      };
+      if (isFirst) form.push(...text, calls);
+      else form.push(calls, ...(isApart ? [{ role: 'text', content: text[0]!.content! }] : []));
+    }
+  }
+  // Text that comes last stands behind the results.
+  return form.flatMap((message, i) => {
+    if (message.role === 'text') return [];
+    const isEnd = message.role === 'tool' && form[i + 1]?.role !== 'tool';
+    const held = form.slice(0, i).findLast(({ role }) => role !== 'tool');
+    if (!isEnd || held?.role !== 'text') return [message];
+    return [message, { role: 'assistant', content: held.content! }];
+  });
+}
+
 function inTurns(messages: readonly ChatMessage[]): ChatMessage[] {
   const turns: ChatMessage[] = [];
   for (const message of messages) {

@@ -1,15 +1,28 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseWritten, writtenJson } from '../../../../base/written-json.js';
+import { ChatTemplate } from '../../../../models/chat-template.js';
+import { gemma4Messages } from '../../../../src/generation/prompt/gemma4-messages.js';
+import { Gemma4Parser } from '../../../../src/generation/tools/gemma4-parser.js';
 import { type Judged, judged } from '../../../models/jinja/judge.js';
 import { NOW } from '../../../models/jinja/render.js';
 import { templatesFolder } from '../../../support/published-templates.js';
+import { draws } from '../../../support/scale.js';
 import { readGolden } from '../../generation/harmony/streams.js';
 import { promptText, renderedCodec } from '../../support/rendered-codec.js';
 import { testPython } from '../../support/test-python.js';
 import { say, type ToyServer, toyServer } from '../../support/toy-server.js';
-import { asValues, type Conversation, type Form, formsOf, harmonyForm } from './forms.js';
+import {
+  asValues,
+  type Conversation,
+  type Form,
+  formsOf,
+  type Gemma4Reading,
+  gemma4Form,
+  harmonyForm,
+} from './forms.js';
 import { harmonyBody } from './harmony-body.js';
 
 /** What a client sent, and the conversation that it is in transformers' words. */
@@ -31,6 +44,8 @@ interface Reading {
   tools?: boolean;
   /** True for a template that leaves out what is in other forms than one. Default false. */
   harmony?: boolean;
+  /** Of a template of Gemma 4: where it has the text of a message with calls. */
+  gemma4?: Gemma4Reading;
 }
 
 /** Published templates, and how each reads a conversation. */
@@ -50,9 +65,36 @@ const TEMPLATES: Readonly<Record<string, Reading>> = {
   'llama-cpp--deepseek-ai-DeepSeek-R1-Distill-Qwen-32B': { tools: false },
   'llama-cpp--llama-cpp-deepseek-r1': {},
   'llama-cpp--openai-gpt-oss-120b': { harmony: true },
+  'llama-cpp--google-gemma-4-31B-it': { parts: true, gemma4: 'text last' },
+  'llama-cpp--google-gemma-4-31B-it-interleaved': { parts: true, gemma4: 'responses' },
+  'axolotl--gemma4': { parts: true, gemma4: 'text last' },
+  'trl--gemma4': { parts: true, gemma4: 'text last' },
+  'trl--gemma4_v2': { parts: true, gemma4: 'responses' },
+  'trl--gemma4_v3': { parts: true, gemma4: 'text last' },
+  'trl--gemma4_v4': { parts: true, gemma4: 'text last' },
+  'trl--gemma4_v5': { parts: true, gemma4: 'text first' },
+  'unsloth--gemma-4': { parts: true, gemma4: 'text first' },
+  'unsloth--gemma-4-edge': { parts: true, gemma4: 'text first' },
+  'unsloth--gemma4_template': { parts: true, gemma4: 'as given' },
+  'unsloth--gemma4_thinking_template': { parts: true, gemma4: 'as given' },
   'llama-cpp--GLM-4.6': { parts: true },
   'llama-cpp--GLM-4.7-Flash': { parts: true },
 };
+
+const { any: ANY_VALUE } = fc.letrec((tie) => ({
+  any: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    fc.string({ unit: 'grapheme', maxLength: 12 }).filter((text) => !text.includes('<|')),
+    fc.integer(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.constantFrom(true, false, null),
+    fc.array(tie('any'), { maxLength: 3 }),
+    fc.dictionary(fc.stringMatching(/^[A-Za-z_]\w{0,6}$/), tie('any'), { maxKeys: 3, noNullPrototype: true }),
+  ),
+}));
+const ARGUMENTS = fc.dictionary(fc.stringMatching(/^[A-Za-z_]\w{0,6}$/), ANY_VALUE, {
+  ...{ maxKeys: 4, noNullPrototype: true },
+});
 
 const folder = new URL('../../../fixtures/histories/', import.meta.url);
 const HISTORIES = readdirSync(folder).map((file): History => {
@@ -69,10 +111,10 @@ interface Wanted {
 /** What Python makes of the first form that a template takes, for each history. */
 function wantedOf(
   source: string,
-  { parts = false, tools: knowsTools = true, harmony = false }: Reading,
+  { parts = false, tools: knowsTools = true, harmony = false, gemma4 }: Reading,
 ): Wanted[] {
   const asked = HISTORIES.map(({ body, expected: { messages, tools = body.tools ?? [], variables } }) => {
-    const given = harmony ? harmonyForm(messages) : messages;
+    const given = harmony ? harmonyForm(messages) : gemma4 ? gemma4Form(messages, gemma4) : messages;
     const forms = [...formsOf({ messages: given, tools }, knowsTools)];
     return forms.map((form): [Form, string] => {
       const values = { messages: asValues(form.messages, parts), tools: form.tools ?? null, ...variables };
@@ -142,6 +184,38 @@ describe.skipIf(testPython === null || templatesFolder === null)('prompts of age
         `<|start|>user<|message|>Hi<|end|><|start|>assistant${end}`,
       );
     }
+  });
+
+  const gemma4 = Object.keys(TEMPLATES).filter((name) => TEMPLATES[name]!.gemma4 !== undefined);
+  it.each(gemma4)('have calls with any arguments, which are read as they were made: %s', (name) => {
+    const source = readFileSync(join(templatesFolder!, `${name}.jinja`), 'utf8');
+    const template = new ChatTemplate(source, { bosToken: '', eosToken: '', controlTokenTexts: [] });
+    const tools = ['f', 'get_weather'].map((tool) => ({ name: tool }));
+    fc.assert(
+      fc.property(fc.array(ARGUMENTS, { minLength: 1, maxLength: 3 }), (list) => {
+        const calls = list.map((args, i) => ({
+          id: `call_${i}`,
+          type: 'function',
+          function: { name: tools[i % 2]!.name, arguments: JSON.stringify(args) },
+        }));
+        const results = calls.map(({ id, function: { name: called } }) => ({
+          ...{ role: 'tool', name: called, tool_call_id: id, content: 'Done.' },
+        }));
+        const asked = { role: 'user', content: 'Do it.' };
+        const told = [asked, { role: 'assistant', content: null, tool_calls: calls }, ...results];
+        const { text } = template.render(gemma4Messages(told, source), { addGenerationPrompt: true });
+        const written = text.slice(text.indexOf('<|tool_call>'), text.indexOf('<|tool_response>'));
+        const found: { name: string; args: string }[] = [];
+        for (const part of new Gemma4Parser(tools).push(written)) {
+          if (part.type === 'call') found.push({ name: part.name, args: '' });
+          else if (part.type === 'arguments') found.at(-1)!.args += part.text;
+          else throw new Error(`${part.type}: ${part.text}`);
+        }
+        const meant = calls.map(({ function: callee }) => [callee.name, JSON.parse(callee.arguments)]);
+        expect(found.map((call) => [call.name, JSON.parse(call.args)])).toEqual(meant);
+      }),
+      { numRuns: draws(40) },
+    );
   });
 
   it.each(Object.entries(TEMPLATES))('are those of Python: %s', async (template, reading) => {

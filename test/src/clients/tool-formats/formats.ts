@@ -249,6 +249,42 @@ const harmony: ToolFormat = {
   malformed: ['commentary to=functions.get_weather json {"city": "Rome"}', 'functions.get_weather(1)'],
 };
 
+const gemma4Value = [
+  "{%- macro written(value) -%}{%- if value is none -%}null{%- elif value is boolean -%}{{- 'true' if value else 'false' -}}",
+  "{%- elif value is string -%}{{- '<|\"|>' + value + '<|\"|>' -}}",
+  "{%- elif value is mapping -%}{{- '{' -}}{%- for key, one in value | dictsort -%}{{- ',' if not loop.first -}}{{- key + ':' -}}{{- written(one) -}}{%- endfor -%}{{- '}' -}}",
+  "{%- elif value is sequence -%}[{%- for one in value -%}{{- ',' if not loop.first -}}{{- written(one) -}}{%- endfor -%}]",
+  '{%- else -%}{{- value -}}{%- endif -%}{%- endmacro -%}',
+].join('');
+const gemma4: ToolFormat = {
+  name: 'Gemma 4',
+  format: 'gemma4',
+  template: [
+    gemma4Value,
+    `{%- if tools %}{{- '<|turn>system\\n<|tool>' }}${LIST}{{- '<tool|><turn|>\\n' }}{%- endif %}`,
+    '{%- for message in messages %}',
+    "{%- if message.role == 'tool' %}{{- '<|tool_response>response:' + message.name + '{value:' }}{{- written(message.content) }}{{- '}<tool_response|>' }}",
+    "{%- else %}{{- '<|turn>' + message.role + '\\n' + (message.content or '') }}",
+    "{%- for call in message.tool_calls or [] %}{{- '<|tool_call>call:' + call.function.name }}{{- written(call.function.arguments) }}{{- '<tool_call|>' }}{%- endfor %}",
+    "{%- if not message.tool_calls %}{{- '<turn|>\\n' }}{%- endif %}{%- endif %}{%- endfor %}",
+    "{%- if add_generation_prompt %}{{- '<|turn>model\\n' }}{%- if not enable_thinking %}{{- '<|channel>thought\\n<channel|>' }}{%- endif %}{%- endif %}",
+    '{#- tool_call_id -#}',
+  ].join(''),
+  specialTokens: [
+    ...['<|turn>', '<turn|>', '<|tool>', '<tool|>', '<|tool_call>', '<tool_call|>', '<|"|>'],
+    ...['<|tool_response>', '<tool_response|>', '<|channel>', '<channel|>'],
+  ],
+  told: '<|turn>system\n<|tool>{"',
+  write: (calls) =>
+    calls.map(({ name, args }) => `<|tool_call>call:${name}${gemma4Text(args)}<tool_call|>`).join(''),
+  mayTalkFirst: true,
+  malformed: [
+    '<|tool_call>get_weather(Rome)<tool_call|>',
+    'call:get_weather{city:1}',
+    '<|tool_call>call:search{',
+  ],
+};
+
 export const TOOL_FORMATS: readonly ToolFormat[] = [
   hermes,
   qwen3Coder,
@@ -258,6 +294,7 @@ export const TOOL_FORMATS: readonly ToolFormat[] = [
   mistralNamed,
   deepSeekV3,
   deepSeekV31,
+  gemma4,
   harmony,
 ];
 
@@ -266,6 +303,15 @@ function spaced(value: unknown): string {
   return JSON.stringify(value, null, 1)
     .replaceAll(/\n\s*/g, ' ')
     .replaceAll(/([[{]) | (?=[\]}])/g, '$1');
+}
+
+/** Names in their order, as the template has them. */
+function gemma4Text(value: unknown): string {
+  if (typeof value === 'string') return `<|"|>${value}<|"|>`;
+  if (Array.isArray(value)) return `[${value.map(gemma4Text).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, one]) => `${name}:${gemma4Text(one)}`).join(',')}}`;
 }
 
 function keywords(args: Record<string, unknown>): string {

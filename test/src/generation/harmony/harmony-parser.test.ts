@@ -270,7 +270,7 @@ describe('stop strings', () => {
 it('counts the tokens of all analysis, with those around it', () => {
   const answer = `<|channel|>analysis<|message|>ab<|end|><|start|>assistant<|channel|>analysis<|message|>c${NEXT}<|channel|>final<|message|>d`;
   const harmony = { start: 'message' as const, functions: null, isMarked: false };
-  const counter = ReasoningCounter.of(toyCodec, { reasoning: 'maybe', harmony })!;
+  const counter = ReasoningCounter.of(toyCodec, { reasoning: null, harmony })!;
   counter.push(new TextEncoder().encode(answer));
   expect(counter.count).toBe(answer.indexOf('<|end|>', answer.indexOf('c<')) + '<|end|>'.length);
 });

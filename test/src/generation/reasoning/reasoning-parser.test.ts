@@ -1,17 +1,23 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  PlainParser,
-  ReasoningParser,
+  CHANNEL_MARKS,
   type ReasoningStart,
-} from '../../../../src/generation/reasoning/reasoning-parser.js';
+  THINK_MARKS,
+} from '../../../../src/generation/reasoning/reasoning-marks.js';
+import { PlainParser, ReasoningParser } from '../../../../src/generation/reasoning/reasoning-parser.js';
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
 import { PartList } from '../../../../src/generation/tools/part-list.js';
 import type { AnswerPart } from '../../../../src/generation/tools/types.js';
 import { draws } from '../../../support/scale.js';
 
-function read(start: ReasoningStart, pieces: readonly string[], hasTools = false): AnswerPart[] {
-  const parser = new ReasoningParser(start, hasTools ? new HermesParser() : new PlainParser());
+function read(
+  start: ReasoningStart,
+  pieces: readonly string[],
+  hasTools = false,
+  marks = THINK_MARKS,
+): AnswerPart[] {
+  const parser = new ReasoningParser({ start, marks }, hasTools ? new HermesParser() : new PlainParser());
   const parts = new PartList();
   for (const piece of pieces) parts.append(parser.push(piece));
   parts.append(parser.end());
@@ -39,6 +45,19 @@ describe('reasoning', () => {
   ])('%s: %j', (start, text, parts) => {
     expect(read(start, [text])).toEqual(parts);
     expect(read(start, text.split(''))).toEqual(parts);
+  });
+
+  it.each<[ReasoningStart, string, AnswerPart[]]>([
+    ['maybe', '<|channel>thought\nHm.\n<channel|>Yes.', [reasoning('Hm.'), content('Yes.')]],
+    ['maybe', '<|channel>thought\n<channel|>Yes.', [content('Yes.')]],
+    ['maybe', '<|channel>final\nYes.', [content('<|channel>final\nYes.')]],
+    ['maybe', '<think>Hm.</think>Yes.', [content('<think>Hm.</think>Yes.')]],
+    ['open', '\nHm.\n<channel|>\nYes.', [reasoning('Hm.'), content('Yes.')]],
+    ['open', '<|channel>thought\nHm.<channel|>Yes.', [reasoning('Hm.'), content('Yes.')]],
+    ['inside', ' so.<channel|>Yes.', [reasoning(' so.'), content('Yes.')]],
+  ])('in a channel, %s: %j', (start, text, parts) => {
+    expect(read(start, [text], false, CHANNEL_MARKS)).toEqual(parts);
+    expect(read(start, text.split(''), false, CHANNEL_MARKS)).toEqual(parts);
   });
 
   it('holds no calls', () => {

@@ -109,11 +109,65 @@ function deepSeekCases(): Case[] {
   ];
 }
 
+function gemma4Cases(): Case[] {
+  const call = (name: string, args: string) => `<|tool_call>call:${name}{${args}}<tool_call|>`;
+  const is = (text: string, ...parts: (string | Record<string, string>)[]): Case => ['gemma4', text, parts];
+  return [
+    is('Hello <b>you</b> <|', 'Hello <b>you</b> <|'),
+    is(call('f', ''), { f: '{}' }),
+    is(
+      `Look.\n${call('f', 'city:<|"|>Zürich 🪿<|"|>,days:3')}${call('get_weather', '')}\n`,
+      'Look.',
+      { f: '{"city": "Zürich 🪿", "days": 3}' },
+      { get_weather: '{}' },
+    ),
+    is(`${call('f', 'flag:true')} Done`, { f: '{"flag": true}' }, ' Done'),
+    is(call('f', 'city:<|"|>"a"\n\\ {b}, <|"|>'), { f: '{"city": "\\"a\\"\\n\\\\ {b}, "}' }),
+    is(call('f', 'free:{a:[1,-2.5e3,{}],b:null,<|"|>c d<|"|>:<|"|><|"|>}'), {
+      f: '{"free": {"a": [1, -2.5e3, {}], "b": null, "c d": ""}}',
+    }),
+    // As JSON and Python write them.
+    is(call('f', '"city": "Ro\\"me", "free": [None, True, ]'), {
+      f: '{"city": "Ro\\"me", "free": [null, true]}',
+    }),
+    // Words without quotes, and what the parameters say.
+    is(call('f', 'city:New York,days:2'), { f: '{"city": "New York", "days": 2}' }),
+    is(call('f', 'city:5,maybe:null,free:x y'), { f: '{"city": "5", "maybe": null, "free": "x y"}' }),
+    is(call('f', 'days:<|"|>3<|"|>,tags:<|"|>[1, "x"]<|"|>'), { f: '{"days": 3, "tags": [1, "x"]}' }),
+    is(call('f', 'days:<|"|>many<|"|>,flag:<|"|>True<|"|>'), { f: '{"days": "many", "flag": true}' }),
+    is(call('f', 'free:{city:5},city:'), { f: '{"free": {"city": 5}, "city": ""}' }),
+    is(call('other', 'city:5,constructor:constructor'), {
+      other: '{"city": 5, "constructor": "constructor"}',
+    }),
+    // Without an end, and with the begin of a result behind the calls.
+    is('<|tool_call>call:f{}<|tool_call>call:a.b{}', { f: '{}' }, { 'a.b': '{}' }),
+    is(`${call('f', '')}<|tool_response>response:f{value:1}<tool_response|>Then.`, { f: '{}' }),
+    is('<|tool_call>call:f{}<|tool_response>x', { f: '{}' }),
+    is('no <|tool_response>x', 'no <|tool_response>x'),
+    // Cut, and broken.
+    is('cut <|tool_call>call:f{ci', 'cut <|tool_call>call:f{ci'),
+    is('cut <|tool_call>call:f{city:<|"|>Ro', 'cut', { f: '{"city": "Ro' }),
+    is(`${call('f', 'days:[1,2')}!`, { f: '{"days": [1, 2}' }, '!'),
+    is(`${call('f', 'days:1<2,a')} x`, { f: '{"days": 1<2,a}' }, ' x'),
+    is(call('f', 'days:[,]'), { f: '{"days": [,]}' }),
+    is('x <|tool_call>f(1)<tool_call|> y', 'x <|tool_call>f(1)<tool_call|> y'),
+    is('<|tool_call>call:f g{}<tool_call|>', '<|tool_call>call:f g{}<tool_call|>'),
+    is('<|tool_call>call:{a:1}<tool_call|>', '<|tool_call>call:{a:1}<tool_call|>'),
+    is(`<|tool_call>call:f{<${call('f', 'days:1')}`, '<|tool_call>call:f{<', { f: '{"days": 1}' }),
+    // Thoughts that come later, and marks of none.
+    is('Yes.<|channel>thought\n<channel|>', 'Yes.'),
+    is('Yes.<channel|>', 'Yes.'),
+    is('A.\n<|channel>thought\nHm, so.\n<channel|>B.', 'A.\n', 'Hm, so.', 'B.'),
+    is('<|channel>Hm.', 'Hm.'),
+  ];
+}
+
 describe('calls', () => {
   it.each<[string, string, (string | Record<string, string>)[]]>([
     ['hermes', 'Hello <b>you</b>', ['Hello <b>you</b>']],
     ...qwen3CoderCases(),
     ...deepSeekCases(),
+    ...gemma4Cases(),
     ['hermes', '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', [{ f: '{"a": 1}' }]],
     [
       'hermes',
@@ -264,6 +318,10 @@ const WRITERS: Record<string, (calls: readonly { name: string; args: object }[],
             `${CALL_BEGIN}function${CALL_SEPARATOR}${name}\n\`\`\`json\n${JSON.stringify(args, null, indent)}\n\`\`\`${CALL_END}`,
         )
         .join('\n')}${CALLS_END}`,
+    gemma4: (list, indent) =>
+      list
+        .map(({ name, args }) => `<|tool_call>call:${name}${gemma4(args, indent)}<tool_call|>`)
+        .join(indent === 0 ? '' : '\n'),
     pythonic: (list) => `[${list.map(({ name, args }) => `${name}(${keywords(args)})`).join(', ')}]`,
   };
 
@@ -271,6 +329,19 @@ function keywords(args: object): string {
   return Object.entries(args)
     .map(([name, value]) => `${name}=${python(value)}`)
     .join(', ');
+}
+
+function gemma4(value: unknown, indent: number): string {
+  const border = indent === 0 ? '' : ' ';
+  const comma = `,${border}`;
+  if (typeof value === 'string') return `<|"|>${value}<|"|>`;
+  if (Array.isArray(value)) return `[${value.map((one) => gemma4(one, indent)).join(comma)}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, item]) => {
+    const key = /^\w+$/.test(name) ? name : `<|"|>${name}<|"|>`;
+    return `${key}:${border}${gemma4(item, indent)}`;
+  });
+  return `{${members.join(comma)}}`;
 }
 
 function python(value: unknown): string {

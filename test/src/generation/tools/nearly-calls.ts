@@ -7,6 +7,7 @@ import {
   CALLS_END,
   DeepSeekParser,
 } from '../../../../src/generation/tools/deepseek-parser.js';
+import { Gemma4Parser } from '../../../../src/generation/tools/gemma4-parser.js';
 import { HermesParser } from '../../../../src/generation/tools/hermes-parser.js';
 import { Llama3Parser } from '../../../../src/generation/tools/llama3-parser.js';
 import { MistralParser } from '../../../../src/generation/tools/mistral-parser.js';
@@ -38,6 +39,7 @@ export const PARSERS: Record<string, () => AnswerParser> = {
   mistral: () => new MistralParser(),
   qwen3_coder: () => new Qwen3CoderParser(TOOLS),
   deepseek_v3: () => new DeepSeekParser(),
+  gemma4: () => new Gemma4Parser(TOOLS),
 };
 
 const fragment = fc.oneof(
@@ -91,6 +93,20 @@ const fragment = fc.oneof(
       CALLS_END,
       'function',
       '\n```json\n',
+    ],
+    ...[
+      '<|tool_call>call:f{',
+      '<|tool_call>',
+      '<tool_call|>',
+      'call:',
+      '<|"|>',
+      'city:',
+      'days:',
+      ':',
+      ',',
+      '<|tool_response>',
+      '<|channel>thought\n',
+      '<channel|>',
     ],
   ),
   fc.string({ maxLength: 4, unit: 'grapheme' }),
