@@ -11,6 +11,8 @@ export interface ExpertsConfig extends ExpertRule {
   width: number;
   /** Whether each expert has a bias that is added for the choice alone. Absent: none has. */
   choiceBias?: true;
+  /** Whether each expert has a factor on its shares. Absent: none has. */
+  shareScales?: true;
   /** Whether the scores and the products of each expert have biases. Absent: none has. */
   biased?: true;
   /** What each expert makes of gate and up in place of the activation. */
@@ -55,6 +57,7 @@ export interface Multipliers {
 export interface LayerShape {
   numHeads: number;
   numKvHeads: number;
+  headDim: number;
   intermediateSize: number;
 }
 
@@ -69,8 +72,16 @@ export interface ModelConfig {
   numHeads: number;
   numKvHeads: number;
   headDim: number;
-  /** Shapes of all layers where they differ; numHeads, numKvHeads and intermediateSize are the greatest then. */
+  /** Shapes of all layers where they differ; numHeads, numKvHeads, headDim and intermediateSize are the greatest then. */
   layerShapes?: LayerShape[];
+  /** The layer whose keys and values each layer attends to, itself where it keeps some. Absent: each keeps its own. */
+  cacheLayers?: number[];
+  /** True for each layer whose values are its keys before they are normed and turned. Absent: none is. */
+  keysAsValues?: boolean[];
+  /** Factor of each layer on its output. Absent: 1. */
+  layerScales?: number[];
+  /** Width of a further input that each layer has of each token, by tables of its own. Absent: there is none. */
+  layerInputWidth?: number;
   /** Epsilon of the layers' norms, be they RMSNorm or LayerNorm. */
   rmsNormEpsilon: number;
   /** Whether norms have biases, where families differ in it. Absent: as the family has it. */
@@ -102,7 +113,7 @@ export interface ModelConfig {
    * Absent: layers are alike.
    */
   layerWindows?: (number | null)[];
-  /** RoPE of all layers or, where there is a localRopeTheta, of those without a window. */
+  /** RoPE of all layers or, where there is a localRopeTheta, of those without a window; the others turn whole heads. */
   rope: RopeConfig;
   localRopeTheta?: number;
   /** True for each layer that turns no queries and keys. Absent: RoPE is in all. */

@@ -13,7 +13,8 @@ export interface ExpertGroups {
  *
  *   chances     the softmax of the scores over all experts, or the sigmoid of each
  *   choice      the `used` highest scores; with groups or a bias: the highest of chance + bias, in the groups that the row goes to
- *   shares      the chances of the chosen, where they are normalized over their sum + sumEpsilon; then times factor
+ *   shares      the chances of the chosen, where they are normalized over their sum + sumEpsilon; then times factor, and times the expert's
+ *               own number where experts have one
  *
  * sparsemixer, of Phi-MoE, chooses one expert after the other, the highest score first, and each has a softmax of its own: over the scores s
  * that have not been chosen before and are near its own m, by (m - s) / max(|s|, m) <= 2 * jitter. Its chance there is its share.

@@ -7,6 +7,7 @@ import type {
   AttentionShape,
   ClampedSwiglu,
   ExpertBiases,
+  Lookup,
   NetworkPlan,
   PlanOp,
   PlanWeight,
@@ -36,6 +37,8 @@ export interface ExpertOptions extends ExpertRule {
   down: readonly string[];
   /** Vector that is added for the choice alone; absent: none. */
   choiceBias?: string;
+  /** Vector of each expert's factor on its shares; absent: none. */
+  shareScales?: string;
   /** Vectors that each expert adds to its products; absent: none. */
   biases?: ExpertBiases;
   /** An expert is activation(input * up^T) * down^T: `gateUp` has no gate. */
@@ -144,11 +147,14 @@ export class NetworkBuilder {
     return output;
   }
 
-  /** sum += the table's row of each token's position or type: the sum is written in place. */
-  addEmbedding(sum: ValueRef, weight: string, by: 'positions' | 'tokenTypes'): void {
+  /** sum += the table's row of each token, or of its position or type, times `scale`: the sum is written in place. */
+  addEmbedding(sum: ValueRef, weight: string, by: Lookup, scale = 1): void {
     const table = this.#weight(weight, 'matrix');
     require(table.columns === sum.width, `${weight}: rows of ${table.columns} for a width of ${sum.width}`);
-    this.#ops.push({ op: 'addEmbedding', output: sum.index, weight, by });
+    const { vocabSize } = this.#header;
+    require(by !== 'tokenIds' ||
+      table.rows === vocabSize, `${weight}: ${table.rows} rows for ${vocabSize} tokens`);
+    this.#ops.push({ op: 'addEmbedding', output: sum.index, weight, by, ...(scale !== 1 && { scale }) });
   }
 
   /** @param bias null: none */
@@ -187,6 +193,14 @@ export class NetworkBuilder {
     const end = first + heads * columns;
     require(end <= value.width, `${weight}: ${end} of ${value.width} columns`);
     this.#ops.push({ op: 'rmsNormHeads', value: value.index, first, heads, weight, epsilon });
+  }
+
+  /** Norms `heads` heads of `width` columns each that lie in a value from column `first` on, without a weight, in place. */
+  rmsNormPlain(value: ValueRef, first: number, heads: number, width: number, epsilon: number): void {
+    const end = first + heads * width;
+    require(end <= value.width, `${end} of ${value.width} columns are normed`);
+    const head = { heads, weight: null, columns: width };
+    this.#ops.push({ op: 'rmsNormHeads', value: value.index, first, ...head, epsilon });
   }
 
   /** LayerNorm over each of `heads` heads of qkv, from column `first` on, in place: each has its part of the weight. */
@@ -326,6 +340,13 @@ export class NetworkBuilder {
     this.#pushExperts(sum, input, scores, experts, sum);
   }
 
+  /** Returns the mixture of `experts` of the input alone. */
+  experts(input: ValueRef, scores: ValueRef, experts: ExpertOptions): ValueRef {
+    const output = this.#newValue(input.rows, input.width);
+    this.#pushExperts(output, input, scores, experts, null);
+    return output;
+  }
+
   /** Returns the input with the mixture of `experts` of it added, as addExperts. */
   withExperts(input: ValueRef, scores: ValueRef, experts: ExpertOptions): ValueRef {
     const output = this.#newValue(input.rows, input.width);
@@ -338,17 +359,28 @@ export class NetworkBuilder {
     input: ValueRef,
     scores: ValueRef,
     experts: ExpertOptions,
-    residual: ValueRef,
+    residual: ValueRef | null,
   ): void {
-    const { gateUp, down, choiceBias, biases: ofProducts, ungated, clamped, activation } = experts;
+    const {
+      gateUp,
+      down,
+      choiceBias,
+      shareScales,
+      biases: ofProducts,
+      ungated,
+      clamped,
+      activation,
+    } = experts;
     const count = gateUp.length;
     require(scores.rows === input.rows &&
       scores.width === count &&
       down.length === count, `scores of ${scores.width} and ${down.length} ways down for ${count} experts`);
     const wrong = ruleError(count, experts);
     require(wrong === null, wrong ?? '');
-    const biases = choiceBias === undefined ? count : this.#weight(choiceBias, 'vector').columns;
-    require(biases === count, `a bias of ${biases} for ${count} experts`);
+    for (const name of [choiceBias, shareScales]) {
+      const entries = name === undefined ? count : this.#weight(name, 'vector').columns;
+      require(entries === count, `${name}: ${entries} entries for ${count} experts`);
+    }
     require(choiceBias === undefined ||
       experts.scoring !== 'sparsemixer', 'a bias of the choice by sparsemixer');
     require(output.rows === input.rows, 'the output of experts does not fit the residual');
@@ -378,13 +410,14 @@ export class NetworkBuilder {
       down: [...down],
       ...plainRule(experts),
       ...(choiceBias !== undefined && { choiceBias }),
+      ...(shareScales !== undefined && { shareScales }),
       ...(ofProducts !== undefined && {
         biases: { gateUp: [...ofProducts.gateUp], down: [...ofProducts.down] },
       }),
       ...(ungated && { ungated }),
       ...(clamped !== undefined && { clamped: { ...clamped } }),
       activation,
-      residual: residual.index,
+      residual: residual?.index ?? null,
     });
   }
 

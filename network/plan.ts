@@ -13,6 +13,8 @@ import type { OpProduct } from './products.js';
  */
 export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared' | 'sigmoid';
 export type Rows = 'tokens' | 'logits' | 'distances';
+/** What addEmbedding chooses the rows of its table by. */
+export type Lookup = 'positions' | 'tokenTypes' | 'tokenIds';
 
 export interface PlanValue {
   rows: Rows;
@@ -42,12 +44,27 @@ export interface WeightSource {
 export type PlanOp =
   /** output[t] = weight[tokenIds[t]] * scale; rows of a prompt's own table are taken as they are. Absent scale: 1. */
   | { op: 'embedding'; output: number; weight: string; scale?: number }
-  /** output[t] += weight[positions[t]] or weight[tokenTypes[t]] */
-  | { op: 'addEmbedding'; output: number; weight: string; by: 'positions' | 'tokenTypes' }
+  /**
+   * output[t] += weight[i] * scale, where i is positions[t], tokenTypes[t] or tokenIds[t]; a row of a prompt's own table counts as token 0.
+   * Absent scale: 1.
+   */
+  | { op: 'addEmbedding'; output: number; weight: string; by: Lookup; scale?: number }
   /** output = input / rms(input) * weight + residual. residual may be the same value as output; absent: none. */
   | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number; residual?: number }
-  /** Changes each of `heads` heads, as wide as the weight, that lie in the value from column `first` on: head / rms(head) * weight */
+  /**
+   * Changes each of `heads` heads that lie in the value from column `first` on: head / rms(head) * weight.
+   * The weight is as wide as a head; null: there is none.
+   */
   | { op: 'rmsNormHeads'; value: number; first: number; heads: number; weight: string; epsilon: number }
+  | {
+      op: 'rmsNormHeads';
+      value: number;
+      first: number;
+      heads: number;
+      weight: null;
+      columns: number;
+      epsilon: number;
+    }
   /** output = (input - mean(input)) / deviation(input) * weight + bias; null: without a bias. */
   | {
       op: 'layerNorm';
@@ -83,7 +100,7 @@ export type PlanOp =
     }
   /**
    * Mixture of experts: each row goes to `used` experts, which ExpertRule chooses by its scores [rows x experts] and shares it out among.
-   * choiceBias [experts]: see there; absent: none.
+   * choiceBias, shareScales [experts]: see there; absent: none.
    *
    *   output = sum over the row's experts e, in ascending e, of share[e] * down[e](activation(gate[e](input)) * up[e](input)), then + residual
    *
@@ -100,6 +117,7 @@ export type PlanOp =
       gateUp: string[];
       down: string[];
       choiceBias?: string;
+      shareScales?: string;
       biases?: ExpertBiases;
       ungated?: true;
       clamped?: ClampedSwiglu;

@@ -37,6 +37,8 @@ export interface RopeConfig {
         attentionFactor: number | null;
         originalMaxPositions: number;
       }
+    /** Of Gemma 4: the first `turnedDim` dimensions turn, as slowly as those of a whole head; the others have the frequency 0. */
+    | { type: 'proportional'; turnedDim: number; factor: number }
     /** Divisors of the inverse frequencies [rotaryDim / 2], as GGUF's rope_freqs tensor gives them for llama3. */
     | { type: 'factors'; factors: number[] };
 }
@@ -94,6 +96,14 @@ function frequenciesOf(rope: RopeConfig, finalLength: number): RopeFrequencies {
       return {
         inverseFrequencies: divided(rope, long ? scaling.longFactor : scaling.shortFactor),
         scale: f32(longropeScale(scaling)),
+      };
+    }
+    case 'proportional': {
+      const { turnedDim, factor } = scaling;
+      const all = plain(rope, rope.theta);
+      return {
+        inverseFrequencies: all.map((value, i) => (2 * i < turnedDim ? f32(value / f32(factor)) : 0)),
+        scale: 1,
       };
     }
     case 'factors':

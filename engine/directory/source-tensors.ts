@@ -129,7 +129,7 @@ export function onlyMultiplied(plan: NetworkPlan): Set<string> {
   const names = multipliedWeights(plan);
   for (const op of networksOf(plan).flatMap(({ ops }) => ops)) {
     if ('bias' in op && op.bias !== null) names.delete(op.bias);
-    if ('weight' in op && productsOf(op).length === 0) names.delete(op.weight);
+    if ('weight' in op && op.weight !== null && productsOf(op).length === 0) names.delete(op.weight);
   }
   return names;
 }

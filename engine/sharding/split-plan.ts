@@ -233,7 +233,7 @@ class StageWriter {
     if (!this.#qkvs.has(op.value)) {
       throw new RankPlanError(`Op ${origin} of this model norms heads of a value that several ranks share.`);
     }
-    const width = this.#weight(op.weight).columns;
+    const width = op.weight === null ? op.columns : this.#weight(op.weight).columns;
     for (const { first, count, local } of this.#ownColumns(op.first, op.heads * width)) {
       if ((first - op.first) % width !== 0 || count % width !== 0) {
         throw new RankPlanError(

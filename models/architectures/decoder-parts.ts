@@ -1,5 +1,10 @@
 import { equalCaches } from '../../network/cache-layers.js';
-import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
+import {
+  type ExpertOptions,
+  type LinearOptions,
+  NetworkBuilder,
+  type ValueRef,
+} from '../../network/network-builder.js';
 import type { Activation, AttentionShape, NetworkPlan, TurnedNorms } from '../../network/plan.js';
 import { ropeFrequencies } from '../../network/rope.js';
 import type { ExpertsConfig, LayerShape, ModelConfig } from '../model-config.js';
@@ -21,10 +26,10 @@ interface ConvSource {
   activation?: Activation;
 }
 
-/** Numbers of the layers that attend. */
-function attendingLayers({ numLayers, attendingLayers: attends }: ModelConfig): number[] {
+/** Numbers of the layers that keep keys and values. */
+function keepingLayers({ numLayers, attendingLayers: attends, cacheLayers }: ModelConfig): number[] {
   const layers = Array.from({ length: numLayers }, (_, layer) => layer);
-  return attends === undefined ? layers : layers.filter((layer) => attends[layer]);
+  return layers.filter((layer) => attends?.[layer] !== false && (cacheLayers?.[layer] ?? layer) === layer);
 }
 
 /**
@@ -34,7 +39,7 @@ function attendingLayers({ numLayers, attendingLayers: attends }: ModelConfig): 
 export class DecoderParts {
   readonly net: NetworkBuilder;
   readonly #config: ModelConfig;
-  /** Index of the cache of each layer that attends. */
+  /** Index of the cache of each layer that keeps keys and values. */
   readonly #caches: ReadonlyMap<number, number>;
 
   constructor(config: ModelConfig) {
@@ -42,16 +47,21 @@ export class DecoderParts {
     const { layerShapes } = config;
     const ropeTables = this.#ropeTables(config);
     // The layers of an encoder share a cache.
-    const numLayers = encoder === undefined ? attendingLayers(config).length : 1;
+    const keeping = encoder === undefined ? keepingLayers(config) : [0];
+    const numLayers = keeping.length;
     const shape: AttentionShape = {
       numLayers,
       numHeads,
-      ...(layerShapes !== undefined && { layerHeads: layerShapes.map((layer) => layer.numHeads) }),
+      ...(layerShapes !== undefined && { layerHeads: keeping.map((layer) => layerShapes[layer]!.numHeads) }),
       rotaryDim: rope.rotaryDim,
       ...(ropeTables.length > 0 && { ropeTables }),
     };
     const caches = equalCaches(numLayers, numKvHeads, headDim);
-    for (const [layer, shape] of (layerShapes ?? []).entries()) caches[layer]!.kvHeads = shape.numKvHeads;
+    if (layerShapes !== undefined)
+      for (const [cache, layer] of keeping.entries()) {
+        const { numKvHeads: kvHeads, headDim: width } = layerShapes[layer]!;
+        caches[cache] = { kind: 'keysAndValues', kvHeads, keyDim: width, valueDim: width };
+      }
     const outputWidth = encoder === undefined ? vocabSize : headWidth(encoder.head, hiddenSize);
     this.net = new NetworkBuilder({
       architecture,
@@ -62,11 +72,16 @@ export class DecoderParts {
       caches,
     });
     this.#config = config;
-    this.#caches = new Map(attendingLayers(config).map((layer, cache) => [layer, cache]));
+    this.#caches = new Map(keepingLayers(config).map((layer, cache) => [layer, cache]));
   }
 
   /** Whether a layer attends; the others keep a state of the sequence. */
   attends(layer: number): boolean {
+    return this.#config.attendingLayers?.[layer] !== false;
+  }
+
+  /** Whether a layer keeps keys and values of its own; the others attend to what an earlier one keeps. */
+  keeps(layer: number): boolean {
     return this.#caches.has(layer);
   }
 
@@ -109,23 +124,37 @@ export class DecoderParts {
 
   /** Queries, keys and values of x by three projections of the layer. */
   qkv(x: ValueRef, layer: number, biased: boolean): ValueRef {
-    const { headDim } = this.#config;
-    const { numHeads, numKvHeads } = this.shapeOf(layer);
+    const { numHeads, numKvHeads, headDim } = this.shapeOf(layer);
+    const values = this.#config.keysAsValues?.[layer] ? 'self_attn.k_proj' : 'self_attn.v_proj';
     const sources: [string, number][] = [
       ['self_attn.q_proj', numHeads * headDim],
       ['self_attn.k_proj', numKvHeads * headDim],
-      ['self_attn.v_proj', numKvHeads * headDim],
+      [values, numKvHeads * headDim],
     ];
     return this.net.linear(x, this.projection(layer, 'qkv', x.width, biased, sources));
   }
 
+  /** Queries of x alone, of a layer that attends to what another one keeps. */
+  queries(x: ValueRef, layer: number, biased: boolean): ValueRef {
+    const { numHeads, headDim } = this.shapeOf(layer);
+    const sources: [string, number][] = [['self_attn.q_proj', numHeads * headDim]];
+    return this.net.linear(x, this.projection(layer, 'q', x.width, biased, sources));
+  }
+
   /** Norms each head of the queries and of the keys by itself. */
   normQueriesAndKeys(qkv: ValueRef, layer: number): void {
-    const { headDim, rmsNormEpsilon } = this.#config;
-    const { numHeads, numKvHeads } = this.shapeOf(layer);
+    const { rmsNormEpsilon } = this.#config;
+    const { numHeads, numKvHeads, headDim } = this.shapeOf(layer);
     const scales = (name: string) => this.#scales(layer, `${name}Norm`, NORMS[name]!, headDim);
     this.net.rmsNormHeads(qkv, 0, numHeads, scales('query'), rmsNormEpsilon);
-    this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('key'), rmsNormEpsilon);
+    if (this.keeps(layer)) this.net.rmsNormHeads(qkv, numHeads, numKvHeads, scales('key'), rmsNormEpsilon);
+  }
+
+  /** Norms each head of the values by itself, without a weight. */
+  normValues(qkv: ValueRef, layer: number): void {
+    const { numHeads, numKvHeads, headDim } = this.shapeOf(layer);
+    const first = (numHeads + numKvHeads) * headDim;
+    this.net.rmsNormPlain(qkv, first, numKvHeads, headDim, this.#config.rmsNormEpsilon);
   }
 
   /** Norms all queries of a token together, and all its keys. */
@@ -161,19 +190,21 @@ export class DecoderParts {
 
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number, norms?: TurnedNorms): ValueRef {
-    const { headDim, attentionScale, attentionSoftCap: softCap, layerWindows, encoder } = this.#config;
-    const { numHeads } = this.shapeOf(layer);
+    const { attentionScale, attentionSoftCap: softCap, layerWindows, cacheLayers, encoder } = this.#config;
+    const { numHeads, headDim } = this.shapeOf(layer);
+    const cache = encoder === undefined ? this.#caches.get(cacheLayers?.[layer] ?? layer)! : 0;
     const sinks = { name: `model.layers.${layer}.self_attn.sinks`, columns: numHeads };
     // The engine keeps the window of all layers in its cache, but what an encoder attends to is not kept.
     const ofAll = encoder === undefined ? null : this.#config.slidingWindow;
     const window = layerWindows?.[layer] ?? ofAll;
     const ropeTable = this.#ropeTable(layer, window !== null);
     const scale = attentionScale ?? 1 / Math.sqrt(headDim);
-    return this.net.attention(qkv, encoder === undefined ? this.#caches.get(layer)! : 0, scale, {
+    return this.net.attention(qkv, cache, scale, {
       window,
       softCap: softCap ?? null,
       ropeTable,
       bothWays: encoder?.bothWays === true,
+      ...(encoder === undefined && !this.keeps(layer) && { queriesOnly: true }),
       ...(norms !== undefined && { norms }),
       ...(this.#config.sinkLogits && { sinkLogits: this.net.vector(`layers.${layer}.sinkLogits`, [sinks]) }),
     });
@@ -193,8 +224,8 @@ export class DecoderParts {
   }
 
   attentionOutput(layer: number, biased: boolean): LinearOptions {
-    const { headDim, hiddenSize } = this.#config;
-    const { numHeads } = this.shapeOf(layer);
+    const { hiddenSize } = this.#config;
+    const { numHeads, headDim } = this.shapeOf(layer);
     const sources: [string, number][] = [['self_attn.o_proj', hiddenSize]];
     return this.projection(layer, 'attentionOutput', numHeads * headDim, biased, sources);
   }
@@ -239,23 +270,36 @@ export class DecoderParts {
 
   /** sum += the mixture of the layer's experts of x; a router gives each row of x its scores. */
   addMixture(sum: ValueRef, x: ValueRef, layer: number): void {
-    const { hiddenSize, activation, experts } = this.#config;
-    if (experts === undefined)
-      throw new Error(`A network of ${this.#config.architecture} has no experts in its configuration.`);
-    const { count, width, choiceBias, biased = false, clamped, ...rule } = experts;
-    const { block, router = 'gate', gate, down, choiceBias: bias } = this.#expertNames();
-    const ofScores: [string, number][] = [[`${block}.${router}`, count]];
-    const scores = this.net.linear(x, this.projection(layer, 'router', x.width, biased, ofScores));
+    this.net.addExperts(sum, x, this.expertScores(x, layer), this.expertsOf(layer));
+  }
+
+  /** Scores of the layer's experts by its router. */
+  expertScores(x: ValueRef, layer: number): ValueRef {
+    const { count, biased = false } = this.#expertsConfig();
+    const { block, router = 'gate' } = this.#expertNames();
+    const sources: [string, number][] = [[`${block}.${router}`, count]];
+    return this.net.linear(x, this.projection(layer, 'router', x.width, biased, sources));
+  }
+
+  /** The experts of a layer, each with its weights. */
+  expertsOf(layer: number): ExpertOptions {
+    const { hiddenSize, activation } = this.#config;
+    const experts = this.#expertsConfig();
+    const { count, width, choiceBias, shareScales, biased = false, clamped, ...rule } = experts;
+    const { block, gate, down, choiceBias: bias, shareScales: scales } = this.#expertNames();
     const each = Array.from({ length: count }, (_, expert) => {
       const [own, source] = [`experts.${expert}`, `${block}.experts.${expert}`];
       const both = this.#waysUp(experts).map(([way, rows]): [string, number] => [`${source}.${way}`, rows]);
       return {
-        gateUp: this.projection(layer, `${own}.gateUp`, x.width, biased, both),
+        gateUp: this.projection(layer, `${own}.gateUp`, hiddenSize, biased, both),
         down: this.projection(layer, `${own}.down`, width, biased, [[`${source}.${down}`, hiddenSize]]),
       };
     });
-    const biasSource = { name: `model.layers.${layer}.${block}.${bias}`, columns: count };
-    this.net.addExperts(sum, x, scores, {
+    const ofAll = (own: string, source: string | undefined) =>
+      this.net.vector(`layers.${layer}.${own}`, [
+        { name: `model.layers.${layer}.${block}.${source}`, columns: count },
+      ]);
+    return {
       gateUp: each.map(({ gateUp }) => gateUp.weight),
       down: each.map((expert) => expert.down.weight),
       ...rule,
@@ -266,10 +310,17 @@ export class DecoderParts {
         },
       }),
       ...(gate === undefined && { ungated: true }),
-      ...(choiceBias && { choiceBias: this.net.vector(`layers.${layer}.choiceBias`, [biasSource]) }),
+      ...(choiceBias && { choiceBias: ofAll('choiceBias', bias) }),
+      ...(shareScales && { shareScales: ofAll('shareScales', scales) }),
       ...(clamped !== undefined && { clamped }),
       activation: clamped === undefined ? activation : 'none',
-    });
+    };
+  }
+
+  #expertsConfig(): ExpertsConfig {
+    const { architecture, experts } = this.#config;
+    if (experts !== undefined) return experts;
+    throw new Error(`A network of ${architecture} has no experts in its configuration.`);
   }
 
   /** Names and rows of the matrices on an expert's way up. */
@@ -354,10 +405,14 @@ export class DecoderParts {
   }
 
   /** RoPE of layers with a window, where it is another one, and frequencies of 0, by which layers without RoPE turn nothing. */
-  #ropeTables({ localRopeTheta, layersWithoutRope, rope: { rotaryDim } }: ModelConfig): number[][] {
+  #ropeTables(config: ModelConfig): number[][] {
+    const { localRopeTheta, layersWithoutRope, layerShapes, layerWindows } = config;
+    const { rotaryDim } = config.rope;
     const tables: number[][] = [];
     if (localRopeTheta !== undefined) {
-      const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim, scaling: { type: 'none' } });
+      const layer = layerWindows?.findIndex((window) => window !== null) ?? 0;
+      const width = layerShapes?.[layer]?.headDim ?? rotaryDim;
+      const local = ropeFrequencies({ theta: localRopeTheta, rotaryDim: width, scaling: { type: 'none' } });
       tables.push([...local.inverseFrequencies]);
     }
     if (layersWithoutRope?.includes(true)) tables.push(new Array(rotaryDim / 2).fill(0));

@@ -11,6 +11,8 @@ export interface ExpertNames {
   stacked?: string;
   /** Bias that is added for the choice, in the block. */
   choiceBias?: string;
+  /** Factors on the experts' shares, in the block. */
+  shareScales?: string;
   /** The MLP that all tokens go to. gate: matrix of one row, the sigmoid of which it is multiplied with; absent: it has none. */
   shared?: { block: string; gate?: string };
 }
@@ -30,6 +32,7 @@ const NAMES = new Map<string, ExpertNames>([
   ['qwen3next', QWEN_SHARED],
   ['qwen3moe', QWEN],
   ['olmoe', QWEN],
+  ['gemma4', { ...QWEN, block: 'mixture', router: 'router.proj', shareScales: 'router.per_expert_scale' }],
   ['gptoss', { ...QWEN, router: 'router', stacked: 'gate_up_proj' }],
   [
     'glm4moe',

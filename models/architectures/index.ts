@@ -11,6 +11,7 @@ import { falconH1 } from './falconh1.js';
 import { gemma } from './gemma.js';
 import { gemma2 } from './gemma2.js';
 import { gemma3 } from './gemma3.js';
+import { gemma4 } from './gemma4.js';
 import { glm, glm4 } from './glm.js';
 import { gpt2 } from './gpt2.js';
 import { gptOss } from './gptoss.js';
@@ -66,6 +67,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['gemma', gemma],
   ['gemma2', gemma2],
   ['gemma3', gemma3],
+  ['gemma4', gemma4],
   ['olmo2', olmo2],
   ['olmo3', olmo2],
   ['exaone4', exaone4],
@@ -121,6 +123,8 @@ const HUGGING_FACE_NAMES = new Map([
   ['GemmaForCausalLM', 'gemma'],
   ['Gemma2ForCausalLM', 'gemma2'],
   ['Gemma3ForCausalLM', 'gemma3'],
+  ['Gemma4ForCausalLM', 'gemma4'],
+  ['Gemma4UnifiedForCausalLM', 'gemma4'],
   ['SmolLM3ForCausalLM', 'smollm3'],
   ['Olmo2ForCausalLM', 'olmo2'],
   ['Olmo3ForCausalLM', 'olmo3'],
@@ -201,6 +205,7 @@ const GGUF_NAMES = new Map([
   ['gemma', 'gemma'],
   ['gemma2', 'gemma2'],
   ['gemma3', 'gemma3'],
+  ['gemma4', 'gemma4'],
   ['smollm3', 'smollm3'],
   ['olmo2', 'olmo2'],
   ['exaone4', 'exaone4'],

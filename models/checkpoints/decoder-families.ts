@@ -4,6 +4,7 @@ import { attendsBothWays } from './decoder-encoder.js';
 import type { DecoderFamily } from './decoder-family.js';
 import { EXPERT_FAMILIES } from './expert-families.js';
 import { GATELESS_FAMILIES } from './gateless-families.js';
+import { GEMMA4 } from './gemma4-config.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
 import { MORE_FAMILIES } from './more-families.js';
 import { ropeOfHuggingFace } from './rope-config.js';
@@ -108,6 +109,7 @@ const FAMILIES: Readonly<Record<string, DecoderFamily>> = {
       };
     },
   },
+  gemma4: GEMMA4,
 };
 
 /** Undefined for GPT-2, whose fields have names of their own. */

@@ -15,6 +15,8 @@ export interface ExpertFields {
   /** Fields of the number of experts; where there are several, they say the same. */
   count: readonly string[];
   usualCount: number;
+  /** Field of how many a token goes to; absent: num_experts_per_tok. */
+  used?: string;
   usualUsed: number;
   width: string;
   usualWidth?: number;
@@ -32,6 +34,8 @@ export interface ExpertFields {
   sparseJitter?: number;
   /** Whether experts have a bias for the choice alone, or the field that says so. Absent: none have. */
   choiceBias?: true | string;
+  /** Each expert has a factor on its shares. */
+  shareScales?: true;
   /** n_group and topk_group are read, and groups count by so many of their experts; absent: all experts must be of one group. */
   groups?: { top: 1 | 2 };
   /** routed_scaling_factor is read; absent: it must be 1. */
@@ -115,12 +119,13 @@ export function expertsOfHuggingFace(
     fields.sparseJitter === undefined ? [1, expertsInReach(count, groups)] : [SPARSE_USED, SPARSE_USED];
   return {
     count,
-    used: config.integer('num_experts_per_tok', least, most, fields.usualUsed),
+    used: config.integer(fields.used ?? 'num_experts_per_tok', least, most, fields.usualUsed),
     width,
     normalize,
     ...(fields.scoring && { scoring: fields.scoring }),
     ...(fields.sparseJitter !== undefined && sparseRule(config, fields.sparseJitter)),
     ...(hasChoiceBias(config, fields) && { choiceBias: true }),
+    ...(fields.shareScales && { shareScales: true }),
     ...(groups && { groups }),
     ...factorOf(config, fields),
     ...(normalize && fields.sumEpsilon !== undefined && { sumEpsilon: fields.sumEpsilon }),

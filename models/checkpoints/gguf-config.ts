@@ -14,10 +14,12 @@ import type { GgufHeader } from './gguf.js';
 import { asGgufEncoder, encoderActivation } from './gguf-encoders.js';
 import { expertsOfGguf, hasExperts, mayHaveExperts, SHARED_WIDTH } from './gguf-experts.js';
 import { ggufFamilyFields, ggufGemmaFields, ggufLayerShapes, windowsOfGguf } from './gguf-families.js';
+import { gemma4OfGguf } from './gguf-gemma4.js';
 import { GgufKeys } from './gguf-keys.js';
 import type { GgufMetadata } from './gguf-metadata.js';
 import { ggufScanFields, numberOfSome } from './gguf-scans.js';
 import { ggufStateFields, keyValueHeadsOfSome } from './gguf-states.js';
+import { windowsOfEach } from './layer-windows.js';
 import { withoutAttention } from './mamba2-config.js';
 import type { RawTensor } from './raw-tensor.js';
 import { checkTheta, turnedPairs } from './rope-config.js';
@@ -56,12 +58,12 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     numberOfSome(keys, architecture, 'attention.head_count_kv', numLayers) ??
     keys.ofAllLayers('attention.head_count_kv', numLayers, 1, LIMITS.heads, numHeads);
   const headDim =
-    alone?.headDim ??
+    layers?.headDim ??
     keys.integer('attention.key_length', 2, LIMITS.heads, Math.floor(hiddenSize / numHeads));
   const valueDim = keys.integer('attention.value_length', 1, LIMITS.heads, headDim);
   if (valueDim !== headDim) throw keys.error('attention.value_length', `the key length ${headDim}`, valueDim);
-  const shapes = alone === undefined ? (uneven?.layerShapes ?? [{ numHeads, numKvHeads }]) : [];
-  for (const shape of shapes) checkHeads(header.file, shape.numHeads, shape.numKvHeads, headDim);
+  const shapes = alone === undefined ? (uneven?.layerShapes ?? [{ numHeads, numKvHeads, headDim }]) : [];
+  for (const shape of shapes) checkHeads(header.file, shape.numHeads, shape.numKvHeads, shape.headDim);
   const experts = mayHaveExperts(keys, architecture)
     ? expertsOfGguf(keys, architecture, numLayers, tensors)
     : undefined;
@@ -91,7 +93,7 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     ...headNormsOf(tensors, architecture),
     tieWordEmbeddings: !tensors.has('output.weight'),
     maxPositions,
-    ...windowsOfGguf(keys, architecture, numLayers),
+    ...ofLayers(keys, architecture, numLayers, tensors),
     rope: HAS_NO_ROPE.has(architecture)
       ? { theta: 1, rotaryDim: 0, scaling: { type: 'none' } }
       : turnedPairs(architecture, headDim, ropeOf(keys, tensors, headDim, maxPositions)),
@@ -108,6 +110,18 @@ export function configOfGguf(header: GgufHeader, generation: ConfigFields | null
     padTokenId: tokenId(special('padding')[0], vocabSize),
   };
   return asGgufEncoder(header, keys, model);
+}
+
+/** What layers attend to, and of a Gemma 4 what they share. */
+function ofLayers(
+  keys: GgufKeys,
+  architecture: string,
+  numLayers: number,
+  tensors: ReadonlyMap<string, RawTensor>,
+): Pick<ModelConfig, 'slidingWindow'> & Partial<ModelConfig> {
+  const windows = windowsOfGguf(keys, architecture, numLayers);
+  if (architecture !== 'gemma4') return windows;
+  return { ...windows, ...gemma4OfGguf(keys, windowsOfEach(windows, numLayers), tensors) };
 }
 
 /** Norms of heads, in files of families of which some have none. */
@@ -249,8 +263,7 @@ function scalingOf(
   const attentionFactor = optional('rope.scaling.attn_factor') ?? optional('rope.scaling.yarn_attn_factor');
   const factors = tensors.get('rope_freqs.weight');
   if (type === 'none' || type === 'linear') {
-    if (factors)
-      return { type: 'factors', factors: readFactors(factors, rotaryDim).map((value) => value * factor) };
+    if (factors) return ofFactors(readFactors(factors, rotaryDim), factor);
     return factor === 1 ? { type: 'none' } : { type: 'linear', factor };
   }
   if (type === 'yarn') {
@@ -286,6 +299,19 @@ function scalingOf(
     };
   }
   throw keys.error('rope.scaling.type', 'one of none, linear, yarn, longrope', type);
+}
+
+/** Divisor by which llama.cpp's converter writes a frequency of 0. */
+const STANDS_STILL = 1e30;
+
+/** RoPE of these divisors; those of Gemma 4 let the first dimensions of a head turn, and no others. */
+function ofFactors(factors: number[], factor: number): RopeConfig['scaling'] {
+  const isStill = (value: number) => value >= STANDS_STILL;
+  const turned = factors.findIndex(isStill);
+  const isProportional =
+    turned > 0 && factors.every((value, i) => (i < turned ? value === 1 : isStill(value)));
+  if (isProportional) return { type: 'proportional', turnedDim: 2 * turned, factor };
+  return { type: 'factors', factors: factors.map((value) => value * factor) };
 }
 
 /** Numbers of the only kind of tensor that is read here: rotaryDim / 2 factors that belong to the configuration. */

@@ -94,6 +94,7 @@ export function expertsOfGguf(
     ...((fields.choiceBias === true || (fields.choiceBias && hasChoiceBias(tensors))) && {
       choiceBias: true,
     }),
+    ...(fields.shareScales && { shareScales: true }),
     ...(groups && { groups }),
     ...(factor !== 1 && { factor }),
     ...(normalize && fields.sumEpsilon !== undefined && { sumEpsilon: fields.sumEpsilon }),
@@ -113,6 +114,7 @@ type ReadFields = Pick<
   | 'dense'
   | 'scoring'
   | 'choiceBias'
+  | 'shareScales'
   | 'groups'
   | 'hasFactor'
   | 'sumEpsilon'

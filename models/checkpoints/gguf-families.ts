@@ -1,7 +1,8 @@
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { LIMITS } from './config-fields.js';
+import { shapesOfGemma4 } from './gguf-gemma4.js';
 import type { GgufKeys } from './gguf-keys.js';
-import { windowFields } from './layer-windows.js';
+import { windowFields, windowsOfEach } from './layer-windows.js';
 import { dimensionsOfLayers } from './openelm-config.js';
 
 /**
@@ -12,6 +13,7 @@ const PATTERNS = new Map([
   ['gemma2', 2],
   ['gptoss', 2],
   ['gemma3', 6],
+  ['gemma4', 6],
   ['olmo3', 4],
   ['exaone4', 4],
   ['cohere2', 4],
@@ -42,7 +44,7 @@ export function windowsOfGguf(
 }
 
 /** Families whose layers with a window have a RoPE of their own. */
-const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'olmo3', 'modernbert']);
+const HAS_LOCAL_ROPE: ReadonlySet<string> = new Set(['gemma3', 'gemma4', 'olmo3', 'modernbert']);
 
 /** Dimensions of a file whose keys have a list of them, a number for each layer; undefined for any other. */
 export function ggufLayerShapes(
@@ -50,6 +52,10 @@ export function ggufLayerShapes(
   architecture: string,
   numLayers: number,
 ): ReturnType<typeof dimensionsOfLayers> | undefined {
+  if (architecture === 'gemma4') {
+    const windows = windowsOfEach(windowsOfGguf(keys, architecture, numLayers), numLayers);
+    return dimensionsOfLayers(shapesOfGemma4(keys, numLayers, windows));
+  }
   if (architecture !== 'openelm') return undefined;
   const listOf = (key: string, most: number) => {
     const list = keys.list(key);
@@ -62,8 +68,14 @@ export function ggufLayerShapes(
   const heads = listOf('attention.head_count', LIMITS.heads);
   const kvHeads = listOf('attention.head_count_kv', LIMITS.heads);
   const widths = listOf('feed_forward_length', LIMITS.width);
+  const headDim = keys.integer('attention.key_length', 2, LIMITS.heads);
   const shapes = Array.from({ length: numLayers }, (_, layer): LayerShape => {
-    return { numHeads: heads[layer]!, numKvHeads: kvHeads[layer]!, intermediateSize: widths[layer]! };
+    return {
+      numHeads: heads[layer]!,
+      numKvHeads: kvHeads[layer]!,
+      headDim,
+      intermediateSize: widths[layer]!,
+    };
   });
   return dimensionsOfLayers(shapes);
 }
@@ -114,8 +126,7 @@ export function ggufFamilyFields(
     case 'cohere':
       return { logitScale: keys.positive('logit_scale', 1) };
     case 'cohere2': {
-      const { slidingWindow, layerWindows } = windowsOfGguf(keys, architecture, numLayers);
-      const windows = layerWindows ?? Array.from({ length: numLayers }, () => slidingWindow);
+      const windows = windowsOfEach(windowsOfGguf(keys, architecture, numLayers), numLayers);
       return {
         logitScale: keys.positive('logit_scale', 1),
         layersWithoutRope: windows.map((window) => window === null),
@@ -176,11 +187,10 @@ export function ggufGemmaFields(
   if (!architecture.startsWith('gemma')) return {};
   const { hiddenSize, numHeads, numLayers, headDim } = sizes;
   const is27b = numLayers === LAYERS_OF_27B.get(architecture);
-  const fields: Partial<ModelConfig> = {
-    attentionScale: 1 / Math.sqrt(is27b ? Math.floor(hiddenSize / numHeads) : headDim),
-  };
+  const usual = 1 / Math.sqrt(is27b ? Math.floor(hiddenSize / numHeads) : headDim);
+  const fields: Partial<ModelConfig> = { attentionScale: architecture === 'gemma4' ? 1 : usual };
   if (architecture === 'gemma2') fields.attentionSoftCap = keys.positive('attn_logit_softcapping', 50);
-  if (architecture === 'gemma3') fields.localRopeTheta = keys.positive('rope.freq_base_swa', 10_000);
+  if (HAS_LOCAL_ROPE.has(architecture)) fields.localRopeTheta = keys.positive('rope.freq_base_swa', 10_000);
   const cap = keys.number('final_logit_softcapping') ?? (architecture === 'gemma2' ? 30 : 0);
   if (cap !== 0) fields.outputSoftCap = keys.positive('final_logit_softcapping', cap);
   return fields;

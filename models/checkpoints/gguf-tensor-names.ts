@@ -215,6 +215,30 @@ const FAMILIES: Readonly<Record<string, Names>> = {
   },
   gemma2: GEMMA,
   gemma3: GEMMA,
+  gemma4: {
+    ...GEMMA,
+    global: {
+      ...GEMMA.global,
+      per_layer_token_embd: 'model.embed_tokens_per_layer',
+      per_layer_model_proj: 'model.per_layer_model_projection',
+      per_layer_proj_norm: 'model.per_layer_projection_norm',
+    },
+    inLayer: {
+      ...GEMMA.inLayer,
+      post_ffw_norm_1: 'post_feedforward_layernorm_1',
+      pre_ffw_norm_2: 'pre_feedforward_layernorm_2',
+      post_ffw_norm_2: 'post_feedforward_layernorm_2',
+      ffn_gate_inp: 'mixture.router.proj',
+      inp_gate: 'per_layer_input_gate',
+      proj: 'per_layer_projection',
+      post_norm: 'post_per_layer_input_norm',
+    },
+    vectors: {
+      'ffn_gate_inp.scale': 'mixture.router.scale.weight',
+      'ffn_down_exps.scale': 'mixture.router.per_expert_scale',
+      'layer_output_scale.weight': 'layer_scalar',
+    },
+  },
   gpt2: {
     layers: 'h',
     global: { token_embd: 'wte', position_embd: 'wpe', output_norm: 'ln_f', output: 'lm_head' },

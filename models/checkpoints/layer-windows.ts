@@ -10,6 +10,14 @@ export function windowFields(windows: readonly (number | null)[]): Windows {
   return { slidingWindow: null, layerWindows: [...windows] };
 }
 
+/** Windows of all layers, by the fields of a ModelConfig. */
+export function windowsOfEach(
+  { slidingWindow, layerWindows }: Windows,
+  numLayers: number,
+): (number | null)[] {
+  return layerWindows ?? new Array<number | null>(numLayers).fill(slidingWindow);
+}
+
 /** The value of sliding_window, where null means no window. */
 export function slidingWindow(config: ConfigFields, fallback: number | null): number | null {
   if (!config.has('sliding_window')) return fallback;

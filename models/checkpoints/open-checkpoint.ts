@@ -12,6 +12,7 @@ import { readGgufParts } from './gguf-parts.js';
 import { namedGgufTensors, unreadGgufTensors } from './gguf-tensors.js';
 import { addHeadTensors } from './head-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
+import { withLayerScales } from './layer-scales.js';
 import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
 import { hasOwnOutput } from './output-layer.js';
@@ -60,9 +61,10 @@ function ggufWeights(
   wantsHead: boolean,
 ): Weights {
   const read = withXieluOfGguf(gguf.metadata, configOfGguf(gguf, generation));
-  const config: ModelConfig = wantsHead ? { ...read, draftHead: true } : read;
-  const raw = namedGgufTensors(gguf, config);
-  if (wantsHead) checkHead(raw, config, files);
+  const given: ModelConfig = wantsHead ? { ...read, draftHead: true } : read;
+  const raw = namedGgufTensors(gguf, given);
+  if (wantsHead) checkHead(raw, given, files);
+  const config = withLayerScales(given, raw);
   const plan = planNetwork(config);
   const tensors = checkedTensors(raw, plan, files);
   checkSinkLogits(plan, tensors);
@@ -89,7 +91,7 @@ function folderWeights(
   const ownOutput = hasOwnOutput(raw, given);
   addHeadTensors(raw, given, ownOutput, files.directory);
   const untied = ownOutput ? { ...given, tieWordEmbeddings: false } : given;
-  const config = withXieluOfTensors(files.directory, untied, raw);
+  const config = withLayerScales(withXieluOfTensors(files.directory, untied, raw), raw);
   const plan = planNetwork(config);
   const tensors = checkedTensors(raw, plan, files);
   if (hasWeights) checkSinkLogits(plan, tensors);

@@ -36,14 +36,13 @@ export function configOfOpenElm(config: ConfigFields, generation: ConfigFields |
   if (!activation) throw config.error('activation_fn_name', `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
 
   const layerShapes = heads.map((numHeads, layer): LayerShape => {
-    return { numHeads, numKvHeads: kvHeads[layer]!, intermediateSize: widths[layer]! };
+    return { numHeads, numKvHeads: kvHeads[layer]!, headDim, intermediateSize: widths[layer]! };
   });
   return {
     architecture: 'openelm',
     vocabSize,
     hiddenSize,
     numLayers,
-    headDim,
     ...dimensionsOfLayers(layerShapes),
     rmsNormEpsilon: RMS_NORM_EPSILON,
     activation,
@@ -72,6 +71,7 @@ export function dimensionsOfLayers(layerShapes: LayerShape[]): LayerShape & Pick
   return {
     numHeads: most('numHeads'),
     numKvHeads: most('numKvHeads'),
+    headDim: most('headDim'),
     intermediateSize: most('intermediateSize'),
     layerShapes,
   };

@@ -5,7 +5,7 @@ import type { ConfigFields } from './config-fields.js';
 import { ConfigFields as Fields, LIMITS } from './config-fields.js';
 import { isObject, type JsonObject } from './file-reading.js';
 
-const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope'];
+const SCALINGS = ['default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional'];
 
 /**
  * Reads RoPE from a config.json. The scaling is in rope_scaling with "type" (old) or "rope_type", or, since
@@ -50,7 +50,8 @@ export function ropeOfHuggingFace(
       ? rope.integer('original_max_position_embeddings', 1, LIMITS.positions, maxPositions)
       : config.integer('original_max_position_embeddings', 1, LIMITS.positions);
   const scaling = scalingOf(rope, { rotaryDim, maxPositions, originalMaxPositions });
-  if (usual.partial === undefined && scaling.type !== 'none') refusePartial(config, rope);
+  const readsPartial = scaling.type === 'none' || scaling.type === 'proportional';
+  if (usual.partial === undefined && !readsPartial) refusePartial(config, rope);
   checkTheta(config.where, theta, scaling);
   return { theta, rotaryDim, scaling };
 }
@@ -121,6 +122,14 @@ function scalingOf(
         lowFreqFactor,
         highFreqFactor,
         originalMaxPositions,
+      };
+    }
+    case 'proportional': {
+      const turned = Math.trunc(((rope.positiveOrNull('partial_rotary_factor') ?? 1) * rotaryDim) / 2);
+      return {
+        type: 'proportional',
+        turnedDim: Math.min(2 * turned, rotaryDim),
+        factor: rope.positiveOrNull('factor') ?? 1,
       };
     }
     case 'su':

@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
 import type { ConfigFields } from './config-fields.js';
-import { isObject } from './file-reading.js';
+import { isObject, type JsonObject } from './file-reading.js';
 import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 /**
@@ -8,17 +8,22 @@ import { givenRope, ropeOfHuggingFace } from './rope-config.js';
  * transformers 5, by rope_parameters for each type of layers.
  *
  * @param usual thetas where the config has none
+ * @param usualFull rope_parameters of layers without a window, where the config has none at all
  */
 export function ropesByType(
   config: ConfigFields,
   headDim: number,
   maxPositions: number,
   usual: { theta: number; localTheta: number },
+  usualFull?: JsonObject,
 ): Pick<ModelConfig, 'rope' | 'localRopeTheta'> {
   const byType = config.raw('rope_parameters') === undefined ? undefined : givenRope(config);
   if (byType === undefined) {
     return {
-      rope: ropeOfHuggingFace(config, headDim, maxPositions, { theta: usual.theta }),
+      rope: ropeOfHuggingFace(config, headDim, maxPositions, {
+        theta: usual.theta,
+        ...(usualFull && { parameters: usualFull }),
+      }),
       localRopeTheta: config.positive('rope_local_base_freq', usual.localTheta),
     };
   }

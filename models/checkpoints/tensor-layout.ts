@@ -2,6 +2,7 @@ import type { RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
+import { gemma4Tensors } from './gemma4-tensors.js';
 import { gptOssTensors } from './gptoss-tensors.js';
 import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
@@ -31,7 +32,7 @@ const GPT2_PREFIX = /^transformer\./;
 const GPT2_TURNED = /\.(c_attn|c_proj|c_fc)\.weight$/;
 /** Weights of norms that multiply by 1 + weight: those of Gemma and of Nemotron. */
 const NORM_LESS_1 = /norm\.weight$/;
-const HAS_NORMS_LESS_1 = /^(gemma|nemotron$)/;
+const HAS_NORMS_LESS_1 = /^(gemma[23]?|nemotron)$/;
 
 /** What transformers 5 calls tensors that have matrices of all experts of a layer, if it is told to write them as they are in memory. */
 const IN_MIXTURE = /\.(?:mlp|feed_forward)\.(experts\.|gate\.)/;
@@ -133,6 +134,7 @@ function converted(name: string, tensor: RawTensor, config: ModelConfig): [strin
     config.attendingLayers === undefined ? architecture !== 'ropebert' : IN_MIXTURE.test(name);
   if (hasScanNames(config)) return scanModelTensors(name, tensor, config);
   if (architecture === 'gptoss') return gptOssTensors(name, tensor, config);
+  if (architecture === 'gemma4') return gemma4Tensors(name, tensor, config);
   if (experts !== undefined && isMixture) return expertsOf(name, tensor, config);
   if (architecture === 'openelm') return openElmTensors(name, tensor);
   if (config.attendingLayers !== undefined) return stateModelTensors(name, tensor, config);

@@ -19,7 +19,6 @@ const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
     'its layers attend in chunks, scale queries by position, and mix experts that all tokens go to with those that few go to',
   ],
   [/^gemma-?3n/i, 'its layers have several streams (AltUp), and a table of embeddings for each layer'],
-  [/^gemma-?4/i, 'layers with a window and those without have heads of two sizes'],
   [/^(deepseek_?v?[23]|deepseek[23]|kimi_?k2|glm4_?moe_?lite|minicpm3)/i, LATENT],
   [
     /^minimax_?m2/i,

@@ -15,7 +15,7 @@ const IN_LAYER = /^(?:model\.layers|h|blk)\.(\d+)\.(.*)$/;
 
 /**
  * Tensors of layers that some files have and no op reads: frequencies of RoPE, which the configuration tells, masks of GPT-2's attention,
- * and numbers of an xIELU, which become part of the configuration.
+ * and numbers that become part of the configuration: those of an xIELU, and factors of layers.
  */
 const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'attn_rot_embd.weight',
@@ -28,7 +28,12 @@ const HARMLESS_IN_LAYERS: ReadonlySet<string> = new Set([
   'mlp.act_fn.alpha_n',
   'mlp.act_fn.beta',
   'mlp.act_fn.eps',
+  'layer_scalar',
+  'layer_output_scale.weight',
 ]);
+
+/** Keys and values of layers that attend to those of other layers. */
+const OF_KEYS_AND_VALUES = /^(?:self_attn\.[kv]_(?:proj|norm)|attn_[kv](?:_norm)?)\./;
 
 /** The same outside of layers: numbers of positions, frequencies, and factors of RoPE that are read with the configuration. */
 const HARMLESS_OUTSIDE = /(?:^|\.)(?:inv_freq|position_ids)$|^rope_(?:freqs|factors_(?:long|short))\.weight$/;
@@ -44,7 +49,12 @@ const GUESSING = /^(?:model\.)?mtp(?=\.)/;
  */
 export function leftAsidePart(
   { file, name, own }: UnreadTensor,
-  { architecture, numLayers, encoder }: Pick<ModelConfig, 'architecture' | 'numLayers' | 'encoder'>,
+  {
+    architecture,
+    numLayers,
+    encoder,
+    cacheLayers,
+  }: Pick<ModelConfig, 'architecture' | 'numLayers' | 'encoder' | 'cacheLayers'>,
 ): string | null {
   // An encoder's files have the heads that it was trained with.
   const [, layer, part] = IN_LAYER.exec(own) ?? [];
@@ -53,6 +63,9 @@ export function leftAsidePart(
   // Layers beyond the model's guess further tokens too.
   if (layer !== undefined && Number(layer) >= numLayers) return null;
   if (layer === undefined ? HARMLESS_OUTSIDE.test(own) : HARMLESS_IN_LAYERS.has(part!)) return null;
+  const sharesCache =
+    layer !== undefined && (cacheLayers?.[Number(layer)] ?? Number(layer)) !== Number(layer);
+  if (sharesCache && OF_KEYS_AND_VALUES.test(part!)) return null;
   const [guessing] = GUESSING.exec(own) ?? [];
   if (guessing !== undefined) return guessing;
   throw new CheckpointError(

@@ -40,6 +40,8 @@ const WRAPPERS = new Map<string, Wrapper>([
   ['Qwen3_5ForConditionalGeneration', { text: 'qwen3_5_text' }],
   ['Qwen3_5MoeForConditionalGeneration', { text: 'qwen3_5_moe_text' }],
   ['Gemma3ForConditionalGeneration', { text: 'gemma3_text', tied: true }],
+  ['Gemma4ForConditionalGeneration', { text: 'gemma4_text', tied: true }],
+  ['Gemma4UnifiedForConditionalGeneration', { text: 'gemma4_unified_text', tied: true }],
   ['Mistral3ForConditionalGeneration', { text: 'mistral', usual: MISTRAL3, tied: true }],
   ['LlavaForConditionalGeneration', { text: 'llama' }],
   ['LlavaNextForConditionalGeneration', { text: 'llama' }],
@@ -117,6 +119,14 @@ const TEXT_MODELS = new Map<string, TextModel>([
     },
   ],
   ['gemma3_text', { name: 'Gemma3ForCausalLM', usual: dimensions(262208, 2304, 9216, 26, 8, 4, 131072) }],
+  ['gemma4_text', { name: 'Gemma4ForCausalLM', usual: dimensions(262144, 2304, 9216, 30, 8, 4, 131072) }],
+  [
+    'gemma4_unified_text',
+    {
+      name: 'Gemma4UnifiedForCausalLM',
+      usual: dimensions(262144, 2304, 9216, 30, 8, 4, 262144),
+    },
+  ],
 ]);
 
 export const wrapperNames: readonly string[] = [...WRAPPERS.keys()];
@@ -190,11 +200,11 @@ function plainRope(inner: JsonObject): JsonObject {
 
 /** Names in front of the text model's tensors, in all layouts that transformers has written. */
 const TEXT_PREFIX =
-  /^(?:model\.)?(?:language_model|text_model)\.(?:model\.)?(?=layers\.|embed_tokens\.|norm\.)/;
+  /^(?:model\.)?(?:language_model|text_model)\.(?:model\.)?(?=layers\.|embed_tokens|norm\.|per_layer_)/;
 const OUTPUT_PREFIX = /^(?:model\.)?language_model\.(?=lm_head\.)/;
 /** Parts that see, and what leads from them into the text model. */
 const OTHER_PART =
-  /^(?:model\.)?(?:visual|vision_tower|vision_model|vision_encoder|multi_modal_projector|connector|image_newline|perceiver_resampler)(?=\.|$)/;
+  /^(?:model\.)?(?:visual|vision_tower|vision_model|vision_encoder|multi_modal_projector|connector|image_newline|perceiver_resampler|audio_tower|vision_embedder|embed_vision|embed_audio)(?=\.|$)/;
 
 /** The text model's name of a wrapper's tensor, or the part that it belongs to where that is another one. */
 export function unwrapTensorName(name: string): { name: string } | { part: string } {

@@ -1,9 +1,8 @@
-import { fromHalf, load16 } from '../../base/half.js';
 import type { Xielu } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
-import { readExactly, withFile } from './file-reading.js';
 import type { GgufMetadata } from './gguf-metadata.js';
+import { numberOf } from './one-number.js';
 import type { RawTensor } from './raw-tensor.js';
 
 /** The numbers of a layer as files have them: both alphas before softplus. */
@@ -77,19 +76,4 @@ function xieluOf(where: string, read: (field: keyof Stored) => number | undefine
 /** As PyTorch: the number itself above 20. */
 function softplus(x: number): number {
   return Math.fround(x > 20 ? x : Math.log1p(Math.exp(x)));
-}
-
-/** @throws CheckpointError for a tensor of more numbers, or of another type */
-function numberOf({ file, name, type, shape, offset }: RawTensor): number {
-  const isOne = shape.length <= 1 && (shape[0] ?? 1) === 1;
-  if (!isOne || (type !== 'F32' && type !== 'BF16' && type !== 'F16')) {
-    throw new CheckpointError(
-      `${file}: tensor ${name} should be F32, BF16 or F16 of shape [1], found ${type} of shape [${shape.join(', ')}].`,
-    );
-  }
-  const bytes = new Uint8Array(4);
-  // The upper half of a float32 is a bf16.
-  const own = type === 'F32' ? bytes : type === 'BF16' ? bytes.subarray(2) : bytes.subarray(0, 2);
-  withFile(file, (fd) => readExactly(file, fd, own, offset));
-  return type === 'F16' ? fromHalf(load16(bytes, 0)) : new DataView(bytes.buffer).getFloat32(0, true);
 }

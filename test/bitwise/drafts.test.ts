@@ -143,7 +143,7 @@ describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (ins
 });
 
 describe('drafts change no bit of an answer', () => {
-  it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3', 'gpt-oss-clamped'])(
+  it.each(['bias', 'wide-head', 'longrope', 'mha', 'gemma3', 'gemma4', 'gpt-oss-clamped'])(
     'of tiny %s',
     async (variant) => {
       const opened = await open(variant, 'bf16', {});

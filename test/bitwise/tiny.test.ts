@@ -309,6 +309,7 @@ describe.each<[string, Format, number]>([
   ['glm4.5', 'int8', 16],
   ['gpt-oss-clamped', 'bf16', 16],
   ['phi-moe-near', 'int8', 16],
+  ['gemma4', 'int8', 16],
 ])('tiny %s, %s', (variant, format, smallPool) => {
   it('together as alone: paused, chunked, in lockstep, from reused blocks', async () => {
     const { executor, config } = await openTiny(variant, format, 2);
@@ -360,6 +361,7 @@ const FAMILIES: [string, Format][] = [
   ['olmoe', 'int4'],
   ['gpt-oss', 'int8'],
   ['phi-moe', 'bf16'],
+  ['gemma4-mixture', 'bf16'],
   ['qwen3-next', 'bf16'],
   ['lfm2-moe-shares', 'int8'],
 ];

@@ -71,6 +71,14 @@ export function naiveLogits(
         );
         break;
       }
+      case 'addEmbedding': {
+        if (op.by !== 'tokenIds') throw new Error(`${op.by} are looked up by encoders and GPT-2.`);
+        const table = weights.get(op.weight)!;
+        for (const [r, row] of values[op.output]!.entries())
+          for (let i = 0; i < row.length; i++)
+            row[i]! += table[tokens[r]! * row.length + i]! * (op.scale ?? 1);
+        break;
+      }
       case 'join':
         values[op.output] = values[op.input]!.map((row, r) =>
           Float64Array.from([...row, ...values[op.other]![r]!]),
@@ -90,7 +98,7 @@ export function naiveLogits(
         break;
       case 'rmsNormHeads':
         for (const row of values[op.value]!) {
-          const scales = weights.get(op.weight)!;
+          const scales = op.weight === null ? new Float32Array(op.columns).fill(1) : weights.get(op.weight)!;
           for (let head = 0; head < op.heads; head++) {
             const begin = op.first + head * scales.length;
             row.set(rmsNorm(row.slice(begin, begin + scales.length), scales, op.epsilon), begin);
@@ -243,10 +251,11 @@ export function naiveLogits(
   function mixture(op: ExpertsOp, row: Float64Array, r: number): Float64Array {
     const output = new Float64Array(plan.values[op.output]!.width);
     const bias = op.choiceBias === undefined ? null : weights.get(op.choiceBias)!;
+    const scales = op.shareScales === undefined ? null : weights.get(op.shareScales)!;
     for (const { expert, share } of naiveShares(values[op.scores]![r]!, op, bias)) {
       const [both] = linear([row], op.gateUp[expert]!, op.biases?.gateUp[expert] ?? null);
       const [down] = linear([raised(both!, op)], op.down[expert]!, op.biases?.down[expert] ?? null);
-      for (let i = 0; i < output.length; i++) output[i]! += share * down![i]!;
+      for (let i = 0; i < output.length; i++) output[i]! += share * (scales?.[expert] ?? 1) * down![i]!;
     }
     const before = op.residual === null ? null : values[op.residual]![r]!;
     return output.map((y, i) => y + (before ? before[i]! : 0));

@@ -226,11 +226,14 @@ export class PlainRunner implements NetworkRunner {
     writePromptRows(batch, shape, this.#values[output]!);
   }
 
-  #addEmbedding({ output, weight, by }: OpOf<'addEmbedding'>, batch: PackedBatch): void {
+  #addEmbedding({ output, weight, by, scale = 1 }: OpOf<'addEmbedding'>, batch: PackedBatch): void {
     const table = this.#weights.get(weight)!;
-    const ids = by === 'positions' ? batch.positions : batch.tokenTypes!;
-    this.#each(output, batch.numTokens, (row, t) => {
-      for (let i = 0; i < row.length; i++) row[i]! += table[ids[t]! * row.length + i]!;
+    const { vocabSize } = this.#engine.plan;
+    const ids =
+      by === 'positions' ? batch.positions : by === 'tokenTypes' ? batch.tokenTypes! : batch.tokenIds;
+    this.#each(output, batch.numTokens, (row, r) => {
+      const id = by === 'tokenIds' && ids[r]! >= vocabSize ? 0 : ids[r]!;
+      for (let i = 0; i < row.length; i++) row[i]! += table[id * row.length + i]! * scale;
     });
   }
 
@@ -243,8 +246,9 @@ export class PlainRunner implements NetworkRunner {
     });
   }
 
-  #rmsNormHeads({ value, first, heads, weight, epsilon }: OpOf<'rmsNormHeads'>, rows: number): void {
-    const scales = this.#weights.get(weight)!;
+  #rmsNormHeads(op: OpOf<'rmsNormHeads'>, rows: number): void {
+    const { value, first, heads, epsilon } = op;
+    const scales = op.weight === null ? new Float32Array(op.columns).fill(1) : this.#weights.get(op.weight)!;
     this.#each(value, rows, (row) => {
       for (let head = 0; head < heads; head++) {
         const at = first + head * scales.length;
@@ -287,6 +291,7 @@ export class PlainRunner implements NetworkRunner {
 
   #mixture({ input, scores, output, residual, ...op }: OpOf<'experts'>, rows: number): void {
     const bias = op.choiceBias === undefined ? null : this.#weights.get(op.choiceBias)!;
+    const scales = op.shareScales === undefined ? null : this.#weights.get(op.shareScales)!;
     this.#each(output, rows, (row, r) => {
       const sum = new Float64Array(row.length);
       for (const { expert, share } of naiveShares(this.#row(scores, r), op, bias)) {
@@ -297,7 +302,7 @@ export class PlainRunner implements NetworkRunner {
         );
         const inner = Float32Array.from(raised(both, op));
         const down = this.#product(inner, op.down[expert]!, op.biases?.down[expert] ?? null);
-        for (let i = 0; i < sum.length; i++) sum[i]! += share * down[i]!;
+        for (let i = 0; i < sum.length; i++) sum[i]! += share * (scales?.[expert] ?? 1) * down[i]!;
       }
       const before = residual === null ? null : this.#row(residual, r);
       for (let i = 0; i < row.length; i++) row[i] = sum[i]! + (before?.[i] ?? 0);

@@ -75,6 +75,9 @@ export const FAMILY_FACTS: Readonly<Record<string, FamilyFacts>> = {
   arcee: since('AFM'),
   nemotron: since('Nemotron and Minitron, dense'),
   apertus: since('Apertus'),
+  gemma4: since(
+    'Gemma 4, also [inside a model that sees](#models-that-also-see) and [with experts](#mixtures-of-experts); E2B and E4B with the inputs of their layers',
+  ),
   openelm: since('OpenELM, whose layers have heads and widths of their own'),
   hunyuan: since('Hunyuan, dense'),
   minicpm: since(

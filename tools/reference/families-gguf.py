@@ -194,6 +194,9 @@ def convert(made):
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         with open(f"{directory}/config.json", "w", encoding="utf-8") as file:
             json.dump(made["config"] | {"torch_dtype": "float32", "rotary_pct": 1.0}, file)
+        # The converter of Gemma counts its entries.
+        with open(f"{directory}/tokenizer.json", "w", encoding="utf-8") as file:
+            json.dump({"model": {"vocab": {str(id): id for id in range(config["vocab_size"])}}, "added_tokens": []}, file)
         model_class = get_model_class(made["config"]["architectures"][0])
         model_class.set_vocab = lambda self: None
         model_class.no_mtp = not config.get("mtp_num_hidden_layers")

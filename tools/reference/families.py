@@ -44,7 +44,7 @@ def numbers(name, shape, mean, spread):
     return (mean + spread * 3**0.5 * even).astype(numpy.float32).reshape(shape)
 
 
-def measure(name, shape, gemma):
+def measure(name, shape, gemma, head_norms=1.6):
     """Mean and spread of a tensor: peaked attention, and nothing trivial, as in architectures.py."""
     if name.endswith("act_fn.beta") or name.endswith("act_fn.eps"):
         return (0.5 if name.endswith("beta") else -1e-6), 0.0
@@ -55,12 +55,16 @@ def measure(name, shape, gemma):
     if name.endswith("linear_attn.norm.weight"):
         return 1.0, 0.2
     if "norm" in name:
-        size = 1.6 if any(part in name for part in ("q_norm", "k_norm", "query_layernorm", "key_layernorm")) else 1.0
+        size = head_norms if any(part in name for part in ("q_norm", "k_norm", "query_layernorm", "key_layernorm")) else 1.0
         if name.endswith("model.norm.weight") or name.endswith("language_model.norm.weight"):
             size = 2.0
         return size - (1 if gemma else 0), 0.2 * size
     if "embed_tokens" in name or "lm_head" in name:
         return 0.0, 0.2
+    if name.endswith("layer_scalar"):
+        return 0.9, 0.1
+    if name.endswith("scale"):
+        return 1.0, 0.3
     if len(shape) < 2:
         return 0.0, 0.3
     return 0.0, round(1.6 / shape[-1] ** 0.5, 4)
@@ -109,8 +113,8 @@ def family(name):
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as directory:
         shapes = written_names(model_class(config), directory)
-        gemma = spec["config"].startswith("Gemma") or spec.get("norms_less_1", False)
-        tensors = [[key, shape, *measure(key, shape, gemma)] for key, shape in shapes.items()]
+        gemma = spec["config"].startswith("Gemma") and not spec["config"].startswith("Gemma4") or spec.get("norms_less_1", False)
+        tensors = [[key, shape, *measure(key, shape, gemma, spec.get("head_norms", 1.6))] for key, shape in shapes.items()]
         values = {key: numbers(*tensor) for key, tensor in zip(shapes, tensors)}
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         model = load(model_class, directory)

@@ -112,6 +112,34 @@ PHI_MOE = decoder(
     },
 )
 
+# Layers with and without a window, of which the last two attend to what earlier ones keep.
+GEMMA4 = decoder(
+    num_hidden_layers=5,
+    layer_types=[f"{kind}_attention" for kind in ("sliding", "full", "sliding", "sliding", "full")],
+    head_dim=8,
+    global_head_dim=16,
+    sliding_window=WINDOW,
+    hidden_size_per_layer_input=12,
+    vocab_size_per_layer_input=VOCABULARY,
+    num_kv_shared_layers=2,
+    use_double_wide_mlp=True,
+    final_logit_softcapping=6.0,
+)
+# Values that are keys in layers without a window, and experts next to each MLP.
+GEMMA4_MIXTURE = GEMMA4 | {
+    "num_hidden_layers": 3,
+    "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+    "hidden_size_per_layer_input": 0,
+    "num_kv_shared_layers": 0,
+    "use_double_wide_mlp": False,
+    "num_global_key_value_heads": 1,
+    "attention_k_eq_v": True,
+    "enable_moe_block": True,
+    "num_experts": 5,
+    "top_k_experts": 2,
+    "moe_intermediate_size": 24,
+}
+
 FALCON_H1 = decoder(
     head_dim=16,
     mamba_d_ssm=60,
@@ -437,6 +465,8 @@ FAMILIES = {
             qkv_bias=False,
         ),
     ),
+    "gemma4": family("Gemma4", GEMMA4, config="Gemma4TextConfig", head_norms=0.8, **LONG),
+    "gemma4-mixture": family("Gemma4", GEMMA4_MIXTURE, config="Gemma4TextConfig", head_norms=0.8, **LONG),
     "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, **LONG),
     # Gates and ways up are beyond the limit.
     "gpt-oss-clamped": family("GptOss", GPT_OSS | {"swiglu_limit": 0.6, "attention_bias": False}, **LONG),

@@ -24,6 +24,10 @@ export interface TinyShape {
   ownHeads: readonly { numHeads?: number; numKvHeads?: number; headDim?: number }[];
   /** Layers at the end that keep nothing: their queries meet the keys and values of the first layer. */
   readingLayers: number;
+  /**
+   * True: values are normed without a weight, and each layer ends with a further input of each token, by the tokens' rows of another table.
+   */
+  layerInputs: boolean;
   activation: Activation;
   bias: boolean;
   /** mixed: stacks of q4_k and q6_k, of gate and up too, all else in q5_k. Superblocks need widths that 256 divides. */
@@ -41,7 +45,7 @@ export interface TinyShape {
   gateless: boolean;
   /**
    * Experts in place of each layer's MLP, each as wide as that; null: none. The scores are made by a matrix in f32. biased: their choice
-   * has a bias. clamped: they have biases, and gate and up are clamped in place of the activation.
+   * has a bias, and their shares have factors. clamped: they have biases, and gate and up are clamped in place of the activation.
    */
   experts: ({ count: number; biased?: true; clamped?: true } & ExpertRule) | null;
   /** True: each head of queries has a further score without a value. */
@@ -75,6 +79,7 @@ const DEFAULT_SHAPE: TinyShape = {
   headDim: 16,
   ownHeads: [],
   readingLayers: 0,
+  layerInputs: false,
   activation: 'silu',
   bias: false,
   precision: 'f32',
@@ -184,8 +189,17 @@ function makePlan(shape: TinyShape): NetworkPlan {
   const biased = (name: string, columns: number) => (bias ? vector(name, columns) : null);
   const embedding = matrix('embedding', vocabSize, hiddenSize);
   const x = firstRows(network, embedding, shape);
+  const inputs = shape.layerInputs ? layerInputs(network, x, shape, { matrix, vector }) : null;
   for (let layer = 0; layer < numLayers; layer++) {
     const name = (part: string) => `layers.${layer}.${part}`;
+    if (inputs !== null) {
+      const gate = network.linear(x, {
+        weight: matrix(name('inputGate'), INPUT_WIDTH, hiddenSize),
+        activation: 'geluTanh',
+      });
+      network.gate(gate, inputs, INPUT_WIDTH, { byFirst: layer * INPUT_WIDTH });
+      network.addLinear(x, gate, { weight: matrix(name('inputDown'), hiddenSize, INPUT_WIDTH) });
+    }
     if (shape.scanned) addScan(network, x, layer, { matrix, vector });
     if (shape.scanned === 'alone') continue;
     if (shape.stateful) addStates(network, x, layer, { matrix, vector, tiled: shape.tiled });
@@ -213,6 +227,23 @@ function makePlan(shape: TinyShape): NetworkPlan {
     network.addLinear(x, gated, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
   }
   return network.build(logitsOf(network, x, embedding, shape));
+}
+
+/** Width of each layer's further input, which fills no vector. */
+const INPUT_WIDTH = 10;
+
+/** Inputs of all layers side by side, of the rows x and of the tokens. */
+function layerInputs(
+  network: NetworkBuilder,
+  x: ValueRef,
+  { numLayers, vocabSize }: TinyShape,
+  { matrix, vector }: Makers,
+): ValueRef {
+  const width = numLayers * INPUT_WIDTH;
+  const inputs = network.linear(x, { weight: matrix('inputs', width, x.width) });
+  network.rmsNormColumns(inputs, 0, vector('inputs.norm', INPUT_WIDTH), 1e-5, numLayers);
+  network.addEmbedding(inputs, matrix('inputs.table', vocabSize, width), 'tokenIds', 1.7);
+  return inputs;
 }
 
 const tinyMatrix = (network: NetworkBuilder, name: string, rows: number, columns: number) =>
@@ -266,7 +297,10 @@ function expertsOf(
     down: each((expert) => matrix(`${expert}.down`, hiddenSize, intermediateSize)),
     ...rule,
     activation: clamped ? 'none' : activation,
-    ...(biased && { choiceBias: vector(name('choice.bias'), count) }),
+    ...(biased && {
+      choiceBias: vector(name('choice.bias'), count),
+      shareScales: vector(name('shares'), count),
+    }),
     ...(clamped && {
       clamped: TINY_CLAMP,
       biases: {
@@ -403,6 +437,8 @@ function addAttention(
     network.rmsNormHeads(qkv, 0, numHeads, vector(name('qNorm'), headDim), 1e-5);
     if (!reads) network.rmsNormHeads(qkv, numHeads, numKvHeads, vector(name('kNorm'), headDim), 1e-5);
   }
+  if (shape.layerInputs && !reads)
+    network.rmsNormPlain(qkv, (numHeads + numKvHeads) * headDim, numKvHeads, headDim, 1e-5);
   const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
   const attended = network.attention(qkv, keeper, headDim ** -0.5, {
     ...own,

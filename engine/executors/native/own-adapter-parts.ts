@@ -15,7 +15,8 @@ export function ownAdapterParts(plan: RankPlan, parts: readonly AdapterPart[]): 
     const op = places.get(part.op);
     const product = op === undefined ? undefined : plan.ops[op]!;
     // Another stage has the product, or other ranks all of its outputs.
-    if (op === undefined || product === undefined || !('weight' in product)) return [];
+    if (op === undefined || product === undefined || !('weight' in product) || product.weight === null)
+      return [];
     const slices = weights.get(product.weight)!.part?.slices;
     if (slices === undefined) return [{ ...part, op }];
     let local = 0;

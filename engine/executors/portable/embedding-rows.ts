@@ -1,3 +1,4 @@
+import type { Lookup } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 
 export interface EmbeddingShape {
@@ -25,6 +26,13 @@ export function writeEmbeddingRows(
     if (factor === 1) continue;
     for (let i = t * width; i < (t + 1) * width; i++) output[i]! *= factor;
   }
+}
+
+/** The row of a table of addEmbedding that token t looks up. */
+export function rowsLookedUp(batch: PackedBatch, by: Lookup, vocabSize: number): (t: number) => number {
+  if (by === 'tokenIds') return (t) => (batch.tokenIds[t]! < vocabSize ? batch.tokenIds[t]! : 0);
+  const ids = by === 'positions' ? batch.positions : batch.tokenTypes!;
+  return (t) => ids[t]!;
 }
 
 /** Sets output[t] to the row of its request's own table, if token t names one, without scaling it. */

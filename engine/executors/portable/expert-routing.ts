@@ -6,6 +6,12 @@ export interface ExpertShape extends ExpertRule {
   count: number;
 }
 
+/** Numbers that experts have of their own, [count] each; null or absent: none. */
+export interface ExpertVectors {
+  choiceBias?: Float32Array | null;
+  shareScales?: Float32Array | null;
+}
+
 /**
  * Where rows go, by row and by expert:
  *
@@ -34,13 +40,13 @@ export interface Routing {
  * A score that is not a number comes behind all others when experts are chosen, and no share of its row is a number, as in a softmax over all
  * experts: the row's sum is none either, and its request fails.
  *
- * @param choiceBias [count]; null: none
+ * @param own vectors [count]: see the op
  */
 export function routeRows(
   scores: Float32Array,
   rows: number,
   shape: ExpertShape,
-  choiceBias: Float32Array | null = null,
+  { choiceBias = null, shareScales = null }: ExpertVectors = {},
 ): Routing {
   const { count, used } = shape;
   const experts = new Int32Array(rows * used);
@@ -52,7 +58,9 @@ export function routeRows(
     const own = scores.subarray(row * count, (row + 1) * count);
     const chosen = experts.subarray(row * used, (row + 1) * used);
     choose(own, chosen);
-    share(own, chosen, all, shape, shares.subarray(row * used, (row + 1) * used));
+    const ofRow = shares.subarray(row * used, (row + 1) * used);
+    share(own, chosen, all, shape, ofRow);
+    if (shareScales !== null) for (const [i, expert] of chosen.entries()) ofRow[i]! *= shareScales[expert]!;
   }
   return { experts, shares, ...byExpert(experts, count) };
 }

@@ -27,7 +27,8 @@ export function mixture(op: ExpertsOp, { ops, weights, plan, value }: MixtureCon
   const inner = expertWidth(op, plan);
   const columns = new Array<number>(op.gateUp.length).fill(1);
   const bias = op.choiceBias === undefined ? null : weights.vector(op.choiceBias);
-  const { chosen, shares } = route(op, ops, value(op.scores), bias);
+  const scales = op.shareScales === undefined ? null : weights.vector(op.shareScales);
+  const { chosen, shares } = route(op, ops, value(op.scores), { bias, scales });
   const chosenOf = ops.split(chosen, columns, 1);
   const shareOf = ops.split(shares, columns, 1);
   let sum: Output | null = null;
@@ -75,7 +76,7 @@ function route(
   op: ExpertsOp,
   ops: Ops,
   scores: Output,
-  bias: Output | null,
+  { bias, scales }: { bias: Output | null; scales: Output | null },
 ): { chosen: Output; shares: Output } {
   const { used, normalize, gateUp, scoring, groups, factor = 1, sumEpsilon = 0 } = op;
   const ranked = inOrder(ops, scores);
@@ -91,8 +92,9 @@ function route(
   const ofChosen = ops.select(isChosen, chances, ops.float(0));
   const sum = ops.sum(normalize ? ofChosen : chances, 1, true);
   const divisor = scoring === 'sigmoid' && !normalize ? ops.float(1) : ops.add(sum, ops.float(sumEpsilon));
-  const shares = ops.div(chances, ops.add(divisor, whole));
-  return { chosen, shares: factor === 1 ? shares : ops.mul(shares, ops.float(factor)) };
+  const divided = ops.div(chances, ops.add(divisor, whole));
+  const shares = factor === 1 ? divided : ops.mul(divided, ops.float(factor));
+  return { chosen, shares: scales === null ? shares : ops.mul(shares, scales) };
 }
 
 /** As `route`, by sparsemixer. @param ranked the scores in the order in which experts are chosen */

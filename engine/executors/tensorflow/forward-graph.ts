@@ -134,7 +134,9 @@ export class ForwardGraph {
         return;
       case 'addEmbedding': {
         const rows = weights.rows(op.weight, this.#ints(op.by, [-1]));
-        this.#values.set(op.output, ops.add(this.#value(op.output), rows));
+        const { scale = 1 } = op;
+        const scaled = scale === 1 ? rows : ops.mul(rows, ops.float(scale));
+        this.#values.set(op.output, ops.add(this.#value(op.output), scaled));
         return;
       }
       case 'rmsNormHeads':
@@ -171,14 +173,14 @@ export class ForwardGraph {
     const { value, first, heads, weight, epsilon } = op;
     const isRms = op.op === 'rmsNormHeads';
     const total = plan.values[value]!.width;
-    const { columns } = plan.weights.find(({ name }) => name === weight)!;
+    const { columns } = weight === null ? op : plan.weights.find(({ name }) => name === weight)!;
     const width = isRms ? columns : columns / heads;
     const [before, own, behind] = ops.split(
       this.#value(value),
       [first, heads * width, total - first - heads * width],
       1,
     );
-    const scales = weights.vector(weight);
+    const scales = weight === null ? ops.float(1) : weights.vector(weight);
     const apart = ops.reshape(own!, [-1, heads, width]);
     const normed = isRms
       ? rmsNorm(ops, apart, scales, epsilon, 2)

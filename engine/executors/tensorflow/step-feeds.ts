@@ -109,8 +109,10 @@ function embeddingFeeds(
   });
   for (const op of plan.ops) {
     if (op.op === 'addEmbedding') {
-      const ids = op.by === 'positions' ? batch.positions : batch.tokenTypes!;
-      feeds[`${scope}/${op.by}`] = ofRows(ids, Number.POSITIVE_INFINITY);
+      const ids =
+        op.by === 'tokenIds' ? batch.tokenIds : op.by === 'positions' ? batch.positions : batch.tokenTypes!;
+      const most = op.by === 'tokenIds' ? plan.vocabSize : Number.POSITIVE_INFINITY;
+      feeds[`${scope}/${op.by}`] = ofRows(ids, most);
     }
     if (op.op !== 'embedding') continue;
     const { width } = plan.values[op.output]!;

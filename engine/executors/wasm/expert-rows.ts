@@ -34,9 +34,10 @@ export class ExpertRows {
     const count = op.gateUp.length;
     const width = plan.values[op.output]!.width;
     const scores = heap.floatsAt(workspace.values[op.scores]! + 4 * first * count, rows * count);
-    const bias = op.choiceBias === undefined ? null : weights.vectors.get(op.choiceBias)!;
-    const choiceBias = bias === null ? null : heap.floatsAt(bias, count);
-    const routing = routeRows(scores, rows, { ...plainRule(op), count }, choiceBias);
+    const vector = (name: string | undefined) =>
+      name === undefined ? null : heap.floatsAt(weights.vectors.get(name)!, count);
+    const vectors = { choiceBias: vector(op.choiceBias), shareScales: vector(op.shareScales) };
+    const routing = routeRows(scores, rows, { ...plainRule(op), count }, vectors);
     heap.floatsAt(sums, rows * width).fill(0);
     for (let expert = 0; expert < count; expert++) this.#addExpert(op, expert, first, routing);
     const begin = 4 * first * width;

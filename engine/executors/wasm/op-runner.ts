@@ -1,6 +1,6 @@
 import type { PlanOp } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
-import { writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
+import { rowsLookedUp, writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
 import type { AttendedRows } from './attended-rows.js';
 import { ExpertRows } from './expert-rows.js';
 import { ACTIVATIONS } from './kernels.js';
@@ -154,16 +154,17 @@ export class OpRunner {
     writePromptRows(this.#batch, shape, rows);
   }
 
-  #addEmbedding({ output, weight, by }: Op<'addEmbedding'>): void {
-    const { heap, weights } = this.#parts;
-    const { numTokens, positions, tokenTypes } = this.#batch;
+  #addEmbedding({ output, weight, by, scale = 1 }: Op<'addEmbedding'>): void {
+    const { heap, weights, plan } = this.#parts;
     const width = this.#width(output);
     const table = weights.tables.get(weight)!;
-    const ids = by === 'positions' ? positions : tokenTypes!;
+    const { numTokens } = this.#batch;
+    const rowOf = rowsLookedUp(this.#batch, by, plan.vocabSize);
     const rows = heap.floatsAt(this.#at(output), numTokens * width);
+    const factor = Math.fround(scale);
     for (let t = 0; t < numTokens; t++) {
-      const begin = ids[t]! * width;
-      for (let i = 0; i < width; i++) rows[t * width + i]! += table[begin + i]!;
+      const begin = rowOf(t) * width;
+      for (let i = 0; i < width; i++) rows[t * width + i]! += Math.fround(table[begin + i]! * factor);
     }
   }
 
@@ -201,6 +202,10 @@ export class OpRunner {
     if (op.op === 'rmsNormHeads' || op.op === 'layerNormHeads') {
       const { value, first, heads, weight, epsilon } = op;
       const [begin, stride] = [this.#at(value) + 4 * first, this.#width(value)];
+      if (weight === null) {
+        kernels.normHeads(begin, stride, heads, op.columns, 0, epsilon, rows);
+        return;
+      }
       const scales = this.#vectorWidths.get(weight)!;
       if (op.op === 'rmsNormHeads')
         kernels.normHeads(begin, stride, heads, scales, this.#vector(weight), epsilon, rows);

@@ -3,7 +3,7 @@ import { bytesOf } from '../../../models/checkpoints/raw-tensor.js';
 /** Sizes of a model whose weights are random. */
 export interface ModelShape {
   name: string;
-  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35' | 'gpt-oss';
+  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35' | 'gpt-oss' | 'gemma4';
   vocabSize: number;
   hiddenSize: number;
   /** Width of the MLP; of each expert's where there are experts. */
@@ -16,6 +16,12 @@ export interface ModelShape {
   /** True where the embedding makes the logits too. */
   isTied: boolean;
   experts?: { count: number; used: number };
+  /** Width of the MLP next to each layer's experts; absent: there is none. */
+  denseWidth?: number;
+  /** Heads of every sixth layer, which attends to all tokens and whose values are its keys; absent: layers are alike. */
+  wholeHeads?: { numKvHeads: number; headDim: number };
+  /** True of such a layer. */
+  valuesAreKeys?: true;
   /** Layers with a delta rule in place of attention, all but every fourth; absent: all layers attend. */
   delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
   /** True: with a head that guesses tokens, a layer that attends behind the others. */
@@ -41,7 +47,7 @@ const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_
 
 /**
  * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3.5 0.8B and 4B, and of 6 of the 24 layers of
- * gpt-oss-20b, whose experts are in MXFP4 in a file of any type.
+ * gpt-oss-20b, whose experts are in MXFP4 in a file of any type, and of the 30 of Gemma 4 26B-A4B.
  */
 export const MODEL_SHAPES: readonly ModelShape[] = [
   {
@@ -153,7 +159,27 @@ export const MODEL_SHAPES: readonly ModelShape[] = [
     isTied: false,
     experts: { count: 32, used: 4 },
   },
+  {
+    name: 'gemma-4-26b-a4b-6-layers',
+    architecture: 'gemma4',
+    vocabSize: 262_144,
+    hiddenSize: 2816,
+    intermediateSize: 704,
+    numLayers: 6,
+    numHeads: 16,
+    numKvHeads: 8,
+    headDim: 256,
+    ropeTheta: 1_000_000,
+    isTied: true,
+    experts: { count: 128, used: 8 },
+    denseWidth: 2112,
+    wholeHeads: { numKvHeads: 2, headDim: 512 },
+  },
 ];
+
+/** Of six layers of Gemma 4 the last one attends to all tokens. */
+export const attendsToAll = ({ wholeHeads }: ModelShape, layer: number): boolean =>
+  wholeHeads !== undefined && (layer + 1) % 6 === 0;
 
 /** @throws naming the shapes that there are. */
 export function modelShapeOf(name: string): ModelShape {
@@ -222,7 +248,7 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
     const types: LayerTypes = { plain: plainType, better };
     const addHere = (name: string, type: StoredType, ...sizes: number[]) =>
       add(`blk.${layer}.${name}.weight`, type, ...sizes);
-    if (attends(shape, layer)) addAttention(addHere, shape, types);
+    if (attends(shape, layer)) addAttention(addHere, shapeOfLayer(shape, layer), types);
     else {
       addDelta(addHere, shape, types);
       const heads = shape.delta!.valueHeads;
@@ -233,12 +259,19 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
     }
     addMlp(addHere, shape, types);
     if (shape.architecture === 'gpt-oss') tensors.push(...besideMatrices(`blk.${layer}`, shape));
+    if (shape.denseWidth !== undefined) tensors.push(...factorsOf(`blk.${layer}`, shape));
   }
+  // Factors of RoPE: whole heads turn, which takes as long as a quarter of each.
+  if (shape.wholeHeads) tensors.push(vectorOf('rope_freqs.weight', shape.wholeHeads.headDim / 2, 1));
   if (shape.draftHead) addHead(add, shape, { plain: plainType, better: plainType });
   add('output_norm.weight', 'F32', hiddenSize);
   if (!isTied) add('output.weight', logits, vocabSize, hiddenSize);
   return tensors;
 }
+
+/** The heads of a layer in place of those of most. */
+const shapeOfLayer = (shape: ModelShape, layer: number): ModelShape =>
+  attendsToAll(shape, layer) ? { ...shape, ...shape.wholeHeads, valuesAreKeys: true } : shape;
 
 /** Layers whose values and down projections get 6 bits in a Q4_K_M: the first and last eighth, and every third between. */
 function hasMoreBits(layer: number, numLayers: number): boolean {
@@ -284,7 +317,7 @@ interface LayerTypes {
 
 function addAttention(
   add: AddTensor,
-  { architecture, hiddenSize, numHeads, numKvHeads, headDim, delta }: ModelShape,
+  { architecture, hiddenSize, numHeads, numKvHeads, headDim, delta, valuesAreKeys }: ModelShape,
   { plain, better }: LayerTypes,
 ): void {
   const [queries, keys] = [numHeads * headDim, numKvHeads * headDim];
@@ -292,7 +325,7 @@ function addAttention(
   // With a gate for each query.
   add('attn_q', plain, delta === undefined ? queries : 2 * queries, hiddenSize);
   add('attn_k', plain, keys, hiddenSize);
-  add('attn_v', better, keys, hiddenSize);
+  if (!valuesAreKeys) add('attn_v', better, keys, hiddenSize);
   add('attn_output', plain, hiddenSize, queries);
   if (architecture !== 'llama' && architecture !== 'gpt-oss') {
     add('attn_q_norm', 'F32', headDim);
@@ -324,14 +357,12 @@ function addDelta(add: AddTensor, { hiddenSize, delta }: ModelShape, { plain }: 
   add('ssm_out', plain, hiddenSize, values);
 }
 
-function addMlp(
-  add: AddTensor,
-  { architecture, hiddenSize, intermediateSize, experts, delta }: ModelShape,
-  types: LayerTypes,
-): void {
+function addMlp(add: AddTensor, shape: ModelShape, types: LayerTypes): void {
+  const { architecture, hiddenSize, intermediateSize, experts, delta, denseWidth } = shape;
   const isGptOss = architecture === 'gpt-oss';
   const { plain, better }: LayerTypes = isGptOss ? { plain: 'MXFP4', better: 'MXFP4' } : types;
   add(delta === undefined && !isGptOss ? 'ffn_norm' : 'post_attention_norm', 'F32', hiddenSize);
+  if (denseWidth !== undefined) addDense(add, shape, types);
   if (experts === undefined) {
     add('ffn_gate', plain, intermediateSize, hiddenSize);
     add('ffn_up', plain, intermediateSize, hiddenSize);
@@ -342,6 +373,30 @@ function addMlp(
   add('ffn_gate_exps', plain, experts.count, intermediateSize, hiddenSize);
   add('ffn_up_exps', plain, experts.count, intermediateSize, hiddenSize);
   add('ffn_down_exps', better, experts.count, hiddenSize, intermediateSize);
+}
+
+/** What a layer of Gemma 4 has next to its experts, and its norms. */
+function addDense(add: AddTensor, { hiddenSize, denseWidth = 0 }: ModelShape, types: LayerTypes): void {
+  for (const norm of [
+    'post_attention_norm',
+    'post_ffw_norm',
+    'post_ffw_norm_1',
+    'pre_ffw_norm_2',
+    'post_ffw_norm_2',
+  ])
+    add(norm, 'F32', hiddenSize);
+  add('ffn_gate', types.plain, denseWidth, hiddenSize);
+  add('ffn_up', types.plain, denseWidth, hiddenSize);
+  add('ffn_down', types.better, hiddenSize, denseWidth);
+}
+
+/** Factors of a layer of Gemma 4: of the router's input, of the experts' shares and of its output. */
+function factorsOf(layer: string, { hiddenSize, experts }: ModelShape): PlannedTensor[] {
+  return [
+    vectorOf(`${layer}.ffn_gate_inp.scale`, hiddenSize, 1),
+    vectorOf(`${layer}.ffn_down_exps.scale`, experts!.count, 1),
+    vectorOf(`${layer}.layer_output_scale.weight`, 1, 1),
+  ];
 }
 
 /** Bytes of the tensors, without the header. */

@@ -7,6 +7,7 @@ import { Random } from '../../support/random.js';
 import { madeUpVocabulary } from './made-up-vocabulary.js';
 import {
   ATTENDING_INTERVAL,
+  attendsToAll,
   DELTA_TAPS,
   type FileType,
   type ModelShape,
@@ -129,6 +130,7 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     keys.expert_used_count = number(experts.used);
     keys.expert_feed_forward_length = number(shape.intermediateSize);
   }
+  if (shape.wholeHeads !== undefined) Object.assign(keys, keysOfGemma4(shape, shape.wholeHeads));
   if (architecture === 'gpt-oss') {
     keys['attention.sliding_window'] = number(128);
     keys['rope.scaling.type'] = { type: 'string', value: 'yarn' };
@@ -150,6 +152,39 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     'general.file_type': number(FILE_TYPE_IDS[fileType]),
     ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`${architecture}.${key}`, value])),
     ...madeUpVocabulary(shape.vocabSize),
+  };
+}
+
+/** Keys of layers that are not alike. */
+function keysOfGemma4(
+  shape: ModelShape,
+  { numKvHeads, headDim }: NonNullable<ModelShape['wholeHeads']>,
+): Record<string, TypedValue> {
+  const number = (value: number): TypedValue => ({ type: 'u32', value });
+  const layers = Array.from({ length: shape.numLayers }, (_, layer) => attendsToAll(shape, layer));
+  return {
+    feed_forward_length: number(shape.denseWidth ?? shape.intermediateSize),
+    'attention.head_count_kv': {
+      type: 'array',
+      of: 'i32',
+      value: layers.map((isWhole) => (isWhole ? numKvHeads : shape.numKvHeads)),
+    },
+    'attention.key_length': number(headDim),
+    'attention.value_length': number(headDim),
+    'attention.key_length_swa': number(shape.headDim),
+    'attention.value_length_swa': number(shape.headDim),
+    'rope.dimension_count': number(headDim),
+    'rope.dimension_count_swa': number(shape.headDim),
+    'rope.freq_base_swa': { type: 'f32', value: 10_000 },
+    'attention.sliding_window': number(1024),
+    'attention.sliding_window_pattern': {
+      type: 'array',
+      of: 'bool',
+      value: layers.map((isWhole) => !isWhole),
+    },
+    'attention.shared_kv_layers': number(0),
+    embedding_length_per_layer_input: number(0),
+    final_logit_softcapping: { type: 'f32', value: 30 },
   };
 }
 

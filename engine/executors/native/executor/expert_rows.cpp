@@ -7,10 +7,11 @@
 
 namespace skein {
 
-void ExpertRows::begin(const PlanOp& op, int32_t rows, const float* choiceBias) {
+void ExpertRows::begin(const PlanOp& op, int32_t rows, const float* choiceBias, const float* shareScales) {
   experts_ = static_cast<int32_t>(op.gateUps.size());
   rule_ = op.rule;
   choiceBias_ = choiceBias;
+  shareScales_ = shareScales;
   used_ = op.rule.used;
   rows_ = rows;
   const size_t pairs = static_cast<size_t>(rows) * static_cast<size_t>(used_);
@@ -22,7 +23,10 @@ void ExpertRows::begin(const PlanOp& op, int32_t rows, const float* choiceBias) 
 void ExpertRows::route(int32_t row, const float* scores) {
   int32_t* chosen = chosen_.data() + size_t(row) * size_t(used_);
   chooseExperts(rule_, experts_, scores, choiceBias_, chosen);
-  shareOut(rule_, experts_, scores, chosen, shares_.data() + size_t(row) * size_t(used_));
+  float* shares = shares_.data() + size_t(row) * size_t(used_);
+  shareOut(rule_, experts_, scores, chosen, shares);
+  if (shareScales_ == nullptr) return;
+  for (int32_t i = 0; i < used_; ++i) shares[i] *= shareScales_[chosen[i]];
 }
 
 void ExpertRows::sort() {

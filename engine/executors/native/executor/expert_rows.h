@@ -51,8 +51,8 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
 
 class ExpertRows {
  public:
-  // Begins a pass over `rows` rows of an op. choiceBias: null without one.
-  void begin(const PlanOp& op, int32_t rows, const float* choiceBias);
+  // Begins a pass over `rows` rows of an op. choiceBias, shareScales: vectors of all experts, null without them.
+  void begin(const PlanOp& op, int32_t rows, const float* choiceBias, const float* shareScales);
   // Chooses the experts of one row by its scores: see expert_choice.h. May be called for different rows at once.
   void route(int32_t row, const float* scores);
   // Sorts the pairs by expert, once all rows are routed.
@@ -76,6 +76,7 @@ class ExpertRows {
   int32_t experts_ = 0, used_ = 0, rows_ = 0;
   ExpertRule rule_;
   const float* choiceBias_ = nullptr;
+  const float* shareScales_ = nullptr;
   std::vector<int32_t> chosen_;  // [rows][used], ascending
   std::vector<float> shares_;    // [rows][used]
   std::vector<int32_t> pairOf_;  // [rows][used]

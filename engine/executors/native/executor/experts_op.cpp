@@ -55,8 +55,10 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
   const int32_t inner = config_.plan.weights[static_cast<size_t>(op.downs[0])].columns;
   const float* scores = value(op.scores) + begin * experts;
   const float* input = value(op.input) + begin * k;
-  const float* choiceBias = op.choiceBias < 0 ? nullptr : static_cast<const float*>(weights_.raw(op.choiceBias));
-  pass.begin(op, static_cast<int32_t>(rows), choiceBias);
+  const auto vector = [&](int32_t weight) {
+    return weight < 0 ? nullptr : static_cast<const float*>(weights_.raw(weight));
+  };
+  pass.begin(op, static_cast<int32_t>(rows), vector(op.choiceBias), vector(op.shareScales));
   eachRow(rows, experts * kElementsPerScore,
           [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
   pass.sort();

@@ -70,7 +70,8 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activati
                                                                {"reluSquared", Activation::kReluSquared},
                                                                {"sigmoid", Activation::kSigmoid}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
-                                                           {"tokenTypes", LookupKind::kTokenTypes}};
+                                                           {"tokenTypes", LookupKind::kTokenTypes},
+                                                           {"tokenIds", LookupKind::kTokenIds}};
 constexpr std::pair<const char*, ExpertScoring> kScorings[] = {{"softmax", ExpertScoring::kSoftmax},
                                                                {"sigmoid", ExpertScoring::kSigmoid},
                                                                {"sparsemixer", ExpertScoring::kSparseMixer}};
@@ -272,6 +273,7 @@ class PlanReader {
         op.output = integer(item, "output");
         op.weight = weightIndex(item, "weight");
         op.lookup = oneOf(item, "by", kLookups);
+        op.scale = isAbsent(item, "scale") ? 1.0f : static_cast<float>(number(item, "scale"));
         break;
       case OpKind::kRmsNorm:
       case OpKind::kLayerNorm: readNorm(item, op); break;
@@ -280,7 +282,8 @@ class PlanReader {
         op.input = integer(item, "value");
         op.firstColumn = integer(item, "first");
         op.heads = integer(item, "heads");
-        op.weight = weightIndex(item, "weight");
+        if (op.kind == OpKind::kRmsNormHeads && property(item, "weight").IsNull()) op.columns = integer(item, "columns");
+        else op.weight = weightIndex(item, "weight");
         op.epsilon = static_cast<float>(number(item, "epsilon"));
         break;
       case OpKind::kSoftCap:
@@ -454,6 +457,7 @@ class PlanReader {
     op.downs = weightIndices(item, "down");
     op.rule = expertRule(item);
     if (!isAbsent(item, "choiceBias")) op.choiceBias = weightIndex(item, "choiceBias");
+    if (!isAbsent(item, "shareScales")) op.shareScales = weightIndex(item, "shareScales");
     if (!isAbsent(item, "biases")) {
       const Napi::Object biases = object(item, "biases");
       op.gateUpBiases = weightIndices(biases, "gateUp");

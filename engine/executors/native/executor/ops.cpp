@@ -161,12 +161,20 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
 void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.output);
   const DType dtype = weights_.dtype(op.weight);
-  const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kPositions ? batch.positions : batch.tokenTypes;
+  const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kTokenIds    ? batch.tokenIds
+                                        : op.lookup == LookupKind::kPositions ? batch.positions
+                                                                              : batch.tokenTypes;
+  // Rows of a prompt's own table count as token 0.
+  const int32_t most = op.lookup == LookupKind::kTokenIds ? config_.plan.vocabSize : INT32_MAX;
   float* output = value(op.output);
   eachRow(batch.numTokens, n, [&](int64_t row) {
     std::vector<uint8_t> converted;
-    kernels_.addEmbeddingRow(dtype, weights_.row(op.weight, ids[row], converted), static_cast<int32_t>(n),
-                             output + row * n);
+    const void* source = weights_.row(op.weight, ids[row] < most ? ids[row] : 0, converted);
+    if (op.scale == 1.0f) return kernels_.addEmbeddingRow(dtype, source, static_cast<int32_t>(n), output + row * n);
+    std::vector<float> scaled(static_cast<size_t>(n));
+    kernels_.embeddingRow(dtype, source, static_cast<int32_t>(n), scaled.data());
+    kernels_.scaleRow(scaled.data(), op.scale, static_cast<int32_t>(n));
+    kernels_.addEmbeddingRow(DType::kF32, scaled.data(), static_cast<int32_t>(n), output + row * n);
   });
 }
 
@@ -236,8 +244,10 @@ void Executor::runRmsNorm(const PlanOp& op, const BatchView& batch) {
 
 void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
-  const int32_t headWidth = config_.plan.weights[static_cast<size_t>(op.weight)].columns;
-  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  const bool isPlain = op.weight < 0;
+  const int32_t headWidth = isPlain ? op.columns : config_.plan.weights[static_cast<size_t>(op.weight)].columns;
+  const std::vector<float> ones(isPlain ? static_cast<size_t>(headWidth) : 0, 1.0f);
+  const float* weight = isPlain ? ones.data() : static_cast<const float*>(weights_.raw(op.weight));
   float* heads = value(op.input) + op.firstColumn;
   eachRow(rowsOf(op.input, batch), int64_t(op.heads) * headWidth, [&](int64_t row) {
     for (int32_t i = 0; i < op.heads; ++i) {

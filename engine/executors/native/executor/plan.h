@@ -81,7 +81,7 @@ enum class OpKind : int32_t {
 };
 constexpr int32_t kOpKinds = static_cast<int32_t>(OpKind::kKeepRows) + 1;  // after the last of them
 // The key by which addEmbedding chooses a row of its table.
-enum class LookupKind : int32_t { kPositions, kTokenTypes };
+enum class LookupKind : int32_t { kPositions, kTokenTypes, kTokenIds };
 const char* opName(OpKind kind);
 
 // Columns of a value that one rank computes.
@@ -129,7 +129,7 @@ struct PlanOp {
   // attention, kSoftCap and kXielu.
   int32_t firstColumn = 0;
   int32_t heads = 0;
-  int32_t columns = 0;  // of kSoftCap, kXielu and kScale: how many; 0: all
+  int32_t columns = 0;  // of kSoftCap, kXielu and kScale: how many; 0: all. Of kRmsNormHeads without a weight: those of a head
   // Of kExchange.
   int32_t channel = 0;
   std::vector<ExchangePart> parts = {};
@@ -139,6 +139,7 @@ struct PlanOp {
   std::vector<int32_t> gateUps = {}, downs = {};
   ExpertRule rule = {};
   int32_t choiceBias = -1;
+  int32_t shareScales = -1;  // vector of each expert's factor on its shares; -1: none
   std::vector<int32_t> gateUpBiases = {}, downBiases = {};  // vectors of each expert's products; empty: they have none
   bool ungated = false;                                     // an expert's way up has no gate
   // An expert makes of gate and up what ClampedSwiglu of network/plan.ts says; limit 0: it does not.
@@ -163,7 +164,7 @@ struct PlanOp {
   // Of kGatedDelta: heads of values of a key head are as many apart as there are key heads. decay holds rates less than 0.
   bool tiled = false, rates = false;
   float epsilon = 0;
-  float scale = 0;    // of kAttention, kEmbedding and kScale
+  float scale = 0;    // of kAttention, kEmbedding, kAddEmbedding and kScale
   float softCap = 0;  // of kAttention (0: none) and kSoftCap
 };
 

@@ -254,6 +254,7 @@ class PlanChecker {
     if (op.choiceBias >= 0) checkVector(op.choiceBias, experts, "choiceBias");
     if (op.choiceBias >= 0 && op.rule.scoring == ExpertScoring::kSparseMixer)
       fail("choiceBias is not for sparsemixer, which chooses by scores alone");
+    if (op.shareScales >= 0) checkVector(op.shareScales, experts, "shareScales");
     const int64_t inner = weight(op.downs[0]).columns;
     for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
       checkMatrix(op.gateUps[expert], op.ungated ? inner : 2 * inner, input.width);
@@ -332,8 +333,9 @@ class PlanChecker {
   }
 
   void checkHeads(const PlanOp& op) const {
-    const int64_t headWidth = weight(op.weight).columns;
-    checkVector(op.weight, headWidth, "weight");
+    const int64_t headWidth = op.weight < 0 ? op.columns : weight(op.weight).columns;
+    if (op.weight >= 0) checkVector(op.weight, headWidth, "weight");
+    else if (headWidth < 1) fail("columns must be at least 1");
     const int64_t end = op.firstColumn + op.heads * headWidth;
     if (op.firstColumn >= 0 && op.heads >= 1 && end <= value(op.input).width) return;
     fail(std::to_string(op.heads) + " heads of " + std::to_string(headWidth) + " from column " +
@@ -540,7 +542,9 @@ class PlanChecker {
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kAddEmbedding:
         reads(op.output, "output");
-        checkMatrix(op.weight, weight(op.weight).rows, value(op.output).width);
+        checkMatrix(op.weight, op.lookup == LookupKind::kTokenIds ? plan_.vocabSize : weight(op.weight).rows,
+                    value(op.output).width);
+        if (!std::isfinite(op.scale)) fail("scale must be a finite number");
         return writes(op.output, RowKind::kTokens, value(op.output).width, "output");
       case OpKind::kRmsNorm:
       case OpKind::kLayerNorm:

@@ -177,7 +177,7 @@ function checkSequence(batch: PackedBatch, { options, window }: BatchLimits, seq
 /** Checks that each table that is looked up by something other than tokens has a row for every entry. */
 function checkLookups(batch: PackedBatch, plan: NetworkPlan): void {
   for (const op of plan.ops) {
-    if (op.op !== 'addEmbedding') continue;
+    if (op.op !== 'addEmbedding' || op.by === 'tokenIds') continue;
     const { rows } = plan.weights.find(({ name }) => name === op.weight)!;
     const ids = op.by === 'positions' ? batch.positions : (batch.tokenTypes ?? new Int32Array(0));
     checkEntries(ids, batch.numTokens, 0, rows, op.by);

@@ -1,18 +1,20 @@
 import { one, storeOne, sumOf } from './lanes';
 
-/** y[i] = x[i] * inverse * weight[i] (+ residual[i]), one row. */
+/** y[i] = x[i] * inverse * weight[i] (+ residual[i]), one row. weight 0: none. */
 function scaled(x: usize, inverse: f32, weight: usize, residual: usize, width: i32, y: usize): void {
   const bytes = (<usize>width) << 2;
   const whole = (<usize>(width & ~3)) << 2;
   const factor = f32x4.splat(inverse);
   let i: usize = 0;
   for (; i < whole; i += 16) {
-    let normed = f32x4.mul(f32x4.mul(v128.load(x + i), factor), v128.load(weight + i));
+    let normed = f32x4.mul(v128.load(x + i), factor);
+    if (weight) normed = f32x4.mul(normed, v128.load(weight + i));
     if (residual) normed = f32x4.add(normed, v128.load(residual + i));
     v128.store(y + i, normed);
   }
   for (; i < bytes; i += 4) {
-    let normed = f32x4.mul(f32x4.mul(one(x + i), factor), one(weight + i));
+    let normed = f32x4.mul(one(x + i), factor);
+    if (weight) normed = f32x4.mul(normed, one(weight + i));
     if (residual) normed = f32x4.add(normed, one(residual + i));
     storeOne(y + i, normed);
   }
@@ -52,7 +54,7 @@ export function rmsNorm(
   }
 }
 
-/** Norms in place each of `heads` heads of each row like rmsNorm; x: the first head, `stride` floats between rows. */
+/** Norms in place each of `heads` heads of each row like rmsNorm; x: the first head, `stride` floats between rows; weight 0: none. */
 export function normHeads(
   x: usize,
   stride: i32,

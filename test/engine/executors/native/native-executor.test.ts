@@ -45,6 +45,7 @@ const UNEVEN = [
   { ownHeads: [{}, { headDim: 24 }, { numKvHeads: 4, headDim: 8 }], numLayers: 4 },
   { ownHeads: [{ headDim: 8 }, { numKvHeads: 1, headDim: 32 }], varied: true },
   { readingLayers: 2, numLayers: 4, gateless: true },
+  { layerInputs: true, readingLayers: 1, numLayers: 3, varied: true },
   {
     ownHeads: [{ headDim: 24, numKvHeads: 1 }, { headDim: 8 }],
     readingLayers: 1,

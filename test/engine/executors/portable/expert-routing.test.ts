@@ -77,7 +77,7 @@ describe('the experts of rows', () => {
   it('are those of full sorts, with shares in double precision', () => {
     fc.assert(
       fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
-        const { experts, shares } = routeRows(scores, rows, { ...rule, count }, choiceBias);
+        const { experts, shares } = routeRows(scores, rows, { ...rule, count }, { choiceBias });
         const { used } = rule;
         for (let row = 0; row < rows; row++) {
           const own = scores.slice(row * count, (row + 1) * count);
@@ -97,7 +97,7 @@ describe('the experts of rows', () => {
   it('list each row by its experts, in ascending order', () => {
     fc.assert(
       fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
-        const { experts, begins, places } = routeRows(scores, rows, { ...rule, count }, choiceBias);
+        const { experts, begins, places } = routeRows(scores, rows, { ...rule, count }, { choiceBias });
         expect([begins[0], begins[count]]).toEqual([0, rows * rule.used]);
         expect([...places].sort((a, b) => a - b)).toEqual([...places.keys()]);
         for (let expert = 0; expert < count; expert++) {
@@ -112,9 +112,9 @@ describe('the experts of rows', () => {
     fc.assert(
       fc.property(mixture, ({ count, rows, rule, choiceBias, scores }) => {
         const shape = { ...rule, count };
-        const all = routeRows(scores, rows, shape, choiceBias);
+        const all = routeRows(scores, rows, shape, { choiceBias });
         for (let row = 0; row < rows; row++) {
-          const alone = routeRows(scores.slice(row * count, (row + 1) * count), 1, shape, choiceBias);
+          const alone = routeRows(scores.slice(row * count, (row + 1) * count), 1, shape, { choiceBias });
           const own = [row * rule.used, (row + 1) * rule.used] as const;
           expect(all.experts.slice(...own)).toEqual(alone.experts);
           expect(all.shares.slice(...own)).toEqual(alone.shares);
@@ -128,7 +128,12 @@ describe('the experts of rows', () => {
       const groups = { count: 3, used: 1, top };
       const shape = { count: 6, used: 1, normalize: true, scoring: 'sigmoid', groups } as const;
       const bias = choiceBias && Float32Array.from(choiceBias);
-      const { experts, shares } = routeRows(Float32Array.from(scores), 1, { ...shape, factor: 3 }, bias);
+      const { experts, shares } = routeRows(
+        Float32Array.from(scores),
+        1,
+        { ...shape, factor: 3 },
+        { choiceBias: bias },
+      );
       expect([...shares]).toEqual([3]);
       return experts[0];
     };

@@ -77,6 +77,7 @@ describe('a network', () => {
 
   it.each([
     { readingLayers: 2, numLayers: 4, gateless: true },
+    { layerInputs: true, readingLayers: 1, numLayers: 3, varied: true },
     {
       ownHeads: [{ headDim: 24, numKvHeads: 1 }, { headDim: 8 }],
       readingLayers: 1,
