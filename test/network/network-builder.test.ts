@@ -226,7 +226,7 @@ describe('NetworkBuilder', () => {
     );
     expect(() => withExperts({ factor: 0 })).toThrow(/shares times 0/);
     expect(() => withExperts({ sumEpsilon: 0.1 })).toThrow(/0\.1 in a sum of shares/);
-    expect(() => withExperts({ choiceBias: 'bias4' })).toThrow(/a bias of 4 for 3 experts/);
+    expect(() => withExperts({ choiceBias: 'bias4' })).toThrow(/bias4: 4 entries for 3 experts/);
     expect(() => withExperts({ choiceBias: 'down0' })).toThrow(/down0/);
     expect(() => withExperts({ down: ['down0', 'narrow', 'down2'] })).toThrow(
       /narrow: \[8 x 5\] in place of \[8 x 6\]/,
