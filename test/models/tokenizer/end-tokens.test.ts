@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isControlToken } from '../../../models/tokenizer/control-tokens.js';
 import { endOfTurnTokens } from '../../../models/tokenizer/end-tokens.js';
 import { Tokenizer } from '../../../models/tokenizer/tokenizer.js';
 import { byteLevelFiles } from './tiny-tokenizers.js';
@@ -12,6 +13,7 @@ describe('the ends of a turn', () => {
     ['ChatML', ['<|endoftext|>', '<|im_start|>', '<|im_end|>'], [100, 102]],
     ['Llama 3', ['<|begin_of_text|>', '<|end_of_text|>', '<|eom_id|>', '<|eot_id|>'], [101, 102, 103]],
     ['Gemma', ['<pad>', '<eos>', '<bos>', '<start_of_turn>', '<end_of_turn>'], [101, 104]],
+    ['Gemma 4', ['<eos>', '<|turn>', '<turn|>', '<|tool_response>', '<tool_response|>'], [100, 102, 103]],
     ['Phi', ['<|endoftext|>', '<|assistant|>', '<|end|>', '<|user|>'], [100, 102]],
     ['DeepSeek', ['<｜begin▁of▁sentence｜>', '<｜end▁of▁sentence｜>', '<｜User｜>'], [101]],
     ['harmony, where <|end|> ends a message alone', ['<|return|>', '<|end|>', '<|call|>'], [100, 102]],
@@ -26,6 +28,9 @@ describe('the ends of a turn', () => {
     expect(endOfTurnTokens([text('</s>'), text('<end_of_turn>'), text('[EOS]')])).toEqual([]);
     // Published files do not call all marks between bars special.
     expect(endOfTurnTokens([text('<|im_end|>')])).toEqual([7]);
+    expect(endOfTurnTokens([text('<|tool_response>')])).toEqual([7]);
+    expect(['<|tool_call>', '<channel|>', '<|"|>'].every((one) => isControlToken(text(one)))).toBe(true);
+    expect(['<|>', '<a>', '<|a b>', 'x<channel|>'].some((one) => isControlToken(text(one)))).toBe(false);
   });
 
   it('are among the tokens given, each once, in any order', () => {

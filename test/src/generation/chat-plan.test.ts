@@ -233,6 +233,39 @@ describe.each(Object.entries(MODELS))('calls of %s', (_, [format, template, spec
   });
 });
 
+it('thoughts of Gemma 4 precede calls and a form of the answer, as special tokens or as texts', async () => {
+  const template = '{{ tools }}<|tool_call>call:<|channel><channel|>';
+  const marks = ['<|channel>', '<channel|>', '<|tool_call>', '<tool_call|>', '<|"|>'];
+  const ask: ChatAsk = { messages, tools: [tools[2]!], toolChoice: { mode: 'required' } };
+  for (const specials of [marks, []]) {
+    const bytes = (text: string) =>
+      text.split(/(<\|\w+>|<\w+\|>)/).flatMap((part) => {
+        return specials.includes(part) ? [...specialBytes(part)] : [...Buffer.from(part)];
+      });
+    const plan = await planChat(modelOf(template, specials), ask);
+    const matcher = matcherOf('structural_tag', JSON.parse(plan.guide!.guide));
+    const accepts = (text: string) =>
+      matcher.follow(matcher.start, Uint8Array.from(bytes(text)))?.isAccepting ?? null;
+    const [thought, call] = ['<|channel>thought\nHm <b>?\n<channel|>', '<|tool_call>call:now{}<tool_call|>'];
+    expect([call, thought + call, thought + call + call].map(accepts)).toEqual([true, true, true]);
+    expect([thought, `${thought}No.`, `${call}No.`].map(accepts)).toEqual([false, null, null]);
+    expect(read(plan, thought + call)).toEqual({
+      ...{ calls: [{ name: 'now', args: '{}' }], content: '', reasoning: 'Hm <b>?' },
+    });
+    const formed = await planChat(modelOf(template, specials), {
+      messages,
+      guide: { type: 'regex', guide: '4+' },
+    });
+    const form = matcherOf('structural_tag', JSON.parse(formed.guide!.guide));
+    for (const [text, fits] of [
+      ['44', true],
+      [`${thought}4`, true],
+      [`${thought}x`, false],
+    ] as const)
+      expect(form.follow(form.start, Uint8Array.from(bytes(text)))?.isAccepting ?? false).toBe(fits);
+  }
+});
+
 describe('a form of the answer', () => {
   const guide = { type: 'regex' as const, guide: '[0-9]+' };
   const model = modelOf('{{ tools }}<tool_call></think>', []);

@@ -5,6 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { parseWritten, writtenJson } from '../../../../base/written-json.js';
 import { ChatTemplate } from '../../../../models/chat-template.js';
 import { gemma4Messages } from '../../../../src/generation/prompt/gemma4-messages.js';
+import { reasoningStyle } from '../../../../src/generation/reasoning/reasoning-style.js';
+import { toolStyle } from '../../../../src/generation/tools/detect-format.js';
 import { Gemma4Parser } from '../../../../src/generation/tools/gemma4-parser.js';
 import { type Judged, judged } from '../../../models/jinja/judge.js';
 import { NOW } from '../../../models/jinja/render.js';
@@ -189,6 +191,8 @@ describe.skipIf(testPython === null || templatesFolder === null)('prompts of age
   const gemma4 = Object.keys(TEMPLATES).filter((name) => TEMPLATES[name]!.gemma4 !== undefined);
   it.each(gemma4)('have calls with any arguments, which are read as they were made: %s', (name) => {
     const source = readFileSync(join(templatesFolder!, `${name}.jinja`), 'utf8');
+    expect(toolStyle(source, 'auto')).toEqual({ format: 'gemma4', usesTemplate: true });
+    expect(reasoningStyle(source, 'auto')).toBe('gemma4');
     const template = new ChatTemplate(source, { bosToken: '', eosToken: '', controlTokenTexts: [] });
     const tools = ['f', 'get_weather'].map((tool) => ({ name: tool }));
     fc.assert(
