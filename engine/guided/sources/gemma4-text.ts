@@ -4,6 +4,7 @@ import {
   complement,
   EMPTY,
   type Expr,
+  type GraphEdge,
   NOTHING,
   normalized,
   repeat,
@@ -13,16 +14,7 @@ import {
   text,
 } from '../grammar.js';
 import { spend } from '../reading-work.js';
-import { exprOfTexts } from '../texts/text-graph.js';
-import {
-  ANY_TEXT,
-  allOf,
-  anyOf,
-  complementOf,
-  sequenceOf,
-  type TextSet,
-  textsOfLength,
-} from '../texts/text-set.js';
+import { ANY_TEXT, complementOf, sequenceOf } from '../texts/text-set.js';
 import { JSON_NUMBER, jsonRules, textBesides } from './json-text.js';
 import type { Notation } from './notation.js';
 import { isObject, type JsonValue } from './schema-keywords.js';
@@ -47,13 +39,8 @@ const IN_NAME: CodePoints = complement(
 /** Most characters of a text that are counted one by one. */
 const MOST_COUNTED = 256;
 
-const quote = (content: string): TextSet => ({ kind: 'text', text: content });
 /** Texts without the quote, which would end them. */
-const WITHOUT_QUOTE = complementOf(sequenceOf(ANY_TEXT, quote(QUOTE), ANY_TEXT));
-/** Texts behind which another may stand: none of them ends with the first characters of the quote. */
-const BEGINS_NO_QUOTE = complementOf(
-  sequenceOf(ANY_TEXT, anyOf(...[1, 2, 3, 4].map((length) => quote(QUOTE.slice(0, length))))),
-);
+const WITHOUT_QUOTE = complementOf(sequenceOf(ANY_TEXT, { kind: 'text', text: QUOTE }, ANY_TEXT));
 
 /**
  * Values as Gemma 4 writes them: texts without escapes between quotes of their own, names of properties without quotes, no white space, and
@@ -95,7 +82,7 @@ function notationOf(name: string, border: Expr): Notation {
     const words = ['true', 'false', 'null'].map(text);
     return new Map<string, Expr>([
       ...jsonRules(),
-      [`${name}-characters`, exprOfTexts(WITHOUT_QUOTE)!],
+      [`${name}-characters`, withoutQuote(0, null, true)],
       [`${name}-string`, quoted(characters)],
       [`${name}-object`, seq(text('{'), some(member), text('}'))],
       [`${name}-array`, seq(text('['), some(value), text(']'))],
@@ -106,10 +93,45 @@ function notationOf(name: string, border: Expr): Notation {
     ...{ space: EMPTY, value, object, string, characters, isSorted: true },
     ...{ holds: WITHOUT_QUOTE, mostCounted: MOST_COUNTED, block: MOST_COUNTED },
     ...{ rules, literal, key, otherKey, quoted, stringOf: quoted },
-    counted: (least, most) => exprOfTexts(allOf(WITHOUT_QUOTE, BEGINS_NO_QUOTE, textsOfLength(least, most)))!,
+    counted: withoutQuote,
     inString: (ranges) => ({ kind: 'chars', ranges }),
   };
 }
+
+/**
+ * Texts of a length without the quote: a state for each number of characters, and of those at the end with which the quote begins. Of the
+ * quote's first characters only the first comes twice in it, so that another one leads back to there or to none.
+ * @param isLast false where more text follows: then none of these may stand at the end
+ */
+function withoutQuote(least: number, most: number | null, isLast: boolean): Expr {
+  const length = most ?? least;
+  spend(QUOTE.length * (length + 1));
+  const edges: GraphEdge[] = [];
+  const ends: number[] = [];
+  for (let count = 0; count <= length; count++) {
+    const next = most === null ? Math.min(count + 1, length) : count + 1;
+    for (let begun = 0; begun < QUOTE.length; begun++) {
+      const from = count * QUOTE.length + begun;
+      if (count >= least && (isLast || begun === 0)) ends.push(from);
+      if (next > length) continue;
+      for (const { to, ranges } of BEHIND[begun]!)
+        edges.push({ from, to: next * QUOTE.length + to, expr: { kind: 'chars', ranges } });
+    }
+  }
+  return edges.length === 0 ? EMPTY : { kind: 'graph', edges, ends };
+}
+
+/** By how much of the quote has come: the characters that may follow, and how much of it has come then. */
+const BEHIND = [...QUOTE].map((wanted, begun) => {
+  const one = (character: string): CodePoints => {
+    const point = character.codePointAt(0)!;
+    return [[point, point]];
+  };
+  const goesOn = begun + 1 < QUOTE.length ? [{ to: begun + 1, ranges: one(wanted) }] : [];
+  const restarts = begun === 0 ? [] : [{ to: 1, ranges: one(QUOTE[0]!) }];
+  const others = complement(normalized([...one(wanted), ...one(QUOTE[0]!)]));
+  return [...goesOn, ...restarts, { to: 0, ranges: others }];
+});
 
 /** Items with commas between them. */
 function listed(items: readonly Expr[]): Expr[] {

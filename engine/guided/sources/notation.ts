@@ -20,8 +20,11 @@ export interface Notation {
   /** Most characters that `counted` takes, and how many it takes of a longer text, which is cut. */
   readonly mostCounted: number;
   readonly block: number;
-  /** Some characters of a string, each a code point of its value. Pieces side by side are a string's characters too. */
-  counted(least: number, most: number | null): Expr;
+  /**
+   * Some characters of a string, each a code point of its value. @param isLast false where others follow: pieces side by side are a string's
+   * characters too
+   */
+  counted(least: number, most: number | null, isLast: boolean): Expr;
   /** True where properties come in the order of their names; false: in the schema's. */
   readonly isSorted: boolean;
   /** The rules that these expressions name. */

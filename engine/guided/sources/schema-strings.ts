@@ -54,8 +54,7 @@ export class SchemaStrings {
     const lengths = this.#lengths(schema, parts, path);
     if (parts.length === 0) {
       if (lengths === null) return notation.string;
-      const isShort = Math.max(lengths[0], lengths[1] ?? 0) <= notation.mostCounted;
-      if (notation.holds === null || !isShort) return notation.quoted(this.#ofLength(...lengths));
+      return notation.quoted(this.#ofLength(...lengths));
     }
     // The first, since others are left out before it.
     if (notation.holds !== null)
@@ -75,21 +74,27 @@ export class SchemaStrings {
   /** Any text of a length. Long ones are counted in blocks: written out, each character would take a state. */
   #ofLength(least: number, most: number | null): Expr {
     const { characters, mostCounted, block: size } = this.#rules.notation;
-    const counted = (from: number, to: number | null) =>
-      this.#sharing(this.#rules.notation.counted(from, to));
-    if (Math.max(least, most ?? 0) <= mostCounted) return counted(least, most);
-    const block = this.#rules.ruleFor('block', () => counted(size, size));
+    const counted = (from: number, to: number | null, isLast: boolean) => this.#counted(from, to, isLast);
+    if (Math.max(least, most ?? 0) <= mostCounted) return counted(least, most, true);
+    const block = this.#rules.ruleFor('block', () => counted(size, size, false));
     const exactly = (count: number) =>
       seq(
         repeat(block, Math.floor(count / size), Math.floor(count / size)),
-        counted(count % size, count % size),
+        counted(count % size, count % size, false),
       );
     if (most === null) return seq(exactly(least), characters);
     const blocks = Math.floor((most - least) / size);
-    const last = seq(repeat(block, blocks, blocks), counted(0, (most - least) % size));
+    const last = seq(repeat(block, blocks, blocks), counted(0, (most - least) % size, true));
     if (blocks === 0) return seq(exactly(least), last);
-    const fewer = seq(repeat(block, 0, blocks - 1), counted(0, size - 1));
+    const fewer = seq(repeat(block, 0, blocks - 1), counted(0, size - 1, true));
     return seq(exactly(least), alt(fewer, last));
+  }
+
+  /** Some characters; as a rule that strings of this length share where each takes several states. */
+  #counted(least: number, most: number | null, isLast: boolean): Expr {
+    const { notation } = this.#rules;
+    const made = () => this.#sharing(notation.counted(least, most, isLast));
+    return notation.holds === null ? made() : this.#rules.ruleFor(`length ${least} ${most} ${isLast}`, made);
   }
 
   /** Names that a schema of names allows. */

@@ -96,6 +96,19 @@ describe("values in Gemma 4's notation", () => {
     }
   });
 
+  it('have a least length without a greatest, and a length that many strings share', () => {
+    const least = matcherOf('structural_tag', guide({ type: 'string', minLength: 2 }));
+    const texts = ['a', 'ab', '<|', 'abc<|"', 'ab<|"|>'];
+    expect(texts.filter((one) => matches(least, text(one)))).toEqual(texts.slice(1, 4));
+    const names = Array.from({ length: 100 }, (_, i) => [`p${i + 100}`, { type: 'string', maxLength: 250 }]);
+    const many = matcherOf(
+      'structural_tag',
+      guide({ type: 'object', properties: Object.fromEntries(names) }),
+    );
+    expect(matches(many, `{p101:${text('a'.repeat(250))},p199:${text('')}}`)).toBe(true);
+    expect(matches(many, `{p101:${text('a'.repeat(251))}}`)).toBe(false);
+  });
+
   it('have a special token for quotes where the vocabulary does', () => {
     const matcher = matcherOf('structural_tag', guide({ type: 'string' }, { special_quotes: true }));
     const quote = [...specialBytes('<|"|>')];
