@@ -12,6 +12,8 @@ export interface IterationStats {
   executorMs: number;
   /** Part of executorMs spent waiting for other engines of this process, which share the processors. */
   waitedMs: number;
+  /** Bytes of experts that rows went to and that were not in memory; 0 where memory holds all weights. */
+  expertReadBytes: number;
   /** Number of the micro-batch among those that take turns: with two of them 0 and 1; 0 for one that ran alone. */
   microBatchId: number;
   activeRequests: number;

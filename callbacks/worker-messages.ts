@@ -38,6 +38,16 @@ export interface ExecutorMemory {
   workspaceBytes: number;
 }
 
+/** Experts that are read from the disk, in bytes. */
+export interface ExpertReading {
+  /** Of all experts, of those that memory has room for, and of those that a token goes to, at most. */
+  bytes: number;
+  countedBytes: number;
+  bytesPerToken: number;
+  /** Of the disk, a second, as measured at the start; null: what was looked at was in memory. */
+  bytesPerSecond: number | null;
+}
+
 /** Whole blocks, from the start of a prompt on. */
 export interface BlockContents {
   /** Of a model of which no layer attends they have no bytes, and only their number says where the states belong. */
@@ -130,6 +140,8 @@ export interface EngineInfo {
   padTokenId: number | null;
   /** Memory of the executor and of the draft model; `draft` is null without a draft model. */
   memory: ExecutorMemory & { draft: ExecutorMemory | null };
+  /** Absent: memory holds all weights. */
+  expertReading?: ExpertReading;
   loadMs: number;
 }
 

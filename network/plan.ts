@@ -385,5 +385,8 @@ export interface NetworkPlan {
    */
   head?: NetworkPlan;
   /** Of networks that share their weights: the products of all, in the order in which packed matrices lie in their file. */
-  packed?: OpProduct[];
+  packed?: PackedProduct[];
 }
+
+/** isExpert: the matrix is an expert's. */
+export type PackedProduct = OpProduct & { isExpert?: boolean };

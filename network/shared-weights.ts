@@ -1,5 +1,5 @@
-import type { NetworkPlan, PlanWeight } from './plan.js';
-import { type OpProduct, productsOf } from './products.js';
+import type { NetworkPlan, PackedProduct, PlanWeight } from './plan.js';
+import { productsOf } from './products.js';
 
 /**
  * A network with its head. Both plans list the weights of both, and their products in one order: so their executors map the same packed
@@ -7,11 +7,15 @@ import { type OpProduct, productsOf } from './products.js';
  */
 export function withHead(network: NetworkPlan, head: NetworkPlan): NetworkPlan {
   const weights = new Map<string, PlanWeight>();
-  const packed = new Map<string, OpProduct>();
+  const packed = new Map<string, PackedProduct>();
   for (const plan of [network, head]) {
     for (const weight of plan.weights) weights.set(weight.name, weight);
     for (const op of plan.ops)
-      for (const product of productsOf(op)) packed.set(`${product.weight} ${product.gated}`, product);
+      for (const product of productsOf(op))
+        packed.set(`${product.weight} ${product.gated}`, {
+          ...product,
+          ...(op.op === 'experts' && { isExpert: true }),
+        });
   }
   const shared = { weights: [...weights.values()], packed: [...packed.values()] };
   return { ...network, ...shared, head: { ...head, ...shared } };

@@ -9,6 +9,7 @@ import {
   numberOf,
   oneOf,
   rule,
+  SHARE,
   SWITCH,
   type Values,
   wholeNumber,
@@ -141,6 +142,21 @@ export const OPTIONAL_PARAMS = {
       isForAsking: true,
       default: true,
       help: 'Pack a copy of the weights for the processor. --no-panels computes from the mapped GGUF and writes nothing: it starts at once, takes no second copy on the disk, and is somewhat slower.',
+    },
+  }),
+  /**
+   * Share of the experts' bytes that counts as memory, where the model has experts: below 1 they are read from their mapped file as tokens
+   * go to them, and the system keeps in memory what fits. Of the native executor alone, in one process. Default 1.
+   */
+  expertFraction: ofServe(SHARE, {
+    name: 'expertFraction',
+    default: 1,
+    flag: {
+      group: 'Models',
+      unit: 'share',
+      defaultText: '1',
+      isForAsking: true,
+      help: 'Share of the experts of a mixture that memory is counted for. Below 1 experts are read from the disk as tokens go to them: for models larger than memory.',
     },
   }),
   /** Most requests active at once; default 64. */

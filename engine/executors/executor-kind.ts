@@ -6,7 +6,7 @@ import type { NetworkPlan } from '../../network/plan.js';
 import type { EnginePrecision } from '../directory/engine-directory.js';
 import type { LoadableTensor } from '../directory/source-tensors.js';
 import type { Executor, ExecutorOptions } from './executor.js';
-import type { FixedMemory } from './memory-budget.js';
+import type { ExpertBytes, FixedMemory } from './memory-budget.js';
 
 /** Parts of an engine that an executor needs. */
 export interface LoadableEngine {
@@ -26,6 +26,8 @@ export interface LoadableEngine {
 export interface MeasuredMemory {
   /** Memory beside the KV pool. */
   fixed: FixedMemory;
+  /** The part of its packed weights that is experts, which this executor can also read from the disk; absent: it has none, or cannot. */
+  experts?: ExpertBytes;
   /** Size of the KV pool, states included, with the measured options. */
   kvCache: number;
   /**

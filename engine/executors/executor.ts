@@ -1,6 +1,6 @@
 import { SkeinError } from '../../base/skein-error.js';
 import type { InstructionSet, PinThreads } from '../../callbacks/gpt-manager-options.js';
-import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { ExecutorMemory, ExpertReading } from '../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
 import type { PackedBatch } from '../packed-call/packed-batch.js';
@@ -42,12 +42,20 @@ export interface ExecutorOptions {
   heartbeat?: Int32Array;
   /** Default: the best that this processor has, or the one that SKEIN_ISA names. */
   instructionSet?: InstructionSet;
+  /** Share of the experts' bytes that memory has room for: below 1 they are read from the disk as they are needed. Default 1. */
+  expertFraction?: number;
   /** Slots for LoRA adapters; default 0: none. */
   maxAdapters?: number;
   /** Greatest rank of an adapter's module-layers; needed with maxAdapters. */
   maxLoraRank?: number;
   /** The executor is one rank of a group, which run the network together; absent: it runs it alone. */
   seat?: RankSeat;
+}
+
+/** What an executor reads of experts that memory does not hold. */
+export interface ExpertReads extends ExpertReading {
+  /** Bytes of experts that were not in memory when rows went to them, since the start. */
+  readBytes: number;
 }
 
 /** Places for LoRA adapters in an executor; a PackedBatch names them by number, from 0. All are empty at first. */
@@ -152,6 +160,8 @@ export interface Executor {
   /** True if all keys and values of these blocks are finite, in every layer. */
   areFinite(blocks: Int32Array): boolean;
   memory(): ExecutorMemory;
+  /** Of a network whose experts are read from the disk: see ExpertReads. Absent, or null: memory holds all weights. */
+  expertReads?(): ExpertReads | null;
   /** Milliseconds since the start that calls have waited for other engines of the process; absent: they never wait. */
   waitedMs?(): number;
   close(): void;

@@ -11,6 +11,27 @@ export interface FixedMemory {
   workspace: number;
 }
 
+/** Bytes of a network's experts: of all, of the layer that has most, and of those that a token goes to, at most. */
+export interface ExpertBytes {
+  bytes: number;
+  bytesOfLayer: number;
+  bytesPerToken: number;
+}
+
+/** Bytes of the experts that memory counts where it has room for a share of them. */
+export function countedExperts({ bytes }: ExpertBytes, fraction: number): number {
+  return Math.ceil(fraction * bytes);
+}
+
+/** Memory of a model of whose experts a share counts, and the others are read from the disk. @param experts null: it has none */
+export function withExperts(fixed: FixedMemory, experts: ExpertBytes | null, fraction: number): FixedMemory {
+  if (experts === null) return fixed;
+  return {
+    ...fixed,
+    packedWeights: fixed.packedWeights - (experts.bytes - countedExperts(experts, fraction)),
+  };
+}
+
 /** Sum of the memory of a model and its draft model. */
 export function addMemory(a: FixedMemory, b: FixedMemory): FixedMemory {
   return {

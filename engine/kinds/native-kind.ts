@@ -34,11 +34,12 @@ export const nativeKind: ExecutorKind = {
   threadsFor: (asked) => asked ?? defaultThreads(),
   kvDtypeFor: (weights) => (weights === 'f32' ? 'f32' : 'bf16'),
   measure: async (engine, options) => {
-    const { weightBytes, workspaceBytes, kvCacheBytes } = NativeExecutor.measure(engine, options);
+    const { memory, experts } = NativeExecutor.measureWithExperts(engine, options);
+    const { weightBytes, workspaceBytes, kvCacheBytes } = memory;
     // What is computed with as it lies is counted as a whole: embeddings too.
     const storedWeights = engine.held?.length ?? storedWeightBytes(engine.plan, engine.tensors);
     const fixed = { packedWeights: weightBytes, storedWeights, workspace: workspaceBytes };
-    return { fixed, kvCache: kvCacheBytes };
+    return { fixed, kvCache: kvCacheBytes, ...(experts.bytes > 0 && { experts }) };
   },
   open: async (engine, options) => {
     const { seat } = options;

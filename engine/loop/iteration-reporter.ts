@@ -19,6 +19,7 @@ export class IterationReporter {
   #reportedMs = Number.NEGATIVE_INFINITY;
   #iterationMs = 0;
   #waitedMs = 0;
+  #expertReadBytes = 0;
 
   constructor(
     world: LoopEnvironment,
@@ -83,6 +84,9 @@ export class IterationReporter {
     const waitedMs = executor.waitedMs?.() ?? 0;
     counts.waitedMs = waitedMs - this.#waitedMs;
     this.#waitedMs = waitedMs;
+    const readBytes = this.#world.expertReadBytes?.() ?? 0;
+    counts.expertReadBytes = readBytes - this.#expertReadBytes;
+    this.#expertReadBytes = readBytes;
     this.#iterationMs = nowMs - Math.max(startMs, this.#reportedMs);
     this.#reportedMs = nowMs;
     this.#recorder.endIteration(number, counts, this.#iterationMs, nowMs);

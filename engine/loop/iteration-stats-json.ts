@@ -40,6 +40,7 @@ export function iterationStatsJson(
     },
     ...(blocks.states !== null && { stateCacheStats: blocks.states }),
     ...(blocks.disk !== null && { diskCacheStats: blocks.disk }),
+    ...(stats.expertReadBytes > 0 && { expertReadBytes: stats.expertReadBytes }),
     ...(modelType === 'V1'
       ? { staticBatchingStats: staticBatching(stats) }
       : { inflightBatchingStats: inflightBatching(stats) }),

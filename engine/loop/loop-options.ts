@@ -72,6 +72,8 @@ export interface LoopEnvironment {
   drafts?: DraftPolicy;
   /** Memory that the draft model takes beside the executor's, for the statistics; default: none. */
   draftMemory?: ExecutorMemory;
+  /** Bytes of experts read from the disk since the start, those of a draft model included; default: none are. */
+  expertReadBytes?: () => number;
   /** Caches of adapters; needs an executor with slots. Default: requests with adapters are refused. */
   adapters?: LoopAdapters;
   /** Where cached blocks are kept too, and the lowest retention priority of those; default: nowhere. */

@@ -28,6 +28,7 @@ export interface IterationCounts {
   replayMismatches: number;
   executorMs: number;
   waitedMs: number;
+  expertReadBytes: number;
 }
 
 export function noCounts(): IterationCounts {
@@ -55,6 +56,7 @@ export function noCounts(): IterationCounts {
     replayMismatches: 0,
     executorMs: 0,
     waitedMs: 0,
+    expertReadBytes: 0,
   };
 }
 
@@ -100,6 +102,7 @@ export class LoopStatistics {
       iterationMs,
       executorMs: counts.executorMs,
       waitedMs: counts.waitedMs,
+      expertReadBytes: counts.expertReadBytes,
       microBatchId,
       activeRequests: counts.activeRequests,
       newRequests: counts.newRequests,

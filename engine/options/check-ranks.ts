@@ -14,11 +14,18 @@ export function checkRanks({
   callbackModule,
 }: Pick<GptManagerOptions, 'ranks' | 'optionalParams' | 'callbackModule'>): void {
   const { tensorParallelSize = 1, pipelineParallelSize = 1, panels = true } = optionalParams;
+  const { expertFraction = 1 } = optionalParams;
   const product = tensorParallelSize * pipelineParallelSize;
   if (!panels && (product > 1 || ranks !== undefined)) {
     throw new ParameterError(
       'panels',
       says`${option('panels')} is false, so one process computes with the GGUF as it lies; several ranks need panels of their own.`,
+    );
+  }
+  if (expertFraction < 1 && (product > 1 || ranks !== undefined)) {
+    throw new ParameterError(
+      'expertFraction',
+      says`${option('expertFraction')} is ${expertFraction}, so one process reads experts from the disk; several ranks hold theirs in memory.`,
     );
   }
   if (product > MAX_RANKS) {

@@ -15,7 +15,8 @@ export type ExecutorOptionParams = {
     | 'peftCacheManagerConfig'
     | 'tensorParallelSize'
     | 'pipelineParallelSize'
-    | 'panels']?: OptionalParams[Name] | undefined;
+    | 'panels'
+    | 'expertFraction']?: OptionalParams[Name] | undefined;
 };
 
 /** A given option that an executor cannot use, and the reason. */
@@ -53,6 +54,7 @@ export function uselessOptions(
 ): UselessOption[] {
   if (executor === 'native') return [];
   const { threads, instructionSet, computeWeight = 1, enableTrtOverlap, pinThreads } = params;
+  const { expertFraction = 1 } = params;
   const useless: UselessOption[] = [];
   if (executor === 'wasm' && threads !== undefined && threads > 1)
     useless.push({ option: 'threads', why: 'it computes in one thread' });
@@ -60,6 +62,7 @@ export function uselessOptions(
   if (environment.SKEIN_ISA) useless.push({ option: 'SKEIN_ISA', why: HAS_NO_INSTRUCTION_SETS });
   if (computeWeight !== 1)
     useless.push({ option: 'computeWeight', why: 'it takes no turns with other models' });
+  if (expertFraction < 1) useless.push({ option: 'expertFraction', why: 'it holds all weights in memory' });
   if (pinThreads === 'on') useless.push({ option: 'pinThreads', why: 'it places no threads' });
   if (enableTrtOverlap)
     useless.push({ option: 'enableTrtOverlap', why: 'it computes in the thread whose work would be hidden' });

@@ -8,6 +8,7 @@ import { KvCacheManager } from '../../kvcache/kv-cache-manager.js';
 import { DEFAULT_STATE_INTERVAL } from '../../kvcache/kv-cache-options.js';
 import type { ChunkMs } from '../../scheduler/tokens/types.js';
 import type { DiskStore } from '../disk-cache/disk-messages.js';
+import type { Executor } from '../executors/executor.js';
 import type { LoadedDraft, LoadedExecutor } from '../executors/loaded-executor.js';
 import type { GenerationLoop } from '../generation-loop.js';
 import type { LoopEnvironment } from '../loop/loop-options.js';
@@ -84,6 +85,7 @@ export function createLoop(
       ...(diskStore === null ? {} : { disk: { store: diskStore, minPriority } }),
       ...loopAdapters(loaded),
       ...(loaded.draft === undefined ? {} : { draftMemory: draftMemory(loaded.draft) }),
+      expertReadBytes: () => readBytesOf(executor) + readBytesOf(loaded.draft?.executor),
       ...(limits.maxDraftRows > 0
         ? { drafts: speculationOf(limits, params, drafting && newDraftModel(drafting)) }
         : {}),
@@ -112,6 +114,8 @@ function speculationOf(
     maxRows: microBatch.maxSequences + maxDraftRows,
   });
 }
+
+const readBytesOf = (executor: Executor | undefined) => executor?.expertReads?.()?.readBytes ?? 0;
 
 /** Memory that drafting takes: a head's weights are counted with the model's, whose files it reads. */
 function draftMemory({ executor, head }: LoadedDraft): ExecutorMemory {

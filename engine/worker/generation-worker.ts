@@ -184,6 +184,13 @@ function canMoveBlocks({ kvCacheConfig, enableTrtOverlap = false }: WorkerData['
   return kvCacheConfig?.enableBlockReuse === true && !enableTrtOverlap;
 }
 
+function readingOf(executor: LoadedExecutor['executor']): Pick<EngineInfo, 'expertReading'> {
+  const reads = executor.expertReads?.() ?? null;
+  if (reads === null) return {};
+  const { readBytes: _, ...expertReading } = reads;
+  return { expertReading };
+}
+
 function describe(
   { executor, draft, limits, adapters, ...loaded }: LoadedExecutor,
   digest: string,
@@ -218,6 +225,7 @@ function describe(
     endTokenIds,
     padTokenId,
     memory: { ...executor.memory(), draft: draft?.executor.memory() ?? null },
+    ...readingOf(executor),
     loadMs,
   };
 }

@@ -1,3 +1,4 @@
+import { retell, textOf } from '../../base/skein-error.js';
 import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/options/kv-cache-options.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
@@ -9,12 +10,14 @@ import { engineDigest } from '../building/engine-digest.js';
 import { engineToLoad } from '../building/engine-to-load.js';
 import type { ExecutorOptions } from '../executors/executor.js';
 import type { ExecutorKind, MeasuredMemory } from '../executors/executor-kind.js';
+import { checkExpertFraction, withExpertHint } from '../executors/expert-fraction.js';
 import type { LoadedExecutor, LoadRequest } from '../executors/loaded-executor.js';
 import {
   addMemory,
   afterLoading,
   besideAdapters,
   besideStates,
+  withExperts,
   withinPools,
 } from '../executors/memory-budget.js';
 import { likelyExecutor, requireSupport, startOnExecutor } from '../kinds/choose-executor.js';
@@ -61,6 +64,7 @@ async function prepare(
     ...(params.computeWeight === undefined ? {} : { computeWeight: params.computeWeight }),
     ...(heartbeat === undefined ? {} : { heartbeat }),
   };
+  const { expertFraction = 1 } = params;
   const ranks = ranksHere(seat);
   const measured = await Promise.all(
     ranks.map((own) =>
@@ -73,13 +77,15 @@ async function prepare(
     ),
   );
   const fixed = measured.map((one) => one.fixed).reduce(addMemory);
-  const [{ mostKvCache }] = measured as [MeasuredMemory];
+  const [{ mostKvCache, experts = null }] = measured as [MeasuredMemory];
+  if (experts !== null) checkExpertFraction(experts, expertFraction);
+  const options = { ...withoutPool, ...(experts !== null && expertFraction < 1 && { expertFraction }) };
   const kept = keptBytes(
     ranks.map(({ seat }) => keptBy(loadable, seat)),
     limits,
     kvDtype,
   );
-  const draft = await openDrafting(params, { kind, engine, limits, options: withoutPool, kvDtype });
+  const draft = await openDrafting(params, { kind, engine, limits, options, kvDtype });
   const { peftCacheManagerConfig: peft } = params;
   const adapterSizes = peft === undefined ? null : pageSizes(config, peft, kind.rankUnit);
   return {
@@ -90,7 +96,9 @@ async function prepare(
     /** Bytes that adapters may take on the host. */
     hostAdapterBytes: adapterSizes === null ? 0 : hostCacheBytes(peft!, adapterSizes),
     loadable,
-    withoutPool,
+    withoutPool: options,
+    /** null: there are none, or the executor cannot read them from the disk. */
+    experts,
     hasStates: states.length > 0,
     ...kept,
     maxBeamWidth,
@@ -100,6 +108,7 @@ async function prepare(
       { most: mostKvCache, bytesPerBlock: kept.bytesPerBlock },
       ...(draft === null ? [] : [{ most: draft.mostKvCache, bytesPerBlock: draft.bytesPerBlock }]),
     ],
+    /** With all experts. */
     fixed: draft === null ? fixed : addMemory(fixed, draft.fixed),
   };
 }
@@ -141,7 +150,8 @@ export async function memoryNeeds(request: LoadRequest): Promise<MemoryNeeds> {
   const { params } = request;
   const { kind } = await likelyExecutor(params);
   const prepared = await prepare(kind, request);
-  const { limits, bytesPerBlock, draftBytesPerBlock, fixed, hostAdapterBytes } = prepared;
+  const { limits, bytesPerBlock, draftBytesPerBlock, hostAdapterBytes } = prepared;
+  const fixed = withExperts(prepared.fixed, prepared.experts, params.expertFraction ?? 1);
   const unlimited = { bytes: Number.MAX_SAFE_INTEGER, from: 'no limit' };
   const { statesBytes, available } = roomForStates(prepared, params, unlimited);
   const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available });
@@ -173,15 +183,10 @@ async function startOn(
   const prepared = await prepare(kind, request);
   const { engine, config, limits, loadable, withoutPool, draft, bytesPerBlock, draftBytesPerBlock } =
     prepared;
-  const { adapterSizes: sizes, ...needs } = prepared;
+  const { adapterSizes: sizes } = prepared;
   const { params } = request;
-  const device = await kind.deviceMemory?.();
-  // The share of memory given to one of several models is of the system's memory, so it does not apply to a device.
-  const given = device ? undefined : params.availableMemory;
-  const free = given ?? afterLoading(device ?? memory(), needs.fixed);
-  const available = device ? free : besideAdapters(free, needs.hostAdapterBytes);
-  const { slots, statesBytes, available: forBlocks } = roomForStates(prepared, params, available);
-  const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available: forBlocks });
+  const device = (await kind.deviceMemory?.()) ?? null;
+  const { available, slots, statesBytes, numBlocks } = shareOut(prepared, params, device, memory);
   const numSecondaryBlocks = secondaryBlocks(params, bytesPerBlock);
   const poolBytes =
     numBlocks * (bytesPerBlock + draftBytesPerBlock) +
@@ -210,6 +215,34 @@ async function startOn(
     ...(adapters === null ? {} : { adapters }),
     ...(draft === null ? {} : { draft: await draft.start(numBlocks) }),
   };
+}
+
+/** The memory of the cache, and what lies in it. @throws with the numbers where it has no room for a sequence, and what makes some */
+function shareOut(
+  prepared: Prepared,
+  params: LoadRequest['params'],
+  device: AvailableMemory | null,
+  memory: () => AvailableMemory,
+) {
+  const { limits, bytesPerBlock, draftBytesPerBlock, hostAdapterBytes, fixed, experts } = prepared;
+  const { expertFraction = 1 } = params;
+  const all = device ?? memory();
+  const at = (fraction: number) => {
+    // The share of memory given to one of several models is of the system's memory, so it does not apply to a device.
+    const given = device === null ? params.availableMemory : undefined;
+    const free = given ?? afterLoading(all, withExperts(fixed, experts, fraction));
+    const available = device === null ? besideAdapters(free, hostAdapterBytes) : free;
+    const { slots, statesBytes, available: forBlocks } = roomForStates(prepared, params, available);
+    const numBlocks = kvBlocks(params, { limits, bytesPerBlock, draftBytesPerBlock, available: forBlocks });
+    return { available, slots, statesBytes, numBlocks };
+  };
+  try {
+    return at(expertFraction);
+  } catch (error) {
+    if (experts === null || !(error instanceof RangeError)) throw error;
+    const isGiven = device === null && params.availableMemory !== undefined;
+    throw retell(error, withExpertHint(textOf(error), experts, expertFraction, isGiven ? null : at));
+  }
 }
 
 type StateSlots = Required<LoadedExecutor>['states'];

@@ -19,7 +19,8 @@ export async function openHead(setup: Omit<DraftSetup, 'panels'>): Promise<Opene
   const { kind, engine, limits, kvDtype } = setup;
   const plan = headOf(engine);
   const { config } = engine.manifest;
-  const sizes = draftSizes(setup, engine);
+  const { expertFraction } = setup.options;
+  const sizes = { ...draftSizes(setup, engine), ...(expertFraction !== undefined && { expertFraction }) };
   const loadable = { ...loadableEngine(engine), plan };
   const { fixed, mostKvCache } = await kind.measure(loadable, { ...sizes, numBlocks: 1 });
   const { hiddenSize: width } = config;

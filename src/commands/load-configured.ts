@@ -63,7 +63,7 @@ export function loadConfigured(
       for (const line of new Set(fallbacks)) process.stderr.write(`skein: ${line}\n`);
       for (const { info } of loaded) {
         for (const line of 'samplingLeftOut' in info
-          ? [info.remarks, info.loweredContext ?? [], info.samplingLeftOut].flat()
+          ? [info.remarks, info.loweredContext ?? [], info.expertReading ?? [], info.samplingLeftOut].flat()
           : [])
           process.stderr.write(`skein: ${several ? `${info.name}: ` : ''}${line}\n`);
       }

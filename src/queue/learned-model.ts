@@ -118,7 +118,7 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
   const { maxInputLen, maxSeqLen, tokensPerBlock } = engine;
   const told = info as unknown as Omit<
     ModelInfo,
-    'enginePath' | 'executorFallback' | 'loweredContext' | 'samplingLeftOut' | 'remarks'
+    'enginePath' | 'executorFallback' | 'loweredContext' | 'expertReading' | 'samplingLeftOut' | 'remarks'
   >;
   return {
     ...told,
@@ -128,6 +128,7 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
     maxSeqLen,
     tokensPerBlock,
     loweredContext: null,
+    expertReading: null,
     sampling: knownDefaults(sampling),
     samplingLeftOut: [],
     remarks: [],

@@ -22,6 +22,7 @@ export function modelCard(
     loweredContext: ___,
     samplingLeftOut: ____,
     remarks: _____,
+    expertReading: ______,
     sampling,
     ...told
   } = info;

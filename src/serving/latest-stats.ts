@@ -55,6 +55,7 @@ function atRest(stats: IterationStats): IterationStats {
     pausedRequests: 0,
     contextTokens: 0,
     generatedTokens: 0,
+    expertReadBytes: 0,
     emptyGenerationSlots: 0,
     usedBlocks: stats.heldBlocks,
     freeBlocks: stats.maxBlocks - stats.heldBlocks,

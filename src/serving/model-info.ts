@@ -1,6 +1,7 @@
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { Engine } from '../../engine/building/engine.js';
 import { type CheckedSampling, checkedSampling } from '../generation/sampling-defaults.js';
+import { expertReadingNote } from './expert-reading.js';
 import { loweredContextNote } from './lowered-context.js';
 import type { ModelOptions } from './model-options.js';
 import type { ModelInfo } from './running-model.js';
@@ -36,6 +37,7 @@ function modelInfo(
     maxInputLen: Math.min(loaded.maxInputLen, maxSeqLen - 1),
     maxSeqLen,
     loweredContext: contextNote,
+    expertReading: loaded.expertReading === undefined ? null : expertReadingNote(loaded.expertReading),
     sampling,
     samplingLeftOut,
     remarks: engine.manifest.remarks ?? [],

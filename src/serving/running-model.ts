@@ -46,6 +46,8 @@ export interface ModelInfo extends EngineFacts {
   maxSeqLen: number;
   /** A sentence where the KV cache was given fewer tokens than the model's context has, so that maxSeqLen is less; else null. */
   loweredContext: string | null;
+  /** A sentence with the speed to be expected, where experts are read from the disk; else null. */
+  expertReading: string | null;
   /** Settings of requests that have none of their own, as the model's makers recommend them; empty with generationConfig 'none'. */
   sampling: SamplingDefaults;
   /** A sentence for each recommendation that is left out, since no request could have it. */

@@ -32,6 +32,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'the executors of this machine beside the native one, all in f32',
     load: () => import('./executors/bench.js'),
   },
+  experts: {
+    summary: 'a mixture larger than the memory of its process: the same bits, and the speed of the disk',
+    load: () => import('./experts/bench.js'),
+  },
   forms: {
     summary: 'first start and generation with each form of weights, beside llama.cpp',
     load: () => import('./forms/bench.js'),

@@ -8,6 +8,7 @@ import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { GroupHandle, GroupOptions } from '../../sharding/group.js';
 import type { RankPlan } from '../../sharding/rank-plan.js';
+import type { ExpertBytes } from '../memory-budget.js';
 import type { ThreadPlaces } from '../thread-places.js';
 import type { AdapterPart } from './adapter-parts.js';
 
@@ -21,6 +22,8 @@ export interface NativeExecutorOptions {
   packedFile: string;
   /** Memory in the place of weightsFile. Given: matrices are read where the model's file has them, and nothing is packed. */
   held?: Uint8Array;
+  /** Experts are read from their file as rows go to them, and not at the start. Default false. */
+  expertsFromDisk?: boolean;
   instructionSet: InstructionSet;
   threads: number;
   maxNumTokens: number;
@@ -52,8 +55,8 @@ export interface NativeExecutorOptions {
   group?: GroupHandle;
 }
 
-/** The addon has one KV pool; which of its blocks are secondary is decided outside. */
-export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'>;
+/** The addon has one KV pool; which of its blocks are secondary is decided outside. Experts are a part of the weights. */
+export type NativeMemory = Omit<ExecutorMemory, 'secondaryKvCacheBytes'> & { experts: ExpertBytes };
 
 /** Times of all executors of an environment (a worker), summed. */
 export interface NativeTurns {
@@ -90,6 +93,8 @@ export interface NativeExecutorHandle {
   putAdapter(slot: number, parts: readonly AdapterPart[]): void;
   clearAdapter(slot: number): void;
   memory(): NativeMemory;
+  /** Bytes of experts that were not in memory when rows went to them; and bytes a second of the disk, 0 where nothing was read at the start. */
+  expertReads(): { bytes: number; bytesPerSecond: number };
   /** CRC-32 of whole tensors in the model's file that were packed for this executor; none where it mapped a packed file. */
   packedChecksums(): { tensor: number; checksum: number }[];
   /** Seconds per kind of op since the last call; counted only while `on` is true. For benchmarks. */

@@ -13,8 +13,16 @@ import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { RankPlan } from '../../sharding/rank-plan.js';
 import { splitPlan } from '../../sharding/split-plan.js';
-import type { AdapterSlots, BlockAccess, Executor, ExecutorOptions, StateAccess } from '../executor.js';
+import type {
+  AdapterSlots,
+  BlockAccess,
+  Executor,
+  ExecutorOptions,
+  ExpertReads,
+  StateAccess,
+} from '../executor.js';
 import type { LoadableEngine } from '../executor-kind.js';
+import { countedExperts, type ExpertBytes } from '../memory-budget.js';
 import { choosePlaces } from '../thread-places.js';
 import { type AdapterPart, AdapterProducts } from './adapter-parts.js';
 import type { NativeExecutorHandle, NativeExecutorOptions, NativeMemory, NativeTurns } from './addon.js';
@@ -46,6 +54,7 @@ export class NativeExecutor implements Executor {
   readonly blockAccess?: BlockAccess;
   readonly #handle: NativeExecutorHandle;
   readonly #secondaryKvCacheBytes: number;
+  readonly #experts: ExpertBytes;
   readonly #partsHere: (parts: readonly AdapterPart[]) => readonly AdapterPart[];
 
   /**
@@ -60,6 +69,7 @@ export class NativeExecutor implements Executor {
     this.hiddenSize = embeddingWidth(engine.plan);
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
+    this.#experts = this.#handle.memory().experts;
     if (engine.held === undefined && engine.tensors.some(lacksChecksum)) this.#keepChecksums(engine);
     const { plan } = native;
     this.#partsHere = 'origins' in plan ? (parts) => ownAdapterParts(plan, parts) : (parts) => parts;
@@ -88,8 +98,16 @@ export class NativeExecutor implements Executor {
 
   /** Result that memory() of such an executor would have, without taking any memory. Throws like the constructor. */
   static measure(engine: NativeEngine, options: ExecutorOptions): ExecutorMemory {
-    const memory = loadAddon().measureExecutor(nativeOptions(engine, options));
-    return withSecondary(memory, secondaryBytes(engine, options));
+    return NativeExecutor.measureWithExperts(engine, options).memory;
+  }
+
+  /** The same, and what of the weights is experts. */
+  static measureWithExperts(
+    engine: NativeEngine,
+    options: ExecutorOptions,
+  ): { memory: ExecutorMemory; experts: ExpertBytes } {
+    const { experts, ...memory } = loadAddon().measureExecutor(nativeOptions(engine, options));
+    return { memory: withSecondary(memory, secondaryBytes(engine, options)), experts };
   }
 
   /** Instruction set that an executor with these options computes with. */
@@ -163,8 +181,24 @@ export class NativeExecutor implements Executor {
     return this.#handle.areFinite(blocks);
   }
 
+  /** Of experts that are read from the disk those count that memory has room for. */
   memory(): ExecutorMemory {
-    return withSecondary(this.#handle.memory(), this.#secondaryKvCacheBytes);
+    const { experts, weightBytes, ...memory } = this.#handle.memory();
+    const onDisk = experts.bytes - countedExperts(experts, this.options.expertFraction ?? 1);
+    return withSecondary({ ...memory, weightBytes: weightBytes - onDisk }, this.#secondaryKvCacheBytes);
+  }
+
+  expertReads(): ExpertReads | null {
+    const { expertFraction = 1 } = this.options;
+    if (expertFraction === 1 || this.#experts.bytes === 0) return null;
+    const { bytes: readBytes, bytesPerSecond } = this.#handle.expertReads();
+    return {
+      bytes: this.#experts.bytes,
+      countedBytes: countedExperts(this.#experts, expertFraction),
+      bytesPerToken: this.#experts.bytesPerToken,
+      bytesPerSecond: bytesPerSecond || null,
+      readBytes,
+    };
   }
 
   waitedMs(): number {
@@ -247,7 +281,7 @@ function removePackedFiles(folder: string): void {
 }
 
 /** Splits the memory of the two pools: the addon has only one. */
-function withSecondary(memory: NativeMemory, secondaryKvCacheBytes: number): ExecutorMemory {
+function withSecondary(memory: Omit<NativeMemory, 'experts'>, secondaryKvCacheBytes: number): ExecutorMemory {
   const kvCacheBytes = memory.kvCacheBytes - secondaryKvCacheBytes;
   return { ...memory, kvCacheBytes, secondaryKvCacheBytes };
 }
@@ -272,7 +306,7 @@ function packedName(instructionSet: InstructionSet, { seat }: ExecutorOptions): 
 
 function nativeOptions(
   engine: NativeEngine,
-  { pinThreads = 'off', ...options }: ExecutorOptions,
+  { pinThreads = 'off', expertFraction = 1, ...options }: ExecutorOptions,
 ): NativeExecutorOptions {
   const places = choosePlaces(pinThreads, options.threads, options.seat?.here);
   const instructionSet = NativeExecutor.instructionSetOf(options);
@@ -290,6 +324,7 @@ function nativeOptions(
     weightsFile: engine.weightsFile,
     ...(engine.held === undefined ? {} : { held: engine.held }),
     tensors: engine.tensors,
+    expertsFromDisk: expertFraction < 1,
     packedFile: join(engine.packedFolder, packedName(instructionSet, options)),
     instructionSet,
   };

@@ -62,6 +62,7 @@ const stats = z.strictObject({
   iterationMs: ms,
   executorMs: ms,
   waitedMs: ms,
+  expertReadBytes: count,
   microBatchId: count,
   activeRequests: count,
   newRequests: count,

@@ -20,6 +20,7 @@ export type IterationCounts = Pick<
   | 'iterationMs'
   | 'executorMs'
   | 'waitedMs'
+  | 'expertReadBytes'
   | 'scheduledRequests'
   | 'contextRequests'
   | 'contextTokens'
@@ -236,6 +237,7 @@ export class ModelMetrics {
     families.prefixHits.inc(labels, stats.reusedTokens);
     families.gpuPrefixHits.inc(labels, stats.reusedTokens);
     families.waitedTime.inc(labels, stats.waitedMs / 1000);
+    families.expertReadBytes.inc(labels, stats.expertReadBytes);
     const { states, disk } = stats;
     const totals = {
       ...stats,

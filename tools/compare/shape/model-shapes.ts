@@ -46,8 +46,9 @@ const QWEN35 = {
 const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
 
 /**
- * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3.5 0.8B and 4B, and of 6 of the 24 layers of
- * gpt-oss-20b, whose experts are in MXFP4 in a file of any type, and of the 30 of Gemma 4 26B-A4B.
+ * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, of 16 of the 48 layers of the last with a small
+ * vocabulary (6 GB as Q4_K_M), Qwen3.5 0.8B and 4B, and of 6 of the 24 layers of gpt-oss-20b, whose experts are in MXFP4 in a file of any type,
+ * and of the 30 of Gemma 4 26B-A4B.
  */
 export const MODEL_SHAPES: readonly ModelShape[] = [
   {
@@ -141,6 +142,18 @@ export const MODEL_SHAPES: readonly ModelShape[] = [
     hiddenSize: 2048,
     intermediateSize: 768,
     numLayers: 48,
+    numKvHeads: 4,
+    isTied: false,
+    experts: { count: 128, used: 8 },
+  },
+  {
+    ...QWEN,
+    name: 'qwen3-moe-16-layers',
+    architecture: 'qwen3moe',
+    vocabSize: 49_152,
+    hiddenSize: 2048,
+    intermediateSize: 768,
+    numLayers: 16,
     numKvHeads: 4,
     isTied: false,
     experts: { count: 128, used: 8 },

@@ -154,6 +154,7 @@ Executor::Executor(ExecutorConfig config)
       kernels_(kernelsOf(config_.isa)),
       pool_(config_.threads, config_.places),
       weights_(config_, kernels_, pool_),
+      expertReads_(config_, weights_),
       adapters_(config_, kernels_),
       schedules_(config_),
       fresh_(config_) {
@@ -290,7 +291,7 @@ KvLayer Executor::freshLayer(int32_t index) const {
 
 MemoryReport Executor::memory() const {
   return {weights_.bytes() + adapters_.weightBytes(), kvPool_.size() + statePool_.size() + stateLog_.size(),
-          workspace_->size() + adapters_.workspaceBytes()};
+          workspace_->size() + adapters_.workspaceBytes(), expertReads_.bytes()};
 }
 
 MemoryReport Executor::measure(ExecutorConfig given) {
@@ -301,7 +302,8 @@ MemoryReport Executor::measure(ExecutorConfig given) {
   return {.weightBytes = weights.bytes(),
           .kvCacheBytes = kvOffsets(config, "The KV pool").back() + statePoolBytes(config),
           .workspaceBytes =
-              layOutWorkspace(config, kernels, schedules, weights, FreshChunks(config)).floats * sizeof(float)};
+              layOutWorkspace(config, kernels, schedules, weights, FreshChunks(config)).floats * sizeof(float),
+          .experts = expertBytesOf(config, weights)};
 }
 
 void Executor::setProfiling(bool on) {

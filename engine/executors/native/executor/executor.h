@@ -12,6 +12,7 @@
 #include "executor/attention_schedule.h"
 #include "executor/batch.h"
 #include "executor/compute_turns.h"
+#include "executor/expert_reads.h"
 #include "executor/expert_rows.h"
 #include "executor/fresh_chunks.h"
 #include "executor/memory.h"
@@ -26,6 +27,7 @@ namespace skein {
 
 struct MemoryReport {
   size_t weightBytes, kvCacheBytes, workspaceBytes;
+  ExpertBytes experts;  // a part of the weights
 };
 
 // Offsets and total size of the workspace, in floats.
@@ -111,6 +113,8 @@ class Executor {
   // LoRA adapters. Only between steps.
   Adapters& adapters() { return adapters_; }
   MemoryReport memory() const;
+  // What is read of experts that memory does not hold.
+  const ExpertReads& expertReads() const { return expertReads_; }
   // See PackedWeights::sums().
   const std::vector<PackedSum>& packedSums() const { return weights_.sums(); }
   // Result that memory() of an executor with this configuration would have, without taking any memory.
@@ -241,6 +245,7 @@ class Executor {
   PackedWeights weights_;
   std::vector<std::vector<PackedPart>> packedOfOp_;      // by op, none for ops without packed weights
   std::vector<std::vector<ExpertWeights>> expertsOfOp_;  // by op, none for ops without experts
+  ExpertReads expertReads_;
   ExpertRows expertRows_;                                // of the running op
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   Mapping kvPool_;

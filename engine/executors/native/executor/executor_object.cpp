@@ -55,6 +55,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
                         InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
                         InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
                         InstanceMethod<&ExecutorObject::memory>("memory"),
+                        InstanceMethod<&ExecutorObject::expertReads>("expertReads"),
                         InstanceMethod<&ExecutorObject::packedChecksums>("packedChecksums"),
                         InstanceMethod<&ExecutorObject::profile>("profile"),
                         InstanceMethod<&ExecutorObject::turns>("turns"),
@@ -93,6 +94,11 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     object.Set("weightBytes", static_cast<double>(report.weightBytes));
     object.Set("kvCacheBytes", static_cast<double>(report.kvCacheBytes));
     object.Set("workspaceBytes", static_cast<double>(report.workspaceBytes));
+    Napi::Object experts = Napi::Object::New(env);
+    experts.Set("bytes", static_cast<double>(report.experts.all));
+    experts.Set("bytesOfLayer", static_cast<double>(report.experts.ofLayer));
+    experts.Set("bytesPerToken", static_cast<double>(report.experts.perToken));
+    object.Set("experts", experts);
     return object;
   }
 
@@ -504,6 +510,17 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   Napi::Value memory(const Napi::CallbackInfo& info) {
     return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
+  }
+
+  // { bytes: read since the start, bytesPerSecond: as measured, 0 where nothing had to be read }
+  Napi::Value expertReads(const Napi::CallbackInfo& info) {
+    return guarded(info, [&]() -> Napi::Value {
+      const ExpertReads& reads = open().expertReads();
+      Napi::Object object = Napi::Object::New(info.Env());
+      object.Set("bytes", static_cast<double>(reads.bytesRead()));
+      object.Set("bytesPerSecond", reads.bytesPerSecond());
+      return object;
+    });
   }
 
   // [{ tensor: index, checksum }] of tensors in a checkpoint's file that this executor has packed.

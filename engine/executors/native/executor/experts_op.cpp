@@ -62,6 +62,7 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
   eachRow(rows, experts * kElementsPerScore,
           [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
   pass.sort();
+  expertReads_.readAhead(currentOp_, pass, pool_);
   const bool isClamped = op.clampLimit > 0;
   const int32_t raised = isClamped ? 2 * inner : inner;
   const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), raised},

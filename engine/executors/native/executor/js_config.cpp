@@ -129,7 +129,8 @@ class PlanReader {
     eachObject(source, "ops", [&](const Napi::Object& item) { plan_.ops.push_back(readOp(item)); });
     if (!isAbsent(source, "packed"))
       eachObject(source, "packed", [&](const Napi::Object& item) {
-        plan_.packed.push_back({weightIndex(item, "weight"), property(item, "gated").ToBoolean()});
+        plan_.packed.push_back({weightIndex(item, "weight"), property(item, "gated").ToBoolean(),
+                                property(item, "isExpert").ToBoolean()});
       });
     plan_.logits = integer(source, "logits");
     readMasks();
@@ -569,6 +570,7 @@ ExecutorConfig readConfig(const Napi::Object& options) {
     config.staysStored = true;
     config.held.assign(bytes.Data(), bytes.Data() + bytes.ByteLength());
   }
+  config.expertsFromDisk = property(options, "expertsFromDisk").ToBoolean();
   config.isa = oneOf(options, "instructionSet", kIsas);
   if (!isaSupported(config.isa)) {
     throw std::runtime_error(std::string("instructionSet is ") + instructionSetName(config.isa) +

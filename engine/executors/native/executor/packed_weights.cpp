@@ -29,7 +29,7 @@ struct Header {
   char instructionSet[16];
   uint64_t fileBytes;
   uint64_t fingerprint;
-  // Checksum of all bytes behind the first page; 0 until they are known.
+  // Checksum of all bytes behind the first page, but for matrices of experts; 0 until they are known.
   uint64_t checksum;
 };
 
@@ -157,6 +157,7 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
   for (const PlanWeight& weight : config.plan.weights) parts_.push_back(weight.parts);
   checkTensors(config);
   copyVectors(config);
+  if (config.expertsFromDisk && !config.staysStored) fileOfExperts_ = config.packedFile;
   if (config.staysStored) stored_ = std::make_unique<StoredWeights>(config, weights_.data());
   else layOut(config, kernels);
 }
@@ -181,13 +182,19 @@ PackedWeights::PackedWeights(const ExecutorConfig& config, const KernelTable& ke
     make(config, print, kernels, pool);
     sources_.clear();
   }
+  // What is read from the disk has no place of its own.
+  if (config.expertsFromDisk) return;
   packed_.willNeed();
   if (config.hasFarMemory) moveNear(pool);
 }
 
 void PackedWeights::provide() const {
   if (stored_ != nullptr) return stored_->provide();
-  packed_.provide(0, packed_.size(), false);
+  if (fileOfExperts_.empty()) return packed_.provide(0, packed_.size(), false);
+  for (const MappedBytes& part : commonParts(packed_)) {
+    packed_.provide(static_cast<size_t>(part.data - packed_.data()), part.bytes, false);
+    adviseNormal(part);
+  }
 }
 
 const uint8_t* PackedWeights::row(int32_t weight, int32_t row, std::vector<uint8_t>& converted) const {
@@ -263,6 +270,12 @@ void PackedWeights::layOut(const ExecutorConfig& config, const KernelTable& kern
   for (const OpProduct& product : config.plan.packed) layOutProduct(product, kernels);
   for (const PlanOp& op : config.plan.ops)
     for (const OpProduct& product : productsOf(op)) layOutProduct(product, kernels);
+  size_t sums = 0;
+  for (Entry& entry : entries_)
+    if (entry.isExpert) entry.sum = sums++;
+  const size_t sumBytes = roundUp(sums * sizeof(uint64_t), kPage);
+  for (Entry& entry : entries_) entry.offset += sumBytes;
+  packedBytes_ += sumBytes;
 }
 
 void PackedWeights::layOutProduct(const OpProduct& product, const KernelTable& kernels) {
@@ -278,8 +291,8 @@ void PackedWeights::layOutProduct(const OpProduct& product, const KernelTable& k
     const WeightTensor& stored = tensor(product.weight, i);
     const int32_t k = static_cast<int32_t>(stored.columns);
     const size_t bytes = gated ? kernels.packedGatedBytes(stored.dtype, n, k) : kernels.packedBytes(stored.dtype, n, k);
-    entries_.push_back({product.weight, gated, n, k, packedBytes_, bytes, i, column, panel});
-    packedBytes_ += roundUp(bytes, kPage);
+    entries_.push_back({product.weight, gated, n, k, packedBytes_, bytes, i, column, panel, product.isExpert});
+    packedBytes_ += entries_.back().pageBytes();
     column += n;
     panel += (n + kernels.panelWidth - 1) / kernels.panelWidth;
   }
@@ -320,14 +333,17 @@ bool PackedWeights::mapExisting(const std::string& path, uint64_t fingerprint, c
   if (access(path.c_str(), R_OK) != 0) return false;
   Mapping mapping = Mapping::readOnlyFile(path);
   if (mapping.size() != packedBytes_) return false;
+  const bool readsAll = fileOfExperts_.empty();
+  if (!readsAll) adviseRandom({mapping.data(), mapping.size()});
   Header expected = headerOf(kernels, packedBytes_, fingerprint);
   Header found;
   std::memcpy(&found, mapping.data(), sizeof found);
   expected.checksum = found.checksum;
   if (std::memcmp(&found, &expected, sizeof expected) != 0) return false;
-  // Every page of the file is read before the first step anyway. A file with a flipped bit counts as missing.
-  mapping.willNeed();
-  if (pagesChecksum(mapping.data() + kPage, packedBytes_ - kPage, pool) != found.checksum) return false;
+  // Every page of the file is read before the first step anyway, but for experts on the disk. A file with a flipped bit counts as missing.
+  if (readsAll) mapping.willNeed();
+  else askForCommonParts(mapping);
+  if (commonChecksum(mapping, pool) != found.checksum || (readsAll && !areExpertsWhole(mapping, pool))) return false;
   packed_ = std::move(mapping);
   return true;
 }
@@ -378,14 +394,23 @@ void PackedWeights::make(const ExecutorConfig& config, uint64_t fingerprint, con
   if (file.get() >= 0 && reserveFile(file.get(), packedBytes_) &&
       pack(config.weightsFile, {nullptr, file.get()}, kernels, pool)) {
     Mapping mapping = Mapping::readOnlyFile(file.path());
+    if (!fileOfExperts_.empty()) adviseRandom({mapping.data(), mapping.size()});
     Header header = headerOf(kernels, packedBytes_, fingerprint);
-    header.checksum = pagesChecksum(mapping.data() + kPage, packedBytes_ - kPage, pool);
+    const std::vector<uint64_t> sums = expertSums(mapping, pool);
+    const ssize_t sumBytes = static_cast<ssize_t>(sums.size() * sizeof(uint64_t));
+    const bool hasSums = pwrite(file.get(), sums.data(), static_cast<size_t>(sumBytes), kPage) == sumBytes;
+    header.checksum = commonChecksum(mapping, pool);
     // Nobody waits until the bytes are on the disk: what a power cut has left out fails the checksum at the next start, which
     // makes the file again.
-    if (pwrite(file.get(), &header, sizeof header, 0) == sizeof header) file.rename(config.packedFile);
+    if (hasSums && pwrite(file.get(), &header, sizeof header, 0) == sizeof header) file.rename(config.packedFile);
     packed_ = std::move(mapping);
     return;
   }
+  if (config.expertsFromDisk)
+    throw std::runtime_error(config.packedFile +
+                             " cannot be written, from which experts that memory does not hold would be read; let the "
+                             "folder be written to, on a disk with room for " +
+                             std::to_string(packedBytes_) + " bytes.");
   // A read-only or full folder must not stop a server: the server then starts more slowly each time.
   packed_ = Mapping::anonymous(packedBytes_, "The packed weights (" + config.packedFile + " could not be written)");
   pack(config.weightsFile, {packed_.data()}, kernels, pool);

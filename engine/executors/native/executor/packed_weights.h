@@ -1,6 +1,6 @@
 // The matrices of a network in the layout that the kernels of one instruction set read.
 //
-//   packed file   [ header, one page | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
+//   packed file   [ header, one page | sums of experts | matrix 0 | matrix 1 | ... ]   each matrix at a page boundary
 //
 // The matrices' rows come from weights.bin or, where the engine has no copy of them, from the checkpoint's file, which is opened only
 // to pack: once there is a packed file, that file may be gone.
@@ -8,7 +8,8 @@
 // Where weights stay stored (stored_weights.h) there are no packed matrices and no packed file.
 //
 // The header names the instruction set, the file's size, a fingerprint of everything the bytes depend on, and a checksum of the
-// bytes themselves. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
+// bytes themselves but for matrices of experts, which have a checksum each: where memory does not hold all experts (expert_reads.h), a start
+// leaves them unread, and each is checked when rows first go to it. A file that does not match is made again: written beside it under a temporary name, then renamed, so that two
 // processes may do so at once and a reader never sees half a file.
 #pragma once
 #include <array>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "convert/source-rows.h"
+#include "executor/mapped_pages.h"
 #include "executor/memory.h"
 #include "executor/plan.h"
 #include "executor/stored_weights.h"
@@ -61,7 +63,15 @@ class PackedWeights {
   std::vector<PackedPart> packedFor(const OpProduct& product) const;
   // Formats in which a weight is stored.
   std::vector<DType> dtypes(int32_t weight) const;
-  // Makes the system provide the pages of the packed weights.
+  // Bytes of a product's weight as products read it, in whole pages where it is packed; and where they are mapped.
+  size_t bytesOf(const OpProduct& product) const;
+  std::vector<MappedBytes> placesOf(const OpProduct& product) const;
+  // True if the system says which of these pages are in memory.
+  bool tellsResidency() const;
+  // Checks the bytes of an expert's packed matrix. Throws a CodedError if they are not those that were packed; then the file is removed, so that
+  // the next start packs it anew. Matrices that stay stored have no checksum.
+  void checkExpert(const OpProduct& product, ThreadPool& pool) const;
+  // Makes the system provide the pages of the packed weights, but for those of experts that are read from the disk.
   void provide() const;
   // Of what products read.
   size_t bytes() const { return stored_ != nullptr ? stored_->bytes() : packedBytes_; }
@@ -76,6 +86,10 @@ class PackedWeights {
     size_t offset, bytes;
     size_t part;  // of the weight's parts
     int32_t firstColumn, firstPanel;
+    bool isExpert;
+    size_t sum = 0;  // its number among those of experts
+
+    size_t pageBytes() const { return roundUp(bytes, kPage); }
   };
 
   // True if the product's weight is packed for gatedGemm.
@@ -93,6 +107,17 @@ class PackedWeights {
   void layOut(const ExecutorConfig& config, const KernelTable& kernels);
   void layOutProduct(const OpProduct& product, const KernelTable& kernels);
   std::vector<PackedPart> storedFor(const OpProduct& product) const;
+  // The entries of a product's weight.
+  std::vector<const Entry*> entriesOf(const OpProduct& product) const;
+  // Ranges of the packed file behind the header, without matrices of experts.
+  std::vector<MappedBytes> commonParts(const Mapping& file) const;
+  void askForCommonParts(const Mapping& file) const;
+  uint64_t commonChecksum(const Mapping& file, ThreadPool& pool) const;
+  uint64_t expertChecksum(const Mapping& file, const Entry& entry, ThreadPool& pool) const;
+  // As the file has it: sums lie behind the header, in the order of the entries.
+  uint64_t keptSum(const Mapping& file, const Entry& entry) const;
+  bool areExpertsWhole(const Mapping& file, ThreadPool& pool) const;
+  std::vector<uint64_t> expertSums(const Mapping& file, ThreadPool& pool) const;
   uint64_t fingerprint(const ExecutorConfig& config, const KernelTable& kernels) const;
   bool mapExisting(const std::string& path, uint64_t fingerprint, const KernelTable& kernels, ThreadPool& pool);
   // Opens the checkpoint's file for the matrices that lie in it.
@@ -111,6 +136,8 @@ class PackedWeights {
   int32_t panelWidth_;
   Mapping packed_;
   size_t packedBytes_ = 0;
+  // Where the packed file is; empty where experts are in memory, or nothing is packed.
+  std::string fileOfExperts_;
   std::vector<WeightTensor> tensors_;
   std::vector<std::vector<WeightPart>> parts_;  // by weight index of the plan
   std::vector<std::vector<uint8_t>> ownParts_;  // by weight index: a rank's part of a vector; else empty

@@ -89,10 +89,12 @@ struct ExchangePart {
   int32_t rank, first, count;
 };
 
-// A matrix that an op multiplies by: an index into weights. gated: it stacks a gate over what the gate is multiplied with.
+// A matrix that an op multiplies by: an index into weights. gated: it stacks a gate over what the gate is multiplied with. isExpert: it is an
+// expert's, which some steps read and others do not.
 struct OpProduct {
   int32_t weight;
   bool gated;
+  bool isExpert = false;
 };
 
 // How a mixture shares out its rows among its experts: see network/expert-rule.ts.
@@ -256,6 +258,8 @@ struct ExecutorConfig {
   // Matrices are read where the checkpoint's file has them, and none is packed; `held` has the other tensors, in the place of weights.bin.
   bool staysStored = false;
   std::vector<uint8_t> held = {};
+  // Memory does not hold all experts: see expert_reads.h.
+  bool expertsFromDisk = false;
   Isa isa = Isa::kScalar;
   int32_t threads = 1;
   int32_t maxNumTokens = 0, maxNumSequences = 0, maxLogitRows = 0, maxSeqLen = 0;

@@ -47,6 +47,12 @@ StoredWeights::StoredWeights(const ExecutorConfig& config, const uint8_t* held)
     if (!weight.matrix) continue;
     for (const WeightPart& part : weight.parts) addMatrix(part.tensor, config.tensors[part.tensor], held);
   }
+  if (!config.expertsFromDisk) return;
+  staysOnDisk_.resize(config.tensors.size());
+  for (const PlanOp& op : config.plan.ops)
+    for (const OpProduct& product : productsOf(op))
+      for (const WeightPart& part : config.plan.weights[static_cast<size_t>(product.weight)].parts)
+        if (product.isExpert) staysOnDisk_[part.tensor] = true;
 }
 
 void StoredWeights::addMatrix(size_t index, const WeightTensor& tensor, const uint8_t* held) {
@@ -97,12 +103,52 @@ const uint8_t* StoredWeights::row(size_t tensor, int32_t row, std::vector<uint8_
   return converted.data();
 }
 
+std::vector<MappedBytes> StoredWeights::placesOf(size_t tensor) const {
+  const size_t rowBytes = static_cast<size_t>(matrices_[tensor].rowBytes());
+  std::vector<MappedBytes> places;
+  for (const StoredPiece& piece : pieces_[tensor])
+    places.push_back({piece.data, static_cast<size_t>(piece.rows) * rowBytes});
+  return places;
+}
+
+bool StoredWeights::tellsResidency() const {
+  return std::all_of(files_.begin(), files_.end(), [](const auto& one) { return skein::tellsResidency(one.first); });
+}
+
+// Calls fn(file, offset, bytes) for whatever lies in files and is read by every step.
+template <typename Fn>
+void StoredWeights::eachCommonPiece(const Fn& fn) const {
+  for (size_t tensor = 0; tensor < pieces_.size(); ++tensor) {
+    if (pieces_[tensor].empty() || staysOnDisk_[tensor]) continue;
+    for (const MappedBytes& place : placesOf(tensor)) {
+      for (const auto& [path, file] : files_) {
+        if (place.data >= file.data() && place.data < file.data() + file.size())
+          fn(file, static_cast<size_t>(place.data - file.data()), place.bytes);
+      }
+    }
+  }
+}
+
 void StoredWeights::willNeed() const {
-  for (const auto& [path, file] : files_) file.willNeed();
+  if (staysOnDisk_.empty()) {
+    for (const auto& [path, file] : files_) file.willNeed();
+  } else {
+    for (const auto& [path, file] : files_) adviseRandom(wholePages({file.data(), file.size()}));
+    eachCommonPiece([](const Mapping& file, size_t offset, size_t bytes) {
+      readAhead(wholePages({file.data() + offset, bytes}));
+    });
+  }
 }
 
 void StoredWeights::provide() const {
-  for (const auto& [path, file] : files_) file.provide(0, file.size(), false);
+  if (staysOnDisk_.empty()) {
+    for (const auto& [path, file] : files_) file.provide(0, file.size(), false);
+  } else {
+    eachCommonPiece([](const Mapping& file, size_t offset, size_t bytes) {
+      file.provide(offset, bytes, false);
+      adviseNormal(wholePages({file.data() + offset, bytes}));
+    });
+  }
 }
 
 }  // namespace skein

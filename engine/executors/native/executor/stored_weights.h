@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/mapped_pages.h"
 #include "executor/memory.h"
 #include "executor/plan.h"
 
@@ -22,16 +23,23 @@ class StoredWeights {
   const uint8_t* row(size_t tensor, int32_t row, std::vector<uint8_t>& converted) const;
   // Of the matrices that lie in files.
   size_t bytes() const { return bytes_; }
-  // Asks the system to read the files ahead; provide() waits for it.
+  // Where the rows of a matrix lie.
+  std::vector<MappedBytes> placesOf(size_t tensor) const;
+  // True if the system says which pages of all files are in memory.
+  bool tellsResidency() const;
+  // Asks the system to read the files ahead, but for experts that are read from the disk as they are needed; provide() waits for it.
   void willNeed() const;
   void provide() const;
 
  private:
   void addMatrix(size_t index, const WeightTensor& tensor, const uint8_t* held);
   StoredPiece pieceOf(const WeightTensor& tensor, const ConvertJob& job);
+  template <typename Fn>
+  void eachCommonPiece(const Fn& fn) const;
 
   std::unordered_map<std::string, Mapping> files_;
   std::vector<std::vector<StoredPiece>> pieces_;  // by tensor
+  std::vector<bool> staysOnDisk_;                 // by tensor; empty: none does
   std::vector<StoredMatrix> matrices_;
   size_t bytes_ = 0;
 };

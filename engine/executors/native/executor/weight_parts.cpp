@@ -61,8 +61,8 @@ std::vector<OpProduct> productsOf(const PlanOp& op) {
   std::vector<OpProduct> products;
   if (op.kind != OpKind::kExperts) return products;
   for (size_t expert = 0; expert < op.gateUps.size(); ++expert) {
-    products.push_back({op.gateUps[expert], !op.ungated && op.clampLimit == 0});
-    products.push_back({op.downs[expert], false});
+    products.push_back({op.gateUps[expert], !op.ungated && op.clampLimit == 0, true});
+    products.push_back({op.downs[expert], false, true});
   }
   return products;
 }

@@ -4,6 +4,7 @@
 #include "executor/attention_schedule.cpp"
 #include "executor/executor.cpp"
 #include "executor/expert_choice.cpp"
+#include "executor/expert_reads.cpp"
 #include "executor/expert_rows.cpp"
 #include "executor/experts_op.cpp"
 #include "executor/fresh_chunks.cpp"

@@ -77,6 +77,10 @@ const COUNTERS = {
   iterations: ['skein:iterations_total', 'Iterations of the loop'],
   executorTime: ['skein:executor_seconds_total', 'Seconds spent inside the executor'],
   waitedTime: ['skein:executor_wait_seconds_total', 'Seconds of them spent waiting for other models'],
+  expertReadBytes: [
+    'skein:expert_read_bytes_total',
+    'Bytes of experts that tokens went to and that were not in memory; 0 where memory holds all weights',
+  ],
   contextTokens: ['skein:context_tokens_total', 'Prompt tokens computed, those after a pause too'],
   reusedBlocks: ['skein:kv_blocks_reused_total', 'Full blocks of prompts found in the cache'],
   missedBlocks: ['skein:kv_blocks_missed_total', 'Full blocks of prompts that could have been in the cache'],

@@ -26,6 +26,7 @@ describe('plannedTensors', () => {
       ['qwen3-0.6b', '0.39'],
       ['qwen3-4b', '2.49'],
       ['qwen3-30b-a3b', '18.55'],
+      ['qwen3-moe-16-layers', '6.18'],
       ['gpt-oss-20b-6-layers', '3.66'],
     ]);
   });

@@ -46,6 +46,7 @@ const STATS: IterationCounts = {
   iterationMs: 20,
   executorMs: 15,
   waitedMs: 5,
+  expertReadBytes: 4096,
   scheduledRequests: 3,
   contextRequests: 1,
   contextTokens: 100,
@@ -180,6 +181,7 @@ describe('the metrics of several models', () => {
     expect(chat('skein:iteration_duration_seconds_bucket', { le: '0.025' })).toBe(2);
     expect(chat('skein:executor_seconds_total')).toBeCloseTo(0.03);
     expect(chat('skein:executor_wait_seconds_total')).toBeCloseTo(0.01);
+    expect(chat('skein:expert_read_bytes_total')).toBe(8192);
     expect(chat('skein:kv_blocks_reused_total')).toBe(2);
     expect(chat('skein:kv_blocks_swapped_in_total')).toBe(3);
     expect(chat('skein:guided_requests_total')).toBe(1);
