@@ -55,7 +55,15 @@ skein.onStats((stats: IterationStats) => {
 const drawn: string[] = [];
 for (const promptTokens of asked.promptTokens) {
   const pieces: string[] = [];
-  const request = { promptTokens, maxTokens: asked.maxTokens, temperature: 0, logProbs: 3, ignoreEos: true };
+  const { maxTokens } = asked;
+  const request = {
+    promptTokens,
+    maxTokens,
+    temperature: 2,
+    seed: drawn.length,
+    logProbs: 3,
+    ignoreEos: true,
+  };
   for await (const piece of skein.generate(request))
     pieces.push(JSON.stringify([piece.tokens, piece.logProbs]));
   drawn.push(pieces.join(' '));

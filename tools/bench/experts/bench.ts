@@ -36,7 +36,7 @@ const FLAGS = {
     default: '0.15',
     help: 'share of the experts that memory is counted for (default 0.15)',
   },
-  tokens: { argument: 'N', default: '24', help: 'tokens of each prompt (default 24)' },
+  tokens: { argument: 'N', default: '128', help: 'tokens of each prompt (default 128)' },
 } as const;
 type Flags = FlagValues<typeof FLAGS>;
 
@@ -104,6 +104,7 @@ async function compare(flags: Flags, file: ShapeFile, { progress, report }: Benc
     rows.push([
       name,
       answered.loadSeconds.toFixed(1),
+      (answered.promptBytes / 1e9).toFixed(1),
       answered.tokensPerSecond.toFixed(2),
       (answered.bytesPerToken / 1e6).toFixed(0),
       peakBytes === null ? '' : (peakBytes / 1e9).toFixed(2),
@@ -113,9 +114,14 @@ async function compare(flags: Flags, file: ShapeFile, { progress, report }: Benc
     section: 'experts-from-disk',
     conditions: `${asked.threads} threads, ${file.name} with random weights, ${PROMPTS} prompts of ${length} tokens one after the other, ${ANSWER_TOKENS} tokens each; where experts come from the disk, the process has ${flags.limit} GB of memory, and counts it for ${flags.fraction} of them`,
     lines: [
-      markdownTable(['', 'start, s', 'tokens/s', 'MB read a token', 'most memory, GB'], rows),
+      markdownTable(
+        ['', 'start, s', 'read by prompts, GB', 'tokens/s', 'read a token, MB', 'most memory, GB'],
+        rows,
+      ),
       '',
-      `All answers have the same tokens and log-probs. ${said}`,
+      'All answers have the same tokens and log-probs. At the last start:',
+      '',
+      `> ${said}`,
     ],
   });
 }
