@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { textOf } from '../../../base/skein-error.js';
 import type { OptionalParams } from '../../../callbacks/gpt-manager-options.js';
@@ -7,8 +9,11 @@ import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.
 import { withFlagNames } from '../../../src/options/flag-names.js';
 import { expertReadingNote } from '../../../src/serving/expert-reading.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
+import { temporaryFolder } from '../../support/fresh-folders.js';
+import { madeHeadPath } from '../../support/made-heads.js';
 
 const engines = new TestEngines();
+const folder = temporaryFolder('skein-load-experts');
 afterAll(() => engines.remove());
 
 const SIZES = { maxSeqLen: 64, threads: 1, tokensPerBlock: 16, maxNumTokens: 64, maxNumSequences: 2 };
@@ -74,6 +79,29 @@ describe('the share of experts that memory is counted for', () => {
       'expertFraction is 0.5, so one process reads experts from the disk',
     );
   });
+});
+
+it("a model's head reads its experts from the disk too, from the packed file of both", async () => {
+  const { directory: enginePath } = await engines.get(madeHeadPath(folder, 'qwen3.5-moe'), 'f32', true);
+  const params = { ...SIZES, speculate: 'mtp', expertFraction: 0.5 } as const;
+  const made: number[] = [];
+  for (let start = 0; start < 2; start++) {
+    const { executor, draft } = await loadExecutor({
+      enginePath,
+      params,
+      modelType: 'InflightFusedBatching',
+    });
+    for (const one of [executor, draft!.executor]) {
+      const { bytes, countedBytes } = one.expertReads!()!;
+      expect(bytes).toBeGreaterThan(0);
+      expect(countedBytes).toBe(Math.ceil(bytes / 2));
+      one.close();
+    }
+    const files = readdirSync(enginePath).filter((name) => name.startsWith('packed-'));
+    expect(files).toHaveLength(1);
+    made.push(statSync(join(enginePath, files[0]!)).ino);
+  }
+  expect(made[1]).toBe(made[0]);
 });
 
 it('the speed to be expected is told in a sentence', () => {

@@ -28,6 +28,7 @@ describe('plannedTensors', () => {
       ['qwen3-30b-a3b', '18.55'],
       ['qwen3-moe-16-layers', '6.18'],
       ['gpt-oss-20b-6-layers', '3.66'],
+      ['gemma-4-26b-a4b-6-layers', '3.76'],
     ]);
   });
 
