@@ -27,9 +27,9 @@ export const TOKEN_SCORES = ['score.yes', 'score.no'] as const;
 
 const BOTH_WAYS = 'use_bidirectional_attention';
 
-/** True for a Gemma whose tokens attend also to what follows them. */
+/** True for a Gemma whose tokens attend also to what follows them; of those of Gemma 4's "vision" pictures alone do. */
 export function attendsBothWays(config: ConfigFields): boolean {
-  return config.boolean(BOTH_WAYS, false);
+  return config.raw(BOTH_WAYS) !== 'vision' && config.boolean(BOTH_WAYS, false);
 }
 
 /**

@@ -144,10 +144,15 @@ function sparseRule(config: ConfigFields, usually: number): Pick<ExpertsConfig, 
   return { scoring: 'sparsemixer', jitter };
 }
 
-const clampOf = (config: ConfigFields, { alpha, limit }: ClampedSwiglu): ClampedSwiglu => ({
-  alpha: config.positive('swiglu_alpha', alpha),
-  limit: config.positive('swiglu_limit', limit),
-});
+function clampOf(config: ConfigFields, usual: ClampedSwiglu): ClampedSwiglu {
+  const alpha = config.positive('swiglu_alpha', usual.alpha);
+  const limit = config.positive('swiglu_limit', usual.limit);
+  // Kernels compute both in float32.
+  if (!Number.isFinite(Math.fround(limit))) throw config.error('swiglu_limit', 'a number that float32 has');
+  if (!Number.isFinite(Math.fround(Math.max(alpha, alpha * limit))))
+    throw config.error('swiglu_alpha', `a number whose product with the limit ${limit} float32 has`);
+  return { alpha, limit };
+}
 
 /** Groups of experts; undefined: all are of one. */
 function groupsOf(

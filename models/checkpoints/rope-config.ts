@@ -125,10 +125,11 @@ function scalingOf(
       };
     }
     case 'proportional': {
-      const turned = Math.trunc(((rope.positiveOrNull('partial_rotary_factor') ?? 1) * rotaryDim) / 2);
+      const partial = rope.positiveOrNull('partial_rotary_factor') ?? 1;
+      if (partial > 1) throw rope.error('partial_rotary_factor', 'a number up to 1');
       return {
         type: 'proportional',
-        turnedDim: Math.min(2 * turned, rotaryDim),
+        turnedDim: 2 * Math.trunc((partial * rotaryDim) / 2),
         factor: rope.positiveOrNull('factor') ?? 1,
       };
     }

@@ -18,6 +18,7 @@ export function ropesByType(
   usualFull?: JsonObject,
 ): Pick<ModelConfig, 'rope' | 'localRopeTheta'> {
   const byType = config.raw('rope_parameters') === undefined ? undefined : givenRope(config);
+  if (byType !== undefined && !isObject(byType)) throw config.error('rope_parameters', 'an object');
   if (byType === undefined) {
     return {
       rope: ropeOfHuggingFace(config, headDim, maxPositions, {
@@ -27,8 +28,8 @@ export function ropesByType(
       localRopeTheta: config.positive('rope_local_base_freq', usual.localTheta),
     };
   }
-  const { full_attention: full = {}, sliding_attention: local = {} } = isObject(byType) ? byType : {};
-  const names = isObject(byType) ? Object.keys(byType) : [];
+  const { full_attention: full = {}, sliding_attention: local = {} } = byType;
+  const names = Object.keys(byType);
   const isPlain = (rope: unknown) => isObject(rope) && (rope.rope_type ?? 'default') === 'default';
   const theta = isObject(local) ? (local.rope_theta ?? usual.localTheta) : null;
   const known = names.every((name) => name === 'full_attention' || name === 'sliding_attention');

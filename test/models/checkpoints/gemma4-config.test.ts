@@ -62,6 +62,12 @@ describe('a config.json of Gemma 4', () => {
 
   it.each([
     [{ use_bidirectional_attention: 'all' }, /use_bidirectional_attention should be null or "vision"/],
+    [{ use_bidirectional_attention: 'words' }, /use_bidirectional_attention should be true or false/],
+    [{ rope_parameters: 'x' }, /rope_parameters should be an object, found "x"/],
+    [
+      { rope_parameters: { full_attention: { rope_type: 'proportional', partial_rotary_factor: 2 } } },
+      /partial_rotary_factor should be a number up to 1, found 2/,
+    ],
     [
       { hidden_size_per_layer_input: 8, vocab_size_per_layer_input: 99 },
       /vocab_size_per_layer_input should be vocab_size, which is 100: other tables are not supported, found 99/,
@@ -86,6 +92,8 @@ describe('a config.json of Gemma 4', () => {
       return configOfHuggingFace(where, fields, null);
     };
     expect(inside('Gemma4ForConditionalGeneration', 'gemma4_text').layerWindows?.[0]).toBe(512);
+    // As the larger ones have it, whose pictures alone attend both ways.
+    expect(read({ use_bidirectional_attention: 'vision' })).toEqual(read());
     expect(inside('Gemma4UnifiedForConditionalGeneration', 'gemma4_unified_text')).toMatchObject({
       architecture: 'gemma4',
       layerWindows: [1024, 1024, 1024, 1024, 1024, null],

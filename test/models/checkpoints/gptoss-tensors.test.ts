@@ -252,6 +252,9 @@ describe('a gpt-oss that does not fit together is refused', () => {
   it.each([
     ['swiglu_limit', 'seven'],
     ['swiglu_limit', 0],
+    ['swiglu_limit', 1e39],
+    ['swiglu_alpha', 1e38],
+    ['swiglu_alpha', 1e308],
     ['swiglu_alpha', -1],
     ['layer_types', ['chunked_attention']],
     ['num_experts_per_tok', 4],
