@@ -52,7 +52,7 @@ export function pageSizes(
   if (own.length === 0) {
     throw new ParameterError(
       'peftCacheManagerConfig',
-      says`${option('peftCacheManagerConfig')} is refused: the model ${model.architecture} has no modules that an adapter could change.`,
+      says`LoRA adapters are refused: the model ${model.architecture} has no modules that an adapter could change.`,
       'unsupported',
     );
   }

@@ -102,7 +102,7 @@ describe('pages', () => {
   it('are refused for a model that has no modules to change', () => {
     const encoder = { ...TINY_BASE, architecture: 'bert', encoder: {} } as unknown as typeof TINY_BASE;
     expect(() => pageSizes(encoder, {})).toThrow(
-      'peftCacheManagerConfig is refused: the model bert has no modules that an adapter could change.',
+      'LoRA adapters are refused: the model bert has no modules that an adapter could change.',
     );
   });
 });
