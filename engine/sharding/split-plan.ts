@@ -20,8 +20,9 @@ import { cutIntoStages, type Stages, type StoredPlan } from './stages.js';
  * @throws RankPlanError if the model cannot be parted so
  */
 export function splitPlan(stored: StoredPlan, shape: GroupShape, rank: number): RankPlan {
-  checkExperts(stored.plan, shape);
+  // Before what another division of ranks would mend.
   checkHeads(stored.plan);
+  checkExperts(stored.plan, shape);
   checkDistances(stored.plan);
   checkStates(stored.plan, shape);
   const stages = cutIntoStages(stored, shape);

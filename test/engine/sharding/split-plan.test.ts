@@ -100,6 +100,11 @@ describe('the plans of ranks', () => {
     expect(split).toThrow(
       'This model has mixtures of experts, whose layers ranks cannot share: tensorParallelSize must be 1, but it is 2; pipelineParallelSize deals whole layers.',
     );
+    const caches = experts.plan.caches.map((cache, i) => ({ ...cache, keyDim: cache.keyDim * (i + 1) }));
+    const uneven = { ...experts, plan: { ...experts.plan, caches } };
+    expect(() => splitPlan(uneven, { tensorParallelSize: 2, pipelineParallelSize: 1 }, 0)).toThrow(
+      'Layers of this model have different heads, which ranks cannot share.',
+    );
   });
 
   test('states of sequences are refused where ranks would share them', () => {
