@@ -135,7 +135,8 @@ function headsByLayer(
       BY_LAYER,
       'head_dim and num_key_value_heads of layers, one head_dim of those that have a window and one of the others',
     );
-  if (!isObject(byLayer)) throw error();
+  const isLayer = (key: string) => /^(?:0|[1-9]\d*)$/.test(key) && Number(key) < windows.length;
+  if (!isObject(byLayer) || !Object.keys(byLayer).every(isLayer)) throw error();
   const heads = windows.map((_, layer): CachedHeads => {
     const { [layer]: own = {} } = byLayer as Record<number, unknown>;
     if (!isObject(own) || Object.keys(own).some((key) => key !== 'head_dim' && key !== 'num_key_value_heads'))

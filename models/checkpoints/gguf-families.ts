@@ -24,13 +24,16 @@ const FIRST_IS_FULL: ReadonlySet<string> = new Set(['modernbert']);
 /** Window of gemma2 where the key is missing, as in llama.cpp. */
 const GEMMA2_WINDOW = 4096;
 
+/** Families whose files always say it, as llama.cpp asks for it. */
+const NEED_WINDOW: ReadonlySet<string> = new Set(['gptoss', 'gemma4']);
+
 /** Windows of the layers; a window of 0 in the file means none. */
 export function windowsOfGguf(
   keys: GgufKeys,
   architecture: string,
   numLayers: number,
 ): Pick<ModelConfig, 'slidingWindow' | 'layerWindows'> {
-  const usual = architecture === 'gemma2' ? GEMMA2_WINDOW : 0;
+  const usual = NEED_WINDOW.has(architecture) ? undefined : architecture === 'gemma2' ? GEMMA2_WINDOW : 0;
   const given = keys.integer('attention.sliding_window', 0, LIMITS.positions, usual) || null;
   if (given === null) return { slidingWindow: null };
   // Where tokens attend both ways, it counts those of both sides.

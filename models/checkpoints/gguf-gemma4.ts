@@ -1,4 +1,5 @@
 import type { LayerShape, ModelConfig } from '../model-config.js';
+import { CheckpointError } from './checkpoint.js';
 import { LIMITS } from './config-fields.js';
 import { sharedCaches } from './gemma4-config.js';
 import type { GgufKeys } from './gguf-keys.js';
@@ -51,6 +52,10 @@ export function gemma4OfGguf(
   windows: readonly (number | null)[],
   tensors: ReadonlyMap<string, unknown>,
 ): Partial<ModelConfig> {
+  if (windows.includes(null) && !tensors.has('rope_freqs.weight'))
+    throw new CheckpointError(
+      `${keys.file}: tensor rope_freqs.weight, by which layers without a window turn a part of their heads, is missing.`,
+    );
   const count = keys.integer('attention.shared_kv_layers', 0, windows.length - 1, 0);
   const shared = sharedCaches(count, windows);
   if (shared === null)

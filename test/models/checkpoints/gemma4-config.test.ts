@@ -76,6 +76,15 @@ describe('a config.json of Gemma 4', () => {
       { num_experts: 8 },
       /num_experts should be absent: Gemma4ForCausalLM without enable_moe_block has no experts/,
     ],
+    [
+      { per_layer_config: { '5': { head_dim: 32 }, '6': {} } },
+      /per_layer_config should be head_dim and num_key_value_heads of layers/,
+    ],
+    [{ per_layer_config: { '5': { sliding_window: 3 } } }, /per_layer_config should be head_dim/],
+    [
+      { per_layer_config: { '1': { head_dim: 32 }, '5': { head_dim: 32 } } },
+      /one head_dim of those that have a window/,
+    ],
     [{ global_head_dim: 1 }, /global_head_dim should be a whole number from 2/],
     [{ attention_k_eq_v: true, num_global_key_value_heads: 3 }, /3/],
     [{ num_kv_shared_layers: 6 }, /num_kv_shared_layers should be a whole number from 0 to 5/],

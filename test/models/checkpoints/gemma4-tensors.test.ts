@@ -4,7 +4,14 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { TestEngines } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
-import { MADE_MODELS, type MadeModel, writeMadeModel } from '../../support/made-models.js';
+import {
+  MADE_GGUFS,
+  MADE_MODELS,
+  type MadeGguf,
+  type MadeModel,
+  writeMadeGguf,
+  writeMadeModel,
+} from '../../support/made-models.js';
 
 const folder = temporaryFolder('skein-gemma4');
 const engines = new TestEngines();
@@ -114,4 +121,45 @@ describe('tensors of Gemma 4', () => {
       /embed_tokens_per_layer.weight should have the shape \[128, 60\], found \[128, 59\]/,
     );
   });
+});
+
+/** A GGUF whose keys or tensors `change` has changed. */
+function changedGguf(name: string, change: (gguf: MadeGguf) => void): string {
+  const gguf = structuredClone(MADE_GGUFS.find((made) => made.name === name)!);
+  change(gguf);
+  const sources = new Map(named(name).tensors.map((tensor) => [tensor[0], tensor]));
+  return writeMadeGguf(join(folder, `${name}-${written++}.gguf`), sources, gguf);
+}
+
+it.each<[string, (gguf: MadeGguf) => void, RegExp]>([
+  [
+    'without factors of RoPE',
+    (gguf) => {
+      gguf.tensors = gguf.tensors.filter(([name]) => name !== 'rope_freqs.weight');
+    },
+    /tensor rope_freqs.weight, by which layers without a window turn a part of their heads, is missing/,
+  ],
+  [
+    'without a window',
+    (gguf) => {
+      gguf.keys = gguf.keys.filter(([key]) => !key.endsWith('.sliding_window'));
+    },
+    /gemma4.attention.sliding_window should be a whole number from 0/,
+  ],
+  [
+    'with layers that all share',
+    (gguf) => {
+      gguf.keys.find(([key]) => key.endsWith('shared_kv_layers'))![2] = 4;
+    },
+    /gemma4.attention.shared_kv_layers should be a number that leaves a layer of each kind/,
+  ],
+  [
+    'with values of another width',
+    (gguf) => {
+      gguf.keys.find(([key]) => key.endsWith('value_length_swa'))![2] = 4;
+    },
+    /gemma4.attention.value_length_swa should be the key length 8, found 4/,
+  ],
+])('a GGUF of Gemma 4 %s is refused', (_, change, message) => {
+  expect(() => openCheckpoint(changedGguf('gemma4', change))).toThrow(message);
 });
