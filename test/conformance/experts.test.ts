@@ -124,7 +124,7 @@ describeExecutors(
         const network = makeExpertNetwork(freshFolder(), settings, (weights) => {
           weights.get('router')!.fill(0);
           weights.get('choiceBias')?.fill(0);
-          // Nobody goes to the others.
+          // No row goes to the others.
           for (const expert of [2, 3, 4, 5]) weights.get(`down.${expert}`)!.fill(Number.NaN);
         });
         check(on, network, await run(on, network));

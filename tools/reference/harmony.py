@@ -125,7 +125,7 @@ WITHOUT_DEFAULTS = {**SCHEMA, "properties": {name: {key: one for key, one in of.
 
 
 def written_by_template(message):
-    """A message of which openai-harmony writes what the template of gpt-oss does: results are JSON, an empty line comes behind instructions."""
+    """A message of which openai-harmony writes what the template of gpt-oss does: results are JSON, an empty line comes after instructions."""
     if message["role"] == "tool":
         return {**message, "content": json.dumps(message["content"])}
     return message

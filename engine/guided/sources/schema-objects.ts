@@ -235,7 +235,7 @@ export class SchemaObjects {
     return behind[0]!;
   }
 
-  /** Additional properties behind `count` others, and the white space at the end. */
+  /** Additional properties after `count` others, and the white space at the end. */
   #othersFrom(count: number, other: Expr | null, least: number, most: number | null): Expr {
     const missing = least - count;
     if (missing > 1 || (missing === 1 && other === null) || (most !== null && count > most)) return NOTHING;

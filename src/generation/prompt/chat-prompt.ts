@@ -23,7 +23,7 @@ import { findPrompt } from './template-forms.js';
 export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
   style: ToolStyle;
   reasoning: AnswerReasoning | null;
-  /** True where thoughts may stand in an answer's channels, before it or behind it. */
+  /** True where thoughts may stand in an answer's channels, before it or after it. */
   hasChannels: boolean;
   /** Where an answer in the harmony format begins; null: the model has another one. */
   harmony: HarmonyStart | null;

@@ -3,8 +3,8 @@ import { messageText } from '../messages.js';
 import { callsOf } from '../tools/tool-messages.js';
 
 /**
- * A conversation in the form of which templates of Gemma 4 leave nothing out, and behind which a turn of the model is open. They write a
- * message's content behind its calls and their results, and many end the turn there and begin none:
+ * A conversation in the form of which templates of Gemma 4 leave nothing out, and after which a turn of the model is open. They write a
+ * message's content after its calls and their results, and many end the turn there and begin none:
  *
  *   assistant a + calls, results     ->  assistant a, assistant calls, results     where both are one turn, or turns of their own
  *                                    ->  assistant calls, results, assistant a     where the second would have no begin

@@ -2,7 +2,7 @@
 export interface ReasoningMarks {
   readonly begin: string;
   readonly end: string;
-  /** Text behind the first mark that belongs to it, and the white space behind both. */
+  /** Text after the first mark that belongs to it, and the white space after both. */
   readonly label: string;
   readonly gap: string;
 }

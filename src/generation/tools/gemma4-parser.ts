@@ -16,7 +16,7 @@ const RESPONSE_BEGIN = '<|tool_response>';
 const NAME = /^[\w.:/-]{1,128}$/;
 
 /**
- * Calls as Gemma 4 writes them, and thoughts behind the beginning of an answer:
+ * Calls as Gemma 4 writes them, and thoughts after the beginning of an answer:
  *
  *   Let me look.<|tool_call>call:f{city:<|"|>Paris<|"|>,days:3}<tool_call|><|tool_call>call:g{}<tool_call|>
  *   Yes.<|channel>thought\n<channel|>
@@ -215,6 +215,6 @@ export class Gemma4Parser extends CallTextParser {
     if (this.#state === 'head' || this.#state === 'arguments') this.content(this.#raw);
     if (this.#state === 'broken') this.args(this.#end.flush());
     if (this.#state === 'channel') this.#think(this.#channel.flush());
-    // A cut marker behind a call is no text of the answer.
+    // A cut marker after a call is no text of the answer.
   }
 }

@@ -18,7 +18,7 @@ const SPECIAL = [
   ...['<|turn>', '<turn|>', '<|think|>', '<|channel>', '<channel|>', '<|tool_call>', '<tool_call|>'],
   ...['<|tool_response>', '<tool_response|>', '<|"|>'],
 ];
-/** Ids of the special tokens, behind those of bytes. */
+/** Ids of the special tokens, after those of bytes. */
 const FIRST_SPECIAL = 300;
 
 /** Bytes as tokens, and the format's special tokens. */
@@ -146,7 +146,7 @@ describe.each(Object.entries(APIS))(
       expect(texts).toContain('Yes.');
     });
 
-    it('is calls behind reasoning and content', async () => {
+    it('is calls after reasoning and content', async () => {
       const toy = server(`${THOUGHT}Let me look.${CALL}${CALL}`);
       const text = await answered(toy, path, { ...body, ...thinking, ...tools });
       const texts = textsIn(JSON.parse(text));

@@ -56,7 +56,7 @@ void PackedWeights::checkExpert(const OpProduct& product, ThreadPool& pool) cons
     throw CodedError(kWeightsChanged,
                      fileOfExperts_ + ": the bytes of " + tensor(entry->weight, entry->part).name +
                          " are not those that were packed, the disk or a program has changed them; the file is "
-                         "removed, and the next start packs it anew.");
+                         "removed, and the next start packs it again.");
   }
 }
 

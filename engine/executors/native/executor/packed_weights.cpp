@@ -29,7 +29,7 @@ struct Header {
   char instructionSet[16];
   uint64_t fileBytes;
   uint64_t fingerprint;
-  // Checksum of all bytes behind the first page, but for matrices of experts; 0 until they are known.
+  // Checksum of all bytes after the first page, but for matrices of experts; 0 until they are known.
   uint64_t checksum;
 };
 

@@ -69,7 +69,7 @@ class PackedWeights {
   // True if the system says which of these pages are in memory.
   bool tellsResidency() const;
   // Checks the bytes of an expert's packed matrix. Throws a CodedError if they are not those that were packed; then the file is removed, so that
-  // the next start packs it anew. Matrices that stay stored have no checksum.
+  // the next start packs it again. Matrices that stay stored have no checksum.
   void checkExpert(const OpProduct& product, ThreadPool& pool) const;
   // Makes the system provide the pages of the packed weights, but for those of experts that are read from the disk.
   void provide() const;
@@ -109,12 +109,12 @@ class PackedWeights {
   std::vector<PackedPart> storedFor(const OpProduct& product) const;
   // The entries of a product's weight.
   std::vector<const Entry*> entriesOf(const OpProduct& product) const;
-  // Ranges of the packed file behind the header, without matrices of experts.
+  // Ranges of the packed file after the header, without matrices of experts.
   std::vector<MappedBytes> commonParts(const Mapping& file) const;
   void askForCommonParts(const Mapping& file) const;
   uint64_t commonChecksum(const Mapping& file, ThreadPool& pool) const;
   uint64_t expertChecksum(const Mapping& file, const Entry& entry, ThreadPool& pool) const;
-  // As the file has it: sums lie behind the header, in the order of the entries.
+  // As the file has it: sums lie after the header, in the order of the entries.
   uint64_t keptSum(const Mapping& file, const Entry& entry) const;
   bool areExpertsWhole(const Mapping& file, ThreadPool& pool) const;
   std::vector<uint64_t> expertSums(const Mapping& file, ThreadPool& pool) const;

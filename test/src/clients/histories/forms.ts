@@ -79,7 +79,7 @@ export function harmonyForm(messages: readonly ChatMessage[]): ChatMessage[] {
 /** How a template of Gemma 4 reads messages with calls. */
 export type Gemma4Reading = 'text first' | 'text last' | 'as given' | 'responses';
 
-/** The only form of which a template of Gemma 4 leaves nothing out, and behind which a turn of the model is open. */
+/** The only form of which a template of Gemma 4 leaves nothing out, and after which a turn of the model is open. */
 export function gemma4Form(messages: readonly ChatMessage[], reading: Gemma4Reading): ChatMessage[] {
   const names = new Map(messages.flatMap(callsOf).map((call) => [call.id, call.function.name]));
   const form: ChatMessage[] = [];
@@ -119,7 +119,7 @@ export function gemma4Form(messages: readonly ChatMessage[], reading: Gemma4Read
       else form.push(calls, ...(isApart ? [{ role: 'text', content: text[0]!.content! }] : []));
     }
   }
-  // Text that comes last stands behind the results.
+  // Text that comes last stands after the results.
   return form.flatMap((message, i) => {
     if (message.role === 'text') return [];
     const isEnd = message.role === 'tool' && form[i + 1]?.role !== 'tool';

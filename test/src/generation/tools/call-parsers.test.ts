@@ -139,7 +139,7 @@ function gemma4Cases(): Case[] {
     is(call('other', 'city:5,constructor:constructor'), {
       other: '{"city": 5, "constructor": "constructor"}',
     }),
-    // Without an end, and with the begin of a result behind the calls.
+    // Without an end, and with the begin of a result after the calls.
     is('<|tool_call>call:f{}<|tool_call>call:a.b{}', { f: '{}' }, { 'a.b': '{}' }),
     is(`${call('f', '')}<|tool_response>response:f{value:1}<tool_response|>Then.`, { f: '{}' }),
     is('<|tool_call>call:f{}<|tool_response>x', { f: '{}' }),
