@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { request } from 'node:http';
 import { type RunningServer, spawnSkein, withServer } from '../../compare/run-server.js';
 import type { Turn } from './chats.js';
 
@@ -80,15 +81,23 @@ async function timed(
   computed: (answer: Completion) => number,
 ): Promise<Turn> {
   const startMs = performance.now();
-  const response = await fetch(`${url}/v1/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model, temperature: 0, ...body }),
-  });
-  if (!response.ok)
-    throw new Error(
-      `${url}/v1/completions answers ${response.status}: ${(await response.text()).slice(0, 300)}`,
-    );
-  const answer = (await response.json()) as Completion;
+  const { status, text } = await post(`${url}/v1/completions`, { model, temperature: 0, ...body });
+  if (status !== 200) throw new Error(`${url}/v1/completions answers ${status}: ${text.slice(0, 300)}`);
+  const answer = JSON.parse(text) as Completion;
   return { seconds: (performance.now() - startMs) / 1000, computed: computed(answer) };
+}
+
+/** Waits for an answer as long as it takes, where fetch gives up after five minutes. */
+function post(url: string, body: object): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method: 'POST', headers: { 'content-type': 'application/json' } });
+    sent.on('error', reject).on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece;
+      });
+      response.on('error', reject).on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    sent.end(JSON.stringify(body));
+  });
 }
