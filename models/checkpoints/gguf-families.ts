@@ -60,17 +60,9 @@ export function ggufLayerShapes(
     return dimensionsOfLayers(shapesOfGemma4(keys, numLayers, windows));
   }
   if (architecture !== 'openelm') return undefined;
-  const listOf = (key: string, most: number) => {
-    const list = keys.list(key);
-    const isRight = (item: unknown) =>
-      Number.isInteger(item) && (item as number) >= 1 && (item as number) <= most;
-    if (list?.length !== numLayers || !Array.from(list).every(isRight))
-      throw keys.error(key, `a list of ${numLayers} whole numbers from 1 to ${most}`, list?.length);
-    return list as ArrayLike<number>;
-  };
-  const heads = listOf('attention.head_count', LIMITS.heads);
-  const kvHeads = listOf('attention.head_count_kv', LIMITS.heads);
-  const widths = listOf('feed_forward_length', LIMITS.width);
+  const heads = keys.listOfLayers('attention.head_count', numLayers, LIMITS.heads);
+  const kvHeads = keys.listOfLayers('attention.head_count_kv', numLayers, LIMITS.heads);
+  const widths = keys.listOfLayers('feed_forward_length', numLayers, LIMITS.width);
   const headDim = keys.integer('attention.key_length', 2, LIMITS.heads);
   const shapes = Array.from({ length: numLayers }, (_, layer): LayerShape => {
     return {

@@ -11,16 +11,9 @@ function numbersOf(
   numLayers: number,
   most: number,
   fallback?: number,
-): number[] {
-  const list = keys.list(key);
-  if (list === undefined) return new Array(numLayers).fill(keys.integer(key, 1, most, fallback));
-  const numbers = Array.from(list, Number);
-  if (
-    numbers.length === numLayers &&
-    numbers.every((one) => Number.isInteger(one) && one >= 1 && one <= most)
-  )
-    return numbers;
-  throw keys.error(key, `a list of ${numLayers} whole numbers from 1 to ${most}`, numbers.join(', '));
+): ArrayLike<number> {
+  if (keys.list(key) !== undefined) return keys.listOfLayers(key, numLayers, most);
+  return new Array<number>(numLayers).fill(keys.integer(key, 1, most, fallback));
 }
 
 /** Heads and widths of the layers of a Gemma 4, of which those with a window have heads of their own. */

@@ -62,6 +62,15 @@ export class GgufKeys {
     throw this.error(key, expected, `a list of ${list.length}: ${Array.from(list).slice(0, 8).join(', ')}`);
   }
 
+  /** A list of whole numbers from 1 to `most`, one for each layer. */
+  listOfLayers(key: string, numLayers: number, most: number): ArrayLike<number> {
+    const list = this.list(key);
+    const isRight = (item: unknown) =>
+      Number.isInteger(item) && (item as number) >= 1 && (item as number) <= most;
+    if (list?.length === numLayers && Array.from(list).every(isRight)) return list as ArrayLike<number>;
+    throw this.error(key, `a list of ${numLayers} whole numbers from 1 to ${most}`, list?.length);
+  }
+
   positive(key: string, fallback?: number): number {
     const value = this.number(key) ?? fallback;
     if (value === undefined || !Number.isFinite(value) || value <= 0) {
