@@ -159,6 +159,8 @@ Executor::Executor(ExecutorConfig config)
       schedules_(config_),
       fresh_(config_) {
   for (const PlanOp& op : config_.plan.ops) {
+    if (op.kind == OpKind::kRmsNormHeads && op.weight < 0 && static_cast<size_t>(op.columns) > ones_.size())
+      ones_.resize(static_cast<size_t>(op.columns), 1.0f);
     const std::vector<OpProduct> products = productsOf(op);
     packedOfOp_.push_back(products.size() == 1 ? weights_.packedFor(products[0]) : std::vector<PackedPart>());
     expertsOfOp_.emplace_back();

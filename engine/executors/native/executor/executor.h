@@ -246,6 +246,7 @@ class Executor {
   std::vector<std::vector<PackedPart>> packedOfOp_;      // by op, none for ops without packed weights
   std::vector<std::vector<ExpertWeights>> expertsOfOp_;  // by op, none for ops without experts
   ExpertReads expertReads_;
+  std::vector<float> ones_;  // the weight of heads that are normed without one
   ExpertRows expertRows_;                                // of the running op
   std::vector<size_t> expertOffset_;                     // where each expert's rows begin in expertPairs_, in bytes
   Mapping kvPool_;

@@ -246,8 +246,7 @@ void Executor::runRmsNormHeads(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   const bool isPlain = op.weight < 0;
   const int32_t headWidth = isPlain ? op.columns : config_.plan.weights[static_cast<size_t>(op.weight)].columns;
-  const std::vector<float> ones(isPlain ? static_cast<size_t>(headWidth) : 0, 1.0f);
-  const float* weight = isPlain ? ones.data() : static_cast<const float*>(weights_.raw(op.weight));
+  const float* weight = isPlain ? ones_.data() : static_cast<const float*>(weights_.raw(op.weight));
   float* heads = value(op.input) + op.firstColumn;
   eachRow(rowsOf(op.input, batch), int64_t(op.heads) * headWidth, [&](int64_t row) {
     for (int32_t i = 0; i < op.heads; ++i) {
