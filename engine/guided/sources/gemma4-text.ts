@@ -61,10 +61,7 @@ function notationOf(name: string, border: Expr): Notation {
   const array = rule(`${name}-array`);
   const value = rule(`${name}-value`);
   const quoted = (content: Expr) => seq(border, content, border);
-  const textOf = (content: string) => {
-    const isWritable = !content.includes(QUOTE) && !/\p{Surrogate}/u.test(content);
-    return isWritable ? quoted(text(content)) : NOTHING;
-  };
+  const textOf = (content: string) => (whyNoText(content) === null ? quoted(text(content)) : NOTHING);
   const key = (property: string) => (BARE_NAME.test(property) ? text(property) : textOf(property));
   const otherKey = (names: Iterable<string>) => textBesides(['', ...names], IN_NAME);
   const literal = (one: JsonValue): Expr => {
@@ -92,10 +89,37 @@ function notationOf(name: string, border: Expr): Notation {
   return {
     ...{ space: EMPTY, value, object, string, characters, isSorted: true },
     ...{ holds: WITHOUT_QUOTE, mostCounted: MOST_COUNTED, block: MOST_COUNTED },
-    ...{ rules, literal, key, otherKey, quoted, stringOf: quoted },
+    ...{ rules, literal, whyUnwritable, key, otherKey, quoted, stringOf: quoted },
     counted: withoutQuote,
     inString: (ranges) => ({ kind: 'chars', ranges }),
   };
+}
+
+/** Why the text cannot stand between quotes; null: it can. */
+function whyNoText(content: string): string | null {
+  if (content.includes(QUOTE))
+    return `this model writes texts between ${QUOTE}, and the schema lists one with that in it`;
+  if (/\p{Surrogate}/u.test(content))
+    return 'the schema lists a text with half a character (a lone surrogate)';
+  return null;
+}
+
+function whyUnwritable(value: JsonValue): string | null {
+  if (typeof value === 'string') return whyNoText(value);
+  if (Array.isArray(value)) return firstReason(value);
+  if (!isObject(value)) return null;
+  return (
+    firstReason(Object.values(value)) ??
+    firstReason(Object.keys(value).filter((name) => !BARE_NAME.test(name)))
+  );
+}
+
+function firstReason(values: readonly JsonValue[]): string | null {
+  for (const value of values) {
+    const why = whyUnwritable(value);
+    if (why !== null) return why;
+  }
+  return null;
 }
 
 /**

@@ -188,7 +188,12 @@ class SchemaReader implements SchemaRules {
       const fitting = (schema.enum as JsonValue[]).filter((value) =>
         this.values.fitsPlain(value, schema, path),
       );
-      return alt(...fitting.map((value) => this.notation.literal(value)));
+      const reasons = fitting.map((value) => this.notation.whyUnwritable(value));
+      // Those that cannot be written are left out, unless no other is left.
+      if (fitting.length > 0 && !reasons.includes(null)) throw fault(path, reasons[0]!);
+      return alt(
+        ...fitting.filter((_, i) => reasons[i] === null).map((value) => this.notation.literal(value)),
+      );
     }
     const types = typesOf(schema);
     if (types.length === TYPES.length) return this.notation.value;

@@ -195,6 +195,7 @@ export const JSON_NOTATION: Notation = {
   isSorted: false,
   rules: jsonRules,
   literal,
+  whyUnwritable: () => null,
   key: literal,
   otherKey: (names) => quoted(textBesides(names, PLAIN)),
   quoted,

@@ -31,6 +31,8 @@ export interface Notation {
   rules(): ReadonlyMap<string, Expr>;
   /** The text of one value. */
   literal(value: JsonValue): Expr;
+  /** Why it has no text for a value; null: it has one. */
+  whyUnwritable(value: JsonValue): string | null;
   /** The name of a property, without the colon. */
   key(name: string): Expr;
   /** The name of a property that is none of these. */

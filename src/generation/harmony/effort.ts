@@ -1,5 +1,12 @@
 /** The template's words for how much is reasoned, by those of the APIs. */
-const EFFORTS: Readonly<Record<string, string>> = { minimal: 'low', xhigh: 'high', max: 'high' };
+const EFFORTS: ReadonlyMap<string, string> = new Map([
+  ['minimal', 'low'],
+  ['low', 'low'],
+  ['medium', 'medium'],
+  ['high', 'high'],
+  ['xhigh', 'high'],
+  ['max', 'high'],
+]);
 
 /**
  * Template variables with the effort. Models of this format always reason, and nothing here runs the tools that they bring along.
@@ -16,8 +23,8 @@ export function harmonyEffort(
     return refuse('chat_template_kwargs.builtin_tools', reason);
   }
   if (effort === undefined) return variables;
-  if (effort === 'none') {
+  const word = EFFORTS.get(effort);
+  if (word === undefined)
     return refuse('reasoning_effort', 'this model always reasons, with an effort of low, medium or high');
-  }
-  return { reasoning_effort: EFFORTS[effort] ?? effort, ...variables };
+  return { reasoning_effort: word, ...variables };
 }

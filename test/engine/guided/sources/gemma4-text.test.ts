@@ -66,6 +66,15 @@ describe("values in Gemma 4's notation", () => {
     expect(accepted(others, more)).toEqual(more.slice(0, 3));
   });
 
+  it.each([
+    [{ const: 'a<|"|>b' }, 'its root'],
+    [{ type: 'object', properties: { x: { enum: [['<|"|>'], { y: '<|"|>' }] } } }, '/properties/x'],
+  ])('are refused by name where the quote itself is all that a schema allows: %j', (schema, place) => {
+    expect(() => accepted(schema, [])).toThrow(
+      `The JSON schema is refused at ${place}: this model writes texts between <|"|>, and the schema lists one with that in it.`,
+    );
+  });
+
   it('hold lengths and patterns without their quotes within', () => {
     const short = [text('<|"|'), text('abcd'), text('<<|"'), text('abcde'), text('🪿🪿🪿🪿')];
     expect(accepted({ type: 'string', maxLength: 4 }, short)).toEqual([

@@ -237,10 +237,13 @@ describe('efforts', () => {
     expect(await effortOf({ reasoningEffort })).toEqual({ reasoning_effort: wanted });
   });
 
-  it('none is refused, and so are tools that nothing runs', async () => {
-    await expect(effortOf({ reasoningEffort: 'none' })).rejects.toThrow(
+  it.each(['none', 'thorough'])('%s is refused', async (reasoningEffort) => {
+    await expect(effortOf({ reasoningEffort })).rejects.toThrow(
       /reasoning_effort is refused: this model always reasons/,
     );
+  });
+
+  it('tools that nothing runs are refused', async () => {
     await expect(effortOf({ variables: { builtin_tools: ['python'] } })).rejects.toThrow(
       /browser and python are not run/,
     );
