@@ -4,6 +4,7 @@ import { SkeinError } from '../base/skein-error.js';
 import type { Retention } from '../kvcache/retention.js';
 import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import type { Guide } from './guide.js';
+import type { TraceSpan } from './infer/trace-span.js';
 import type { PieceSource } from './piece-source.js';
 import { type FailureKind, isRequestsFault, type RequestFailure } from './request-failure.js';
 import type { SamplingParams } from './sampling-params.js';
@@ -121,6 +122,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
    * SharedTensors.
    */
   shared?: Pick<SharedTensors, 'of'>;
+  /** Span of the request that this one belongs to; absent: it is not traced. A work queue hangs its own spans below it. */
+  trace?: TraceSpan;
 }
 
 export interface ReasoningBudgetOptions {

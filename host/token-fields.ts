@@ -33,6 +33,7 @@ const KINDS = {
   map: { words: 'a Map of token ids and numbers is', holds: (value) => value instanceof Map },
   signal: { words: 'an AbortSignal is', holds: isSignal },
   shared: { words: 'a SharedTensors is', holds: (value) => value instanceof SharedTensors },
+  span: { words: 'a TraceSpan is', holds: (value) => isObject(value) && typeof value.child === 'function' },
   ids: {
     words: `an array or Int32Array of at most ${MAX_IDS} token ids is`,
     holds: (value) => isTokens(value) && (value as readonly number[]).length <= MAX_IDS,
@@ -107,7 +108,11 @@ const NAMES_INSIDE: Partial<Record<FieldKind, Names>> = {
 };
 
 /** Objects of this process. */
-const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = { signal: 'signal', shared: 'shared' };
+const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = {
+  signal: 'signal',
+  shared: 'shared',
+  trace: 'span',
+};
 
 /** Numbers are checked with their ranges. */
 const OF_PARAMETERS = { number: null, integer: null, flag: 'flag', key: 'seed' } as const satisfies Record<

@@ -9,8 +9,14 @@ export interface TraceSpan {
   readonly traceparent: string;
   /** The header `tracestate`; '': there is none. */
   readonly tracestate: string;
-  /** A part of it. @param links spans of other ways that meet here */
-  child(name: string, startMs: number, attributes?: TraceAttributes, links?: readonly TraceSpan[]): TraceSpan;
+  /** A part of it. @param links spans of other ways that meet here @param kind 'client': what is asked of another process, whose spans are below it */
+  child(
+    name: string,
+    startMs: number,
+    attributes?: TraceAttributes,
+    links?: readonly TraceSpan[],
+    kind?: 'internal' | 'client',
+  ): TraceSpan;
   set(attributes: TraceAttributes): void;
   /** Something that happened meanwhile; some dozens of a span are kept. */
   event(name: string, atMs: number, attributes?: TraceAttributes): void;

@@ -172,6 +172,8 @@ export const REQUEST_FIELDS = {
   queueWeight: { kind: 'number', within: { above: 0, max: 1000 }, staysInGateway: true },
   signal: { kind: 'here' },
   shared: { kind: 'here' },
+  // What a worker needs of it is in the message beside the request.
+  trace: { kind: 'here' },
 } as const satisfies Readonly<Record<Exclude<keyof TokenRequest, ParameterName>, RequestField>>;
 
 export type FieldName = keyof typeof REQUEST_FIELDS;

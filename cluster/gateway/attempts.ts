@@ -3,10 +3,12 @@ import { RequestError } from '../../callbacks/token-request.js';
 import { type GatewayPort, OfferError } from '../nats/gateway-port.js';
 import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../nats/lease-book.js';
 import type { WorkItem } from '../nats/messages.js';
+import type { RequestNames } from '../nats/request-names.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
 import type { CacheRoutes } from './cache-routes.js';
 import type { ModelQueue } from './model-queue.js';
 import { isOffer, type QueuedRequest, type Stage } from './queued-request.js';
+import { RequestTrace } from './request-trace.js';
 
 export interface AttemptsOptions {
   /** Id of the gateway among all. */
@@ -17,8 +19,20 @@ export interface AttemptsOptions {
   allowsDifferentBits: boolean;
   /** Longest prompt, without what is cached, that is not computed by a prefill worker, in tokens. */
   maxLocalPrefillLength: number;
-  /** Called with what is nobody's answer. */
-  onWarning: (message: string) => void;
+  /** Called with what is nobody's answer, and the names of the request that it is about. */
+  onWarning: (message: string, about?: RequestNames) => void;
+  /** Called with each attempt that was given up. */
+  onFall?: (fallen: Fallen) => void;
+}
+
+/** An attempt that was given up. */
+export interface Fallen extends RequestNames {
+  /** Who had it; null: nobody. */
+  worker: string | null;
+  attempt: number;
+  why: Fall;
+  /** In its worker's words; null: it said nothing. */
+  reason: string | null;
 }
 
 /** Milliseconds after which a request that could not be offered is offered again. */
@@ -66,6 +80,7 @@ export class Attempts {
     this.requests.set(request.id, request);
     this.numbered.set(request.number, request);
     this.book.add(request.id, request.pieces.length);
+    request.trace = RequestTrace.begin(request.request.trace, request.names, request.waitingSinceMs);
     queue.push(request);
     this.pump(queue);
   }
@@ -111,6 +126,7 @@ export class Attempts {
       request.isPrefill = isPrefill;
       // Whoever answers it computes its prompt: what follows goes on behind that.
       request.wantsPrefill &&= isPrefill;
+      request.trace?.onRoute({ pool: pool.fingerprint, worker, isPrefill });
       if (worker === null) this.#send(request);
       else void this.#direct(request, worker);
     }
@@ -137,7 +153,7 @@ export class Attempts {
     const { id, model } = request;
     this.#setStage(request, 'directed');
     const { item, isCurrent } = this.#itemOf(request);
-    const isTaken = await this.#routes!.send(model, worker, item);
+    const isTaken = await this.#routes!.send(model, worker, item, request.trace);
     // Cancelled meanwhile, or taken and lost.
     if (!isCurrent()) {
       if (isTaken) this.stop(worker, id, item.attempt, null);
@@ -202,6 +218,7 @@ export class Attempts {
     const known = this.#roster.find(worker);
     this.#routes?.noteLeased(request, known);
     if (known !== undefined) request.noteEngine(known.model);
+    request.trace?.onLease(worker);
     const nowMs = performance.now();
     request.noteTaken(nowMs);
     this.#roster.noteHeld(worker, 1);
@@ -224,6 +241,7 @@ export class Attempts {
     }
     request.offer?.withdraw();
     request.offer = null;
+    this.#noteFall(request, { worker, attempt, why });
     if (result === 'poisoned') {
       this.fail(request, this.#poisoned(request));
       return;
@@ -232,9 +250,19 @@ export class Attempts {
     request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
     request.avoids = why === 'gap' || why === 'failed' ? worker : null;
     request.waitingSinceMs = performance.now();
+    request.trace?.onAgain(request.waitingSinceMs);
     this.#setStage(request, 'waiting');
     if (request.isPrefill) request.endPrefill(why);
     this.#queueAgain(request);
+  }
+
+  #noteFall(
+    request: QueuedRequest,
+    { worker, attempt, why }: Pick<Fallen, 'worker' | 'attempt' | 'why'>,
+  ): void {
+    const reason = why === 'failed' ? request.lastFailure : null;
+    request.trace?.onFall(why, reason, request.numTokens);
+    this.#options.onFall?.({ ...request.names, worker, attempt, why, reason });
   }
 
   #poisoned(request: QueuedRequest): RequestError {
@@ -259,7 +287,10 @@ export class Attempts {
   diverge(request: QueuedRequest): void {
     const why =
       'Two workers gave other tokens for the request, though they should be equal: its answer cannot go on.';
-    this.#options.onWarning(`${why} Request ${request.id}, pool ${request.pool?.fingerprint}.`);
+    this.#options.onWarning(
+      `${why} Request ${request.id}, pool ${request.pool?.fingerprint}.`,
+      request.names,
+    );
     this.fail(request, RequestError.of(failure('internal', why)));
   }
 
@@ -273,11 +304,13 @@ export class Attempts {
   /** Ends a request without a word of its worker. */
   end(request: QueuedRequest, reason: 'cancelled' | 'timeout'): void {
     if (!this.requests.has(request.id)) return;
+    request.trace?.onEnd(reason, request.numTokens);
     this.#dismiss(request);
     request.finish(reason);
   }
 
   fail(request: QueuedRequest, error: Error): void {
+    request.trace?.onEnd('error', request.numTokens);
     this.#dismiss(request);
     request.fail(error);
   }
@@ -304,6 +337,7 @@ export class Attempts {
     this.requests.delete(id);
     this.numbered.delete(request.number);
     this.models.get(request.model)?.settle(request);
+    request.trace?.onEnd('answered', request.numTokens);
     request.release();
     const onEnd = this.#onEnd;
     this.#onEnd = null;

@@ -2,6 +2,7 @@ import { CacheFollower } from '../nats/cache-follower.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { RoutingPort } from '../nats/gateway-port.js';
 import type { WorkItem } from '../nats/messages.js';
+import { namesOfItem, type RequestNames } from '../nats/request-names.js';
 import { roomFor } from '../nats/worker-port.js';
 import { AHEAD_PER_WORKER, offersFor, type RosterWorker } from '../nats/worker-roster.js';
 import { CacheRouter } from '../routing/cache-router.js';
@@ -9,11 +10,11 @@ import type { DirectAnswer } from '../routing/model-routing.js';
 import { CacheAsker } from './cache-asker.js';
 import { hashesOf, isHashedAlike } from './prompt-blocks.js';
 import type { QueuedRequest } from './queued-request.js';
+import type { RequestTrace } from './request-trace.js';
 import { RoutingCounts } from './routing-counts.js';
 
 /** A request as it was sent to a worker. */
-export interface Routed {
-  request: string;
+export interface Routed extends RequestNames {
   worker: string;
   /** Leading blocks of the prompt that the worker has, or will have computed for others before, and all that a cache could have. */
   cachedBlocks: number;
@@ -192,13 +193,19 @@ export class CacheRoutes {
   }
 
   /** Sends a request to the worker that was chosen for it. True: it has it. */
-  async send(model: string, worker: string, item: WorkItem): Promise<boolean> {
+  async send(
+    model: string,
+    worker: string,
+    item: WorkItem,
+    trace: RequestTrace | null = null,
+  ): Promise<boolean> {
     const place = this.#places.get(item.id);
     const answer = await this.#options.port.direct(worker, item);
     this.counts.note(model, answer, place?.cachedBlocks ?? 0);
     if (place !== undefined) {
+      trace?.onRouted(answer, place);
       const { cachedBlocks, blocks } = place;
-      this.#options.onRouted?.({ request: item.id, worker, cachedBlocks, blocks, answer });
+      this.#options.onRouted?.({ ...namesOfItem(item), worker, cachedBlocks, blocks, answer });
       this.#land(place);
     }
     const direct = this.#workers.get(worker);

@@ -250,8 +250,8 @@ export class QueueGateway implements GatewayListener {
     } catch (error) {
       const id = idOf();
       const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
-      this.#options.onWarning(`${why} Request ${id}.`);
       const request = this.#attempts.requests.get(id);
+      this.#options.onWarning(`${why} Request ${id}.`, request?.names);
       // What it has of the answer and what was noted of it may differ.
       const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
       if (request !== undefined) this.#tell(() => end(request));

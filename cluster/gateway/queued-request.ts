@@ -8,8 +8,10 @@ import type { Fall } from '../nats/lease-book.js';
 import type { HandOver, WorkItem } from '../nats/messages.js';
 import type { PoolName } from '../nats/names.js';
 import type { Packable } from '../nats/packet.js';
+import { type RequestNames, requestNames } from '../nats/request-names.js';
 import { type PackedRequest, packedRequest } from '../nats/request-wire.js';
 import { cardFingerprint } from './card-fingerprint.js';
+import type { RequestTrace } from './request-trace.js';
 
 /**
  * Where a request of a gateway is:
@@ -82,6 +84,8 @@ export class QueuedRequest implements Waiting {
   isSuspect = false;
   /** The worker that had it last and failed, or did not name it any more: it is not chosen for it again before a token of it came. */
   avoids: string | null = null;
+  /** null: it is not traced. */
+  trace: RequestTrace | null = null;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -114,16 +118,25 @@ export class QueuedRequest implements Waiting {
     this.#times = { submittedMs: nowMs, takenMs: null, firstTokenMs: null, lastTokenMs: null };
   }
 
+  /** What logs and traces call it. */
+  get names(): RequestNames {
+    return requestNames(this.id, this.request.label);
+  }
+
   /** Some of it has been answered. */
   get hasBegun(): boolean {
     return this.#soFar.some(({ tokens, finishReason }) => tokens.length > 0 || finishReason !== null);
   }
 
+  /** Number of tokens that were accepted, of all sequences. */
+  get numTokens(): number {
+    return this.#soFar.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  }
+
   /** Number of tokens computed for it, without those of the prompt that were in a cache. */
   get usedTokens(): number {
     if (!this.hasBegun) return 0;
-    const generated = this.#soFar.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    return generated + this.request.promptTokens.length - this.#cachedTokens;
+    return this.numTokens + this.request.promptTokens.length - this.#cachedTokens;
   }
 
   /** The attempt that only computed its prompt is over: others follow, which answer it. */
@@ -252,6 +265,7 @@ export class QueuedRequest implements Waiting {
       ...{ kind: 'work' as const, gateway, id: this.id, number: this.number, attempt, ended: [...ended] },
       ...(this.isPrefill ? { isPrefill: true } : {}),
       ...(this.handOver === null ? {} : { handOver: this.handOver }),
+      ...(this.trace?.context ?? {}),
     };
     if (!this.hasBegun || this.#beginsAnew(ended)) {
       return { ...item, request, known: this.#soFar.map(() => 0) };

@@ -5,6 +5,7 @@ import type { PromptBlocks } from '../../kvcache/block-hashes.js';
 import { fetchBlocks } from './fetch-blocks.js';
 import { KeptBlocks } from './kept-blocks.js';
 import type { BlocksAnswer, BlocksMessage, WorkItem } from './messages.js';
+import { namesOfItem, type RequestNames } from './request-names.js';
 import type { WorkerPort } from './worker-port.js';
 
 /** An engine whose cached blocks can be had: an InProcessHost. */
@@ -26,7 +27,7 @@ export interface HandOverOptions {
   bytesPerState: number;
   /** Bytes of blocks that are kept for others at most. */
   maxBytes: number;
-  onWarning: (message: string) => void;
+  onWarning: (message: string, about?: RequestNames) => void;
 }
 
 /** Milliseconds that blocks are kept for the worker that is to fetch them. */
@@ -108,7 +109,8 @@ export class HandOvers {
   }
 
   /** Brings blocks for a request that another worker has computed, as far as it can. Never rejects. */
-  async bring({ id, handOver }: WorkItem, request: TokenRequest, isWanted: () => boolean): Promise<void> {
+  async bring(item: WorkItem, request: TokenRequest, isWanted: () => boolean): Promise<void> {
+    const { id, handOver } = item;
     const { port, engine, layout, tokensPerBlock, bytesPerBlock, bytesPerState, onWarning } = this.#options;
     if (handOver === undefined || handOver.layout !== layout) return;
     const { numBlocks, bytes } = handOver;
@@ -128,7 +130,7 @@ export class HandOvers {
         isWanted,
       });
     } catch (error) {
-      onWarning(`The blocks of a prompt could not be taken over: ${messageOf(error)}`);
+      onWarning(`The blocks of a prompt could not be taken over: ${messageOf(error)}`, namesOfItem(item));
     } finally {
       this.#numFetching--;
       this.#waiting.shift()?.();

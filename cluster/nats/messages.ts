@@ -13,9 +13,10 @@ import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';
 import { areRuns } from './token-runs.js';
+import type { ItemTrace } from './trace-context.js';
 
-/** A request as it lies in the stream. */
-export interface WorkItem {
+/** A request as it lies in the stream. What of it is traced is read by readTrace, which bounds it. */
+export interface WorkItem extends ItemTrace {
   kind: 'work';
   gateway: string;
   /** Of the request, among all of all gateways. */

@@ -1,6 +1,7 @@
+import { messageOf } from '../../base/error-text.js';
 import { textOf } from '../../base/skein-error.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
-import { failure, type RequestFailure } from '../../callbacks/request-failure.js';
+import { failure, messageOfFailure, type RequestFailure } from '../../callbacks/request-failure.js';
 import {
   HostClosedError,
   QueueFullError,
@@ -12,6 +13,7 @@ import { GatewayHolds } from './gateway-holds.js';
 import type { HandOvers } from './hand-overs.js';
 import type { StopMessage, WorkItem } from './messages.js';
 import { numSequencesOf } from './request-wire.js';
+import type { ObserveWork, WorkEnd, WorkObserver } from './work-observer.js';
 import { failureFor, lanesOf, requestOf, type WorkAdapters } from './work-request.js';
 import { type Delivery, roomFor, type WorkerPort } from './worker-port.js';
 
@@ -34,6 +36,8 @@ export interface QueueWorkerOptions extends WorkAdapters {
   handOvers: HandOvers | null;
   /** Called when there is room again, if a gateway was told that there is none. */
   onRoom?: () => void;
+  /** Follows the work for requests; absent: nobody does. */
+  observe?: ObserveWork;
   onWarning: (message: string) => void;
 }
 
@@ -49,6 +53,8 @@ interface Held {
   sources: readonly PieceSource<TokenPiece>[];
   lanes: Lane[];
   hasPiece: boolean;
+  /** null: nobody follows it. */
+  observer: WorkObserver | null;
 }
 
 /**
@@ -200,6 +206,7 @@ export class QueueWorker {
       sources: [],
       lanes: lanesOf(item, numSequencesOf(request)),
       hasPiece: false,
+      observer: this.#options.observe?.(item, request) ?? null,
     };
     this.#held.set(item.id, held);
     this.#holds.note(item.gateway);
@@ -208,7 +215,9 @@ export class QueueWorker {
     else {
       const isWanted = () => this.#isHeld(held);
       void handOvers.bring(item, request, isWanted).then(() => {
-        if (isWanted()) this.#start(held, request);
+        if (!isWanted()) return;
+        held.observer?.onBlocks();
+        this.#start(held, request);
       });
     }
     if (this.#isHeld(held)) void this.#holds.tell(item.gateway);
@@ -216,6 +225,7 @@ export class QueueWorker {
 
   #start(held: Held, request: TokenRequest): void {
     const { item, lanes } = held;
+    held.observer?.onSubmit();
     try {
       held.sources = this.#options.engine.submitSeveral(request);
     } catch (error) {
@@ -235,7 +245,7 @@ export class QueueWorker {
       });
     }
     // Nobody wants anything of it: no piece comes that would end it.
-    if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
+    if (this.#isHeld(held) && lanes.every(({ isEnded }) => isEnded)) this.#forget(held, 'answered');
   }
 
   /** The engine does not take the request: others may, or it is at fault itself. */
@@ -253,6 +263,7 @@ export class QueueWorker {
     const { item, delivery, isConfirmed } = held;
     if (!isConfirmed) {
       this.#held.delete(item.id);
+      held.observer?.onEnd('failed', messageOf(error));
       this.#refuse(delivery, error);
       return;
     }
@@ -273,6 +284,7 @@ export class QueueWorker {
       this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
       return;
     }
+    held.observer?.onPiece(piece);
     this.#sender.send(lane, piece);
     // A piece that is too long for a message has failed the request.
     if (!this.#isHeld(held)) return;
@@ -287,12 +299,15 @@ export class QueueWorker {
 
   #endLane(held: Held, lane: Lane): void {
     lane.isEnded = true;
-    if (held.lanes.every(({ isEnded }) => isEnded)) this.#forget(held);
+    if (held.lanes.every(({ isEnded }) => isEnded)) this.#forget(held, 'answered');
   }
 
   /** The token behind the prompt is drawn by the worker that answers. */
-  #onPrefill(held: Held, request: TokenRequest, { finishReason, cachedTokens = 0 }: TokenPiece): void {
-    if (!this.#isHeld(held) || finishReason === null) return;
+  #onPrefill(held: Held, request: TokenRequest, piece: TokenPiece): void {
+    if (!this.#isHeld(held)) return;
+    held.observer?.onPiece(piece);
+    const { finishReason, cachedTokens = 0 } = piece;
+    if (finishReason === null) return;
     const { id, attempt, gateway } = held.item;
     if (finishReason === 'cancelled') {
       this.#fail(id, attempt, failure('ended', 'The worker was closed.'));
@@ -306,7 +321,7 @@ export class QueueWorker {
         return;
       }
       this.#sender.prefilled(gateway, { id, attempt, cachedTokens, ...has });
-      this.#forget(held);
+      this.#forget(held, 'prefilled');
     });
   }
 
@@ -320,17 +335,22 @@ export class QueueWorker {
     const held = this.#held.get(id);
     if (held === undefined || held.item.attempt !== attempt) return;
     this.#sender.fail(held.item.gateway, { id, attempt, failure: why });
-    this.#drop(held);
+    this.#leave(held, 'failed', messageOfFailure(why));
   }
 
   /** Ends the work for a request that nobody here waits for any more. */
   #drop(held: Held): void {
-    this.#forget(held);
+    this.#leave(held, 'dropped');
+  }
+
+  #leave(held: Held, end: WorkEnd, reason?: string): void {
+    this.#forget(held, end, reason);
     for (const source of held.sources) source.leave();
   }
 
-  #forget(held: Held): void {
+  #forget(held: Held, end: WorkEnd, reason?: string): void {
     this.#held.delete(held.item.id);
+    held.observer?.onEnd(end, reason);
     // Its frames are on their way, or nobody wants them.
     if (!held.isConfirmed) held.delivery.ack();
     this.wake();

@@ -6,6 +6,7 @@ import type { Routed } from '../../cluster/gateway/cache-routes.js';
 import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
+import type { RequestNames } from '../../cluster/nats/request-names.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { tellTerminal } from '../server/logs/log-output.js';
@@ -94,7 +95,8 @@ function learnModels(
 ): { atGateway: QueueGateway; learned: LearnedModels } {
   const { repository, around } = opened;
   const id = `g${randomBytes(6).toString('hex')}`;
-  const onWarning = (message: string) => around.log.warn({ gateway: id }, message);
+  const onWarning = (message: string, about?: RequestNames) =>
+    around.log.warn({ gateway: id, ...about }, message);
   const hearsCaches = config.routing === 'cache';
   const port = new NatsGatewayPort({ nc, stream, names, id, hearsCaches, onWarning });
   const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = config;
@@ -116,6 +118,7 @@ function learnModels(
       around.log.info({ worker }, why === 'lost' ? 'worker lost' : 'worker gone');
       learned.onLost();
     },
+    onFall: (fallen) => around.log.info({ ...fallen }, 'attempt given up'),
     onWarning,
   });
   const learned = new LearnedModels({

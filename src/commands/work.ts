@@ -6,11 +6,13 @@ import { NO_BLOCKS } from '../../cluster/nats/kept-blocks.js';
 import type { FileMessage } from '../../cluster/nats/messages.js';
 import { NatsWorkerPort } from '../../cluster/nats/nats-worker-port.js';
 import { QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
+import type { RequestNames } from '../../cluster/nats/request-names.js';
 import type { OwnAdapter } from '../../cluster/nats/work-request.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import { UsageError } from '../errors/user-errors.js';
 import type { HealthPort } from '../queue/health-port.js';
 import { ModelFiles } from '../queue/model-files.js';
+import { observeWork } from '../queue/observe-work.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { ToldCache } from '../queue/told-cache.js';
 import { beatOf, identityOf } from '../queue/worker-beat.js';
@@ -20,6 +22,7 @@ import { Log } from '../server/logs/log.js';
 import { LogOutput, tellTerminal } from '../server/logs/log-output.js';
 import { logEngines } from '../server/logs/model-log.js';
 import { checkAddress } from '../server/sockets/listen-address.js';
+import type { Tracing } from '../server/tracing/tracing.js';
 import { ApiKeys } from '../server/web/access/api-keys.js';
 import { LiveModels } from '../serving/model-directory.js';
 import type { ModelState } from '../serving/model-state.js';
@@ -28,6 +31,7 @@ import type { Config, ConfiguredModel } from '../settings/config.js';
 import { listenForHangUp } from './hang-up.js';
 import { listenForInterruption } from './interruption.js';
 import { loadConfigured } from './load-configured.js';
+import { checkTracing, openTracing } from './open-tracing.js';
 import { servedModelOf } from './served-model-of.js';
 import { checkLogFile, endWithoutReader, untilSignal } from './server-life.js';
 import { allowedHosts } from './server-security.js';
@@ -49,9 +53,12 @@ export async function work(config: Config): Promise<void> {
     throw new UsageError('skein work runs one model; start another worker for each further one.');
   }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
+  checkTracing(config);
   const output = new LogOutput(config.logFile, config.logFormat);
   listenForHangUp()(() => output.reopen());
   const log = new Log(config.logLevel, output);
+  // Gateways decide which requests are traced.
+  const tracing = openTracing({ ...config, traceRate: 0 }, log, skeinVersion());
   const probes = await openProbes(config, entry.name);
   try {
     const queue = await openQueue(config, 'skein work');
@@ -79,6 +86,7 @@ export async function work(config: Config): Promise<void> {
         queue,
         probes,
         log,
+        tracing,
       });
     } finally {
       await queue.nc.close();
@@ -125,13 +133,15 @@ interface Surroundings {
   queue: OpenQueue;
   probes: Probes;
   log: Log;
+  /** null: nothing is traced. */
+  tracing: Tracing | null;
 }
 
 async function workUntilSignal(
   config: Config,
   entry: ConfiguredModel,
   loaded: RunningModel<'generator'>,
-  { id, cache, queue: { nc, names, stream }, probes, log }: Surroundings,
+  { id, cache, queue: { nc, names, stream }, probes, log, tracing }: Surroundings,
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
@@ -141,7 +151,7 @@ async function workUntilSignal(
     await loaded.close({ abort: true });
     throw new UsageError(NO_PREFILL);
   }
-  const onWarning = (message: string) => log.warn({ worker: id }, message);
+  const onWarning = (message: string, about?: RequestNames) => log.warn({ worker: id, ...about }, message);
   let isGone = false;
   const beat = () =>
     beatOf(identity, {
@@ -164,6 +174,7 @@ async function workUntilSignal(
     gatewayGraceMs: GATEWAY_GRACE_MS,
     handOvers,
     onRoom: () => port.beat(beat()),
+    observe: observeWork({ worker: id, model: entry.name, ranks: loaded.state.ranks?.size }, log, tracing),
     onWarning,
   });
   port.listen({
@@ -198,7 +209,7 @@ async function workUntilSignal(
   worker.close();
   isGone = true;
   port.beat(beat());
-  await Promise.race([nc.drain().catch(() => {}), after(FLUSH_MS)]);
+  await Promise.race([Promise.all([nc.drain().catch(() => {}), tracing?.close()]), after(FLUSH_MS)]);
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
   endWithoutReader();
   if (failure !== null) throw failure;

@@ -31,7 +31,10 @@ export interface ObservedRequest {
   /** Adds up what its exchange's answers take; absent: nobody does. */
   tally?: AnswerTally | undefined;
   /** What its trace tells beside that; absent: it is not traced. */
-  traced?: { parent: TraceSpan } & Pick<TracedText, 'requestId' | 'temperature' | 'topP' | 'choices'>;
+  traced?: { parent: TraceSpan } & Pick<
+    TracedText,
+    'requestId' | 'temperature' | 'topP' | 'choices' | 'ranks'
+  >;
 }
 
 /** Nobody follows requests. */

@@ -20,6 +20,8 @@ const OF_BOTH: readonly OptionName[] = [
   'logLevel',
   'logFile',
   'logFormat',
+  'tracing',
+  'traceEndpoint',
 ];
 
 /** Options of a gateway: those of a server that has no engine. */
@@ -61,8 +63,6 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxFiles',
   'maxOfflineRequests',
   'accessLog',
-  'tracing',
-  'traceEndpoint',
   'traceRate',
   'metrics',
 ];
@@ -88,7 +88,7 @@ const MODEL_HELP =
   'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
 
 const WORKER_LOG_HELP =
-  "Log level. info: also a line every 10 seconds while the model works; the lines of requests are the gateways'.";
+  "Log level. info: also a line for each request that it had, with the id in its gateway's lines, and one every 10 seconds while the model works.";
 
 const GATEWAY_CACHE_HELP =
   "Folder for what workers send of their models, such as tokenizers, which serves a gateway's next start.";

@@ -114,6 +114,7 @@ export class ChoiceRun {
           seed: this.seeds[prompt]!,
           signal: this.#abort.signal,
           shared,
+          trace: terms.trace,
         };
         if (this.#ranks) asked.logProbs = request.logProbs ?? 0;
         for (const [index, pieces] of generateTexts(model, asked, bestOf).entries()) {
@@ -125,7 +126,7 @@ export class ChoiceRun {
             isGuided: request.guide !== undefined,
             ...(index === 0 ? { choices: n } : { sharesPrompt: true }),
             tally: terms.tally,
-            ...tracedBy(terms, asked, n),
+            ...tracedBy(terms, asked, n, model.state.ranks?.size),
           });
           this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });
         }
@@ -381,8 +382,15 @@ function withoutTokens(piece: TextPiece): TextPiece {
 }
 
 /** What the trace of a request tells, if it is traced. */
-function tracedBy({ trace, requestId }: RequestTerms, { temperature, topP }: TextRequest, choices: number) {
-  return trace === undefined ? {} : { traced: { parent: trace, requestId, temperature, topP, choices } };
+function tracedBy(
+  { trace, requestId }: RequestTerms,
+  { temperature, topP }: TextRequest,
+  choices: number,
+  ranks: number | undefined,
+) {
+  return trace === undefined
+    ? {}
+    : { traced: { parent: trace, requestId, temperature, topP, choices, ranks } };
 }
 
 /** What the server adds to a request. */

@@ -7,6 +7,7 @@ import { answerAfterBody } from '../sockets/late-body.js';
 import { type AllowedHosts, hostCheck } from '../web/access/host-check.js';
 import { type ApiError, stillLoading, toApiError } from '../web/errors.js';
 import { noteAnswer, refuse } from '../web/raw-refusals.js';
+import { requestIdOf } from '../web/request-ids.js';
 import { loadingReason } from '../web/server-state.js';
 
 interface Answer {
@@ -75,7 +76,13 @@ function errorAnswer(path: string, error: ApiError): Answer {
 }
 
 function send(outgoing: ServerResponse, { status, body, headers = {} }: Answer): void {
-  outgoing.writeHead(status, { 'content-type': 'application/json', ...headers, connection: 'close' });
+  const requestId = requestIdOf(outgoing.req.headers['x-request-id']);
+  outgoing.writeHead(status, {
+    'content-type': 'application/json',
+    'x-request-id': requestId,
+    ...headers,
+    connection: 'close',
+  });
   outgoing.end(JSON.stringify(body));
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from './errors.js';
+import { requestIdOf } from './request-ids.js';
 
 const CLOSE = { connection: 'close' };
 /** Header of every answer: a browser does not guess what it is. */
@@ -65,6 +66,7 @@ export function refuse(outgoing: ServerResponse, refusal: ApiError): void {
   const headers = {
     'content-type': 'application/json',
     [NO_SNIFF[0]]: NO_SNIFF[1],
+    'x-request-id': requestIdOf(outgoing.req.headers['x-request-id']),
     ...refusal.headers,
     ...CLOSE,
   };

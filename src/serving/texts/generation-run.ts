@@ -123,9 +123,10 @@ export class GenerationRun {
   }
 
   #started(): PieceSource<TokenPiece>[] {
-    const { model, generation } = this.#options;
+    const { model, generation, trace } = this.#options;
     try {
-      return generateTokens(model, { ...generation.request, signal: this.#abort.signal }, generation.count);
+      const request = { ...generation.request, signal: this.#abort.signal, trace };
+      return generateTokens(model, request, generation.count);
     } catch (error) {
       this.#abort.abort();
       throw error;

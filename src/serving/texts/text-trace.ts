@@ -1,5 +1,6 @@
 import type { TraceAttributes, TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { TokenTiming } from '../../../callbacks/token-request.js';
+import { phasesOf } from './text-phases.js';
 
 /** A request for text, as its trace tells of it: numbers, and nothing of what it says. */
 export interface TracedText {
@@ -11,6 +12,8 @@ export interface TracedText {
   topP?: number | undefined;
   /** Answers that are asked for to its prompt. */
   choices: number;
+  /** Number of ranks that run the model; absent: one process alone does. */
+  ranks?: number | undefined;
 }
 
 /** Choices of one request that have spans; the others are as these. */
@@ -89,16 +92,18 @@ export class TextTrace {
     this.#span.end(endMs);
   }
 
-  /**
-   * The engine's own times, where it told them; else what was seen here. Its clock is another than this thread's, and may be ahead by
-   * microseconds: no phase ends after the answer, or begins after the one behind it.
-   */
   #setPhases(timing: TokenTiming | undefined, ended: number): void {
-    const { firstScheduledMs = null, numIterations, numPauses } = timing ?? {};
+    const { numIterations, numPauses } = timing ?? {};
     const seen = (ms: number | null) => (ms === null || this.#firstMs === null ? null : ms - this.#startMs);
-    const last = notBehind(ended, timing?.lastTokenMs ?? seen(this.#lastMs));
-    const first = notBehind(last ?? ended, timing?.firstTokenMs ?? seen(this.#firstMs));
-    const scheduled = notBehind(first ?? ended, firstScheduledMs);
+    const {
+      scheduled,
+      firstToken: first,
+      lastToken: last,
+    } = phasesOf(timing, {
+      firstToken: seen(this.#firstMs),
+      lastToken: seen(this.#lastMs),
+      ended,
+    });
     if (numIterations !== undefined) this.#span.set({ 'skein.iterations': numIterations });
     if (numPauses !== undefined && numPauses > 0) this.#span.set({ 'skein.pauses': numPauses });
     if (scheduled !== null) this.#phase('queue', 'time_in_queue', 0, scheduled);
@@ -117,8 +122,6 @@ export class TextTrace {
   }
 }
 
-const notBehind = (limit: number, ms: number | null) => (ms === null ? null : Math.min(ms, limit));
-
 function asked({
   model,
   requestId,
@@ -127,6 +130,7 @@ function asked({
   temperature,
   topP,
   choices,
+  ranks,
 }: TracedText): TraceAttributes {
   return {
     'gen_ai.operation.name': 'text_completion',
@@ -140,5 +144,6 @@ function asked({
     'gen_ai.usage.input_tokens': promptTokens,
     ...(temperature === undefined ? {} : { 'gen_ai.request.temperature': temperature }),
     ...(topP === undefined ? {} : { 'gen_ai.request.top_p': topP }),
+    ...(ranks === undefined ? {} : { 'skein.ranks': ranks }),
   };
 }

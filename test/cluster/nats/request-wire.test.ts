@@ -9,7 +9,7 @@ const across = (request: TokenRequest) => unpackedRequest(unpack(pack(packedRequ
 
 /** Every field that crosses. */
 const FULL: Required<
-  Omit<TokenRequest, 'signal' | 'loraTaskId' | 'adapter' | 'queueKey' | 'queueWeight' | 'shared'>
+  Omit<TokenRequest, 'signal' | 'loraTaskId' | 'adapter' | 'queueKey' | 'queueWeight' | 'shared' | 'trace'>
 > = {
   promptTokens: [1, 2, 300],
   maxNewTokens: 7,

@@ -114,10 +114,12 @@ class RecordedSpan implements TraceSpan {
     startMs: number,
     attributes: TraceAttributes = {},
     links: readonly TraceSpan[] = [],
+    kind: 'internal' | 'client' = 'internal',
   ): TraceSpan {
     const { api, tracer, clock } = this.#parts;
     const linked = links.slice(0, LIMITS.linkCountLimit).filter((link) => link instanceof RecordedSpan);
     const how = {
+      kind: kind === 'client' ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL,
       startTime: clock(startMs),
       attributes: mutable(attributes),
       links: linked.map((link) => ({ context: link.#span.spanContext() })),

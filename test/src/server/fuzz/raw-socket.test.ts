@@ -158,6 +158,7 @@ describe('a server with all the connections that it takes', () => {
     const refused = await get('/v1/models');
     expect(refused).toMatch(/^retry-after: \d+\r$/im);
     expect(refused).toContain('"code":"too_many_connections"');
+    expect(refused).toMatch(/^x-request-id: req-/im);
     expect(statuses(await get('/live'))).toEqual([200]);
     for (const socket of idle) socket.destroy();
     await expect.poll(async () => statuses(await get('/health'))).toEqual([200]);

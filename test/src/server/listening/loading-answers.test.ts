@@ -47,7 +47,8 @@ describe('a server that loads its models', () => {
       { type: 'error', error: { type: 'overloaded_error', message } },
       'close',
     ]);
-    expect((await fetch(`${socket.url}/v1/models`)).headers.get('retry-after')).toBe('2');
+    const { headers } = await fetch(`${socket.url}/v1/models`, { headers: { 'x-request-id': 'goose' } });
+    expect([headers.get('retry-after'), headers.get('x-request-id')]).toEqual(['2', 'goose']);
   });
 
   it('answers a client that sends a long body first', async () => {

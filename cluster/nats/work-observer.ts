@@ -1,0 +1,26 @@
+import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
+import type { WorkItem } from './messages.js';
+
+/**
+ * How the work for an attempt ended:
+ *
+ *   answered   all sequences that somebody wanted have ended
+ *   prefilled  the blocks of its prompt were all that was wanted
+ *   failed     its gateway was told why
+ *   dropped    nobody waits for it any more
+ */
+export type WorkEnd = 'answered' | 'prefilled' | 'failed' | 'dropped';
+
+/** Follows what a worker does for one attempt of a request. Times are those of the calls. */
+export interface WorkObserver {
+  /** Blocks of its prompt, which another worker has computed, have come as far as they will. */
+  onBlocks(): void;
+  /** The engine has it. */
+  onSubmit(): void;
+  onPiece(piece: TokenPiece): void;
+  /** Called once. @param reason of a failure, in the words that its gateway is told */
+  onEnd(end: WorkEnd, reason?: string): void;
+}
+
+/** null: nobody wants to know of this attempt. */
+export type ObserveWork = (item: WorkItem, request: TokenRequest) => WorkObserver | null;
