@@ -1,3 +1,6 @@
+/** What the buckets of records that gateways share are for. */
+export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'GATEWAYS'] as const;
+
 /**
  * Names that gateways and workers agree on. PREFIX is the same for all of a deployment, MODEL a model's name with
  * other characters than letters, digits, - and _ replaced, POOL the fingerprint of workers that give equal bits.
@@ -8,6 +11,9 @@
  *   PREFIX.cache.WORKER          what a worker tells all gateways of its cache
  *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
  *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
+ *   PREFIX.content.ID            what clients store for all gateways, piece by piece, in the stream PREFIX_CONTENTS
+ *
+ * The buckets of SHARED_BUCKETS are PREFIX_FILES and so on, and their streams KV_PREFIX_FILES.
  */
 export class QueueNames {
   readonly #prefix: string;
@@ -18,7 +24,22 @@ export class QueueNames {
   }
 
   get stream(): string {
-    return `${this.#prefix.replaceAll('.', '_').toUpperCase()}_WORK`;
+    return this.shared('WORK');
+  }
+
+  /** Streams of what gateways share. */
+  get sharedStreams(): string[] {
+    return [...SHARED_BUCKETS.map((what) => `KV_${this.shared(what)}`), this.shared('CONTENTS')];
+  }
+
+  /** Name of a bucket of records, or of another stream, that gateways share. */
+  shared(what: (typeof SHARED_BUCKETS)[number] | 'CONTENTS' | 'WORK'): string {
+    return `${this.#prefix.replaceAll('.', '_').toUpperCase()}_${what}`;
+  }
+
+  /** Prefix of the subjects of what clients store. */
+  get content(): string {
+    return `${this.#prefix}.content`;
   }
 
   /** Subjects of the stream. */

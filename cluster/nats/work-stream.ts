@@ -1,5 +1,6 @@
 import type * as JetStream from '@nats-io/jetstream';
 import type { Consumer, ConsumerMessages, JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import type * as Kv from '@nats-io/kv';
 import type * as Nats from '@nats-io/transport-node';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
@@ -10,6 +11,7 @@ import type { PoolName, QueueNames } from './names.js';
 export interface NatsModules {
   nats: typeof Nats;
   jetstream: typeof JetStream;
+  kv: typeof Kv;
 }
 
 /** How the stream is made, where it is not there yet. */

@@ -8,6 +8,7 @@ import { findPackages } from '../optional-packages.js';
 export const NATS_PACKAGES = {
   '@nats-io/transport-node': '3.3.1',
   '@nats-io/jetstream': '3.3.1',
+  '@nats-io/kv': '3.3.1',
 } as const;
 
 const MISSING = `The work queue needs the packages of NATS, which are not here: "skein setup nats" installs them, or "npm install ${Object.entries(
@@ -25,5 +26,9 @@ export function natsSetupFolder(cacheDirectory = defaultCacheDirectory()): strin
 export function loadNats(): NatsModules {
   const require = findPackages(Object.keys(NATS_PACKAGES), natsSetupFolder);
   if (require === null) throw new UsageError(MISSING);
-  return { nats: require('@nats-io/transport-node'), jetstream: require('@nats-io/jetstream') };
+  return {
+    nats: require('@nats-io/transport-node'),
+    jetstream: require('@nats-io/jetstream'),
+    kv: require('@nats-io/kv'),
+  };
 }

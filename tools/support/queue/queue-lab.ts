@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import * as jetstream from '@nats-io/jetstream';
+import * as kv from '@nats-io/kv';
 import * as nats from '@nats-io/transport-node';
 import type { Routed } from '../../../cluster/gateway/cache-routes.js';
 import { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
@@ -142,7 +143,7 @@ export class QueueLab {
   ): Promise<QueueGateway> {
     const nc = await this.#connect(natsPort);
     const options = { storage: 'file', replicas: 1, maxMessages: 10_000 } as const;
-    const stream = new WorkStream(nc, { nats, jetstream }, this.names, options);
+    const stream = new WorkStream(nc, { nats, jetstream, kv }, this.names, options);
     await stream.ensure();
     const id = `lab${this.#numGateways++}`;
     const onWarning = (message: string) => this.warnings.push(message);

@@ -1,0 +1,138 @@
+import type { JetStreamClient, JetStreamManager, StreamConfig } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { messageOf } from '../../base/error-text.js';
+import { StoreError } from '../../base/store-errors.js';
+import type { NatsModules } from './work-stream.js';
+
+/** How what is stored is kept, where it is not there yet. */
+export interface JetStoreOptions {
+  storage: 'file' | 'memory';
+  replicas: number;
+  /** Most bytes of all of it; the server sets them aside. */
+  maxBytes: number;
+  /** Milliseconds after which the NATS server drops what was not written again, by its own clock. */
+  maxAgeMs: number;
+}
+
+/** Milliseconds that one exchange with the NATS server may take; it is tried twice. */
+export const STORE_TIMEOUT_MS = 2_500;
+/** Bytes of the headers of a message, and of what else counts in max_payload. */
+const HEADER_BYTES = 1024;
+
+/** Codes of JetStream's API. Source: errors.json of nats-server. */
+const STREAM_EXISTS = 10058;
+const STREAM_NOT_FOUND = 10059;
+const WRONG_LAST_SEQUENCE = 10071;
+const FULL_CODES: readonly number[] = [10023, 10047, 10054, 10077];
+
+/** One stream of JetStream in which something is stored, and the errors of it. */
+export class JetStore {
+  readonly nc: NatsConnection;
+  readonly modules: NatsModules;
+  readonly client: JetStreamClient;
+  /** Name of the stream. */
+  readonly stream: string;
+  readonly #config: () => Partial<StreamConfig>;
+  #manager: JetStreamManager | null = null;
+
+  /** @param config the stream's, but for its name and `options` */
+  constructor(
+    nc: NatsConnection,
+    modules: NatsModules,
+    stream: string,
+    options: JetStoreOptions,
+    config: Partial<StreamConfig>,
+  ) {
+    this.nc = nc;
+    this.modules = modules;
+    this.stream = stream;
+    this.client = modules.jetstream.jetstream(nc, { timeout: STORE_TIMEOUT_MS });
+    const { storage, replicas: num_replicas, maxBytes: max_bytes, maxAgeMs } = options;
+    const max_age = modules.nats.nanos(maxAgeMs);
+    this.#config = () => ({ ...config, storage, num_replicas, max_bytes, max_age, discard: 'new' });
+  }
+
+  /** Most bytes of one message. */
+  get maxMessageBytes(): number {
+    return (this.nc.info?.max_payload ?? 2 ** 20) - HEADER_BYTES;
+  }
+
+  async manager(): Promise<JetStreamManager> {
+    this.#manager ??= await this.modules.jetstream.jetstreamManager(this.nc, {
+      timeout: STORE_TIMEOUT_MS,
+      checkAPI: false,
+    });
+    return this.#manager;
+  }
+
+  /** Makes the stream, unless it is there: another process, or an administrator, may have made it. @throws StoreError */
+  async ensure(): Promise<void> {
+    try {
+      const manager = await this.manager();
+      try {
+        await manager.streams.info(this.stream);
+        return;
+      } catch (error) {
+        if (!this.isCode(error, STREAM_NOT_FOUND)) throw error;
+      }
+      await manager.streams.add({ ...this.#config(), name: this.stream });
+    } catch (error) {
+      if (!this.isCode(error, STREAM_EXISTS)) throw this.errorOf(error);
+    }
+  }
+
+  /** Does something with the stream, which is made where it is gone: its server may have lost all. @throws StoreError */
+  async with<T>(work: (manager: JetStreamManager) => Promise<T>): Promise<T> {
+    try {
+      return await work(await this.manager());
+    } catch (error) {
+      // Where the stream is gone nobody takes what is published to it, and the API knows none of its name.
+      const isGone = this.isCode(error, STREAM_NOT_FOUND) || this.#hasNoTaker(error);
+      if (!isGone) throw this.errorOf(error);
+    }
+    await this.ensure();
+    try {
+      return await work(await this.manager());
+    } catch (error) {
+      throw this.errorOf(error);
+    }
+  }
+
+  #hasNoTaker(error: unknown): boolean {
+    const { NoRespondersError } = this.modules.nats.errors;
+    for (let one = error; one instanceof Error; one = one.cause)
+      if (one instanceof NoRespondersError) return true;
+    return false;
+  }
+
+  /** The same for what may be done twice: where no answer comes, as of a server that is started again, it is. @throws StoreError */
+  async ask<T>(work: (manager: JetStreamManager) => Promise<T>): Promise<T> {
+    try {
+      return await this.with(work);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'away') throw error;
+      return this.with(work);
+    }
+  }
+
+  /** True where another process has written meanwhile. */
+  isBehind(error: unknown): boolean {
+    return this.isCode(error, WRONG_LAST_SEQUENCE);
+  }
+
+  isCode(error: unknown, ...codes: readonly number[]): boolean {
+    return error instanceof this.modules.jetstream.JetStreamApiError && codes.includes(error.code);
+  }
+
+  /** The error as callers know it; one that tells who was first stays. */
+  errorOf(error: unknown): unknown {
+    if (error instanceof StoreError || this.isBehind(error)) return error;
+    const why = messageOf(error);
+    if (this.isCode(error, ...FULL_CODES)) {
+      const text = `The NATS server has no room in ${this.stream}: ${why}.`;
+      return new StoreError('full', text, { cause: error });
+    }
+    const text = `The NATS server, which keeps what clients store, does not answer for ${this.stream}: ${why}.`;
+    return new StoreError('away', text, { cause: error });
+  }
+}

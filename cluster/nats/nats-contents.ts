@@ -1,0 +1,253 @@
+import { randomBytes } from 'node:crypto';
+import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream';
+import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
+import { StoreError, TakenOverError } from '../../base/store-errors.js';
+import { JetStore, type JetStoreOptions } from './jet-store.js';
+import type { NatsModules } from './work-stream.js';
+
+const ID = /^[\w-]{1,128}$/;
+/** Bytes of a message of a content at most: small enough that others pass between two of them. */
+const CHUNK_BYTES = 256 * 1024;
+/** Header with the bytes of a content up to the end of a message. */
+const END = 'Skein-End';
+/** Header of a message behind which more of the same piece comes: the bytes in front of the piece. */
+const BEGIN = 'Skein-Begin';
+/** Times that a message is sent whose acknowledgement did not come. */
+const TRIES = 3;
+/** Messages that are asked for at once while a content is read. */
+const READ_AHEAD = 64;
+/** Milliseconds that the next message of a content may take. */
+const READ_EXPIRES_MS = 5_000;
+
+/**
+ * Contents by id, which grow at their end, in a stream of JetStream that any number of processes share. A message is a piece of one
+ * content, or a part of a piece, under the content's own subject; a piece of which parts are missing at the end does not count. Who writes says with each message which one is the last so far: of two processes that both
+ * believe to be the writer, the NATS server takes the messages of one, and the other hears of it.
+ */
+export class NatsContents {
+  readonly #store: JetStore;
+  readonly #subjects: string;
+
+  /** @param subjects prefix of the contents' subjects */
+  constructor(
+    nc: NatsConnection,
+    modules: NatsModules,
+    stream: string,
+    subjects: string,
+    options: JetStoreOptions,
+  ) {
+    this.#subjects = subjects;
+    this.#store = new JetStore(nc, modules, stream, options, {
+      subjects: [`${subjects}.*`],
+      retention: 'limits',
+    });
+  }
+
+  /** Makes the stream where it is not there. @throws StoreError */
+  open(): Promise<void> {
+    return this.#store.ensure();
+  }
+
+  /** Begins a content. @throws StoreError */
+  async begin(id: string): Promise<NatsContent> {
+    return new NatsContent(this.#store, this.#subject(id), 0, 0);
+  }
+
+  /** Goes on with a content that has so many bytes of whole pieces. @throws StoreError where it has others */
+  async goOn(id: string, bytes: number): Promise<NatsContent> {
+    const subject = this.#subject(id);
+    const last = await this.#last(subject);
+    const found = last === null ? 0 : wholeOf(last);
+    if (found !== bytes)
+      throw new StoreError('foreign', `The content ${id} has ${found} bytes, and not ${bytes}.`);
+    return new NatsContent(this.#store, subject, bytes, last?.seq ?? 0);
+  }
+
+  /** Bytes of a content; null: there is none. @throws StoreError */
+  async size(id: string): Promise<number | null> {
+    if (!ID.test(id)) return null;
+    const last = await this.#last(this.#subject(id));
+    return last === null ? null : wholeOf(last);
+  }
+
+  /** What a content has now, piece by piece; null: there is none. @throws StoreError, and so may reading it */
+  async read(id: string): Promise<AsyncIterable<Buffer> | null> {
+    if (!ID.test(id)) return null;
+    const last = await this.#last(this.#subject(id));
+    return last === null ? null : this.#pieces(id, wholeOf(last), last.seq);
+  }
+
+  async *#pieces(id: string, length: number, lastSequence: number): AsyncGenerator<Buffer, void, undefined> {
+    const subject = this.#subject(id);
+    let bytes = 0;
+    let piece: Buffer[] = [];
+    const { stream, client } = this.#store;
+    const consumer = await this.#store.ask(() => client.consumers.get(stream, { filter_subjects: subject }));
+    try {
+      for (let isThere = true; bytes < length && isThere; ) {
+        isThere = false;
+        const fetched = await this.#store.ask(() =>
+          consumer.fetch({ max_messages: READ_AHEAD, expires: READ_EXPIRES_MS }),
+        );
+        for await (const message of fetched) {
+          isThere = true;
+          const parts = partsOf(message.headers);
+          // A piece begins anew: the one before it was not ended.
+          if (parts.end - message.data.length === bytes) piece = [];
+          piece.push(Buffer.from(message.data));
+          const isWhole = parts.begin === null;
+          if (isWhole) {
+            if (bytes + lengthOf(piece) !== parts.end) throw this.#broken(id, bytes);
+            bytes = parts.end;
+            yield Buffer.concat(piece);
+            piece = [];
+          }
+          if (bytes >= length || message.seq >= lastSequence) break;
+        }
+      }
+    } catch (error) {
+      throw this.#store.errorOf(error);
+    } finally {
+      await consumer.delete().catch(() => {});
+    }
+    if (bytes < length) throw this.#broken(id, bytes);
+  }
+
+  #broken(id: string, at: number): StoreError {
+    return new StoreError('foreign', `The content ${id} has a gap behind ${at} bytes.`);
+  }
+
+  /** @throws StoreError */
+  async remove(id: string): Promise<void> {
+    if (!ID.test(id)) return;
+    const filter = this.#subject(id);
+    await this.#store.ask((manager) => manager.streams.purge(this.#store.stream, { filter }));
+  }
+
+  /** Ids of all contents. @throws StoreError */
+  async ids(): Promise<string[]> {
+    const ask = (manager: JetStreamManager) =>
+      manager.streams.info(this.#store.stream, { subjects_filter: `${this.#subjects}.*` });
+    const { state } = await this.#store.ask(ask);
+    return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(this.#subjects.length + 1));
+  }
+
+  #last(subject: string): Promise<StoredMsg | null> {
+    return this.#store.ask((manager) =>
+      manager.streams.getMessage(this.#store.stream, { last_by_subj: subject }),
+    );
+  }
+
+  #subject(id: string): string {
+    if (!ID.test(id)) throw new StoreError('foreign', `${JSON.stringify(id)} is no id of a content.`);
+    return `${this.#subjects}.${id}`;
+  }
+}
+
+/** Bytes up to the end of a message, and, where more of its piece comes, those in front of the piece; else null. @throws StoreError */
+function partsOf(headers: MsgHdrs | undefined): { end: number; begin: number | null } {
+  const end = Number(headers?.get(END) || Number.NaN);
+  const begin = headers?.has(BEGIN) ? Number(headers.get(BEGIN)) : null;
+  if (Number.isSafeInteger(end) && end >= (begin ?? 0)) return { end, begin };
+  throw new StoreError('foreign', 'What is stored has a message that is no piece of a content.');
+}
+
+/** Bytes of all whole pieces up to a message. */
+function wholeOf({ header }: StoredMsg): number {
+  const { begin, end } = partsOf(header);
+  return begin ?? end;
+}
+
+function lengthOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** A content that this process writes. */
+export class NatsContent {
+  readonly #store: JetStore;
+  readonly #subject: string;
+  readonly #nonce = randomBytes(9).toString('base64url');
+  #bytes: number;
+  #sequence: number;
+  /** Done when all so far is stored. */
+  #written: Promise<void> = Promise.resolve();
+
+  constructor(store: JetStore, subject: string, bytes: number, sequence: number) {
+    this.#store = store;
+    this.#subject = subject;
+    this.#bytes = bytes;
+    this.#sequence = sequence;
+  }
+
+  /** Stores bytes behind those so far, as a piece of their own. @throws StoreError, TakenOverError: so does all that follows */
+  append(bytes: Uint8Array): Promise<void> {
+    const written = this.#written.then(() => this.#append(bytes));
+    written.catch(() => {});
+    this.#written = written;
+    return written;
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    const most = Math.min(CHUNK_BYTES, this.#store.maxMessageBytes);
+    const begin = this.#bytes;
+    for (let at = 0; at < bytes.length; at += most) {
+      const isLast = at + most >= bytes.length;
+      await this.#send(
+        bytes.subarray(at, at + most),
+        begin + Math.min(at + most, bytes.length),
+        isLast ? null : begin,
+      );
+    }
+    this.#bytes = begin + bytes.length;
+  }
+
+  /** @param begin bytes in front of the piece, where more of it comes */
+  async #send(part: Uint8Array, end: number, begin: number | null): Promise<void> {
+    const headers = this.#store.modules.nats.headers();
+    headers.set(END, String(end));
+    if (begin !== null) headers.set(BEGIN, String(begin));
+    // A message whose acknowledgement was lost is known by this when it is sent again.
+    const msgID = `${this.#nonce}.${end}`;
+    const expect = { lastSubjectSequence: this.#sequence };
+    for (let tried = 1; ; tried++) {
+      try {
+        const { seq } = await this.#store.with(() =>
+          this.#store.client.publish(this.#subject, part, { headers, msgID, expect }),
+        );
+        this.#sequence = seq;
+        return;
+      } catch (error) {
+        if (!this.#store.isBehind(error)) {
+          const isAway = error instanceof StoreError && error.kind === 'away';
+          if (!isAway || tried === TRIES) throw error;
+        } else {
+          this.#sequence = await this.#sequenceOf(msgID);
+          return;
+        }
+      }
+    }
+  }
+
+  /** The sequence of the last message, which has to be this one. @throws StoreError, TakenOverError */
+  async #sequenceOf(msgID: string): Promise<number> {
+    const last = await this.#store.ask((manager) =>
+      manager.streams.getMessage(this.#store.stream, { last_by_subj: this.#subject }),
+    );
+    if (last?.header.get('Nats-Msg-Id') === msgID) return last.seq;
+    throw new TakenOverError(`Another process writes to ${this.#subject}.`);
+  }
+
+  /** All is stored. @throws StoreError, TakenOverError */
+  async finish(): Promise<void> {
+    await this.#written;
+  }
+
+  /** Takes away what is stored. */
+  async discard(): Promise<void> {
+    await this.#written.catch(() => {});
+    const filter = this.#subject;
+    await this.#store
+      .with((manager) => manager.streams.purge(this.#store.stream, { filter }))
+      .catch(() => {});
+  }
+}

@@ -1,0 +1,246 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { KV, KvEntry } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { StoreError } from '../../base/store-errors.js';
+import { JetStore, type JetStoreOptions, STORE_TIMEOUT_MS } from './jet-store.js';
+import type { NatsModules } from './work-stream.js';
+
+/** A record as it was read. */
+export interface NatsRecord {
+  key: string;
+  text: string;
+  /** Number that grows with each change of any record. */
+  revision: number;
+}
+
+/** Keys of records: words with dots between them. The first is none of this class's own. */
+const KEY = /^(?!parts\.)[\w-]+(\.[\w-]+)*$/;
+/** Parts of records that are too long for one message. */
+const PARTS = 'parts';
+const PARTED = /^#parts ([0-9a-f]{24}) (\d{1,6}) ([0-9a-f]{64})$/;
+/** Most bytes of a record. */
+export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
+/** Parts that are on their way at once. */
+const PARTS_AT_ONCE = 4;
+/** Times that a write is tried whose answer did not come. */
+const TRIES = 2;
+/** Milliseconds that all records of a bucket may take to come. */
+const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
+
+/** What a listing was made of: where the stream is as it was, so is the list. */
+interface Listed {
+  state: string;
+  records: NatsRecord[];
+}
+
+/**
+ * Texts by key in a bucket of JetStream's key-value store, which any number of processes share. A change names the revision
+ * that it replaces, so that of two processes that change a record at once one hears of the other.
+ *
+ *   KEY              the text, or where it is longer than a message: how many parts it has
+ *   parts.NONCE.I    a part; of a text that was replaced, its parts are taken away
+ */
+export class NatsRecords {
+  readonly #store: JetStore;
+  readonly #bucket: string;
+  #kv: Promise<KV> | null = null;
+  readonly #listed = new Map<string, Listed>();
+
+  /** @param bucket letters, digits, - and _ */
+  constructor(nc: NatsConnection, modules: NatsModules, bucket: string, options: JetStoreOptions) {
+    this.#bucket = bucket;
+    this.#store = new JetStore(nc, modules, `KV_${bucket}`, options, {
+      subjects: [`$KV.${bucket}.>`],
+      max_msgs_per_subject: 1,
+      retention: 'limits',
+      allow_rollup_hdrs: true,
+      deny_delete: true,
+      // Only the leader knows of a change as soon as it is made.
+      allow_direct: false,
+    });
+  }
+
+  /** Makes the bucket where it is not there. @throws StoreError */
+  open(): Promise<void> {
+    return this.#store.ensure();
+  }
+
+  #opened(): Promise<KV> {
+    this.#kv ??= new this.#store.modules.kv.Kvm(this.#store.client).open(this.#bucket, {
+      allow_direct: false,
+    });
+    return this.#kv;
+  }
+
+  /** null: there is none. @throws StoreError */
+  async get(key: string): Promise<NatsRecord | null> {
+    if (!KEY.test(key)) return null;
+    for (;;) {
+      const entry = await this.#entry(key);
+      if (entry === null) return null;
+      const text = await this.#textOf(entry.text);
+      if (text !== null) return { key, text, revision: entry.revision };
+      // Its parts are gone: it was replaced meanwhile, or is damaged.
+      const now = await this.#entry(key);
+      if (now?.revision === entry.revision) throw damaged(this.#bucket, key);
+    }
+  }
+
+  async #entry(key: string): Promise<{ text: string; revision: number } | null> {
+    const kv = await this.#opened();
+    const entry = await this.#store.ask(() => kv.get(key));
+    if (entry === null || entry.operation !== 'PUT') return null;
+    return { text: entry.string(), revision: entry.revision };
+  }
+
+  /**
+   * Writes a record in place of the one of this revision; 0: there is none.
+   * @returns its revision; null: somebody else has changed it before @throws StoreError
+   */
+  async put(key: string, text: string, revision: number): Promise<number | null> {
+    if (!KEY.test(key)) throw new StoreError('foreign', `${JSON.stringify(key)} is no key of a record.`);
+    const before = revision === 0 ? null : await this.#entry(key);
+    const value = await this.#written(text);
+    const written = await this.#put(key, value, revision).catch(async (error: unknown) => {
+      await this.#dropParts(value);
+      throw error;
+    });
+    await this.#dropParts(written === null ? value : before?.revision === revision ? before.text : '');
+    return written;
+  }
+
+  async #put(key: string, value: string, revision: number): Promise<number | null> {
+    const kv = await this.#opened();
+    let expected = revision;
+    for (let tried = 1; ; tried++) {
+      try {
+        return await this.#store.with(() => kv.put(key, value, { previousSeq: expected }));
+      } catch (error) {
+        if (error instanceof StoreError && (error.kind !== 'away' || tried === TRIES)) throw error;
+        if (error instanceof StoreError) continue;
+        if (!this.#store.isBehind(error)) throw error;
+        const now = await this.#store.ask(() => kv.get(key));
+        // An earlier try of the same write has come, whose answer was lost.
+        if (tried > 1 && now?.operation === 'PUT' && now.revision > expected && now.string() === value)
+          return now.revision;
+        const isFree = revision === 0 && now !== null && now.operation !== 'PUT' && now.revision !== expected;
+        if (!isFree) return null;
+        // What was removed has left a mark.
+        expected = now.revision;
+      }
+    }
+  }
+
+  /** Writes an empty record, whatever was there. @throws StoreError */
+  async sign(key: string): Promise<void> {
+    const kv = await this.#opened();
+    await this.#store.with(() => kv.put(key, ''));
+  }
+
+  /** Takes a record away, whatever its revision. @returns false where there is none @throws StoreError */
+  async remove(key: string): Promise<boolean> {
+    if (!KEY.test(key)) return false;
+    const before = await this.#entry(key);
+    if (before === null) return false;
+    const { stream } = this.#store;
+    const filter = `$KV.${this.#bucket}.${key}`;
+    const { purged } = await this.#store.ask((manager) => manager.streams.purge(stream, { filter }));
+    await this.#dropParts(before.text);
+    return purged > 0;
+  }
+
+  /** All records whose keys begin with words; they are short. @throws StoreError */
+  async list(words = ''): Promise<NatsRecord[]> {
+    const { stream } = this.#store;
+    const { state } = await this.#store.ask((manager) => manager.streams.info(stream));
+    const { first_seq, last_seq, messages } = state;
+    const now = `${first_seq} ${last_seq} ${messages} ${state.num_deleted ?? 0}`;
+    const before = this.#listed.get(words);
+    if (before?.state === now) return before.records;
+    const known = new Map(before?.records.map((record) => [record.key, record]));
+    const records: NatsRecord[] = [];
+    for (const entry of messages === 0 ? [] : await this.#history(words === '' ? '>' : `${words}.>`)) {
+      const { key, revision } = entry;
+      if (entry.operation !== 'PUT' || !KEY.test(key)) continue;
+      const same = known.get(key);
+      if (same?.revision === revision) records.push(same);
+      else {
+        const text = await this.#textOf(entry.string());
+        if (text !== null) records.push({ key, text, revision });
+      }
+    }
+    this.#listed.set(words, { state: now, records });
+    return records;
+  }
+
+  async #history(key: string) {
+    const kv = await this.#opened();
+    const entries = await this.#store.ask(() => kv.history({ key }));
+    const late = setTimeout(() => entries.stop(new Error('its records take too long')), LIST_TIMEOUT_MS);
+    try {
+      const found: KvEntry[] = [];
+      for await (const entry of entries) found.push(entry);
+      return found;
+    } catch (error) {
+      throw this.#store.errorOf(error);
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  /** What stands in place of a text; its parts are stored then. */
+  async #written(text: string): Promise<string> {
+    const bytes = Buffer.from(text);
+    if (bytes.length > MAX_RECORD_BYTES) {
+      throw new StoreError('full', `A record has ${bytes.length} bytes; ${MAX_RECORD_BYTES} are the most.`);
+    }
+    const most = this.#store.maxMessageBytes;
+    if (bytes.length <= most && !text.startsWith('#')) return text;
+    const nonce = randomBytes(12).toString('hex');
+    const count = Math.ceil(bytes.length / most);
+    const kv = await this.#opened();
+    for (let i = 0; i < count; i += PARTS_AT_ONCE) {
+      const some = Array.from({ length: Math.min(PARTS_AT_ONCE, count - i) }, (_, j) => i + j);
+      await Promise.all(
+        some.map((part) => {
+          const slice = bytes.subarray(part * most, (part + 1) * most);
+          return this.#store.ask(() => kv.put(`${PARTS}.${nonce}.${part}`, slice));
+        }),
+      );
+    }
+    return `#parts ${nonce} ${count} ${sha256(bytes)}`;
+  }
+
+  /** The text that a value stands for; null: parts of it are not there. */
+  async #textOf(value: string): Promise<string | null> {
+    const parted = PARTED.exec(value);
+    if (parted === null) return value;
+    const [, nonce, count, digest] = parted;
+    const kv = await this.#opened();
+    const parts: Uint8Array[] = [];
+    for (let part = 0; part < Number(count); part++) {
+      const entry = await this.#store.ask(() => kv.get(`${PARTS}.${nonce}.${part}`));
+      if (entry === null || entry.operation !== 'PUT') return null;
+      parts.push(entry.value);
+    }
+    const bytes = Buffer.concat(parts);
+    return sha256(bytes) === digest ? bytes.toString() : null;
+  }
+
+  /** Takes the parts of a value away; nothing where it has none. Never rejects: they go with their age at the latest. */
+  async #dropParts(value: string): Promise<void> {
+    const [, nonce] = PARTED.exec(value) ?? [];
+    if (nonce === undefined) return;
+    const filter = `$KV.${this.#bucket}.${PARTS}.${nonce}.*`;
+    const manager = await this.#store.manager();
+    await manager.streams.purge(this.#store.stream, { filter }).catch(() => {});
+  }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function damaged(bucket: string, key: string): StoreError {
+  return new StoreError('foreign', `The record ${key} of the bucket ${bucket} lacks a part.`);
+}
