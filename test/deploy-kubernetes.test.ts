@@ -3,7 +3,7 @@ import { join, posix } from 'node:path';
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { QueueNames } from '../cluster/nats/names.js';
+import { QueueNames, SHARED_BUCKETS } from '../cluster/nats/names.js';
 import { defaultText, optionOf, variableName } from '../src/options/table.js';
 import { WORKER_PATHS } from '../src/queue/health-port.js';
 import { NATS_PACKAGES } from '../src/queue/nats-packages.js';
@@ -316,12 +316,26 @@ describe('the manifests of gateways and workers', () => {
   it('let each user of NATS do what the page of the queue says', () => {
     const conf = readDocument(`${ROOT}/base/nats.conf`);
     const page = readDocument('docs/queue.md');
+    const names = new QueueNames('skein');
+    /** A subject for each of the buckets, or streams, of what gateways share. */
+    const expanded = (subject: string): string[] => {
+      if (/\bBUCKET\b/.test(subject))
+        return SHARED_BUCKETS.map((what) => subject.replace('BUCKET', names.shared(what)));
+      return /\bSTATE\b/.test(subject)
+        ? names.sharedStreams.map((stream) => subject.replace('STATE', stream))
+        : [subject];
+    };
     for (const user of ['gateway', 'worker']) {
       const row = new RegExp(`^\\| a ${user} \\| (.+) \\| (.+) \\|$`, 'm').exec(page)!;
       const subjects = (cell: string) =>
-        Array.from(cell.matchAll(/`([^`]+)`/g), ([, name]) =>
-          name!.replace('PREFIX', 'skein').replace(/\bSTREAM(?=$|\.>)/, new QueueNames('skein').stream),
-        ).sort();
+        Array.from(cell.matchAll(/`([^`]+)`/g), ([, name]) => {
+          const one = name!
+            .replace('PREFIX', 'skein')
+            .replace(/\bSTREAM(?=$|\.>)/, new QueueNames('skein').stream);
+          return expanded(one);
+        })
+          .flat()
+          .sort();
       const block = conf.slice(conf.indexOf(`user: ${user}\n`)).split('\n    }\n')[0]!;
       const listed = (verb: string) =>
         Array.from(

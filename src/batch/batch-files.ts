@@ -33,25 +33,35 @@ export function nothingAnswered(): Answered {
  * @throws BatchFileError for a file with anything else in it, which is not touched.
  */
 export async function readAnswered(path: string): Promise<Answered> {
-  const answered = nothingAnswered();
-  if (!existsSync(path)) return answered;
+  if (!existsSync(path)) return nothingAnswered();
   try {
-    for await (const { number, bytes, end, isWhole } of splitLines(path, Number.POSITIVE_INFINITY)) {
-      if (!isWhole) break;
-      const answer = answerOf(bytes!);
-      if (answer === null) {
-        throw new BatchFileError(
-          `${path} has a line ${number} that is no answer of a batch; name another file, or take --restart to write it anew.`,
-        );
-      }
-      if (answer.customId !== null) answered.customIds.add(answer.customId);
-      answered.bytes = end;
-      if (answer.isAnswer) answered.answers++;
-      answered.usage = plus(answered.usage, answer.usage);
-    }
+    return await answeredIn(
+      path,
+      (line) =>
+        new BatchFileError(
+          `${path} has a line ${line} that is no answer of a batch; name another file, or take --restart to write it anew.`,
+        ),
+    );
   } catch (error) {
     if (error instanceof BatchFileError) throw error;
     throw new BatchFileError(`${path} cannot be read: ${fileProblem(error)}`);
+  }
+}
+
+/** The answers in a file; a torn last line does not count. @param foreign returns the error of a line that is none; the first is 1 */
+export async function answeredIn(
+  source: string | AsyncIterable<Buffer>,
+  foreign: (line: number) => Error,
+): Promise<Answered> {
+  const answered = nothingAnswered();
+  for await (const { number, bytes, end, isWhole } of splitLines(source, Number.POSITIVE_INFINITY)) {
+    if (!isWhole) break;
+    const answer = answerOf(bytes!);
+    if (answer === null) throw foreign(number);
+    if (answer.customId !== null) answered.customIds.add(answer.customId);
+    answered.bytes = end;
+    if (answer.isAnswer) answered.answers++;
+    answered.usage = plus(answered.usage, answer.usage);
   }
   return answered;
 }

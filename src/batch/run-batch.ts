@@ -17,7 +17,8 @@ export interface Lines {
 }
 
 export interface BatchOptions {
-  input: string;
+  /** Path of the input, or its bytes. */
+  input: string | AsyncIterable<Buffer>;
   output: Lines;
   /** Receives failures: the server's refusals, and lines that are no requests. */
   errors: Lines;

@@ -17,11 +17,18 @@ const LINE_FEED = 0x0a;
 /** Lines after which others get their turn: a chunk may have as many as it has bytes. */
 const LINES_OF_A_TURN = 512;
 
+function readFile(path: string): AsyncIterable<Buffer> {
+  return createReadStream(path, { highWaterMark: 2 ** 18 });
+}
+
 /**
- * The lines of a file of any length. Only line feeds separate them: JSON may hold U+2028 as it is, where Node's
+ * The lines of a file of any length, which is given by its path or by its bytes. Only line feeds separate them: JSON may hold U+2028 as it is, where Node's
  * readline would end a line. An empty rest behind the last line feed is no line.
  */
-export async function* splitLines(path: string, maxLineBytes: number): AsyncGenerator<FileLine> {
+export async function* splitLines(
+  source: string | AsyncIterable<Buffer>,
+  maxLineBytes: number,
+): AsyncGenerator<FileLine> {
   let parts: Buffer[] = [];
   let length = 0;
   let number = 1;
@@ -38,7 +45,7 @@ export async function* splitLines(path: string, maxLineBytes: number): AsyncGene
     length = 0;
     return { number: number++, bytes, end, isWhole };
   };
-  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 18 }) as AsyncIterable<Buffer>) {
+  for await (const chunk of typeof source === 'string' ? readFile(source) : source) {
     let start = 0;
     for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, start)) {
       add(chunk.subarray(start, at));

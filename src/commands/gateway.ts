@@ -9,6 +9,7 @@ import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import type { RequestNames } from '../../cluster/nats/request-names.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { openSharedState } from '../queue/shared-state.js';
 import { tellTerminal } from '../server/logs/log-output.js';
 import { checkAddress } from '../server/sockets/listen-address.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
@@ -44,16 +45,20 @@ export async function gateway(given: Config): Promise<void> {
     try {
       let learned: LearnedModels | null = null;
       let atGateway: QueueGateway | null = null;
+      const id = `g${randomBytes(6).toString('hex')}`;
+      const shared = await openSharedState(config, queue, id);
       const opened = await openServer([], config, security, null, {
+        shared,
         starting: () => (learned === null ? [] : learned.starting),
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       reloadBy(opened.reload);
-      const begun = learnModels(config, queue, opened);
+      const begun = learnModels(config, id, queue, opened);
       ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
+      await shared?.presence.close();
     } finally {
       await queue.nc.close();
     }
@@ -90,11 +95,11 @@ async function serveQueue(
 /** Begins to listen to workers, and to serve their models. */
 function learnModels(
   config: Config,
+  id: string,
   { nc, names, stream }: OpenQueue,
   opened: OpenServer,
 ): { atGateway: QueueGateway; learned: LearnedModels } {
   const { repository, around } = opened;
-  const id = `g${randomBytes(6).toString('hex')}`;
   const onWarning = (message: string, about?: RequestNames) =>
     around.log.warn({ gateway: id, ...about }, message);
   const hearsCaches = config.routing === 'cache';

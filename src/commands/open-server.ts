@@ -8,6 +8,7 @@ import { followRequests } from '../server/app/follow-requests.js';
 import { heldMemoryLimitBeside } from '../server/app/held-memory-limit.js';
 import { Batches } from '../server/batches/batches.js';
 import { FileStore } from '../server/files/file-store.js';
+import type { SharedStores } from '../server/files/record-store.js';
 import type { GrpcServer, GrpcServerOptions } from '../server/grpc/grpc-server.js';
 import type { ListenerOptions } from '../server/grpc/wire/grpc-listener.js';
 import { HttpServer } from '../server/listening/http-server.js';
@@ -149,6 +150,8 @@ export interface BroughtModels {
   whyCutOff?: () => string | null;
   /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Default false. */
   isRouted?: boolean;
+  /** What it shares with other servers; default: nothing. */
+  shared?: SharedStores | null;
 }
 
 const NOT_BROUGHT: BroughtModels = { starting: () => null };
@@ -219,7 +222,7 @@ export function serveModels(
     adapterFolder: config.loraDir ?? null,
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
-  const { files, batches } = filesAndBatches(config, security.apiKeys, log);
+  const { files, batches } = filesAndBatches(config, security.apiKeys, log, brought.shared ?? null);
   const app = createApp({
     ...shared,
     files,
@@ -240,10 +243,16 @@ export function serveModels(
 }
 
 /** What clients store, and have answered from it. */
-function filesAndBatches(config: Config, apiKeys: ApiKeys, log: Log): { files: FileStore; batches: Batches } {
+function filesAndBatches(
+  config: Config,
+  apiKeys: ApiKeys,
+  log: Log,
+  shared: SharedStores | null,
+): { files: FileStore; batches: Batches } {
   const { maxActiveRequests = DEFAULT_MAX_NUM_SEQUENCES } = config;
   const files = new FileStore({
     folder: config.filesDir ?? null,
+    shared: shared?.files ?? null,
     limits: {
       maxFileBytes: config.maxFileBytes,
       maxBytes: config.maxFilesBytes,
@@ -258,6 +267,7 @@ function filesAndBatches(config: Config, apiKeys: ApiKeys, log: Log): { files: F
     // The other half is free for clients that wait.
     maxRequests: config.maxOfflineRequests ?? Math.max(1, Math.floor(maxActiveRequests / 2)),
     maxLineBytes: config.maxBodyBytes,
+    shared: shared === null ? undefined : { records: shared.batches, presence: shared.presence },
   });
   return { files, batches };
 }

@@ -11,6 +11,7 @@ import { loadNats } from './nats-packages.js';
 /** The queue, as it is connected. */
 export interface OpenQueue {
   nc: NatsConnection;
+  modules: NatsModules;
   names: QueueNames;
   stream: WorkStream;
 }
@@ -70,7 +71,7 @@ export async function openQueue(
       `The work queue ${names.stream} of the NATS server ${servers.join(', ')} cannot be used: ${messageOf(error)}. JetStream has to be on (nats-server --jetstream), and open to this account.`,
     );
   }
-  return { nc, names, stream };
+  return { nc, modules, names, stream };
 }
 
 /** @throws UsageError for what is no address, or holds a secret: addresses stand in logs and lists of processes */

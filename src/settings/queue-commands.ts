@@ -27,6 +27,7 @@ const OF_BOTH: readonly OptionName[] = [
 /** Options of a gateway: those of a server that has no engine. */
 const OF_GATEWAY: readonly OptionName[] = [
   ...OF_BOTH,
+  'state',
   'allowDifferentBits',
   'routing',
   'maxLocalPrefillLength',

@@ -128,6 +128,15 @@ export const QUEUE_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  state: ofServer(
+    oneOf('nats', 'local'),
+    {
+      group: QUEUE,
+      help: 'Where a gateway keeps files, batches, responses and conversations. nats: in the NATS server, where all gateways find them; local: in this process, and files in --files-dir.',
+      defaultText: 'nats; local with --files-dir',
+    },
+    OF_QUEUE,
+  ),
   allowDifferentBits: ofServer(
     SWITCH,
     {

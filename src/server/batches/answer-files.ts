@@ -1,57 +1,66 @@
-import { rm } from 'node:fs/promises';
-import { type Answered, readAnswered } from '../../batch/batch-files.js';
-import { LineFile } from '../../batch/line-file.js';
+import { type Answered, answeredIn, nothingAnswered } from '../../batch/batch-files.js';
 import type { Lines } from '../../batch/run-batch.js';
-import { noRoomForFile, notStored } from '../files/file-errors.js';
+import { noRoomForFile, notStored, orNotStored } from '../files/file-errors.js';
 import type { FileStore } from '../files/file-store.js';
+import type { ContentWriter } from '../files/record-store.js';
 import type { Batch } from './batch-object.js';
 
 /** One of the files that a batch's answers go to. Its bytes count as those of other files do. */
 class AnswerFile implements Lines {
+  readonly owner: string;
   readonly #store: FileStore;
-  readonly #owner: string;
   readonly #id: string;
-  readonly #file: LineFile;
+  #content!: ContentWriter;
+  #bytes: number;
 
-  private constructor(store: FileStore, owner: string, id: string, file: LineFile) {
+  private constructor(store: FileStore, owner: string, id: string, bytes: number) {
     this.#store = store;
-    this.#owner = owner;
+    this.owner = owner;
     this.#id = id;
-    this.#file = file;
+    this.#bytes = bytes;
   }
 
-  /** Goes on behind the answers that it has. */
+  /** Goes on behind the answers that it has. @throws ApiError */
   static async open(store: FileStore, owner: string, id: string, bytes: number): Promise<AnswerFile> {
-    const file = await LineFile.open(await store.pathOf(id), bytes);
-    store.account.count(owner, { files: 1, bytes });
-    return new AnswerFile(store, owner, id, file);
+    const file = new AnswerFile(store, owner, id, bytes);
+    file.#content = await store.goOn(id, owner, bytes, file);
+    return file;
   }
 
-  /** @throws ApiError where there is no room, or the disk gives an error. */
+  /** Number of bytes of its lines, those included that are being written. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws ApiError where there is no room; the store's errors */
   async write(json: string): Promise<void> {
-    const before = this.#file.bytes;
-    const lack = this.#store.account.lack(this.#owner, { files: 0, bytes: Buffer.byteLength(json) + 1 });
+    const line = Buffer.from(`${json}\n`);
+    const more = { files: 0, bytes: line.length };
+    const lack = this.#store.account.lack(this.owner, more);
     if (lack !== null) throw noRoomForFile(lack);
-    const writing = this.#file.write(json);
-    this.#store.account.count(this.#owner, { files: 0, bytes: this.#file.bytes - before });
-    await writing;
+    this.#store.account.count(this.owner, more);
+    this.#bytes += line.length;
+    await this.#content.append(line);
   }
 
   close(): Promise<void> {
-    return this.#file.close();
+    return this.#content.finish();
   }
 
   /** Makes a file of it that its owner finds; false where it is empty and is dropped. */
   async publish(filename: string, lifeSeconds: number | undefined): Promise<boolean> {
-    const { bytes } = this.#file;
-    if (bytes > 0) {
-      const facts = { filename, purpose: 'batch_output', lifeSeconds } as const;
-      await this.#store.record(this.#id, this.#owner, bytes, facts);
-      return true;
+    if (this.#bytes === 0) {
+      await this.#store.endEmpty(this.#id, this.owner);
+      return false;
     }
-    this.#store.account.count(this.#owner, { files: -1, bytes: 0 });
-    await rm(this.#file.path, { force: true });
-    return false;
+    const facts = { filename, purpose: 'batch_output', lifeSeconds } as const;
+    await this.#store.record(this.#id, this.owner, this.#bytes, facts);
+    return true;
+  }
+
+  /** It does not count any more, where it was not published. */
+  letGo(): void {
+    this.#store.letGo(this.#id);
   }
 }
 
@@ -89,6 +98,11 @@ export class AnswerFiles {
       hasErrors: await errors.publish(`${id}_error.jsonl`, life),
     };
   }
+
+  /** What was not published does not count any more. */
+  letGo(): void {
+    for (const file of this.#files) file.letGo();
+  }
 }
 
 /** What a batch's files hold. */
@@ -99,13 +113,21 @@ export interface AnswersSoFar {
   customIds: Set<string>;
 }
 
-/** Reads what was answered before, by this process or one before it. @throws ApiError */
+/** Reads what was answered before, by this process or one before it. @throws ApiError; the store's errors */
 export async function answersSoFar(store: FileStore, { outputId, errorsId }: Batch): Promise<AnswersSoFar> {
   try {
-    const output = await readAnswered(await store.pathOf(outputId));
-    const errors = await readAnswered(await store.pathOf(errorsId));
+    const output = await answeredOf(store, outputId);
+    const errors = await answeredOf(store, errorsId);
     return { output, errors, customIds: new Set([...output.customIds, ...errors.customIds]) };
   } catch (error) {
-    throw notStored(error);
+    throw orNotStored(error);
   }
+}
+
+async function answeredOf(store: FileStore, id: string): Promise<Answered> {
+  const content = await store.content(id);
+  if (content === null) return nothingAnswered();
+  return answeredIn(content, (line) =>
+    notStored(new Error(`${id} has a line ${line} that is no answer of a batch.`)),
+  );
 }

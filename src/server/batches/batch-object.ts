@@ -46,6 +46,8 @@ export interface Batch {
   /** Which of both files there are. */
   hasOutput: boolean;
   hasErrors: boolean;
+  /** Id of the server that runs it, of several that share their batches; absent: it is the only one. */
+  holder?: string | undefined;
 }
 
 export const BATCH_TIMES = [

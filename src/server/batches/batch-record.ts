@@ -46,6 +46,7 @@ const record: z.ZodType<Batch> = z.object({
   }),
   hasOutput: z.boolean(),
   hasErrors: z.boolean(),
+  holder: z.string().optional(),
 });
 
 /**

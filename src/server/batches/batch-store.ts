@@ -1,8 +1,6 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { TakenOverError } from '../../../base/store-errors.js';
 import { nowSeconds } from '../files/file-store.js';
-import { RECORD, readRecord, writeWhole } from '../files/record-file.js';
-import type { StorageFolder } from '../files/storage-folder.js';
+import type { RecordStore, StoredRecord } from '../files/record-store.js';
 import { ApiError } from '../web/errors.js';
 import { type Batch, hasEnded } from './batch-object.js';
 import { readBatch } from './batch-record.js';
@@ -11,63 +9,97 @@ import { readBatch } from './batch-record.js';
 const MAX_BATCHES = 1000;
 /** Seconds that a batch is kept, from its creation on. */
 const LIFE_S = 30 * 86_400;
+/** Times that a change of another server is met before a client is told. */
+const TRIES = 8;
 
-/** Batches by id, each in a record of its own: batches/batch_5f1c.json. */
+/** A batch that this process runs. */
+interface Held {
+  batch: Batch;
+  revision: number;
+  /** The latest write of its record. */
+  written: Promise<void>;
+  /** True where its progress was noted and not written. */
+  isNoted: boolean;
+  on: HeldEvents;
+}
+
+/** What a holder hears of its batch. */
+export interface HeldEvents {
+  /** Somebody else has cancelled it. */
+  cancelled(): void;
+  /** Another server has it now. */
+  takenOver(): void;
+}
+
+/** Batches by id, each in a record of its own. A batch is changed by the server that holds it; others can only cancel it. */
 export class BatchStore {
-  readonly #storage: StorageFolder;
+  readonly #records: RecordStore;
+  /** Id of this server among those that share the records; null: it is the only one. */
+  readonly #server: string | null;
   readonly #isShared: () => boolean;
-  /** Batches in the order of their creation. */
-  readonly #batches = new Map<string, Batch>();
-  /** The latest write of each batch's record. */
-  readonly #writes = new Map<string, Promise<void>>();
+  readonly #read = new WeakMap<StoredRecord, Batch | null>();
+  readonly #held = new Map<string, Held>();
 
   /** @param isShared returns true where there are several API keys: then none has more than half of the batches */
-  constructor(storage: StorageFolder, isShared: () => boolean) {
-    this.#storage = storage;
+  constructor(records: RecordStore, server: string | null, isShared: () => boolean) {
+    this.#records = records;
+    this.#server = server;
     this.#isShared = isShared;
   }
 
-  /** Reads the records of a folder that was given. @returns names of files that are no records of batches */
-  async load(): Promise<string[]> {
-    if (!this.#storage.isKept) return [];
-    const { batches: folder } = await this.#storage.paths();
-    const found: Batch[] = [];
-    const unread: string[] = [];
-    for (const name of await readdir(folder)) {
-      if (!name.endsWith(RECORD)) continue;
-      const text = await readRecord(join(folder, name));
-      const batch = text === null ? null : readBatch(text, name.slice(0, -RECORD.length));
-      if (batch !== null) found.push(batch);
-      else unread.push(name);
-    }
-    for (const batch of found.sort((one, other) => one.createdAt - other.createdAt))
-      this.#batches.set(batch.id, batch);
-    return unread;
+  /** All batches in the order of their creation. @throws the store's errors */
+  async all(): Promise<Batch[]> {
+    return (await this.#list()).map(({ batch }) => batch);
   }
 
-  all(): Batch[] {
-    return [...this.#batches.values()];
+  async #list(): Promise<{ batch: Batch; revision: number }[]> {
+    const found = (await this.#records.list()).flatMap((record) => {
+      const batch = this.#batchOf(record);
+      return batch === null ? [] : [{ batch, revision: record.revision }];
+    });
+    for (const one of found) one.batch = this.latest(one.batch);
+    return found.sort((one, other) => one.batch.createdAt - other.batch.createdAt);
   }
 
-  list(owner: string): Batch[] {
-    this.#sweep();
-    return this.all().filter((batch) => batch.owner === owner);
+  /** Keys of records that are none of batches. */
+  async unread(): Promise<string[]> {
+    return (await this.#records.list()).filter((one) => this.#batchOf(one) === null).map(({ key }) => key);
   }
 
-  get(owner: string, id: string): Batch | null {
-    const batch = this.#batches.get(id);
+  #batchOf(record: StoredRecord): Batch | null {
+    const known = this.#read.get(record);
+    if (known !== undefined) return known;
+    const batch = readBatch(record.text, record.key);
+    this.#read.set(record, batch);
+    return batch;
+  }
+
+  async list(owner: string): Promise<Batch[]> {
+    await this.#sweep();
+    return (await this.all()).filter((batch) => batch.owner === owner);
+  }
+
+  async get(owner: string, id: string): Promise<Batch | null> {
+    const batch = this.#held.get(id)?.batch ?? (await this.#stored(id))?.batch;
     return batch?.owner === owner ? batch : null;
   }
 
-  /** The batch as it is now. */
-  latest(batch: Batch): Batch {
-    return this.#batches.get(batch.id) ?? batch;
+  async #stored(id: string): Promise<{ batch: Batch; revision: number } | null> {
+    const record = await this.#records.get(id);
+    const batch = record === null ? null : this.#batchOf(record);
+    return batch === null ? null : { batch, revision: record!.revision };
   }
 
-  /** Adds a batch; its record is written. @throws ApiError 429 where too many have not ended. */
-  async add(batch: Batch): Promise<void> {
-    this.#sweep();
-    const live = this.all().filter((one) => !hasEnded(one));
+  /** The batch as it is now, where this process runs it. */
+  latest(batch: Batch): Batch {
+    return this.#held.get(batch.id)?.batch ?? batch;
+  }
+
+  /** Adds a batch that this process runs; its record is written. @throws ApiError 429 where too many have not ended. */
+  async add(batch: Batch, on: HeldEvents): Promise<void> {
+    await this.#sweep();
+    const all = await this.all();
+    const live = all.filter((one) => !hasEnded(one));
     const own = live.filter(({ owner }) => owner === batch.owner).length;
     const most = this.#isShared() ? MAX_BATCHES / 2 : MAX_BATCHES;
     if (live.length >= MAX_BATCHES || own >= most) {
@@ -77,43 +109,130 @@ export class BatchStore {
         headers: { 'retry-after': '30' },
       });
     }
-    if (this.#batches.size >= MAX_BATCHES) this.#forget(this.all().find(hasEnded)!);
-    await this.put(batch);
+    if (all.length >= MAX_BATCHES) await this.#records.remove(all.find(hasEnded)!.id);
+    await this.hold(batch, 0, on);
   }
 
-  /** Changes a batch; resolves when its record is written, in the order of the changes. */
+  /** Takes a batch, unless somebody has changed it meanwhile. @returns false where that is so */
+  async hold(batch: Batch, revision: number, on: HeldEvents): Promise<boolean> {
+    const own = this.#server === null ? batch : { ...batch, holder: this.#server };
+    const written = await this.#records.put(batch.id, JSON.stringify(own), revision);
+    if (written === null) return false;
+    this.#held.set(batch.id, {
+      batch: own,
+      revision: written,
+      written: Promise.resolve(),
+      isNoted: false,
+      on,
+    });
+    return true;
+  }
+
+  /** Batches that have not ended, and who has them; those of this process are left out. */
+  async ofOthers(): Promise<{ batch: Batch; revision: number }[]> {
+    return (await this.#list()).filter(({ batch }) => !hasEnded(batch) && !this.#held.has(batch.id));
+  }
+
+  /** This process does not run the batch any more. */
+  letGo({ id }: Batch): void {
+    this.#held.delete(id);
+  }
+
+  /** Changes a batch that this process has; resolves when its record is written, in the order of the changes. @throws TakenOverError */
   put(batch: Batch): Promise<void> {
-    const { id } = batch;
-    this.#batches.set(id, batch);
-    const write = async () => {
-      const { batches: folder } = await this.#storage.paths();
-      await writeWhole(join(folder, `${id}${RECORD}`), JSON.stringify(this.#batches.get(id) ?? batch));
-    };
-    const written = (this.#writes.get(id) ?? Promise.resolve()).catch(() => {}).then(write);
-    this.#writes.set(id, written);
-    const forget = () => {
-      if (this.#writes.get(id) === written) this.#writes.delete(id);
-    };
-    written.then(forget, forget);
+    const held = this.#held.get(batch.id);
+    if (held === undefined) return Promise.reject(takenOver(batch.id));
+    held.batch = batch;
+    const written = held.written.catch(() => {}).then(() => this.#write(held));
+    written.catch(() => {});
+    held.written = written;
     return written;
+  }
+
+  async #write(held: Held): Promise<void> {
+    const { id } = held.batch;
+    held.isNoted = false;
+    for (;;) {
+      const written = await this.#records.put(id, JSON.stringify(held.batch), held.revision);
+      if (written !== null) {
+        held.revision = written;
+        return;
+      }
+      const now = await this.#stored(id);
+      if (now === null || !this.#isOwn(now.batch)) throw takenOver(id);
+      this.#meet(held, now);
+    }
+  }
+
+  #isOwn({ holder }: Batch): boolean {
+    return this.#server === null || holder === this.#server;
+  }
+
+  /** Takes over what another server has changed: it can only have cancelled the batch. */
+  #meet(held: Held, { batch, revision }: { batch: Batch; revision: number }): void {
+    held.revision = revision;
+    const { status, times } = held.batch;
+    if (batch.status !== 'cancelling' || status === 'cancelling' || hasEnded(held.batch)) return;
+    held.batch = { ...held.batch, status: 'cancelling', times: { ...times, ...batch.times } };
+    held.on.cancelled();
   }
 
   /** Changes a batch in memory alone: what changes often. */
   note(batch: Batch): void {
-    this.#batches.set(batch.id, batch);
+    const held = this.#held.get(batch.id);
+    if (held === undefined) return;
+    held.batch = batch;
+    held.isNoted = true;
   }
 
-  #sweep(): void {
+  /** Writes what was noted, and hears what others have changed. @throws the store's errors */
+  async exchange(): Promise<void> {
+    const stored = new Map((await this.#records.list()).map((record) => [record.key, record]));
+    for (const held of [...this.#held.values()]) {
+      const { id } = held.batch;
+      const record = stored.get(id);
+      const batch = record === undefined ? null : this.#batchOf(record);
+      if (record !== undefined && record.revision > held.revision && batch !== null) {
+        if (!this.#isOwn(batch)) held.on.takenOver();
+        else if (batch.status === 'cancelling' && held.batch.status !== 'cancelling')
+          await this.put(held.batch);
+      }
+      if (held.isNoted && this.#held.get(id) === held) await this.put(held.batch);
+    }
+  }
+
+  /**
+   * Changes a batch, whoever has it.
+   * @param change returns the changed batch, or throws what the client is told @returns the batch as it is then
+   */
+  async change(owner: string, id: string, change: (batch: Batch) => Batch): Promise<Batch | null> {
+    const held = this.#held.get(id);
+    if (held !== undefined && held.batch.owner === owner) {
+      await this.put(change(held.batch));
+      return held.batch;
+    }
+    for (let tried = 1; ; tried++) {
+      const found = await this.#stored(id);
+      if (found?.batch.owner !== owner) return null;
+      const changed = change(found.batch);
+      if (changed === found.batch) return changed;
+      if ((await this.#records.put(id, JSON.stringify(changed), found.revision)) !== null) return changed;
+      if (tried === TRIES) {
+        throw new ApiError(503, `The batch '${id}' changes all the time; ask again.`, {
+          code: 'server_busy',
+          headers: { 'retry-after': '1' },
+        });
+      }
+    }
+  }
+
+  async #sweep(): Promise<void> {
     const oldest = nowSeconds() - LIFE_S;
-    for (const batch of this.all()) if (batch.createdAt <= oldest && hasEnded(batch)) this.#forget(batch);
+    for (const batch of await this.all())
+      if (batch.createdAt <= oldest && hasEnded(batch)) await this.#records.remove(batch.id);
   }
+}
 
-  #forget({ id }: Batch): void {
-    this.#batches.delete(id);
-    const remove = async () => {
-      const { batches: folder } = await this.#storage.paths();
-      await rm(join(folder, `${id}${RECORD}`), { force: true });
-    };
-    void (this.#writes.get(id) ?? Promise.resolve()).then(remove, remove).catch(() => {});
-  }
+function takenOver(id: string): TakenOverError {
+  return new TakenOverError(`Another server has the batch ${id} now.`);
 }

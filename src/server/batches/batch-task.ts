@@ -1,10 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { StoreError, TakenOverError } from '../../../base/store-errors.js';
 import { type LineRules, parseBatchLine } from '../../batch/batch-line.js';
 import { plus } from '../../batch/batch-usage.js';
 import { type Answer, type BatchCounts, errorLine, type Lines, runBatch } from '../../batch/run-batch.js';
 import type { Slots } from '../../batch/slots.js';
 import { splitLines } from '../../batch/split-lines.js';
+import { fileNotFound } from '../files/file-errors.js';
 import { type FileStore, nowSeconds } from '../files/file-store.js';
-import { ApiError } from '../web/errors.js';
+import { ApiError, toApiError } from '../web/errors.js';
 import type { ServerLog } from '../web/server-log.js';
 import { AnswerFiles, type AnswersSoFar, answersSoFar } from './answer-files.js';
 import { type Batch, type BatchFault, inState } from './batch-object.js';
@@ -25,6 +28,9 @@ export interface BatchServices {
   /** Aborted where the server ends: requests under way are waited for, and no others are begun. */
   pause: AbortSignal;
 }
+
+/** Milliseconds after which a store that could not be reached is tried again. */
+const AWAY_MS = 1_000;
 
 /** Why a batch ends before its requests are answered. */
 class EarlyEnd {
@@ -83,15 +89,23 @@ export class BatchTask {
     this.#stop.abort(this.#services.pause.reason);
   }
 
+  /** Another process has the batch now. */
+  takenOver(): void {
+    this.#stop.abort(new TakenOverError('Another server has taken the batch over.'));
+  }
+
   async #live(): Promise<void> {
     const { store, log } = this.#services;
     const { id, expiresAt } = this.#batch;
     const expire = () => this.#stop.abort(new EarlyEnd('expired'));
     const timer = setTimeout(expire, Math.max(0, 1000 * (expiresAt - nowSeconds()))).unref();
     try {
-      await this.#run();
+      while (!(await this.#ranUnlessAway())) {
+        await delay(AWAY_MS);
+        if (this.#services.pause.aborted || isLeft(this.#stop.signal.reason)) return;
+      }
     } catch (error) {
-      if (error === this.#services.pause.reason) return;
+      if (isLeft(error) || this.#services.pause.aborted) return;
       log.error({ err: error, batch: id }, 'batch failed');
       await this.#end(this.#failed([faultOf(error)])).catch(() => {});
     } finally {
@@ -100,6 +114,17 @@ export class BatchTask {
       const { status, counts } = store.latest(this.#batch);
       const { total, completed, failed } = counts;
       log.info({ batch: id, status, total, completed, failed }, 'batch');
+    }
+  }
+
+  /** False where the store could not be reached: what was done is there, and the batch goes on from it. */
+  async #ranUnlessAway(): Promise<boolean> {
+    try {
+      await this.#run();
+      return true;
+    } catch (error) {
+      if (isAway(error)) return false;
+      throw error;
     }
   }
 
@@ -134,11 +159,12 @@ export class BatchTask {
     const before = await answersSoFar(files, this.#batch);
     const answers = await AnswerFiles.open(files, this.#batch, before);
     let fault: BatchFault | null = null;
+    let published: Awaited<ReturnType<AnswerFiles['publish']>>;
     try {
       try {
         await this.#answerAll(answers, before);
       } catch (error) {
-        if (error === this.#services.pause.reason) throw error;
+        if (error === this.#services.pause.reason || isLeft(error) || isAway(error)) throw error;
         if (error instanceof EarlyEnd) early = error;
         else fault = this.#noted(error);
       }
@@ -147,12 +173,17 @@ export class BatchTask {
         early = new EarlyEnd('cancelled');
       if (early?.status !== 'cancelled' && fault === null)
         await store.put(inState(this.#latest, 'finalizing', nowSeconds()));
+      // Another server may have been told meanwhile.
+      if (early === null && this.#latest.status === 'cancelling') early = new EarlyEnd('cancelled');
       if (early !== null && !(await this.#tellRest(early, answers.errors)) && early.status === 'expired')
         early = null;
-    } finally {
       await answers.close();
+      published = await answers.publish();
+    } catch (error) {
+      await answers.close().catch(() => {});
+      answers.letGo();
+      throw error;
     }
-    const published = await answers.publish();
     const ended =
       fault === null
         ? inState(this.#latest, early?.status ?? 'completed', nowSeconds())
@@ -162,11 +193,10 @@ export class BatchTask {
 
   /** False where the input is at fault, which ends the batch. */
   async #validate(): Promise<boolean> {
-    const { files, store, slots, rulesOf } = this.#services;
+    const { store, slots, rulesOf } = this.#services;
     const release = await slots.readings.take(this.#signal);
     try {
-      const path = await files.pathOf(this.#batch.inputFileId);
-      const { total, faults } = await validateInput(path, rulesOf(this.#batch), this.#signal);
+      const { total, faults } = await validateInput(await this.#input(), rulesOf(this.#batch), this.#signal);
       const counted = { ...this.#latest, counts: { ...this.#latest.counts, total } };
       this.#signal.throwIfAborted();
       store.note(counted);
@@ -178,14 +208,24 @@ export class BatchTask {
     }
   }
 
+  /** The bytes of its input. @throws ApiError where it is gone */
+  async #input(): Promise<AsyncIterable<Buffer>> {
+    const { files } = this.#services;
+    const { inputFileId } = this.#batch;
+    const content = await files.content(inputFileId);
+    if (content !== null) return content;
+    if ((await files.find(inputFileId)) === null) throw fileNotFound(inputFileId);
+    return NOTHING;
+  }
+
   async #answerAll({ output, errors }: AnswerFiles, before: AnswersSoFar): Promise<void> {
-    const { files, slots, rulesOf, started, pause } = this.#services;
+    const { slots, rulesOf, started, pause } = this.#services;
     this.#count(before, null);
     const release = await slots.batches.take(this.#signal, this.#batch.owner);
     try {
       await unlessAborted(started, this.#signal);
       await runBatch({
-        input: await files.pathOf(this.#batch.inputFileId),
+        input: await this.#input(),
         output,
         errors,
         answered: before,
@@ -232,7 +272,7 @@ export class BatchTask {
     const rules = rulesOf(this.#batch);
     const { customIds } = await answersSoFar(files, this.#batch);
     let isAny = false;
-    for await (const line of splitLines(await files.pathOf(this.#batch.inputFileId), rules.maxLineBytes)) {
+    for await (const line of splitLines(await this.#input(), rules.maxLineBytes)) {
       const read = parseBatchLine(line, rules);
       if (read === null || 'message' in read || customIds.has(read.customId)) continue;
       isAny = true;
@@ -247,6 +287,18 @@ export class BatchTask {
   }
 }
 
+/** An input without a byte. */
+const NOTHING: AsyncIterable<Buffer> = { async *[Symbol.asyncIterator]() {} };
+
+/** True where another process has the batch. */
+function isLeft(error: unknown): boolean {
+  return error instanceof TakenOverError;
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof StoreError && error.kind === 'away';
+}
+
 function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -257,7 +309,7 @@ function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<voi
 
 /** What a client is told of an error: texts of unexpected ones stay in the log. */
 function faultOf(error: unknown): BatchFault {
-  const isKnown = error instanceof ApiError;
-  const message = isKnown ? error.message : 'The server failed to run this batch.';
-  return { code: (isKnown ? error.apiCode : null) ?? 'internal_error', message, line: null, param: null };
+  const known = error instanceof ApiError ? error : error instanceof StoreError ? toApiError(error) : null;
+  const message = known?.message ?? 'The server failed to run this batch.';
+  return { code: known?.apiCode ?? 'internal_error', message, line: null, param: null };
 }

@@ -2,13 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BATCH_URLS } from '../../batch/batch-line.js';
 import { Slots } from '../../batch/slots.js';
-import { notStored } from '../files/file-errors.js';
+import { orNotStored } from '../files/file-errors.js';
 import { type FileStore, newFileId, nowSeconds } from '../files/file-store.js';
+import { FolderRecords } from '../files/folder-records.js';
+import { MemoryRecords } from '../files/memory-records.js';
+import type { Presence, RecordStore } from '../files/record-store.js';
 import type { ApiKeys, Caller } from '../web/access/api-keys.js';
 import { ApiError } from '../web/errors.js';
 import type { ServerLog } from '../web/server-log.js';
 import { type Batch, hasEnded, inState, NO_PROGRESS, windowSeconds } from './batch-object.js';
-import { BatchStore } from './batch-store.js';
+import { BatchStore, type HeldEvents } from './batch-store.js';
 import { type BatchServices, BatchTask } from './batch-task.js';
 import { MAX_ID_LENGTH } from './validate-input.js';
 
@@ -23,6 +26,8 @@ export interface BatchesOptions {
   /** Bytes of the longest line. */
   maxLineBytes: number;
   apiKeys: ApiKeys;
+  /** Records that other servers share, and which of those are there; default: those of the files' folder, for this server alone. */
+  shared?: { records: RecordStore; presence: Presence } | undefined;
 }
 
 /** What a client asks of a new batch. */
@@ -41,6 +46,8 @@ const MAX_RUNNING_PER_KEY = 2;
 const MAX_TOLD = 10;
 /** Milliseconds between two looks for what has expired. */
 const SWEEP_MS = 600_000;
+/** Milliseconds between two looks for what other servers have done, or left. */
+const EXCHANGE_MS = 1_500;
 
 const paused = () => new DOMException('The server ends; the batch goes on with the next one.', 'AbortError');
 
@@ -55,12 +62,19 @@ export class Batches {
   #answer: AnswerFor | null = null;
   #loading: Promise<void> | null = null;
   #sweeping: NodeJS.Timeout | undefined;
+  #exchanging: NodeJS.Timeout | undefined;
+  #exchange: Promise<void> | null = null;
 
   constructor(options: BatchesOptions) {
-    const { files, log, maxRequests, maxLineBytes, apiKeys } = options;
+    const { files, log, maxRequests, maxLineBytes, apiKeys, shared } = options;
     const isShared = () => apiKeys.isShared;
     this.#options = options;
-    this.#store = new BatchStore(files.storage, isShared);
+    const folder = async () => (await files.storage.paths()).batches;
+    const own = files.isKept ? new FolderRecords(folder) : new MemoryRecords();
+    const records = shared?.records ?? own;
+    this.#store = new BatchStore(records, shared?.presence.id ?? null, isShared);
+    files.isInput = async (id) =>
+      (await this.#store.all()).some((batch) => batch.inputFileId === id && !hasEnded(batch));
     let begin = () => {};
     const started = new Promise<void>((resolve) => {
       begin = resolve;
@@ -89,16 +103,52 @@ export class Batches {
   /** There are models to ask: batches run from now on, those of a server before this one too. */
   start(): void {
     this.#begin();
-    this.#sweeping ??= setInterval(() => this.#options.files.sweep(), SWEEP_MS).unref();
-    if (!this.#options.files.storage.isKept) return;
-    this.load().catch((error: unknown) => this.#options.log.error({ err: error }, 'batches not read'));
+    const { files, log } = this.#options;
+    const sweep = () => {
+      this.#sweep().catch((error: unknown) => log.warn({ err: error }, 'files not looked through'));
+    };
+    this.#sweeping ??= setInterval(sweep, SWEEP_MS).unref();
+    if (!files.isKept) return;
+    if (files.isShared) this.#exchanging ??= setInterval(() => this.#look(), EXCHANGE_MS).unref();
+    this.load().catch((error: unknown) => log.error({ err: error }, 'batches not read'));
+  }
+
+  async #sweep(): Promise<void> {
+    const { files } = this.#options;
+    await files.sweep();
+    if (files.isShared) await this.#dropStrays();
+  }
+
+  /** Looks for what other servers have done, or left. One look at a time. */
+  #look(): void {
+    if (this.#exchange !== null || this.#pause.signal.aborted) return;
+    this.#exchange = this.#goOnOfOthers()
+      // Requests of clients tell of a store that is away.
+      .catch(() => {})
+      .finally(() => {
+        this.#exchange = null;
+      });
+  }
+
+  /** Goes on with the batches of servers that are gone. */
+  async #goOnOfOthers(): Promise<void> {
+    const { presence } = this.#options.shared!;
+    await this.#store.exchange();
+    const live = await this.#store.ofOthers();
+    const gone = await presence.look(live.flatMap(({ batch }) => batch.holder ?? []));
+    for (const { batch, revision } of live) {
+      if (this.#pause.signal.aborted) return;
+      const isLeft = batch.holder === undefined || gone.has(batch.holder) || batch.holder === presence.id;
+      if (isLeft && (await this.#hasOwnFiles(batch))) await this.#claim(batch, revision);
+    }
   }
 
   /** Reads what is in a folder that was given, and goes on with it; once. @throws ApiError */
   async load(): Promise<void> {
+    if (this.#options.files.isShared) return;
     this.#loading ??= this.#load().catch((error: unknown) => {
       this.#loading = null;
-      throw error instanceof ApiError ? error : notStored(error);
+      throw orNotStored(error);
     });
     await this.#loading;
   }
@@ -106,32 +156,55 @@ export class Batches {
   async #load(): Promise<void> {
     const { files } = this.#options;
     await files.load();
-    if (!files.storage.isKept) return;
-    const unread = await this.#store.load();
-    const live = this.#store.all().filter((batch) => !hasEnded(batch) && this.#hasOwnFiles(batch));
+    if (!files.isKept) return;
+    const unread = await this.#store.unread();
     if (unread.length > 0)
       this.#options.log.warn({ files: unread.slice(0, MAX_TOLD) }, 'no records of batches');
-    await files.dropStrays(new Set(live.flatMap(({ outputId, errorsId }) => [outputId, errorsId])));
-    for (const batch of live) this.#launch(batch);
+    await this.#dropStrays();
+    for (const { batch, revision } of await this.#store.ofOthers())
+      if (await this.#hasOwnFiles(batch)) await this.#claim(batch, revision);
+  }
+
+  async #dropStrays(): Promise<void> {
+    const live: Batch[] = [];
+    for (const batch of await this.#store.all())
+      if (!hasEnded(batch) && (await this.#hasOwnFiles(batch))) live.push(batch);
+    const answers = live.flatMap(({ outputId, errorsId }) => [outputId, errorsId]);
+    await this.#options.files.dropStrays(new Set(answers));
   }
 
   /** A record may name files of another API key, which it neither reads nor writes. */
-  #hasOwnFiles({ id, owner, inputFileId, outputId, errorsId }: Batch): boolean {
-    const isOwn = ![inputFileId, outputId, errorsId].some((file) =>
-      this.#options.files.isOfOthers(owner, file),
-    );
-    if (!isOwn)
+  async #hasOwnFiles({ id, owner, inputFileId, outputId, errorsId }: Batch): Promise<boolean> {
+    for (const file of [inputFileId, outputId, errorsId]) {
+      const found = await this.#options.files.find(file);
+      if (found === null || found.owner === owner) continue;
       this.#options.log.warn({ batch: id }, 'the record of this batch names files of another API key');
-    return isOwn;
+      return false;
+    }
+    return true;
   }
 
-  #launch(batch: Batch): void {
+  async #claim(batch: Batch, revision: number): Promise<void> {
     // Where its key is gone the batch waits for a server that has it.
     const caller = this.#options.apiKeys.callerNamed(batch.owner);
-    if (caller === null) return;
+    if (caller !== null && (await this.#store.hold(batch, revision, this.#eventsOf(batch.id))))
+      this.#launch(this.#store.latest(batch), caller);
+  }
+
+  #eventsOf(id: string): HeldEvents {
+    return {
+      cancelled: () => this.#tasks.get(id)?.cancel(),
+      takenOver: () => this.#tasks.get(id)?.takenOver(),
+    };
+  }
+
+  #launch(batch: Batch, caller: Caller): void {
     const task = new BatchTask(this.#services, batch, (request) => this.#answer!(request, caller));
     this.#tasks.set(batch.id, task);
-    void task.done.finally(() => this.#tasks.delete(batch.id));
+    void task.done.finally(() => {
+      this.#tasks.delete(batch.id);
+      this.#store.letGo(batch);
+    });
   }
 
   /** The caller's own batches; those of others are not visible. */
@@ -172,14 +245,15 @@ export class Batches {
     // The file must not go while the record is written.
     const letGo = this.#options.files.use(inputFileId);
     try {
-      await this.#store.add(batch);
-      this.#launch(batch);
+      await this.#store.add(batch, this.#eventsOf(batch.id));
+      const begun = this.#store.latest(batch);
+      this.#launch(begun, caller);
+      return begun;
     } catch (error) {
-      throw error instanceof ApiError ? error : notStored(error);
+      throw orNotStored(error);
     } finally {
       letGo();
     }
-    return this.#store.latest(batch);
   }
 
   async list(owner: string): Promise<Batch[]> {
@@ -189,27 +263,30 @@ export class Batches {
 
   async get(owner: string, id: string): Promise<Batch> {
     await this.load();
-    const batch = this.#store.get(owner, id);
+    const batch = await this.#store.get(owner, id);
     if (batch !== null) return batch;
-    throw new ApiError(404, `There is no batch '${id}': it was never made, or is no longer kept.`, {
-      code: 'batch_not_found',
-    });
+    throw notFound(id);
   }
 
   /** Ends a batch with the answers that it has. @throws ApiError 404; 400 where it has ended. */
   async cancel(owner: string, id: string): Promise<Batch> {
-    const batch = await this.get(owner, id);
-    if (batch.status === 'cancelling') return batch;
+    await this.load();
     const task = this.#tasks.get(id);
-    if (task === undefined || batch.status === 'finalizing' || hasEnded(batch)) {
-      throw new ApiError(400, `The batch '${id}' cannot be cancelled: its status is '${batch.status}'.`, {
+    const batch = await this.#store.change(owner, id, (now) => {
+      const { status } = now;
+      if (status === 'cancelling') return now;
+      const isOver = status === 'finalizing' || hasEnded(now);
+      if (!isOver && (task !== undefined || this.#options.files.isShared)) {
+        // Where another server runs it, that one finds it in the record.
+        task?.cancel();
+        return inState(now, 'cancelling', nowSeconds());
+      }
+      throw new ApiError(400, `The batch '${id}' cannot be cancelled: its status is '${status}'.`, {
         code: 'batch_not_active',
       });
-    }
-    const written = this.#store.put(inState(batch, 'cancelling', nowSeconds()));
-    task.cancel();
-    await written;
-    return this.#store.latest(batch);
+    });
+    if (batch === null) throw notFound(id);
+    return batch;
   }
 
   /** Begins no further requests, and waits for those under way. @returns true where they ended in time */
@@ -227,14 +304,21 @@ export class Batches {
   async close(): Promise<void> {
     this.#pause.abort(paused());
     clearInterval(this.#sweeping);
+    clearInterval(this.#exchanging);
     for (const task of this.#tasks.values()) task.drop();
-    await Promise.all(this.#running());
+    await Promise.all([...this.#running(), this.#exchange]);
     await this.#options.files.close();
   }
 
   #running(): Promise<void>[] {
     return [...this.#tasks.values()].map(({ done }) => done);
   }
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError(404, `There is no batch '${id}': it was never made, or is no longer kept.`, {
+    code: 'batch_not_found',
+  });
 }
 
 /** Batches of one API key. */

@@ -20,14 +20,14 @@ export interface ValidatedInput {
 
 /** Reads all lines of an input before any is asked. @throws the signal's reason; Error of the system. */
 export async function validateInput(
-  path: string,
+  input: AsyncIterable<Buffer>,
   rules: LineRules,
   signal: AbortSignal,
 ): Promise<ValidatedInput> {
   const seen = new SeenIds();
   const faults: BatchFault[] = [];
   let total = 0;
-  for await (const line of splitLines(path, rules.maxLineBytes)) {
+  for await (const line of splitLines(input, rules.maxLineBytes)) {
     signal.throwIfAborted();
     const read = await checkedLine(line, rules);
     // Empty lines cost time too.

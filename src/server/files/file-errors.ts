@@ -1,3 +1,4 @@
+import { StoreError } from '../../../base/store-errors.js';
 import { writeReasonOfCode } from '../../../base/system-problem.js';
 import { ApiError } from '../web/errors.js';
 
@@ -35,4 +36,9 @@ export function fileInUse(id: string): ApiError {
 export function notStored(error: unknown): ApiError {
   const reason = writeReasonOfCode(error) ?? 'the system refuses it';
   return new ApiError(503, `The file cannot be stored: ${reason}.`, { code: 'storage_failed', cause: error });
+}
+
+/** The same of an error of the disk alone: others say already what is wrong. */
+export function orNotStored(error: unknown): unknown {
+  return error instanceof ApiError || error instanceof StoreError ? error : notStored(error);
 }

@@ -42,6 +42,12 @@ export class FileAccount {
     return this.#all;
   }
 
+  /** Counts from nothing: others have stored and deleted files too. */
+  reset(): void {
+    this.#holdings.clear();
+    this.#all = { files: 0, bytes: 0 };
+  }
+
   /** Counts further files and bytes of a key, or takes some away. */
   count(owner: string, { files, bytes }: Holding): void {
     const own = this.#of(owner);

@@ -1,21 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { lstat, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { DEFAULT_FILE_LIMITS } from '../../options/server/requests.js';
 import type { Caller } from '../web/access/api-keys.js';
-import { fileInUse, fileNotFound, notStored } from './file-errors.js';
+import { fileInUse, fileNotFound, orNotStored } from './file-errors.js';
 import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
 import { FileWriter } from './file-writer.js';
-import { PART, RECORD, readRecord, writeWhole } from './record-file.js';
+import { FolderContents } from './folder-contents.js';
+import { FolderRecords } from './folder-records.js';
+import { MemoryRecords } from './memory-records.js';
+import type { ContentStore, ContentWriter, RecordStore, StoredRecord } from './record-store.js';
 import { StorageFolder } from './storage-folder.js';
 import { FILE_ID, readStoredFile, type StoredFile } from './stored-file.js';
 
 export interface FileStoreOptions {
   /** Folder whose content outlives the server; null: a temporary one. */
   folder: string | null;
+  /** Stores that other servers share, in place of a folder; null: there are none. */
+  shared: SharedFiles | null;
   limits: FileLimits;
   /** Returns true where several API keys share the limits. */
   isShared: () => boolean;
+}
+
+/** Where several servers keep their files together. */
+export interface SharedFiles {
+  records: RecordStore;
+  contents: ContentStore;
 }
 
 /** What a client tells of a file. */
@@ -26,65 +35,91 @@ export const nowSeconds = () => Math.floor(Date.now() / 1000);
 
 export const newFileId = () => `file-${randomUUID().replaceAll('-', '')}`;
 
+/** What is being written, and counts although it has no record. */
+interface Unfinished {
+  owner: string;
+  readonly bytes: number;
+}
+
 /**
- * Files of clients, by id, in a folder: only the API key that stored a file finds it.
+ * Files of clients, by id: only the API key that stored a file finds it. A record is written behind its content: without one there is
+ * no file. In a folder:
  *
  *   files/file-5f1c        the content; .part at the end of the name while it is written
- *   files/file-5f1c.json   its record, written behind the content: without one there is no file
+ *   files/file-5f1c.json   its record
  */
 export class FileStore {
   readonly account: FileAccount;
   readonly storage: StorageFolder;
-  /** Files in the order of their creation. */
-  readonly #files = new Map<string, StoredFile>();
-  /** How many batches read a file. */
+  /** True where other servers have the same files. */
+  readonly isShared: boolean;
+  /** Tells whether a batch that has not ended, of whichever server, reads a file. */
+  isInput: (id: string) => Promise<boolean> = async () => false;
+  readonly #records: RecordStore;
+  readonly #contents: ContentStore;
+  readonly #read = new WeakMap<StoredRecord, StoredFile | null>();
+  /** How many batches of this server read a file. */
   readonly #uses = new Map<string, number>();
-  /** Contents that have no record yet, but will. */
-  readonly #unfinished = new Set<string>();
+  readonly #unfinished = new Map<string, Unfinished>();
+  /** Files of a folder whose contents are not there, or have another length. */
+  readonly #sizes = new Map<string, number | null>();
+  /** Contents of a shared store that had no record at the last look, with their sizes. */
+  #strays = new Map<string, number | null>();
   #loading: Promise<void> | null = null;
 
   constructor({
     folder = null,
+    shared = null,
     limits = DEFAULT_FILE_LIMITS,
     isShared = () => false,
   }: Partial<FileStoreOptions> = {}) {
     this.storage = new StorageFolder(folder);
+    this.isShared = shared !== null;
+    const files = async () => (await this.storage.paths()).files;
+    // Nobody finds the records of a temporary folder.
+    const own = folder === null ? new MemoryRecords() : new FolderRecords(files);
+    this.#records = shared?.records ?? own;
+    this.#contents = shared?.contents ?? new FolderContents(files);
     this.account = new FileAccount(limits, isShared);
   }
 
-  /** Reads the records of a folder that was given; once. @throws ApiError */
+  /** True where what is stored outlives the server. */
+  get isKept(): boolean {
+    return this.isShared || this.storage.isKept;
+  }
+
+  /** Counts what is in a folder that was given; once. @throws ApiError */
   async load(): Promise<void> {
-    if (!this.storage.isKept) return;
+    if (this.isShared || !this.storage.isKept) return;
     this.#loading ??= this.#load().catch((error: unknown) => {
       this.#loading = null;
-      throw notStored(error);
+      throw orNotStored(error);
     });
     await this.#loading;
   }
 
   async #load(): Promise<void> {
-    const { files: folder } = await this.storage.paths();
-    const names = await readdir(folder);
-    const found: StoredFile[] = [];
-    for (const name of names.filter((one) => one.endsWith(RECORD))) {
-      const id = name.slice(0, -RECORD.length);
-      const text = await readRecord(join(folder, name));
-      const file = text === null ? null : readStoredFile(text, id);
-      const content = file === null ? null : await lstat(join(folder, id)).catch(() => null);
-      if (file !== null && content?.isFile()) found.push({ ...file, bytes: content.size });
+    for (const file of await this.#all()) {
+      const bytes = await this.#contents.size(file.id);
+      if (bytes !== file.bytes) this.#sizes.set(file.id, bytes);
+      if (bytes !== null) this.account.count(file.owner, { files: 1, bytes });
     }
-    for (const file of found.sort((one, other) => one.createdAt - other.createdAt)) this.#add(file);
   }
 
-  /** Drops contents without records, other than those of the ids. */
+  /** Drops contents that no record, no upload and none of these ids accounts for. */
   async dropStrays(ids: ReadonlySet<string>): Promise<void> {
-    const { files: folder } = await this.storage.paths();
-    for (const name of await readdir(folder)) {
-      const id = name.endsWith(RECORD) ? name.slice(0, -RECORD.length) : name;
-      const isOurs = this.#files.has(id) || ids.has(id) || this.#unfinished.has(id.replace(PART, ''));
-      // Somebody may have put other files into the folder.
-      if (!isOurs && FILE_ID.test(id.replace(PART, ''))) await rm(join(folder, name), { force: true });
+    // Contents first: what gets its record meanwhile is none.
+    const contents = await this.#contents.ids();
+    const known = new Set((await this.#records.list()).map(({ key }) => key));
+    const found = new Map<string, number | null>();
+    for (const id of contents) {
+      if (!FILE_ID.test(id) || known.has(id) || ids.has(id) || this.#unfinished.has(id)) continue;
+      const size = this.isShared ? await this.#contents.size(id) : null;
+      // Another server may be writing it: then it is longer at the next look.
+      if (this.isShared && this.#strays.get(id) !== size) found.set(id, size);
+      else await this.#contents.remove(id);
     }
+    this.#strays = found;
   }
 
   /** The caller's own files; those of others are not visible. */
@@ -92,29 +127,37 @@ export class FileStore {
     return new OwnFiles(this, name);
   }
 
-  /** Begins a file. @throws ApiError where there is no room, or the disk gives an error. */
+  /** Begins a file. @throws ApiError where there is no room, or the store gives an error. */
   async begin(owner: string, id = newFileId()): Promise<FileWriter> {
     await this.load();
-    this.sweep();
-    const path = await this.pathOf(id);
-    this.#unfinished.add(id);
+    await this.sweep();
+    if (this.isShared) await this.#recount();
     try {
-      return await FileWriter.open({ id, owner, path, account: this.account });
+      const writer = await FileWriter.open(id, owner, this.account, () => this.#contents.begin(id));
+      this.#unfinished.set(id, writer);
+      return writer;
     } catch (error) {
-      this.#unfinished.delete(id);
-      throw error;
+      throw orNotStored(error);
     }
   }
 
-  /** Ends a file that is whole. @throws ApiError where the disk gives an error. */
+  async #recount(): Promise<void> {
+    const files = await this.#all();
+    this.account.reset();
+    for (const { owner, bytes } of [...files, ...this.#unfinished.values()])
+      this.account.count(owner, { files: 1, bytes });
+  }
+
+  /** Ends a file that is whole. @throws ApiError where the store gives an error. */
   async finish(writer: FileWriter, owner: string, facts: FileFacts): Promise<StoredFile> {
+    const { id } = writer;
     await writer.finish();
-    const { id, bytes } = writer;
     try {
-      return await this.record(id, owner, bytes, facts);
+      return await this.record(id, owner, writer.bytes, facts);
     } catch (error) {
-      this.account.count(owner, { files: -1, bytes: -bytes });
-      await rm(await this.pathOf(id), { force: true }).catch(() => {});
+      this.#unfinished.delete(id);
+      this.account.count(owner, { files: -1, bytes: -writer.bytes });
+      await this.#contents.remove(id).catch(() => {});
       throw error;
     }
   }
@@ -122,68 +165,105 @@ export class FileStore {
   /** Drops a file that is not whole. */
   async discard(writer: FileWriter): Promise<void> {
     await writer.discard();
-    if (!this.#files.has(writer.id)) this.#unfinished.delete(writer.id);
+    this.#unfinished.delete(writer.id);
   }
 
-  /** Writes the record of a content that is whole, and counted. @throws ApiError where the disk gives an error. */
+  /** Goes on with a content that has no record yet, and counts as a file. @throws ApiError */
+  async goOn(id: string, owner: string, keepBytes: number, counted: Unfinished): Promise<ContentWriter> {
+    const content = await this.#contents.goOn(id, keepBytes);
+    this.account.count(owner, { files: 1, bytes: keepBytes });
+    this.#unfinished.set(id, counted);
+    return content;
+  }
+
+  /** Ends what goOn has begun, without a file where it is empty. */
+  async endEmpty(id: string, owner: string): Promise<void> {
+    this.#unfinished.delete(id);
+    this.account.count(owner, { files: -1, bytes: 0 });
+    await this.#contents.remove(id);
+  }
+
+  /** What goOn has begun is given up: another server, or this one, goes on with it. */
+  letGo(id: string): void {
+    const counted = this.#unfinished.get(id);
+    if (counted === undefined) return;
+    this.#unfinished.delete(id);
+    this.account.count(counted.owner, { files: -1, bytes: -counted.bytes });
+  }
+
+  /** Writes the record of a content that is whole, and counted. @throws ApiError where the store gives an error. */
   async record(id: string, owner: string, bytes: number, facts: FileFacts): Promise<StoredFile> {
     const { filename, purpose, lifeSeconds = MAX_LIFE_S } = facts;
     const createdAt = nowSeconds();
     const file = { id, owner, bytes, createdAt, expiresAt: createdAt + lifeSeconds, filename, purpose };
     try {
-      await writeWhole(`${await this.pathOf(id)}${RECORD}`, JSON.stringify(file));
+      await this.#records.put(id, JSON.stringify(file), 0);
     } catch (error) {
-      throw notStored(error);
+      throw orNotStored(error);
     }
-    this.#files.set(id, file);
+    this.#sizes.delete(id);
     this.#unfinished.delete(id);
     return file;
   }
 
   /** Takes the record of a content away, so that more can be written to it. */
   async reopen(id: string): Promise<void> {
-    const file = this.#files.get(id);
-    this.#unfinished.add(id);
-    if (file === undefined) return;
-    this.#files.delete(id);
+    const file = await this.find(id);
+    if (file === null) return;
+    await this.#records.remove(id);
     this.account.count(file.owner, { files: -1, bytes: -file.bytes });
-    await rm(`${await this.pathOf(id)}${RECORD}`, { force: true });
   }
 
-  #add(file: StoredFile): void {
-    this.#files.set(file.id, file);
-    this.account.count(file.owner, { files: 1, bytes: file.bytes });
-  }
-
-  /** Path of a content, in the folder. @throws ApiError where the id is none, a link lies there, or the disk gives an error */
-  async pathOf(id: string): Promise<string> {
+  /** A file of whichever owner; null: there is none. @throws ApiError */
+  async find(id: string): Promise<StoredFile | null> {
+    if (!FILE_ID.test(id)) return null;
     try {
-      if (!FILE_ID.test(id)) throw new Error(`The file id ${JSON.stringify(id)} is none of this store's.`);
-      const path = join((await this.storage.paths()).files, id);
-      const there = await lstat(path).catch(() => null);
-      // Somebody else has put it there, and it may lead anywhere.
-      if (there !== null && !there.isFile()) throw new Error(`${path} is not a file.`);
-      return path;
+      const record = await this.#records.get(id);
+      return record === null ? null : this.#fileOf(record);
     } catch (error) {
-      throw notStored(error);
+      throw orNotStored(error);
     }
   }
 
-  /** True where somebody else has a file of this id. */
-  isOfOthers(owner: string, id: string): boolean {
-    const file = this.#files.get(id);
-    return file !== undefined && file.owner !== owner;
+  /** Files in the order of their creation. */
+  async #all(): Promise<StoredFile[]> {
+    try {
+      const files = (await this.#records.list()).flatMap((record) => this.#fileOf(record) ?? []);
+      return files.sort((one, other) => one.createdAt - other.createdAt);
+    } catch (error) {
+      throw orNotStored(error);
+    }
   }
 
-  list(owner: string): StoredFile[] {
-    this.sweep();
-    return [...this.#files.values()].filter((file) => file.owner === owner);
+  #fileOf(record: StoredRecord): StoredFile | null {
+    let file = this.#read.get(record);
+    if (file === undefined) {
+      file = readStoredFile(record.text, record.key);
+      this.#read.set(record, file);
+    }
+    const bytes = this.#sizes.get(record.key);
+    if (file === null || bytes === undefined) return file;
+    return bytes === null ? null : { ...file, bytes };
   }
 
-  get(owner: string, id: string): StoredFile | null {
-    this.sweep();
-    const file = this.#files.get(id);
-    return file?.owner === owner ? file : null;
+  async list(owner: string): Promise<StoredFile[]> {
+    await this.sweep();
+    return (await this.#all()).filter((file) => file.owner === owner);
+  }
+
+  async get(owner: string, id: string): Promise<StoredFile | null> {
+    const file = await this.find(id);
+    if (file?.owner !== owner) return null;
+    return file.expiresAt > nowSeconds() || (await this.isUsed(id)) ? file : null;
+  }
+
+  /** The bytes of a file, or of the answers of a batch so far; null: there are none. @throws ApiError */
+  async content(id: string): Promise<AsyncIterable<Buffer> | null> {
+    try {
+      return await this.#contents.read(id);
+    } catch (error) {
+      throw orNotStored(error);
+    }
   }
 
   /** A batch reads the file: it is neither deleted nor expires until the returned function is called. */
@@ -199,25 +279,23 @@ export class FileStore {
     };
   }
 
-  isUsed(id: string): boolean {
-    return this.#uses.has(id);
+  async isUsed(id: string): Promise<boolean> {
+    return this.#uses.has(id) || (this.isShared && (await this.isInput(id)));
   }
 
-  /** Removes a file. Who reads it now reads it to its end. */
+  /** Removes a file. Who reads it now reads it to its end, unless it is shared. */
   async remove(file: StoredFile): Promise<void> {
-    if (!this.#files.delete(file.id)) return;
-    this.account.count(file.owner, { files: -1, bytes: -file.bytes });
-    const path = await this.pathOf(file.id);
     // Without its record the content is nobody's, should the process end in between.
-    await rm(`${path}${RECORD}`, { force: true }).catch(() => {});
-    await rm(path, { force: true }).catch(() => {});
+    if (!(await this.#records.remove(file.id))) return;
+    this.account.count(file.owner, { files: -1, bytes: -file.bytes });
+    await this.#contents.remove(file.id);
   }
 
   /** Removes files that have expired. */
-  sweep(): void {
+  async sweep(): Promise<void> {
     const now = nowSeconds();
-    for (const file of this.#files.values()) {
-      if (file.expiresAt <= now && !this.isUsed(file.id)) void this.remove(file);
+    for (const file of await this.#all()) {
+      if (file.expiresAt <= now && !(await this.isUsed(file.id))) await this.remove(file);
     }
   }
 
@@ -245,15 +323,22 @@ class OwnFiles {
   /** @throws ApiError 404. */
   async get(id: string, param: string | null = null): Promise<StoredFile> {
     await this.#store.load();
-    const file = this.#store.get(this.#owner, id);
+    const file = await this.#store.get(this.#owner, id);
     if (file === null) throw fileNotFound(id, param);
     return file;
+  }
+
+  /** @throws ApiError 404. */
+  async content(id: string): Promise<AsyncIterable<Buffer>> {
+    const content = await this.#store.content(id);
+    if (content === null) throw fileNotFound(id);
+    return content;
   }
 
   /** @throws ApiError 404; 400 where a batch reads it. */
   async delete(id: string): Promise<void> {
     const file = await this.get(id);
-    if (this.#store.isUsed(id)) throw fileInUse(id);
+    if (await this.#store.isUsed(id)) throw fileInUse(id);
     await this.#store.remove(file);
   }
 

@@ -1,5 +1,6 @@
 import type { NamedText } from '../../../base/named-text.js';
 import { SkeinError } from '../../../base/skein-error.js';
+import { StoreError } from '../../../base/store-errors.js';
 import { ParameterError } from '../../../callbacks/sampling-params.js';
 import {
   HostClosedError,
@@ -160,6 +161,21 @@ function loadError({ fault, message }: ModelLoadError): ApiError {
   return new ApiError(status, message, { type, param: 'model', code, headers });
 }
 
+/** Error of a store that several servers share. */
+function storeError(error: StoreError): ApiError {
+  const { kind } = error;
+  const headers = kind === 'away' ? { 'retry-after': String(RETRY_AFTER_S) } : undefined;
+  const code = kind === 'full' ? 'storage_full' : 'storage_failed';
+  return new ApiError(503, TOLD_OF_STORES[kind], { code, cause: error, ...(headers && { headers }) });
+}
+
+/** What clients are told; names of streams and keys are in the log. */
+const TOLD_OF_STORES: Readonly<Record<StoreError['kind'], string>> = {
+  away: 'What is stored cannot be reached now: the NATS server that keeps it does not answer.',
+  full: 'There is no room for more: the NATS server that keeps what is stored is full.',
+  foreign: "What is stored cannot be read: it is damaged, or none of this server's.",
+};
+
 const CHAT_FIELDS = fieldsOf('chat');
 
 /** Converts anything thrown to the error that a client sees. No text of an unexpected error leaves the server. */
@@ -185,6 +201,7 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
     });
   }
   if (error instanceof ModelLoadError) return loadError(error);
+  if (error instanceof StoreError) return storeError(error);
   if (error instanceof PromptTimeError)
     return new ApiError(400, error.message, { code: 'prompt_too_complex' });
   if (error instanceof TokenizerBusyError || error instanceof HelperBusyError) {

@@ -59,7 +59,11 @@ describeWithNats('a rolling update of workers and gateways', () => {
     const environment = {
       ...kept,
       ...(isGateway
-        ? { SKEIN_PORT: port, SKEIN_API_KEY_FILE: join(folder, 'keys.yaml') }
+        ? {
+            SKEIN_PORT: port,
+            SKEIN_API_KEY_FILE: join(folder, 'keys.yaml'),
+            SKEIN_CACHE_SECRET_FILE: join(folder, 'cache-secret'),
+          }
         : { SKEIN_HEALTH_PORT: port, SKEIN_THREADS: '1', SKEIN_KV_CACHE_TOKENS: '4096' }),
       SKEIN_NATS: nats.url,
       SKEIN_NATS_PASSWORD_FILE: join(folder, said.SKEIN_NATS_USER!),

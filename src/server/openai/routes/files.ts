@@ -1,9 +1,6 @@
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
-import { fileNotFound, notStored } from '../../files/file-errors.js';
 import type { FileWriter } from '../../files/file-writer.js';
 import { fileJson } from '../../files/stored-file.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
@@ -86,7 +83,8 @@ export const fileContentRoute = defineRoute({
   params,
   responses: async () => (await answers()).contentResponses(),
   handle: async ({ params: { id }, exchange: { terms } }, { files }) => {
-    const { bytes, filename } = await files.of(terms.caller).get(id);
+    const own = files.of(terms.caller);
+    const { bytes, filename } = await own.get(id);
     terms.memory.addAnswer(REQUEST_BYTES + STREAM_BYTES);
     const headers = {
       'content-type': 'application/octet-stream',
@@ -95,10 +93,8 @@ export const fileContentRoute = defineRoute({
       'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`,
     };
     if (bytes === 0) return new Response(null, { headers });
-    const file = await open(await files.pathOf(id)).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === 'ENOENT' ? fileNotFound(id) : notStored(error);
-    });
-    const stream = createReadStream('', { fd: file, end: bytes - 1 });
+    const content = await own.content(id);
+    const stream = content instanceof Readable ? content : Readable.from(content, { objectMode: false });
     return new Response(Readable.toWeb(stream) as ReadableStream<Uint8Array>, { headers });
   },
 });

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach } from 'vitest';
 import { Batches } from '../../../../src/server/batches/batches.js';
 import { FileStore, type FileStoreOptions } from '../../../../src/server/files/file-store.js';
+import type { SharedStores } from '../../../../src/server/files/record-store.js';
 import { type ApiKey, ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import type { Script } from '../../support/fake-engine.js';
 import { say, type ToyOptions, type ToyServer, toyServer } from '../../support/toy-server.js';
@@ -18,6 +19,8 @@ export interface StoringServer extends ToyServer {
 
 export interface StoringOptions extends ToyOptions {
   folder?: string | null;
+  /** What it shares with other servers. */
+  shared?: SharedStores;
   limits?: FileStoreOptions['limits'];
   keys?: readonly ApiKey[];
   maxRequests?: number;
@@ -27,10 +30,24 @@ export interface StoringOptions extends ToyOptions {
 
 /** A server over a scripted engine, with files and batches of its own. */
 export function storingServer(script: Script = () => say('ok'), options: StoringOptions = {}): StoringServer {
-  const { folder = null, limits = LIMITS, keys = [], maxRequests = 2, isStarted = true, ...ofToy } = options;
+  const {
+    folder = null,
+    shared,
+    limits = LIMITS,
+    keys = [],
+    maxRequests = 2,
+    isStarted = true,
+    ...ofToy
+  } = options;
   const apiKeys = new ApiKeys(keys);
-  const files = new FileStore({ folder, limits, isShared: () => apiKeys.isShared });
-  const batches = new Batches({ files, log, apiKeys, maxRequests, maxLineBytes: 20_000 });
+  const files = new FileStore({
+    folder,
+    shared: shared?.files ?? null,
+    limits,
+    isShared: () => apiKeys.isShared,
+  });
+  const ofOthers = shared && { records: shared.batches, presence: shared.presence };
+  const batches = new Batches({ files, log, apiKeys, maxRequests, maxLineBytes: 20_000, shared: ofOthers });
   const toy = toyServer(script, { ...ofToy, apiKeys, files, batches });
   if (isStarted) batches.start();
   const end = async () => {

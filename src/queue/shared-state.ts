@@ -1,0 +1,81 @@
+import { messageOf } from '../../base/error-text.js';
+import { StoreError } from '../../base/store-errors.js';
+import type { JetStoreOptions } from '../../cluster/nats/jet-store.js';
+import type { SHARED_BUCKETS } from '../../cluster/nats/names.js';
+import { NatsContents } from '../../cluster/nats/nats-contents.js';
+import { NatsPresence, SIGN_LIFE_MS } from '../../cluster/nats/nats-presence.js';
+import { NatsRecords } from '../../cluster/nats/nats-records.js';
+import { DEFAULT_FILE_LIMITS } from '../options/server/requests.js';
+import type { SharedStores } from '../server/files/record-store.js';
+import { type Config, UsageError } from '../settings/config.js';
+import type { OpenQueue } from './open-nats.js';
+
+const MIB = 2 ** 20;
+const DAY_MS = 86_400_000;
+/** Milliseconds that the NATS server keeps what was not written again: longer than anything that clients store lives. */
+const MAX_AGE_MS = 45 * DAY_MS;
+/** Bytes of the record of a file at most: names have 4096 at most. */
+const FILE_RECORD_BYTES = 8 * 1024;
+/** Share that messages take beside what they hold. */
+const OVERHEAD = 1.02;
+
+/** What gateways share, as it is open. */
+export interface SharedState extends SharedStores {
+  presence: NatsPresence;
+}
+
+/**
+ * Opens what all gateways of a queue keep in its NATS server, and makes what is not there; null: this gateway keeps all by itself.
+ * @param id of this gateway @throws UsageError where options exclude each other; an Error with one sentence where NATS refuses
+ */
+export async function openSharedState(
+  config: Config,
+  queue: OpenQueue,
+  id: string,
+): Promise<SharedState | null> {
+  const { state = config.filesDir === undefined ? 'nats' : 'local' } = config;
+  if (state === 'local') return null;
+  if (config.filesDir !== undefined) {
+    throw new UsageError(
+      '--files-dir is a folder of one gateway; with --state nats files are in the NATS server.',
+    );
+  }
+  const { nc, modules, names } = queue;
+  const { maxFilesBytes = DEFAULT_FILE_LIMITS.maxBytes, maxFiles = DEFAULT_FILE_LIMITS.maxFiles } = config;
+  const options = (maxBytes: number, more: Partial<JetStoreOptions> = {}): JetStoreOptions => ({
+    storage: config.natsStorage,
+    replicas: config.natsReplicas,
+    maxBytes: Math.ceil(OVERHEAD * maxBytes),
+    maxAgeMs: MAX_AGE_MS,
+    ...more,
+  });
+  const records = (
+    what: (typeof SHARED_BUCKETS)[number],
+    maxBytes: number,
+    more?: Partial<JetStoreOptions>,
+  ) => new NatsRecords(nc, modules, names.shared(what), options(maxBytes, more));
+  const files = records('FILES', Math.max(MIB, maxFiles * FILE_RECORD_BYTES));
+  const batches = records('BATCHES', 64 * MIB);
+  const contents = new NatsContents(
+    nc,
+    modules,
+    names.shared('CONTENTS'),
+    names.content,
+    options(maxFilesBytes),
+  );
+  const signs = records('GATEWAYS', MIB, { storage: 'memory', maxAgeMs: SIGN_LIFE_MS });
+  const presence = new NatsPresence(signs, id);
+  try {
+    for (const one of [files, batches, contents]) await one.open();
+    await presence.start();
+  } catch (error) {
+    const full = error instanceof StoreError && error.kind === 'full';
+    const hint = full
+      ? 'lower --max-files-bytes, or give JetStream more (max_file_store)'
+      : 'the account of this gateway has to be allowed to (docs/queue.md names the subjects)';
+    throw new Error(
+      `Gateways cannot keep their state in the NATS server: ${messageOf(error)} Either ${hint}, or take --state local.`,
+    );
+  }
+  return { files: { records: files, contents }, batches, presence };
+}
