@@ -21,6 +21,12 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxNewTokens: number;
   /** Embeddings for this prompt: the token vocabSize + i in it stands for row i, of hiddenSize values (prompt tuning). */
   promptEmbeddings?: readonly Float32Array[];
+  /**
+   * Pictures in the prompt, by ascending place: [place of the first token, rows, columns], rows x columns tokens each. promptEmbeddings are then
+   * theirs, one after the other, and the ids at their places, from vocabSize on, have to spell what the rows are made of: prompts with
+   * equal ids share what is cached.
+   */
+  imageGrids?: readonly (readonly number[])[];
   /** Position of each prompt token; the tokens generated count on from the last. Default 0, 1, 2, ... */
   positionIds?: Int32Array | readonly number[];
   /** Tokens that end the generation; they are not returned. */

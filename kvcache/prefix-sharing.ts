@@ -12,6 +12,14 @@ export interface SharedPrefix extends ReuseKey {
   /** The prompt; may be longer than promptLength. */
   tokens: Int32Array;
   retention?: Retention;
+  /** Spans of the prompt that are found whole or not at all, ascending: pictures. Absent: there are none. */
+  spans?: readonly TokenSpan[];
+}
+
+/** Tokens [start, end) of a prompt. */
+export interface TokenSpan {
+  start: number;
+  end: number;
 }
 
 /**
@@ -70,7 +78,8 @@ export class PrefixSharing {
         `A prompt of ${promptLength} tokens is to be found; ${shared.tokens.length} are given.`,
       );
     }
-    const match = this.#cache.tree.match(shared, shared.tokens, promptLength - 1);
+    const found = this.#cache.tree.match(shared, shared.tokens, promptLength - 1);
+    const match = withoutCutSpans(found, shared.spans ?? [], this.#tokensPerBlock);
     const { partial } = match;
     const usable =
       partial !== null &&
@@ -181,4 +190,25 @@ export class PrefixSharing {
     tables.exchange(index, node.block);
     this.#cache.release(node.block);
   }
+}
+
+/**
+ * The match without the span in which it ends, and what follows that span's beginning:
+ *
+ *   prompt      |----|--pp|pppp|pp--|     a picture p, tokensPerBlock 4
+ *   found       |####|####|####|#  .      ends in it
+ *   match       |####|##                  ends in front of it: the second block is a part now
+ */
+function withoutCutSpans(match: PrefixMatch, spans: readonly TokenSpan[], size: number): PrefixMatch {
+  const { nodes, partialLength } = match;
+  const length = nodes.length * size + partialLength;
+  const cut = spans.find(({ start, end }) => start < length && length < end);
+  if (cut === undefined) return match;
+  const whole = Math.floor(cut.start / size);
+  if (whole === nodes.length) {
+    const left = cut.start - whole * size;
+    return { nodes, partial: left > 0 ? match.partial : null, partialLength: left };
+  }
+  const left = cut.start % size;
+  return { nodes: nodes.slice(0, whole), partial: left > 0 ? nodes[whole]! : null, partialLength: left };
 }

@@ -157,6 +157,12 @@ export class NetworkBuilder {
     this.#ops.push({ op: 'addEmbedding', output: sum.index, weight, by, ...(scale !== 1 && { scale }) });
   }
 
+  /** sum += columns of each token's own row, from `first` on, where its prompt brought one: the sum is written in place. */
+  addPromptRows(sum: ValueRef, first: number): void {
+    require(sum.rows === 'tokens', 'rows of prompts are added to rows of tokens');
+    this.#ops.push({ op: 'addPromptRows', value: sum.index, first });
+  }
+
   /** @param bias null: none */
   layerNorm(input: ValueRef, weight: string, bias: string | null, epsilon: number): ValueRef {
     for (const name of bias === null ? [weight] : [weight, bias]) {

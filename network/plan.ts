@@ -44,6 +44,8 @@ export interface WeightSource {
 export type PlanOp =
   /** output[t] = weight[tokenIds[t]] * scale; rows of a prompt's own table are taken as they are. Absent scale: 1. */
   | { op: 'embedding'; output: number; weight: string; scale?: number }
+  /** value[t] += what the prompt's own row of token t has from column `first` on; a token of the vocabulary has none, and stays. */
+  | { op: 'addPromptRows'; value: number; first: number }
   /**
    * output[t] += weight[i] * scale, where i is positions[t], tokenTypes[t] or tokenIds[t]; a row of a prompt's own table counts as token 0.
    * Absent scale: 1.
@@ -346,6 +348,11 @@ export interface AttentionShape {
    * has frequencies.
    */
   ropeTables?: number[][];
+  /**
+   * Axis of the position that each of the batch's frequencies turns by: 0 time, 1 height, 2 width. Absent: all turn by the one position
+   * of a token. Positions of tokens of the vocabulary are the same on all axes.
+   */
+  ropeAxes?: number[];
   /** Of scores that depend on distances; absent: none do. */
   distances?: DistanceBuckets;
 }

@@ -7,6 +7,8 @@ export interface RopeConfig {
    * their rows are put apart over the whole head, those of pairs that stay as they are too.
    */
   turnedDim?: number;
+  /** Axis of the position that each frequency turns by [rotaryDim / 2], see AttentionShape.ropeAxes. Absent: all by time. */
+  axes?: number[];
   scaling:
     | { type: 'none' }
     | { type: 'linear'; factor: number }

@@ -33,6 +33,7 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'softCap':
     case 'xielu':
     case 'scale':
+    case 'addPromptRows':
       return { reads: [op.value], writes: [op.value] };
     case 'gate':
       return { reads: [op.value, op.by], writes: [op.value] };

@@ -118,9 +118,10 @@ export const REQUEST_FIELDS = {
   promptEmbeddings: {
     kind: 'rows',
     tensor: 'prompt_embedding_table',
-    shape: '[n, H]',
+    shape: '[n, P]',
     option: 'promptEmbeddings',
   },
+  imageGrids: { kind: 'lists', tensor: 'image_grids', shape: '[n, 3]' },
   positionIds: { kind: 'tokens', tensor: 'position_ids', option: 'positionIds' },
   // Workers number adapters each for itself: they go by name.
   loraTaskId: { kind: 'key', tensor: 'lora_task_id', staysInGateway: true },
@@ -194,7 +195,7 @@ const OF_KIND: Partial<Record<FieldKind, { type: TensorType; shape: ShapeRule }>
   words: i32('[1, 2, n]'),
   lists: i32('[s, n]'),
   floats: f32('[1, V]'),
-  rows: f32('[n, H]'),
+  rows: f32('[n, P]'),
 };
 
 /** The input tensors of a field, the one that refusals name first; none: it is no tensor. */

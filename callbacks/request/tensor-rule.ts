@@ -2,8 +2,8 @@
 export type TensorType = 'i32' | 'f32' | 'u64' | 'bool' | 'text';
 
 /**
- * Shape of an input tensor in the contract: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, H
- * the hidden size; a small letter is any size.
+ * Shape of an input tensor in the contract: 'one' is [1] (or [1, 1], which some clients send); V is the vocabulary, P
+ * the width of a prompt's own rows; a small letter is any size.
  */
 export type ShapeRule =
   | 'one'
@@ -18,7 +18,7 @@ export type ShapeRule =
   | '[d, V]'
   | '[n, h]'
   | '[s, n]'
-  | '[n, H]'
+  | '[n, P]'
   | '[n, 3]';
 
 export interface TensorRule {

@@ -2,6 +2,7 @@ import type { TokenRequest } from '../../callbacks/token-request.js';
 import { saltWithAdapter } from '../../engine/peft/adapter-fingerprint.js';
 import { promptHashes } from '../../kvcache/block-hashes.js';
 import type { ModelCard } from '../nats/beat.js';
+import { hasRowsOfItsOwn } from '../nats/prefill-request.js';
 
 /** Hashes of prompts by models and the tokens in a block: a request keeps its tokens, so they are worked out once. */
 const known = new WeakMap<TokenRequest, { key: string; hashes: number[] }>();
@@ -32,8 +33,8 @@ export function hashesOf(request: TokenRequest, model: ModelCard): readonly numb
 }
 
 function computed(request: TokenRequest, model: ModelCard): number[] {
-  const { promptTokens, promptEmbeddings, positionIds, cacheSalt = 0n } = request;
-  if (promptEmbeddings !== undefined || positionIds !== undefined) return [];
+  const { promptTokens, positionIds, cacheSalt = 0n } = request;
+  if (hasRowsOfItsOwn(request) || positionIds !== undefined) return [];
   // Positions that a cache has have no logits.
   if (request.returnContextLogits === true || request.returnContextLogProbs === true) return [];
   const { tokensPerBlock } = model.engine;

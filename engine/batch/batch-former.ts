@@ -5,6 +5,8 @@ import type { PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.
 import type { LlmRequest } from '../request/llm-request.js';
 import { rowsToRepeat } from '../request/repeated-steps.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
+import { GridPositions } from './grid-positions.js';
+import { nameImageRows } from './image-rows.js';
 import { PackedArrays } from './packed-arrays.js';
 import type { RopeTable } from './rope-table.js';
 import { SamplingRows } from './sampling-rows.js';
@@ -61,6 +63,7 @@ export class BatchFormer extends PackedArrays {
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #adapterSlots: Int32Array;
+  readonly #grids = new GridPositions();
   readonly #kvCache: KvCacheManager;
   #nextPaddingBlock: number;
 
@@ -75,6 +78,11 @@ export class BatchFormer extends PackedArrays {
     this.#nextPaddingBlock = kvCache.numBlocks;
   }
 
+  /** See PackedBatch; null in iterations without pictures. */
+  get gridPositions(): Int32Array | null {
+    return this.#grids.written;
+  }
+
   override clear(): void {
     super.clear();
     this.returnedRows.length = 0;
@@ -82,6 +90,7 @@ export class BatchFormer extends PackedArrays {
     this.processedRows.length = 0;
     this.guidedRows.length = 0;
     this.adapterSlots = null;
+    this.#grids.clear();
     this.#nextPaddingBlock = this.#kvCache.numBlocks;
     this.sampling.clear();
   }
@@ -119,10 +128,12 @@ export class BatchFormer extends PackedArrays {
     const end = start + request.chunkLength;
     const first = this.numTokens;
     this.#addRows(request, { table: 0, tokens: request.tokens, start, end });
-    const { promptTable } = request.spec;
+    const { promptTable, positions } = request.spec;
     if (promptTable !== null) {
       this.promptTables.push({ first, count: end - start, table: promptTable.values });
+      nameImageRows(promptTable, this.tokenIds.subarray(first, this.numTokens), start);
     }
+    if (positions?.hasGrids) this.#grids.add(positions, { start, end, first });
     request.returned?.askForContext(this.returnedRows, start, end, first);
     this.#noteProcessed(request);
     for (const sequence of request.rows) this.#addDraw(request, sequence);
@@ -262,9 +273,10 @@ export class BatchFormer extends PackedArrays {
     this.sampling.addEmpty();
   }
 
-  /** Ends the packing: lists the blocks that this iteration is the first to write to. */
+  /** Ends the packing: lists the blocks that this iteration is the first to write to, and writes positions in grids. */
   finish(): void {
     const slots = this.slots.subarray(0, this.numTokens);
     this.numNewBlocks = this.#kvCache.drainWrittenBlocks(slots, this.newBlocks);
+    this.#grids.write(this.positions, this.numTokens);
   }
 }

@@ -103,8 +103,10 @@ export interface Executor {
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
-  /** Width of an embedding. */
-  readonly hiddenSize: number;
+  /** Width of the rows that a prompt may bring for its tokens. */
+  readonly promptRowWidth: number;
+  /** RoPE turns by a token's place in the grid of a picture too. */
+  readonly turnsByGrid: boolean;
   /** Absent: this executor takes no LoRA adapters. */
   readonly adapters?: AdapterSlots;
   /** Absent: the content of its blocks cannot be had. */

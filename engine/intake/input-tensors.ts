@@ -33,7 +33,8 @@ const NEEDS: Readonly<Record<string, Need>> = {
 /** Sizes of the model, and what its engine lacks. */
 export interface TensorSizes {
   vocabSize: number;
-  hiddenSize: number;
+  /** Width of a prompt's own rows. */
+  promptRowWidth: number;
   /** Reason why this engine takes no adapters; null or absent: it takes them. */
   whyNoAdapters?: NamedText | null | undefined;
 }
@@ -97,23 +98,23 @@ function checkTensor(name: string, tensor: unknown, rule: TensorRule, sizes: Ten
   }
 }
 
-function shownRule(rule: ShapeRule, { vocabSize, hiddenSize }: TensorSizes): string {
+function shownRule(rule: ShapeRule, { vocabSize, promptRowWidth }: TensorSizes): string {
   if (rule === 'one') return '[1]';
-  return rule.replace('V', String(vocabSize)).replace('H', String(hiddenSize));
+  return rule.replace('V', String(vocabSize)).replace('P', String(promptRowWidth));
 }
 
 /** True if the shape fits the rule; a dimension that is a small letter takes any size. */
 function fitsRule(
   shape: readonly number[],
   rule: ShapeRule,
-  { vocabSize, hiddenSize }: TensorSizes,
+  { vocabSize, promptRowWidth }: TensorSizes,
 ): boolean {
   if (rule === 'one') return shape.length >= 1 && shape.length <= 2 && shape.every((size) => size === 1);
   const expected = rule.slice(1, -1).split(', ');
   if (expected.length !== shape.length) return false;
   return expected.every((dimension, i) => {
     if (dimension === 'V') return shape[i] === vocabSize;
-    if (dimension === 'H') return shape[i] === hiddenSize;
+    if (dimension === 'P') return shape[i] === promptRowWidth;
     return /^[a-z]$/.test(dimension) || shape[i] === Number(dimension);
   });
 }

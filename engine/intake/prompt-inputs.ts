@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
-import type { PromptTable } from '../sequences/request-spec.js';
+import { PromptPositions } from '../sequences/prompt-positions.js';
+import type { ImageSpan, PromptTable } from '../sequences/request-spec.js';
+import { readImages } from './image-inputs.js';
 
 /** Parts of a prompt. */
 export interface PromptInputs {
@@ -10,39 +12,47 @@ export interface PromptInputs {
   /** null: no token has an embedding of the request's own. */
   promptTable: PromptTable | null;
   /** Positions of the prompt's tokens; null: 0, 1, 2, ... */
-  positionIds: Int32Array | null;
+  positions: PromptPositions | null;
 }
 
 export interface PromptLimits {
   vocabSize: number;
-  hiddenSize: number;
+  /** Width of the rows that a prompt may bring. */
+  promptRowWidth: number;
+  /** RoPE turns by the grids of pictures. */
+  turnsByGrid: boolean;
   maxSeqLen: number;
   /** True if a token attends to all tokens before it. */
   attendsToAll: boolean;
 }
 
 /**
- *   prompt_embedding_table  [n, hiddenSize]  row i is the embedding of the id vocabSize + i in input_ids
- *   prompt_vocab_size       [1]              how many of its rows there are to be; all n where it is not given
- *   position_ids            [1, prompt]      position of each prompt token; what is generated counts on from the last
+ *   prompt_embedding_table  [n, width]   row i is the embedding of the id vocabSize + i in input_ids
+ *   prompt_vocab_size       [1]          how many of its rows there are to be; all n where it is not given
+ *   image_grids             [k, 3]       pictures: place of the first token, rows and columns. The table's rows are then those of their
+ *                                        tokens, one after the other, whatever ids from vocabSize on stand there
+ *   position_ids            [1, prompt]  position of each prompt token; what is generated counts on from the last
  */
 export function readPromptInputs(
   inputs: Record<string, Tensor>,
   limits: PromptLimits,
   maxNewTokens: number,
 ): PromptInputs {
-  const { vocabSize, hiddenSize } = limits;
-  const values = readTable(inputs, hiddenSize);
-  const promptTokens = readTokens(inputs, vocabSize, values === null ? 0 : values.length / hiddenSize);
+  const { vocabSize, promptRowWidth: width } = limits;
+  const values = readTable(inputs, width);
+  const rows = values === null ? 0 : values.length / width;
+  const images = readImages(inputs, vocabSize, rows);
+  const promptTokens = images?.tokens ?? readTokens(inputs, vocabSize, rows);
   const usesTable = values !== null && promptTokens.some((token) => token >= vocabSize);
+  const spans = images?.spans ?? null;
   return {
     promptTokens,
-    promptTable: usesTable ? { firstId: vocabSize, values } : null,
-    positionIds: readPositions(inputs, promptTokens.length, maxNewTokens, limits),
+    promptTable: usesTable ? { firstId: vocabSize, values, images: spans } : null,
+    positions: readPositions(inputs, { spans, length: promptTokens.length, maxNewTokens }, limits),
   };
 }
 
-function readTable(inputs: Record<string, Tensor>, hiddenSize: number): Float32Array | null {
+function readTable(inputs: Record<string, Tensor>, width: number): Float32Array | null {
   const { prompt_embedding_table: table, prompt_vocab_size: size } = inputs;
   const rows = table?.shape[0] ?? 0;
   const given = size?.data[0] as number | undefined;
@@ -55,14 +65,14 @@ function readTable(inputs: Record<string, Tensor>, hiddenSize: number): Float32A
       says`${input('prompt_vocab_size')} is ${given}; ${there}, so it must be from 0 to ${rows}.`,
     );
   }
-  const used = (given ?? rows) * hiddenSize;
+  const used = (given ?? rows) * width;
   if (!table || used === 0) return null;
   const values = (table.data as Float32Array).subarray(0, used);
   const wrong = values.findIndex((value) => !Number.isFinite(value));
   if (wrong < 0) return values;
   throw new ParameterError(
     'prompt_embedding_table',
-    says`${input('prompt_embedding_table')} holds ${values[wrong]} in row ${Math.floor(wrong / hiddenSize)}; finite numbers are expected.`,
+    says`${input('prompt_embedding_table')} holds ${values[wrong]} in row ${Math.floor(wrong / width)}; finite numbers are expected.`,
   );
 }
 
@@ -83,46 +93,55 @@ function readTokens(inputs: Record<string, Tensor>, vocabSize: number, ownIds: n
   );
 }
 
+interface PositionedPrompt {
+  spans: readonly ImageSpan[] | null;
+  length: number;
+  maxNewTokens: number;
+}
+
 function readPositions(
   inputs: Record<string, Tensor>,
-  promptLength: number,
-  maxNewTokens: number,
-  { maxSeqLen, attendsToAll }: PromptLimits,
-): Int32Array | null {
-  const positions = inputs.position_ids?.data as Int32Array | undefined;
-  if (positions === undefined) return null;
+  { spans, length, maxNewTokens }: PositionedPrompt,
+  { maxSeqLen, attendsToAll, turnsByGrid }: PromptLimits,
+): PromptPositions | null {
+  const ids = inputs.position_ids?.data as Int32Array | undefined;
   const refuse = (what: NamedText) =>
     new ParameterError('position_ids', says`${input('position_ids')} ${what}.`);
-  if (positions.length !== promptLength) {
-    throw refuse(
-      `has ${positions.length} positions; the prompt has ${promptLength} tokens, one for each is expected`,
-    );
+  if (spans !== null) {
+    if (ids !== undefined)
+      throw refuse(says`is given beside ${input('image_grids')}, which decide the positions`);
+    return turnsByGrid ? PromptPositions.ofImages(spans, length) : null;
   }
-  if (positions.every((position, i) => position === i)) return null;
+  if (ids === undefined) return null;
+  if (ids.length !== length) {
+    throw refuse(`has ${ids.length} positions; the prompt has ${length} tokens, one for each is expected`);
+  }
+  if (ids.every((position, i) => position === i)) return null;
   if (!attendsToAll) {
     throw refuse(
       says`is refused: with an attention window (${option('maxAttentionWindow')}) a token counts as its place in the cache, so only 0, 1, 2, ... can be given`,
     );
   }
-  const wrong = positions.findIndex((position) => position < 0 || position >= maxSeqLen);
+  const wrong = ids.findIndex((position) => position < 0 || position >= maxSeqLen);
   if (wrong >= 0) {
-    throw refuse(`holds ${positions[wrong]} at place ${wrong}; positions are from 0 to ${maxSeqLen - 1}`);
+    throw refuse(`holds ${ids[wrong]} at place ${wrong}; positions are from 0 to ${maxSeqLen - 1}`);
   }
-  const last = positions.at(-1)!;
-  if (last + maxNewTokens < maxSeqLen) return positions;
+  const last = ids.at(-1)!;
+  if (last + maxNewTokens < maxSeqLen) return PromptPositions.given(ids);
   throw refuse(
     says`ends with ${last}, and ${input('request_output_len')} is ${maxNewTokens}; that goes on to position ${last + maxNewTokens}, the last one is ${maxSeqLen - 1}`,
   );
 }
 
 /**
- * Salt under which a request's blocks are kept. Keys and values depend on embeddings and positions, so only requests
- * that bring the same of both, and give the same salt, may share blocks.
+ * Salt under which a request's blocks are kept. Keys and values depend on embeddings and positions, so only requests that bring the same
+ * of both, and give the same salt, may share blocks. Pictures need none: their ids say what their rows are, and with their grids decide
+ * all positions.
  */
-export function cacheSaltOf(salt: bigint, { promptTable, positionIds }: PromptInputs): bigint {
-  if (promptTable === null && positionIds === null) return salt;
+export function cacheSaltOf(salt: bigint, { promptTable, positions }: PromptInputs): bigint {
+  if (promptTable?.images || (promptTable === null && positions === null)) return salt;
   const hash = createHash('sha256').update(`${salt} ${promptTable?.values.length ?? 0} `);
-  for (const array of [promptTable?.values, positionIds]) {
+  for (const array of [promptTable?.values, positions?.time]) {
     if (array) hash.update(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
   }
   return hash.digest().readBigUInt64LE();

@@ -104,11 +104,12 @@ export class RequestIntake {
 
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
-      const { vocabSize, hiddenSize } = this.#parts.world.executor;
+      const { vocabSize, promptRowWidth, turnsByGrid } = this.#parts.world.executor;
       const limits = {
         ...this.#parts.options,
         vocabSize,
-        hiddenSize,
+        promptRowWidth,
+        turnsByGrid,
         attendsToAll: this.#parts.world.kvCache.window === null,
         maxTopLogProbs: Math.min(this.#parts.options.maxTopLogProbs ?? vocabSize, vocabSize),
         postProcessors: this.#postProcessors,

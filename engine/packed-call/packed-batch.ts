@@ -35,7 +35,7 @@ export interface ReturnedRows {
 export interface PromptTableRows {
   readonly first: number;
   readonly count: number;
-  /** Embeddings of the request [ids x hidden size]: row i stands for the token id vocabSize + i in these rows. */
+  /** Own rows of the request [ids x width], see promptRowWidth: row i stands for the token id vocabSize + i in these rows. */
   readonly table: Float32Array;
 }
 
@@ -121,6 +121,11 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   readonly promptTables?: readonly PromptTableRows[];
   /** Slot of the adapter of each sequence [B], see AdapterSlots; -1: none. null or absent: no sequence has one. */
   readonly adapterSlots?: Int32Array | null;
+  /**
+   * Positions in height and width of each token [T x 2], where `positions` are those in time, for networks that turn by grids. null or
+   * absent: all tokens have the same on all axes.
+   */
+  readonly gridPositions?: Int32Array | null;
   /** Rows for the op rowInput [T x width]; absent for networks without it. */
   readonly rowInputs?: Float32Array;
   /** Memory for the rows of the op keepRows [T x width]; null or absent: nobody wants them. */

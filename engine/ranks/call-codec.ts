@@ -19,7 +19,7 @@ export function readOpen([bytes]: readonly Uint8Array[]): OpenCall {
 }
 
 /** Numbers in front of a batch's arrays. */
-const FIXED_NUMBERS = 10;
+const FIXED_NUMBERS = 11;
 const NO_STATES = new Int32Array(0);
 
 /**
@@ -31,8 +31,9 @@ export function batchArrays(batch: PackedBatch, hasStates: boolean): CallArray[]
   const { numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks } = batch;
   const returned = (batch.returnedRows ?? []).filter(({ of }) => of === 'tokens');
   const tables = batch.promptTables ?? [];
-  const { tokenTypes, adapterSlots } = batch;
-  const optional = [tokenTypes === undefined ? 0 : 1, adapterSlots ? 1 : 0, hasStates ? 1 : 0];
+  const { tokenTypes, adapterSlots, gridPositions } = batch;
+  const given = [tokenTypes, adapterSlots, gridPositions, hasStates ? true : null];
+  const optional = given.map((one) => (one == null ? 0 : 1));
   const numbers = Int32Array.of(
     ...[numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks],
     ...[...optional, returned.length, tables.length],
@@ -53,6 +54,7 @@ export function batchArrays(batch: PackedBatch, hasStates: boolean): CallArray[]
     batch.ropeScales,
     ...(tokenTypes === undefined ? [] : [tokenTypes.subarray(0, numTokens)]),
     ...(adapterSlots ? [adapterSlots.subarray(0, numSequences)] : []),
+    ...(gridPositions ? [gridPositions.subarray(0, 2 * numTokens)] : []),
     ...(hasStates ? stateArrays(batch) : []),
     ...tables.map(({ table }) => table),
   ];
@@ -83,10 +85,11 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     maxBlocks,
     hasTypes,
     hasSlots,
+    hasGrids,
     hasStates,
     returned,
     tables,
-  ] = Array.from(numbers.subarray(0, FIXED_NUMBERS)) as Ten<number>;
+  ] = Array.from(numbers.subarray(0, FIXED_NUMBERS)) as Eleven<number>;
   const spans = Array.from({ length: returned + tables }, (_, i) => ({
     first: numbers[FIXED_NUMBERS + 2 * i]!,
     count: numbers[FIXED_NUMBERS + 2 * i + 1]!,
@@ -108,6 +111,7 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     ropeScales: asFloats(arrays[11]!),
     ...(hasTypes === 1 ? { tokenTypes: ints(next++) } : {}),
     ...(hasSlots === 1 ? { adapterSlots: ints(next++) } : {}),
+    ...(hasGrids === 1 ? { gridPositions: ints(next++) } : {}),
     stateSlots: hasStates === 1 ? ints(next++) : NO_STATES,
     stateDrafts: hasStates === 1 ? ints(next++) : NO_STATES,
     stateReplays: hasStates === 1 ? ints(next++) : NO_STATES,
@@ -123,7 +127,7 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
   };
 }
 
-type Ten<T> = [T, T, T, T, T, T, T, T, T, T];
+type Eleven<T> = [T, T, T, T, T, T, T, T, T, T, T];
 
 /** The arrays of an adapter's parts: numbers, then A and B of each; parts with the same A send it once. */
 export function adapterArrays(slot: number, parts: readonly AdapterPart[]): CallArray[] {

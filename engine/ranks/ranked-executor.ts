@@ -44,7 +44,8 @@ export class RankedExecutor implements Executor {
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
-  readonly hiddenSize: number;
+  readonly promptRowWidth: number;
+  readonly turnsByGrid: boolean;
   readonly adapters?: AdapterSlots;
   readonly maxBegun: number;
   readonly minBegun: number;
@@ -94,7 +95,8 @@ export class RankedExecutor implements Executor {
     this.instructionSet = instructionSet;
     this.options = this.#own.options;
     this.vocabSize = engine.plan.vocabSize;
-    this.hiddenSize = this.#own.hiddenSize;
+    this.promptRowWidth = this.#own.promptRowWidth;
+    this.turnsByGrid = this.#own.turnsByGrid;
     this.maxBegun = seat.shape.pipelineParallelSize;
     this.minBegun = leastMicroBatch(engine, seat.shape);
     if (this.maxBegun > 1) {

@@ -91,19 +91,12 @@ export class LlmRequest extends RequestProgress {
 
   /** Position of the token at a place of the sequence. */
   positionAt(place: number): number {
-    const { positionIds } = this.spec;
-    if (positionIds === null) return place;
-    const last = positionIds.length - 1;
-    return place <= last ? positionIds[place]! : positionIds[last]! + place - last;
+    return this.spec.positions?.at('time', place) ?? place;
   }
 
   /** One more than the greatest position that any of its tokens will have. */
   get endPosition(): number {
-    const { positionIds } = this.spec;
-    const end = this.positionAt(this.finalLength - 1) + 1;
-    return positionIds === null
-      ? end
-      : positionIds.reduce((most, position) => Math.max(most, position + 1), end);
+    return Math.max(this.positionAt(this.finalLength - 1) + 1, this.spec.positions?.end ?? 0);
   }
 
   get returnsContextRows(): boolean {
@@ -143,9 +136,15 @@ export class LlmRequest extends RequestProgress {
   /** Keys rotated by frequencies of the sequence's own fit no other sequence, so then nothing is shared. */
   override get shared(): SharedPrefix | null {
     if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
-    const { retention } = this.spec;
+    const { retention, promptTable } = this.spec;
     const loraId = this.adapter?.taskId ?? null;
-    return { tokens: this.tokens, salt: this.#salt, loraId, ...(retention === null ? {} : { retention }) };
+    return {
+      tokens: this.tokens,
+      salt: this.#salt,
+      loraId,
+      ...(retention === null ? {} : { retention }),
+      ...(promptTable?.images ? { spans: promptTable.images } : {}),
+    };
   }
 
   override get isComplete(): boolean {

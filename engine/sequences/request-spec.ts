@@ -1,19 +1,29 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
+import type { TokenSpan } from '../../kvcache/prefix-sharing.js';
 import type { Retention } from '../../kvcache/retention.js';
 import type { BadWords } from '../decoding/bad-words.js';
 import type { DryPenalty } from '../decoding/dry-penalty.js';
 import type { ReasoningBudget } from '../decoding/reasoning-budget.js';
 import type { LogitBias } from '../packed-call/sampling-batch.js';
 import type { BeamParams } from './beam-params.js';
+import type { PromptPositions } from './prompt-positions.js';
 
-/** Embeddings of ids behind the vocabulary, for prompts only. */
+/** Embeddings of ids from the vocabulary's size on, for prompts only. */
 export interface PromptTable {
   /** First id of the table: the vocabulary's size. */
   readonly firstId: number;
-  /** Embeddings [ids x hidden size]. */
+  /** Embeddings [rows x width]. */
   readonly values: Float32Array;
+  /** Pictures that have the rows, one after the other, in the order of their places; null: id firstId + i names row i. */
+  readonly images: readonly ImageSpan[] | null;
+}
+
+/** Tokens [start, end) of a prompt that are a picture's, in a grid of rows and columns. */
+export interface ImageSpan extends TokenSpan {
+  readonly rows: number;
+  readonly columns: number;
 }
 
 /** Tokens that one of a request's sequences has generated elsewhere. */
@@ -31,8 +41,8 @@ export interface RequestSpec {
   promptTokens: Int32Array;
   /** Embeddings that the request brings; null: none. */
   promptTable: PromptTable | null;
-  /** Position of each prompt token; generated tokens count on from the last; null: 0, 1, 2, ... */
-  positionIds: Int32Array | null;
+  /** Positions of the prompt's tokens; null: 0, 1, 2, ..., for all that follow too. */
+  positions: PromptPositions | null;
   /** Most tokens to generate, at least 1. */
   maxNewTokens: number;
   sampling: SamplingParams & { seed: bigint };

@@ -12,7 +12,7 @@ export interface RankPlan extends Omit<NetworkPlan, 'ops' | 'weights'> {
   rank: number;
   ranks: number;
   /** Width of the embeddings that requests may bring, also of ranks that look none up. */
-  widthOfEmbeddings: number;
+  promptRowWidth: number;
   weights: RankWeight[];
   ops: RankOp[];
   /** Value of the network's output; -1: another rank has it. */

@@ -1,6 +1,7 @@
 import { option, says } from '../../base/named-text.js';
 import { readsOtherCaches } from '../../network/cache-layers.js';
 import type { NetworkPlan, PlanOp, PlanWeight } from '../../network/plan.js';
+import { promptRowWidth } from '../../network/prompt-rows.js';
 import { assignSlots, valuesOf } from '../../network/slot-assignment.js';
 import { CHANNELS, type ColumnPart, type RankOp, type RankPlan, type RankWeight } from './rank-plan.js';
 import {
@@ -359,13 +360,12 @@ class StageWriter {
     const ops = this.#ops.map((op) => renumbered(op, (value) => indexOf.get(value)!));
     const output = logits === -1 ? -1 : indexOf.get(logits)!;
     const touch = (op: RankOp) => touchedBy(op, this.#rank);
-    const embedding = this.#plan.ops.find((op) => op.op === 'embedding');
     return {
       ...header,
       ...assignSlots(sizes, ops, output, touch),
       rank: this.#rank,
       ranks: sizeOf(this.#shape),
-      widthOfEmbeddings: embedding === undefined ? 0 : values[embedding.output]!.width,
+      promptRowWidth: promptRowWidth(this.#plan),
       attention: {
         ...attention,
         ...(own.length === 0 && NO_ROPE),

@@ -90,7 +90,7 @@ export class DraftModel {
    */
   mostTokens(request: LlmRequest): number {
     const { spec, numTokens } = request;
-    if (this.#hasFailed || spec.draftLogits !== null || spec.positionIds !== null) return 0;
+    if (this.#hasFailed || spec.draftLogits !== null || spec.positions !== null) return 0;
     const { hidden, kvCache } = this.#parts;
     if (hidden !== undefined && hidden.firstOf(request) === undefined) return 0;
     return Math.max(0, kvCache.maxSeqLen - numTokens);

@@ -55,6 +55,7 @@ export class DecoderParts {
       ...(layerShapes !== undefined && { layerHeads: keeping.map((layer) => layerShapes[layer]!.numHeads) }),
       rotaryDim: rope.rotaryDim,
       ...(ropeTables.length > 0 && { ropeTables }),
+      ...(rope.axes !== undefined && { ropeAxes: rope.axes }),
     };
     const caches = equalCaches(numLayers, numKvHeads, headDim);
     if (layerShapes !== undefined)

@@ -53,7 +53,29 @@ export function ropeOfHuggingFace(
   const readsPartial = scaling.type === 'none' || scaling.type === 'proportional';
   if (usual.partial === undefined && !readsPartial) refusePartial(config, rope);
   checkTheta(config.where, theta, scaling);
-  return { theta, rotaryDim, scaling };
+  const axes = axesOf(rope, rotaryDim / 2);
+  return { theta, rotaryDim, ...(axes === null ? {} : { axes }), scaling };
+}
+
+/**
+ * Axes of RoPE in three sections (mrope): how many frequencies turn by time, height and width. null: there are no sections.
+ *
+ *   [2, 1, 1]                t t h w
+ *   interleaved [4, 2, 2]    t h w t h w t t      height and width in turns with time, as far as their sections go
+ */
+function axesOf(rope: ConfigFields, count: number): number[] | null {
+  const sections = rope.raw('mrope_section');
+  if (sections == null) return null;
+  const isSections =
+    Array.isArray(sections) &&
+    sections.length === 3 &&
+    sections.every((one) => Number.isInteger(one) && one >= 0) &&
+    sections.reduce((sum, one) => sum + one, 0) === count;
+  if (!isSections) throw rope.error('mrope_section', `three whole numbers that make up ${count}`);
+  if (rope.boolean('mrope_interleaved', false)) {
+    return Array.from({ length: count }, (_, i) => (i % 3 > 0 && i < 3 * sections[i % 3]! ? i % 3 : 0));
+  }
+  return sections.flatMap((length: number, axis: number) => new Array<number>(length).fill(axis));
 }
 
 /**

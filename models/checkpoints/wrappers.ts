@@ -55,6 +55,8 @@ const WRAPPERS = new Map<string, Wrapper>([
 interface TextModel {
   name: string;
   usual: JsonObject;
+  /** Its sections of RoPE take turns, whatever the config says. */
+  interleaves?: true;
 }
 
 const dimensions = (
@@ -101,6 +103,7 @@ const TEXT_MODELS = new Map<string, TextModel>([
     'qwen3_5_text',
     {
       name: 'Qwen3_5ForCausalLM',
+      interleaves: true,
       usual: { ...dimensions(248320, 4096, 12288, 32, 16, 4, 32768), head_dim: 256 },
     },
   ],
@@ -108,6 +111,7 @@ const TEXT_MODELS = new Map<string, TextModel>([
     'qwen3_5_moe_text',
     {
       name: 'Qwen3_5MoeForCausalLM',
+      interleaves: true,
       usual: { ...dimensions(248320, 2048, 1, 40, 16, 2, 32768), head_dim: 256 },
     },
   ],
@@ -115,6 +119,7 @@ const TEXT_MODELS = new Map<string, TextModel>([
     'qwen3_vl_text',
     {
       name: 'Qwen3ForCausalLM',
+      interleaves: true,
       usual: { ...dimensions(151936, 4096, 22016, 32, 32, 32, 128000), head_dim: 128, rope_theta: 500_000 },
     },
   ],
@@ -163,7 +168,7 @@ export function unwrapConfig(where: string, fields: JsonObject): UnwrappedConfig
       ...(type === wrapper.text ? wrapper.usual : {}),
       ...tokensOf(fields),
       ...inner,
-      ...plainRope(inner),
+      ...ropeInSections(inner, text),
       ...(fields.quantization_config == null ? {} : { quantization_config: fields.quantization_config }),
       tie_word_embeddings: isTied(fields, inner, wrapper),
       architectures: [text.name],
@@ -184,18 +189,22 @@ function isTied(outer: JsonObject, inner: JsonObject, { tied = false }: Wrapper)
   return own === false && inner.tie_word_embeddings === true ? true : own;
 }
 
-/**
- * RoPE in three sections, for time, height and width (mrope), is plain RoPE over texts, where a token's three positions are
- * the same.
- */
-function plainRope(inner: JsonObject): JsonObject {
-  const keys = ['rope_scaling', 'rope_parameters'].filter((key) => {
+/** RoPE in three sections, for time, height and width (mrope), has frequencies of plain RoPE; mrope_section says which turns by what. */
+function ropeInSections(inner: JsonObject, { interleaves }: TextModel): JsonObject {
+  const changed: JsonObject = {};
+  for (const key of ['rope_scaling', 'rope_parameters']) {
     const rope = inner[key];
-    return isObject(rope) && (rope.rope_type ?? rope.type) === 'mrope';
-  });
-  return Object.fromEntries(
-    keys.map((key) => [key, { ...(inner[key] as JsonObject), type: 'default', rope_type: 'default' }]),
-  );
+    if (!isObject(rope)) continue;
+    const isNamed = (rope.rope_type ?? rope.type) === 'mrope';
+    const interleaved = interleaves === true && rope.mrope_section != null;
+    if (!isNamed && !interleaved) continue;
+    changed[key] = {
+      ...rope,
+      ...(isNamed && { type: 'default', rope_type: 'default' }),
+      ...(interleaved && { mrope_interleaved: true }),
+    };
+  }
+  return changed;
 }
 
 /** Names in front of the text model's tensors, in all layouts that transformers has written. */

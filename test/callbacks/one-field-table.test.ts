@@ -66,7 +66,7 @@ describe('a field that is added to the table', () => {
 
   it('is a tensor that the engine knows, with its type and shape', async () => {
     const { checkInputTensors } = await import('../../engine/intake/input-tensors.js');
-    const sizes = { vocabSize: 9, hiddenSize: 4 };
+    const sizes = { vocabSize: 9, promptRowWidth: 4, turnsByGrid: false };
     const { inputs } = makeRequest(1n, [1, 2], 3);
     expect(checkInputTensors({ ...inputs, nap_limit: i32(2) }, sizes)).toHaveProperty('nap_limit');
     expect(() =>

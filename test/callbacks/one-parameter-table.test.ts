@@ -68,7 +68,14 @@ describe('a parameter that is added to the table', () => {
     const { checkTokenFields } = await import('../../host/token-fields.js');
     const { inferenceRequestOf } = await import('../../host/token-inputs.js');
     const { validateRequest } = await import('../../engine/intake/request-validation.js');
-    const limits = { vocabSize: 100, hiddenSize: 4, maxSeqLen: 99, attendsToAll: true, maxBeamWidth: 2 };
+    const limits = {
+      vocabSize: 100,
+      promptRowWidth: 4,
+      turnsByGrid: false,
+      maxSeqLen: 99,
+      attendsToAll: true,
+      maxBeamWidth: 2,
+    };
     const validate = (asked: ReturnType<typeof inferenceRequestOf>) =>
       validateRequest(asked, { ...limits, maxTopLogProbs: 5 }, () => 1n);
     checkTokenFields(request);

@@ -340,7 +340,7 @@ describeExecutors((on) => {
 
   it('has a name, its options, and sizes', () => {
     expect(executor.vocabSize).toBe(VOCAB);
-    expect(executor.hiddenSize).toBe(tiny.shape.hiddenSize);
+    expect(executor.promptRowWidth).toBe(tiny.shape.hiddenSize);
     expect(executor.options.numBlocks).toBe(8);
     expect(executor.instructionSet).not.toBe('');
     const { kvCacheBytes, secondaryKvCacheBytes, workspaceBytes } = executor.memory();

@@ -40,7 +40,7 @@ function computeWith(engine: Engine): void {
     executorOptions({ maxSeqLen: 32, numBlocks: 4, maxNumTokens: 8 }),
   );
   try {
-    const inverseFrequencies = new Float32Array(executor.hiddenSize).fill(0.1);
+    const inverseFrequencies = new Float32Array(executor.promptRowWidth).fill(0.1);
     const sequence = { tokens: [1, 2, 3], cached: 0, blocks: [0] };
     executor.forward(makeStepBatch([sequence], { tokensPerBlock: 16, inverseFrequencies, newBlocks: [0] }));
   } finally {

@@ -139,3 +139,157 @@ describe('block reuse', () => {
     expect(cachedAfter({ ...A, cache_salt: u64(1n) }, A)).toBe(0);
   });
 });
+
+describe('pictures', () => {
+  const GRIDS = { fake: { turnsByGrid: true }, maxSeqLen: 128, maxNumTokens: 128 };
+  /** Ids that spell a picture of this name. */
+  const idsOf = (name: number, count: number) =>
+    Array.from({ length: count }, (_, i) => VOCAB + ((name * 7919 + i * 104_729) % 2 ** 30));
+  interface Picture {
+    name: number;
+    rows: number;
+    columns: number;
+  }
+  const CAT: Picture = { name: 1, rows: 2, columns: 10 };
+  const DOG: Picture = { name: 2, rows: 2, columns: 10 };
+  const BIRD: Picture = { name: 3, rows: 3, columns: 5 };
+
+  /** A prompt of texts and pictures, and its tensors. */
+  function promptOf(...parts: (number[] | Picture)[]) {
+    const prompt: number[] = [];
+    const grids: number[] = [];
+    const values: number[] = [];
+    for (const part of parts) {
+      if (Array.isArray(part)) prompt.push(...part);
+      else {
+        const { name, rows, columns } = part;
+        grids.push(prompt.length, rows, columns);
+        for (const id of idsOf(name, rows * columns)) {
+          prompt.push(id);
+          values.push(Math.sin(id), Math.cos(id), name, 1);
+        }
+      }
+    }
+    const image_grids = { shape: [grids.length / 3, 3], data: Int32Array.from(grids) };
+    return { prompt, inputs: { ...tableOf(...values), image_grids } };
+  }
+  const ask = (
+    id: bigint,
+    { prompt, inputs }: ReturnType<typeof promptOf>,
+    more: Record<string, Tensor> = {},
+  ) => makeRequest(id, prompt, 12, { ...inputs, ...more });
+  const alone = (of: ReturnType<typeof promptOf>) => runAlone(ask(1n, of), GRIDS).tokens;
+
+  const OFTEN = promptOf(REST.slice(0, 10), CAT, REST.slice(10, 20), BIRD, CAT, REST.slice(20));
+
+  it('turn by their grids: what follows one begins behind its longer side', () => {
+    const harness = new LoopHarness(GRIDS);
+    const seen: number[][][] = [];
+    const step = harness.executor.step.bind(harness.executor);
+    harness.executor.step = (batch, ...rest) => {
+      const { positions, gridPositions, numTokens } = batch;
+      seen.push([
+        [...positions.subarray(0, numTokens)],
+        [...(gridPositions?.subarray(0, 2 * numTokens) ?? [])],
+      ]);
+      step(batch, ...rest);
+    };
+    const { prompt, inputs } = promptOf([5, 6], { name: 1, rows: 2, columns: 3 }, [7]);
+    harness.run(makeRequest(1n, prompt, 2, inputs));
+    expect(seen).toEqual([
+      [
+        [0, 1, 2, 2, 2, 2, 2, 2, 5],
+        [0, 0, 1, 1, 2, 2, 2, 3, 2, 4, 3, 2, 3, 3, 3, 4, 5, 5],
+      ],
+      [[6], []],
+    ]);
+  });
+
+  it('change nothing in how the answer comes: chunks, pauses, neighbours and reuse', () => {
+    const harness = new LoopHarness({
+      ...GRIDS,
+      schedulerPolicy: 'MAX_UTILIZATION',
+      chunkingPolicy: 'FIRST_COME_FIRST_SERVED',
+      enableBlockReuse: true,
+      numBlocks: 20,
+      maxNumTokens: 16,
+    });
+    const prompts = [
+      OFTEN,
+      promptOf(REST.slice(0, 10), DOG, REST.slice(10, 20), BIRD, CAT, REST.slice(20)),
+      promptOf(REST.slice(0, 10), CAT, REST.slice(10, 20), CAT, REST.slice(20)),
+      promptOf(CAT, REST),
+      promptOf(REST, BIRD),
+    ];
+    for (const [i, of] of prompts.entries()) harness.waiting.push(ask(BigInt(i), of));
+    harness.waiting.push(makeRequest(9n, REST, 12));
+    harness.runToEnd();
+    expect(harness.stats.reduce((sum, { pausedRequests }) => sum + pausedRequests, 0)).toBeGreaterThan(0);
+    for (const [i, of] of prompts.entries()) expect(harness.resultOf(BigInt(i)).tokens).toEqual(alone(of));
+    expect(harness.resultOf(9n).tokens).toEqual(runAlone(makeRequest(9n, REST, 12), GRIDS).tokens);
+  });
+
+  /** Prompt tokens that the second prompt found in the cache after the first. */
+  function cachedAfter(first: ReturnType<typeof promptOf>, second: ReturnType<typeof promptOf>, salt = 0n) {
+    const harness = new LoopHarness({ ...GRIDS, enableBlockReuse: true }).run(ask(1n, first));
+    harness.run(ask(2n, second, { cache_salt: u64(salt) }));
+    const [response] = harness.responses.filter(({ requestId }) => requestId === 2n);
+    expect(harness.resultOf(2n).tokens).toEqual(alone(second));
+    return tensorOf(response!.outputs, 'cached_tokens')!.data[0];
+  }
+
+  it('are found again by their ids, whole or not at all, and never under another salt', () => {
+    expect(cachedAfter(OFTEN, OFTEN)).toBe(OFTEN.prompt.length - 1);
+    expect(cachedAfter(OFTEN, OFTEN, 1n)).toBe(0);
+    const other = promptOf(REST.slice(0, 10), DOG, REST.slice(10, 20));
+    expect(cachedAfter(OFTEN, other)).toBe(10);
+    // The first tokens of both pictures are the same: a collision of one id.
+    const twin = promptOf(REST.slice(0, 10), DOG, REST.slice(10, 20));
+    twin.prompt[10] = OFTEN.prompt[10]!;
+    twin.prompt[11] = OFTEN.prompt[11]!;
+    expect(cachedAfter(OFTEN, twin)).toBe(10);
+    // A second question on the same picture.
+    const begin = [REST.slice(0, 10), CAT] as const;
+    expect(cachedAfter(promptOf(...begin, [1, 2, 3]), promptOf(...begin, [4, 5, 6]))).toBe(30);
+    // The last token of a prompt is computed in any case, and with it all of its picture.
+    const last = promptOf(REST.slice(0, 10), CAT);
+    expect(cachedAfter(last, last)).toBe(10);
+  });
+
+  it.each<[string, Record<string, Tensor>, string]>([
+    ['a grid without tokens', { image_grids: grids(0, 0, 3) }, 'image_grids has a grid of 0 x 3 in row 0'],
+    [
+      'a picture beyond the prompt',
+      { image_grids: grids(5, 2, 3) },
+      'image_grids puts 2 x 3 tokens at place 5',
+    ],
+    ['pictures that overlap', { image_grids: grids(2, 2, 3, 4, 1, 1) }, 'places 8 to 8 are left'],
+    ['rows that are missing', tableOf(1, 2, 3, 4), 'prompt_embedding_table has 1 rows; the pictures of'],
+    [
+      'a token where a picture is',
+      { input_ids: ids(1, 2, 3, 100, 100, 100, 100, 100, 4) },
+      'holds 3 at place 2',
+    ],
+    [
+      'an id where none is',
+      { input_ids: ids(1, 100, 100, 100, 100, 100, 100, 100, 4) },
+      'holds 100 at place 1',
+    ],
+    [
+      'positions beside grids',
+      positions(0, 1, 2, 3, 4, 5, 6, 7, 9),
+      'position_ids is given beside image_grids',
+    ],
+  ])('are refused with %s', (_, wrong, sentence) => {
+    const { prompt, inputs } = promptOf([5, 6], { name: 1, rows: 2, columns: 3 }, [7]);
+    expect(runAlone(makeRequest(1n, prompt, 2, { ...inputs, ...wrong }), GRIDS).error).toContain(sentence);
+  });
+});
+
+function grids(...numbers: number[]): Tensor {
+  return { shape: [numbers.length / 3, 3], data: Int32Array.from(numbers) };
+}
+
+function ids(...numbers: number[]): Tensor {
+  return { shape: [1, numbers.length], data: Int32Array.from(numbers) };
+}

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../tools/support/random.js';
 import { cache, count, run, tableOf } from '../support/reusing-cache.js';
 
 describe('partial reuse', () => {
@@ -97,5 +98,33 @@ describe('partial reuse', () => {
       run(kv, BigInt(index), variant(same, 100 + 10 * index), { stays: true });
     }
     expect(run(kv, 9n, Int32Array.of(...count(16), 1)).reusedTokens).toBe(8 + 6);
+  });
+});
+
+describe('spans that are found whole or not at all', () => {
+  it('are never cut by what is found, which is otherwise the same', () => {
+    const random = new Random(7);
+    let cuts = 0;
+    for (let n = 0; n < 300; n++) {
+      const tokens = count(60);
+      const other = tokens.slice();
+      other.fill(900, random.below(60));
+      const spans: { start: number; end: number }[] = [];
+      for (let start = random.below(12); start < 60; ) {
+        const end = Math.min(60, start + 1 + random.below(25));
+        spans.push({ start, end });
+        start = end + random.below(12);
+      }
+      const found = (given: typeof spans) => {
+        const kv = cache({ numBlocks: 20 });
+        run(kv, 1n, tokens);
+        return run(kv, 2n, other, { spans: given });
+      };
+      const all = found([]).reusedTokens;
+      const cut = spans.find(({ start, end }) => start < all && all < end);
+      expect(found(spans).reusedTokens).toBe(cut?.start ?? all);
+      if (cut !== undefined) cuts++;
+    }
+    expect(cuts).toBeGreaterThan(50);
   });
 });

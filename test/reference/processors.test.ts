@@ -59,7 +59,12 @@ const LOG_PROB_DIFFERENCE_MAX = 2e-5;
 let tiny: TinyNetwork;
 let executor: NativeExecutor;
 beforeAll(() => {
-  tiny = makeTinyNetwork({ vocabSize: VOCAB, hiddenSize: 8, intermediateSize: 8, numLayers: 1 });
+  tiny = makeTinyNetwork({
+    vocabSize: VOCAB,
+    hiddenSize: 8,
+    intermediateSize: 8,
+    numLayers: 1,
+  });
   const limits = { maxNumSequences: ROWS, maxLogitRows: ROWS, numBlocks: 1 };
   executor = new NativeExecutor(tiny, executorOptions({ threads: 2, ...limits }));
 });
@@ -107,7 +112,13 @@ function requestOf(parameters: Parameters, seed: bigint, topLogProbs: number): L
     random_seed: { shape: [1], data: BigUint64Array.of(seed) },
     top_log_probs: i32(topLogProbs),
   };
-  const sizes = { vocabSize: VOCAB, hiddenSize: 8, maxSeqLen: 1000, attendsToAll: true };
+  const sizes = {
+    vocabSize: VOCAB,
+    promptRowWidth: 8,
+    turnsByGrid: false,
+    maxSeqLen: 1000,
+    attendsToAll: true,
+  };
   const limits = { ...sizes, maxBeamWidth: 1, maxTopLogProbs: VOCAB };
   const spec = validateRequest(makeRequest(seed, golden.prompt, 50, inputs), limits, () => seed);
   const request = new LlmRequest(spec, 0, VOCAB);

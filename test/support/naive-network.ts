@@ -19,6 +19,10 @@ export interface NaiveOptions {
   roundsAttention?: boolean;
   /** Tokens that a token attends to, the `sinks` first ones of the sequence among them; absent: all. */
   window?: { tokens: number; sinks: number };
+  /** The prompt's own rows, by place; absent: there are none. */
+  promptRows?: ReadonlyMap<number, Float32Array>;
+  /** Position of each token in time, height and width; absent: its place. */
+  gridPositions?: readonly (readonly [number, number, number])[];
   /** Rows that rowInput reads, and the list that keepRows adds its rows to. */
   rowInputs?: Matrix;
   keptRows?: Matrix;
@@ -66,11 +70,22 @@ export function naiveLogits(
       case 'embedding': {
         const table = weights.get(op.weight)!;
         const width = plan.values[op.output]!.width;
-        values[op.output] = tokens.map((token) =>
-          Float64Array.from(table.subarray(token * width, (token + 1) * width), (x) => x * (op.scale ?? 1)),
-        );
+        values[op.output] = tokens.map((token, place) => {
+          const own = options.promptRows?.get(place);
+          if (own !== undefined) return Float64Array.from(own.subarray(0, width));
+          return Float64Array.from(
+            table.subarray(token * width, (token + 1) * width),
+            (x) => x * (op.scale ?? 1),
+          );
+        });
         break;
       }
+      case 'addPromptRows':
+        for (const [place, row] of values[op.value]!.entries()) {
+          const own = options.promptRows?.get(place);
+          if (own !== undefined) for (let i = 0; i < row.length; i++) row[i]! += own[op.first + i]!;
+        }
+        break;
       case 'addEmbedding': {
         if (op.by !== 'tokenIds') throw new Error(`${op.by} are looked up by encoders and GPT-2.`);
         const table = weights.get(op.weight)!;
@@ -163,8 +178,11 @@ export function naiveLogits(
           const frequencies =
             op.table === undefined ? options.inverseFrequencies : plan.attention.ropeTables![op.table]!;
           sinkQueries[position] = row.slice();
-          rotate(sinkQueries[position]!, cachePosition(position), frequencies, op.layer);
-          rotate(row, position, frequencies, op.layer);
+          const grid = op.table === undefined ? options.gridPositions?.[position] : undefined;
+          const axes = plan.attention.ropeAxes;
+          const turnsBy = (i: number) => grid?.[axes?.[i] ?? 0] ?? position;
+          rotate(sinkQueries[position]!, () => cachePosition(position), frequencies, op.layer);
+          rotate(row, turnsBy, frequencies, op.layer);
           if (op.norms === undefined) continue;
           for (const turned of [sinkQueries[position]!, row]) normTurned(turned, op.norms, op.layer);
         }
@@ -278,14 +296,19 @@ export function naiveLogits(
     });
   }
 
-  function rotate(row: Float64Array, position: number, frequencies: ArrayLike<number>, layer: number): void {
+  function rotate(
+    row: Float64Array,
+    turnsBy: (i: number) => number,
+    frequencies: ArrayLike<number>,
+    layer: number,
+  ): void {
     const numHeads = headsOf(plan.attention, layer);
     const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[layer]!;
     const half = frequencies.length;
     const turned = Math.min(numHeads + numKvHeads, row.length / headDim);
     for (let head = 0; head < turned; head++) {
       for (let i = 0; i < half; i++) {
-        const angle = Math.fround(position * Math.fround(frequencies[i]!));
+        const angle = Math.fround(turnsBy(i) * Math.fround(frequencies[i]!));
         const cosine = Math.cos(angle) * options.ropeScale;
         const sine = Math.sin(angle) * options.ropeScale;
         const a = row[head * headDim + i]!;

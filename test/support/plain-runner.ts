@@ -6,7 +6,11 @@ import {
   slotOf,
   staysInCache,
 } from '../../engine/executors/portable/cache-places.js';
-import { writeEmbeddingRows, writePromptRows } from '../../engine/executors/portable/embedding-rows.js';
+import {
+  addPromptRows,
+  writeEmbeddingRows,
+  writePromptRows,
+} from '../../engine/executors/portable/embedding-rows.js';
 import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
 import { type PlanParts, splitPlan } from '../../engine/executors/portable/plan-parts.js';
 import { type RopeAngles, writeRopeAngles } from '../../engine/executors/portable/rope-angles.js';
@@ -15,6 +19,7 @@ import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import type { AttentionWindow } from '../../kvcache/attention-window.js';
 import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { Activation, PlanOp } from '../../network/plan.js';
+import { promptRowWidth } from '../../network/prompt-rows.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
 import { naiveShares } from './naive-experts.js';
 import { activate, raised, xielu } from './naive-network.js';
@@ -141,11 +146,15 @@ export class PlainRunner implements NetworkRunner {
   }
 
   #prepareAngles(batch: PackedBatch): void {
-    const { rotaryDim, ropeTables = [] } = this.#engine.plan.attention;
+    const { rotaryDim, ropeTables = [], ropeAxes } = this.#engine.plan.attention;
     const write = (name: number, table?: number[], lastPosition?: number) => {
       const size = (batch.numTokens * rotaryDim) / 2;
       const angles = { cosine: new Float32Array(size), sine: new Float32Array(size) };
-      writeRopeAngles(batch, { rotaryDim, table, lastPosition }, angles);
+      writeRopeAngles(
+        batch,
+        { rotaryDim, table, axes: table === undefined ? ropeAxes : undefined, lastPosition },
+        angles,
+      );
       this.#angles.set(name, angles);
     };
     write(-1);
@@ -162,6 +171,12 @@ export class PlainRunner implements NetworkRunner {
       case 'addEmbedding':
         this.#addEmbedding(op, batch!);
         break;
+      case 'addPromptRows': {
+        const { plan } = this.#engine;
+        const part = { vocabSize: plan.vocabSize, stride: promptRowWidth(plan), first: op.first };
+        addPromptRows(batch!, { ...part, width: this.#width(op.value) }, this.#values[op.value]!);
+        break;
+      }
       case 'rmsNorm':
         this.#rmsNorm(op, rows);
         break;
@@ -223,7 +238,7 @@ export class PlainRunner implements NetworkRunner {
   #embed({ output, weight, scale }: OpOf<'embedding'>, batch: PackedBatch): void {
     const shape = { vocabSize: this.#engine.plan.vocabSize, width: this.#width(output) };
     writeEmbeddingRows(batch, this.#weights.get(weight)!, { ...shape, scale }, this.#values[output]!);
-    writePromptRows(batch, shape, this.#values[output]!);
+    writePromptRows(batch, { ...shape, stride: promptRowWidth(this.#engine.plan) }, this.#values[output]!);
   }
 
   #addEmbedding({ output, weight, by, scale = 1 }: OpOf<'addEmbedding'>, batch: PackedBatch): void {

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { KvCacheManager, type KvCacheOptions } from '../../kvcache/kv-cache-manager.js';
+import type { TokenSpan } from '../../kvcache/prefix-sharing.js';
 import type { Retention } from '../../kvcache/retention.js';
 
 export const SIZE = 8;
@@ -27,14 +28,16 @@ export interface Run {
   salt?: bigint;
   loraId?: bigint;
   retention?: Retention;
+  /** See SharedPrefix. */
+  spans?: readonly TokenSpan[];
   /** Leave the sequence in the cache. */
   stays?: boolean;
 }
 
 /** A request with one answer token: its context runs, then it ends. Returns what it found. */
 export function run(kv: KvCacheManager, requestId: bigint, tokens: Int32Array, options: Run = {}) {
-  const { salt = 0n, loraId = null, retention, stays = false } = options;
-  const shared = { tokens, salt, loraId, ...(retention ? { retention } : {}) };
+  const { salt = 0n, loraId = null, retention, spans, stays = false } = options;
+  const shared = { tokens, salt, loraId, ...(retention ? { retention } : {}), ...(spans ? { spans } : {}) };
   expect(kv.addSequence(requestId, tokens.length, shared)).toBe(true);
   const found = kv.reuseOf(requestId);
   kv.checkIntegrity();

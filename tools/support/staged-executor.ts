@@ -23,7 +23,8 @@ export class StagedExecutor implements Executor {
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
-  readonly hiddenSize: number;
+  readonly promptRowWidth: number;
+  readonly turnsByGrid: boolean;
   readonly adapters?: AdapterSlots;
   readonly maxBegun: number;
   /** Steps that were begun and not finished, at most. */
@@ -34,12 +35,13 @@ export class StagedExecutor implements Executor {
   #maySample = false;
 
   constructor(inner: Executor, stages: number, isEager = false) {
-    const { name, instructionSet, options, vocabSize, hiddenSize, adapters } = inner;
+    const { name, instructionSet, options, vocabSize, promptRowWidth, turnsByGrid, adapters } = inner;
     this.name = name;
     this.instructionSet = instructionSet;
     this.options = options;
     this.vocabSize = vocabSize;
-    this.hiddenSize = hiddenSize;
+    this.promptRowWidth = promptRowWidth;
+    this.turnsByGrid = turnsByGrid;
     this.maxBegun = stages;
     this.#inner = inner;
     this.#isEager = isEager;

@@ -61,6 +61,8 @@ export interface TinyShape {
   scanned: boolean | 'alone';
   /** True: its rows begin with the embedding beside a row that the caller brings, and its normed rows are kept, as those of a head that guesses. */
   handsRows: boolean;
+  /** True: RoPE turns by grids, and the first layer ends with what a prompt's own rows bring after the embedding. */
+  sees: boolean;
 }
 
 /** The window of the first layer of a varied network. */
@@ -92,6 +94,7 @@ const DEFAULT_SHAPE: TinyShape = {
   tiled: false,
   scanned: false,
   handsRows: false,
+  sees: false,
 };
 
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
@@ -181,7 +184,13 @@ function makePlan(shape: TinyShape): NetworkPlan {
     architecture: 'tiny',
     vocabSize,
     hiddenSize,
-    attention: { numLayers: alone ? 0 : kept, ...headsOfLayers(shape, kept), rotaryDim, ropeTables },
+    attention: {
+      numLayers: alone ? 0 : kept,
+      ...headsOfLayers(shape, kept),
+      rotaryDim,
+      ropeTables,
+      ...(shape.sees && { ropeAxes: Array.from({ length: rotaryDim / 2 }, (_, i) => i % 3) }),
+    },
     caches: alone ? [] : caches,
   });
   const matrix = (name: string, rows: number, columns: number) => tinyMatrix(network, name, rows, columns);
@@ -225,6 +234,7 @@ function makePlan(shape: TinyShape): NetworkPlan {
       activation: shape.activation,
     });
     network.addLinear(x, gated, { weight: matrix(name('down'), hiddenSize, intermediateSize) });
+    if (shape.sees && layer === 0) network.addPromptRows(x, hiddenSize);
   }
   return network.build(logitsOf(network, x, embedding, shape));
 }

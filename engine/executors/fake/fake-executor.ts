@@ -17,8 +17,10 @@ import { drawnAgainst, hashParameters, listCandidates, writeLogProbs } from './f
 
 export interface FakeExecutorOptions extends ExecutorOptions {
   vocabSize: number;
-  /** Width of an embedding; default 4. */
-  hiddenSize?: number;
+  /** Width of the rows that a prompt may bring; default 4. */
+  promptRowWidth?: number;
+  /** Positions in the grids of pictures count too; default: they do not. */
+  turnsByGrid?: boolean;
   /**
    * First padding block: from here on blocks belong to no request and are written over and over. A sequence whose table
    * begins in front of it must not read them.
@@ -63,7 +65,8 @@ export class FakeExecutor implements Executor {
   readonly instructionSet = 'none';
   readonly options: Readonly<FakeExecutorOptions>;
   readonly vocabSize: number;
-  readonly hiddenSize: number;
+  readonly promptRowWidth: number;
+  readonly turnsByGrid: boolean;
   readonly adapters?: FakeAdapters;
   readonly blockAccess: BlockAccess;
   /** Number of calls of `step` and `forward` so far. */
@@ -87,7 +90,8 @@ export class FakeExecutor implements Executor {
   constructor(options: FakeExecutorOptions) {
     this.options = options;
     this.vocabSize = options.vocabSize;
-    this.hiddenSize = options.hiddenSize ?? 4;
+    this.promptRowWidth = options.promptRowWidth ?? 4;
+    this.turnsByGrid = options.turnsByGrid ?? false;
     const { maxAdapters = 0, maxLoraRank = 0 } = options;
     if (maxAdapters > 0) {
       this.adapters = new FakeAdapters(maxAdapters, maxLoraRank, () => this.#refuseWhileBegun());

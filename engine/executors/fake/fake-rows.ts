@@ -55,7 +55,7 @@ export function contentOf(
   batch: PackedBatch,
   t: number,
   place: number,
-  { vocabSize, hiddenSize }: { vocabSize: number; hiddenSize: number },
+  { vocabSize, promptRowWidth }: { vocabSize: number; promptRowWidth: number },
   adapter: number | null = null,
 ): number {
   const token = batch.tokenIds[t]!;
@@ -64,11 +64,15 @@ export function contentOf(
   let content = token;
   if (token >= vocabSize) {
     const rows = batch.promptTables?.find(({ first, count }) => t >= first && t < first + count);
-    const own = (token - vocabSize) * hiddenSize;
-    const row = rows?.table.subarray(own, own + hiddenSize);
-    if (row?.length !== hiddenSize) throw new Error(`row ${t} has the token ${token}, which nothing embeds`);
+    const own = (token - vocabSize) * promptRowWidth;
+    const row = rows?.table.subarray(own, own + promptRowWidth);
+    if (row?.length !== promptRowWidth)
+      throw new Error(`row ${t} has the token ${token}, which nothing embeds`);
     content = hashed(row.reduce((hash, value) => mix(hash, Math.round(value * 2 ** 16)), 0));
   }
   if (adapter !== null) content = hashed(mix(content, adapter));
-  return position === place ? content : hashed(mix(content, position));
+  if (position !== place) content = hashed(mix(content, position));
+  const { gridPositions: grids } = batch;
+  if (!grids || (grids[2 * t] === position && grids[2 * t + 1] === position)) return content;
+  return hashed(mix(mix(content, grids[2 * t]!), grids[2 * t + 1]!));
 }

@@ -6,6 +6,7 @@ import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
 import type { NetworkPlan } from '../../../network/plan.js';
+import { promptRowWidth } from '../../../network/prompt-rows.js';
 import { PACKED_FILE } from '../../directory/engine-directory.js';
 import { keepChecksums, lacksChecksum } from '../../directory/source-checksums-file.js';
 import { hasSourceChanged } from '../../directory/source-tensors.js';
@@ -48,7 +49,8 @@ export class NativeExecutor implements Executor {
   readonly instructionSet: InstructionSet;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
-  readonly hiddenSize: number;
+  readonly promptRowWidth: number;
+  readonly turnsByGrid: boolean;
   readonly adapters?: AdapterSlots;
   /** Absent for a rank, which has a part of each block, and where no layer keeps anything of a token. */
   readonly blockAccess?: BlockAccess;
@@ -66,7 +68,8 @@ export class NativeExecutor implements Executor {
     this.instructionSet = native.instructionSet;
     this.options = { ...options, instructionSet: this.instructionSet };
     this.vocabSize = engine.plan.vocabSize;
-    this.hiddenSize = embeddingWidth(engine.plan);
+    this.promptRowWidth = promptRowWidth(engine.plan);
+    this.turnsByGrid = engine.plan.attention.ropeAxes !== undefined;
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);
     this.#experts = this.#handle.memory().experts;
@@ -251,11 +254,6 @@ function accessTo(handle: NativeExecutorHandle): BlockAccess {
     readBlocks: (blocks, target) => handle.readBlocks(blocks, target),
     writeBlocks: (blocks, source) => handle.writeBlocks(blocks, source),
   };
-}
-
-function embeddingWidth({ ops, values }: NetworkPlan): number {
-  const embedding = ops.find((op) => op.op === 'embedding');
-  return embedding === undefined ? 0 : values[embedding.output]!.width;
 }
 
 /**

@@ -35,21 +35,42 @@ export function rowsLookedUp(batch: PackedBatch, by: Lookup, vocabSize: number):
   return (t) => ids[t]!;
 }
 
-/** Sets output[t] to the row of its request's own table, if token t names one, without scaling it. */
-export function writePromptRows(batch: PackedBatch, shape: EmbeddingShape, output: Float32Array): void {
-  forEachPromptRow(batch, shape, (t, row) => output.set(row, t * shape.width));
+/** Columns of a prompt's own rows, which are `stride` numbers each. */
+export interface PromptRowPart {
+  vocabSize: number;
+  stride: number;
+  first: number;
+  width: number;
 }
 
-/** Calls `each` for each row of T whose id names an embedding that the request brought, with that embedding. */
+/** Sets output[t] to the beginning of the row that token t names in its request's own table, if it names one, without scaling it. */
+export function writePromptRows(
+  batch: PackedBatch,
+  part: Omit<PromptRowPart, 'first'>,
+  output: Float32Array,
+): void {
+  forEachPromptRow(batch, { ...part, first: 0 }, (t, row) => output.set(row, t * part.width));
+}
+
+/** Adds such a row's columns to output[t]. */
+export function addPromptRows(batch: PackedBatch, part: PromptRowPart, output: Float32Array): void {
+  const { width } = part;
+  forEachPromptRow(batch, part, (t, row) => {
+    for (let i = 0; i < width; i++) output[t * width + i]! += row[i]!;
+  });
+}
+
+/** Calls `each` for each row of T whose id names one that the request brought, with the columns of that row. */
 export function forEachPromptRow(
   batch: PackedBatch,
-  { vocabSize, width }: EmbeddingShape,
+  { vocabSize, stride, first: column, width }: PromptRowPart,
   each: (t: number, row: Float32Array) => void,
 ): void {
   for (const { first, count, table } of batch.promptTables ?? []) {
     for (let t = first; t < first + count; t++) {
       const own = batch.tokenIds[t]! - vocabSize;
-      if (own >= 0) each(t, table.subarray(own * width, (own + 1) * width));
+      const begin = own * stride + column;
+      if (own >= 0) each(t, table.subarray(begin, begin + width));
     }
   }
 }

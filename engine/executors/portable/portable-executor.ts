@@ -1,6 +1,7 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
 import type { NetworkPlan } from '../../../network/plan.js';
+import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../packed-call/sampling-batch.js';
 import type { BlockAccess, Executor, ExecutorOptions, StateAccess } from '../executor.js';
@@ -31,7 +32,8 @@ export class PortableExecutor implements Executor {
   readonly instructionSet: string;
   readonly options: Readonly<ExecutorOptions>;
   readonly vocabSize: number;
-  readonly hiddenSize: number;
+  readonly promptRowWidth: number;
+  readonly turnsByGrid: boolean;
   readonly blockAccess?: BlockAccess;
   readonly #plan: NetworkPlan;
   readonly #limits: BatchLimits;
@@ -61,9 +63,10 @@ export class PortableExecutor implements Executor {
     this.instructionSet = runner.device;
     this.options = { ...options };
     this.vocabSize = plan.vocabSize;
-    this.hiddenSize = embeddingWidth(plan);
+    this.promptRowWidth = promptRowWidth(plan);
+    this.turnsByGrid = plan.attention.ropeAxes !== undefined;
     this.#plan = plan;
-    this.#limits = { plan, options, window: resolveWindow(options), hiddenSize: this.hiddenSize };
+    this.#limits = { plan, options, window: resolveWindow(options), promptRowWidth: this.promptRowWidth };
     this.#sampler = new HostSampler(plan.vocabSize);
     this.#runner = runner;
     if (runner.blockAccess !== undefined) this.blockAccess = this.#accessTo(runner.blockAccess);
@@ -263,11 +266,6 @@ export class PortableExecutor implements Executor {
     if (view === null && runner.sample?.(sampling, output)) return;
     this.#sampler.sample(sampling, output, view ?? runner.logits());
   }
-}
-
-function embeddingWidth({ ops, values }: NetworkPlan): number {
-  const embedding = ops.find((op) => op.op === 'embedding');
-  return embedding === undefined ? 0 : values[embedding.output]!.width;
 }
 
 function checkBytes(bytes: Uint8Array, count: number, bytesOfEach: number, what: string): void {

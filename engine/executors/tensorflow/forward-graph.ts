@@ -1,5 +1,6 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { UniformPlan } from '../cache-layers.js';
 import { type AttentionFeeds, AttentionGraph } from './attention-graph.js';
 import { blocksPerUnit, TILE_ROWS } from './attention-units.js';
@@ -139,6 +140,12 @@ export class ForwardGraph {
         this.#values.set(op.output, ops.add(this.#value(op.output), scaled));
         return;
       }
+      case 'addPromptRows': {
+        const { width } = plan.values[op.value]!;
+        const sum = this.#withPromptRows('TensorScatterAdd', this.#value(op.value), op.first, width);
+        this.#values.set(op.value, sum);
+        return;
+      }
       case 'rmsNormHeads':
       case 'layerNormHeads':
         this.#values.set(op.value, this.#normHeads(op));
@@ -158,14 +165,23 @@ export class ForwardGraph {
     const { ops, weights, plan } = this.#parts;
     const looked = weights.rows(op.weight, this.#ints('tokenIds', [-1]));
     const scaled = op.scale === undefined || op.scale === 1 ? looked : ops.mul(looked, ops.float(op.scale));
-    const width = plan.values[op.output]!.width;
+    return this.#withPromptRows('TensorScatterUpdate', scaled, 0, plan.values[op.output]!.width);
+  }
+
+  /** Columns [first, first + width) of the prompts' own rows, in the place of their tokens' rows or added to them. */
+  #withPromptRows(
+    kind: 'TensorScatterUpdate' | 'TensorScatterAdd',
+    value: Output,
+    first: number,
+    width: number,
+  ): Output {
+    const { ops, plan } = this.#parts;
+    const all = promptRowWidth(plan);
+    const rows = this.#feed('promptValues', DType.float, [-1, all]);
+    const [, own] = ops.split(rows, [first, width, all - first - width], 1);
     const attributes = { T: { type: DType.float }, Tindices: { type: DType.int32 } };
-    const inputs = [
-      scaled,
-      this.#ints('promptRows', [-1, 1]),
-      this.#feed('promptValues', DType.float, [-1, width]),
-    ];
-    return ops.graph.node('TensorScatterUpdate', { inputs, attributes });
+    const inputs = [value, this.#ints('promptRows', [-1, 1]), own!];
+    return ops.graph.node(kind, { inputs, attributes });
   }
 
   #normHeads(op: Extract<PlanOp, { op: 'rmsNormHeads' | 'layerNormHeads' }>): Output {

@@ -1,6 +1,7 @@
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { attendsByPlace } from '../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../network/plan.js';
+import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import { forEachPromptRow } from '../portable/embedding-rows.js';
 import { writeRopeAngles } from '../portable/rope-angles.js';
@@ -25,7 +26,10 @@ export function anglesOf(batch: PackedBatch, { plan, window }: StepContext): Ang
   const { rotaryDim } = plan.attention;
   if (rotaryDim === 0) return {};
   const angles: Angles = {};
-  const write = (name: string, choice: { table?: readonly number[]; lastPosition?: number }) => {
+  const write = (
+    name: string,
+    choice: { table?: readonly number[]; axes?: readonly number[] | undefined; lastPosition?: number },
+  ) => {
     const size = (batch.numTokens * rotaryDim) / 2;
     const [cosine, sine] = [new Float32Array(size), new Float32Array(size)];
     writeRopeAngles(batch, { rotaryDim, ...choice }, { cosine, sine });
@@ -34,7 +38,7 @@ export function anglesOf(batch: PackedBatch, { plan, window }: StepContext): Ang
   };
   const tables = new Set(plan.ops.flatMap((op) => (op.op === 'ropeAndCache' ? [op.table] : [])));
   for (const table of tables) {
-    if (table === undefined) write('', {});
+    if (table === undefined) write('', { axes: plan.attention.ropeAxes });
     else write(String(table), { table: plan.attention.ropeTables![table]! });
   }
   if ((window?.sinkTokenLength ?? 0) > 0) write('Sinks', { lastPosition: window!.maxAttentionWindow - 1 });
@@ -115,11 +119,12 @@ function embeddingFeeds(
       feeds[`${scope}/${op.by}`] = ofRows(ids, most);
     }
     if (op.op !== 'embedding') continue;
-    const { width } = plan.values[op.output]!;
+    const width = promptRowWidth(plan);
     feeds[`${scope}/tokenIds`] = ofRows(batch.tokenIds, plan.vocabSize);
     const rowOf = new Map(step.rows.map((row, index) => [row, index]));
     const given: { row: number; values: Float32Array }[] = [];
-    forEachPromptRow(batch, { vocabSize: plan.vocabSize, width }, (t, values) => {
+    const part = { vocabSize: plan.vocabSize, stride: width, first: 0, width };
+    forEachPromptRow(batch, part, (t, values) => {
       const row = rowOf.get(t);
       if (row !== undefined) given.push({ row, values });
     });

@@ -209,7 +209,8 @@ export class AttendedRows {
       const table = own === undefined ? undefined : attention.ropeTables?.[own];
       const rotaryDim = rotaryDimOf(attention, own);
       if (rotaryDim === 0) continue;
-      this.#anglesTo(batch, { rotaryDim, table }, angles[index]!);
+      const axes = table === undefined ? attention.ropeAxes : undefined;
+      this.#anglesTo(batch, { rotaryDim, table, axes }, angles[index]!);
       if (sinkAngles.length === 0) continue;
       const lastPosition = this.#window!.maxAttentionWindow - 1;
       this.#anglesTo(batch, { rotaryDim, table, lastPosition }, sinkAngles[index]!);

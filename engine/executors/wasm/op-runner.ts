@@ -1,6 +1,12 @@
 import type { PlanOp } from '../../../network/plan.js';
+import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
-import { rowsLookedUp, writeEmbeddingRows, writePromptRows } from '../portable/embedding-rows.js';
+import {
+  addPromptRows,
+  rowsLookedUp,
+  writeEmbeddingRows,
+  writePromptRows,
+} from '../portable/embedding-rows.js';
 import type { AttendedRows } from './attended-rows.js';
 import { ExpertRows } from './expert-rows.js';
 import { ACTIVATIONS } from './kernels.js';
@@ -62,10 +68,9 @@ export class OpRunner {
     const op = this.#parts.plan.ops[index]!;
     switch (op.op) {
       case 'embedding':
-        this.#embedding(op);
-        break;
       case 'addEmbedding':
-        this.#addEmbedding(op);
+      case 'addPromptRows':
+        this.#lookUp(op);
         break;
       case 'distanceRows':
         this.#distanceRows(op, rows);
@@ -116,11 +121,9 @@ export class OpRunner {
       case 'selectiveScan':
         this.#states.selectiveScan(op);
         break;
-      case 'scale': {
-        const at = this.#at(op.value) + 4 * op.first;
-        this.#parts.heap.kernels.scaleColumns(at, this.#width(op.value), op.columns, op.factor, rows);
+      case 'scale':
+        this.#scale(op, rows);
         break;
-      }
       case 'selectRows':
         this.#selectRows(op);
         break;
@@ -146,12 +149,25 @@ export class OpRunner {
     return this.#parts.weights.vectors.get(name)!;
   }
 
+  #lookUp(op: Op<'embedding'> | Op<'addEmbedding'> | Op<'addPromptRows'>): void {
+    if (op.op === 'embedding') this.#embedding(op);
+    else if (op.op === 'addEmbedding') this.#addEmbedding(op);
+    else this.#addPromptRows(op);
+  }
+
   #embedding({ output, weight, scale }: Op<'embedding'>): void {
     const { plan, heap, weights } = this.#parts;
     const shape = { vocabSize: plan.vocabSize, width: this.#width(output) };
     const rows = heap.floatsAt(this.#at(output), this.#batch.numTokens * shape.width);
     writeEmbeddingRows(this.#batch, weights.tables.get(weight)!, { ...shape, scale }, rows);
-    writePromptRows(this.#batch, shape, rows);
+    writePromptRows(this.#batch, { ...shape, stride: promptRowWidth(plan) }, rows);
+  }
+
+  #addPromptRows({ value, first }: Op<'addPromptRows'>): void {
+    const { plan, heap } = this.#parts;
+    const width = this.#width(value);
+    const part = { vocabSize: plan.vocabSize, stride: promptRowWidth(plan), first, width };
+    addPromptRows(this.#batch, part, heap.floatsAt(this.#at(value), this.#batch.numTokens * width));
   }
 
   #addEmbedding({ output, weight, by, scale = 1 }: Op<'addEmbedding'>): void {
@@ -166,6 +182,11 @@ export class OpRunner {
       const begin = rowOf(t) * width;
       for (let i = 0; i < width; i++) rows[t * width + i]! += Math.fround(table[begin + i]! * factor);
     }
+  }
+
+  #scale({ value, first, columns, factor }: Op<'scale'>, rows: number): void {
+    const at = this.#at(value) + 4 * first;
+    this.#parts.heap.kernels.scaleColumns(at, this.#width(value), columns, factor, rows);
   }
 
   #distanceRows({ output, weight }: Op<'distanceRows'>, rows: number): void {

@@ -14,6 +14,7 @@ const FULL: Required<
   promptTokens: [1, 2, 300],
   maxNewTokens: 7,
   promptEmbeddings: [Float32Array.of(0.1, 2), Float32Array.of(-1, Number.NaN)],
+  imageGrids: [[0, 1, 1]],
   positionIds: [0, 1, 2],
   endTokenIds: [5, 6],
   stopWords: [[7], [8, 9]],

@@ -8,7 +8,8 @@ import { makeRequest } from '../../../tools/support/loop-harness.js';
 const VOCAB = 10;
 const LIMITS = {
   vocabSize: VOCAB,
-  hiddenSize: 2,
+  promptRowWidth: 2,
+  turnsByGrid: false,
   maxSeqLen: 100,
   attendsToAll: true,
   maxBeamWidth: 1,
@@ -245,6 +246,15 @@ const CASES: Record<string, Case> = {
       [-1, /prompt_vocab_size is -1/],
     ],
   ),
+  image_grids: {
+    good: [i32([0, 3])],
+    wrongShape: i32([1, 2], 0, 1),
+    refused: [
+      [i32([1, 3], 0, 1, 0), /image_grids has a grid of 1 x 0 in row 0; both are at least 1/],
+      [i32([1, 3], 2, 1, 2), /image_grids puts 1 x 2 tokens at place 2 in row 0; places 0 to 2 are left/],
+      [i32([1, 3], 0, 1, 2), /prompt_embedding_table has 0 rows; the pictures of image_grids have 2 tokens/],
+    ],
+  },
   position_ids: {
     good: [i32([1, 3], 0, 1, 2), i32([1, 3], 7, 0, 95), i32([1, 3], 5, 5, 5)],
     wrongShape: i32([3], 0, 1, 2),

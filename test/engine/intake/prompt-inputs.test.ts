@@ -3,7 +3,7 @@ import type { Tensor } from '../../../callbacks/types.js';
 import { cacheSaltOf, readPromptInputs } from '../../../engine/intake/prompt-inputs.js';
 import { inferenceRequestOf } from '../../../host/token-inputs.js';
 
-const LIMITS = { vocabSize: 10, hiddenSize: 2, maxSeqLen: 50, attendsToAll: true };
+const LIMITS = { vocabSize: 10, promptRowWidth: 2, turnsByGrid: false, maxSeqLen: 50, attendsToAll: true };
 const i32 = (...values: number[]): Tensor => ({ shape: [1, values.length], data: Int32Array.from(values) });
 const table = (...values: number[]): Tensor => ({
   shape: [values.length / 2, 2],
@@ -18,8 +18,8 @@ describe('a prompt table', () => {
     const inputs = { input_ids: i32(11, 3, 10), prompt_embedding_table: table(1, 2, 3, 4) };
     expect(read(inputs)).toEqual({
       promptTokens: Int32Array.of(11, 3, 10),
-      promptTable: { firstId: 10, values: Float32Array.of(1, 2, 3, 4) },
-      positionIds: null,
+      promptTable: { firstId: 10, values: Float32Array.of(1, 2, 3, 4), images: null },
+      positions: null,
     });
   });
 
@@ -45,8 +45,8 @@ describe('a prompt table', () => {
 describe('positions', () => {
   it('that are the places are none', () => {
     const input_ids = i32(1, 2, 3);
-    expect(read({ input_ids, position_ids: i32(0, 1, 2) }).positionIds).toBeNull();
-    expect(read({ input_ids, position_ids: i32(0, 1, 1) }).positionIds).toEqual(Int32Array.of(0, 1, 1));
+    expect(read({ input_ids, position_ids: i32(0, 1, 2) }).positions).toBeNull();
+    expect(read({ input_ids, position_ids: i32(0, 1, 1) }).positions!.time).toEqual(Int32Array.of(0, 1, 1));
   });
 
   it('of its own cannot be had in an attention window', () => {
@@ -55,12 +55,12 @@ describe('positions', () => {
     expect(() => read({ input_ids, position_ids: i32(0, 1, 3) }, windowed)).toThrow(
       'position_ids is refused: with an attention window (maxAttentionWindow) a token counts as its place in the cache',
     );
-    expect(read({ input_ids, position_ids: i32(0, 1, 2) }, windowed).positionIds).toBeNull();
+    expect(read({ input_ids, position_ids: i32(0, 1, 2) }, windowed).positions).toBeNull();
   });
 
   it('end where the longest sequence does', () => {
     const input_ids = i32(1, 2, 3);
-    expect(read({ input_ids, position_ids: i32(0, 1, 44) }).positionIds).not.toBeNull();
+    expect(read({ input_ids, position_ids: i32(0, 1, 44) }).positions).not.toBeNull();
     expect(() => read({ input_ids, position_ids: i32(0, 1, 45) })).toThrow(
       'position_ids ends with 45, and request_output_len is 5; that goes on to position 50, the last one is 49.',
     );
@@ -78,6 +78,18 @@ describe('a token request', () => {
     expect(inferenceRequestOf(1n, { ...request, promptEmbeddings: [] }).inputs).not.toHaveProperty(
       'prompt_embedding_table',
     );
+  });
+
+  it('brings pictures as grids', () => {
+    const { inputs } = inferenceRequestOf(1n, {
+      ...request,
+      promptEmbeddings: rows,
+      imageGrids: [
+        [0, 1, 1],
+        [1, 1, 1],
+      ],
+    });
+    expect(inputs.image_grids).toEqual({ shape: [2, 3], data: Int32Array.of(0, 1, 1, 1, 1, 1) });
   });
 
   it('is refused where rows differ in length, or a position is no whole number', () => {

@@ -4,7 +4,8 @@ import { validateRequest } from '../../../engine/intake/request-validation.js';
 
 const limits = {
   vocabSize: 100,
-  hiddenSize: 4,
+  promptRowWidth: 4,
+  turnsByGrid: false,
   maxSeqLen: 64,
   attendsToAll: true,
   maxBeamWidth: 1,

@@ -6,7 +6,7 @@ import type { Tensor } from '../../../callbacks/types.js';
 import { validateRequest } from '../../../engine/intake/request-validation.js';
 import { bool, f32, i32, makeRequest, u64 } from '../../../tools/support/loop-harness.js';
 
-const SIZES = { vocabSize: 100, hiddenSize: 4, maxSeqLen: 1000, attendsToAll: true };
+const SIZES = { vocabSize: 100, promptRowWidth: 4, turnsByGrid: false, maxSeqLen: 1000, attendsToAll: true };
 const LIMITS = { ...SIZES, maxBeamWidth: 1, maxTopLogProbs: 5 };
 const validate = (inputs: Record<string, Tensor>, priority?: number) =>
   validateRequest(makeRequest(1n, [1, 2, 3], 4, inputs, priority), LIMITS, () => 99n);

@@ -13,7 +13,13 @@ const i32 = (value: number) => ({ shape: [1], data: Int32Array.of(value) });
 
 /** A request that streams, of a prompt of 3, that has drawn the tokens 100 * id, 100 * id + 1, ... of which none is sent. */
 function streaming(id: number, numTokens: number): LlmRequest {
-  const sizes = { vocabSize: VOCAB, hiddenSize: 8, maxSeqLen: 1000, attendsToAll: true };
+  const sizes = {
+    vocabSize: VOCAB,
+    promptRowWidth: 8,
+    turnsByGrid: false,
+    maxSeqLen: 1000,
+    attendsToAll: true,
+  };
   const limits = { ...sizes, maxBeamWidth: 1, maxTopLogProbs: VOCAB };
   const flag = { shape: [1], data: Uint8Array.of(1) };
   const inputs = { streaming: flag, return_log_probs: flag, top_log_probs: i32(TOP) };
@@ -112,7 +118,8 @@ describe('ResponseWriter', () => {
     const flag = { shape: [1], data: Uint8Array.of(1) };
     const limits = {
       vocabSize: VOCAB,
-      hiddenSize: 8,
+      promptRowWidth: 8,
+      turnsByGrid: false,
       maxSeqLen: 1000,
       attendsToAll: true,
       maxBeamWidth: 1,

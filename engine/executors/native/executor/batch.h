@@ -38,13 +38,15 @@ struct ReturnedRows {
 // Consecutive rows of tokens of one request; its ids from the vocabulary's size on name rows of its own table.
 struct PromptTableRows {
   int64_t first = 0, count = 0;
-  ArrayView<const float> table;  // [ids x embedding width]
+  ArrayView<const float> table;  // [ids x NetworkPlan::promptRowWidth]
 };
 
 struct BatchView {
   int64_t numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks;
   ArrayView<const int32_t> tokenIds, positions, slots, queryStart, contextLength, blockTables, logitRows, newBlocks;
   ArrayView<const int32_t> ropeRows;
+  // [numTokens x 2], positions in height and width, where `positions` has those in time; empty: they are the same.
+  ArrayView<const int32_t> gridPositions;
   ArrayView<const float> ropeFrequencies, ropeScales;
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending

@@ -206,7 +206,7 @@ void checkChain(const ChainView& chain, int64_t leastRow, int64_t rows) {
 // Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for.
 void checkTokens(const BatchView& batch, const NetworkPlan& plan) {
   checkLength(batch.tokenIds, batch.numTokens, "tokenIds");
-  const int64_t width = plan.embeddingWidth();
+  const int64_t width = plan.promptRowWidth();
   int64_t checked = 0;
   const auto checkUpTo = [&](int64_t end, int64_t ids) {
     for (; checked < end; ++checked) {
@@ -299,6 +299,8 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   checkCounts(batch, config);
   checkTokens(batch, config.plan);
   checkEntries(batch.positions, batch.numTokens, 0, int64_t(1) << 30, "positions");
+  if (batch.gridPositions.length > 0)
+    checkEntries(batch.gridPositions, 2 * batch.numTokens, 0, int64_t(1) << 30, "gridPositions");
   checkEntries(batch.slots, batch.numTokens, 0, int64_t(config.numBlocks) * config.tokensPerBlock, "slots");
   checkEntries(batch.logitRows, batch.numLogitRows, 0, batch.numTokens, "logitRows");
   checkEntries(batch.newBlocks, batch.numNewBlocks, 0, config.numBlocks, "newBlocks");

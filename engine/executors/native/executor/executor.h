@@ -160,6 +160,7 @@ class Executor {
   bool receiveEarly();
   void prepare(const BatchView& batch);
   void prepareAngles(const BatchView& batch);
+  void turnByGrid(const float* frequencies, float scale, const int32_t* grid, float* cosine);
   // Cosines of a token's angles by one of the RoPE tables (-1: the batch's), followed by the sines.
   float* anglesOf(int32_t table, int64_t token) const;
   void runOps(size_t begin, size_t end, const BatchView& batch);
@@ -170,6 +171,9 @@ class Executor {
   void runOp(const PlanOp& op, const BatchView& batch);
   void runEmbedding(const PlanOp& op, const BatchView& batch);
   void runAddEmbedding(const PlanOp& op, const BatchView& batch);
+  void runAddPromptRows(const PlanOp& op, const BatchView& batch);
+  template <class Each>
+  void eachPromptRow(const BatchView& batch, Each each) const;
   void runRmsNorm(const PlanOp& op, const BatchView& batch);
   void runRmsNormHeads(const PlanOp& op, const BatchView& batch);
   void runSoftCap(const PlanOp& op, const BatchView& batch);

@@ -108,6 +108,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   ArrayView<const int32_t> adapterSlots;
   const Napi::Value slots = property(batch.object(), "adapterSlots");
   if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
+  ArrayView<const int32_t> gridPositions;
+  if (isGiven(batch, "gridPositions")) gridPositions = batch.integers("gridPositions");
   ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
   if (!property(batch.object(), "stateSlots").IsUndefined()) {
@@ -136,6 +138,7 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .logitRows = batch.integers("logitRows"),
           .newBlocks = batch.integers("newBlocks"),
           .ropeRows = batch.integers("ropeRows"),
+          .gridPositions = gridPositions,
           .ropeFrequencies = batch.floats("ropeFrequencies"),
           .ropeScales = batch.floats("ropeScales"),
           .returnedRows = readAll(batch, "returnedRows", readReturnedRows),

@@ -101,6 +101,7 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"distanceRows", OpKind::kDistanceRows},
                                                    {"distanceProducts", OpKind::kDistanceProducts},
                                                    {"distanceBiases", OpKind::kDistanceBiases},
+                                                   {"addPromptRows", OpKind::kAddPromptRows},
                                                    {"rowInput", OpKind::kRowInput},
                                                    {"keepRows", OpKind::kKeepRows}};
 
@@ -116,6 +117,7 @@ class PlanReader {
     readLayers(source, attention);
     plan_.rotaryDim = integer(attention, "rotaryDim");
     readRopeTables(attention);
+    readRopeAxes(attention);
     readDistances(attention);
     eachObject(source, "weights", [&](const Napi::Object& item) { readWeight(item); });
     eachObject(source, "values", [&](const Napi::Object& item) {
@@ -181,7 +183,7 @@ class PlanReader {
     if (isAbsent(source, "ranks")) return;
     plan_.ranks = integer(source, "ranks");
     plan_.rank = integer(source, "rank");
-    plan_.widthOfEmbeddings = integer(source, "widthOfEmbeddings");
+    plan_.rowsOfPrompts = integer(source, "promptRowWidth");
   }
 
   void readWeight(const Napi::Object& item) {
@@ -227,6 +229,16 @@ class PlanReader {
         if (!item.IsNumber()) throw std::runtime_error("ropeTables must be a list of lists of numbers.");
         frequencies.push_back(item.As<Napi::Number>().FloatValue());
       }
+    }
+  }
+
+  void readRopeAxes(const Napi::Object& attention) {
+    if (isAbsent(attention, "ropeAxes")) return;
+    const Napi::Array axes = array(attention, "ropeAxes");
+    for (uint32_t i = 0; i < axes.Length(); ++i) {
+      const Napi::Value axis = axes.Get(i);
+      if (!axis.IsNumber()) throw std::runtime_error("ropeAxes must be a list of numbers.");
+      plan_.ropeAxes.push_back(axis.As<Napi::Number>().Int32Value());
     }
   }
 
@@ -346,6 +358,10 @@ class PlanReader {
       case OpKind::kDistanceBiases:
         op.relative = integer(item, "table");
         op.weight = weightIndex(item, "weight");
+        break;
+      case OpKind::kAddPromptRows:
+        op.output = integer(item, "value");
+        op.firstColumn = integer(item, "first");
         break;
       case OpKind::kRowInput: op.output = integer(item, "output"); break;
       case OpKind::kKeepRows: op.input = integer(item, "input"); break;

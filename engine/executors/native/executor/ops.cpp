@@ -92,6 +92,8 @@ void Executor::prepareAngles(const BatchView& batch) {
       const float* frequencies = batch.ropeFrequencies.data + row * half;
       const float scale = batch.ropeScales[row];
       kernels_.ropeAngles(frequencies, half, scale, batch.positions[t], cosine, cosine + half);
+      if (batch.gridPositions.length > 0 && !config_.plan.ropeAxes.empty())
+        turnByGrid(frequencies, scale, batch.gridPositions.data + 2 * t, cosine);
       for (int32_t table = 0; table < static_cast<int32_t>(config_.plan.ropeTables.size()); ++table) {
         float* own = anglesOf(table, t);
         const float* ofTable = config_.plan.ropeTables[static_cast<size_t>(table)].data();
@@ -103,6 +105,16 @@ void Executor::prepareAngles(const BatchView& batch) {
       const int32_t cachePosition = config_.window().cachePosition(batch.positions[t]);
       kernels_.ropeAngles(frequencies, half, scale, cachePosition, ofSinks, ofSinks + half);
     }
+  }
+}
+
+// Replaces the angles of frequencies that turn by height or width. Where a token's positions are the same on all axes, so are the angles.
+void Executor::turnByGrid(const float* frequencies, float scale, const int32_t* grid, float* cosine) {
+  const std::vector<int32_t>& axes = config_.plan.ropeAxes;
+  const int32_t half = static_cast<int32_t>(axes.size());
+  for (int32_t i = 0; i < half; ++i) {
+    const int32_t axis = axes[static_cast<size_t>(i)];
+    if (axis > 0) kernels_.ropeAngles(frequencies + i, 1, scale, grid[axis - 1], cosine + i, cosine + half + i);
   }
 }
 
@@ -134,6 +146,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kDistanceRows: return runDistanceRows(op);
     case OpKind::kDistanceProducts: return relative_.keepProducts(op, value(op.input), width(op.input), pool_);
     case OpKind::kDistanceBiases: return relative_.keepBiases(op, static_cast<const float*>(weights_.raw(op.weight)));
+    case OpKind::kAddPromptRows: return runAddPromptRows(op, batch);
     case OpKind::kRowInput: return runRowInput(op, batch);
     case OpKind::kKeepRows: return runKeepRows(op, batch);
   }
@@ -150,10 +163,27 @@ void Executor::runEmbedding(const PlanOp& op, const BatchView& batch) {
                           output + row * n);
     if (op.scale != 1.0f) kernels_.scaleRow(output + row * n, op.scale, static_cast<int32_t>(n));
   });
+  eachPromptRow(batch, [&](int64_t row, const float* own) {
+    std::memcpy(output + row * n, own, static_cast<size_t>(n) * sizeof(float));
+  });
+}
+
+void Executor::runAddPromptRows(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.output);
+  float* output = value(op.output);
+  eachPromptRow(batch, [&](int64_t row, const float* own) {
+    for (int64_t i = 0; i < n; ++i) output[row * n + i] += own[op.firstColumn + i];
+  });
+}
+
+// Calls `each` for every token that names a row of its prompt's own, with that row.
+template <class Each>
+void Executor::eachPromptRow(const BatchView& batch, Each each) const {
+  const int64_t stride = config_.plan.promptRowWidth();
   for (const PromptTableRows& rows : batch.promptTables) {
     for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
       const int64_t own = int64_t(batch.tokenIds[row]) - config_.plan.vocabSize;
-      if (own >= 0) std::memcpy(output + row * n, rows.table.data + own * n, static_cast<size_t>(n) * sizeof(float));
+      if (own >= 0) each(row, rows.table.data + own * stride);
     }
   }
 }

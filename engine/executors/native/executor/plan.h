@@ -1,5 +1,6 @@
 // The executor's form of a network: the plan of network/plan.ts, parsed once and checked.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -76,6 +77,7 @@ enum class OpKind : int32_t {
   kDistanceRows,
   kDistanceProducts,
   kDistanceBiases,
+  kAddPromptRows,
   kRowInput,
   kKeepRows
 };
@@ -184,12 +186,14 @@ struct LayerHeads {
 struct NetworkPlan {
   // The plan of one rank of a group; alone there is one.
   int32_t rank = 0, ranks = 1;
-  // Width of embeddings, where another rank looks them up; 0: this one does.
-  int32_t widthOfEmbeddings = 0;
+  // Width of a prompt's own rows, where another rank may look them up; 0: the plan's ops say it.
+  int32_t rowsOfPrompts = 0;
   int32_t vocabSize = 0;
   int32_t outputWidth = 0;  // width of the output's rows: vocabSize, unless the network is an encoder
   std::vector<LayerHeads> layers;  // that keep something of each token
   int32_t rotaryDim = 0;
+  // Axis that each of the batch's frequencies turns by: 0 time, 1 height, 2 width. Empty: all by the one position of a token.
+  std::vector<int32_t> ropeAxes;
   std::vector<std::vector<float>> ropeTables;  // inverse frequencies, half as many each as the columns that they rotate
   // Buckets of the distances of a key from its query, from -reach to reach; those beyond have that of the nearest. Empty: no
   // score depends on distances.
@@ -228,13 +232,14 @@ struct NetworkPlan {
     const size_t written = static_cast<size_t>(op.output >= 0 ? op.output : op.input);
     return written < values.size() && values[written].rows == RowKind::kDistances;
   }
-  // Width of the embedding rows; 1 if the plan has no embedding.
-  int32_t embeddingWidth() const {
-    if (widthOfEmbeddings > 0) return widthOfEmbeddings;
+  // Width of the rows that a prompt may bring: an embedding, and what kAddPromptRows adds after it; 1 if no op reads any.
+  int32_t promptRowWidth() const {
+    int32_t most = std::max(1, rowsOfPrompts);
     for (const PlanOp& op : ops) {
-      if (op.kind == OpKind::kEmbedding) return values[static_cast<size_t>(op.output)].width;
+      const bool reads = op.kind == OpKind::kEmbedding || op.kind == OpKind::kAddPromptRows;
+      if (reads) most = std::max(most, op.firstColumn + values[static_cast<size_t>(op.output)].width);
     }
-    return 1;
+    return most;
   }
 };
 

@@ -36,6 +36,7 @@ const char* opName(OpKind kind) {
     case OpKind::kDistanceRows: return "distanceRows";
     case OpKind::kDistanceProducts: return "distanceProducts";
     case OpKind::kDistanceBiases: return "distanceBiases";
+    case OpKind::kAddPromptRows: return "addPromptRows";
     case OpKind::kRowInput: return "rowInput";
     case OpKind::kKeepRows: return "keepRows";
   }
@@ -624,6 +625,11 @@ class PlanChecker {
       case OpKind::kDistanceBiases:
         checkVector(op.weight, int64_t(plan_.numBuckets) * (plan_.layers.empty() ? 0 : plan_.layers.front().numHeads), "weight");
         return checkTable(op);
+      case OpKind::kAddPromptRows:
+        reads(op.output, "value");
+        if (value(op.output).rows != RowKind::kTokens || selected_) fail("value must have one row per token");
+        if (op.firstColumn < 0 || op.firstColumn > 1 << 20) fail("first must be from 0 to 1048576");
+        return;
       case OpKind::kRowInput:
         checkAlone("its rows would be another rank's");
         checkIndex(op.output, "output");
@@ -718,6 +724,11 @@ void checkConfig(const ExecutorConfig& config) {
   if (plan.rotaryDim % 2 != 0) {
     throw std::runtime_error("rotaryDim must be even, but it is " + std::to_string(plan.rotaryDim) + ".");
   }
+  const size_t axes = plan.ropeAxes.size();
+  if (axes > 0 && axes != static_cast<size_t>(plan.rotaryDim) / 2)
+    throw std::runtime_error("ropeAxes has " + std::to_string(axes) + " axes, but there are " +
+                             std::to_string(plan.rotaryDim / 2) + " frequencies.");
+  for (const int32_t axis : plan.ropeAxes) checkRange(axis, 0, 2, "An axis of ropeAxes");
   for (const std::vector<float>& table : plan.ropeTables)
     checkRange(static_cast<int64_t>(table.size()), 0, 1 << 11, "The number of frequencies of a RoPE table");
   checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");

@@ -18,7 +18,7 @@ export interface BatchLimits {
   options: ExecutorOptions;
   window: AttentionWindow | null;
   /** Number of values in an embedding. */
-  hiddenSize: number;
+  promptRowWidth: number;
 }
 
 const INTEGERS = PACKED_TABLE.namesOf('i32');
@@ -33,6 +33,7 @@ export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
   checkTokens(batch, limits);
   const { numTokens } = batch;
   checkEntries(batch.positions, numTokens, 0, 2 ** 30, 'positions');
+  if (batch.gridPositions) checkEntries(batch.gridPositions, 2 * numTokens, 0, 2 ** 30, 'gridPositions');
   checkEntries(batch.slots, numTokens, 0, options.numBlocks * options.tokensPerBlock, 'slots');
   checkEntries(batch.logitRows, batch.numLogitRows, 0, numTokens, 'logitRows');
   checkEntries(batch.newBlocks, batch.numNewBlocks, 0, options.numBlocks, 'newBlocks');
@@ -90,7 +91,7 @@ function checkCounts(batch: PackedBatch, options: ExecutorOptions): void {
 }
 
 /** Checks that ids are inside the vocabulary, or behind it among those that a prompt table has rows for. */
-function checkTokens(batch: PackedBatch, { plan, hiddenSize }: BatchLimits): void {
+function checkTokens(batch: PackedBatch, { plan, promptRowWidth }: BatchLimits): void {
   const { tokenIds, numTokens } = batch;
   checkLength(tokenIds, numTokens, 'tokenIds');
   let checked = 0;
@@ -107,13 +108,13 @@ function checkTokens(batch: PackedBatch, { plan, hiddenSize }: BatchLimits): voi
         `promptTables has rows ${first} to ${first + count}, but some of ${checked} to ${numTokens} are expected there.`,
       );
     }
-    if (table.length % hiddenSize !== 0) {
+    if (table.length % promptRowWidth !== 0) {
       throw new Error(
-        `table of promptTables has ${table.length} values, but rows of ${hiddenSize} are expected.`,
+        `table of promptTables has ${table.length} values, but rows of ${promptRowWidth} are expected.`,
       );
     }
     checkUpTo(first, plan.vocabSize);
-    checkUpTo(first + count, plan.vocabSize + table.length / hiddenSize);
+    checkUpTo(first + count, plan.vocabSize + table.length / promptRowWidth);
   }
   checkUpTo(numTokens, plan.vocabSize);
 }

@@ -108,7 +108,7 @@ function open(
 }
 
 function forward(executor: Executor, sequences: readonly StepSequence[]): Float32Array[] {
-  const isWide = executor.hiddenSize === WIDE.hiddenSize;
+  const isWide = executor.promptRowWidth === WIDE.hiddenSize;
   const { inverseFrequencies } = networks.get(isWide ? 'mixed' : 'f32')!;
   const batch = makeStepBatch(sequences, { tokensPerBlock: TOKENS_PER_BLOCK, inverseFrequencies });
   const logits = executor.forward(batch);

@@ -11,7 +11,7 @@ let small: SmallExecutor;
 const tables =
   (...rows: [number, number][]) =>
   (batch: PackedBatch) => {
-    const table = new Float32Array(2 * small.executor.hiddenSize);
+    const table = new Float32Array(2 * small.executor.promptRowWidth);
     set(
       'promptTables',
       rows.map(([first, count]) => ({ first, count, table })),

@@ -31,7 +31,7 @@ afterAll(() => {
 
 /** A batch that asks for all that a batch may. */
 function fullBatch(): PackedBatch {
-  const table = new Float32Array(2 * small.executor.hiddenSize).fill(0.25);
+  const table = new Float32Array(2 * small.executor.promptRowWidth).fill(0.25);
   return {
     ...small.validBatch(),
     promptTables: [{ first: 1, count: 2, table }],

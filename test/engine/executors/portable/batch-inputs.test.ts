@@ -94,14 +94,14 @@ describe('embedding rows', () => {
     writeEmbeddingRows(prompts, table, { ...shape, scale: 0.1 }, output);
     const scaled = (value: number) => Math.fround(Math.fround(value) * Math.fround(0.1));
     expect([...output]).toEqual([scaled(0.8), scaled(0.9), -1, -1, -1, -1, 0, scaled(0.1)]);
-    writePromptRows(prompts, shape, output);
+    writePromptRows(prompts, { ...shape, stride: 2 }, output);
     expect([...output.subarray(2, 6)]).toEqual([9, 10, 7, 8]);
   });
 
   it('of prompts are named one by one; tokens of the vocabulary between them are not', () => {
     const rows: [number, number[]][] = [];
     const mixed = { ...prompts, tokenIds: Int32Array.of(4, 11, 3, 0) };
-    forEachPromptRow(mixed, shape, (t, row) => rows.push([t, [...row]]));
+    forEachPromptRow(mixed, { ...shape, stride: 2, first: 0 }, (t, row) => rows.push([t, [...row]]));
     expect(rows).toEqual([[1, [9, 10]]]);
   });
 });

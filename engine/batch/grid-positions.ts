@@ -1,0 +1,45 @@
+import type { PromptPositions } from '../sequences/prompt-positions.js';
+
+/** Places [start, end) of a sequence, whose rows in the batch begin with `first`. */
+interface RowSpan {
+  start: number;
+  end: number;
+  first: number;
+}
+
+/** PackedBatch.gridPositions: written in iterations that compute pictures, for the rows of all requests. */
+export class GridPositions {
+  readonly #spans: (RowSpan & { positions: PromptPositions })[] = [];
+  #memory = new Int32Array(0);
+  #written: Int32Array | null = null;
+
+  /** Positions in height and width of each token [T x 2]; null: those of all are the ones in time. */
+  get written(): Int32Array | null {
+    return this.#written;
+  }
+
+  clear(): void {
+    this.#spans.length = 0;
+    this.#written = null;
+  }
+
+  add(positions: PromptPositions, rows: RowSpan): void {
+    this.#spans.push({ positions, ...rows });
+  }
+
+  /** @param times position in time of each token */
+  write(times: Int32Array, numTokens: number): void {
+    if (this.#spans.length === 0) return;
+    if (this.#memory.length < 2 * times.length) this.#memory = new Int32Array(2 * times.length);
+    const grids = this.#memory;
+    for (let row = 0; row < numTokens; row++) grids[2 * row] = grids[2 * row + 1] = times[row]!;
+    for (const { positions, start, end, first } of this.#spans) {
+      for (let place = start; place < end; place++) {
+        const at = 2 * (first + place - start);
+        grids[at] = positions.at('height', place);
+        grids[at + 1] = positions.at('width', place);
+      }
+    }
+    this.#written = grids;
+  }
+}
