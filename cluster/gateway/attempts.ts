@@ -6,9 +6,10 @@ import type { WorkItem } from '../nats/messages.js';
 import type { RequestNames } from '../nats/request-names.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
 import type { CacheRoutes } from './cache-routes.js';
-import type { ModelQueue } from './model-queue.js';
+import type { ModelQueue, Surroundings } from './model-queue.js';
 import { isOffer, type QueuedRequest, type Stage } from './queued-request.js';
 import { RequestTrace } from './request-trace.js';
+import { Unleased } from './unleased.js';
 
 export interface AttemptsOptions {
   /** Id of the gateway among all. */
@@ -39,6 +40,15 @@ export interface Fallen extends RequestNames {
 const RETRY_MS = 200;
 const NOTHING_KNOWN = 'its worker was lost';
 
+/** Numbers of a model's requests: those with a worker, and those that wait for one. */
+export interface RequestCounts {
+  running: number;
+  waiting: number;
+}
+
+const NO_REQUESTS: Readonly<RequestCounts> = { running: 0, waiting: 0 };
+
+const kindOf = (stage: Stage): keyof RequestCounts => (stage === 'leased' ? 'running' : 'waiting');
 /** A number of times, as a sentence has it. */
 const times = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
@@ -58,12 +68,15 @@ export class Attempts {
   /** The same requests by their numbers. */
   readonly numbered = new Map<number, QueuedRequest>();
   readonly models = new Map<string, ModelQueue>();
+  readonly unleased: Unleased;
   readonly #options: AttemptsOptions;
   readonly #rules: LeaseRules;
   readonly #roster: WorkerRoster;
   readonly #routes: CacheRoutes | null;
+  readonly #counts = new Map<string, RequestCounts>();
   /** Number of requests of each pool that are in the stream, or on their way there. */
   readonly #offers = new Map<string, number>();
+  readonly #around: Surroundings;
   #onEnd: (() => void) | null = null;
 
   /** @param routes null: whoever takes a request has it */
@@ -73,6 +86,14 @@ export class Attempts {
     this.#routes = routes;
     this.#rules = options.rules ?? LEASE_RULES;
     this.book = new LeaseBook(this.#rules);
+    const { allowsDifferentBits, maxLocalPrefillLength } = options;
+    this.unleased = new Unleased(allowsDifferentBits);
+    const rules = { allowsDifferentBits, maxLocalPrefillLength };
+    this.#around = { roster, offers: this.#offers, routes, ...rules };
+  }
+
+  countsOf(model: string): Readonly<RequestCounts> {
+    return this.#counts.get(model) ?? NO_REQUESTS;
   }
 
   /** Takes a request, which waits for its turn from now on. */
@@ -81,6 +102,8 @@ export class Attempts {
     this.numbered.set(request.number, request);
     this.book.add(request.id, request.pieces.length);
     request.trace = RequestTrace.begin(request.request.trace, request.names, request.waitingSinceMs);
+    this.#count(request.model, 'waiting', 1);
+    this.unleased.note(request);
     queue.push(request);
     this.pump(queue);
   }
@@ -101,8 +124,18 @@ export class Attempts {
   #setStage(request: QueuedRequest, stage: Stage): void {
     const { pool } = request;
     if (pool !== null && isOffer(request.stage)) this.#countOffer(pool.fingerprint, -1);
+    if (request.stage !== 'ended') this.#count(request.model, kindOf(request.stage), -1);
     request.stage = stage;
+    if (stage !== 'ended') this.#count(request.model, kindOf(stage), 1);
     if (pool !== null && isOffer(stage)) this.#countOffer(pool.fingerprint, 1);
+    this.unleased.note(request);
+  }
+
+  #count(model: string, kind: keyof RequestCounts, change: 1 | -1): void {
+    const counts = this.#counts.get(model) ?? { running: 0, waiting: 0 };
+    counts[kind] += change;
+    if (counts.running + counts.waiting === 0) this.#counts.delete(model);
+    else this.#counts.set(model, counts);
   }
 
   #countOffer(pool: string, change: 1 | -1): void {
@@ -118,10 +151,7 @@ export class Attempts {
 
   /** Offers what there is room for. */
   pump(queue: ModelQueue): void {
-    const { allowsDifferentBits, maxLocalPrefillLength } = this.#options;
-    const rules = { allowsDifferentBits, maxLocalPrefillLength };
-    const around = { roster: this.#roster, offers: this.#offers, routes: this.#routes, ...rules };
-    for (const { request, pool, worker, isPrefill } of queue.next(around, performance.now())) {
+    for (const { request, pool, worker, isPrefill } of queue.next(this.#around, performance.now())) {
       request.pool = pool;
       request.isPrefill = isPrefill;
       // Whoever answers it computes its prompt: what follows goes on behind that.
@@ -180,8 +210,8 @@ export class Attempts {
       else {
         request.offer = offer;
         if (request.stage !== 'sending') return;
-        this.#setStage(request, 'offered');
         request.patientUntilMs = performance.now() + request.patienceMs;
+        this.#setStage(request, 'offered');
       }
     } catch (error) {
       if (isCurrent()) this.#noteNotOffered(request, error);
@@ -217,13 +247,19 @@ export class Attempts {
     this.#setStage(request, 'leased');
     const known = this.#roster.find(worker);
     this.#routes?.noteLeased(request, known);
-    if (known !== undefined) request.noteEngine(known.model);
     request.trace?.onLease(worker);
     const nowMs = performance.now();
     request.noteTaken(nowMs);
-    this.#roster.noteHeld(worker, 1);
-    if (this.book.heldBy(worker).size === 1) this.#roster.told(worker, nowMs);
+    if (known === undefined) return true;
+    request.noteEngine(known.pool.model);
+    this.#roster.noteHeld(known, 1);
+    if (this.book.heldBy(worker).size === 1) this.#roster.told(known, nowMs);
     return true;
+  }
+
+  #noteLeft(worker: string): void {
+    const known = this.#roster.find(worker);
+    if (known !== undefined) this.#roster.noteHeld(known, -1);
   }
 
   /** Gives the present attempt up, and begins the next. */
@@ -234,7 +270,7 @@ export class Attempts {
     const result = this.book.fall(id, why);
     this.#routes?.noteOver(id);
     if (worker !== null) {
-      this.#roster.noteHeld(worker, -1);
+      this.#noteLeft(worker);
       // The blocks that it keeps are still wanted.
       const isKept = request.handOver?.worker === worker && request.handOver.attempt === attempt;
       if (why !== 'failed' && !isKept) this.stop(worker, id, attempt, null);
@@ -328,7 +364,7 @@ export class Attempts {
   forget(request: QueuedRequest): void {
     const { id } = request;
     const worker = this.book.workerOf(id);
-    if (worker !== null) this.#roster.noteHeld(worker, -1);
+    if (worker !== null) this.#noteLeft(worker);
     else request.offer?.withdraw();
     this.#setStage(request, 'ended');
     this.#routes?.noteOver(id);

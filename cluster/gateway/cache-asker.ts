@@ -20,7 +20,7 @@ interface Asked {
 export class CacheAsker {
   readonly #port: Pick<RoutingPort, 'askCache'>;
   readonly #asked = new Map<string, Asked>();
-  readonly #waiting: string[] = [];
+  readonly #waiting = new Set<string>();
   #numAsking = 0;
 
   constructor(port: Pick<RoutingPort, 'askCache'>) {
@@ -39,15 +39,14 @@ export class CacheAsker {
     const asked = this.#of(worker, follower);
     if (!follower.isBehind || asked.isWaiting || asked.beatsLeft > 0) return;
     asked.isWaiting = true;
-    this.#waiting.push(worker);
+    this.#waiting.add(worker);
     this.#next();
   }
 
   forget(worker: string): void {
     this.#asked.delete(worker);
     // It may come again, and wait anew.
-    const place = this.#waiting.indexOf(worker);
-    if (place >= 0) this.#waiting.splice(place, 1);
+    this.#waiting.delete(worker);
   }
 
   #of(worker: string, follower: CacheFollower): Asked {
@@ -59,8 +58,9 @@ export class CacheAsker {
   }
 
   #next(): void {
-    while (this.#numAsking < MAX_AT_ONCE && this.#waiting.length > 0) {
-      const worker = this.#waiting.shift()!;
+    for (const worker of this.#waiting) {
+      if (this.#numAsking >= MAX_AT_ONCE) return;
+      this.#waiting.delete(worker);
       const asked = this.#asked.get(worker);
       if (asked === undefined) continue;
       this.#numAsking += 1;

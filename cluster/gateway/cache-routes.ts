@@ -3,9 +3,11 @@ import type { CacheChange } from '../nats/cache-messages.js';
 import type { RoutingPort } from '../nats/gateway-port.js';
 import type { WorkItem } from '../nats/messages.js';
 import { namesOfItem, type RequestNames } from '../nats/request-names.js';
+import type { RosterPool, RosterWorker } from '../nats/roster-pool.js';
 import { roomFor } from '../nats/worker-port.js';
-import { AHEAD_PER_WORKER, offersFor, type RosterWorker } from '../nats/worker-roster.js';
-import { CacheRouter } from '../routing/cache-router.js';
+import { AHEAD_PER_WORKER, offersFor } from '../nats/worker-roster.js';
+import { BlockBound } from '../routing/block-index.js';
+import { CacheRouter, type Found } from '../routing/cache-router.js';
 import type { DirectAnswer } from '../routing/model-routing.js';
 import { CacheAsker } from './cache-asker.js';
 import { hashesOf, isHashedAlike } from './prompt-blocks.js';
@@ -36,6 +38,10 @@ const PACE = { blockTime: 1, requestTime: 4 };
 
 /** A worker, as far as requests can be sent to it. */
 interface Direct {
+  worker: RosterWorker;
+  pool: RosterPool;
+  /** Of its pool. */
+  router: CacheRouter;
   follower: CacheFollower;
   /** Requests on their way there. */
   inFlight: number;
@@ -48,7 +54,7 @@ interface Direct {
 
 /** Where a request of this gateway is. */
 interface Place {
-  worker: string;
+  direct: Direct;
   cachedBlocks: number;
   blocks: number;
   isInFlight: boolean;
@@ -68,42 +74,55 @@ interface Place {
 export class CacheRoutes {
   readonly counts = new RoutingCounts();
   readonly #options: CacheRoutesOptions;
-  readonly #router: CacheRouter;
+  /** Called with a worker that may be offered more or fewer requests than before. */
+  readonly #onRoom: (worker: RosterWorker) => void;
+  readonly #bound: BlockBound;
+  /** A router for each pool, with those of its workers that tell of their caches. */
+  readonly #routers = new Map<RosterPool, CacheRouter>();
   readonly #asker: CacheAsker;
   readonly #workers = new Map<string, Direct>();
   readonly #places = new Map<string, Place>();
 
-  constructor(options: CacheRoutesOptions) {
+  constructor(options: CacheRoutesOptions, onRoom: (worker: RosterWorker) => void) {
     this.#options = options;
-    this.#router = new CacheRouter({ ...PACE, maxBlocks: options.maxBlocks ?? MAX_BLOCKS });
+    this.#onRoom = onRoom;
+    this.#bound = new BlockBound(options.maxBlocks ?? MAX_BLOCKS);
     this.#asker = new CacheAsker(options.port);
   }
 
   /** Blocks that are known, over all workers. */
   get knownBlocks(): number {
-    return this.#router.knownBlocks;
+    return this.#bound.used;
   }
 
   // What workers tell.
 
   /** A worker has told of itself. */
-  onBeat({ id, held, cacheNumber }: RosterWorker): void {
+  onBeat(worker: RosterWorker): void {
+    const { id, held, cacheNumber } = worker;
+    if (cacheNumber === null || this.#workers.get(id)?.pool !== worker.pool) this.lose(id);
     if (cacheNumber === null) {
-      this.lose(id);
+      this.#onRoom(worker);
       return;
     }
-    const direct = this.#workers.get(id) ?? this.#add(id);
+    const direct = this.#workers.get(id) ?? this.#add(worker);
+    const { router, follower } = direct;
     direct.isFull = false;
     direct.isMute = false;
-    direct.follower.onBeat(cacheNumber);
-    this.#router.noteOthers(id, Math.max(0, held - this.#router.requestsAt(id)));
-    this.#asker.onBeat(id, direct.follower);
+    follower.onBeat(cacheNumber);
+    router.noteOthers(id, Math.max(0, held - router.requestsAt(id)));
+    this.#asker.onBeat(id, follower);
+    this.#onRoom(worker);
   }
 
-  #add(id: string): Direct {
-    this.#router.add(id);
-    const follower = new CacheFollower(this.#router.blocksOf(id));
-    const direct = { follower, inFlight: 0, unstarted: 0, isFull: false, isMute: false };
+  #add(worker: RosterWorker): Direct {
+    const { id, pool } = worker;
+    const router = this.#routers.get(pool) ?? new CacheRouter({ ...PACE, bound: this.#bound });
+    this.#routers.set(pool, router);
+    router.add(id);
+    const follower = new CacheFollower(router.blocksOf(id));
+    const counts = { inFlight: 0, unstarted: 0, isFull: false, isMute: false };
+    const direct = { worker, pool, router, follower, ...counts };
     this.#workers.set(id, direct);
     return direct;
   }
@@ -117,79 +136,87 @@ export class CacheRoutes {
 
   /** A worker is lost, or has ended. */
   lose(id: string): void {
-    if (!this.#workers.delete(id)) return;
+    const direct = this.#workers.get(id);
+    if (direct === undefined) return;
+    const { router, pool } = direct;
+    this.#workers.delete(id);
     this.#asker.forget(id);
-    for (const request of this.#router.remove(id)) {
+    for (const request of router.remove(id)) {
       // Its answer counts for nobody, also where a worker of this name comes again.
       this.#places.get(request)!.isInFlight = false;
       this.#places.delete(request);
     }
+    if (router.size === 0) this.#routers.delete(pool);
   }
 
   // Where requests go.
 
   /** Requests that a worker has room for, as far as is known here. */
-  #roomAt({ places, held }: RosterWorker, { inFlight, unstarted, isFull, isMute }: Direct): number {
+  #roomAt({ worker: { places, held }, inFlight, unstarted, isFull, isMute }: Direct): number {
     if (isFull || isMute) return 0;
     return Math.max(0, roomFor({ places, held: held + inFlight, waiting: unstarted }));
   }
 
   /**
-   * Number of requests that one worker is offered, in the stream or directly. Where it has no room, and none of this gateway's requests
+   * Notes whether a worker has room: to be called whenever that may have changed, or what the roster knows of it.
+   * @returns number of requests that it is offered, in the stream or directly. Where it has no room, and none of this gateway's requests
    * is there whose end would tell, one request waits for it in the stream, among those of other gateways.
    */
-  offersFor(worker: RosterWorker): number {
+  reckon(worker: RosterWorker): number {
     const direct = this.#workers.get(worker.id);
     if (direct === undefined) return offersFor(worker);
-    const room = this.#roomAt(worker, direct);
+    const { router, isFull, isMute } = direct;
+    const room = this.#roomAt(direct);
+    router.setOpen(worker.id, room > 0 && !worker.isLeaving);
     if (room > 0) return room;
-    const hasOwn = !direct.isFull && !direct.isMute && this.#router.requestsAt(worker.id) > 0;
+    const hasOwn = !isFull && !isMute && router.requestsAt(worker.id) > 0;
     return hasOwn ? 0 : AHEAD_PER_WORKER;
   }
 
-  /** The worker that the request goes to; null: to whoever takes it. Every choice is to be followed by `send`. @param among those that can answer it */
-  choose(request: QueuedRequest, among: readonly RosterWorker[]): string | null {
+  /**
+   * The worker that the request goes to; null: to whoever takes it. Every choice is to be followed by `send`.
+   * @param among pools that can answer it
+   */
+  choose(request: QueuedRequest, among: readonly RosterPool[]): { worker: string; pool: RosterPool } | null {
     const [first] = among;
     if (first === undefined) return null;
-    const able = new Map<string, RosterWorker>();
-    for (const worker of among) {
-      const direct = this.#workers.get(worker.id);
-      // One of an older version costs what an empty cache costs, and is reached through the stream.
-      if (direct === undefined) {
-        if (worker.held < worker.places) return null;
-      } else if (
-        worker.id !== request.avoids &&
-        this.#roomAt(worker, direct) > 0 &&
-        isHashedAlike(worker.model, first.model, request.request)
-      )
-        able.set(worker.id, worker);
-    }
-    if (able.size === 0) return null;
+    // A worker of an older version costs what an empty cache costs, and is reached through the stream.
+    if (among.some(({ sums }) => sums.streamFree > 0)) return null;
     const hashes = hashesOf(request.request, first.model);
     this.#end(request.id);
-    const found = this.#router.route({ id: request.id, hashes }, (worker) => able.has(worker));
-    if (found === null) return null;
+    const mayHave = (worker: string) => worker !== request.avoids;
+    let best: { pool: RosterPool; router: CacheRouter; found: Found } | null = null;
+    for (const pool of among) {
+      const router = this.#routers.get(pool);
+      if (router === undefined || !isHashedAlike(pool.model, first.model, request.request)) continue;
+      const found = router.find(hashes, mayHave);
+      if (found !== null && (best === null || found.cost < best.found.cost)) best = { pool, router, found };
+    }
+    if (best === null) return null;
+    const { pool, router, found } = best;
+    router.begin({ id: request.id, hashes }, found);
     const { worker, cachedBlocks } = found;
     const direct = this.#workers.get(worker)!;
     direct.inFlight += 1;
     direct.unstarted += 1;
     const blocks = hashes.length;
-    this.#places.set(request.id, { worker, cachedBlocks, blocks, isInFlight: true, hasToken: false });
-    return worker;
+    this.#places.set(request.id, { direct, cachedBlocks, blocks, isInFlight: true, hasToken: false });
+    this.#onRoom(direct.worker);
+    return { worker, pool };
   }
 
-  /** Most tokens of the request's prompt that the cache of a worker with room has, among those that can answer it. */
-  cachedTokens({ request }: QueuedRequest, among: readonly RosterWorker[]): number {
+  /** Most tokens of the request's prompt that the cache of a worker with room has, among pools that can answer it. */
+  cachedTokens({ request }: QueuedRequest, among: readonly RosterPool[]): number {
     const [first] = among;
     if (first === undefined) return 0;
-    const hasRoom = (worker: RosterWorker) => {
-      const direct = this.#workers.get(worker.id);
-      return direct !== undefined && this.#roomAt(worker, direct) > 0;
-    };
-    const able = among.filter((one) => hasRoom(one) && isHashedAlike(one.model, first.model, request));
-    const names = new Set(able.map(({ id }) => id));
-    const blocks = this.#router.mostCached(hashesOf(request, first.model), (worker) => names.has(worker));
-    return blocks * first.model.engine.tokensPerBlock;
+    const hashes = hashesOf(request, first.model);
+    let most = 0;
+    for (const pool of among) {
+      const router = this.#routers.get(pool);
+      if (router === undefined || !isHashedAlike(pool.model, first.model, request)) continue;
+      most = Math.max(most, router.mostCached(hashes));
+    }
+    return most * first.model.engine.tokensPerBlock;
   }
 
   /** Sends a request to the worker that was chosen for it. True: it has it. */
@@ -209,8 +236,11 @@ export class CacheRoutes {
       this.#land(place);
     }
     const direct = this.#workers.get(worker);
-    if (direct !== undefined && answer === 'full') direct.isFull = true;
-    if (direct !== undefined && (answer === 'silent' || answer === 'nobody')) direct.isMute = true;
+    if (direct !== undefined) {
+      if (answer === 'full') direct.isFull = true;
+      if (answer === 'silent' || answer === 'nobody') direct.isMute = true;
+      this.#onRoom(direct.worker);
+    }
     if (answer !== 'taken' && place !== undefined && this.#places.get(item.id) === place) this.#end(item.id);
     return answer === 'taken';
   }
@@ -224,27 +254,28 @@ export class CacheRoutes {
 
   /** A worker has the request, however it got it. */
   noteLeased({ id, request }: QueuedRequest, worker: RosterWorker | undefined): void {
-    if (worker === undefined || this.#places.get(id)?.worker === worker.id) return;
+    if (worker === undefined || this.#places.get(id)?.direct.worker === worker) return;
     this.#end(id);
     const direct = this.#workers.get(worker.id);
     if (direct === undefined) return;
-    const hashes = hashesOf(request, worker.model);
-    this.#router.assign({ id, hashes }, worker.id);
+    const hashes = hashesOf(request, worker.pool.model);
+    direct.router.assign({ id, hashes }, worker.id);
     direct.unstarted += 1;
-    const place = { worker: worker.id, cachedBlocks: 0, blocks: hashes.length };
+    const place = { direct, cachedBlocks: 0, blocks: hashes.length };
     this.#places.set(id, { ...place, isInFlight: false, hasToken: false });
+    this.#onRoom(worker);
   }
 
   /** True: it was the first one, so that its worker may have room for the next request. */
   noteToken(id: string): boolean {
     const place = this.#places.get(id);
     if (place === undefined || place.hasToken) return false;
+    const { direct } = place;
     place.hasToken = true;
-    this.#router.firstToken(id);
-    const direct = this.#workers.get(place.worker);
-    if (direct === undefined) return false;
+    direct.router.firstToken(id);
     direct.unstarted -= 1;
     direct.isFull = false;
+    this.#onRoom(direct.worker);
     return true;
   }
 
@@ -252,8 +283,7 @@ export class CacheRoutes {
   noteOver(id: string): void {
     const place = this.#places.get(id);
     if (place === undefined) return;
-    const direct = this.#workers.get(place.worker);
-    if (direct !== undefined && !place.isInFlight) direct.isFull = false;
+    if (!place.isInFlight) place.direct.isFull = false;
     this.#end(id);
   }
 
@@ -261,17 +291,17 @@ export class CacheRoutes {
   #land(place: Place): void {
     if (!place.isInFlight) return;
     place.isInFlight = false;
-    const direct = this.#workers.get(place.worker);
-    if (direct !== undefined) direct.inFlight -= 1;
+    place.direct.inFlight -= 1;
   }
 
   #end(id: string): void {
     const place = this.#places.get(id);
     if (place === undefined) return;
+    const { direct } = place;
     this.#places.delete(id);
     this.#land(place);
-    this.#router.end(id);
-    const direct = this.#workers.get(place.worker);
-    if (direct !== undefined && !place.hasToken) direct.unstarted -= 1;
+    direct.router.end(id);
+    if (!place.hasToken) direct.unstarted -= 1;
+    this.#onRoom(direct.worker);
   }
 }

@@ -14,12 +14,15 @@ export function cardFingerprint({ info, adapters }: ModelCard, adapter?: string)
   return own === undefined ? null : fingerprintWithAdapter(engine, own.digest);
 }
 
-/** Number of workers of each fingerprint, of those that have the adapter. */
-export function countFingerprints(cards: readonly ModelCard[], adapter?: string): Map<string, number> {
+/** Number of workers of each fingerprint, over these pools, of those that have the adapter. */
+export function countFingerprints(
+  pools: Iterable<{ model: ModelCard; takers: { readonly size: number } }>,
+  adapter?: string,
+): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const card of cards) {
-    const fingerprint = cardFingerprint(card, adapter);
-    if (fingerprint !== null) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + 1);
+  for (const { model, takers } of pools) {
+    const fingerprint = cardFingerprint(model, adapter);
+    if (fingerprint !== null) counts.set(fingerprint, (counts.get(fingerprint) ?? 0) + takers.size);
   }
   return counts;
 }

@@ -3,7 +3,9 @@ import { QueuePace } from '../../host/queue/queue-pace.js';
 import { type QueueLimits, requireRoom } from '../../host/queue/queue-room.js';
 import { ArrivalQueue, type WaitingQueue } from '../../host/queue/waiting-queue.js';
 import type { PoolName } from '../nats/names.js';
-import { offersFor, type RosterWorker, type WorkerRoster } from '../nats/worker-roster.js';
+import type { RosterPool } from '../nats/roster-pool.js';
+import type { WorkerRoster } from '../nats/worker-roster.js';
+import { AgainList } from './again-list.js';
 import type { CacheRoutes } from './cache-routes.js';
 import type { QueuedRequest } from './queued-request.js';
 
@@ -37,10 +39,10 @@ export class ModelQueue {
   readonly #key: string;
   readonly #limits: QueueLimits;
   readonly #waiting: WaitingQueue<QueuedRequest>;
-  readonly #again = new Set<QueuedRequest>();
+  readonly #again = new AgainList();
+  /** Number of requests that wait, of each client's key. */
+  readonly #ofKeys = new Map<string, number>();
   readonly #pace = new QueuePace();
-  /** The suspect that was offered last; see QueuedRequest.isSuspect. */
-  #onTrial: QueuedRequest | null = null;
 
   constructor(key: string, limits: QueueLimits) {
     this.#key = key;
@@ -54,62 +56,57 @@ export class ModelQueue {
 
   /** @throws QueueFullError */
   checkRoom(key: string, nowMs: number): void {
-    const waiters = { size: this.size, ofKey: () => this.#sizeOf(key) };
+    const waiters = { size: this.size, ofKey: () => this.#ofKeys.get(key) ?? 0 };
     requireRoom(this.#limits, waiters, (size) => this.#pace.waitMs(size, nowMs));
   }
 
-  #sizeOf(key: string): number {
-    let count = this.#waiting.sizeOf(key);
-    for (const request of this.#again) if (request.key === key) count++;
-    return count;
+  #count(key: string, change: 1 | -1): void {
+    const count = (this.#ofKeys.get(key) ?? 0) + change;
+    if (count === 0) this.#ofKeys.delete(key);
+    else this.#ofKeys.set(key, count);
   }
 
   push(request: QueuedRequest): void {
+    this.#count(request.key, 1);
     this.#waiting.push(request);
   }
 
   pushAgain(request: QueuedRequest): void {
-    this.#endTrial(request);
-    this.#again.add(request);
+    this.#count(request.key, 1);
+    this.#again.push(request);
   }
 
   /** The request has ended, wherever it was. */
   settle(request: QueuedRequest): void {
-    this.#endTrial(request);
-    this.#again.delete(request);
-    if (!this.#waiting.remove(request)) this.#waiting.settle(request, request.usedTokens);
-  }
-
-  #endTrial(request: QueuedRequest): void {
-    if (this.#onTrial === request) this.#onTrial = null;
+    this.#again.endTrial(request);
+    const isRemoved = this.#waiting.remove(request);
+    if (this.#again.delete(request) || isRemoved) this.#count(request.key, -1);
+    if (!isRemoved) this.#waiting.settle(request, request.usedTokens);
   }
 
   /** Takes out the requests that are to be offered now. */
-  next(
-    { roster, offers, allowsDifferentBits, routes, maxLocalPrefillLength }: Surroundings,
-    nowMs: number,
-  ): Next[] {
+  next(around: Surroundings, nowMs: number): Next[] {
     if (this.size === 0) return [];
-    const pools = new Pools(roster.ofModel(this.#key), offers, routes);
-    const prefillers = new Pools(roster.prefillersOf(this.#key), offers, routes);
+    const { roster, allowsDifferentBits, maxLocalPrefillLength } = around;
+    const pools = new Pools(roster.poolsOf(this.#key), around);
+    const prefillers = new Pools(roster.prefillersOf(this.#key), around);
     const next: Next[] = [];
-    const place = (request: QueuedRequest, found: () => Found | null): boolean => {
+    const place = (request: QueuedRequest, find: () => Found | null): boolean => {
       const prefiller = prefillerOf(request, prefillers, pools, maxLocalPrefillLength);
-      const where = prefiller ?? found();
-      if (where !== null) next.push({ request, ...where, isPrefill: prefiller !== null });
-      return where !== null;
+      const where = prefiller ?? find();
+      if (where === null) return false;
+      this.#count(request.key, -1);
+      next.push({ request, ...where, isPrefill: prefiller !== null });
+      return true;
     };
-    for (const request of [...this.#again]) {
-      if (request.isSuspect && this.#onTrial?.isSuspect) continue;
-      if (!place(request, () => pools.forAgain(request, allowsDifferentBits))) continue;
-      this.#again.delete(request);
-      if (request.isSuspect) this.#onTrial = request;
-    }
+    this.#again.placeAll(roster.changesOf(this.#key), (request) =>
+      place(request, () => pools.forAgain(request, allowsDifferentBits)),
+    );
     const before = next.length;
     // The longest request decides where the next one can go: which one it is shows when it is taken.
     while (this.#waiting.size > 0 && pools.hasRoom) {
       const [request] = this.#waiting.take(1);
-      if (!place(request!, () => pools.forNew(request!))) this.#again.add(request!);
+      if (!place(request!, () => pools.forNew(request!))) this.#again.push(request!);
     }
     this.#pace.note(next.length - before, nowMs);
     return next;
@@ -136,109 +133,96 @@ function prefillerOf(
 /** Where a request can go. */
 type Found = Pick<Next, 'pool' | 'worker'>;
 
-interface Pool {
-  name: PoolName;
-  takers: RosterWorker[];
-  /** Requests that may still be offered to it. */
-  room: number;
-}
-
-/** The pools of a model's workers, with the room that each has. */
+/** The pools of a model's workers, and those that are found for requests one after another. */
 class Pools {
-  readonly #pools = new Map<string, Pool>();
+  readonly #pools: readonly RosterPool[];
+  readonly #offers: ReadonlyMap<string, number>;
   readonly #routes: CacheRoutes | null;
+  /** Requests that go into the stream of each pool, and are not counted yet. */
+  readonly #given = new Map<RosterPool, number>();
 
-  constructor(
-    workers: readonly RosterWorker[],
-    offers: ReadonlyMap<string, number>,
-    routes: CacheRoutes | null,
-  ) {
+  constructor(pools: readonly RosterPool[], { offers, routes }: Surroundings) {
+    this.#pools = pools;
+    this.#offers = offers;
     this.#routes = routes;
-    const offersOf = (worker: RosterWorker) => routes?.offersFor(worker) ?? offersFor(worker);
-    for (const worker of workers) {
-      if (worker.isLeaving) continue;
-      const { pool: fingerprint, model } = worker;
-      const pool = this.#pools.get(fingerprint) ?? {
-        name: { model: model.name, fingerprint },
-        takers: [],
-        room: -(offers.get(fingerprint) ?? 0),
-      };
-      pool.takers.push(worker);
-      pool.room += offersOf(worker);
-      this.#pools.set(fingerprint, pool);
-    }
+  }
+
+  /** Requests that may still be offered to a pool. */
+  #roomOf(pool: RosterPool): number {
+    const offered = this.#offers.get(pool.name.fingerprint) ?? 0;
+    return pool.sums.offers - offered - (this.#given.get(pool) ?? 0);
+  }
+
+  get hasRoom(): boolean {
+    return this.#pools.some((pool) => this.#roomOf(pool) > 0);
   }
 
   /** Layouts of the blocks that its workers take. */
   get layouts(): Set<string> {
-    const layouts = new Set<string>();
-    for (const { takers } of this.#pools.values()) {
-      for (const { layout } of takers) if (layout !== null) layouts.add(layout);
-    }
-    return layouts;
+    return new Set(this.#pools.flatMap(({ layouts }) => [...layouts]));
   }
 
   /** Most tokens of the prompt that are cached where there is room. */
   cachedTokens(request: QueuedRequest): number {
-    const takers = [...this.#pools.values()].flatMap((pool) => pool.takers);
-    return this.#routes?.cachedTokens(request, takers) ?? 0;
-  }
-
-  get hasRoom(): boolean {
-    return [...this.#pools.values()].some(({ room }) => room > 0);
+    return this.#routes?.cachedTokens(request, this.#pools) ?? 0;
   }
 
   /** Pool for a request that was offered before: its own one, or any as long as nothing was answered. */
   forAgain(request: QueuedRequest, allowsDifferentBits: boolean): Found | null {
     const { pool } = request;
-    const own = pool === null ? undefined : this.#pools.get(pool.fingerprint);
+    const isOwn = ({ name, takers }: RosterPool) => name.fingerprint === pool?.fingerprint && takers.size > 0;
+    const own = pool === null ? undefined : this.#pools.find(isOwn);
     if (own !== undefined) return this.#take(request, [own]);
     if (request.hasBegun && !allowsDifferentBits) return null;
-    return this.#best(request, () => true);
+    return this.#best(request, ({ takers }) => takers.size > 0);
   }
 
   forNew(request: QueuedRequest): Found | null {
-    return this.#best(request, ({ room }) => room > 0);
+    return this.#best(request, (pool) => this.#roomOf(pool) > 0);
   }
 
   /** Pool with room for a prompt, whose blocks have one of these layouts. */
   forPrompt(request: QueuedRequest, layouts: ReadonlySet<string>): Found | null {
-    return this.#best(request, ({ room, takers }) => room > 0 && layouts.has(takers[0]!.layout ?? ''));
+    const isUseful = (pool: RosterPool) => [...pool.layouts].some((layout) => layouts.has(layout));
+    return this.#best(request, (pool) => this.#roomOf(pool) > 0 && isUseful(pool));
   }
 
-  #best(request: QueuedRequest, isRight: (pool: Pool) => boolean): Found | null {
-    const { promptTokens, maxNewTokens, adapterName, beams } = request.request;
-    const hasAdapter = ({ takers }: Pool) =>
-      adapterName === undefined || takers[0]!.model.adapters.some(({ name }) => name === adapterName);
-    const fits = ({ takers }: Pool) => {
-      const { maxInputLen, maxSeqLen, maxBeamWidth, maxSequences } = takers[0]!.model.engine;
-      const { length } = promptTokens;
-      const isShort = length <= maxInputLen && length + maxNewTokens <= maxSeqLen;
-      return isShort && (beams?.width ?? 1) <= maxBeamWidth && request.pieces.length <= maxSequences;
-    };
-    const pools = [...this.#pools.values()].filter((pool) => isRight(pool) && hasAdapter(pool));
-    const fitting = pools.filter(fits);
+  #best(request: QueuedRequest, isRight: (pool: RosterPool) => boolean): Found | null {
+    const pools = this.#pools.filter((pool) => isRight(pool) && hasAdapter(pool, request));
+    if (pools.length <= 1) return this.#take(request, pools);
+    const fitting = pools.filter((pool) => fits(pool, request));
     // A request that fits nowhere is refused by a worker, with the numbers.
     const layout = request.handOver?.layout;
-    const takesBlocks = ({ takers }: Pool) => Number(layout !== undefined && takers[0]!.layout === layout);
-    const sorted = (fitting.length > 0 ? fitting : pools).sort(
-      (a, b) => takesBlocks(b) - takesBlocks(a) || b.room - a.room,
-    );
+    const takesBlocks = (pool: RosterPool) => layout !== undefined && pool.takesLayout(layout);
+    const candidates = fitting.length > 0 ? fitting : pools;
+    const withBlocks = candidates.filter(takesBlocks);
+    const right = withBlocks.length > 0 ? withBlocks : candidates;
     return this.#take(
       request,
-      sorted.filter((pool) => takesBlocks(pool) === takesBlocks(sorted[0]!)),
+      right.sort((a, b) => this.#roomOf(b) - this.#roomOf(a)),
     );
   }
 
   /** @param pools those that are as good, the one with the most room first */
-  #take(request: QueuedRequest, pools: readonly Pool[]): Found | null {
+  #take(request: QueuedRequest, pools: readonly RosterPool[]): Found | null {
     const [first] = pools;
     if (first === undefined) return null;
-    const takers = pools.flatMap((pool) => pool.takers);
-    const worker = this.#routes?.choose(request, takers) ?? null;
-    const isThere = ({ id }: RosterWorker) => id === worker;
-    const pool = worker === null ? first : pools.find((one) => one.takers.some(isThere))!;
-    pool.room--;
-    return { pool: pool.name, worker };
+    const routed = this.#routes?.choose(request, pools) ?? null;
+    if (routed !== null) return { pool: routed.pool.name, worker: routed.worker };
+    this.#given.set(first, (this.#given.get(first) ?? 0) + 1);
+    return { pool: first.name, worker: null };
   }
+}
+
+function hasAdapter({ model }: RosterPool, { request }: QueuedRequest): boolean {
+  const { adapterName } = request;
+  return adapterName === undefined || model.adapters.some(({ name }) => name === adapterName);
+}
+
+function fits({ model }: RosterPool, { request, pieces }: QueuedRequest): boolean {
+  const { promptTokens, maxNewTokens, beams } = request;
+  const { maxInputLen, maxSeqLen, maxBeamWidth, maxSequences } = model.engine;
+  const { length } = promptTokens;
+  const isShort = length <= maxInputLen && length + maxNewTokens <= maxSeqLen;
+  return isShort && (beams?.width ?? 1) <= maxBeamWidth && pieces.length <= maxSequences;
 }

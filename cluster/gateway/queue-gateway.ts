@@ -14,7 +14,7 @@ import { takenRequest } from '../../host/host-entry.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import { PieceQueue } from '../../host/token-stream.js';
 import { checkTokenValues } from '../../host/token-values.js';
-import { type Beat, modelKey } from '../nats/beat.js';
+import type { Beat } from '../nats/beat.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../nats/gateway-port.js';
 import type { Frame } from '../nats/lease-book.js';
@@ -28,10 +28,11 @@ import {
   requestId,
 } from '../nats/messages.js';
 import { canBePrefilled } from '../nats/prefill-request.js';
+import type { RosterPool, RosterWorker } from '../nats/roster-pool.js';
 import { readRuns, type TokenRun } from '../nats/token-runs.js';
-import { ROSTER_IS_FULL, type RosterWorker, WorkerRoster } from '../nats/worker-roster.js';
+import { offersFor, ROSTER_IS_FULL, WorkerRoster } from '../nats/worker-roster.js';
 import type { ModelRouting } from '../routing/model-routing.js';
-import { Attempts, type AttemptsOptions } from './attempts.js';
+import { Attempts, type AttemptsOptions, type RequestCounts } from './attempts.js';
 import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
 import { ModelQueue } from './model-queue.js';
 import { QueuedRequest } from './queued-request.js';
@@ -41,10 +42,13 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   port: GatewayPort;
   /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
   routing?: CacheRoutesOptions;
-  /** Called with each beat of a worker, and with its id when it is lost, or has ended (moved). */
-  onBeat: (beat: Beat) => void;
+  /** Called with a worker at each of its beats, and with its id when it is lost, or has ended (moved). */
+  onBeat: (worker: RosterWorker) => void;
   onLost: (worker: string, why: 'lost' | 'moved') => void;
 }
+
+/** Most workers that are asked at once what their pool is. */
+const MAX_ASKED = 8;
 
 /**
  * The gateway's end of the work queue: requests of all models go to workers, and what workers send becomes the pieces
@@ -58,20 +62,26 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
  *   Attempts       offers, leases and ends
  */
 export class QueueGateway implements GatewayListener {
-  readonly roster = new WorkerRoster();
+  readonly roster: WorkerRoster;
   readonly #options: QueueGatewayOptions;
   readonly #attempts: Attempts;
   readonly #silence: SilenceWatch;
   /** null: whoever takes a request has it. */
   readonly #routes: CacheRoutes | null;
   #nextId = 1;
+  /** Pools of which nobody has told yet what they are: one worker of each is being asked. */
+  readonly #askedPools = new Set<string>();
   /** Workers were left out, and the log says so. */
   #hasRefused = false;
   #isClosed = false;
 
   constructor(options: QueueGatewayOptions) {
     this.#options = options;
-    this.#routes = options.routing === undefined ? null : new CacheRoutes(options.routing);
+    const { routing } = options;
+    const routes =
+      routing === undefined ? null : new CacheRoutes(routing, (worker) => this.roster.reckon(worker));
+    this.#routes = routes;
+    this.roster = new WorkerRoster({ offersOf: (worker) => routes?.reckon(worker) ?? offersFor(worker) });
     this.#attempts = new Attempts(options, this.roster, this.#routes);
     this.#silence = new SilenceWatch(
       { ...options, onBeat: (beat) => this.onBeat(beat), onLost: (worker) => this.#lose(worker, 'lost') },
@@ -90,21 +100,19 @@ export class QueueGateway implements GatewayListener {
     this.#attempts.models.set(key, new ModelQueue(key, limits));
   }
 
-  /** Workers of a model that are not about to end. */
-  workersOf(key: string): RosterWorker[] {
-    return this.roster.ofModel(key).filter(({ isLeaving }) => !isLeaving);
+  /** Pools of a model with workers that answer requests and are not about to end. */
+  poolsOf(key: string): RosterPool[] {
+    return this.roster.poolsOf(key).filter(({ takers }) => takers.size > 0);
+  }
+
+  /** Number of the workers in them. */
+  numWorkersOf(key: string): number {
+    return this.roster.numTakersOf(key);
   }
 
   /** Numbers of a model's requests: those with a worker, and those that wait for one. */
-  countsOf(model: string): { running: number; waiting: number } {
-    let running = 0;
-    let waiting = 0;
-    for (const { model: of, stage } of this.#attempts.requests.values()) {
-      if (of !== model) continue;
-      if (stage === 'leased') running++;
-      else waiting++;
-    }
-    return { running, waiting };
+  countsOf(model: string): Readonly<RequestCounts> {
+    return this.#attempts.countsOf(model);
   }
 
   /**
@@ -175,7 +183,10 @@ export class QueueGateway implements GatewayListener {
 
   /** Resolves once all requests of a model have ended. */
   async whenEmpty(model: string): Promise<void> {
-    const isEmpty = () => [...this.#attempts.requests.values()].every((request) => request.model !== model);
+    const isEmpty = () => {
+      const { running, waiting } = this.countsOf(model);
+      return running + waiting === 0;
+    };
     while (!isEmpty()) await this.#attempts.whenOneEnds();
   }
 
@@ -200,18 +211,33 @@ export class QueueGateway implements GatewayListener {
       this.#hasRefused = true;
       return;
     }
-    const told = this.roster.find(beat.worker);
-    if (told !== undefined) this.#routes?.onBeat(told);
-    this.#options.onBeat(beat);
-    const queue = this.#attempts.models.get(modelKey(beat.model));
+    if (change === 'cardless') {
+      void this.#askCard(beat);
+      return;
+    }
     if (change === 'gone') this.#lose(beat.worker, 'moved');
-    else if (beat.isLeaving) this.#moveFrom(beat.worker, beat.pool);
-    else if (change === 'joined') this.#moveToNew(beat.pool);
-    if (queue !== undefined) this.#attempts.pump(queue);
+    const worker = this.roster.find(beat.worker);
+    if (worker === undefined) return;
+    this.#routes?.onBeat(worker);
+    this.#options.onBeat(worker);
+    if (worker.isLeaving) this.#moveFrom(worker);
+    else if (change === 'joined') this.#moveToNew(worker.pool);
+    this.#attempts.pumpModel(worker.pool.key);
+  }
+
+  /** Asks a worker what its pool is: beats of equal workers do not tell it over and over. */
+  async #askCard({ worker, pool }: Beat): Promise<void> {
+    if (this.#askedPools.has(pool) || this.#askedPools.size >= MAX_ASKED) return;
+    this.#askedPools.add(pool);
+    const answer = await this.#options.port.probe(worker);
+    this.#askedPools.delete(pool);
+    if (!this.#isClosed && answer !== null && answer !== 'nobody' && answer.model !== undefined)
+      this.onBeat(answer);
   }
 
   onFrames({ worker, runs, frames, failures, prefilled = [] }: FramesMessage): void {
-    this.roster.heard(worker, performance.now());
+    const known = this.roster.find(worker);
+    if (known !== undefined) this.roster.heard(known, performance.now());
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
     const each = <Frame extends { attempt: number }>(
@@ -356,7 +382,8 @@ export class QueueGateway implements GatewayListener {
   }
 
   onHold({ worker, held }: HoldMessage): HoldAnswer {
-    this.roster.told(worker, performance.now());
+    const known = this.roster.find(worker);
+    if (known !== undefined) this.roster.told(known, performance.now());
     const ids = new Set<string>();
     const stale: [string, number][] = [];
     const pumped = new Set<string>();
@@ -410,14 +437,12 @@ export class QueueGateway implements GatewayListener {
   }
 
   /** A worker is to end: what it has moves, if an equal worker is there. Otherwise it may finish it. */
-  #moveFrom(worker: string, pool: string): void {
-    if (this.roster.takersOf(pool).length > 0) this.#attempts.fallAllOf(worker, 'moved');
+  #moveFrom({ id, pool }: RosterWorker): void {
+    if (pool.takers.size > 0) this.#attempts.fallAllOf(id, 'moved');
   }
 
-  #moveToNew(pool: string): void {
-    for (const worker of this.roster.list()) {
-      if (worker.pool === pool && worker.isLeaving) this.#moveFrom(worker.id, pool);
-    }
+  #moveToNew({ leaving }: RosterPool): void {
+    for (const worker of leaving) this.#moveFrom(worker);
   }
 
   #leave(id: string, sequence: number): void {

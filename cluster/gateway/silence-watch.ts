@@ -5,7 +5,8 @@ import { type Beat, nameOfKey } from '../nats/beat.js';
 import type { GatewayPort } from '../nats/gateway-port.js';
 import type { SilenceLimits, WorkerRoster } from '../nats/worker-roster.js';
 import type { Attempts } from './attempts.js';
-import { isOffer, type QueuedRequest } from './queued-request.js';
+import type { QueuedRequest } from './queued-request.js';
+import { impatient, mayMove, type UnleasedGroup } from './unleased.js';
 
 export interface SilenceWatchOptions {
   port: Pick<GatewayPort, 'probe'>;
@@ -19,6 +20,9 @@ export interface SilenceWatchOptions {
   onLost: (worker: string) => void;
 }
 
+/** Workers that are given up, and requests that are moved, in one turn of the loop: others have theirs in between. */
+const MAX_IN_TURN = 64;
+
 /** Looks, again and again, for workers that are silent, and for requests that no worker takes. */
 export class SilenceWatch {
   readonly #options: SilenceWatchOptions;
@@ -28,13 +32,15 @@ export class SilenceWatch {
   /** When the connection was lost, on the gateway's clock; null: it is there. */
   #awaySinceMs: number | null = null;
   #isClosed = false;
+  /** There was more than one turn has room for. */
+  #hasMore = false;
 
   constructor(options: SilenceWatchOptions, roster: WorkerRoster, attempts: Attempts) {
     this.#options = options;
     this.#roster = roster;
     this.#attempts = attempts;
     const everyMs = Math.max(20, Math.min(250, options.silence.probeAfterMs / 2));
-    this.#timer = setInterval(() => this.#look(performance.now()), everyMs);
+    this.#timer = setInterval(() => this.#look(), everyMs);
   }
 
   get isConnected(): boolean {
@@ -56,24 +62,40 @@ export class SilenceWatch {
     clearInterval(this.#timer);
   }
 
-  #look(nowMs: number): void {
+  #look(): void {
+    const nowMs = performance.now();
+    if (this.#isClosed) return;
     if (this.#awaySinceMs !== null) {
       this.#lookWhileAway(this.#awaySinceMs, nowMs);
       return;
     }
-    const { toProbe, lost } = this.#roster.silent(nowMs, this.#options.silence);
+    this.#hasMore = false;
+    this.#lookAtWorkers(nowMs);
+    for (const group of [...this.#attempts.unleased.groups()]) this.#lookAt(group, nowMs);
+    if (this.#hasMore) setImmediate(() => this.#look());
+  }
+
+  #lookAtWorkers(nowMs: number): void {
+    const { silence, onLost } = this.#options;
+    const { toProbe, lost } = this.#roster.silent(nowMs, silence);
     for (const worker of toProbe) void this.#probe(worker);
-    for (const worker of lost) this.#options.onLost(worker);
-    const reticent = this.#roster.reticent(this.#attempts.book.holders(), this.#options.silence);
-    for (const worker of reticent) this.#attempts.fallAllOf(worker, 'gap');
-    for (const request of [...this.#attempts.requests.values()])
-      if (request.stage !== 'leased') this.#lookAt(request, nowMs);
+    for (const worker of this.#someOf(lost)) onLost(worker);
+    const hasRequests = (worker: string) => this.#attempts.book.heldBy(worker).size > 0;
+    for (const worker of this.#someOf(this.#roster.reticent(nowMs, silence, hasRequests)))
+      this.#attempts.fallAllOf(worker, 'gap');
+  }
+
+  /** As many as one turn has room for. */
+  #someOf<T>(all: readonly T[]): readonly T[] {
+    if (all.length <= MAX_IN_TURN) return all;
+    this.#hasMore = true;
+    return all.slice(0, MAX_IN_TURN);
   }
 
   /** Nobody can be reached: a request waits no longer for that than for a worker, also one that a worker has. */
   #lookWhileAway(awaySinceMs: number, nowMs: number): void {
-    for (const request of [...this.#attempts.requests.values()]) {
-      const sinceMs = request.stage === 'leased' ? awaySinceMs : request.waitingSinceMs;
+    for (const request of this.#attempts.requests.values()) {
+      const sinceMs = request.stage === 'leased' ? awaySinceMs : this.#attempts.unleased.sinceMs(request);
       if (nowMs - sinceMs >= this.#options.workerWaitMs)
         this.#attempts.fail(request, new NoWorkerError(AWAY));
     }
@@ -88,36 +110,42 @@ export class SilenceWatch {
     } else this.#options.onBeat(answer);
   }
 
-  /** A request that no worker has been there for, for too long, gets an error. */
-  #lookAt(request: QueuedRequest, nowMs: number): void {
+  /** Requests that no worker has been there for, for too long, get an error. */
+  #lookAt(group: UnleasedGroup, nowMs: number): void {
     const { workerWaitMs, allowsDifferentBits } = this.#options;
-    const { stage, pool, model } = request;
-    const mayMove = pool === null || !request.hasBegun || allowsDifferentBits;
-    const isThere = this.#hasTaker(isOffer(stage) || !mayMove ? pool!.fingerprint : null, model);
-    if (isThere) {
-      request.waitingSinceMs = nowMs;
-      if (stage === 'offered') this.#offerAnew(request, nowMs);
+    const { pool, model } = group;
+    const hasOthers = this.#roster.numTakersOf(model) > 0;
+    if (pool === null ? hasOthers : this.#roster.hasTakers(pool)) {
+      group.seenMs = nowMs;
+      if (pool !== null) this.#offerAnew(group, pool, nowMs);
+      return;
     }
-    // Its workers are gone, and others would do.
-    else if (stage === 'offered' && mayMove && this.#hasTaker(null, model))
-      this.#attempts.fall(request, 'moved');
-    else if (nowMs - request.waitingSinceMs >= workerWaitMs)
-      this.#attempts.fail(request, noWorker(request, !mayMove));
+    let numMoved = 0;
+    for (const request of [...group.requests]) {
+      const isFree = mayMove(request, allowsDifferentBits);
+      // Its workers are gone, and others would do.
+      if (request.stage === 'offered' && isFree && hasOthers) {
+        numMoved += 1;
+        if (numMoved > MAX_IN_TURN) {
+          this.#hasMore = true;
+          return;
+        }
+        this.#attempts.fall(request, 'moved');
+      } else if (nowMs - this.#attempts.unleased.sinceMs(request) >= workerWaitMs)
+        this.#attempts.fail(request, noWorker(request, !isFree));
+    }
   }
 
-  /** A worker that is stopped, or cut off, may have got it before anybody knew. */
-  #offerAnew(request: QueuedRequest, nowMs: number): void {
-    const takers = this.#roster.takersOf(request.pool!.fingerprint);
-    if (nowMs < request.patientUntilMs || !takers.some(({ places, held }) => held < places)) return;
-    // They may only be slow: it does not become more and more attempts.
-    request.patienceMs *= 2;
-    this.#attempts.fall(request, 'gap');
-  }
-
-  /** A worker takes requests for the model. @param pool null: in any pool */
-  #hasTaker(pool: string | null, model: string): boolean {
-    const workers = pool === null ? this.#roster.ofModel(model) : this.#roster.takersOf(pool);
-    return workers.some(({ isLeaving }) => !isLeaving);
+  /**
+   * A worker that is stopped, or cut off, may have got some before anybody knew. While places are free whoever has one would have taken
+   * what lies in the stream; the others may only be slow, so it does not become more and more attempts, nor more than those places.
+   */
+  #offerAnew(group: UnleasedGroup, pool: string, nowMs: number): void {
+    const { free } = this.#roster.pool(pool)!.sums;
+    for (const request of impatient(group, nowMs, Math.min(free, MAX_IN_TURN))) {
+      request.patienceMs *= 2;
+      this.#attempts.fall(request, 'gap');
+    }
   }
 }
 

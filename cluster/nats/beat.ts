@@ -14,7 +14,11 @@ export interface Beat {
   worker: string;
   /** Fingerprint of its pool. */
   pool: string;
-  model: ModelCard;
+  /**
+   * Absent: it is that of its pool, which it has told before, or another worker has. It is told to whoever asks, and where something has
+   * changed that is seldom.
+   */
+  model?: ModelCard;
   /** Requests that it takes at once, and those that it has. */
   places: number;
   held: number;
@@ -35,6 +39,9 @@ export interface Beat {
   /** It has ended. */
   isGone: boolean;
 }
+
+/** A beat with the card of its model. */
+export type WholeBeat = Beat & { model: ModelCard };
 
 /** What gateways have to know of a model. Equal for all workers of a pool. */
 export interface ModelCard {
@@ -142,7 +149,7 @@ export function isBeat({
     (layout === undefined || isText(layout)) &&
     isWord(worker) &&
     isWord(pool) &&
-    isModelCard(model) &&
+    (model === undefined || isModelCard(model)) &&
     [places, held, maxBlocks, usedBlocks].every(isCount)
   );
 }

@@ -15,6 +15,8 @@ const PROBE_MS = 1_000;
 const DIRECT_MS = 400;
 /** Milliseconds that a worker has to send a part of what its cache has. */
 const CACHE_MS = 3_000;
+/** Says that workers need not tell their cards: what it does not know the gateway asks one of each pool for. */
+const BARE = 'bare';
 /** Bytes of a message that its content does not count. */
 const OVERHEAD_BYTES = 512;
 /** Milliseconds that a worker has to send a part of a file. */
@@ -48,7 +50,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     this.#hear(names.beat, ({ data }) => listener.onBeat(unpackMessage(data, 'beat')));
     if (hearsCaches) this.#hear(names.cache('*'), (message) => this.#onCache(message, listener));
     void this.#follow(listener);
-    nc.publish(names.hello);
+    nc.publish(names.hello, BARE);
   }
 
   #hear(subject: string, read: (message: Msg) => void): void {
@@ -86,7 +88,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
       if (type === 'disconnect') listener.onDisconnect();
       if (type !== 'reconnect') continue;
       listener.onReconnect();
-      nc.publish(names.hello);
+      nc.publish(names.hello, BARE);
     }
   }
 

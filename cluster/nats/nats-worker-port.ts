@@ -42,8 +42,8 @@ export interface NatsWorkerOptions {
   pool: PoolName;
   /** Id of the worker. */
   id: string;
-  /** Its present beat. */
-  beat: () => Beat;
+  /** Its present beat. @param isWhole with the card of its model */
+  beat: (isWhole: boolean) => Beat;
   /** A part of one of its files, of at most `most` bytes; null: there is no such file. */
   readFile: (message: FileMessage, most: number) => Promise<Uint8Array | null>;
   onWarning: (message: string) => void;
@@ -72,9 +72,14 @@ export class NatsWorkerPort implements WorkerPort {
         if (error === null) void this.#answer(message.data, (bytes) => message.respond(bytes));
       },
     });
-    nc.subscribe(names.hello, { callback: () => this.beat(this.#options.beat()) });
+    // A gateway of an older version, which says no word, cannot ask for the card alone.
+    nc.subscribe(names.hello, {
+      callback: (error, message) => {
+        if (error === null) this.tell(message.data.length === 0);
+      },
+    });
     void this.#follow();
-    this.beat(this.#options.beat());
+    this.tell(true);
   }
 
   async #follow(): Promise<void> {
@@ -83,7 +88,7 @@ export class NatsWorkerPort implements WorkerPort {
       // What was asked of a server that was away is asked again.
       this.#closePulls();
       this.#options.stream.forgetPool();
-      this.beat(this.#options.beat());
+      this.tell(true);
     }
   }
 
@@ -91,7 +96,7 @@ export class NatsWorkerPort implements WorkerPort {
     try {
       const message: ToWorker = unpackMessage(bytes, 'stop', 'probe', 'file', 'blocks', 'work', 'cacheAsk');
       const listener = this.#listener!;
-      if (message.kind === 'probe') respond(packMessage(this.#options.beat()));
+      if (message.kind === 'probe') respond(packMessage(this.#options.beat(true)));
       else if (message.kind === 'file') {
         respond((await this.#options.readFile(message, this.maxBytes)) ?? new Uint8Array(0));
       } else if (message.kind === 'stop') listener.onStop(message);
@@ -216,9 +221,9 @@ export class NatsWorkerPort implements WorkerPort {
     }
   }
 
-  beat(beat: Beat): void {
-    const { nc, names } = this.#options;
-    if (!nc.isClosed()) nc.publish(names.beat, packMessage(beat));
+  tell(isWhole: boolean): void {
+    const { nc, names, beat } = this.#options;
+    if (!nc.isClosed()) nc.publish(names.beat, packMessage(beat(isWhole)));
   }
 
   tellCache(change: CacheChange): void {

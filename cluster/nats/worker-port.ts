@@ -1,4 +1,3 @@
-import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type {
   BlocksAnswer,
@@ -36,7 +35,8 @@ export interface WorkerPort {
   readonly maxBytes: number;
   /** null: nobody answered. */
   hold(gateway: string, message: HoldMessage): Promise<HoldAnswer | null>;
-  beat(beat: Beat): void;
+  /** Tells all gateways of the worker. @param isWhole with the card of its model, which equal workers share */
+  tell(isWhole: boolean): void;
   /** Tells all gateways how the cache changes. */
   tellCache(change: CacheChange): void;
   /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */

@@ -1,4 +1,6 @@
-import { type Beat, type ModelCard, modelKey } from './beat.js';
+import type { Beat } from './beat.js';
+import { NotedOrder, noLinks } from './noted-order.js';
+import { noShare, RosterPool, type RosterWorker } from './roster-pool.js';
 
 /** Times by which a worker is believed to be lost, in milliseconds. */
 export interface SilenceLimits {
@@ -10,32 +12,14 @@ export interface SilenceLimits {
   untoldAfterMs: number;
 }
 
-/** A worker, as its last beat has it. */
-export interface RosterWorker {
-  id: string;
-  pool: string;
-  model: ModelCard;
-  places: number;
-  /** Requests that it has, of all gateways: as it said, and what changed since then. */
-  held: number;
-  maxBlocks: number;
-  usedBlocks: number;
-  /** It only computes blocks of prompts: see Beat. */
-  isPrefill: boolean;
-  /** See Beat; null: it neither gives nor takes blocks. */
-  layout: string | null;
-  /** See Beat; null: it takes no requests but those of the stream. */
-  cacheNumber: number | null;
-  isLeaving: boolean;
-  heardMs: number;
-  /** When it last told which requests it has, or, if it had none before, when it got its first one. */
-  toldMs: number;
-  /** It was asked, and has not answered yet. */
-  isProbed: boolean;
-}
+/** Change that a beat makes; `refused`: there are too many; `cardless`: nobody has told what its pool is, so it is left out for now. */
+export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'refused' | 'cardless';
 
-/** Change that a beat makes; `refused`: there are too many. */
-export type RosterChange = 'joined' | 'beat' | 'leaving' | 'gone' | 'unknown' | 'refused';
+export interface WorkerRosterOptions {
+  /** Number of requests that one worker is offered; default: offersFor. Called whenever what the roster knows of it has changed. */
+  offersOf?: (worker: RosterWorker) => number;
+  maxWorkers?: number;
+}
 
 /** Most workers of a roster, and most pools of these. */
 const MAX_WORKERS = 20_000;
@@ -43,89 +27,197 @@ const MAX_POOLS = 512;
 
 export const ROSTER_IS_FULL = `a gateway knows ${MAX_WORKERS} workers of ${MAX_POOLS} pools at most.`;
 
-/** Workers of one pool have one card. */
-interface RosterPool {
-  model: ModelCard;
-  size: number;
+/** The pools of one model. */
+interface ModelPools {
+  /** Those that answer requests, and those that compute prompts for others; none is without workers. */
+  answering: RosterPool[];
+  prefilling: RosterPool[];
+  /** Workers that answer requests and take them. */
+  numTakers: number;
+  /** How often a pool got its first taker, or lost its last one. */
+  changes: number;
 }
+
+const NO_POOLS: readonly RosterPool[] = [];
 
 /**
  * The workers that a gateway has heard of. A state machine without clock or I/O: times are the caller's, on one clock
  * of its own; no worker's clock is read.
+ *
+ *   model (key) -> its pools -> takers, leaving; sums of offers, free places, blocks
+ *   in the order in which they were heard, and of those that may have requests, in which they told of them
+ *
+ * No question that a request, a beat or a message of frames asks costs more where there are more workers.
  */
 export class WorkerRoster {
+  readonly #offersOf: (worker: RosterWorker) => number;
+  readonly #maxWorkers: number;
   readonly #workers = new Map<string, RosterWorker>();
   readonly #pools = new Map<string, RosterPool>();
-  readonly #maxWorkers: number;
+  readonly #models = new Map<string, ModelPools>();
+  readonly #heard = new NotedOrder<RosterWorker>(({ heard }) => heard);
+  readonly #told = new NotedOrder<RosterWorker>(({ told }) => told);
+  /** Never the same twice, also where a model comes again. */
+  #nextChange = 1;
 
-  constructor(maxWorkers = MAX_WORKERS) {
+  constructor({ offersOf = offersFor, maxWorkers = MAX_WORKERS }: WorkerRosterOptions = {}) {
+    this.#offersOf = offersOf;
     this.#maxWorkers = maxWorkers;
   }
 
-  list(): RosterWorker[] {
-    return [...this.#workers.values()];
+  get size(): number {
+    return this.#workers.size;
   }
 
   find(id: string): RosterWorker | undefined {
     return this.#workers.get(id);
   }
 
-  /** Workers of a model that answer requests, in all its pools. @param key see modelKey */
-  ofModel(key: string): RosterWorker[] {
-    return this.list().filter(({ model, isPrefill }) => !isPrefill && modelKey(model) === key);
+  /** @param fingerprint of the pool */
+  pool(fingerprint: string): RosterPool | undefined {
+    return this.#pools.get(fingerprint);
   }
 
-  /** Workers that compute prompts of a model for others. */
-  prefillersOf(key: string): RosterWorker[] {
-    return this.list().filter(({ model, isPrefill }) => isPrefill && modelKey(model) === key);
+  /** Pools whose workers answer requests of a model. @param key see modelKey */
+  poolsOf(key: string): readonly RosterPool[] {
+    return this.#models.get(key)?.answering ?? NO_POOLS;
   }
 
-  /** Workers of a pool that take requests. */
-  takersOf(pool: string): RosterWorker[] {
-    return this.list().filter((worker) => worker.pool === pool && !worker.isLeaving);
+  /** Pools whose workers compute prompts of a model for others. */
+  prefillersOf(key: string): readonly RosterPool[] {
+    return this.#models.get(key)?.prefilling ?? NO_POOLS;
+  }
+
+  /** Number of workers that answer requests of a model, and take them. */
+  numTakersOf(key: string): number {
+    return this.#models.get(key)?.numTakers ?? 0;
+  }
+
+  /** Another number than before: a pool of the model has got its first taker, or lost its last one. */
+  changesOf(key: string): number {
+    return this.#models.get(key)?.changes ?? 0;
+  }
+
+  /** A worker of the pool takes requests. */
+  hasTakers(fingerprint: string): boolean {
+    return (this.#pools.get(fingerprint)?.takers.size ?? 0) > 0;
   }
 
   beat(beat: Beat, nowMs: number): RosterChange {
-    const { worker: id, pool, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
-    const { isPrefill = false, layout = null, cacheNumber = null } = beat;
+    const { worker: id, places, held, maxBlocks, usedBlocks, isLeaving, isGone } = beat;
+    const { layout = null, cacheNumber = null } = beat;
     const before = this.#workers.get(id);
     if (isGone) {
       this.remove(id);
       return before === undefined ? 'unknown' : 'gone';
     }
-    const model = this.#cardOf(beat, before);
-    if (model === null) return 'refused';
-    const heard = { heardMs: nowMs, toldMs: before?.toldMs ?? nowMs, isProbed: false };
-    const kind = { id, pool, model, isPrefill, layout, cacheNumber };
-    this.#workers.set(id, { ...kind, places, held, maxBlocks, usedBlocks, isLeaving, ...heard });
+    const pool = this.#poolOf(beat, before);
+    if (typeof pool === 'string') return pool;
+    const worker = before ?? this.#add(id, pool, nowMs);
+    const wasLeaving = worker.isLeaving;
+    worker.places = places;
+    worker.held = held;
+    worker.maxBlocks = maxBlocks;
+    worker.usedBlocks = usedBlocks;
+    worker.cacheNumber = cacheNumber;
+    worker.isLeaving = isLeaving;
+    if (before?.pool !== pool) this.#move(worker, pool, layout);
+    else if (wasLeaving !== isLeaving || worker.layout !== layout) this.#place(worker, layout);
+    this.heard(worker, nowMs);
+    this.reckon(worker);
     if (before === undefined) return 'joined';
-    return isLeaving && !before.isLeaving ? 'leaving' : 'beat';
+    return isLeaving && !wasLeaving ? 'leaving' : 'beat';
   }
 
-  /** Something else came from a worker. */
-  heard(id: string, nowMs: number): void {
-    const worker = this.#workers.get(id);
-    if (worker === undefined) return;
+  /** The pool that the worker is in from now on, or why it is in none. */
+  #poolOf(
+    { pool: fingerprint, model, isPrefill = false }: Beat,
+    before: RosterWorker | undefined,
+  ): RosterPool | 'refused' | 'cardless' {
+    const pool = this.#pools.get(fingerprint);
+    if (before !== undefined && before.pool === pool) return pool;
+    if (before === undefined && this.#workers.size >= this.#maxWorkers) return 'refused';
+    if (pool !== undefined) return pool;
+    if (model === undefined) return 'cardless';
+    if (this.#pools.size >= MAX_POOLS) return 'refused';
+    const made = new RosterPool(fingerprint, model, isPrefill);
+    this.#pools.set(fingerprint, made);
+    const pools = this.#models.get(made.key) ?? { answering: [], prefilling: [], numTakers: 0, changes: 0 };
+    this.#models.set(made.key, pools);
+    (isPrefill ? pools.prefilling : pools.answering).push(made);
+    return made;
+  }
+
+  #add(id: string, pool: RosterPool, nowMs: number): RosterWorker {
+    const worker: RosterWorker = {
+      ...{ id, pool, places: 0, held: 0, maxBlocks: 0, usedBlocks: 0, layout: null, cacheNumber: null },
+      ...{ isLeaving: false, heardMs: nowMs, toldMs: nowMs, isProbed: false, share: noShare() },
+      ...{ heard: noLinks<RosterWorker>(), told: noLinks<RosterWorker>() },
+    };
+    this.#workers.set(id, worker);
+    return worker;
+  }
+
+  #move(worker: RosterWorker, pool: RosterPool, layout: string | null): void {
+    const old = worker.pool;
+    if (old !== pool) this.#takeOut(worker);
+    worker.pool = pool;
+    this.#place(worker, layout);
+  }
+
+  #place(worker: RosterWorker, layout: string | null): void {
+    this.#counting(worker.pool, () => worker.pool.place(worker, layout));
+  }
+
+  #takeOut(worker: RosterWorker): void {
+    const { pool } = worker;
+    this.#counting(pool, () => pool.remove(worker));
+    if (pool.size > 0) return;
+    this.#pools.delete(pool.name.fingerprint);
+    const pools = this.#models.get(pool.key)!;
+    pools.answering = pools.answering.filter((one) => one !== pool);
+    pools.prefilling = pools.prefilling.filter((one) => one !== pool);
+    if (pools.answering.length + pools.prefilling.length === 0) this.#models.delete(pool.key);
+  }
+
+  /** Notes what a change of a pool makes of its model's numbers. */
+  #counting(pool: RosterPool, change: () => void): void {
+    const before = pool.takers.size;
+    change();
+    if (pool.isPrefill) return;
+    const pools = this.#models.get(pool.key)!;
+    pools.numTakers += pool.takers.size - before;
+    if ((before === 0) !== (pool.takers.size === 0)) pools.changes = this.#nextChange++;
+  }
+
+  /** What a worker is offered may have changed. */
+  reckon(worker: RosterWorker): void {
+    worker.pool.reckon(worker, this.#offersOf(worker));
+  }
+
+  /** Something came from a worker. */
+  heard(worker: RosterWorker, nowMs: number): void {
     worker.heardMs = nowMs;
     worker.isProbed = false;
+    this.#heard.note(worker);
   }
 
   /** It told which requests it has. */
-  told(id: string, nowMs: number): void {
-    this.heard(id, nowMs);
-    const worker = this.#workers.get(id);
-    if (worker !== undefined) worker.toldMs = nowMs;
+  told(worker: RosterWorker, nowMs: number): void {
+    this.heard(worker, nowMs);
+    worker.toldMs = nowMs;
+    this.#told.note(worker);
   }
 
   /** A request went to a worker (1), or ended there (-1): its next beat knows better. */
-  noteHeld(id: string, change: 1 | -1): void {
-    const worker = this.#workers.get(id);
-    if (worker !== undefined) worker.held = Math.max(0, worker.held + change);
+  noteHeld(worker: RosterWorker, change: 1 | -1): void {
+    worker.held = Math.max(0, worker.held + change);
+    this.reckon(worker);
   }
 
   /** Nothing could be heard for a while, and that was no worker's fault. */
   beginAnew(nowMs: number): void {
-    for (const id of this.#workers.keys()) this.told(id, nowMs);
+    for (const worker of this.#workers.values()) this.told(worker, nowMs);
   }
 
   /** Workers that have been silent for too long: to be asked, or to be given up. Those to be asked are named once. */
@@ -135,10 +227,11 @@ export class WorkerRoster {
   ): { toProbe: string[]; lost: string[] } {
     const toProbe: string[] = [];
     const lost: string[] = [];
-    for (const worker of this.#workers.values()) {
+    for (const worker of this.#heard) {
       const silence = nowMs - worker.heardMs;
+      if (silence < Math.min(probeAfterMs, lostAfterMs)) break;
       if (silence >= lostAfterMs) lost.push(worker.id);
-      else if (silence >= probeAfterMs && !worker.isProbed) {
+      else if (!worker.isProbed) {
         worker.isProbed = true;
         toProbe.push(worker.id);
       }
@@ -147,15 +240,24 @@ export class WorkerRoster {
   }
 
   /**
-   * Workers among these that are heard, and have not told for too long which requests they have: a worker that was cut off, and has
-   * given up what it had, has nothing to tell.
+   * Workers with requests that are heard, and have not told for too long which ones they have: a worker that was cut off, and has given up
+   * what it had, has nothing to tell.
+   * @param hasRequests of this gateway
    */
-  reticent(holders: Iterable<string>, { untoldAfterMs }: Pick<SilenceLimits, 'untoldAfterMs'>): string[] {
-    return [...holders].filter((id) => {
-      const worker = this.#workers.get(id);
+  reticent(
+    nowMs: number,
+    { untoldAfterMs }: Pick<SilenceLimits, 'untoldAfterMs'>,
+    hasRequests: (worker: string) => boolean,
+  ): string[] {
+    const reticent: string[] = [];
+    for (const worker of this.#told) {
+      if (nowMs - worker.toldMs < untoldAfterMs) break;
+      // It comes back into the order with its next request.
+      if (!hasRequests(worker.id)) this.#told.delete(worker);
       // Of one that is silent altogether nobody knows that it has given up anything: it may be lost.
-      return worker !== undefined && worker.heardMs - worker.toldMs >= untoldAfterMs;
-    });
+      else if (worker.heardMs - worker.toldMs >= untoldAfterMs) reticent.push(worker.id);
+    }
+    return reticent;
   }
 
   /** It was asked, and the question or its answer may be lost: it is asked again. */
@@ -168,25 +270,9 @@ export class WorkerRoster {
     const worker = this.#workers.get(id);
     if (worker === undefined) return;
     this.#workers.delete(id);
-    this.#leavePool(worker.pool);
-  }
-
-  /** The card of its pool, which the worker is in from now on; null: there is no room for it. */
-  #cardOf({ pool: name, model }: Beat, before: RosterWorker | undefined): ModelCard | null {
-    const pool = this.#pools.get(name);
-    if (before?.pool === name) return pool!.model;
-    if (before === undefined && this.#workers.size >= this.#maxWorkers) return null;
-    if (pool === undefined && this.#pools.size >= MAX_POOLS) return null;
-    if (before !== undefined) this.#leavePool(before.pool);
-    if (pool === undefined) this.#pools.set(name, { model, size: 1 });
-    else pool.size++;
-    return pool?.model ?? model;
-  }
-
-  #leavePool(name: string): void {
-    const pool = this.#pools.get(name)!;
-    pool.size--;
-    if (pool.size === 0) this.#pools.delete(name);
+    this.#heard.delete(worker);
+    this.#told.delete(worker);
+    this.#takeOut(worker);
   }
 }
 

@@ -4,6 +4,16 @@ import { CodeTable } from './code-table.js';
 /** Number of a worker, small, and its own as long as it is there. */
 export type WorkerIndex = number;
 
+/** Most blocks that are noted, over all indices that have it. */
+export class BlockBound {
+  readonly most: number;
+  used = 0;
+
+  constructor(most: number) {
+    this.most = most;
+  }
+}
+
 const NONE = -1;
 
 /**
@@ -26,7 +36,7 @@ const NONE = -1;
  *   of h1      0 <-> 3                         of A   0 <-> 1 <-> 2
  */
 export class BlockIndex {
-  readonly #maxBlocks: number;
+  readonly #bound: BlockBound;
   readonly #byPair = new CodeTable();
   /** First pair of each block. */
   readonly #byBlock = new CodeTable();
@@ -49,9 +59,9 @@ export class BlockIndex {
   readonly #keepers = new Set<WorkerIndex>();
   #size = 0;
 
-  /** @param maxBlocks most blocks that are noted, over all workers: what comes when it is full is not noted */
-  constructor(maxBlocks: number) {
-    this.#maxBlocks = maxBlocks;
+  /** @param bound most blocks that are noted, over all workers: what comes when it is full is not noted */
+  constructor(bound: number | BlockBound) {
+    this.#bound = typeof bound === 'number' ? new BlockBound(bound) : bound;
   }
 
   /** Number of blocks over all workers; one that several hold counts for each. */
@@ -105,7 +115,7 @@ export class BlockIndex {
   }
 
   add(worker: WorkerIndex, hash: number): void {
-    if (this.#size >= this.#maxBlocks || this.holds(worker, hash)) return;
+    if (this.#bound.used >= this.#bound.most || this.holds(worker, hash)) return;
     this.#insert(worker, hash);
   }
 
@@ -179,6 +189,7 @@ export class BlockIndex {
     this.#firstOfWorker[worker] = pair;
     this.#sizes[worker] = this.sizeOf(worker) + 1;
     this.#size += 1;
+    this.#bound.used += 1;
   }
 
   /** @param slot of the pair in its table */
@@ -198,6 +209,7 @@ export class BlockIndex {
     this.#firstFree = pair;
     this.#sizes[worker]! -= 1;
     this.#size -= 1;
+    this.#bound.used -= 1;
   }
 
   #takePair(): number {

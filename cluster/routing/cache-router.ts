@@ -1,5 +1,5 @@
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
-import { BlockIndex, type WorkerIndex } from './block-index.js';
+import { type BlockBound, BlockIndex, type WorkerIndex } from './block-index.js';
 import { CachedBeginnings } from './cached-beginnings.js';
 import { WorkerLoads } from './worker-loads.js';
 
@@ -12,6 +12,8 @@ export interface CacheRouterOptions {
   workWeight?: number;
   /** Most blocks that are noted over all workers; default 10 million, some 0.6 GB. */
   maxBlocks?: number;
+  /** In place of maxBlocks: the bound, which other routers have too. */
+  bound?: BlockBound;
 }
 
 /** A request that is to be sent somewhere. */
@@ -28,11 +30,18 @@ export interface Routing {
   cachedBlocks: number;
 }
 
+/** The cheapest worker for a request. */
+export interface Found extends Routing {
+  cost: number;
+}
+
 interface Worker {
   name: string;
   index: WorkerIndex;
   /** Requests there that others have sent. */
   others: number;
+  /** Ids of those that were sent from here and have not ended. */
+  readonly underway: Set<string>;
 }
 
 interface Underway {
@@ -71,13 +80,18 @@ export class CacheRouter {
 
   constructor(options: CacheRouterOptions) {
     this.#options = options;
-    this.#index = new BlockIndex(options.maxBlocks ?? DEFAULT_MAX_BLOCKS);
+    this.#index = new BlockIndex(options.bound ?? options.maxBlocks ?? DEFAULT_MAX_BLOCKS);
     this.#beginnings = new CachedBeginnings(this.#index, this.#expected);
   }
 
   /** Names of the workers. */
   get workers(): string[] {
     return [...this.#workers.keys()];
+  }
+
+  /** Number of workers. */
+  get size(): number {
+    return this.#workers.size;
   }
 
   /** Blocks that the caches are known to have, over all workers. */
@@ -94,7 +108,7 @@ export class CacheRouter {
   add(name: string): void {
     if (this.#workers.has(name)) return;
     const index = this.#freeIndices.pop() ?? this.#byIndex.length;
-    const worker = { name, index, others: 0 };
+    const worker = { name, index, others: 0, underway: new Set<string>() };
     this.#workers.set(name, worker);
     this.#byIndex[index] = worker;
     this.#loads.add(index);
@@ -104,7 +118,7 @@ export class CacheRouter {
   remove(name: string): string[] {
     const worker = this.#workers.get(name);
     if (worker === undefined) return [];
-    const lost = [...this.#underway].flatMap(([id, one]) => (one.worker === worker ? [id] : []));
+    const lost = [...worker.underway];
     for (const id of lost) this.end(id);
     this.#index.clear(worker.index);
     this.#workers.delete(name);
@@ -144,6 +158,12 @@ export class CacheRouter {
     };
   }
 
+  /** A worker may be chosen, as it may when it comes, or not for now: it has no room. */
+  setOpen(name: string, isOpen: boolean): void {
+    const worker = this.#workers.get(name);
+    if (worker !== undefined) this.#loads.setOpen(worker.index, isOpen);
+  }
+
   /** Number of requests that were sent to a worker and have not ended. */
   requestsAt(name: string): number {
     const worker = this.#workers.get(name);
@@ -160,42 +180,59 @@ export class CacheRouter {
 
   /**
    * Sends a request to the cheapest worker. null: there is none that may have it.
-   * @param mayHave default: all workers may @throws Error for an id that is under way
+   * @param mayHave default: all open workers may @throws Error for an id that is under way
    */
-  route({ id, hashes }: RoutedRequest, mayHave?: (worker: string) => boolean): Routing | null {
-    if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
-    const found = this.#cheapest(hashes, mayHave);
+  route(request: RoutedRequest, mayHave?: (worker: string) => boolean): Routing | null {
+    this.#checkIsNew(request.id);
+    const found = this.find(request.hashes, mayHave);
     if (found === null) return null;
-    this.#begin(id, hashes, found.worker, found.cachedBlocks);
-    return { worker: found.worker.name, cachedBlocks: found.cachedBlocks };
+    this.begin(request, found);
+    return { worker: found.worker, cachedBlocks: found.cachedBlocks };
   }
 
-  /** Most leading blocks of a prompt that one of these workers has, or will have computed for others. */
-  mostCached(hashes: readonly number[], mayHave: (worker: string) => boolean): number {
+  /** The cheapest worker for a request with these blocks; null: there is none that may have it. @param mayHave see route */
+  find(hashes: readonly number[], mayHave?: (worker: string) => boolean): Found | null {
+    const found = this.#cheapest(hashes, mayHave);
+    if (found === null) return null;
+    const { worker, cachedBlocks, cost } = found;
+    return { worker: worker.name, cachedBlocks, cost };
+  }
+
+  /** Notes that a request goes to the worker that was found for it. @throws Error for an id that is under way */
+  begin({ id, hashes }: RoutedRequest, { worker, cachedBlocks }: Routing): void {
+    this.#checkIsNew(id);
+    this.#begin(id, hashes, this.#workers.get(worker)!, cachedBlocks);
+  }
+
+  #checkIsNew(id: string): void {
+    if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
+  }
+
+  /** Most leading blocks of a prompt that an open worker has, or will have computed for others. */
+  mostCached(hashes: readonly number[]): number {
+    if (this.#loads.numOpen === 0) return 0;
     this.#beginnings.look(hashes);
     let most = 0;
     for (const index of this.#beginnings.holders) {
       if (this.#beginnings.mostAt(index) <= most) break;
-      const worker = this.#byIndex[index];
-      if (worker !== undefined && mayHave(worker.name))
-        most = Math.max(most, this.#beginnings.lengthAt(index));
+      if (this.#loads.isOpen(index)) most = Math.max(most, this.#beginnings.lengthAt(index));
     }
     return most;
   }
 
   /** Notes that a request went to a worker that was not chosen here. @throws Error for an id that is under way */
   assign({ id, hashes }: RoutedRequest, name: string): void {
-    if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
+    this.#checkIsNew(id);
     const worker = this.#workers.get(name);
     if (worker === undefined) return;
-    this.#beginnings.look(hashes);
-    this.#begin(id, hashes, worker, this.#beginnings.lengthAt(worker.index));
+    this.#begin(id, hashes, worker, this.#beginnings.lengthOf(worker.index, hashes));
   }
 
   #begin(id: string, hashes: readonly number[], worker: Worker, cachedBlocks: number): void {
     const pendingBlocks = hashes.length - cachedBlocks;
     this.#loads.change(worker.index, { requests: 1, pendingBlocks });
     this.#underway.set(id, { worker, hashes, pendingBlocks });
+    worker.underway.add(id);
     for (const hash of hashes) this.#expected.addAgain(worker.index, hash);
   }
 
@@ -217,20 +254,22 @@ export class CacheRouter {
     this.firstToken(id);
     this.#loads.change(one.worker.index, { requests: -1, pendingBlocks: 0 });
     this.#underway.delete(id);
+    one.worker.underway.delete(id);
   }
 
-  /** Of workers that cost the same the one whose turn is first. */
+  /** Of open workers that cost the same the one whose turn is first. */
   #cheapest(
     hashes: readonly number[],
     mayHave: ((worker: string) => boolean) | undefined,
-  ): { worker: Worker; cachedBlocks: number } | null {
+  ): { worker: Worker; cachedBlocks: number; cost: number } | null {
     const { blockTime, requestTime, workWeight = 1 } = this.#options;
     const loads = this.#loads;
+    if (loads.numOpen === 0) return null;
     const beginnings = this.#beginnings;
     const count = this.#byIndex.length;
     const turn = count === 0 ? 0 : (this.#turn + 1) % count;
     this.#turn = turn;
-    let best: { worker: Worker; cachedBlocks: number } | null = null;
+    let best: { worker: Worker; cachedBlocks: number; cost: number } | null = null;
     let least = Number.POSITIVE_INFINITY;
     let placeOfBest = count;
     const costOf = (cachedBlocks: number, requests: number, pendingBlocks: number) => {
@@ -243,6 +282,7 @@ export class CacheRouter {
     const costAt = (index: WorkerIndex, cachedBlocks: number) =>
       costOf(cachedBlocks, loads.requestsAt(index), loads.pendingBlocksAt(index));
     const tryWorker = (index: WorkerIndex) => {
+      if (!loads.isOpen(index)) return;
       // Most are too dear whatever they have, so that nobody needs to know it.
       if (isNoBetter(costAt(index, beginnings.mostAt(index)), index)) return;
       const worker = this.#byIndex[index];
@@ -252,7 +292,7 @@ export class CacheRouter {
       if (isNoBetter(cost, index)) return;
       least = cost;
       placeOfBest = placeOf(index);
-      best = { worker, cachedBlocks };
+      best = { worker, cachedBlocks, cost };
     };
     beginnings.look(hashes);
     for (const index of beginnings.holders) tryWorker(index);

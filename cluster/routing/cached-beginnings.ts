@@ -60,11 +60,19 @@ export class CachedBeginnings {
 
   /** Number of leading blocks that the worker has, and can go on from. */
   lengthAt(worker: WorkerIndex): number {
-    const most = this.mostAt(worker);
+    return this.#length(worker, this.#hashes, this.mostAt(worker));
+  }
+
+  /** The same of a prompt that was not looked for: one worker alone is wanted. */
+  lengthOf(worker: WorkerIndex, hashes: readonly number[]): number {
+    return this.#length(worker, hashes, hashes.length);
+  }
+
+  #length(worker: WorkerIndex, hashes: readonly number[], most: number): number {
     const needsStates = this.#there.keepsStates(worker);
     let usable = 0;
     for (let length = 0; length < most; length += 1) {
-      const hash = this.#hashes[length]!;
+      const hash = hashes[length]!;
       if (!this.#has(worker, hash)) break;
       if (!needsStates || this.#there.hasState(worker, hash) || this.#coming.holds(worker, hash))
         usable = length + 1;

@@ -14,29 +14,58 @@ export interface Load {
  *
  *   requests           1              node n has 2 n and 2 n + 1 below it
  *                  2       1
- *   workers      2   3   4   1        the leaves, behind the nodes; where nobody is: Infinity
+ *   workers      2   3   4   1        the leaves, behind the nodes; where nobody is, or takes anything: Infinity
  */
 export class WorkerLoads {
   #numLeaves = 1;
+  /** Of nodes and leaves. */
   #requests = new Float64Array(2).fill(Number.POSITIVE_INFINITY);
-  #pendingBlocks = new Float64Array(2);
+  #pendingBlocks = new Float64Array(2).fill(Number.POSITIVE_INFINITY);
+  /** Of workers, whether they take anything or not. */
+  #ownRequests = new Float64Array(1).fill(Number.POSITIVE_INFINITY);
+  #ownPendingBlocks = new Float64Array(1);
+  #isOpen = new Uint8Array(1);
+  #numOpen = 0;
+
+  /** Number of workers that take requests. */
+  get numOpen(): number {
+    return this.#numOpen;
+  }
 
   requestsAt(worker: WorkerIndex): number {
-    return this.#requests[this.#numLeaves + worker]!;
+    return this.#ownRequests[worker]!;
   }
 
   pendingBlocksAt(worker: WorkerIndex): number {
-    return this.#pendingBlocks[this.#numLeaves + worker]!;
+    return this.#ownPendingBlocks[worker]!;
+  }
+
+  /** It takes requests: `walk` visits it. */
+  isOpen(worker: WorkerIndex): boolean {
+    return this.#isOpen[worker] === 1;
   }
 
   /** A worker comes that has nothing to do. */
   add(worker: WorkerIndex): void {
     while (worker >= this.#numLeaves) this.#grow();
+    this.#noteOpen(worker, true);
     this.#set(worker, 0, 0);
   }
 
   remove(worker: WorkerIndex): void {
+    this.#noteOpen(worker, false);
     this.#set(worker, Number.POSITIVE_INFINITY, 0);
+  }
+
+  setOpen(worker: WorkerIndex, isOpen: boolean): void {
+    if (this.isOpen(worker) === isOpen) return;
+    this.#noteOpen(worker, isOpen);
+    this.#set(worker, this.requestsAt(worker), this.pendingBlocksAt(worker));
+  }
+
+  #noteOpen(worker: WorkerIndex, isOpen: boolean): void {
+    this.#numOpen += Number(isOpen) - this.#isOpen[worker]!;
+    this.#isOpen[worker] = Number(isOpen);
   }
 
   /** Adds to what a worker has, or takes away. */
@@ -45,7 +74,7 @@ export class WorkerLoads {
   }
 
   /**
-   * Calls `visit` with the workers from `from` to `to` (excluded) in their order, without those of which `mayPass` says so.
+   * Calls `visit` with the open workers from `from` to `to` (excluded) in their order, without those of which `mayPass` says so.
    * @param mayPass is told the first worker of a row, and no more than each of the row has to do; true: none of them is of interest
    */
   walk(
@@ -55,7 +84,7 @@ export class WorkerLoads {
     visit: (worker: WorkerIndex) => void,
   ): void {
     const walk = (node: number, first: WorkerIndex, count: number): void => {
-      if (first >= to || first + count <= from) return;
+      if (first >= to || first + count <= from || this.#requests[node] === Number.POSITIVE_INFINITY) return;
       if (mayPass(Math.max(first, from), this.#requests[node]!, this.#pendingBlocks[node]!)) return;
       if (count === 1) {
         visit(first);
@@ -69,9 +98,14 @@ export class WorkerLoads {
   }
 
   #set(worker: WorkerIndex, requests: number, pendingBlocks: number): void {
+    this.#ownRequests[worker] = requests;
+    this.#ownPendingBlocks[worker] = pendingBlocks;
     let node = this.#numLeaves + worker;
-    this.#requests[node] = requests;
-    this.#pendingBlocks[node] = pendingBlocks;
+    const shown = this.isOpen(worker) ? requests : Number.POSITIVE_INFINITY;
+    const shownBlocks = this.isOpen(worker) ? pendingBlocks : Number.POSITIVE_INFINITY;
+    if (this.#requests[node] === shown && this.#pendingBlocks[node] === shownBlocks) return;
+    this.#requests[node] = shown;
+    this.#pendingBlocks[node] = shownBlocks;
     for (node >>= 1; node > 0; node >>= 1) this.#noteLeast(node);
   }
 
@@ -82,14 +116,25 @@ export class WorkerLoads {
   }
 
   #grow(): void {
-    const numLeaves = 2 * this.#numLeaves;
-    const requests = new Float64Array(2 * numLeaves).fill(Number.POSITIVE_INFINITY);
-    const pendingBlocks = new Float64Array(2 * numLeaves);
-    requests.set(this.#requests.subarray(this.#numLeaves), numLeaves);
-    pendingBlocks.set(this.#pendingBlocks.subarray(this.#numLeaves), numLeaves);
-    this.#numLeaves = numLeaves;
+    const before = this.#numLeaves;
+    this.#numLeaves = 2 * before;
+    this.#ownRequests = longer(this.#ownRequests, Number.POSITIVE_INFINITY);
+    this.#ownPendingBlocks = longer(this.#ownPendingBlocks, 0);
+    const isOpen = new Uint8Array(this.#numLeaves);
+    isOpen.set(this.#isOpen);
+    this.#isOpen = isOpen;
+    const requests = new Float64Array(2 * this.#numLeaves).fill(Number.POSITIVE_INFINITY);
+    const pendingBlocks = new Float64Array(2 * this.#numLeaves).fill(Number.POSITIVE_INFINITY);
+    requests.set(this.#requests.subarray(before), this.#numLeaves);
+    pendingBlocks.set(this.#pendingBlocks.subarray(before), this.#numLeaves);
     this.#requests = requests;
     this.#pendingBlocks = pendingBlocks;
-    for (let node = numLeaves - 1; node > 0; node -= 1) this.#noteLeast(node);
+    for (let node = this.#numLeaves - 1; node > 0; node -= 1) this.#noteLeast(node);
   }
+}
+
+function longer(column: Float64Array<ArrayBuffer>, filler: number): Float64Array<ArrayBuffer> {
+  const made = new Float64Array(2 * column.length).fill(filler);
+  made.set(column);
+  return made;
 }

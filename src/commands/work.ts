@@ -153,14 +153,12 @@ async function workUntilSignal(
   }
   const onWarning = (message: string, about?: RequestNames) => log.warn({ worker: id, ...about }, message);
   let isGone = false;
-  const beat = () =>
-    beatOf(identity, {
-      ...loaded.statistics.counts(),
-      held: worker.size,
-      cacheNumber: cache?.teller.number ?? null,
-      isLeaving: worker.isLeaving,
-      isGone,
-    });
+  const beat = (isWhole: boolean) => {
+    const { isLeaving, size: held } = worker;
+    const cacheNumber = cache?.teller.number ?? null;
+    const now = { ...loaded.statistics.counts(), held, cacheNumber, isLeaving, isGone };
+    return beatOf(identity, now, isWhole);
+  };
   const readFile = async ({ pool: of, name, offset }: FileMessage, most: number) =>
     of === pool.fingerprint ? files.read(name, offset, most) : null;
   const port = new NatsWorkerPort({ nc, stream, names, pool, id, beat, readFile, onWarning });
@@ -173,7 +171,7 @@ async function workUntilSignal(
     adapterOf: (name) => adapterOf(loaded, name),
     gatewayGraceMs: GATEWAY_GRACE_MS,
     handOvers,
-    onRoom: () => port.beat(beat()),
+    onRoom: () => port.tell(false),
     observe: observeWork({ worker: id, model: entry.name, ranks: loaded.state.ranks?.size }, log, tracing),
     onWarning,
   });
@@ -186,7 +184,7 @@ async function workUntilSignal(
   });
   if (cache !== null) cache.send = (change) => port.tellCache(change);
   const timer = setInterval(() => {
-    port.beat(beat());
+    port.tell(false);
     worker.holdAll();
     worker.wake();
   }, BEAT_MS);
@@ -204,11 +202,11 @@ async function workUntilSignal(
     }),
   );
   const failure = await Promise.race([signalled, failed(loaded.state)]);
-  if (failure === null) await handedOver(config, { worker, handOvers, beat: () => port.beat(beat()) });
+  if (failure === null) await handedOver(config, { worker, handOvers, tell: () => port.tell(true) });
   clearInterval(timer);
   worker.close();
   isGone = true;
-  port.beat(beat());
+  port.tell(true);
   await Promise.race([Promise.all([nc.drain().catch(() => {}), tracing?.close()]), after(FLUSH_MS)]);
   await loaded.close({ abort: true, terminateAfterMs: FLUSH_MS });
   endWithoutReader();
@@ -218,11 +216,11 @@ async function workUntilSignal(
 /** Lets a worker's requests move to others, or end. */
 async function handedOver(
   { drainTimeoutSeconds }: Config,
-  { worker, handOvers, beat }: { worker: QueueWorker; handOvers: HandOvers | null; beat: () => void },
+  { worker, handOvers, tell }: { worker: QueueWorker; handOvers: HandOvers | null; tell: () => void },
 ): Promise<void> {
   tellTerminal('handing over the requests under way; a second signal ends at once');
   worker.leave();
-  beat();
+  tell();
   const whenEmpty = worker.whenEmpty().then(() => handOvers?.whenEmpty());
   await Promise.race([whenEmpty, after(1000 * drainTimeoutSeconds)]);
 }

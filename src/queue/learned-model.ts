@@ -3,7 +3,7 @@ import { RequestError } from '../../callbacks/token-request.js';
 import { countFingerprints } from '../../cluster/gateway/card-fingerprint.js';
 import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
-import type { RosterWorker } from '../../cluster/nats/worker-roster.js';
+import type { RosterPool, Share } from '../../cluster/nats/roster-pool.js';
 import { readEngineFacts } from '../../engine/building/engine.js';
 import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
@@ -36,12 +36,12 @@ export async function learnedModel({
   folder,
 }: LearnedOptions): Promise<RunningModel<'generator'>> {
   const codec = await ModelCodec.open(folder);
-  const workers = () => gateway.workersOf(key);
+  const pools = () => gateway.poolsOf(key);
   const state = new ModelState();
   const info = infoOf(card, folder);
   state.executor = { name: info.executor, fallback: null };
   const { vocabSize, endTokenIds: endTokens } = card.engine;
-  const most = longest(card, workers);
+  const most = longest(card, pools);
   const model: TextModel = {
     codec,
     engine: {
@@ -58,23 +58,18 @@ export async function learnedModel({
     },
     endTokens,
     sampling: info.sampling,
-    fitsTogether: (count, prompt, maxTokens) => fitTogether(card, workers(), count, prompt, maxTokens),
+    fitsTogether: (count, prompt, maxTokens) => fitTogether(card, pools(), count, prompt, maxTokens),
   };
   const counts = (): EngineCounts => {
-    const sum = (of: (worker: RosterWorker) => number) =>
-      workers().reduce((all, worker) => all + of(worker), 0);
-    return {
-      ...gateway.countsOf(key),
-      maxBlocks: sum(({ maxBlocks }) => maxBlocks),
-      usedBlocks: sum(({ usedBlocks }) => usedBlocks),
-    };
+    const sum = (of: keyof Share) => pools().reduce((all, { sums }) => all + sums[of], 0);
+    return { ...gateway.countsOf(key), maxBlocks: sum('maxBlocks'), usedBlocks: sum('usedBlocks') };
   };
-  const cards = () => workers().map((one) => one.model);
+  const cards = () => pools().map((one) => one.model);
   const adapters = new LearnedAdapters(model, cards);
   return {
     kind: 'generator',
     info,
-    engines: (adapter) => countFingerprints(cards(), adapter),
+    engines: (adapter) => countFingerprints(pools(), adapter),
     model,
     adapters,
     // Events of caches are those of workers.
@@ -138,20 +133,20 @@ function infoOf({ info, engine, sampling }: ModelCard, enginePath: string): Mode
 /** Reads the longest that any worker takes; while there is none, what the last ones took. */
 function longest(
   { engine }: ModelCard,
-  workers: () => readonly RosterWorker[],
+  pools: () => readonly RosterPool[],
 ): (limit: 'maxInputLen' | 'maxSeqLen') => number {
   const last = { maxInputLen: engine.maxInputLen, maxSeqLen: engine.maxSeqLen };
   return (limit) => {
-    const taken = workers().map(({ model }) => model.engine[limit]);
+    const taken = pools().map(({ model }) => model.engine[limit]);
     if (taken.length > 0) last[limit] = Math.max(...taken);
     return last[limit];
   };
 }
 
-/** True where so many sequences fit into one iteration, and into the pool, of every worker. */
+/** True where so many sequences fit into one iteration, and into the pool of blocks, of every worker. */
 function fitTogether(
   { engine }: ModelCard,
-  workers: readonly RosterWorker[],
+  pools: readonly RosterPool[],
   count: number,
   promptLength: number,
   maxNewTokens: number,
@@ -164,8 +159,8 @@ function fitTogether(
     const pool = { tokensPerBlock, maxAttentionWindow: Number.POSITIVE_INFINITY };
     return blocksToCompletion(sequences, pool) <= maxBlocks;
   };
-  if (workers.length === 0) return fits(engine, Number.POSITIVE_INFINITY);
-  return workers.every(({ model, maxBlocks }) => fits(model.engine, maxBlocks));
+  if (pools.length === 0) return fits(engine, Number.POSITIVE_INFINITY);
+  return pools.every(({ model, fewestBlocks }) => fits(model.engine, fewestBlocks));
 }
 
 /** The batch manager's statistics, as far as a gateway knows them: sums over the workers. */

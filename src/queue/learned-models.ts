@@ -3,8 +3,8 @@ import { messageOf } from '../../base/error-text.js';
 import { counted } from '../../base/sentences.js';
 import { cardFingerprint, countFingerprints } from '../../cluster/gateway/card-fingerprint.js';
 import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
-import { type Beat, type ModelCard, modelKey, nameOfKey } from '../../cluster/nats/beat.js';
-import type { RosterWorker } from '../../cluster/nats/worker-roster.js';
+import { type ModelCard, nameOfKey } from '../../cluster/nats/beat.js';
+import type { RosterPool, RosterWorker } from '../../cluster/nats/roster-pool.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { learnedModel } from './learned-model.js';
@@ -78,22 +78,23 @@ export class LearnedModels {
   }
 
   /** A worker has told of itself. */
-  onBeat(beat: Beat): void {
+  onBeat(worker: Pick<RosterWorker, 'id' | 'pool' | 'isLeaving'>): void {
+    const { pool, isLeaving } = worker;
     // A worker that computes prompts for others answers nobody.
-    if (beat.isLeaving || beat.isGone || beat.isPrefill) return;
-    const { name } = beat.model;
+    if (isLeaving || pool.isPrefill) return;
+    const { name } = pool.model;
     const served = this.#served.get(name);
-    if (served?.key === modelKey(beat.model)) {
-      this.#noteWorkers(served, beat);
+    if (served?.key === pool.key) {
+      this.#noteWorkers(served, pool.model);
       return;
     }
     if (this.#busy.has(name)) return;
-    if (served !== undefined && this.#options.gateway.workersOf(served.key).length > 0) return;
+    if (served !== undefined && this.#options.gateway.poolsOf(served.key).length > 0) return;
     // Its worker tells of it again.
     if (this.#busy.size >= this.#most || (served === undefined && !this.#hasRoom())) return;
     this.#busy.add(name);
     if (this.#isLooking) this.#first.add(name);
-    const learned = this.#turn.then(() => this.#learn(beat));
+    const learned = this.#turn.then(() => this.#learn(worker.id, pool));
     this.#turn = learned;
     void this.#waitAfter(learned).finally(() => this.#busy.delete(name));
   }
@@ -116,7 +117,7 @@ export class LearnedModels {
     const { gateway } = this.#options;
     const isIdle = ({ key }: Served) => {
       const { running, waiting } = gateway.countsOf(key);
-      return gateway.workersOf(key).length === 0 && running + waiting === 0;
+      return gateway.poolsOf(key).length === 0 && running + waiting === 0;
     };
     return [...this.#served].find(([, served]) => isIdle(served))?.[0];
   }
@@ -126,19 +127,20 @@ export class LearnedModels {
     for (const served of this.#served.values()) this.#noteWorkers(served, null);
   }
 
-  #noteWorkers({ key, model: { state, info } }: Served, beat: Beat | null): void {
-    const workers = this.#options.gateway.workersOf(key);
-    const isThere = workers.length > 0;
+  /** @param card of a worker that has told of itself; null: one is gone */
+  #noteWorkers({ key, model: { state, info } }: Served, card: ModelCard | null): void {
+    const pools = this.#options.gateway.poolsOf(key);
+    const isThere = pools.length > 0;
     // With thousands of workers each beat comes here, and nearly all are alike.
-    if (this.#mixed.has(key) || (beat !== null && cardFingerprint(beat.model) !== info.fingerprint))
-      this.#noteMixed(key, workers);
+    if (this.#mixed.has(key) || (card !== null && cardFingerprint(card) !== info.fingerprint))
+      this.#noteMixed(key, pools);
     if (isThere && state.status !== 'ready') state.recover();
     if (!isThere && state.status === 'ready') state.leave(new Error('No worker has the model at present.'));
   }
 
   /** Says once of a model, until its workers are alike again, that their answers are not the same. */
-  #noteMixed(key: string, workers: readonly Pick<RosterWorker, 'model'>[]): void {
-    const counts = countFingerprints(workers.map(({ model }) => model));
+  #noteMixed(key: string, pools: readonly RosterPool[]): void {
+    const counts = countFingerprints(pools);
     if (counts.size < 2) {
       this.#mixed.delete(key);
       return;
@@ -153,15 +155,14 @@ export class LearnedModels {
   }
 
   /** True: it is served now. Never rejects. */
-  async #learn({ worker, pool, model: card }: Beat): Promise<boolean> {
+  async #learn(worker: string, { name: { fingerprint }, key, model: card }: RosterPool): Promise<boolean> {
     const { gateway, folder, limits, readFile, bring, onWarning } = this.#options;
     const { name, files } = card;
-    const key = modelKey(card);
     try {
       if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
       // What is in it decides the folder's name: no worker can name another one, or the files of another model.
       const own = join(folder, filesDigest(files));
-      await fetchFiles(own, files, (file, offset) => readFile(worker, pool, file, offset));
+      await fetchFiles(own, files, (file, offset) => readFile(worker, fingerprint, file, offset));
       await this.#makeRoom(name);
       await bring(card, async () => {
         gateway.open(key, limits);

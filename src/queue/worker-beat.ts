@@ -47,16 +47,20 @@ export interface WorkerState
   cacheNumber: number | null;
 }
 
-/** The message that a worker sends once a second, and when it has room again. */
+/**
+ * The message that a worker sends once a second, and when it has room again.
+ * @param isWhole with the card of its model: to whoever asks, at its start, and at its end, which gateways of an older version must not miss
+ */
 export function beatOf(
   { id, model, pool, layout, isPrefill, places }: WorkerIdentity,
   { held, maxBlocks, usedBlocks, cacheNumber, isLeaving, isGone }: WorkerState,
+  isWhole: boolean,
 ): Beat {
   return {
     kind: 'beat',
     worker: id,
     pool: pool.fingerprint,
-    model,
+    ...(isWhole ? { model } : {}),
     ...{ places, held, maxBlocks, usedBlocks },
     ...(isPrefill ? { isPrefill } : {}),
     ...(layout === null ? {} : { layout }),

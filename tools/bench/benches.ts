@@ -40,6 +40,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'first start and generation with each form of weights, beside llama.cpp',
     load: () => import('./forms/bench.js'),
   },
+  gateway: {
+    summary: 'what a gateway of the work queue costs a request, with 10 to 10,000 workers',
+    load: () => import('./gateway/bench.js'),
+  },
   guided: {
     summary: 'what guides cost an iteration of 64 generating sequences',
     load: () => import('./guided/bench.js'),

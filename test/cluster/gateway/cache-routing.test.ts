@@ -390,7 +390,7 @@ describe('what a worker tells of its cache', () => {
     for (let i = 0; i < 3; i++) beat('w', { cacheNumber: 8 });
     expect(asks).toHaveLength(4);
     holder('v', []);
-    expect(gateway.roster.list()).toHaveLength(2);
+    expect(gateway.roster.size).toBe(2);
   });
 
   it('is forgotten with it', async () => {

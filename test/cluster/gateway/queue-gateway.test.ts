@@ -314,7 +314,42 @@ describe('a long prompt', () => {
     void ask(9).catch(() => {});
     await settle();
     expect(offers).toHaveLength(0);
-    expect(gateway.workersOf(KEY)).toHaveLength(0);
+    expect(gateway.numWorkersOf(KEY)).toBe(0);
+  });
+});
+
+describe('beats without a card', () => {
+  it('are of a pool that one worker of it is asked for, once at a time', async () => {
+    const asked: string[] = [];
+    const answers: ((beat: Beat | 'nobody' | null) => void)[] = [];
+    const port = {
+      offer: async () => ({ withdraw: () => {} }),
+      stop: () => {},
+      probe: (worker: string) => {
+        asked.push(worker);
+        return new Promise<Beat | 'nobody' | null>((resolve) => answers.push(resolve));
+      },
+    };
+    const { gateway } = setUp({ port });
+    const bare = (worker: string, pool = 'p'): Beat => ({
+      ...{ kind: 'beat', worker, pool, places: 1, held: 0, maxBlocks: 9, usedBlocks: 0 },
+      ...{ isLeaving: false, isGone: false },
+    });
+    for (const worker of ['a', 'b', 'c']) gateway.onBeat(bare(worker));
+    gateway.onBeat(bare('d', 'q'));
+    expect(asked).toEqual(['a', 'd']);
+    expect(gateway.numWorkersOf(KEY)).toBe(0);
+    // Nobody answers: the next one that tells of itself is asked.
+    answers[0]!(null);
+    await settle();
+    gateway.onBeat(bare('b'));
+    expect(asked).toEqual(['a', 'd', 'b']);
+    answers[2]!({ ...bare('b'), model: MODEL });
+    await settle();
+    expect(gateway.numWorkersOf(KEY)).toBe(1);
+    for (const worker of ['a', 'b', 'c']) gateway.onBeat(bare(worker));
+    expect(gateway.numWorkersOf(KEY)).toBe(3);
+    expect(asked).toHaveLength(3);
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Beat } from '../../../cluster/nats/beat.js';
+import type { WholeBeat } from '../../../cluster/nats/beat.js';
 import {
   type CacheAsk,
   type CacheChange,
@@ -41,7 +41,7 @@ const work: WorkItem = {
   request: { promptTokens: Int32Array.of(1), maxNewTokens: 4 },
   handOver: { worker: 'w', attempt: 1, layout: 'l', bytes: 4, numBlocks: 2 },
 };
-const beat: Beat = {
+const beat: WholeBeat = {
   ...{ kind: 'beat', worker: 'w', pool: 'p', places: 1, held: 0, maxBlocks: 9, usedBlocks: 0 },
   ...{ isLeaving: false, isGone: false },
   model: {
@@ -76,7 +76,7 @@ const MESSAGES: QueueMessage[] = [
 const KINDS = MESSAGES.map(({ kind }) => kind);
 const read = (message: unknown) => unpackMessage(pack(message as Packable), ...KINDS);
 
-const withKey: Beat = {
+const withKey: WholeBeat = {
   ...beat,
   model: {
     ...beat.model,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { WholeBeat } from '../../../cluster/nats/beat.js';
 import {
   type FramesMessage,
   packMessage,
@@ -8,6 +9,7 @@ import {
 import { QueueNames } from '../../../cluster/nats/names.js';
 import { type NatsWorkerOptions, NatsWorkerPort } from '../../../cluster/nats/nats-worker-port.js';
 import { type Packable, pack } from '../../../cluster/nats/packet.js';
+import type { WorkerListener } from '../../../cluster/nats/worker-port.js';
 
 const ITEM = { kind: 'work', gateway: 'g', id: 'a', attempt: 3, known: [], ended: [], request: {} } as const;
 
@@ -92,4 +94,43 @@ describe('a request in the stream', () => {
     const { numMissing, told, sent, work } = await pullOne(data);
     expect([numMissing, told[0], sent, work]).toEqual([2, 'term', [], []]);
   });
+});
+
+it('its card is told at its start, and to whoever asks for it or says no word of what it needs', async () => {
+  const beat: WholeBeat = {
+    ...{ kind: 'beat', worker: 'w', pool: 'f', places: 1, held: 0, maxBlocks: 9, usedBlocks: 0 },
+    ...{ isLeaving: false, isGone: false },
+    model: {
+      ...{ name: 'm', aliases: [], text: 't', fileName: 'm', info: {}, adapterRoom: null, files: [] },
+      adapters: [],
+      engine: {
+        ...{ vocabSize: 100, endTokenIds: [99], maxInputLen: 64, maxSeqLen: 64, maxSequences: 8 },
+        ...{ maxNumTokens: 64, maxBeamWidth: 1, maxAttentionWindow: null, tokensPerBlock: 4 },
+      },
+    },
+  };
+  const { model: _, ...bare } = beat;
+  const heard = new Map<string, (error: null, message: { data: Uint8Array; respond?: unknown }) => void>();
+  const told: unknown[] = [];
+  const names = new QueueNames('p');
+  const port = new NatsWorkerPort({
+    nc: {
+      subscribe: (subject: string, { callback }: { callback: never }) => heard.set(subject, callback),
+      async *status() {},
+      isClosed: () => false,
+      publish: (_subject: string, bytes: Uint8Array) => told.push(unpackMessage(bytes, 'beat')),
+    },
+    ...{ names, id: 'w', beat: (isWhole: boolean) => (isWhole ? beat : bare) },
+  } as unknown as NatsWorkerOptions);
+  port.listen({} as WorkerListener);
+  expect(told.splice(0)).toEqual([beat]);
+  // A gateway of before, and one that asks for what it does not know.
+  heard.get(names.hello)!(null, { data: new Uint8Array(0) });
+  heard.get(names.hello)!(null, { data: Buffer.from('bare') });
+  port.tell(false);
+  expect(told.splice(0)).toEqual([beat, bare, bare]);
+  const respond = (bytes: Uint8Array) => told.push(unpackMessage(bytes, 'beat'));
+  heard.get(names.worker('w'))!(null, { data: packMessage({ kind: 'probe' }), respond });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual([beat]);
 });

@@ -41,7 +41,7 @@ function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null 
         holds.push(message);
         return answers.shift() ?? null;
       },
-      beat: () => {},
+      tell: () => {},
       fetchBlocks: async () => null,
       tellCache: () => {},
     },

@@ -29,7 +29,7 @@ function setUp() {
   const worker = new QueueWorker({
     id: 'w',
     port: {
-      ...{ maxBytes: 4096, pull: () => new Promise(() => {}), stopPulling: () => {}, beat: () => {} },
+      ...{ maxBytes: 4096, pull: () => new Promise(() => {}), stopPulling: () => {}, tell: () => {} },
       ...{ tellCache: () => {}, fetchBlocks: async () => null },
       send: (_, message) => sent.push(message),
       hold: async () => ({ kind: 'held', stale: [] }),

@@ -133,12 +133,12 @@ describe('a router of models that keep states', () => {
     expect(made.route({ id: 'y', hashes: [1, 2, 3, 4, 5] })).toEqual({ worker: 'a', cachedBlocks: 4 });
     for (const id of ['x', 'y']) made.end(id);
     made.forget('a');
-    expect(made.mostCached([1, 2, 3, 4], () => true)).toBe(0);
+    expect(made.mostCached([1, 2, 3, 4])).toBe(0);
     // The same names for another model, which keeps none.
     made.remove('a');
     made.add('a');
     made.note('a', [stored([1, 2])]);
-    expect(made.mostCached([1, 2, 3, 4], () => true)).toBe(2);
+    expect(made.mostCached([1, 2, 3, 4])).toBe(2);
   });
 });
 

@@ -65,7 +65,7 @@ describeWithNats('requests that are sent where they are cached', () => {
   const salted = (requests: readonly TokenRequest[], cacheSalt: bigint) =>
     requests.map((request) => ({ ...request, cacheSalt }));
   const workersAre = (count: number, gateway = lab.gateway) =>
-    until('the workers', () => gateway.workersOf(lab.model).length === count);
+    until('the workers', () => gateway.numWorkersOf(lab.model) === count);
   const start = async (count: number): Promise<void> => {
     while (lab.workers.size < count) await lab.startWorker([...WORKER, ...SMALL]);
     await workersAre(count);
@@ -167,7 +167,7 @@ describeWithNats('requests that are sent where they are cached', () => {
     });
     try {
       await mixed.startWorker([...WORKER, ...SMALL, '--no-prefix-caching']);
-      await until('the worker', () => mixed.gateway.workersOf(mixed.model).length === 1);
+      await until('the worker', () => mixed.gateway.numWorkersOf(mixed.model) === 1);
       const { tokens } = await see(mixed.gateway, mixed.model, TRACE[0]!);
       expect(tokens.length).toBeGreaterThan(0);
       expect(mixed.routed).toEqual([]);

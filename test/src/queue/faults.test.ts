@@ -73,7 +73,7 @@ describeWithNats.each(['cache', 'any'] as const)('requests over the work queue, 
     while (lab.workers.size < count) await lab.startWorker(WORKER);
     await until(
       'the gateway to hear of them',
-      () => lab.gateway.workersOf(lab.model).length === lab.workers.size,
+      () => lab.gateway.numWorkersOf(lab.model) === lab.workers.size,
     );
   };
   /** Nothing is left anywhere. */
@@ -217,7 +217,7 @@ describeWithNats('a worker that is silent', () => {
       const silent =
         kind === 'stopped' ? first : await lab.startWorker(WORKER, `nats://127.0.0.1:${proxy.port}`);
       if (kind === 'cut off') await lab.kill(first);
-      await until('one worker', () => lab.gateway.workersOf(lab.model).length === 1);
+      await until('one worker', () => lab.gateway.numWorkersOf(lab.model) === 1);
       const silence = (isSilent: boolean) => {
         if (kind === 'cut off') proxy.isSwallowing = isSilent;
         else silent.child.kill(isSilent ? 'SIGSTOP' : 'SIGCONT');
@@ -228,7 +228,7 @@ describeWithNats('a worker that is silent', () => {
         silence(true);
       });
       const asked = ask1();
-      await until('its silence', () => lab.gateway.workersOf(lab.model).length === 0);
+      await until('its silence', () => lab.gateway.numWorkersOf(lab.model) === 0);
       const other = await lab.startWorker(WORKER);
       expect(await asked).toEqual(undisturbed);
       silence(false);
@@ -375,7 +375,7 @@ describeWithNats('clocks and wires of the queue', () => {
     const undisturbed = await ask(lab.gateway, lab.model, REQUESTS.several!);
     const proxy = await SwallowingProxy.start(lab.nats.port);
     const cutOff = await lab.openGateway(undefined, proxy.port);
-    await until('the worker', () => cutOff.workersOf(lab.model).length === 1);
+    await until('the worker', () => cutOff.numWorkersOf(lab.model) === 1);
     const stop = lab.onFrame(({ index }) => {
       if (index < 4) return;
       stop();

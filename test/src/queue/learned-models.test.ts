@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
-import { type Beat, type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
+import { type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
+import { RosterPool } from '../../../cluster/nats/roster-pool.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { cardText } from '../../../src/queue/model-card.js';
 import { TINY_TOKENIZER } from '../../support/tiny-checkpoint.js';
@@ -18,15 +19,23 @@ const ENGINE: ModelCard['engine'] = {
 };
 const FILE = { name: 'tokenizer.json', bytes: 5, digest: 'of no bytes that come' };
 
-const beatOf = (name: string): Beat => {
+/** A worker that tells of itself. */
+interface Told {
+  id: string;
+  pool: RosterPool;
+  isLeaving: boolean;
+}
+
+const told = (id: string, model: ModelCard, pool = 'p'): Told => ({
+  ...{ id, pool: new RosterPool(pool, model, false), isLeaving: false },
+});
+
+const beatOf = (name: string): Told => {
   const model: ModelCard = {
     ...{ name, aliases: [], fileName: name, files: [FILE], info: {}, engine: ENGINE },
     ...{ adapterRoom: null, adapters: [], text: cardText({ files: [FILE], engine: ENGINE, aliases: [] }) },
   };
-  return {
-    ...{ kind: 'beat', worker: `w-${name}`, pool: 'p', model, places: 1, held: 0, maxBlocks: 9 },
-    ...{ usedBlocks: 0, isLeaving: false, isGone: false },
-  };
+  return told(`w-${name}`, model);
 };
 
 let folder: string;
@@ -40,7 +49,7 @@ function setUp(maxModels?: number) {
   const asked: string[] = [];
   const warnings: string[] = [];
   const answers: ((bytes: Uint8Array) => void)[] = [];
-  const gateway = { workersOf: () => [], countsOf: () => ({ running: 0, waiting: 0 }) };
+  const gateway = { poolsOf: () => [], countsOf: () => ({ running: 0, waiting: 0 }) };
   const models = new LearnedModels({
     gateway: gateway as unknown as QueueGateway,
     folder,
@@ -96,18 +105,21 @@ const GOOD = factsOf('engine.json', bytes);
 const TOKENIZER = Buffer.from(JSON.stringify(TINY_TOKENIZER));
 
 /** A beat whose card fits these files. */
-function beatWith(name: string, files: ModelCard['files']): Beat {
-  const beat = beatOf(name);
+function beatWith(name: string, files: ModelCard['files'], changes: Partial<ModelCard> = {}): Told {
+  const { id, pool } = beatOf(name);
   const text = cardText({ files, engine: ENGINE, aliases: [] });
-  return { ...beat, model: { ...beat.model, files, text } };
+  return told(id, { ...pool.model, files, text, ...changes });
 }
 
 /** Models whose files all come. @param file content of each @param workers those that are there */
-function setUpWithFiles(file = bytes, workers: Beat[] = []) {
+function setUpWithFiles(file = bytes, workers: Told[] = []) {
   const warnings: string[] = [];
   const brought: string[] = [];
   const models = new LearnedModels({
-    gateway: { workersOf: () => workers, open: () => {} } as unknown as QueueGateway,
+    gateway: {
+      poolsOf: () => workers.map(({ pool: { model } }) => ({ model, takers: { size: 1 } })),
+      open: () => {},
+    } as unknown as QueueGateway,
     folder,
     limits: { maxQueueSize: 1, fairQueueing: false },
     readFile: async () => file,
@@ -130,15 +142,14 @@ it('files lie in a folder of the gateway, by their content, whatever a model cal
   expect(readdirSync(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{16,64}$/)]);
   expect(readdirSync(join(folder, readdirSync(folder)[0]!))).toEqual(['engine.json']);
   // A card that does not fit its files.
-  const { model, ...beat } = beatWith('c', [GOOD]);
-  models.onBeat({ ...beat, model: { ...model, text: '../../outside' } });
+  models.onBeat(beatWith('c', [GOOD], { text: '../../outside' }));
   await vi.waitFor(() => expect(warnings.join()).toMatch(/^The model c .* does not fit together/), WAIT_MS);
 });
 
 it('workers of one model with different engines are told of once, until they are alike again', async () => {
-  const withEngine = (worker: string, fingerprint: string): Beat => {
-    const beat = beatWith('m', [factsOf('tokenizer.json', TOKENIZER)]);
-    return { ...beat, worker, model: { ...beat.model, info: { fingerprint } } };
+  const withEngine = (id: string, fingerprint: string): Told => {
+    const { pool } = beatWith('m', [factsOf('tokenizer.json', TOKENIZER)], { info: { fingerprint } });
+    return told(id, pool.model, fingerprint);
   };
   const workers = [withEngine('w1', 'fp_a')];
   const { models, warnings, brought } = setUpWithFiles(TOKENIZER, workers);
@@ -175,5 +186,5 @@ it('models of one text have one key, whatever their limits', () => {
   const text = (engine: ModelCard['engine']) => cardText({ files: [FILE], engine, aliases: [] });
   expect(text(long)).toBe(text(ENGINE));
   expect(text({ ...long, endTokenIds: [1] })).not.toBe(text(ENGINE));
-  expect(modelKey(beatOf('a').model)).toBe(`${text(ENGINE)}:a`);
+  expect(modelKey(beatOf('a').pool.model)).toBe(`${text(ENGINE)}:a`);
 });

@@ -60,7 +60,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
 
   const askAll = (gateway = lab.gateway): Promise<Answer[][]> =>
     Promise.all(requests().map((request) => ask(gateway, lab.model, request)));
-  const prefillers = () => lab.gateway.roster.prefillersOf(lab.model).filter(({ isLeaving }) => !isLeaving);
+  const prefillers = () => lab.gateway.roster.prefillersOf(lab.model).flatMap(({ takers }) => [...takers]);
   const start = async (args: readonly string[], url?: string): Promise<LabWorker> => {
     const worker = await lab.startWorker(args, url);
     await until('the gateway to hear of it', () => lab.gateway.roster.find(worker.id) !== undefined);
@@ -68,7 +68,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
   };
   /** Workers of both kinds, one and two. */
   const complete = async (): Promise<void> => {
-    while (lab.gateway.workersOf(lab.model).length < 2) await start(WORKER);
+    while (lab.gateway.numWorkersOf(lab.model) < 2) await start(WORKER);
     if (prefillers().length === 0) await start(PREFILL, `nats://127.0.0.1:${wire.port}`);
   };
   const isClean = async (): Promise<void> => {
@@ -116,7 +116,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
     local = await lab.openGateway(Number.POSITIVE_INFINITY);
     await start(WORKER);
     await start(WORKER);
-    await until('the other gateway', () => local.workersOf(lab.model).length === 2);
+    await until('the other gateway', () => local.numWorkersOf(lab.model) === 2);
     const cached = await cachedWhile(async () => {
       expected = await askAll(local);
     });
@@ -148,7 +148,7 @@ describeWithNats('long prompts that prefill workers compute', () => {
     const [, other] = [...lab.workers].filter(({ isPrefill }) => !isPrefill);
     await lab.kill(other!);
     await until('the gateways to notice', () =>
-      [lab.gateway, local].every((gateway) => gateway.workersOf(lab.model).length === 1),
+      [lab.gateway, local].every((gateway) => gateway.numWorkersOf(lab.model) === 1),
     );
     const [request] = requests();
     let bytes = 0;

@@ -83,8 +83,7 @@ async function run(flags: Flags, { progress, report }: BenchOutput): Promise<voi
     const worker = await lab.startWorker(engine);
     const prefiller = await lab.startWorker([...engine, '--disaggregation-mode', 'prefill']);
     const local = await lab.openGateway(Number.POSITIVE_INFINITY);
-    for (const gateway of [local, lab.gateway])
-      await until('the workers', () => gateway.roster.list().length === 2);
+    for (const gateway of [local, lab.gateway]) await until('the workers', () => gateway.roster.size === 2);
     const pids = [lab.nats.pid, worker.child.pid!, prefiller.child.pid!];
     const side = (name: string, gateway: QueueGateway): Side => ({
       ...{ name, gateway },

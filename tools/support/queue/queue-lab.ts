@@ -129,7 +129,8 @@ export class QueueLab {
     nc.subscribe(this.names.beat, {
       callback: (_, message) => {
         const beat = unpackMessage(message.data, 'beat');
-        this.#beats.set(beat.worker, beat);
+        // Most have no card.
+        this.#beats.set(beat.worker, { ...this.#beats.get(beat.worker), ...beat });
       },
     });
     await nc.flush();
@@ -159,8 +160,7 @@ export class QueueLab {
       workerWaitMs,
       allowsDifferentBits,
       maxLocalPrefillLength: maxLocalPrefillLength ?? Number.POSITIVE_INFINITY,
-      onBeat: ({ model }) => {
-        const key = modelKey(model);
+      onBeat: ({ pool: { key } }) => {
         if (!known.has(key)) gateway.open(key, { maxQueueSize: 10_000, fairQueueing: false });
         known.add(key);
       },
@@ -200,7 +200,7 @@ export class QueueLab {
 
   /** Key of the only model. */
   get model(): string {
-    return modelKey([...this.#beats.values()][0]!.model);
+    return modelKey([...this.#beats.values()].find(({ model }) => model !== undefined)!.model!);
   }
 
   /** Number of requests that a worker has now: it is asked. */

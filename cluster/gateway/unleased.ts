@@ -1,0 +1,114 @@
+import { isOffer, type QueuedRequest } from './queued-request.js';
+
+/** Requests that wait for one and the same: any worker of a model, or one of a pool. */
+export interface UnleasedGroup {
+  readonly model: string;
+  /** Fingerprint; null: workers of any pool of the model do. */
+  readonly pool: string | null;
+  readonly requests: Set<QueuedRequest>;
+  /** Those that lie in the stream, by their patience: each is in the order in which it ends. */
+  readonly patient: Map<number, Set<QueuedRequest>>;
+  /** When a worker was last seen there, on the gateway's clock. */
+  seenMs: number;
+}
+
+/** True: workers of another pool than its own may take the request. */
+export function mayMove({ pool, hasBegun }: QueuedRequest, allowsDifferentBits: boolean): boolean {
+  return pool === null || !hasBegun || allowsDifferentBits;
+}
+
+/**
+ * The requests that no worker has, by whom they wait for: whether somebody is there is asked once for all of a group, and those whose patience
+ * is at an end are the first of their row.
+ */
+export class Unleased {
+  readonly #allowsDifferentBits: boolean;
+  readonly #groups = new Map<string, UnleasedGroup>();
+  readonly #groupOf = new Map<QueuedRequest, UnleasedGroup>();
+  readonly #rowOf = new Map<QueuedRequest, Set<QueuedRequest>>();
+
+  constructor(allowsDifferentBits: boolean) {
+    this.#allowsDifferentBits = allowsDifferentBits;
+  }
+
+  get size(): number {
+    return this.#groupOf.size;
+  }
+
+  /** Since when a request waits for a worker that is not there, on the gateway's clock. */
+  sinceMs(request: QueuedRequest): number {
+    return Math.max(request.waitingSinceMs, this.#groupOf.get(request)?.seenMs ?? 0);
+  }
+
+  groups(): Iterable<UnleasedGroup> {
+    return this.#groups.values();
+  }
+
+  /** The request has another stage, or another pool. */
+  note(request: QueuedRequest): void {
+    const { stage } = request;
+    const isThere = stage !== 'leased' && stage !== 'ended';
+    const before = this.#groupOf.get(request);
+    const now = isThere ? this.#groupFor(request) : undefined;
+    this.#leaveRow(request, before);
+    if (before !== now) {
+      if (before !== undefined) {
+        request.waitingSinceMs = Math.max(request.waitingSinceMs, before.seenMs);
+        this.#leave(request, before);
+      }
+      if (now !== undefined) {
+        now.requests.add(request);
+        this.#groupOf.set(request, now);
+      }
+    }
+    if (now !== undefined && stage === 'offered') this.#joinRow(request, now);
+  }
+
+  #groupFor(request: QueuedRequest): UnleasedGroup {
+    const { stage, model } = request;
+    const isBound = isOffer(stage) || !mayMove(request, this.#allowsDifferentBits);
+    const pool = isBound ? request.pool!.fingerprint : null;
+    // No fingerprint has a blank in it.
+    const name = pool ?? ` ${model}`;
+    const known = this.#groups.get(name);
+    if (known !== undefined) return known;
+    const group = { model, pool, requests: new Set<QueuedRequest>(), patient: new Map(), seenMs: 0 };
+    this.#groups.set(name, group);
+    return group;
+  }
+
+  #leave(request: QueuedRequest, group: UnleasedGroup): void {
+    group.requests.delete(request);
+    this.#groupOf.delete(request);
+    if (group.requests.size === 0) this.#groups.delete(group.pool ?? ` ${group.model}`);
+  }
+
+  #joinRow(request: QueuedRequest, { patient }: UnleasedGroup): void {
+    const row = patient.get(request.patienceMs) ?? new Set();
+    patient.set(request.patienceMs, row);
+    row.add(request);
+    this.#rowOf.set(request, row);
+  }
+
+  #leaveRow(request: QueuedRequest, group: UnleasedGroup | undefined): void {
+    const row = this.#rowOf.get(request);
+    if (row === undefined) return;
+    this.#rowOf.delete(request);
+    row.delete(request);
+    if (row.size > 0) return;
+    for (const [patienceMs, one] of group!.patient) if (one === row) group!.patient.delete(patienceMs);
+  }
+}
+
+/** Requests of a group whose patience is at an end, at most so many. */
+export function impatient({ patient }: UnleasedGroup, nowMs: number, most: number): QueuedRequest[] {
+  const found: QueuedRequest[] = [];
+  for (const row of patient.values()) {
+    for (const request of row) {
+      if (found.length >= most) return found;
+      if (nowMs < request.patientUntilMs) break;
+      found.push(request);
+    }
+  }
+  return found;
+}
