@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
-import { runFaults } from '../../../tools/queue-faults/run-faults.js';
 import { type Answer, ask } from '../../../tools/support/queue/answers.js';
 import { SwallowingProxy } from '../../../tools/support/queue/nats-process.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
@@ -239,28 +238,6 @@ describeWithNats('a worker that is silent', () => {
     }
     proxy.close();
   });
-});
-
-describeWithNats('many requests on workers that are killed at random', () => {
-  it.each(draws(1) > 1 ? [0, 1] : [1])(
-    'get the answers of an undisturbed run, with %i prefill workers',
-    async (prefillWorkers) => {
-      const report = await runFaults({
-        nats: testNats!,
-        workerArguments: WORKER,
-        environment: cleanEnvironment({}),
-        workers: 2,
-        prefillWorkers,
-        requests: 40,
-        kills: 2,
-        seed: 7,
-        concurrency: 12,
-        vocabSize: 90,
-      });
-      expect(report).toMatchObject({ requests: 40, kills: 2, wrong: [] });
-      expect(report.tokens).toBeGreaterThan(300);
-    },
-  );
 });
 
 /** Kills its process, soon, when a prompt of 77 tokens goes to the engine, which never gets it. */

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Fleet } from '../fleet/fleet.js';
+import { type Call, call } from './call.js';
+import { differenceOfBeginning } from './compare.js';
+import { fold, type Json, stable } from './fold.js';
+
+/** Something came that must not, whatever has happened: a sentence. */
+export class WrongAnswer extends Error {}
+
+/** Asks a call until it has its whole answer, with ids and times. @throws WrongAnswer */
+export type Ask = (call: Call) => Promise<Json>;
+
+/** The part of a fleet that a client needs. */
+type Asked = Pick<Fleet, 'addresses' | 'excuse'>;
+
+export interface ClientOptions {
+  /** Number by which the first address is chosen. */
+  turn: number;
+  /** What a broken stream must be the beginning of; null: nobody knows. */
+  expected: Json;
+  /** Called with the number of events that a stream has had in this attempt. */
+  onEvents: (count: number) => void;
+}
+
+/** A call is asked again so many times at most. */
+const MAX_ATTEMPTS = 300;
+/** Milliseconds between two attempts: a client that waits for Retry-After would make a run long. */
+const RETRY_MS = 200;
+
+/** A client that must have its answers: after a refusal or a loss that the fleet may have, it asks the next address the same again. */
+export class Client {
+  /** Why it asked again, each time. */
+  readonly retries: string[] = [];
+  /** Longest time between two parts of a streamed answer, or from the question to the first one, in milliseconds. */
+  longestPauseMs = 0;
+  readonly #fleet: Asked;
+  readonly #options: ClientOptions;
+  #turn: number;
+
+  constructor(fleet: Asked, options: ClientOptions) {
+    this.#fleet = fleet;
+    this.#options = options;
+    this.#turn = options.turn;
+  }
+
+  readonly ask: Ask = async (asked) => {
+    let last = performance.now();
+    const notePause = () => {
+      const now = performance.now();
+      this.longestPauseMs = Math.max(this.longestPauseMs, now - last);
+      last = now;
+    };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const address = this.#nextAddress();
+      if (address !== null) {
+        const answer = await this.#askOnce(address, asked, notePause);
+        if (answer !== undefined) return answer;
+      }
+      await sleep(RETRY_MS);
+    }
+    throw new WrongAnswer(`no answer in ${MAX_ATTEMPTS} attempts`);
+  };
+
+  #nextAddress(): string | null {
+    const addresses = this.#fleet.addresses();
+    const address = addresses[this.#turn++ % addresses.length];
+    if (address === undefined) this.retries.push('nobody to ask');
+    return address ?? null;
+  }
+
+  /** @returns undefined: it has to be asked again */
+  async #askOnce(address: string, asked: Call, notePause: () => void): Promise<Json | undefined> {
+    let count = 0;
+    const outcome = await call(address, asked, () => {
+      notePause();
+      this.#options.onEvents(++count);
+    });
+    if (outcome.kind === 'whole')
+      return outcome.events === null ? (outcome.value as Json) : fold(outcome.events);
+    const { expected } = this.#options;
+    const begun =
+      outcome.events.length === 0 || expected === null
+        ? null
+        : differenceOfBeginning(stable(fold(outcome.events)), expected);
+    if (begun !== null) throw new WrongAnswer(begun);
+    const excuse = outcome.kind === 'wrong' ? null : this.#fleet.excuse(outcome, address);
+    if (excuse === null) {
+      const { kind, status, text } = outcome;
+      throw new WrongAnswer(`${kind}${status === null ? '' : ` with ${status}`}: ${text.slice(0, 300)}`);
+    }
+    this.retries.push(excuse);
+    return undefined;
+  }
+}
