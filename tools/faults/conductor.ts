@@ -115,6 +115,8 @@ export class Conductor {
     } finally {
       struck.end = performance.now();
       for (const member of victims) this.#busy.delete(member);
+      const seconds = ((struck.end - struck.begin) / 1000).toFixed(1);
+      this.#onStrike(`${fault.kind} of ${names.join(' and ')} is over: ${struck.what}, ${seconds} s`);
     }
   }
 }

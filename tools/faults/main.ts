@@ -20,7 +20,7 @@ async function main(): Promise<number> {
     environment: process.env,
     cacheDir: usualCacheDir,
   };
-  const onProgress = (text: string) => console.error(text);
+  const onProgress = (text: string) => console.error(`${(performance.now() / 1000).toFixed(1)} s: ${text}`);
   const options = runOptions(flags);
   console.log(`seed ${options.seed}`);
   if (flags.write === true) return await writeSeries(options, surroundings, onProgress);

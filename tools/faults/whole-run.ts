@@ -40,6 +40,7 @@ export async function wholeRun(
   const isCluster = plan.some(({ kind }) => kind === 'quorum') || counts[CLUSTER_FLAG]! > 0;
   onProgress(`${numTokens} tokens, ${plan.length} faults`);
   const fleet = await openFleet(options, surroundings, engine, isCluster);
+  onProgress('all programs are there');
   try {
     return await runFaults({ fleet, requests, expected, plan, concurrency, onProgress });
   } finally {

@@ -9,7 +9,10 @@ export interface Router {
 
 const common = ({ own, metrics }: { own: number; metrics: number }, workers: readonly string[]) => [
   ...['--host', '127.0.0.1', '--port', String(own), '--prometheus-port', String(metrics)],
-  ...['--worker-urls', ...workers, '--health-check-interval-secs', '1'],
+  ...['--worker-urls', ...workers],
+  // By default a server is looked at once a minute, and one that has failed is left alone for as long.
+  ...['--health-check-interval-secs', '1', '--health-check-timeout-secs', '2'],
+  ...['--cb-timeout-duration-secs', '2', '--retry-max-backoff-ms', '1000'],
 ];
 
 /** Those that pip has. */
