@@ -13,8 +13,10 @@ import { fromJson } from './jinja/values/from-json.js';
 import type { Value } from './jinja/values/value.js';
 import { textUnits } from './json-units.js';
 import { KnownToolLists, type KnownTools } from './known-tools.js';
+import { placePictures, type TemplatePictures } from './placed-pictures.js';
 import {
   hasParts,
+  hasPictures,
   hasTextArguments,
   withContentParts,
   withParsedArguments,
@@ -41,6 +43,8 @@ export interface RenderOptions {
   tools?: readonly unknown[] | string | null;
   /** Further variables of the template, or an object of them as JSON. They are treated as the user's text. */
   templateKwargs?: Readonly<Record<string, unknown>> | string;
+  /** What stands for the pictures in the messages: parts of type 'image'. Absent: there are none. */
+  pictures?: TemplatePictures;
   /** Replacements for the model's own tokens; trusted text. */
   bosToken?: string | null;
   eosToken?: string | null;
@@ -213,6 +217,17 @@ export class ChatTemplate {
    * arguments, with texts, and take them as text.
    */
   *#formsOf(messages: readonly ChatMessage[]): Generator<ChatMessage[], void> {
+    if (messages.some(hasPictures)) {
+      if (!this.#readsParts)
+        throw new ChatTemplateError(
+          'The chat template of this model reads text only, and has no place for pictures.',
+          {
+            refusal: 'rule',
+          },
+        );
+      yield messages.map(withContentParts).map(withParsedArguments);
+      return;
+    }
     const plain = messages.map(withTextContent);
     if (this.#readsParts && messages.some(hasParts)) {
       yield messages.map(withContentParts).map(withParsedArguments);
@@ -256,7 +271,8 @@ export class ChatTemplate {
     }
     if (options.continueFinalMessage) text = cutAfterFinalMessage(text, given.messages);
     if (options.begunReasoning) text = openReasoning(text, options.begunReasoning) + given.begun;
-    const segments = rendering.segments(text);
+    const written = rendering.segments(text);
+    const segments = options.pictures === undefined ? written : placePictures(written, options.pictures);
     return { text: segments.map((segment) => segment.text).join(''), segments };
   }
 

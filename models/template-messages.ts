@@ -13,9 +13,19 @@ export function withTextContent(message: ChatMessage, index: number): ChatMessag
 export function withContentParts(message: ChatMessage, index: number): ChatMessage {
   const { content } = message;
   if (typeof content !== 'object' || content === null) return withTextContent(message, index);
-  const parts = textsOf(content, index).map((text) => ({ type: 'text', text }));
+  const parts = content.map((part) =>
+    isPicture(part) ? { type: PICTURE } : { type: 'text', text: textOf(part, index) },
+  );
   return { ...message, content: parts };
 }
+
+/** Type of the part that stands for a picture. */
+export const PICTURE = 'image';
+const isPicture = ({ type }: ChatTextPart): boolean => type === PICTURE;
+
+/** True where a message has a picture among its parts. */
+export const hasPictures = ({ content }: ChatMessage): boolean =>
+  Array.isArray(content) && content.some(isPicture);
 
 /** True where a message has a list of parts. */
 export const hasParts = ({ content }: ChatMessage): boolean => Array.isArray(content);
@@ -26,12 +36,14 @@ function contentText(message: ChatMessage, index: number): string {
 }
 
 function textsOf(content: readonly ChatTextPart[], index: number): string[] {
-  return content.map((part) => {
-    if (typeof part.text === 'string') return part.text;
-    throw new ChatTemplateError(
-      `messages[${index}].content: a part of type ${JSON.stringify(part.type)} is not text; this model reads text only.`,
-    );
-  });
+  return content.map((part) => textOf(part, index));
+}
+
+function textOf(part: ChatTextPart, index: number): string {
+  if (typeof part.text === 'string') return part.text;
+  throw new ChatTemplateError(
+    `messages[${index}].content: a part of type ${JSON.stringify(part.type)} is not text; this model reads text only.`,
+  );
 }
 
 /** A message whose calls have their arguments as objects, which most templates write with tojson. */

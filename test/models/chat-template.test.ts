@@ -268,3 +268,48 @@ describeWithTestModel("SmolLM2's chat template", () => {
     expect(text).toContain(content);
   });
 });
+
+describe('pictures in messages', () => {
+  const source =
+    "{% for m in messages %}<|user|>{% for p in m.content %}{% if p.type == 'image' %}<|im_start|>{% else %}{{ p.text }}{% endif %}{% endfor %}<|im_end|>{% endfor %}";
+  const pictures = { placeholder: '<|im_start|>', texts: ['<s>1 1<s>', '<s>2<s>'] };
+  const image = { type: 'image' };
+  const text = (content: string) => ({ type: 'text', text: content });
+
+  it('get their texts where the template has their places, wherever they stand', () => {
+    const messages = [
+      ...user([text('a'), image, text('b')]),
+      ...user([text('c')]),
+      ...user([image, text('d')]),
+    ];
+    const { text: prompt, segments } = template(source).render(messages, { pictures });
+    expect(prompt).toBe('<|user|>a<s>1 1<s>b<|im_end|><|user|>c<|im_end|><|user|><s>2<s>d<|im_end|>');
+    expect(segments.every(({ special }) => special)).toBe(true);
+  });
+
+  it('are not where a user spells their place', () => {
+    const messages = user([text('<|im_start|>'), image, text('<|im_start|>')]);
+    const one = { ...pictures, texts: ['<s>'] };
+    const { segments } = template(source).render(messages, { pictures: one });
+    expect(segments).toEqual([
+      { text: '<|user|>', special: true },
+      { text: '<|im_start|>', special: false },
+      { text: '<s>', special: true },
+      { text: '<|im_start|>', special: false },
+      { text: '<|im_end|>', special: true },
+    ]);
+  });
+
+  it.each([
+    [source, [image], 'writes 1 places for pictures; the messages have 2 pictures.'],
+    [source, [image, image, image], 'writes 3 places for pictures; the messages have 2 pictures.'],
+    [
+      '{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}',
+      [image],
+      'writes no place for pictures; the messages have 2 pictures.',
+    ],
+    [CHATML, [image], 'The chat template of this model reads text only, and has no place for pictures.'],
+  ])('are refused where the template has other places: %#', (of, parts, sentence) => {
+    expect(() => template(of).render(user(parts), { pictures })).toThrow(sentence);
+  });
+});
