@@ -14,8 +14,9 @@ export interface JetStoreOptions {
   maxAgeMs: number;
 }
 
-/** Milliseconds that one exchange with the NATS server may take; it is tried twice. */
-export const STORE_TIMEOUT_MS = 2_500;
+/** Milliseconds that one exchange with the NATS server may take, and times that it is tried. */
+export const STORE_TIMEOUT_MS = 2_000;
+export const STORE_TRIES = 3;
 /** Bytes of the headers of a message, and of what else counts in max_payload. */
 const HEADER_BYTES = 1024;
 
@@ -107,11 +108,12 @@ export class JetStore {
 
   /** The same for what may be done twice: where no answer comes, as of a server that is started again, it is. @throws StoreError */
   async ask<T>(work: (manager: JetStreamManager) => Promise<T>): Promise<T> {
-    try {
-      return await this.with(work);
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'away') throw error;
-      return this.with(work);
+    for (let tried = 1; ; tried++) {
+      try {
+        return await this.with(work);
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.kind !== 'away' || tried === STORE_TRIES) throw error;
+      }
     }
   }
 

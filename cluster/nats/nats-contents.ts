@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream';
 import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
 import { StoreError, TakenOverError } from '../../base/store-errors.js';
-import { JetStore, type JetStoreOptions } from './jet-store.js';
+import { JetStore, type JetStoreOptions, STORE_TRIES } from './jet-store.js';
 import type { NatsModules } from './work-stream.js';
 
 const ID = /^[\w-]{1,128}$/;
@@ -12,8 +12,8 @@ const CHUNK_BYTES = 256 * 1024;
 const END = 'Skein-End';
 /** Header of a message behind which more of the same piece comes: the bytes in front of the piece. */
 const BEGIN = 'Skein-Begin';
-/** Times that a message is sent whose acknowledgement did not come. */
-const TRIES = 3;
+/** Contents of which it is known where they were read up to. */
+const MAX_READ_TO = 1024;
 /** Messages that are asked for at once while a content is read. */
 const READ_AHEAD = 64;
 /** Milliseconds that the next message of a content may take. */
@@ -27,6 +27,8 @@ const READ_EXPIRES_MS = 5_000;
 export class NatsContents {
   readonly #store: JetStore;
   readonly #subjects: string;
+  /** Where contents were read up to that grow: the next reading begins there. */
+  readonly #readTo = new Map<string, { bytes: number; sequence: number }>();
 
   /** @param subjects prefix of the contents' subjects */
   constructor(
@@ -70,19 +72,44 @@ export class NatsContents {
     return last === null ? null : wholeOf(last);
   }
 
-  /** What a content has now, piece by piece; null: there is none. @throws StoreError, and so may reading it */
-  async read(id: string): Promise<AsyncIterable<Buffer> | null> {
+  /**
+   * What a content has now, piece by piece, from a number of bytes on, where a piece ends; null: there is none.
+   * @throws StoreError, and so may reading it
+   */
+  async read(id: string, from = 0): Promise<AsyncIterable<Buffer> | null> {
     if (!ID.test(id)) return null;
     const last = await this.#last(this.#subject(id));
-    return last === null ? null : this.#pieces(id, wholeOf(last), last.seq);
+    return last === null ? null : this.#pieces(id, from, wholeOf(last), last.seq);
   }
 
-  async *#pieces(id: string, length: number, lastSequence: number): AsyncGenerator<Buffer, void, undefined> {
+  /** Where to begin to read: behind what was read before, or at the beginning. */
+  #begin(id: string, from: number): { bytes: number; sequence: number } {
+    const known = this.#readTo.get(id);
+    return known !== undefined && known.bytes === from ? known : { bytes: 0, sequence: 0 };
+  }
+
+  #note(id: string, bytes: number, sequence: number): void {
+    this.#readTo.delete(id);
+    this.#readTo.set(id, { bytes, sequence });
+    const [oldest] = this.#readTo.keys();
+    if (this.#readTo.size > MAX_READ_TO) this.#readTo.delete(oldest!);
+  }
+
+  async *#pieces(
+    id: string,
+    from: number,
+    length: number,
+    lastSequence: number,
+  ): AsyncGenerator<Buffer, void, undefined> {
     const subject = this.#subject(id);
-    let bytes = 0;
+    const begin = this.#begin(id, from);
+    let { bytes } = begin;
+    if (bytes >= length) return;
     let piece: Buffer[] = [];
     const { stream, client } = this.#store;
-    const consumer = await this.#store.ask(() => client.consumers.get(stream, { filter_subjects: subject }));
+    const consumer = await this.#store.ask(() =>
+      client.consumers.get(stream, { filter_subjects: subject, opt_start_seq: begin.sequence + 1 }),
+    );
     try {
       for (let isThere = true; bytes < length && isThere; ) {
         isThere = false;
@@ -99,7 +126,8 @@ export class NatsContents {
           if (isWhole) {
             if (bytes + lengthOf(piece) !== parts.end) throw this.#broken(id, bytes);
             bytes = parts.end;
-            yield Buffer.concat(piece);
+            this.#note(id, bytes, message.seq);
+            if (bytes > from) yield Buffer.concat(piece);
             piece = [];
           }
           if (bytes >= length || message.seq >= lastSequence) break;
@@ -219,7 +247,7 @@ export class NatsContent {
       } catch (error) {
         if (!this.#store.isBehind(error)) {
           const isAway = error instanceof StoreError && error.kind === 'away';
-          if (!isAway || tried === TRIES) throw error;
+          if (!isAway || tried === STORE_TRIES) throw error;
         } else {
           this.#sequence = await this.#sequenceOf(msgID);
           return;

@@ -14,7 +14,6 @@ const MISSING_LOOKS = 3;
 export class NatsPresence {
   readonly id: string;
   readonly #records: NatsRecords;
-  readonly #missing = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #signing: Promise<void> | null = null;
 
@@ -38,19 +37,29 @@ export class NatsPresence {
     }, SIGN_MS).unref();
   }
 
-  /** Looks who is there. @returns those of the ids that have been gone for several looks @throws StoreError */
-  async look(ids: Iterable<string>): Promise<Set<string>> {
+  /** Makes a look for who is there: it tells which of the ids have been gone for several looks in a row. It may throw a StoreError. */
+  looker(): (ids: Iterable<string>) => Promise<Set<string>> {
+    const missing = new Map<string, number>();
+    return (ids) => this.#look(new Set(ids), missing);
+  }
+
+  /** @param missing in how many looks those that are not there have been missed */
+  async #look(asked: ReadonlySet<string>, missing: Map<string, number>): Promise<Set<string>> {
     const there = new Set((await this.#records.list()).map(({ key }) => key));
-    const asked = new Set(ids);
-    for (const id of this.#missing.keys()) if (there.has(id) || !asked.has(id)) this.#missing.delete(id);
+    for (const id of missing.keys()) if (there.has(id) || !asked.has(id)) missing.delete(id);
     const gone = new Set<string>();
     for (const id of asked) {
       if (id === this.id || there.has(id)) continue;
-      const looks = (this.#missing.get(id) ?? 0) + 1;
-      this.#missing.set(id, looks);
+      const looks = (missing.get(id) ?? 0) + 1;
+      missing.set(id, looks);
       if (looks >= MISSING_LOOKS) gone.add(id);
     }
     return gone;
+  }
+
+  /** True where a process gives signs of life now. @throws StoreError */
+  async isThere(id: string): Promise<boolean> {
+    return id === this.id || (await this.#records.get(id)) !== null;
   }
 
   /** This process ends. */

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { KV, KvEntry } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { StoreError } from '../../base/store-errors.js';
-import { JetStore, type JetStoreOptions, STORE_TIMEOUT_MS } from './jet-store.js';
+import { JetStore, type JetStoreOptions, STORE_TIMEOUT_MS, STORE_TRIES } from './jet-store.js';
 import type { NatsModules } from './work-stream.js';
 
 /** A record as it was read. */
@@ -22,8 +22,6 @@ const PARTED = /^#parts ([0-9a-f]{24}) (\d{1,6}) ([0-9a-f]{64})$/;
 export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
 /** Parts that are on their way at once. */
 const PARTS_AT_ONCE = 4;
-/** Times that a write is tried whose answer did not come. */
-const TRIES = 2;
 /** Milliseconds that all records of a bucket may take to come. */
 const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
 
@@ -116,7 +114,7 @@ export class NatsRecords {
       try {
         return await this.#store.with(() => kv.put(key, value, { previousSeq: expected }));
       } catch (error) {
-        if (error instanceof StoreError && (error.kind !== 'away' || tried === TRIES)) throw error;
+        if (error instanceof StoreError && (error.kind !== 'away' || tried === STORE_TRIES)) throw error;
         if (error instanceof StoreError) continue;
         if (!this.#store.isBehind(error)) throw error;
         const now = await this.#store.ask(() => kv.get(key));

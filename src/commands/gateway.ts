@@ -73,9 +73,10 @@ async function serveQueue(
   opened: OpenServer,
   atGateway: QueueGateway,
 ): Promise<void> {
-  const { server, grpc, repository, batches, flushTraces } = opened;
+  const { server, grpc, repository, batches, tasks, flushTraces } = opened;
   const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
   batches.start();
+  tasks?.start();
   const signalled = untilSignal();
   process.stdout.write(
     `skein ${skeinVersion()} is a gateway to the workers of ${queue.names.stream} at ${server.url}/v1\n` +
@@ -86,6 +87,8 @@ async function serveQueue(
   if (!(await drained(servers, config.drainTimeoutSeconds * 1000))) {
     tellTerminal(`some answers took longer than ${config.drainTimeoutSeconds} s and are cut off`);
   }
+  // Another gateway goes on with what is made in the background.
+  await tasks?.leave();
   await end(servers, repository, flushTraces, null);
   atGateway.close();
   // Workers are told of what nobody waits for any more.

@@ -19,6 +19,9 @@ import { LogOutput } from '../server/logs/log-output.js';
 import { logEngines } from '../server/logs/model-log.js';
 import { ServerMetrics } from '../server/metrics/families/server-metrics.js';
 import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
+import { DEFAULT_STORE_LIMITS } from '../server/openai/responses/response-store.js';
+import { ResponseTasks } from '../server/openai/responses/response-tasks.js';
+import { SharedPlace } from '../server/openai/responses/shared-place.js';
 import type { HttpSocket } from '../server/sockets/http-socket.js';
 import type { Tracing } from '../server/tracing/tracing.js';
 import type { ApiKeys } from '../server/web/access/api-keys.js';
@@ -51,6 +54,8 @@ export interface ServedApp {
   life: ModelLife | null;
   /** Batches of clients, to be started when there are models to ask. */
   batches: Batches;
+  /** Responses in the background that other servers share, to be started with the batches; null: there are none. */
+  tasks: ResponseTasks | null;
   app: ReturnType<typeof createApp>;
   lane: InferLane;
   state: ServerState;
@@ -76,6 +81,8 @@ export interface OpenServer {
   life: ModelLife | null;
   /** Batches of clients, to be started when there are models to ask. */
   batches: Batches;
+  /** Responses in the background that other servers share, to be started with the batches; null: there are none. */
+  tasks: ResponseTasks | null;
   /** Does what SIGHUP asks for: see reload. */
   reload: () => void;
   /** Sends what was not sent yet of traces. */
@@ -99,7 +106,7 @@ export async function openServer(
   const log = new Log(config.logLevel, output);
   const tracing = openTracing(config, log, skeinVersion());
   const served = serveModels(running, config, security, { log, output, tracing, brought });
-  const { repository, around, life, batches, app, lane, state, metrics, failed, shared } = served;
+  const { repository, around, life, batches, tasks, app, lane, state, metrics, failed, shared } = served;
   const { host, maxConnections, streamStallTimeoutSeconds } = config;
   const { tls } = security;
   const address = { host, tls, maxConnections, stallLimitMs: 1000 * streamStallTimeoutSeconds };
@@ -133,7 +140,7 @@ export async function openServer(
     const servers = grpc === null ? [server] : [server, grpc];
     const again = () => reload({ config, output, log, apiKeys: security.apiKeys, servers });
     const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, around, life, batches, reload: again, flushTraces, failed };
+    return { server, grpc, repository, around, life, batches, tasks, reload: again, flushTraces, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -223,10 +230,12 @@ export function serveModels(
     requestTimeoutMs: config.requestTimeoutSeconds === 0 ? null : 1000 * config.requestTimeoutSeconds,
   };
   const { files, batches } = filesAndBatches(config, security.apiKeys, log, brought.shared ?? null);
+  const sharedResponses = brought.shared ? responsesOf(brought.shared, security.apiKeys, log) : undefined;
   const app = createApp({
     ...shared,
     files,
     batches,
+    shared: sharedResponses,
     models,
     version: skeinVersion(),
     corsOrigins: security.corsOrigins,
@@ -239,7 +248,15 @@ export function serveModels(
   // A model on demand that fails is unloaded, and loaded anew for the next request.
   const failed = lastFailure(models, (model) => life?.models.owns(model) === true);
   const around = { describe, log, observe };
-  return { models, repository, around, life, batches, app, lane, state, metrics, failed, shared };
+  const tasks = sharedResponses?.tasks ?? null;
+  return { models, repository, around, life, batches, tasks, app, lane, state, metrics, failed, shared };
+}
+
+function responsesOf({ responses, presence, files }: SharedStores, apiKeys: ApiKeys, log: Log) {
+  return {
+    place: new SharedPlace(responses, presence, DEFAULT_STORE_LIMITS),
+    tasks: new ResponseTasks({ records: responses, contents: files.contents, presence, apiKeys, log }),
+  };
 }
 
 /** What clients store, and have answered from it. */

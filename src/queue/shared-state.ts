@@ -7,6 +7,7 @@ import { NatsPresence, SIGN_LIFE_MS } from '../../cluster/nats/nats-presence.js'
 import { NatsRecords } from '../../cluster/nats/nats-records.js';
 import { DEFAULT_FILE_LIMITS } from '../options/server/requests.js';
 import type { SharedStores } from '../server/files/record-store.js';
+import { DEFAULT_STORE_LIMITS } from '../server/openai/responses/response-store.js';
 import { type Config, UsageError } from '../settings/config.js';
 import type { OpenQueue } from './open-nats.js';
 
@@ -16,6 +17,8 @@ const DAY_MS = 86_400_000;
 const MAX_AGE_MS = 45 * DAY_MS;
 /** Bytes of the record of a file at most: names have 4096 at most. */
 const FILE_RECORD_BYTES = 8 * 1024;
+/** Bytes of all responses and conversations: twice what they may have by estimate, since a change has both for a moment. */
+const RESPONSE_BYTES = 2 * DEFAULT_STORE_LIMITS.maxBytes;
 /** Share that messages take beside what they hold. */
 const OVERHEAD = 1.02;
 
@@ -56,6 +59,7 @@ export async function openSharedState(
   ) => new NatsRecords(nc, modules, names.shared(what), options(maxBytes, more));
   const files = records('FILES', Math.max(MIB, maxFiles * FILE_RECORD_BYTES));
   const batches = records('BATCHES', 64 * MIB);
+  const responses = records('RESPONSES', RESPONSE_BYTES);
   const contents = new NatsContents(
     nc,
     modules,
@@ -66,7 +70,7 @@ export async function openSharedState(
   const signs = records('GATEWAYS', MIB, { storage: 'memory', maxAgeMs: SIGN_LIFE_MS });
   const presence = new NatsPresence(signs, id);
   try {
-    for (const one of [files, batches, contents]) await one.open();
+    for (const one of [files, batches, responses, contents]) await one.open();
     await presence.start();
   } catch (error) {
     const full = error instanceof StoreError && error.kind === 'full';
@@ -77,5 +81,5 @@ export async function openSharedState(
       `Gateways cannot keep their state in the NATS server: ${messageOf(error)} Either ${hint}, or take --state local.`,
     );
   }
-  return { files: { records: files, contents }, batches, presence };
+  return { files: { records: files, contents }, batches, responses, presence };
 }

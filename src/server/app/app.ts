@@ -12,7 +12,11 @@ import { FileStore } from '../files/file-store.js';
 import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from '../kserve/errors.js';
 import type { Metrics } from '../metrics/metrics.js';
 import { isOfOllama, ollamaError } from '../ollama/errors.js';
-import { ResponseStore } from '../openai/responses/response-store.js';
+import { resumeResponse } from '../openai/responses/accepted-task.js';
+import type { KeptPlace } from '../openai/responses/kept-place.js';
+import { MemoryPlace } from '../openai/responses/memory-place.js';
+import { DEFAULT_STORE_LIMITS, ResponseStore } from '../openai/responses/response-store.js';
+import type { ResponseTasks } from '../openai/responses/response-tasks.js';
 import { traceHttp } from '../tracing/http-span.js';
 import type { Tracing } from '../tracing/tracing.js';
 import { ApiKeys } from '../web/access/api-keys.js';
@@ -86,6 +90,8 @@ export interface AppOptions {
   life?: ModelLife | null;
   /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
   files?: FileStore;
+  /** Responses and conversations that other servers share; default: they are kept in memory. */
+  shared?: { place: KeptPlace; tasks: ResponseTasks } | undefined;
   /** Routes that are left out; default: none. */
   withoutRoutes?: readonly ServerRoute[];
   /** Batches of those files, which are started by whoever made them; default: the app's own. */
@@ -152,6 +158,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   app.use(bodyLimit({ maxSize: maxBodyBytes, stallLimitMs, isStreamed: streamedRoutes(routes), onError }));
 
   mountRoutes(app, context, routes);
+  options.shared?.tasks.resumeWith((resumed) => resumeResponse(context, resumed));
   context.batches.answerWith((request, caller) => app.fetch(request, { inner: { caller } }));
   if (options.batches === undefined) context.batches.start();
   return app;
@@ -185,7 +192,11 @@ function contextOf(
     version: options.version,
     log,
     logControl: options.logControl ?? unheard(),
-    responses: new ResponseStore({}, ledger.open('stored')),
+    responses: new ResponseStore(
+      options.shared?.place ?? new MemoryPlace(DEFAULT_STORE_LIMITS, ledger.open('stored')),
+      DEFAULT_STORE_LIMITS.maxBytes,
+      options.shared?.tasks ?? null,
+    ),
     openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
     apiKeys,
     files,

@@ -6,7 +6,7 @@ import { orNotStored } from '../files/file-errors.js';
 import { type FileStore, newFileId, nowSeconds } from '../files/file-store.js';
 import { FolderRecords } from '../files/folder-records.js';
 import { MemoryRecords } from '../files/memory-records.js';
-import type { Presence, RecordStore } from '../files/record-store.js';
+import type { Look, Presence, RecordStore } from '../files/record-store.js';
 import type { ApiKeys, Caller } from '../web/access/api-keys.js';
 import { ApiError } from '../web/errors.js';
 import type { ServerLog } from '../web/server-log.js';
@@ -62,6 +62,7 @@ export class Batches {
   #answer: AnswerFor | null = null;
   #loading: Promise<void> | null = null;
   #sweeping: NodeJS.Timeout | undefined;
+  readonly #lookWho: Look | null;
   #exchanging: NodeJS.Timeout | undefined;
   #exchange: Promise<void> | null = null;
 
@@ -69,6 +70,7 @@ export class Batches {
     const { files, log, maxRequests, maxLineBytes, apiKeys, shared } = options;
     const isShared = () => apiKeys.isShared;
     this.#options = options;
+    this.#lookWho = shared?.presence.looker() ?? null;
     const folder = async () => (await files.storage.paths()).batches;
     const own = files.isKept ? new FolderRecords(folder) : new MemoryRecords();
     const records = shared?.records ?? own;
@@ -135,7 +137,7 @@ export class Batches {
     const { presence } = this.#options.shared!;
     await this.#store.exchange();
     const live = await this.#store.ofOthers();
-    const gone = await presence.look(live.flatMap(({ batch }) => batch.holder ?? []));
+    const gone = await this.#lookWho!(live.flatMap(({ batch }) => batch.holder ?? []));
     for (const { batch, revision } of live) {
       if (this.#pause.signal.aborted) return;
       const isLeft = batch.holder === undefined || gone.has(batch.holder) || batch.holder === presence.id;

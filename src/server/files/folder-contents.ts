@@ -37,11 +37,11 @@ export class FolderContents implements ContentStore {
     }
   }
 
-  async read(id: string): Promise<AsyncIterable<Buffer> | null> {
+  async read(id: string, from = 0): Promise<AsyncIterable<Buffer> | null> {
     const path = await this.#pathOf(id);
     try {
       const file = await open(path);
-      return createReadStream('', { fd: file, highWaterMark: READ_BYTES });
+      return createReadStream('', { fd: file, start: from, highWaterMark: READ_BYTES });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw notStored(error);

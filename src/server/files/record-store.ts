@@ -29,8 +29,8 @@ export interface ContentStore {
   begin(id: string): Promise<ContentWriter>;
   /** Goes on with a content, or begins it: what is behind its first bytes goes. It is found as it grows. */
   goOn(id: string, keepBytes: number): Promise<ContentWriter>;
-  /** The bytes that a content has now; null: there is none. Who has begun to read a file reads it to its end. */
-  read(id: string): Promise<AsyncIterable<Buffer> | null>;
+  /** The bytes that a content has now, from a number of bytes on, where a piece ends; null: there is none. Who has begun to read a file reads it to its end. */
+  read(id: string, from?: number): Promise<AsyncIterable<Buffer> | null>;
   size(id: string): Promise<number | null>;
   remove(id: string): Promise<void>;
   /** Ids of all contents, also of those that are being written. */
@@ -46,17 +46,23 @@ export interface ContentWriter {
   discard(): Promise<void>;
 }
 
+export type Look = (ids: Iterable<string>) => Promise<Set<string>>;
+
 /** Which of the processes that share a store are there. */
 export interface Presence {
   /** Of this process. */
   readonly id: string;
-  /** Those of the ids whose processes are gone. */
-  look(ids: Iterable<string>): Promise<Set<string>>;
+  /** Makes a look for those of the ids whose processes are gone; it has to be taken several times. */
+  looker(): Look;
+  /** True where a process gives signs of life now. */
+  isThere(id: string): Promise<boolean>;
 }
 
 /** Stores that several servers share. */
 export interface SharedStores {
   files: { records: RecordStore; contents: ContentStore };
   batches: RecordStore;
+  /** Responses, conversations, and responses that are being made in the background. */
+  responses: RecordStore;
   presence: Presence;
 }

@@ -56,6 +56,8 @@ type Parsed<T> = T extends z.ZodObject ? z.output<T> : undefined;
 
 export interface RouteRequest<Body, Params, Query, Form> {
   body: Parsed<Body>;
+  /** The body as it came, of which `body` was made. */
+  json: unknown;
   /** Reads the form that the body is. @throws ApiError */
   readForm(onFile: ReadFile): Promise<Parsed<Form>>;
   params: Parsed<Params>;
@@ -126,6 +128,7 @@ function routeOf<
   const handleJson = async (json: unknown, c: Context<AppEnv>, context: Services) => {
     const request = {
       body: body && bodyOf(body, json, c, context),
+      json,
       readForm: (onFile: ReadFile) => formOf(form!, onFile, c, context),
       params: params && parseParameters(params, c.req.param()),
       query: query && parseParameters(query, queryOf(c, definition.ignoresUnknownQuery ? query : null)),

@@ -1,6 +1,7 @@
 import type { AnswerRun } from '../../answering/respond.js';
 import { toApiError } from '../../web/errors.js';
 import type { RequestMemory } from '../../web/memory/request-memory.js';
+import type { HeldTask } from './held-task.js';
 import type { ResponseMaking } from './response-making.js';
 
 export interface BackgroundRun {
@@ -9,10 +10,18 @@ export interface BackgroundRun {
   /** Account of its own, since the one of the request is closed with its answer. It is closed when the response is made, and its events read. */
   memory: RequestMemory;
   logError: (error: unknown) => void;
+  /** Where other servers may go on with it; null: it is this server's alone. */
+  held: HeldTask | null;
 }
 
 /** Makes a response to its end, whoever is there to read it; a failed one can be read too. */
-export async function makeInBackground({ run, making, memory, logError }: BackgroundRun): Promise<void> {
+export async function makeInBackground({
+  run,
+  making,
+  memory,
+  logError,
+  held,
+}: BackgroundRun): Promise<void> {
   const { events } = making;
   const writer = making.frameWriter();
   try {
@@ -28,7 +37,8 @@ export async function makeInBackground({ run, making, memory, logError }: Backgr
     events?.append(frames);
   } finally {
     events?.end();
-    making.keep();
+    const keep = () => making.keep();
+    await (held === null ? keep() : held.finish(keep)).catch(logError);
     const release = () => memory.release();
     if (events === null) release();
     else events.whenUnread(release);

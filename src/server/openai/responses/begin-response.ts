@@ -20,6 +20,7 @@ import { askOf, commonOf } from './response-ask.js';
 import { ResponseMaking } from './response-making.js';
 import { type ResponsePass, ResponseRun } from './response-run.js';
 import type { KeptItem, OwnResponses } from './response-store.js';
+import type { Origin } from './response-task.js';
 import type { ResponsesContext } from './responses-context.js';
 import { summaryPass } from './summary-pass.js';
 
@@ -28,11 +29,16 @@ export interface Asked {
   context: ResponsesContext;
   model: ServedGenerator;
   request: ResponseRequest;
+  /** The request as it came. */
+  json: unknown;
   conversation: Conversation;
   /** Its turn in a stored conversation; null: it belongs to none. */
   turn: ConversationTurn | null;
   store: OwnResponses;
   warn: Warn;
+  /** Where another server may go on with it: from where it is made, and what was told of it. */
+  origin?: Origin;
+  told?: readonly string[];
 }
 
 /** Terms of a pass, which ends when the time of all passes is over. */
@@ -67,6 +73,7 @@ export async function begin(
   making = new ResponseMaking({
     ...{ model, request, conversation, run, store, turn },
     hasLogProbs: hasLogProbs(request),
+    ...{ origin: asked.origin, told: asked.told },
   });
   if (compaction === null) making.beginAnswer(first.plan);
   else making.beginSummary(first.plan, compaction);

@@ -20,7 +20,7 @@ import { SummaryReader, summaryPass } from './summary-pass.js';
  * Answers POST /v1/responses/compact: the items that stand for a conversation from now on. They are the messages that
  * stay as they are, and an item with the model's summary of the rest.
  */
-export function compactResponse(
+export async function compactResponse(
   context: ResponsesContext,
   request: CompactRequest,
   exchange: Exchange,
@@ -28,7 +28,12 @@ export function compactResponse(
   const { registry, caller, requestId } = exchange.terms;
   const model = findGenerator(context, request.model);
   const maxRetained = maxRetainedTokens(model);
-  const conversation = conversationOf(request, ownStore(context, exchange.terms), maxRetained, exchange.warn);
+  const conversation = await conversationOf(
+    request,
+    ownStore(context, exchange.terms),
+    maxRetained,
+    exchange.warn,
+  );
   const { items, stateOf } = summaryOnly(conversation.items);
   if (items.length === 0) {
     const message = "There is nothing to compact: 'input' or 'previous_response_id' is needed.";

@@ -9,7 +9,7 @@ import { conversationId } from './response-object.js';
 import type { KeptItem, StoredItem, StoredResponse } from './response-store.js';
 import { retainedItems } from './retained-items.js';
 import { storedInput } from './stored-items.js';
-import { itemSize, lastWhole, turnOf } from './stored-size.js';
+import { itemSize, lastWhole } from './stored-size.js';
 import { ToolSet, type ToolSource, warnOfOthers } from './tool-set.js';
 
 /** Conversation that a response answers. */
@@ -42,13 +42,13 @@ type AskedConversation = {
  * servers know, of which the model is not told.
  * @param maxRetained most tokens of messages that stay where the server keeps a compacted conversation. @throws ApiError.
  */
-export function conversationOf(
+export async function conversationOf(
   request: AskedConversation,
   store: OwnStore,
   maxRetained: number,
   warn: Warn,
-): Conversation {
-  const { previous_response_id: previousId, conversation, instructions, tools = [] } = request;
+): Promise<Conversation> {
+  const { previous_response_id: previousId, conversation } = request;
   if (previousId !== undefined && conversation !== undefined) {
     const message =
       "'previous_response_id' and 'conversation' exclude each other: each says what was before.";
@@ -57,17 +57,46 @@ export function conversationOf(
       code: 'mutually_exclusive_parameters',
     });
   }
-  const previous = previousId === undefined ? null : store.previous(previousId);
+  const previous = previousId === undefined ? null : await store.previous(previousId);
   const id = conversation === undefined ? undefined : conversationId(conversation);
-  const stored = id === undefined ? null : store.conversation(id);
-  const input = storedInput(request.input, store);
+  const stored = id === undefined ? null : await store.conversation(id);
+  const input = await storedInput(request.input, store);
   const trigger = input.findIndex(({ type }) => type === 'compaction_trigger');
   if (trigger >= 0 && trigger < input.length - 1) {
     const param = `input[${trigger}]`;
     throw new ApiError(400, `'${param}' is a compaction_trigger, which has to be the last item.`, { param });
   }
+  return conversationWith(
+    request,
+    {
+      input,
+      previous: previous?.response ?? null,
+      stored: id === undefined ? null : { id, before: stored!.items },
+      told: (stored ?? previous ?? { told: [] }).told,
+    },
+    maxRetained,
+    warn,
+  );
+}
+
+/** What a conversation is made of beside its request. */
+export interface ConversationParts {
+  input: readonly StoredItem[];
+  previous: StoredResponse | null;
+  /** The stored conversation; null: it is part of none. */
+  stored: { id: string; before: readonly KeptItem[] } | null;
+  /** Items before those of the request that a model is still told of. */
+  told: readonly KeptItem[];
+}
+
+/** The same of parts that are known. @param maxRetained as above */
+export function conversationWith(
+  { instructions, tools = [] }: AskedConversation,
+  { input, previous, stored, told }: ConversationParts,
+  maxRetained: number,
+  warn: Warn,
+): Conversation {
   warnOfOthers(tools, warn);
-  const { told } = stored ?? previous ?? { told: [] };
   const items = withoutReplaced([...currentItems(told, maxRetained), ...input]);
   warnOfTypes(
     'Items',
@@ -78,10 +107,10 @@ export function conversationOf(
     instructions,
     items,
     input,
-    previous: previous?.response ?? null,
-    id,
-    before: stored?.items,
-    isToCompact: trigger >= 0,
+    previous,
+    id: stored?.id,
+    before: stored?.before,
+    isToCompact: input.at(-1)?.type === 'compaction_trigger',
     tools: new ToolSet({ place: 'tools', tools }, loadedTools(items, input)),
   };
 }
@@ -91,13 +120,6 @@ export function chatOf({ instructions }: Conversation, items: readonly KeptItem[
   const messages = messagesOf(items);
   if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
   return messages;
-}
-
-/** All items of a response and of those that it continues, the oldest first. */
-export function historyOf(last: StoredResponse | null): KeptItem[] {
-  const turns: StoredResponse[] = [];
-  for (let link = last; link !== null; link = link.previous) turns.push(link);
-  return turns.reverse().flatMap(turnOf);
 }
 
 /**

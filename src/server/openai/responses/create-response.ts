@@ -9,6 +9,7 @@ import type { Exchange } from '../../web/exchange.js';
 import type { LiveRequest } from '../../web/request-registry.js';
 import { warnOfAll } from '../../web/warnings.js';
 import { type InputTokensRequest, LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
+import { acceptTask, resumable } from './accepted-task.js';
 import { makeInBackground } from './background.js';
 import { type Asked, begin } from './begin-response.js';
 import { chatOf, conversationOf } from './conversation.js';
@@ -19,28 +20,31 @@ import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens } from './retained-items.js';
 
-/** Answers POST /v1/responses, whose body its schema has validated. */
+/** Answers POST /v1/responses, whose body its schema has validated. @param json the body as it came */
 export async function createResponse(
   context: ResponsesContext,
   request: ResponseRequest,
+  json: unknown,
   exchange: Exchange,
 ): Promise<Response> {
   checkTogether(request);
   const model = findGenerator(context, request.model);
   const { registry, caller, requestId } = exchange.terms;
   const own = ownStore(context, exchange.terms);
-  const conversation = conversationOf(request, own, maxRetainedTokens(model), exchange.warn);
+  const conversation = await conversationOf(request, own, maxRetainedTokens(model), exchange.warn);
   const turn =
-    conversation.id === undefined ? null : own.conversations.beginTurn(conversation.id, conversation.input);
+    conversation.id === undefined
+      ? null
+      : await own.conversations.beginTurn(conversation.id, conversation.input);
   const { warn } = exchange;
-  const asked: Asked = { context, model, request, conversation, turn, store: own.responses, warn };
+  const asked: Asked = { context, model, request, json, conversation, turn, store: own.responses, warn };
   const answer = request.background ? answerLater : answerNow;
   try {
     return await inResponseWords(conversation.tools, () =>
       registry.accept(caller, requestId, (live) => answer(asked, live, exchange)),
     );
   } catch (error) {
-    turn?.end([]);
+    await turn?.end([]).catch(() => {});
     throw error;
   }
 }
@@ -68,7 +72,7 @@ async function answerNow(asked: Asked, live: LiveRequest, exchange: Exchange): P
     making.forget();
     throw error;
   }
-  const response = making.finish();
+  const response = await making.finish();
   return jsonAnswer(response === null ? null : responseJson(response));
 }
 
@@ -79,13 +83,15 @@ async function answerLater(asked: Asked, live: LiveRequest, exchange: Exchange):
   try {
     // The request's own values stay until the response is made.
     memory.addAnswer(terms.memory.bytes);
-    const { run, making } = await begin(asked, live, {
+    const ofAll = context.responses.tasks === null ? asked : resumable(asked);
+    const { run, making } = await begin(ofAll, live, {
       ...terms,
       memory,
       tally: undefined,
       trace: undefined,
     });
-    void makeInBackground({ run, making, memory, logError });
+    const held = ofAll === asked ? null : await acceptTask(ofAll, { run, making }, terms.caller);
+    void makeInBackground({ run, making, memory, logError, held });
     if (making.events !== null) return eventsAnswer(making.events, -1, context.eventStream, exchange);
     return jsonAnswer(responseJson(making.snapshot()));
   } catch (error) {
@@ -95,13 +101,18 @@ async function answerLater(asked: Asked, live: LiveRequest, exchange: Exchange):
 }
 
 /** Answers POST /v1/responses/input_tokens: how many tokens the prompt of a response would have. */
-export function countInputTokens(
+export async function countInputTokens(
   context: ResponsesContext,
   request: InputTokensRequest,
   { terms, warn }: Exchange,
 ): Promise<Response> {
   const model = findGenerator(context, request.model);
-  const conversation = conversationOf(request, ownStore(context, terms), maxRetainedTokens(model), warn);
+  const conversation = await conversationOf(
+    request,
+    ownStore(context, terms),
+    maxRetainedTokens(model),
+    warn,
+  );
   return inResponseWords(conversation.tools, async () => {
     const messages = chatOf(conversation, conversation.items);
     const ask = askOf(request, conversation.tools);

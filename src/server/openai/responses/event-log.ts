@@ -1,6 +1,7 @@
 import { STREAM_HEADERS } from '../../answering/respond.js';
 import { EventStream, type EventStreamOptions } from '../../web/event-stream.js';
 import type { Exchange } from '../../web/exchange.js';
+import { framesIn } from './event-splicer.js';
 
 /** The events of a response in their order, for readers that come, leave and come again. An event's index is its number. */
 export class EventLog {
@@ -9,14 +10,19 @@ export class EventLog {
   #hasEnded: boolean;
   #onUnread: (() => void) | null = null;
 
-  /** @param frames events of a response that has ended; absent: none have come yet */
-  constructor(frames?: readonly string[]) {
+  /** @param frames events so far; absent: none have come yet @param hasEnded default: true where there are some */
+  constructor(frames?: readonly string[], hasEnded = frames !== undefined) {
     this.#frames = [...(frames ?? [])];
-    this.#hasEnded = frames !== undefined;
+    this.#hasEnded = hasEnded;
   }
 
   get frames(): readonly string[] {
     return this.#frames;
+  }
+
+  /** True while somebody reads it. */
+  get isRead(): boolean {
+    return this.#readers.size > 0;
   }
 
   get hasEnded(): boolean {
@@ -25,8 +31,7 @@ export class EventLog {
 
   /** Adds the events of a text of whole frames. */
   append(text: string): void {
-    // JSON has no line breaks of its own, so that an empty line ends an event.
-    for (const frame of text.split(/(?<=\n\n)/)) if (frame !== '') this.#frames.push(frame);
+    this.#frames.push(...framesIn(text));
     this.#tell();
   }
 

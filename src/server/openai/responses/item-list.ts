@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../web/bodies/json-parts.js';
 import { listJson, type PageQuery, pageItems } from '../../web/page.js';
-import { historyOf } from './conversation.js';
+import { historyOf } from './kept-record.js';
 import type { OwnStore } from './own-store.js';
 import { itemJson } from './response-json.js';
 import type { KeptItem } from './response-store.js';
@@ -10,15 +10,19 @@ export interface ListOptions extends PageQuery {
 }
 
 /** A page of a response's input items, with those of the conversation before it. @throws ApiError 404, 413, 429. */
-export function inputItemList(store: OwnStore, id: string, options: ListOptions): JsonObject {
+export async function inputItemList(store: OwnStore, id: string, options: ListOptions): Promise<JsonObject> {
   const { responses } = store;
-  const { input, previous, before = [] } = responses.activeResponse(id) ?? responses.get(id);
+  const { input, previous, before = [] } = await responses.asked(id);
   return itemPage(store, [...historyOf(previous), ...before, ...input], `the response '${id}'`, options);
 }
 
 /** A page of the items of a conversation. @throws ApiError 404, 413, 429. */
-export function conversationItemList(store: OwnStore, id: string, options: ListOptions): JsonObject {
-  return itemPage(store, store.conversations.get(id).items, `the conversation '${id}'`, options);
+export async function conversationItemList(
+  store: OwnStore,
+  id: string,
+  options: ListOptions,
+): Promise<JsonObject> {
+  return itemPage(store, (await store.conversations.get(id)).items, `the conversation '${id}'`, options);
 }
 
 /** @param owner what has the items, for errors */

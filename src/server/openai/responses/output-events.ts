@@ -1,7 +1,7 @@
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../../answering/chat-message.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
-import { newId, type OutputItem, type OutputText } from './response-object.js';
+import type { newId, OutputItem, OutputText } from './response-object.js';
 import { REASONING_SEAL } from './sealed.js';
 import { StreamedInput } from './streamed-input.js';
 import type { ToolSet } from './tool-set.js';
@@ -17,7 +17,8 @@ export type OnEvent = (type: string, fields: object) => void;
 
 export interface OutputOptions {
   onEvent: OnEvent;
-  newCall: (name: string) => MessageCall;
+  newCall: (name: string) => Pick<MessageCall, 'id'>;
+  newId: typeof newId;
   /** True where messages have log-probs. */
   hasLogProbs: boolean;
   tools: ToolSet;
@@ -67,7 +68,7 @@ export class OutputEvents {
 
   /** Begins the item of a compaction. */
   beginCompaction(): void {
-    this.#begin({ type: 'compaction', id: newId('cmp'), encrypted_content: '' });
+    this.#begin({ type: 'compaction', id: this.#options.newId('cmp'), encrypted_content: '' });
   }
 
   endCompaction(encrypted_content: string): void {
@@ -106,7 +107,13 @@ export class OutputEvents {
   #reasoning(text: string): void {
     let item = this.#open;
     if (item?.type !== 'reasoning') {
-      item = { type: 'reasoning', id: newId('rs'), status: 'in_progress', summary: [], content: [] };
+      item = {
+        type: 'reasoning',
+        id: this.#options.newId('rs'),
+        status: 'in_progress',
+        summary: [],
+        content: [],
+      };
       this.#begin(item);
       item.content.push({ type: 'reasoning_text', text: '' });
       this.#tell('response.content_part.added', { ...this.#partPlace(), part: item.content[0] });
@@ -124,14 +131,20 @@ export class OutputEvents {
     switch (tool?.kind) {
       case 'custom':
         this.#input = new StreamedInput();
-        this.#begin({ type: 'custom_tool_call', id: newId('ctc'), status, ...named, input: '' });
+        this.#begin({
+          type: 'custom_tool_call',
+          id: this.#options.newId('ctc'),
+          status,
+          ...named,
+          input: '',
+        });
         break;
       case 'search': {
         this.#search = '';
         const execution = 'client' as const;
         this.#begin({
           type: 'tool_search_call',
-          id: newId('tsc'),
+          id: this.#options.newId('tsc'),
           status,
           call_id,
           execution,
@@ -140,7 +153,13 @@ export class OutputEvents {
         break;
       }
       default:
-        this.#begin({ type: 'function_call', id: newId('fc'), status, ...named, arguments: '' });
+        this.#begin({
+          type: 'function_call',
+          id: this.#options.newId('fc'),
+          status,
+          ...named,
+          arguments: '',
+        });
     }
   }
 
@@ -169,7 +188,7 @@ export class OutputEvents {
   #openMessage(): Item<'message'> {
     const item: Item<'message'> = {
       type: 'message',
-      id: newId('msg'),
+      id: this.#options.newId('msg'),
       status: 'in_progress',
       role: 'assistant',
       content: [],

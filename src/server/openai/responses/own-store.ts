@@ -31,24 +31,24 @@ export class OwnStore {
   }
 
   /** The response that a request goes on with. @throws ApiError 404, 400, 413, 429. */
-  previous(id: string): TakenHistory & { response: StoredResponse } {
+  async previous(id: string): Promise<TakenHistory & { response: StoredResponse }> {
     const param = 'previous_response_id';
-    const response = this.responses.get(id, param);
+    const response = await this.responses.get(id, param);
     this.#taken.take(historySize(response), param);
     return { response, told: toldHistory(response) };
   }
 
   /** The items of the conversation that a request goes on with. @throws ApiError 404, 400, 413, 429. */
-  conversation(id: string): TakenHistory & { items: readonly KeptItem[] } {
-    const { items } = this.conversations.get(id, 'conversation');
+  async conversation(id: string): Promise<TakenHistory & { items: readonly KeptItem[] }> {
+    const { items } = await this.conversations.get(id, 'conversation');
     const told = items.slice(Math.max(0, lastWhole(items)));
     this.#taken.take(takenSize(told), 'conversation');
     return { items, told };
   }
 
   /** The item that a reference names. @param param path of its id. @throws ApiError 404, 400, 413, 429. */
-  item(id: string, param: string): KeptItem {
-    const found = this.responses.findItem(id);
+  async item(id: string, param: string): Promise<KeptItem> {
+    const found = await this.responses.findItem(id);
     if (found === null) {
       const message = `'${param}' is '${id}', but no stored response or conversation has such an item.`;
       throw new ApiError(404, message, { param, code: 'item_not_found' });
@@ -68,11 +68,16 @@ export class OwnStore {
   }
 
   /** The events of a response, to be sent. @throws ApiError 404, 400 where they are not kept, 413, 429. */
-  events(id: string): EventLog {
+  async events(id: string): Promise<EventLog> {
     const active = this.responses.activeResponse(id);
     // Those of a response that is being made are in its own account.
     if (active?.events) return active.events;
-    const kept = active === null ? this.responses.get(id).events : undefined;
+    const elsewhere =
+      active === null
+        ? await this.responses.eventsElsewhere(id, (text) => this.#taken.hold(Buffer.byteLength(text)))
+        : null;
+    if (elsewhere !== null) return elsewhere;
+    const kept = active === null ? (await this.responses.get(id)).events : undefined;
     if (kept !== undefined) {
       this.#taken.hold(valueBytes(kept));
       return new EventLog(kept);
@@ -83,7 +88,7 @@ export class OwnStore {
 }
 
 /** Items of a response, and of those that it continues, which a model is still told of; the oldest first. */
-function toldHistory(last: StoredResponse): KeptItem[] {
+export function toldHistory(last: StoredResponse): KeptItem[] {
   const turns: KeptItem[][] = [];
   for (let link: StoredResponse | null = last; link !== null; link = link.previous) {
     const items = turnOf(link);

@@ -25,6 +25,7 @@ import {
 } from './response-object.js';
 import type { ResponseRun } from './response-run.js';
 import type { ActiveResponse, KeptItem, OwnResponses } from './response-store.js';
+import { idsOf, type Origin } from './response-task.js';
 import { SummaryReader } from './summary-pass.js';
 
 export interface MakingOptions {
@@ -36,6 +37,10 @@ export interface MakingOptions {
   /** The response's turn in a stored conversation; null: it belongs to none. */
   turn: ConversationTurn | null;
   hasLogProbs: boolean;
+  /** From where it is made; absent: here, and here alone. */
+  origin?: Origin | undefined;
+  /** Events that were told of it before; absent: none. */
+  told?: readonly string[] | undefined;
 }
 
 interface SummaryInMaking {
@@ -75,16 +80,24 @@ export class ResponseMaking implements ActiveResponse {
   #isCancelled = false;
   /** Events not sent yet: as JSON where it is short, else as a value that does not change. */
   readonly #frames: { type: string; data: string | JsonObject }[] = [];
-  #sequence = 0;
+  #sequence: number;
+  #hasBegun = false;
 
   constructor(options: MakingOptions) {
-    const { model, request, conversation, run, store, hasLogProbs } = options;
+    const { model, request, conversation, run, store, hasLogProbs, origin, told = [] } = options;
     this.#options = options;
-    this.events = request.background && request.stream ? new EventLog() : null;
-    this.#fields = responseFields(request, model, newId('resp'));
+    this.events = request.background && request.stream ? new EventLog(told, false) : null;
+    const fields = responseFields(request, model, origin?.id ?? newId('resp'));
+    this.#fields = { ...fields, created_at: origin?.createdAt ?? fields.created_at };
+    this.#sequence = told.length;
+    const nextId = origin === undefined ? null : idsOf(origin.id);
     this.#output = new OutputEvents({
       onEvent: (type, fields) => this.#tell(type, fields),
-      newCall: (name) => this.#reader!.newCall(name),
+      newCall: (name) => {
+        const call = this.#reader!.newCall(name);
+        return nextId === null ? call : { id: idLike(call.id, nextId()) };
+      },
+      newId: (prefix) => (nextId === null ? newId(prefix) : `${prefix}_${nextId()}`),
       hasLogProbs,
       tools: conversation.tools,
       sealsReasoning: request.include?.includes(SEALED_REASONING) ?? false,
@@ -188,7 +201,7 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   /** Finishes a response whose answer has ended or was cancelled. @returns the response; null where its client left. */
-  finish(): ResponseObject | null {
+  async finish(): Promise<ResponseObject | null> {
     const { store } = this.#options;
     if (!this.#fields.background) store.end(this.#fields.id);
     if (!this.isOver && this.#isCancelled) {
@@ -199,20 +212,23 @@ export class ResponseMaking implements ActiveResponse {
     // The response does not change any more.
     const response = this.snapshot();
     this.#resolveWhole(response);
-    if (!this.#fields.background) this.#endTurn();
+    if (!this.#fields.background) await this.#endTurn();
     if (!this.isOver) return null;
     // That of a response in the background is kept with its last events.
-    if (this.#fields.store && !this.#fields.background) store.put({ response, ...this.#conversation });
+    if (this.#fields.store && !this.#fields.background) await store.put({ response, ...this.#conversation });
     return response;
   }
 
   /** Keeps a response that was made in the background, however it ended. */
-  keep(): void {
+  async keep(): Promise<void> {
     const { store } = this.#options;
-    store.end(this.#fields.id);
-    this.#endTurn();
-    if (this.#isDiscarded) return;
-    store.put({ response: this.snapshot(), ...this.#conversation, events: this.events?.frames });
+    try {
+      await this.#endTurn();
+      if (this.#isDiscarded) return;
+      await store.put({ response: this.snapshot(), ...this.#conversation, events: this.events?.frames });
+    } finally {
+      store.end(this.#fields.id);
+    }
   }
 
   get #conversation() {
@@ -221,18 +237,19 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   /** Ends the turn in a stored conversation, which gets whole turns only: not one that was cancelled or has failed. */
-  #endTurn(): void {
+  async #endTurn(): Promise<void> {
     const { turn, conversation } = this.#options;
     const { status } = this.#state;
     const isWhole = !this.#isDiscarded && (status === 'completed' || status === 'incomplete');
     const input = conversation.input.filter(({ type }) => type !== 'compaction_trigger');
-    turn?.end(isWhole ? [...input, ...this.#output.items] : []);
+    await turn?.end(isWhole ? [...input, ...this.#output.items] : []);
   }
 
   /** Drops a response that came to nothing. */
   forget(): void {
     this.#options.store.end(this.#fields.id);
-    if (!this.#fields.background) this.#endTurn();
+    // What cannot be reached has lost the turn, or will.
+    if (!this.#fields.background) void this.#endTurn().catch(() => {});
     this.#resolveWhole(this.snapshot());
   }
 
@@ -247,7 +264,8 @@ export class ResponseMaking implements ActiveResponse {
   /** Writes the response as a stream of events. */
   frameWriter(): ResponseFrames {
     const begin = () => {
-      if (this.#sequence > 0) return;
+      if (this.#hasBegun) return;
+      this.#hasBegun = true;
       this.#tell('response.created', { response: this.snapshot() });
       this.#tell('response.in_progress', { response: this.snapshot() });
     };
@@ -301,6 +319,12 @@ export class ResponseMaking implements ActiveResponse {
 
   #tell(type: string, fields: object): void {
     if (!this.#options.request.stream) return;
+    const splicer = this.#options.origin?.splicer ?? null;
+    const rest = splicer === null ? fields : splicer.rest(type, fields);
+    if (rest !== null) this.#add(type, rest);
+  }
+
+  #add(type: string, fields: object): void {
     const event = { type, sequence_number: this.#sequence++, ...fields };
     const isLong = Object.values(fields).some((field) => field instanceof JsonObject);
     this.#frames.push({ type, data: isLong ? new JsonObject(event) : JSON.stringify(event) });
@@ -315,7 +339,7 @@ export class ResponseMaking implements ActiveResponse {
 
   /** Remaining events, frame by frame. */
   async *#endFrames(): AsyncGenerator<string, void, undefined> {
-    const response = this.finish();
+    const response = await this.finish();
     if (response !== null) {
       // A cancelled response has no event of its own: it counts as incomplete.
       const type = response.status === 'completed' ? 'completed' : 'incomplete';
@@ -325,6 +349,12 @@ export class ResponseMaking implements ActiveResponse {
       yield frame(type, typeof data === 'string' ? data : await jsonInTurns(data));
     }
   }
+}
+
+/** An id in the form of another one, as the model's chat template takes it. */
+function idLike(id: string, digits: string): string {
+  const prefix = id.startsWith('call_') ? 'call_' : '';
+  return prefix + digits.slice(0, id.length - prefix.length);
 }
 
 function frame(type: string, data: string): string {

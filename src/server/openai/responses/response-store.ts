@@ -1,13 +1,15 @@
 import type { Caller } from '../../web/access/api-keys.js';
 import { ApiError } from '../../web/errors.js';
-import type { MemoryHold } from '../../web/memory/held-memory.js';
 import type { InputItem } from '../schemas/response-items.js';
-import { OwnConversations, StoredConversation } from './conversation-store.js';
-import type { EventLog } from './event-log.js';
-import { ItemIndex } from './item-index.js';
-import { KeptValues } from './kept-values.js';
+import { OwnConversations } from './conversation-store.js';
+import { EventLog } from './event-log.js';
+import { followTask } from './follow-task.js';
+import type { FindItem, KeptPlace } from './kept-place.js';
+import { asPrevious } from './kept-record.js';
+import type { KeptLimits } from './kept-values.js';
 import type { OutputItem, ResponseObject } from './response-object.js';
-import { storedBytes } from './stored-size.js';
+import type { ResponseTask } from './response-task.js';
+import type { ResponseTasks } from './response-tasks.js';
 
 /** A response in the store. */
 export interface StoredResponse {
@@ -41,66 +43,43 @@ export interface ActiveResponse extends Pick<StoredResponse, 'input' | 'previous
   discard(): void;
 }
 
-export interface ResponseStoreLimits {
-  /** Most responses and conversations together. */
-  maxResponses: number;
-  /** Most bytes, by estimate; a conversation counts with each response that continues it. */
-  maxBytes: number;
-}
-
-export const DEFAULT_STORE_LIMITS: Readonly<ResponseStoreLimits> = {
-  maxResponses: 1024,
+/** Most responses and conversations together, and most bytes; a conversation counts with each response that continues it. */
+export const DEFAULT_STORE_LIMITS: Readonly<KeptLimits> = {
+  maxValues: 1024,
   maxBytes: 64 * 1024 * 1024,
 };
 
 /** Share of the store that one conversation may take. */
 const CONVERSATION_SHARE = 1 / 4;
 
-/** Store of responses and conversations, within limits that they share: see KeptValues. */
+/** Store of responses and conversations, and of the responses that are being made here. */
 export class ResponseStore {
-  readonly #kept: KeptValues<StoredResponse | StoredConversation>;
-  readonly #items = new ItemIndex();
+  readonly #place: KeptPlace;
   readonly #active = new Map<string, { active: ActiveResponse; owner: string }>();
   readonly #maxConversationBytes: number;
 
-  /** @param hold memory account of what is stored; the oldest is dropped where it has no room. */
-  constructor(limits: Partial<ResponseStoreLimits> = {}, hold: MemoryHold | null = null) {
-    const { maxResponses, maxBytes } = { ...DEFAULT_STORE_LIMITS, ...limits };
-    this.#kept = new KeptValues({ maxValues: maxResponses, maxBytes }, hold, {
-      kept: (owner, value) => this.#items.set(owner, value, lentItems(value)),
-      gone: (owner, value) => this.#items.set(owner, value, []),
-    });
+  /** Responses in the background of all servers that share their place; null: there are none of others. */
+  readonly tasks: ResponseTasks | null;
+
+  /** @param place where they are kept */
+  constructor(
+    place: KeptPlace,
+    maxBytes = DEFAULT_STORE_LIMITS.maxBytes,
+    tasks: ResponseTasks | null = null,
+  ) {
+    this.#place = place;
+    this.tasks = tasks;
     this.#maxConversationBytes = maxBytes * CONVERSATION_SHARE;
-  }
-
-  get size(): number {
-    return this.#kept.size;
-  }
-
-  get bytes(): number {
-    return this.#kept.bytes;
   }
 
   /** The caller's own responses; those of others are not visible. */
   of({ name }: Pick<Caller, 'name'>): OwnResponses {
-    return new OwnResponses(this, name);
+    return new OwnResponses(this, this.#place, name);
   }
 
   /** The caller's own conversations; those of others are not visible. */
   conversationsOf({ name }: Pick<Caller, 'name'>): OwnConversations {
-    return new OwnConversations(
-      {
-        get: (id) => this.#get(name, id, StoredConversation),
-        put: (conversation) => this.#kept.put(name, conversation.id, conversation, conversation.bytes),
-        forget: (id) => this.#get(name, id, StoredConversation) !== null && this.#kept.forget(name, id),
-      },
-      this.#maxConversationBytes,
-    );
-  }
-
-  /** Stores a response, unless it alone exceeds the limits. */
-  put(owner: string, stored: StoredResponse): void {
-    this.#kept.put(owner, stored.response.id, stored, storedBytes(stored));
+    return new OwnConversations(this.#place, name, this.#maxConversationBytes);
   }
 
   begin(owner: string, id: string, active: ActiveResponse): void {
@@ -115,46 +94,24 @@ export class ResponseStore {
     const found = this.#active.get(id);
     return found?.owner === owner ? found.active : null;
   }
-
-  get(owner: string, id: string): StoredResponse | null {
-    const found = this.#kept.get(owner, id);
-    return found instanceof StoredConversation ? null : found;
-  }
-
-  /** Removes a response. Returns false where there is none. */
-  forget(owner: string, id: string): boolean {
-    return this.get(owner, id) !== null && this.#kept.forget(owner, id);
-  }
-
-  /** An item in the output of some response, or of some conversation. */
-  findItem(owner: string, id: string): KeptItem | null {
-    return this.#items.find(owner, id);
-  }
-
-  #get<T extends StoredConversation>(owner: string, id: string, kind: new (...args: never) => T): T | null {
-    const found = this.#kept.get(owner, id);
-    return found instanceof kind ? found : null;
-  }
-}
-
-/** Items that references may name: the output of a response, or all of a conversation. */
-function lentItems(value: StoredResponse | StoredConversation): readonly KeptItem[] {
-  return value instanceof StoredConversation ? value.items : value.response.output;
 }
 
 /** Responses of one API key. */
 export class OwnResponses {
   readonly #store: ResponseStore;
+  readonly #place: KeptPlace;
   readonly #owner: string;
+  #finder: Promise<FindItem> | null = null;
 
-  constructor(store: ResponseStore, owner: string) {
+  constructor(store: ResponseStore, place: KeptPlace, owner: string) {
     this.#store = store;
+    this.#place = place;
     this.#owner = owner;
   }
 
-  /** Stores a response, unless it alone exceeds the limits. */
-  put(stored: StoredResponse): void {
-    this.#store.put(this.#owner, stored);
+  /** Stores a response, unless it alone exceeds the limits. @throws the store's errors */
+  put(stored: StoredResponse): Promise<void> {
+    return this.#place.putResponse(this.#owner, stored);
   }
 
   begin(id: string, active: ActiveResponse): void {
@@ -170,26 +127,81 @@ export class OwnResponses {
   }
 
   /** The stored response of an id. @throws ApiError 404. */
-  get(id: string, param: string | null = null): StoredResponse {
-    const found = this.#store.get(this.#owner, id);
+  async get(id: string, param: string | null = null): Promise<StoredResponse> {
+    const found = await this.#place.response(this.#owner, id);
     if (found === null) throw notFound(id, param);
     return found;
   }
 
-  /** Removes a response; one that is made in the background ends first. @throws ApiError 404. */
-  delete(id: string): void {
+  /** The response as it is so far, or as it is kept. @throws ApiError 404. */
+  async shown(id: string): Promise<ResponseObject> {
     const active = this.activeResponse(id);
+    if (active !== null) return active.snapshot();
+    return (await this.#taskUnlessKept(id))?.response ?? (await this.get(id)).response;
+  }
+
+  /** A task of another server; null: there is none, or the response is kept. */
+  async #taskUnlessKept(id: string): Promise<ResponseTask | null> {
+    const { tasks } = this.#store;
+    // A response is kept before its task is gone.
+    const task = tasks === null ? null : await tasks.find(this.#owner, id);
+    return task !== null && (await this.#place.response(this.#owner, id)) === null ? task : null;
+  }
+
+  /** What a response answers, whether it is being made or kept. @throws ApiError 404. */
+  async asked(id: string): Promise<Pick<StoredResponse, 'input' | 'previous' | 'before'>> {
+    const active = this.activeResponse(id);
+    if (active !== null) return active;
+    const task = await this.#taskUnlessKept(id);
+    const made = task === null ? null : await this.#store.tasks!.input(id);
+    if (made === null) return this.get(id);
+    const { input, history, conversation } = made;
+    return { input, previous: asPrevious(history), before: conversation?.before };
+  }
+
+  /** Ends a response that is being made with what it has; null: it is not being made. @throws ApiError 404, 503. */
+  async cancel(id: string): Promise<ResponseObject | null> {
+    const active = this.activeResponse(id);
+    if (active !== null) return active.cancel();
+    if ((await this.#taskUnlessKept(id)) === null) return null;
+    const { tasks } = this.#store;
+    if (!(await tasks!.stop(this.#owner, id, 'isCancelled'))) return null;
+    await tasks!.ended(this.#owner, id);
+    return (await this.get(id)).response;
+  }
+
+  /** Events of a response that another server makes, as they come; null: none makes it, or there are none. */
+  async eventsElsewhere(id: string, onMore: (text: string) => void): Promise<EventLog | null> {
+    const task = await this.#taskUnlessKept(id);
+    if (task === null || (await this.#store.tasks!.input(id))?.json.stream !== true) return null;
+    const log = new EventLog();
+    void followTask(log, {
+      more: (bytes) => this.#store.tasks!.events(id, bytes),
+      isUnderWay: async () => (await this.#taskUnlessKept(id)) !== null,
+      kept: async () => (await this.#place.response(this.#owner, id))?.events ?? null,
+      onMore,
+    });
+    return log;
+  }
+
+  /** Removes a response; one that is made in the background ends first. @throws ApiError 404. */
+  async delete(id: string): Promise<void> {
+    const active = this.activeResponse(id);
+    // Nobody goes on with it, should this server end before it has.
+    const isTask = (await this.#store.tasks?.stop(this.#owner, id, 'isDiscarded')) ?? false;
     if (active?.isInBackground) {
       this.end(id);
       active.discard();
-      return;
     }
-    if (!this.#store.forget(this.#owner, id)) throw notFound(id, null);
+    if (isTask || active?.isInBackground) return;
+    const isThere = (await this.#place.response(this.#owner, id)) !== null;
+    if (!isThere || !(await this.#place.forget(this.#owner, id))) throw notFound(id, null);
   }
 
-  /** An item in the output of some response, or of some conversation. */
-  findItem(id: string): KeptItem | null {
-    return this.#store.findItem(this.#owner, id);
+  /** An item in the output of some response, or of some conversation, as it was when the first one was looked for. */
+  async findItem(id: string): Promise<KeptItem | null> {
+    this.#finder ??= this.#place.finder(this.#owner);
+    return (await this.#finder)(id);
   }
 }
 

@@ -12,12 +12,15 @@ type MessagePart = Exclude<MessageItem['content'], string>[number];
 const MAX_COMPACTIONS = 64;
 
 /** The items of an input, each with an id. @throws ApiError. */
-export function storedInput(input: ResponseRequest['input'] | undefined, store: OwnStore): StoredItem[] {
+export function storedInput(
+  input: ResponseRequest['input'] | undefined,
+  store: OwnStore,
+): Promise<StoredItem[]> {
   return storedList(inputItems(input), 'input', store);
 }
 
 /** Items that are added to a conversation, each with an id. @throws ApiError. */
-export function storedItems(items: readonly InputItem[], store: OwnStore): StoredItem[] {
+export async function storedItems(items: readonly InputItem[], store: OwnStore): Promise<StoredItem[]> {
   const trigger = items.findIndex(({ type }) => type === 'compaction_trigger');
   if (trigger >= 0) {
     const param = `items[${trigger}]`;
@@ -28,10 +31,16 @@ export function storedItems(items: readonly InputItem[], store: OwnStore): Store
 }
 
 /** References are resolved first: what they stand for is counted like what was sent, and only then read. */
-function storedList(items: readonly InputItem[], field: string, store: OwnStore): StoredItem[] {
-  const resolved = items.map((item, index) =>
-    item.type === 'item_reference' ? (store.item(item.id, `${field}[${index}].id`) as StoredItem) : item,
-  );
+async function storedList(
+  items: readonly InputItem[],
+  field: string,
+  store: OwnStore,
+): Promise<StoredItem[]> {
+  const resolved: InputItem[] = [];
+  for (const [index, item] of items.entries()) {
+    const isReference = item.type === 'item_reference';
+    resolved.push(isReference ? ((await store.item(item.id, `${field}[${index}].id`)) as StoredItem) : item);
+  }
   const compactions = resolved.filter(({ type }) => type === 'compaction').length;
   if (compactions > MAX_COMPACTIONS) {
     const message = `'${field}' has ${compactions} items of type compaction, at most ${MAX_COMPACTIONS} are taken.`;

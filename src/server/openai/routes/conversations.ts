@@ -35,10 +35,10 @@ export const createConversationRoute = defineRoute({
   mayLackBody: true,
   examples: { 'With a message': { items: [{ type: 'message', role: 'user', content: 'Hello!' }] } },
   responses: async () => (await answers()).conversationResponses(),
-  handle: ({ body, exchange }, context) => {
+  handle: async ({ body, exchange }, context) => {
     const store = ownStore(context, exchange.terms);
-    const items = storedItems(body.items ?? [], store);
-    return Response.json(store.conversations.create(body.metadata ?? {}, items).toJson());
+    const items = await storedItems(body.items ?? [], store);
+    return Response.json((await store.conversations.create(body.metadata ?? {}, items)).toJson());
   },
 });
 
@@ -49,8 +49,8 @@ export const conversationRoute = defineRoute({
   summary: 'Shows a conversation',
   params,
   responses: async () => (await answers()).conversationResponses(),
-  handle: ({ params: { id }, exchange }, context) =>
-    Response.json(ownStore(context, exchange.terms).conversations.get(id).toJson()),
+  handle: async ({ params: { id }, exchange }, context) =>
+    Response.json((await ownStore(context, exchange.terms).conversations.get(id)).toJson()),
 });
 
 export const updateConversationRoute = defineRoute({
@@ -62,9 +62,9 @@ export const updateConversationRoute = defineRoute({
   body: updateConversationSchema,
   examples: { Metadata: { metadata: { topic: 'geese' } } },
   responses: async () => (await answers()).conversationResponses(),
-  handle: ({ params: { id }, body, exchange }, context) => {
+  handle: async ({ params: { id }, body, exchange }, context) => {
     const { conversations } = ownStore(context, exchange.terms);
-    return Response.json(conversations.update(id, body.metadata ?? {}).toJson());
+    return Response.json((await conversations.update(id, body.metadata ?? {})).toJson());
   },
 });
 
@@ -76,8 +76,8 @@ export const deleteConversationRoute = defineRoute({
   description: 'Its responses stay, and what they answered with them. A response that is being made goes on.',
   params,
   responses: async () => (await answers()).deletedConversationResponses(),
-  handle: ({ params: { id }, exchange }, context) => {
-    ownStore(context, exchange.terms).conversations.delete(id);
+  handle: async ({ params: { id }, exchange }, context) => {
+    await ownStore(context, exchange.terms).conversations.delete(id);
     return Response.json({ id, object: 'conversation.deleted', deleted: true });
   },
 });
@@ -90,8 +90,8 @@ export const conversationItemsRoute = defineRoute({
   params,
   query: z.strictObject({ ...listFields, ...include }),
   responses: itemLists,
-  handle: ({ params: { id }, query, exchange }, context) =>
-    jsonAnswer(conversationItemList(ownStore(context, exchange.terms), id, query)),
+  handle: async ({ params: { id }, query, exchange }, context) =>
+    jsonAnswer(await conversationItemList(ownStore(context, exchange.terms), id, query)),
 });
 
 export const createItemsRoute = defineRoute({
@@ -105,9 +105,10 @@ export const createItemsRoute = defineRoute({
   body: createItemsSchema,
   examples: { 'A message': { items: [{ type: 'message', role: 'user', content: 'Hello!' }] } },
   responses: itemLists,
-  handle: ({ params: { id }, body, exchange }, context) => {
+  handle: async ({ params: { id }, body, exchange }, context) => {
     const store = ownStore(context, exchange.terms);
-    return jsonAnswer(itemListJson(store.conversations.add(id, storedItems(body.items, store)), false));
+    const items = await storedItems(body.items, store);
+    return jsonAnswer(itemListJson(await store.conversations.add(id, items), false));
   },
 });
 
@@ -119,9 +120,9 @@ export const conversationItemRoute = defineRoute({
   params: itemParams,
   query: z.strictObject(include),
   responses: async () => (await answers()).conversationItemResponses(),
-  handle: ({ params: { id, item }, exchange }, context) => {
+  handle: async ({ params: { id, item }, exchange }, context) => {
     const store = ownStore(context, exchange.terms);
-    const found = store.conversations.item(id, item);
+    const found = await store.conversations.item(id, item);
     store.show([found]);
     return jsonAnswer(itemJson(found));
   },
@@ -134,6 +135,6 @@ export const deleteItemRoute = defineRoute({
   summary: 'Removes an item from a conversation',
   params: itemParams,
   responses: async () => (await answers()).conversationResponses(),
-  handle: ({ params: { id, item }, exchange }, context) =>
-    Response.json(ownStore(context, exchange.terms).conversations.removeItem(id, item).toJson()),
+  handle: async ({ params: { id, item }, exchange }, context) =>
+    Response.json((await ownStore(context, exchange.terms).conversations.removeItem(id, item)).toJson()),
 });

@@ -53,7 +53,7 @@ export const createResponseRoute = defineRoute({
   },
   responses: async () => (await answers()).createResponses(),
   loadsModel: true,
-  handle: ({ body, exchange }, context) => createResponse(context, body, exchange),
+  handle: ({ body, json, exchange }, context) => createResponse(context, body, json, exchange),
 });
 
 export const inputTokensRoute = defineRoute({
@@ -111,13 +111,12 @@ export const responseRoute = defineRoute({
     'include[]': ignored(),
   }),
   responses: async () => (await answers()).storedResponses(),
-  handle: ({ params: { id }, query, exchange }, context) => {
+  handle: async ({ params: { id }, query, exchange }, context) => {
     const store = ownStore(context, exchange.terms);
     if (query.stream === 'true') {
-      return eventsAnswer(store.events(id), query.starting_after ?? -1, context.eventStream, exchange);
+      return eventsAnswer(await store.events(id), query.starting_after ?? -1, context.eventStream, exchange);
     }
-    const { responses } = store;
-    const response = responses.activeResponse(id)?.snapshot() ?? responses.get(id).response;
+    const response = await store.responses.shown(id);
     store.showResponse(response);
     return jsonAnswer(responseJson(response));
   },
@@ -132,8 +131,8 @@ export const deleteResponseRoute = defineRoute({
     'Responses that went on with it keep their conversation. One that is made in the background is cancelled first.',
   params,
   responses: async () => (await answers()).deletedResponses(),
-  handle: ({ params: { id }, exchange }, { responses }) => {
-    responses.of(exchange.terms.caller).delete(id);
+  handle: async ({ params: { id }, exchange }, { responses }) => {
+    await responses.of(exchange.terms.caller).delete(id);
     return Response.json({ id, object: 'response', deleted: true });
   },
 });
@@ -146,8 +145,8 @@ export const inputItemsRoute = defineRoute({
   params,
   query: z.strictObject({ ...listFields, include: ignored(), 'include[]': ignored() }),
   responses: async () => (await answers()).itemListResponses(),
-  handle: ({ params: { id }, query, exchange }, context) =>
-    jsonAnswer(inputItemList(ownStore(context, exchange.terms), id, query)),
+  handle: async ({ params: { id }, query, exchange }, context) =>
+    jsonAnswer(await inputItemList(ownStore(context, exchange.terms), id, query)),
 });
 
 export const cancelResponseRoute = defineRoute({
@@ -161,13 +160,12 @@ export const cancelResponseRoute = defineRoute({
   responses: async () => (await answers()).cancelledResponses(),
   handle: async ({ params: { id }, exchange }, context) => {
     const store = ownStore(context, exchange.terms);
-    const active = store.responses.activeResponse(id);
-    if (active !== null) {
-      const response = await active.cancel();
+    const response = await store.responses.cancel(id);
+    if (response !== null) {
       store.showResponse(response);
       return jsonAnswer(responseJson(response));
     }
-    const { status } = store.responses.get(id).response;
+    const { status } = (await store.responses.get(id)).response;
     throw new ApiError(400, `The response '${id}' cannot be cancelled: its status is '${status}'.`, {
       code: 'response_not_active',
     });

@@ -1,58 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { NatsPresence } from '../../../../cluster/nats/nats-presence.js';
-import { NatsStores } from '../../../../tools/support/queue/nats-stores.js';
+import { describe, expect, it } from 'vitest';
 import type { Script } from '../../support/fake-engine.js';
 import { say } from '../../support/toy-server.js';
-import {
-  answersOf,
-  asKey,
-  batchOf,
-  begin,
-  line,
-  type StoringServer,
-  storingServer,
-  until,
-  upload,
-} from './support.js';
+import { sharedServers } from './shared-servers.js';
+import { answersOf, asKey, batchOf, begin, line, until, upload } from './support.js';
 
-let stores: NatsStores;
-let prefix = 0;
-const opened: { server: StoringServer; presence: NatsPresence; cut: () => Promise<void> }[] = [];
-
-beforeAll(async () => {
-  stores = await NatsStores.start();
-});
-afterAll(() => stores.close());
-afterEach(async () => {
-  for (const { server, presence, cut } of opened.splice(0)) {
-    await server.end();
-    await presence.close();
-    await cut();
-  }
-});
+const { serverOf, newName } = sharedServers();
 
 const KEYS = ['a', 'b'].map((name) => ({ name, key: `key-${name}`, weight: 1 }));
 const LINES = ['a', 'b', 'c', 'd'].map((one) => line(one));
 const A = asKey('key-a');
 
-/** A server with a connection of its own to what all servers of a name share. */
-async function serverOf(name: string, id: string, script: Script = () => say('ok'), keys: typeof KEYS = []) {
-  const nc = await NatsStores.connect(stores.server);
-  const presence = stores.presence(`${name}P`, id, nc);
-  const shared = {
-    files: { records: stores.records(`${name}F`, {}, nc), contents: stores.contents(`${name}C`, {}, nc) },
-    batches: stores.records(`${name}B`, {}, nc),
-    presence,
-  };
-  await presence.start();
-  const server = storingServer(script, { shared, keys });
-  const one = { server, presence, cut: () => nc.close() };
-  opened.push(one);
-  return one;
-}
-
-const newName = () => `S${prefix++}`;
 /** An answer that does not end by itself. */
 const endless: Script = () => [{ tokens: [104] }, { waitMs: 1e8 }, { finish: 'stop' }];
 const firstOnly =

@@ -3,6 +3,9 @@ import { afterEach } from 'vitest';
 import { Batches } from '../../../../src/server/batches/batches.js';
 import { FileStore, type FileStoreOptions } from '../../../../src/server/files/file-store.js';
 import type { SharedStores } from '../../../../src/server/files/record-store.js';
+import { DEFAULT_STORE_LIMITS } from '../../../../src/server/openai/responses/response-store.js';
+import { ResponseTasks } from '../../../../src/server/openai/responses/response-tasks.js';
+import { SharedPlace } from '../../../../src/server/openai/responses/shared-place.js';
 import { type ApiKey, ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import type { Script } from '../../support/fake-engine.js';
 import { say, type ToyOptions, type ToyServer, toyServer } from '../../support/toy-server.js';
@@ -20,7 +23,7 @@ export interface StoringServer extends ToyServer {
 export interface StoringOptions extends ToyOptions {
   folder?: string | null;
   /** What it shares with other servers. */
-  shared?: SharedStores;
+  stores?: SharedStores;
   limits?: FileStoreOptions['limits'];
   keys?: readonly ApiKey[];
   maxRequests?: number;
@@ -28,11 +31,15 @@ export interface StoringOptions extends ToyOptions {
   isStarted?: boolean;
 }
 
+function sharedTasks({ responses: records, files: { contents }, presence }: SharedStores) {
+  return { records, contents, presence };
+}
+
 /** A server over a scripted engine, with files and batches of its own. */
 export function storingServer(script: Script = () => say('ok'), options: StoringOptions = {}): StoringServer {
   const {
     folder = null,
-    shared,
+    stores: shared,
     limits = LIMITS,
     keys = [],
     maxRequests = 2,
@@ -48,9 +55,14 @@ export function storingServer(script: Script = () => say('ok'), options: Storing
   });
   const ofOthers = shared && { records: shared.batches, presence: shared.presence };
   const batches = new Batches({ files, log, apiKeys, maxRequests, maxLineBytes: 20_000, shared: ofOthers });
-  const toy = toyServer(script, { ...ofToy, apiKeys, files, batches });
+  const tasks = shared && new ResponseTasks({ ...sharedTasks(shared), apiKeys, log });
+  const place = shared && new SharedPlace(shared.responses, shared.presence, DEFAULT_STORE_LIMITS);
+  const ofResponses = tasks && place && { tasks, place };
+  const toy = toyServer(script, { ...ofToy, apiKeys, files, batches, shared: ofResponses });
+  if (isStarted) tasks?.start();
   if (isStarted) batches.start();
   const end = async () => {
+    await tasks?.leave();
     await batches.drain(0);
     await batches.close();
   };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { RequestError } from '../../../../../callbacks/token-request.js';
-import { type KeptItem, ResponseStore } from '../../../../../src/server/openai/responses/response-store.js';
+import type { KeptItem } from '../../../../../src/server/openai/responses/response-store.js';
 import { ApiKeys } from '../../../../../src/server/web/access/api-keys.js';
 import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
-import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
+import { type Any, create, PATH, promptText, readEvents, refusal, storeOf } from './support.js';
 
 const CONVERSATIONS = '/v1/conversations';
 const user = (content: string, id?: string) => ({
@@ -226,7 +226,7 @@ describe('what is kept of conversations', () => {
 
   it('shares the limits of responses, and the oldest makes room', async () => {
     const ledger = new MemoryLedger();
-    const store = new ResponseStore({ maxResponses: 3, maxBytes: 100_000 }, ledger.open('stored'));
+    const { store, place } = storeOf({ maxValues: 3, maxBytes: 100_000 }, ledger.open('stored'));
     const own = store.conversationsOf({ name: 'a' });
     const text = (length: number): KeptItem => ({
       type: 'message',
@@ -234,18 +234,19 @@ describe('what is kept of conversations', () => {
       id: 'msg_1',
       content: [{ type: 'input_text', text: 'x'.repeat(length) }],
     });
-    const ids = Array.from({ length: 4 }, () => own.create({}, [text(10)]).id);
-    expect(store.size).toBe(3);
-    expect(() => own.get(ids[0]!)).toThrow('There is no conversation');
-    const before = store.bytes;
-    own.add(ids[3]!, [text(1000)]);
-    expect(store.bytes - before).toBeGreaterThan(1000);
-    expect(ledger.heldFor('stored')).toBe(store.bytes);
+    const ids: string[] = [];
+    for (let i = 0; i < 4; i++) ids.push((await own.create({}, [text(10)])).id);
+    expect(place.size).toBe(3);
+    await expect(own.get(ids[0]!)).rejects.toThrow('There is no conversation');
+    const before = place.bytes;
+    await own.add(ids[3]!, [text(1000)]);
+    expect(place.bytes - before).toBeGreaterThan(1000);
+    expect(ledger.heldFor('stored')).toBe(place.bytes);
     // One conversation has a quarter at most.
-    expect(() => own.add(ids[3]!, [text(30_000)])).toThrow(/bytes, at most 25000 are kept/);
-    expect(() => own.beginTurn(ids[3]!, [text(30_000)])).toThrow(/at most 25000/);
-    for (const id of ids.slice(1)) own.delete(id);
-    expect([store.size, store.bytes, ledger.heldFor('stored')]).toEqual([0, 0, 0]);
+    await expect(own.add(ids[3]!, [text(30_000)])).rejects.toThrow(/bytes, at most 25000 are kept/);
+    await expect(own.beginTurn(ids[3]!, [text(30_000)])).rejects.toThrow(/at most 25000/);
+    for (const id of ids.slice(1)) await own.delete(id);
+    expect([place.size, place.bytes, ledger.heldFor('stored')]).toEqual([0, 0, 0]);
   });
 
   it('is so many items at most', async () => {

@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import {
-  ResponseStore,
-  type StoredResponse,
-} from '../../../../../src/server/openai/responses/response-store.js';
+import type { StoredResponse } from '../../../../../src/server/openai/responses/response-store.js';
 import { ApiKeys } from '../../../../../src/server/web/access/api-keys.js';
 import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import { say, toyServer } from '../../../support/toy-server.js';
-import { type Any, create, PATH, promptText, readEvents, refusal } from './support.js';
+import { type Any, create, PATH, promptText, readEvents, refusal, storeOf } from './support.js';
 
 const input = 'Hi';
 const json = async (response: Response): Promise<Any> => response.json();
@@ -217,89 +214,89 @@ describe('the store of responses', () => {
     previous,
   });
 
-  it('lets go of what was used longest ago when there are too many', () => {
-    const store = new ResponseStore({ maxResponses: 2 });
+  it('lets go of what was used longest ago when there are too many', async () => {
+    const { store, place } = storeOf({ maxValues: 2 });
     const own = store.of(A);
-    for (const id of ['a', 'b']) own.put(stored(id, ''));
-    own.get('a');
-    own.put(stored('c', ''));
-    expect(() => own.get('b')).toThrow("There is no response 'b'");
-    expect(own.get('a').response.id).toBe('a');
-    expect(store.size).toBe(2);
+    for (const id of ['a', 'b']) await own.put(stored(id, ''));
+    await own.get('a');
+    await own.put(stored('c', ''));
+    await expect(own.get('b')).rejects.toThrow("There is no response 'b'");
+    expect((await own.get('a')).response.id).toBe('a');
+    expect(place.size).toBe(2);
   });
 
-  it('holds no more bytes than it may, those of conversations included', () => {
-    const store = new ResponseStore({ maxBytes: 5000 });
+  it('holds no more bytes than it may, those of conversations included', async () => {
+    const { store, place } = storeOf({ maxBytes: 5000 });
     const own = store.of(A);
     let last: StoredResponse | null = null;
     for (let turn = 0; turn < 30; turn++) {
       last = stored(`r${turn}`, 'x'.repeat(400), last);
-      own.put(last);
-      expect(store.bytes).toBeLessThanOrEqual(5000);
+      await own.put(last);
+      expect(place.bytes).toBeLessThanOrEqual(5000);
     }
     // A conversation longer than the limit is not kept at all; shorter ones are.
-    expect(() => own.get('r29')).toThrow();
-    own.put(stored('small', ''));
-    expect(store.size).toBeGreaterThan(0);
-    own.delete('small');
-    const { bytes, size } = store;
+    await expect(own.get('r29')).rejects.toThrow();
+    await own.put(stored('small', ''));
+    expect(place.size).toBeGreaterThan(0);
+    await own.delete('small');
+    const { bytes, size } = place;
     expect(size === 0 ? bytes : 1).toBe(size === 0 ? 0 : 1);
   });
 
-  it('counts each response once, however often it is put', () => {
-    const store = new ResponseStore();
+  it('counts each response once, however often it is put', async () => {
+    const { store, place } = storeOf();
     const own = store.of(A);
-    own.put(stored('a', 'x'));
-    const { bytes } = store;
-    own.put(stored('a', 'x'));
-    expect([store.size, store.bytes]).toEqual([1, bytes]);
-    own.delete('a');
-    expect([store.size, store.bytes]).toEqual([0, 0]);
+    await own.put(stored('a', 'x'));
+    const { bytes } = place;
+    await own.put(stored('a', 'x'));
+    expect([place.size, place.bytes]).toEqual([1, bytes]);
+    await own.delete('a');
+    expect([place.size, place.bytes]).toEqual([0, 0]);
   });
 
-  it('takes from the key that keeps the most where there are too many, not from others', () => {
-    const store = new ResponseStore({ maxResponses: 4 });
-    store.of(B).put(stored('b', ''));
-    for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) store.of(A).put(stored(id, ''));
-    expect(store.of(B).get('b').response.id).toBe('b');
-    expect(() => store.of(A).get('a2')).toThrow("There is no response 'a2'");
-    expect(store.of(A).get('a3').response.id).toBe('a3');
-    expect(store.size).toBe(4);
+  it('takes from the key that keeps the most where there are too many, not from others', async () => {
+    const { store, place } = storeOf({ maxValues: 4 });
+    await store.of(B).put(stored('b', ''));
+    for (const id of ['a1', 'a2', 'a3', 'a4', 'a5']) await store.of(A).put(stored(id, ''));
+    expect((await store.of(B).get('b')).response.id).toBe('b');
+    await expect(store.of(A).get('a2')).rejects.toThrow("There is no response 'a2'");
+    expect((await store.of(A).get('a3')).response.id).toBe('a3');
+    expect(place.size).toBe(4);
   });
 
-  it('takes bytes from the key that keeps the most', () => {
-    const store = new ResponseStore({ maxBytes: 12_000 });
-    store.of(B).put(stored('b', 'x'.repeat(3600)));
+  it('takes bytes from the key that keeps the most', async () => {
+    const { store, place } = storeOf({ maxBytes: 12_000 });
+    await store.of(B).put(stored('b', 'x'.repeat(3600)));
     for (let i = 0; i < 20; i++) {
-      store.of(A).put(stored(`a${i}`, 'x'.repeat(1600)));
-      expect(store.bytes).toBeLessThanOrEqual(12_000);
+      await store.of(A).put(stored(`a${i}`, 'x'.repeat(1600)));
+      expect(place.bytes).toBeLessThanOrEqual(12_000);
     }
-    expect(store.of(B).get('b').response.id).toBe('b');
-    expect(store.of(A).get('a19').response.id).toBe('a19');
+    expect((await store.of(B).get('b')).response.id).toBe('b');
+    expect((await store.of(A).get('a19')).response.id).toBe('a19');
   });
 
-  it('makes room where others hold the memory', () => {
+  it('makes room where others hold the memory', async () => {
     const ledger = new MemoryLedger({ limit: 32_000 });
-    const store = new ResponseStore({}, ledger.open('stored'));
+    const { store, place } = storeOf({}, ledger.open('stored'));
     const own = store.of(A);
-    for (let i = 0; i < 30; i++) own.put(stored(`a${i}`, 'x'.repeat(1600)));
-    const { size } = store;
+    for (let i = 0; i < 30; i++) await own.put(stored(`a${i}`, 'x'.repeat(1600)));
+    const { size } = place;
     expect(size).toBeGreaterThan(1);
-    expect(ledger.held).toBe(store.bytes);
+    expect(ledger.held).toBe(place.bytes);
     expect(ledger.held).toBeLessThanOrEqual(28_000);
     const others = ledger.open('request');
     expect(others.resize(28_000 - ledger.held)).toBe(true);
-    own.put(stored('larger', 'x'.repeat(3600)));
-    expect(own.get('larger').response.id).toBe('larger');
-    expect(store.size).toBeLessThan(size);
-    expect(ledger.held).toBe(store.bytes + others.bytes);
+    await own.put(stored('larger', 'x'.repeat(3600)));
+    expect((await own.get('larger')).response.id).toBe('larger');
+    expect(place.size).toBeLessThan(size);
+    expect(ledger.held).toBe(place.bytes + others.bytes);
   });
 
-  it('has nothing of a key for another', () => {
-    const store = new ResponseStore();
-    store.of(A).put(stored('a', 'x'));
-    store.of(B).put({ ...stored('a', 'mine'), input: [] });
-    expect(() => store.of(B).delete('other')).toThrow();
+  it('has nothing of a key for another', async () => {
+    const { store } = storeOf();
+    await store.of(A).put(stored('a', 'x'));
+    await store.of(B).put({ ...stored('a', 'mine'), input: [] });
+    await expect(store.of(B).delete('other')).rejects.toThrow();
     expect(store.of(A).activeResponse('a')).toBeNull();
   });
 });

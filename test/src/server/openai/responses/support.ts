@@ -1,7 +1,21 @@
 import { createParser } from 'eventsource-parser';
+import type { KeptLimits } from '../../../../../src/server/openai/responses/kept-values.js';
+import { MemoryPlace } from '../../../../../src/server/openai/responses/memory-place.js';
+import {
+  DEFAULT_STORE_LIMITS,
+  ResponseStore,
+} from '../../../../../src/server/openai/responses/response-store.js';
+import type { MemoryHold } from '../../../../../src/server/web/memory/held-memory.js';
 import type { ToyServer } from '../../../support/toy-server.js';
 
 export const PATH = '/v1/responses';
+
+/** A store in memory. @param hold memory account of what is stored */
+export function storeOf(limits: Partial<KeptLimits> = {}, hold: MemoryHold | null = null) {
+  const all = { ...DEFAULT_STORE_LIMITS, ...limits };
+  const place = new MemoryPlace(all, hold);
+  return { place, store: new ResponseStore(place, all.maxBytes) };
+}
 
 /** An answer as tests read it. */
 // biome-ignore lint/suspicious/noExplicitAny: its shape is what is tested.

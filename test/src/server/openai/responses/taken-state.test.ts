@@ -2,17 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { sealedState } from '../../../../../src/server/openai/responses/compaction-state.js';
 import { EventLog } from '../../../../../src/server/openai/responses/event-log.js';
 import { OwnStore } from '../../../../../src/server/openai/responses/own-store.js';
-import {
-  type KeptItem,
-  ResponseStore,
-  type StoredItem,
-  type StoredResponse,
+import type {
+  KeptItem,
+  StoredItem,
+  StoredResponse,
 } from '../../../../../src/server/openai/responses/response-store.js';
 import { itemSize } from '../../../../../src/server/openai/responses/stored-size.js';
 import { MemoryLedger } from '../../../../../src/server/web/memory/held-memory.js';
 import { RequestMemory } from '../../../../../src/server/web/memory/request-memory.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';
-import { type Any, PATH } from './support.js';
+import { type Any, PATH, storeOf } from './support.js';
 
 const CONVERSATIONS = '/v1/conversations';
 const owner = { name: 'a' };
@@ -112,8 +111,8 @@ describe('what a request takes from stored state', () => {
     }
   });
 
-  it('counts the responses before one, but not those that a compaction stands for', () => {
-    const store = new ResponseStore();
+  it('counts the responses before one, but not those that a compaction stands for', async () => {
+    const { store } = storeOf();
     const memory = new RequestMemory(new MemoryLedger().open('request'), Number.POSITIVE_INFINITY);
     const own = () => new OwnStore(store, { caller: { ...owner } as never, memory }, 5000);
     const first = stored('resp_1', 'x'.repeat(2000), null);
@@ -122,15 +121,12 @@ describe('what a request takes from stored state', () => {
     const encrypted_content = sealedState({ summary: 'a', before: [], after: [] });
     const compacted = stored('resp_4', 'a', third, [{ type: 'compaction', id: 'cmp', encrypted_content }]);
     const last = stored('resp_5', 'b', compacted);
-    for (const one of [first, second, third, compacted, last]) store.of(owner).put(one);
-    const ids = (id: string) =>
-      own()
-        .previous(id)
-        .told.map((item) => item.id);
-    expect(ids('resp_2')).toEqual(['in_resp_1', 'in_resp_2']);
-    expect(() => ids('resp_3')).toThrow(/bytes, at most 5000 are taken/);
-    expect(ids('resp_4')).toEqual(['cmp']);
-    expect(ids('resp_5')).toEqual(['cmp', 'in_resp_5']);
+    for (const one of [first, second, third, compacted, last]) await store.of(owner).put(one);
+    const ids = async (id: string) => (await own().previous(id)).told.map((item) => item.id);
+    expect(await ids('resp_2')).toEqual(['in_resp_1', 'in_resp_2']);
+    await expect(ids('resp_3')).rejects.toThrow(/bytes, at most 5000 are taken/);
+    expect(await ids('resp_4')).toEqual(['cmp']);
+    expect(await ids('resp_5')).toEqual(['cmp', 'in_resp_5']);
   });
 });
 
@@ -210,35 +206,36 @@ describe('memory for what a request takes from stored state', () => {
 });
 
 describe('an item of the store', () => {
-  it('is found by its id as long as something has it', () => {
-    const store = new ResponseStore();
+  it('is found by its id as long as something has it', async () => {
+    const { store } = storeOf();
     const [conversations, responses] = [store.conversationsOf(owner), store.of(owner)];
     const [one, two] = [
-      conversations.create({}, [message('m', 'one')]),
-      conversations.create({}, [message('m', 'two')]),
+      await conversations.create({}, [message('m', 'one')]),
+      await conversations.create({}, [message('m', 'two')]),
     ];
-    const text = () => (responses.findItem('m') as Any)?.content[0].text;
-    expect(text()).toBe('one');
-    expect(store.of({ name: 'b' }).findItem('m')).toBeNull();
-    conversations.delete(one.id);
-    expect(text()).toBe('two');
-    conversations.add(two.id, [message('n', 'new')]);
-    conversations.removeItem(two.id, 'm');
-    expect(text()).toBeUndefined();
-    expect(responses.findItem('n')).not.toBeNull();
-    responses.put(stored('resp_1', 'a', null, [message('m', 'output')]));
-    expect(text()).toBe('output');
-    responses.put(stored('resp_1', 'a', null));
-    expect(text()).toBeUndefined();
+    const text = async () => ((await responses.findItem('m')) as Any)?.content[0].text;
+    expect(await text()).toBe('one');
+    expect(await store.of({ name: 'b' }).findItem('m')).toBeNull();
+    await conversations.delete(one.id);
+    expect(await text()).toBe('two');
+    await conversations.add(two.id, [message('n', 'new')]);
+    await conversations.removeItem(two.id, 'm');
+    expect(await text()).toBeUndefined();
+    expect(await responses.findItem('n')).not.toBeNull();
+    await responses.put(stored('resp_1', 'a', null, [message('m', 'output')]));
+    expect(await text()).toBe('output');
+    await responses.put(stored('resp_1', 'a', null));
+    expect(await text()).toBeUndefined();
   });
 
-  it('is gone with what made room for others', () => {
-    const store = new ResponseStore({ maxResponses: 1 });
-    store.of(owner).put(stored('resp_1', 'a', null, [message('m', 'x')]));
-    store.of(owner).put(stored('resp_2', 'a', null, [message('n', 'x')]));
-    expect([store.of(owner).findItem('m'), store.of(owner).findItem('n')?.id]).toEqual([null, 'n']);
-    store.of(owner).put(stored('resp_2', 'x'.repeat(70 * 2 ** 20), null, [message('n', 'x')]));
-    expect(store.of(owner).findItem('n')).toBeNull();
+  it('is gone with what made room for others', async () => {
+    const { store } = storeOf({ maxValues: 1 });
+    await store.of(owner).put(stored('resp_1', 'a', null, [message('m', 'x')]));
+    await store.of(owner).put(stored('resp_2', 'a', null, [message('n', 'x')]));
+    const own = store.of(owner);
+    expect([await own.findItem('m'), (await own.findItem('n'))?.id]).toEqual([null, 'n']);
+    await store.of(owner).put(stored('resp_2', 'x'.repeat(70 * 2 ** 20), null, [message('n', 'x')]));
+    expect(await store.of(owner).findItem('n')).toBeNull();
   });
 
   it('counts as long as the model is told it', () => {
