@@ -111,6 +111,11 @@ export function resolveSamplingParams(given: Partial<SamplingParams>): SamplingP
   return params;
 }
 
+/** A key of random numbers for a request that brings none. */
+export function drawSeed(): bigint {
+  return crypto.getRandomValues(new BigUint64Array(1))[0]!;
+}
+
 /** True where the parameters leave only the most probable token. */
 export function isGreedy(params: SamplingParams): boolean {
   return params.temperature < TEMPERATURE_MIN || params.topK === 1 || params.topP === 0;

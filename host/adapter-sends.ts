@@ -68,9 +68,13 @@ export class AdapterSends {
     if (adapter !== null) this.#tasks.set(adapter.taskId, (this.#tasks.get(adapter.taskId) ?? 0) + 1);
   }
 
-  /** Requests that go to the engine next, which no longer wait here. @param max below 0: all */
-  takeNext(max: number): HostEntry[] {
-    const first = max < 0 ? [...this.#next] : [...this.#next].slice(0, max);
+  /**
+   * Requests that go to the engine next, which no longer wait here. @param max below 0: all
+   * @param only the one request that may go there now; null: any may
+   */
+  takeNext(max: number, only: HostEntry | null): HostEntry[] {
+    const next = [...this.#next].filter((entry) => only === null || entry === only);
+    const first = max < 0 ? next : next.slice(0, max);
     for (const entry of first) this.#next.delete(entry);
     return first;
   }
@@ -116,6 +120,11 @@ export class AdapterSends {
     if (adapter === null) return null;
     if (this.#adapters.isShort(adapter, failure)) return 'no room';
     return this.#adapters.isToSendAgain(adapter, failure) ? 'gone' : null;
+  }
+
+  /** The engine was lost: the next one holds no adapters. */
+  forgetSent(): void {
+    this.#adapters.forgetAll();
   }
 
   /** The request waits until another one's adapter leaves the engine. */

@@ -27,6 +27,8 @@ export type SendNewTokens = (requestId: bigint, sequence: number, piece: TokenPi
 /** What the in-process host is told beside the callbacks. */
 export interface InProcessCalls {
   sendNewTokens: SendNewTokens;
+  /** The worker was lost with these requests: no final response of theirs follows. */
+  lose(requestIds: readonly bigint[], why: RequestFailure): void;
   /** Requests take turns between waiting and running in the iteration that begins. */
   noteTurns(turns: TurnChanges): void;
 }
@@ -121,11 +123,16 @@ export class HostBridge {
     this.#failInFlight(why);
   }
 
-  /** Handles the loss of the worker: each request in flight ends with this failure. */
+  /** Handles the loss of the worker: each request in flight ends with this failure, or is the in-process host's to go on with. */
   disconnect(why: RequestFailure): void {
     this.#connection = null;
     this.#clearIdleTimer();
-    this.#failInFlight(why);
+    const { inProcess, onError } = this.#options;
+    if (inProcess === undefined) this.#failInFlight(why);
+    else {
+      const requestIds = this.#forgetInFlight();
+      callGuarded({ callback: 'lose' }, () => inProcess.lose(requestIds, why), onError);
+    }
   }
 
   /** Connects the next worker, which has nothing active. */
@@ -148,10 +155,15 @@ export class HostBridge {
   }
 
   #failInFlight(why: RequestFailure): void {
+    for (const requestId of this.#forgetInFlight()) this.#fail(requestId, why);
+  }
+
+  /** Ids of the requests in flight, which are none any more. */
+  #forgetInFlight(): bigint[] {
     const requestIds = [...this.#inFlight];
     this.#inFlight.clear();
     this.#held = [];
-    for (const requestId of requestIds) this.#fail(requestId, why);
+    return requestIds;
   }
 
   handleIteration(message: IterationMessage): void {

@@ -4,14 +4,24 @@ import type { RequestFailure } from '../callbacks/request-failure.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
 import type { InferenceRequest } from '../callbacks/types.js';
+import { AttemptFaults } from './attempt-faults.js';
 import { type BroughtAdapter, missingAdapter } from './sent-adapters.js';
 import type { SequenceQueues } from './sequence-queues.js';
 import { checkTokenFields } from './token-fields.js';
 
 /** A request of an in-process host from submission to its last piece. */
 export interface HostEntry {
-  /** Without the weights of its adapter. */
+  /** As it goes to the engine, without the weights of its adapter. */
   request: InferenceRequest;
+  /** As it was asked: of later attempts the tokens so far are added. */
+  readonly asked: InferenceRequest;
+  /** Why no engine can go on with it, as the end of a sentence; null: one can. */
+  readonly whyNotResumed: string | null;
+  readonly faults: AttemptFaults;
+  /** Fingerprint of the engine that has it, or had it last; null: none had it yet. */
+  engine: string | null;
+  /** Sequences that nobody wants more of. */
+  readonly left: ReadonlySet<number>;
   /** Null: it brought no weights. */
   adapter: BroughtAdapter | null;
   priority: number;
@@ -35,21 +45,33 @@ export interface HostEntry {
   adapterName: string | null;
   /** Time of submission on performance.now's clock. */
   submittedMs: number;
+  /** Times when it first ran, and when its first token came; null: not yet. */
+  firstScheduledMs: number | null;
+  firstTokenMs: number | null;
   deadlineMs: number;
   release: () => void;
 }
 
-/** The entry of a submitted request. @param release called when it has ended */
+/** The entry of a submitted request. @param left see HostEntry @param release called when it has ended */
 export function entryOf(
   inference: InferenceRequest,
   request: TokenRequest,
   pieces: SequenceQueues,
+  left: ReadonlySet<number>,
   release: () => void,
 ): HostEntry {
   const { timeLimitMs, loraTaskId: taskId, adapter: weights } = request;
   const nowMs = performance.now();
   return {
     request: inference,
+    asked: inference,
+    whyNotResumed:
+      request.logitsPostProcessor === undefined
+        ? null
+        : 'what its logits post-processor has seen of it is not seen again',
+    faults: new AttemptFaults(),
+    engine: null,
+    left,
     adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
     priority: inference.priority ?? 0.5,
     key: request.queueKey ?? '',
@@ -67,6 +89,8 @@ export function entryOf(
     label: request.label ?? '',
     adapterName: taskId === undefined ? null : (request.adapterName ?? String(taskId)),
     submittedMs: nowMs,
+    firstScheduledMs: null,
+    firstTokenMs: null,
     deadlineMs: nowMs + (timeLimitMs ?? Number.POSITIVE_INFINITY),
     release,
   };

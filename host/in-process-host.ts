@@ -8,9 +8,14 @@ import type {
   ManagerState,
   ModuleCallbacks,
 } from '../callbacks/gpt-manager-options.js';
-import { type MissingRanks, type RanksOptions, whyHeld } from '../callbacks/ranks-options.js';
-import { failureOf, type RequestFailure } from '../callbacks/request-failure.js';
-import { checkRange } from '../callbacks/sampling-params.js';
+import {
+  DEFAULT_JOIN_TIMEOUT_MS,
+  type MissingRanks,
+  type RanksOptions,
+  whyHeld,
+} from '../callbacks/ranks-options.js';
+import { failure, failureOf, type RequestFailure } from '../callbacks/request-failure.js';
+import { checkRange, drawSeed } from '../callbacks/sampling-params.js';
 import {
   HostClosedError,
   MAX_SEQUENCES,
@@ -26,14 +31,16 @@ import { FormationWatchers } from './formation-watchers.js';
 import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
 import { entryOf, type HostEntry, inHostsWords, takenRequest } from './host-entry.js';
+import { finishReasonIn } from './piece-reader.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
 import { type QueueLimits, requireRoom } from './queue/queue-room.js';
 import { ArrivalQueue, type WaitingQueue } from './queue/waiting-queue.js';
+import { Resumption } from './resumption.js';
 import { checkAdapter } from './sent-adapters.js';
-import { SequenceQueues } from './sequence-queues.js';
+import { SequenceQueues, type Taken } from './sequence-queues.js';
 import { inferenceRequestOf } from './token-inputs.js';
-import { finishReasonIn, PieceQueue } from './token-stream.js';
+import { PieceQueue } from './token-stream.js';
 
 type ManagerOptions = Omit<
   GptManagerOptions,
@@ -53,6 +60,11 @@ export interface InProcessHostOptions extends ManagerOptions {
   fairQueueing?: boolean;
   /** Called after each iteration with the batch manager's statistics string. */
   onStats?: (json: string) => void;
+  /**
+   * Requests that the engine had when it was lost go on in the next one, with the same bits. Default true; false: they fail with the engine.
+   * Without effect where workerRestart is false, and where every rank's callbacks are called.
+   */
+  resumeRequests?: boolean;
 }
 
 /** Options for closing a host. By default all accepted requests end first. */
@@ -78,8 +90,9 @@ const MAX_WAITING = 8;
  *
  *   submit -> queue (maxQueueSize; by priority, or fair among keys) -> getInferenceRequests -> engine -> sendResponse -> pieces
  *
- * Should the engine die, its requests fail with a RequestError. Those in the queue, and those that come meanwhile, go
- * to the next worker; they fail with a HostClosedError where there is no next one.
+ * Should the engine die, its requests go on in the next worker, bit for bit as without the break: see Resumption. One that kills engines
+ * again and again fails with a RequestError. Those in the queue, and those that come meanwhile, go to the next worker too. All of them fail
+ * with a HostClosedError where there is no next one.
  */
 export class InProcessHost {
   readonly #manager: GptManager;
@@ -92,6 +105,10 @@ export class InProcessHost {
   readonly #entries = new Map<bigint, HostEntry>();
   readonly #stops = new Set<bigint>();
   readonly #adapters: AdapterSends;
+  readonly #resumption: Resumption;
+  /** Requests of a lost engine go on in the next one. */
+  readonly #resumes: boolean;
+  readonly #joinTimeoutMs: number;
   #nextId = 1n;
   #isClosed = false;
   /** Why it takes no requests though its engine will be back; null: it takes them. */
@@ -105,45 +122,56 @@ export class InProcessHost {
       maxQueueSizePerKey,
       fairQueueing = false,
       onStats,
+      resumeRequests = true,
       ...manager
     } = options;
+    const { ranks, optionalParams } = manager;
+    this.#resumes =
+      resumeRequests && optionalParams?.workerRestart !== false && ranks?.requests !== 'everyRank';
+    this.#joinTimeoutMs = ranks?.joinTimeoutMs ?? DEFAULT_JOIN_TIMEOUT_MS;
     this.#errors = new ErrorReporter(options.onError);
     this.#limits = { maxQueueSize, maxQueueSizePerKey, fairQueueing };
-    this.#adapters = new AdapterSends(!manager.optionalParams?.isolate, {
+    this.#adapters = new AdapterSends(!optionalParams?.isolate, {
       wake: () => this.#manager.wake(),
       forgetAdapter: (taskId) => this.#manager.forgetAdapter(taskId),
-      fail: (entry, error) => {
-        this.#formations.noteEnd(entry, 'error');
-        this.#forget(entry);
-        entry.pieces.fail(RequestError.of(failureOf(error), error));
-      },
+      fail: (entry, error) => this.#fail(entry, RequestError.of(failureOf(error), error)),
+    });
+    this.#resumption = new Resumption({
+      wake: () => this.#manager.wake(),
+      end: (entry, reason) => this.#endBefore(entry, reason),
+      finish: (entry) => this.#finish(entry),
+      fail: (entry, error) => this.#fail(entry, error),
     });
     this.#queue = fairQueueing ? new FairQueue() : new ArrivalQueue();
     // Requests that wait inside the engine can no longer be put in a fair order.
     const waiting = fairQueueing && manager.modelType !== 'V1' ? { maxWaitingRequests: MAX_WAITING } : {};
     const inProcess: InProcessCalls = {
-      sendNewTokens: (requestId, sequence, piece) =>
-        this.#entries.get(requestId)?.pieces.pushTokens(sequence, piece),
+      sendNewTokens: (requestId, sequence, piece) => {
+        const entry = this.#entries.get(requestId);
+        if (entry !== undefined) this.#noteTaken(entry, entry.pieces.pushTokens(sequence, piece));
+      },
+      lose: (requestIds, why) => this.#lose(requestIds, why),
       noteTurns: (turns) => this.#noteTurns(turns),
     };
     const all: GptManagerOptions = {
       ...manager,
       onError: (error) => this.#errors.report(error),
       // No polling is needed: each submission and cancellation wakes the manager.
-      optionalParams: { ...waiting, ...manager.optionalParams, idlePollIntervalMs: 0 },
+      optionalParams: { ...waiting, ...optionalParams, idlePollIntervalMs: 0 },
       getInferenceRequests: (max) => this.#dequeue(max),
       sendResponse: (requestId, outputs, final, _error, failure) =>
         this.#respond(requestId, outputs, final, failure ?? null),
       pollStopSignals: () => this.#takeStops(),
       ...(onStats ? { returnBatchManagerStats: onStats } : {}),
-      ...(manager.ranks ? { ranks: this.#listened(manager.ranks) } : {}),
+      ...(ranks ? { ranks: this.#listened(ranks) } : {}),
     };
     this.#manager = new GptManager(all, inProcess);
     this.#formations = new FormationWatchers(this.#engine, this.#entries, {
       watch: (listener, intervalMs) => this.#manager.watchFormation(listener, intervalMs),
       queue: () => ({
         size: this.queued,
-        list: (max) => [...this.#adapters.parked(), ...this.#queue.list(max)].slice(0, max),
+        list: (max) =>
+          [...this.#resumption.lost(), ...this.#adapters.parked(), ...this.#queue.list(max)].slice(0, max),
       }),
       tell: (call) => this.#tell({ callback: 'watchFormation' }, call),
     });
@@ -184,8 +212,18 @@ export class InProcessHost {
     return this.#manager.pid;
   }
 
-  /** Number of requests that wait for a place in the engine, or for room for their adapter. */
+  /** Number of requests that wait for a place in the engine, for room for their adapter, or for the next engine. */
   get queued(): number {
+    return this.#numWaiting + this.#resumption.size;
+  }
+
+  /** Number of requests that an engine had when it was lost, and that go on in the next one. */
+  get lost(): number {
+    return this.#resumption.size;
+  }
+
+  /** Those of `queued` that have no place yet: the queue's limit is theirs. */
+  get #numWaiting(): number {
     return this.#queue.size + this.#adapters.numShort;
   }
 
@@ -259,16 +297,18 @@ export class InProcessHost {
       const entry = this.#entries.get(requestId);
       if (entry !== undefined) entry.isWhole = whole.size === count;
       if (left.size === count) this.cancel(requestId);
-      else if (width === 1 && entry?.isQueued === false) {
+      else if (entry !== undefined && this.#resumption.has(entry)) {
+        if (entry.pieces.isOver(left)) this.#finish(entry);
+      } else if (width === 1 && entry?.isQueued === false) {
         this.#manager.stopSequence(requestId, index);
       }
     };
     const tell = (callback: string, call: () => unknown) => this.#tell({ callback, requestId }, call);
     const queues = Array.from(
       { length: count },
-      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell, index),
+      (_, index) => new PieceQueue(requestId, request, (isWhole) => leave(index, isWhole), tell),
     );
-    const pieces = new SequenceQueues(queues, request.promptTokens.length);
+    const pieces = new SequenceQueues(queues, request);
     try {
       if (fault !== null) throw fault;
       checkRange(width > 1 ? 'beams.width' : 'numSequences', asked, {
@@ -280,7 +320,9 @@ export class InProcessHost {
       const { adapter, ...alone } = request;
       if (adapter !== undefined) checkAdapter(adapter);
       const carried = request.loraTaskId === undefined ? request : alone;
-      this.#enqueue({ ...inferenceRequestOf(requestId, carried), arrivalTimeMs }, request, pieces);
+      // Another engine goes on with the random numbers of this one.
+      const seeded = this.#resumes ? { ...carried, seed: carried.seed ?? drawSeed() } : carried;
+      this.#enqueue({ ...inferenceRequestOf(requestId, seeded), arrivalTimeMs }, request, pieces, left);
     } catch (error) {
       pieces.fail(RequestError.of(failureOf(error), error));
     }
@@ -374,11 +416,16 @@ export class InProcessHost {
   }
 
   #checkRoom(key: string): void {
-    const waiters = { size: this.queued, ofKey: () => this.#queuedOf(key) };
+    const waiters = { size: this.#numWaiting, ofKey: () => this.#queuedOf(key) };
     requireRoom(this.#limits, waiters, (size) => this.#pace.waitMs(size, performance.now()));
   }
 
-  #enqueue(inference: InferenceRequest, request: TokenRequest, pieces: SequenceQueues): void {
+  #enqueue(
+    inference: InferenceRequest,
+    request: TokenRequest,
+    pieces: SequenceQueues,
+    left: ReadonlySet<number>,
+  ): void {
     const { requestId } = inference;
     const { signal, timeLimitMs } = request;
     if (signal?.aborted) {
@@ -386,7 +433,7 @@ export class InProcessHost {
       return;
     }
     const release = signal && onAbort(signal, () => this.cancel(requestId));
-    const entry = entryOf(inference, request, pieces, () => release?.());
+    const entry = entryOf(inference, request, pieces, left, () => release?.());
     if (timeLimitMs !== undefined) entry.timer = this.#startTimer(entry, timeLimitMs);
     this.#entries.set(requestId, entry);
     this.#adapters.begin(entry);
@@ -409,7 +456,7 @@ export class InProcessHost {
 
   /** The engine does not have it: it waits here. */
   #isOutside(entry: HostEntry): boolean {
-    return entry.isQueued || this.#adapters.has(entry);
+    return entry.isQueued || this.#adapters.has(entry) || this.#resumption.has(entry);
   }
 
   /** Ends a request that is not in the engine. */
@@ -419,19 +466,56 @@ export class InProcessHost {
     entry.pieces.finish(reason);
   }
 
+  /** Fails a request that the engine does not have. */
+  #fail(entry: HostEntry, error: Error): void {
+    this.#formations.noteEnd(entry, 'error');
+    this.#forget(entry);
+    entry.pieces.fail(error);
+  }
+
+  /** Forgets a request whose sequences have all ended though the engine has not said so. */
+  #finish(entry: HostEntry): void {
+    this.#formations.noteEnd(entry, 'stop');
+    this.#forget(entry);
+  }
+
+  /** The requests that the engine gets now: those of a lost engine go before all others, which wait while one of them is on trial. */
   #dequeue(max: number): InferenceRequest[] {
-    const first = this.#adapters.takeNext(max);
-    const taken = this.#queue.take(max < 0 ? max : max - first.length);
+    const roomFor = (...taken: HostEntry[][]) => (max < 0 ? max : max - taken.flat().length);
+    const fingerprint = this.#manager.info?.fingerprint ?? '';
+    const first = this.#adapters.takeNext(max, this.#resumption.onTrial);
+    const lost = this.#resumption.takeNext(roomFor(first), fingerprint);
+    const mayJoin = this.#resumption.onTrial === null && this.#resumption.size === 0;
+    const taken = mayJoin ? this.#queue.take(roomFor(first, lost)) : [];
     const nowMs = performance.now();
     this.#pace.note(taken.length, nowMs);
     for (const entry of taken) entry.isQueued = false;
-    const sent = this.#adapters.send([...first, ...taken]);
+    const sent = this.#adapters.send([...first, ...lost, ...taken]);
     for (const { inputs, requestId } of sent) {
-      const { deadlineMs } = this.#entries.get(requestId)!;
+      const entry = this.#entries.get(requestId)!;
+      entry.engine = fingerprint;
       const limit = inputs.time_limit_ms;
-      if (limit) limit.data[0] = Math.max(1, Math.ceil(deadlineMs - nowMs));
+      if (limit) limit.data[0] = Math.max(1, Math.ceil(entry.deadlineMs - nowMs));
+      if (entry.left.size > 0) queueMicrotask(() => this.#stopLeft(entry));
     }
     return sent;
+  }
+
+  /** Ends the sequences that were left before the engine had the request, which it has now. */
+  #stopLeft({ request: { requestId, inputs }, left }: HostEntry): void {
+    if (Number(inputs.beam_width?.data[0] ?? 1) > 1) return;
+    for (const index of left) this.#manager.stopSequence(requestId, index);
+  }
+
+  /** The engine was lost with these requests. */
+  #lose(requestIds: readonly bigint[], why: RequestFailure): void {
+    this.#adapters.forgetSent();
+    for (const requestId of requestIds) {
+      const entry = this.#entries.get(requestId);
+      if (entry === undefined) continue;
+      if (this.#resumes && why.kind !== 'ended') this.#resumption.lose(entry, why);
+      else this.#fail(entry, RequestError.of(why));
+    }
   }
 
   #noteTurns({ began, paused }: TurnChanges): void {
@@ -441,7 +525,9 @@ export class InProcessHost {
     ] as const) {
       for (const requestId of ids) {
         const entry = this.#entries.get(requestId);
-        if (entry !== undefined) entry.isWaiting = entry.isPaused = isWaiting;
+        if (entry === undefined) continue;
+        entry.isWaiting = entry.isPaused = isWaiting;
+        if (!isWaiting) entry.firstScheduledMs ??= performance.now();
       }
     }
   }
@@ -460,11 +546,31 @@ export class InProcessHost {
     if (!final) this.#adapters.foundRoom(entry);
     if (final) this.#forget(entry);
     if (why !== null) entry.pieces.fail(RequestError.of(why));
-    else entry.pieces.push(outputs, final);
+    else this.#noteTaken(entry, entry.pieces.push(outputs, final));
     if (final) {
       const reason = why === null ? finishReasonIn(outputs) : 'error';
       this.#formations.noteEnd(entry, entry.isWhole && reason === 'cancelled' ? 'stop' : reason);
     }
+  }
+
+  #noteTaken(entry: HostEntry, taken: Taken): void {
+    if (taken === 'new') {
+      entry.faults.gain();
+      entry.firstTokenMs ??= performance.now();
+    } else if (taken === 'other') this.#diverge(entry);
+  }
+
+  /** The engine computes again what another one had, and finds other tokens. */
+  #diverge(entry: HostEntry): void {
+    const { requestId } = entry.request;
+    const isRunning = this.#entries.has(requestId);
+    const why =
+      'The engine was lost, and the next one gave other tokens for the request, though they should be equal: its answer cannot go on.';
+    if (isRunning) this.#fail(entry, RequestError.of(failure('internal', why)));
+    else entry.pieces.fail(RequestError.of(failure('internal', why)));
+    if (!isRunning) return;
+    this.#stops.add(requestId);
+    this.#manager.wake();
   }
 
   /**
@@ -489,6 +595,7 @@ export class InProcessHost {
     this.#entries.delete(entry.request.requestId);
     this.#stops.delete(entry.request.requestId);
     this.#adapters.end(entry);
+    this.#resumption.end(entry);
     if (entry.isQueued) this.#queue.remove(entry);
     else this.#queue.settle(entry, entry.pieces.usedTokens);
     if (this.#entries.size === 0) this.#onEmpty?.();
@@ -520,10 +627,18 @@ export class InProcessHost {
     };
   }
 
-  /** Ranks may never come back: requests fail at once until they are there. */
+  /**
+   * Ranks may never come back: requests fail at once until they are there. Those that the lost ranks had wait for them for as long as ranks
+   * wait for one another at the first start.
+   */
   #hold(missing: MissingRanks): void {
     this.#whyHeld = this.state === 'restarting' ? whyHeld(missing) : null;
-    if (this.#whyHeld !== null) this.#failAll(this.#whyHeld);
+    if (this.#whyHeld === null) {
+      this.#resumption.endLimit();
+      return;
+    }
+    this.#resumption.limitWait(this.#joinTimeoutMs, this.#whyHeld);
+    this.#failAll(this.#whyHeld, (entry) => !this.#resumption.has(entry));
   }
 
   /** Fails all waiting requests with the reason why the engine is gone. */
@@ -532,8 +647,9 @@ export class InProcessHost {
     this.#failAll(failure === null ? 'The engine was shut down.' : `The engine failed: ${failure.message}`);
   }
 
-  #failAll(why: string): void {
+  #failAll(why: string, isMeant: (entry: HostEntry) => boolean = () => true): void {
     for (const entry of [...this.#entries.values()]) {
+      if (!isMeant(entry)) continue;
       this.#forget(entry);
       entry.pieces.fail(new HostClosedError(why));
     }

@@ -68,6 +68,11 @@ export class SentAdapters {
     this.#sent.delete(taskId);
   }
 
+  /** Another engine takes the place of the one that was told. */
+  forgetAll(): void {
+    this.#sent.clear();
+  }
+
   #note(taskId: bigint, weights: AdapterWeights): void {
     this.#sent.delete(taskId);
     this.#sent.set(taskId, new WeakRef(weights));

@@ -1,4 +1,4 @@
-import type { ContextProgress, TokenPiece, TokenTiming } from '../callbacks/token-request.js';
+import type { ContextProgress, TokenPiece, TokenRequest, TokenTiming } from '../callbacks/token-request.js';
 import type { NamedTensor } from '../callbacks/types.js';
 
 /** Tensors of a response by name. */
@@ -10,11 +10,26 @@ export type Tensors = ReadonlyMap<string, NamedTensor>;
  */
 export type Part = Pick<TokenPiece, 'tokens' | 'logProbs' | 'topTokens' | 'topLogProbs' | 'generationLogits'>;
 
+/** The part of a piece, without what it tells beside. */
+export function partOf({ tokens, logProbs, topTokens, topLogProbs, generationLogits }: Part): Part {
+  const part: Part = { tokens };
+  if (logProbs !== undefined) part.logProbs = logProbs;
+  if (topTokens !== undefined) part.topTokens = topTokens;
+  if (topLogProbs !== undefined) part.topLogProbs = topLogProbs;
+  if (generationLogits !== undefined) part.generationLogits = generationLogits;
+  return part;
+}
+
 /** Options of a request that decide what a part contains. */
 export interface PartOptions {
   returnLogProbs: boolean;
   topLogProbs: number;
   returnGenerationLogits: boolean;
+}
+
+export function partOptionsOf(request: TokenRequest): PartOptions {
+  const { returnLogProbs = false, topLogProbs = 0, returnGenerationLogits = false } = request;
+  return { returnLogProbs, topLogProbs, returnGenerationLogits };
 }
 
 export function tensorsOf(outputs: readonly NamedTensor[]): Tensors {

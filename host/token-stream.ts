@@ -1,10 +1,4 @@
 import type { PieceListener } from '../callbacks/piece-source.js';
-import {
-  FINISH_CANCELLED,
-  FINISH_LENGTH,
-  FINISH_STOP_WORDS,
-  FINISH_TIMED_OUT,
-} from '../callbacks/response-batch.js';
 import type {
   ContextProgress,
   FinishReason,
@@ -13,18 +7,8 @@ import type {
   TokenStream,
   TokenTiming,
 } from '../callbacks/token-request.js';
-import type { NamedTensor } from '../callbacks/types.js';
 import { GatheredParts } from './gathered-parts.js';
-import { numKnownOutputs, streams } from './token-inputs.js';
-import {
-  numberOf,
-  type PartOptions,
-  readContext,
-  readPart,
-  readTiming,
-  slicePart,
-  tensorsOf,
-} from './token-parts.js';
+import { partOf, partOptionsOf } from './token-parts.js';
 
 /**
  * Pieces of one request between the host, which pushes, and one consumer. Tokens that the consumer does not take at
@@ -32,13 +16,6 @@ import {
  */
 export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   readonly requestId: bigint;
-  /**
-   * Number of tokens in front of the new ones, where a response has all of them; null: responses hold new tokens only.
-   */
-  readonly #numBefore: number | null;
-  readonly #options: PartOptions;
-  /** End tokens that run as stop words but, unlike these, are not returned. */
-  readonly #hiddenStops: ReadonlySet<number>;
   readonly #onAbandoned: (isWhole: boolean) => void;
   readonly #tellListener: (callback: string, call: () => unknown) => void;
   readonly #gathered: GatheredParts;
@@ -60,7 +37,6 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   engines: readonly string[] | undefined;
 
   /**
-   * @param sequence index of this sequence in the request
    * @param onAbandoned called when the consumer leaves before the end; with true where it has all that it wanted
    * @param tell calls a function of the listener, by its name, and must not throw
    */
@@ -69,19 +45,10 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     request: TokenRequest,
     onAbandoned: (isWhole: boolean) => void,
     tell: (callback: string, call: () => unknown) => void,
-    sequence = 0,
   ) {
     this.requestId = requestId;
     this.#tellListener = tell;
-    const numBefore = request.promptTokens.length + numKnownOutputs(request, sequence);
-    this.#numBefore = streams(request) ? null : numBefore;
-    this.#options = {
-      returnLogProbs: request.returnLogProbs ?? false,
-      topLogProbs: request.topLogProbs ?? 0,
-      returnGenerationLogits: request.returnGenerationLogits ?? false,
-    };
-    this.#gathered = new GatheredParts(this.#options);
-    this.#hiddenStops = new Set(request.endTokenIds?.slice(1));
+    this.#gathered = new GatheredParts(partOptionsOf(request));
     this.#onAbandoned = onAbandoned;
   }
 
@@ -138,25 +105,6 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     this.#deliver();
   }
 
-  /** Takes the tensors of a response. `final`: it is the last one for this stream. */
-  push(outputs: readonly NamedTensor[], final: boolean): void {
-    const tensors = tensorsOf(outputs);
-    const code = tensors.get('finish_reasons')!.data[0] as number;
-    const part = readPart(tensors, this.#numBefore, this.#options);
-    const context = readContext(tensors);
-    if (context !== null) this.#context = context;
-    const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
-    const shown = endsHidden ? slicePart(part, 0, part.tokens.length - 1) : part;
-    if (shown.tokens.length > 0 && !this.#isDone) this.#gathered.add(shown);
-    if (final) {
-      this.#seed = tensors.get('random_seed')!.data[0] as bigint;
-      this.#timing = readTiming(tensors);
-      if (tensors.has('beam')) this.#cumLogProb = numberOf(tensors, 'cum_log_probs') ?? null;
-      this.#finishReason = finishReasonOf(code);
-    }
-    this.#deliver();
-  }
-
   /** Takes new tokens, with the values that were asked for beside them. */
   pushTokens(piece: TokenPiece): void {
     if (this.#isDone) return;
@@ -170,26 +118,19 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     }
   }
 
-  /** Takes a piece as another host's stream has given it. */
+  /** Takes a piece, as a response or another host's stream has given it. */
   pushPiece({ finishReason, seed, timing, cumLogProb, contextProgress, ...piece }: TokenPiece): void {
     if (this.#isDone || this.isEnded) return;
     const { tokens, logProbs, topTokens, topLogProbs, generationLogits, ...context } = piece;
     if (Object.keys(context).length > 0) this.#context = { ...this.#context, ...context };
     if (contextProgress !== undefined) this.#progress = contextProgress;
-    if (tokens.length > 0) this.#gathered.add(piece);
+    if (tokens.length > 0) this.#gathered.add(partOf(piece));
     if (finishReason !== null) {
       this.#finishReason = finishReason;
       this.#seed = seed ?? null;
       this.#timing = timing ?? null;
       this.#cumLogProb = cumLogProb ?? null;
     }
-    this.#deliver();
-  }
-
-  /** Takes how far the prompt is, in place of what has not left yet. */
-  pushProgress(progress: ContextProgress): void {
-    if (this.#isDone || this.isEnded) return;
-    this.#progress = progress;
     this.#deliver();
   }
 
@@ -260,16 +201,4 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
     }
     return piece;
   }
-}
-
-/** Finish reason told by a response. */
-export function finishReasonIn(outputs: readonly NamedTensor[]): FinishReason {
-  const code = outputs.find(({ name }) => name === 'finish_reasons')?.data[0];
-  return finishReasonOf(Number(code ?? FINISH_CANCELLED));
-}
-
-function finishReasonOf(code: number): FinishReason {
-  if (code === FINISH_LENGTH) return 'length';
-  if (code === FINISH_TIMED_OUT) return 'timeout';
-  return code === FINISH_CANCELLED ? 'cancelled' : 'stop';
 }

@@ -1,7 +1,8 @@
 import { failure, failureOf } from '../../callbacks/request-failure.js';
 import { RequestError } from '../../callbacks/token-request.js';
+import { ATTEMPT_RULES, type AttemptRules, type Fall } from '../../host/attempt-faults.js';
 import { type GatewayPort, OfferError } from '../nats/gateway-port.js';
-import { type Fall, LEASE_RULES, LeaseBook, type LeaseRules } from '../nats/lease-book.js';
+import { LeaseBook } from '../nats/lease-book.js';
 import type { WorkItem } from '../nats/messages.js';
 import type { RequestNames } from '../nats/request-names.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
@@ -15,7 +16,7 @@ export interface AttemptsOptions {
   /** Id of the gateway among all. */
   id: string;
   port: GatewayPort;
-  rules?: LeaseRules;
+  rules?: AttemptRules;
   /** A request may go on with a worker that gives other bits than the one that began it. */
   allowsDifferentBits: boolean;
   /** Longest prompt, without what is cached, that is not computed by a prefill worker, in tokens. */
@@ -70,7 +71,7 @@ export class Attempts {
   readonly models = new Map<string, ModelQueue>();
   readonly unleased: Unleased;
   readonly #options: AttemptsOptions;
-  readonly #rules: LeaseRules;
+  readonly #rules: AttemptRules;
   readonly #roster: WorkerRoster;
   readonly #routes: CacheRoutes | null;
   readonly #counts = new Map<string, RequestCounts>();
@@ -84,7 +85,7 @@ export class Attempts {
     this.#options = options;
     this.#roster = roster;
     this.#routes = routes;
-    this.#rules = options.rules ?? LEASE_RULES;
+    this.#rules = options.rules ?? ATTEMPT_RULES;
     this.book = new LeaseBook(this.#rules);
     const { allowsDifferentBits, maxLocalPrefillLength } = options;
     this.unleased = new Unleased(allowsDifferentBits);
@@ -282,8 +283,7 @@ export class Attempts {
       this.fail(request, this.#poisoned(request));
       return;
     }
-    const mostFruitless = this.#rules.maxFruitlessAttempts;
-    request.isSuspect = this.book.faultsOf(id).fruitless >= Math.max(1, mostFruitless - 1);
+    request.isSuspect = this.book.faultsOf(id).isSuspect;
     request.avoids = why === 'gap' || why === 'failed' ? worker : null;
     request.waitingSinceMs = performance.now();
     request.trace?.onAgain(request.waitingSinceMs);

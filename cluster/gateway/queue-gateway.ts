@@ -136,7 +136,7 @@ export class QueueGateway implements GatewayListener {
     const tell = (_: string, call: () => unknown) => this.#tell(call);
     const streams = Array.from(
       { length: count },
-      (_, i) => new PieceQueue(BigInt(number), asked, () => this.#leave(id, i), tell, i),
+      (_, i) => new PieceQueue(BigInt(number), asked, () => this.#leave(id, i), tell),
     );
     try {
       if (fault !== null) throw fault;
@@ -323,7 +323,8 @@ export class QueueGateway implements GatewayListener {
     if (verdict.kind === 'stale') return false;
     if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
     if (verdict.kind === 'gap') this.#attempts.fall(request, 'gap');
-    else if (verdict.kind === 'diverged') this.#attempts.diverge(request);
+    else if (verdict.kind === 'diverged' || (verdict.kind === 'repeat' && !repeats(request, frame, piece)))
+      this.#attempts.diverge(request);
     else if (verdict.kind === 'take') {
       // Who answers has fetched what it could.
       this.#attempts.releaseBlocks(request);
@@ -376,7 +377,7 @@ export class QueueGateway implements GatewayListener {
     const layout = this.roster.find(worker)?.layout ?? null;
     if (bytes > 0 && layout !== null) request.handOver = { worker, attempt, layout, bytes, numBlocks };
     request.wantsPrefill = false;
-    request.notePrefilled(cachedTokens);
+    request.answer.limitCached(cachedTokens);
     this.#attempts.fall(request, 'moved');
     return true;
   }
@@ -464,4 +465,9 @@ export class QueueGateway implements GatewayListener {
       this.#options.onWarning(`A listener of pieces failed: ${messageOf(error)}`);
     }
   }
+}
+
+/** The tokens are those that the request has at this place. */
+function repeats({ answer }: QueuedRequest, { sequence, index }: Frame, { tokens }: TokenPiece): boolean {
+  return answer.agrees(sequence, index, tokens);
 }

@@ -1,10 +1,10 @@
-import type { FinishReason, TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import type { TokenPiece, TokenRequest, TokenTiming } from '../../callbacks/token-request.js';
+import { AnswerSoFar } from '../../host/answer-so-far.js';
+import type { Fall } from '../../host/attempt-faults.js';
 import type { Waiting } from '../../host/queue/waiting-queue.js';
-import { slicePart } from '../../host/token-parts.js';
 import type { PieceQueue } from '../../host/token-stream.js';
 import type { ModelCard } from '../nats/beat.js';
 import type { Offer } from '../nats/gateway-port.js';
-import type { Fall } from '../nats/lease-book.js';
 import type { HandOver, WorkItem } from '../nats/messages.js';
 import type { PoolName } from '../nats/names.js';
 import type { Packable } from '../nats/packet.js';
@@ -33,12 +33,6 @@ export function isOffer(stage: Stage): boolean {
 /** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
 const FIRST_PATIENCE_MS = 1_000;
 
-/** What was accepted of one sequence. */
-interface SequenceSoFar {
-  tokens: number[];
-  finishReason: FinishReason | null;
-}
-
 interface RequestTimes {
   submittedMs: number;
   takenMs: number | null;
@@ -54,6 +48,7 @@ export class QueuedRequest implements Waiting {
   readonly model: string;
   readonly request: TokenRequest;
   readonly pieces: readonly PieceQueue[];
+  readonly answer: AnswerSoFar;
   readonly priority: number;
   readonly key: string;
   readonly weight: number;
@@ -89,11 +84,7 @@ export class QueuedRequest implements Waiting {
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
-  readonly #soFar: readonly SequenceSoFar[];
   readonly #times: RequestTimes;
-  #cachedTokens = 0;
-  /** Most tokens of the prompt that count as cached: all others were computed for this request, by a prefill worker. */
-  #mostCachedTokens = Number.POSITIVE_INFINITY;
 
   constructor(
     { id, number }: Pick<QueuedRequest, 'id' | 'number'>,
@@ -114,7 +105,7 @@ export class QueuedRequest implements Waiting {
     this.waitingSinceMs = nowMs;
     this.deadlineMs = nowMs + (request.timeLimitMs ?? Number.POSITIVE_INFINITY);
     this.#packed = packedRequest(request);
-    this.#soFar = pieces.map(() => ({ tokens: [], finishReason: null }));
+    this.answer = new AnswerSoFar(request, pieces.length);
     this.#times = { submittedMs: nowMs, takenMs: null, firstTokenMs: null, lastTokenMs: null };
   }
 
@@ -125,18 +116,17 @@ export class QueuedRequest implements Waiting {
 
   /** Some of it has been answered. */
   get hasBegun(): boolean {
-    return this.#soFar.some(({ tokens, finishReason }) => tokens.length > 0 || finishReason !== null);
+    return this.answer.hasBegun;
   }
 
   /** Number of tokens that were accepted, of all sequences. */
   get numTokens(): number {
-    return this.#soFar.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    return this.answer.numTokens;
   }
 
   /** Number of tokens computed for it, without those of the prompt that were in a cache. */
   get usedTokens(): number {
-    if (!this.hasBegun) return 0;
-    return this.numTokens + this.request.promptTokens.length - this.#cachedTokens;
+    return this.answer.usedTokens;
   }
 
   /** The attempt that only computed its prompt is over: others follow, which answer it. */
@@ -145,11 +135,6 @@ export class QueuedRequest implements Waiting {
     if (why !== 'moved') this.wantsPrefill = false;
     this.isPrefill = false;
     this.pool = null;
-  }
-
-  /** A prefill worker has computed the prompt, except for tokens that were in its cache. */
-  notePrefilled(cachedTokens: number): void {
-    this.#mostCachedTokens = cachedTokens;
   }
 
   noteTaken(nowMs: number): void {
@@ -162,9 +147,8 @@ export class QueuedRequest implements Waiting {
     // It will refuse the request: it does not have the adapter.
     if (fingerprint === null) return;
     for (const [i, queue] of this.pieces.entries()) {
-      const { tokens, finishReason } = this.#soFar[i]!;
-      if (finishReason !== null) continue;
-      const before = tokens.length === 0 ? [] : (queue.engines ?? []);
+      if (this.answer.isEnded(i)) continue;
+      const before = this.answer.lengthOf(i) === 0 ? [] : (queue.engines ?? []);
       if (before.at(-1) !== fingerprint) queue.engines = [...before, fingerprint];
     }
   }
@@ -183,50 +167,30 @@ export class QueuedRequest implements Waiting {
    * @param skip number of its tokens that were sent before
    */
   push(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
-    const soFar = this.#soFar[sequence]!;
-    const before = soFar.tokens.length;
-    if (skip > 0 && !isRepeated(soFar.tokens, piece.tokens.subarray(0, skip))) return false;
-    const fresh = skip === 0 ? piece : { ...piece, ...slicePart(piece, skip, piece.tokens.length) };
-    for (const token of fresh.tokens) soFar.tokens.push(token);
-    soFar.finishReason = piece.finishReason;
-    if (piece.cachedTokens !== undefined)
-      this.#cachedTokens = Math.min(piece.cachedTokens, this.#mostCachedTokens);
-    if (fresh.tokens.length > 0) {
+    const seen = this.answer.push(sequence, piece, skip);
+    if (seen === null) return false;
+    if (seen.tokens.length > 0) {
       this.isSuspect = false;
       this.avoids = null;
-      this.#times.firstTokenMs ??= nowMs;
-      this.#times.lastTokenMs = nowMs;
+      this.#noteTokens(nowMs);
     }
-    this.pieces[sequence]!.pushPiece(this.#asSeenHere(fresh, before > 0));
+    if (piece.timing !== undefined) seen.timing = this.#timing(piece.timing);
+    this.pieces[sequence]!.pushPiece(seen);
     return true;
   }
 
   /** The same for a piece of nothing but tokens, as nearly all are. */
   pushTokens(sequence: number, piece: TokenPiece, skip: number, nowMs: number): boolean {
-    const { tokens } = piece;
-    const soFar = this.#soFar[sequence]!;
-    if (skip > 0 && !isRepeated(soFar.tokens, tokens.subarray(0, skip))) return false;
-    for (let i = skip; i < tokens.length; i++) soFar.tokens.push(tokens[i]!);
-    this.#times.firstTokenMs ??= nowMs;
-    this.#times.lastTokenMs = nowMs;
-    const fresh = skip === 0 ? piece : { tokens: tokens.subarray(skip), finishReason: null };
-    this.pieces[sequence]!.pushTokens(fresh);
+    const seen = this.answer.pushTokens(sequence, piece, skip);
+    if (seen === null) return false;
+    this.#noteTokens(nowMs);
+    this.pieces[sequence]!.pushTokens(seen);
     return true;
   }
 
-  /** The piece with the times of this side, and without what was told before. */
-  #asSeenHere(piece: TokenPiece, hasBegun: boolean): TokenPiece {
-    const seen = { ...piece };
-    if (hasBegun) {
-      delete seen.contextLogits;
-      delete seen.contextLogProbs;
-      delete seen.contextTopTokens;
-      delete seen.contextTopLogProbs;
-      delete seen.contextProgress;
-      delete seen.cachedTokens;
-    } else if (seen.cachedTokens !== undefined) seen.cachedTokens = this.#cachedTokens;
-    if (piece.timing !== undefined) seen.timing = this.#timing(piece.timing);
-    return seen;
+  #noteTokens(nowMs: number): void {
+    this.#times.firstTokenMs ??= nowMs;
+    this.#times.lastTokenMs = nowMs;
   }
 
   #timing(ofWorker: TokenTiming): TokenTiming {
@@ -267,47 +231,12 @@ export class QueuedRequest implements Waiting {
       ...(this.handOver === null ? {} : { handOver: this.handOver }),
       ...(this.trace?.context ?? {}),
     };
-    if (!this.hasBegun || this.#beginsAnew(ended)) {
-      return { ...item, request, known: this.#soFar.map(() => 0) };
-    }
+    const known = this.answer.next(ended);
+    if (known === null) return { ...item, request, known: this.pieces.map(() => 0) };
     return {
       ...item,
-      request: { ...request, knownOutputIds: this.#known() },
-      known: this.#soFar.map(({ tokens }) => tokens.length),
+      request: { ...request, knownOutputIds: known },
+      known: this.pieces.map((_, i) => this.answer.lengthOf(i)),
     };
   }
-
-  /** What an engine that knows tokens could not go on with, or would not tell any more, is begun anew. */
-  #beginsAnew(ended: readonly number[]): boolean {
-    const { beams, streaming = true, mirostat = 0, ...asked } = this.request;
-    if ((beams?.width ?? 1) > 1 || !streaming || mirostat > 0) return true;
-    const isOfPrompt = asked.returnContextLogits || asked.returnContextLogProbs;
-    const { tokens, finishReason } = this.#soFar[0]!;
-    const isTold = tokens.length > 0 || finishReason !== null || ended.includes(0);
-    return isOfPrompt === true && !isTold;
-  }
-
-  /** Tokens of each sequence, those that the client knew before among them. */
-  #known(): Int32Array[] {
-    const { knownOutputIds: given = [], endTokenIds = [] } = this.request;
-    return this.#soFar.map(({ tokens, finishReason }, i) => {
-      const all = [...(given[i] ?? []), ...tokens];
-      // A sequence that its end token has ended does not have it: it tells the engine that there is nothing to do.
-      const endId = endTokenIds[0];
-      if (finishReason === 'stop' && endId !== undefined && !this.#endsByStopWord(all)) all.push(endId);
-      return Int32Array.from(all);
-    });
-  }
-
-  #endsByStopWord(tokens: readonly number[]): boolean {
-    const { stopWords = [] } = this.request;
-    return stopWords.some((word) =>
-      word.every((token, i) => tokens[tokens.length - word.length + i] === token),
-    );
-  }
-}
-
-function isRepeated(tokens: readonly number[], repeated: Int32Array): boolean {
-  const start = tokens.length - repeated.length;
-  return repeated.every((token, i) => tokens[start + i] === token);
 }

@@ -1,5 +1,5 @@
 import type { TraceAttributes, TraceSpan } from '../../callbacks/infer/trace-span.js';
-import type { Fall } from '../nats/lease-book.js';
+import type { Fall } from '../../host/attempt-faults.js';
 import type { RequestNames } from '../nats/request-names.js';
 import { type ItemTrace, traceOf } from '../nats/trace-context.js';
 import type { DirectAnswer } from '../routing/model-routing.js';

@@ -1,58 +1,23 @@
-/**
- * Rules of how often a request is begun.
- *
- * A request whose worker is lost is given to another. Where that happens again and again, it may be the request that
- * kills them.
- */
-export interface LeaseRules {
-  /** Attempts in a row that ended with their worker, and brought no token, after which no more follow. */
-  maxFruitlessAttempts: number;
-  /** Attempts that ended with their worker, with tokens or without, after which no more follow. */
-  maxLostAttempts: number;
-  /** Attempts of whatever end. */
-  maxAttempts: number;
-}
-
-export const LEASE_RULES: LeaseRules = { maxFruitlessAttempts: 3, maxLostAttempts: 10, maxAttempts: 25 };
+import { ATTEMPT_RULES, AttemptFaults, type AttemptRules, type Fall } from '../../host/attempt-faults.js';
+import { type FramePlace, type FrameVerdict, verdictOf } from '../../host/frame-verdict.js';
 
 /** Tokens of one sequence as a worker sends them. */
-export interface Frame {
+export interface Frame extends FramePlace {
   id: string;
   attempt: number;
   sequence: number;
-  /** Tokens of the sequence in front of these, known ones included. */
-  index: number;
-  /** Number of tokens; 0 where it only tells an end, or something of the prompt. */
-  count: number;
-  /** The sequence ends with it. */
-  isEnd: boolean;
 }
 
-/**
- * What becomes of a frame:
- *
- *   take      its tokens from `skip` on are the next ones
- *   repeat    all of it is known already
- *   stale     nobody waits for it from this worker: the worker may stop
- *   gap       tokens in front of it have not come, and will not come any more: the attempt has to be given up
- *   diverged  it ends, or repeats, what went on further before: this attempt is of another answer
- */
-export type Verdict = { kind: 'take'; skip: number } | { kind: 'repeat' | 'stale' | 'gap' | 'diverged' };
-
-/** Why an attempt is over. Only `lost` and `failed` count against the request. */
-export type Fall = 'lost' | 'failed' | 'gap' | 'moved';
+/** What becomes of a frame. stale: nobody waits for it from this worker, which may stop. */
+export type Verdict = FrameVerdict | { kind: 'stale' };
 
 interface Lease {
-  attempt: number;
+  faults: AttemptFaults;
   /** Who has it; null: nobody yet. */
   worker: string | null;
   /** Number of tokens accepted of each sequence. */
   next: number[];
   ended: boolean[];
-  /** Tokens were accepted in this attempt. */
-  hasGained: boolean;
-  fruitless: number;
-  lost: number;
 }
 
 /**
@@ -63,18 +28,15 @@ interface Lease {
  *              ^                            |
  *              '-- attempt + 1 <--- fall ---'      after too many: poisoned
  *
- * A token is accepted once, whatever is sent twice, late, in another order, or by a worker that was believed lost:
- *
- *   attempt == current, worker == holder, index <= next        tokens accepted  . . . . . . .
- *                                                              frame                    [index . . count)
- *                                                              skip                     |---|
+ * A token is accepted once, whatever is sent twice, late, in another order, or by a worker that was believed lost: where the attempt is the
+ * present one and the worker holds it, `verdictOf` decides.
  */
 export class LeaseBook {
-  readonly #rules: LeaseRules;
+  readonly #rules: AttemptRules;
   readonly #leases = new Map<string, Lease>();
   readonly #byWorker = new Map<string, Set<string>>();
 
-  constructor(rules: LeaseRules = LEASE_RULES) {
+  constructor(rules: AttemptRules = ATTEMPT_RULES) {
     this.#rules = rules;
   }
 
@@ -84,13 +46,10 @@ export class LeaseBook {
 
   add(id: string, numSequences: number): void {
     this.#leases.set(id, {
-      attempt: 1,
+      faults: new AttemptFaults(this.#rules),
       worker: null,
       next: Array.from({ length: numSequences }, () => 0),
       ended: Array.from({ length: numSequences }, () => false),
-      hasGained: false,
-      fruitless: 0,
-      lost: 0,
     });
   }
 
@@ -100,7 +59,7 @@ export class LeaseBook {
 
   /** Number of the request's present attempt, from 1 on. */
   attemptOf(id: string): number {
-    return this.#lease(id).attempt;
+    return this.#lease(id).faults.attempt;
   }
 
   /** Worker that has the request; null: none yet. */
@@ -117,10 +76,9 @@ export class LeaseBook {
     return this.#lease(id).ended[sequence]!;
   }
 
-  /** Attempts that count against the request; `fruitless`: those in a row that ended with their worker and brought no token. */
-  faultsOf(id: string): { fruitless: number; lost: number } {
-    const { fruitless, lost } = this.#lease(id);
-    return { fruitless, lost };
+  /** What counts against the request. */
+  faultsOf(id: string): AttemptFaults {
+    return this.#lease(id).faults;
   }
 
   /** Requests that a worker has. */
@@ -136,25 +94,23 @@ export class LeaseBook {
   /** A worker says that it has the request. False: nobody waits for it from this worker. */
   take(id: string, attempt: number, worker: string): boolean {
     const lease = this.#leases.get(id);
-    if (lease === undefined || lease.attempt !== attempt) return false;
+    if (lease === undefined || lease.faults.attempt !== attempt) return false;
     if (lease.worker === null) this.#give(id, lease, worker);
     return lease.worker === worker;
   }
 
-  accept(worker: string, { id, attempt, sequence, index, count, isEnd }: Frame): Verdict {
+  accept(worker: string, { id, attempt, sequence, ...place }: Frame): Verdict {
     if (!this.take(id, attempt, worker)) return { kind: 'stale' };
     const lease = this.#lease(id);
     const next = lease.next[sequence];
     if (next === undefined) return { kind: 'stale' };
-    if (lease.ended[sequence]) return { kind: 'repeat' };
-    if (index > next) return { kind: 'gap' };
-    const end = index + count;
-    if (end < next) return { kind: isEnd ? 'diverged' : 'repeat' };
-    if (end === next && count > 0 && !isEnd) return { kind: 'repeat' };
-    if (end > next) lease.hasGained = true;
+    const verdict = verdictOf(next, lease.ended[sequence]!, place);
+    if (verdict.kind !== 'take') return verdict;
+    const end = place.index + place.count;
+    if (end > next) lease.faults.gain();
     lease.next[sequence] = end;
-    if (isEnd) lease.ended[sequence] = true;
-    return { kind: 'take', skip: next - index };
+    if (place.isEnd) lease.ended[sequence] = true;
+    return verdict;
   }
 
   /** Nobody wants more of a sequence: it has ended, as far as this book goes. */
@@ -174,17 +130,7 @@ export class LeaseBook {
   fall(id: string, why: Fall): 'again' | 'poisoned' {
     const lease = this.#lease(id);
     this.#takeBack(id, lease);
-    if (lease.hasGained) lease.fruitless = 0;
-    if (why === 'lost' || why === 'failed') {
-      lease.lost++;
-      if (!lease.hasGained) lease.fruitless++;
-    }
-    lease.hasGained = false;
-    lease.attempt++;
-    const { maxFruitlessAttempts, maxLostAttempts, maxAttempts } = this.#rules;
-    const isPoisoned =
-      lease.fruitless >= maxFruitlessAttempts || lease.lost >= maxLostAttempts || lease.attempt > maxAttempts;
-    return isPoisoned ? 'poisoned' : 'again';
+    return lease.faults.fall(why);
   }
 
   /** Requests that a worker had and does not have any more. @param held what it says that it has */

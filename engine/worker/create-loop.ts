@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import type { ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import { CHUNK_MS } from '../../callbacks/options/words.js';
+import { drawSeed } from '../../callbacks/sampling-params.js';
 import type { WorkerData } from '../../callbacks/worker-data.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
 import { DEFAULT_OFFLOAD_MIN_PRIORITY } from '../../kvcache/block-cache.js';
@@ -90,7 +90,7 @@ export function createLoop(
         ? { drafts: speculationOf(limits, params, drafting && newDraftModel(drafting)) }
         : {}),
       clock,
-      drawSeed: () => randomBytes(8).readBigUInt64LE(),
+      drawSeed,
     },
   );
 }

@@ -21,7 +21,7 @@ import { showPullProgress } from './pull-progress.js';
 export function loadConfigured(
   config: Config,
   signal: AbortSignal,
-  more: Pick<ModelOptions, 'cacheListener'> = {},
+  more: Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> = {},
 ): Promise<RunningModel[]> {
   const { models } = config;
   const several = models.length > 1;

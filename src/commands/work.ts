@@ -68,7 +68,9 @@ export async function work(config: Config): Promise<void> {
       const id = `w${randomBytes(6).toString('hex')}`;
       const cache = ToldCache.of(config, entry, id, queue.nc);
       const cacheListener = cache?.teller;
-      const [loaded] = await loadConfigured(config, interruption.signal, { cacheListener });
+      // A gateway moves what this engine loses, and to others too.
+      const more = { cacheListener, resumeRequests: false };
+      const [loaded] = await loadConfigured(config, interruption.signal, more);
       interruption.release();
       if (loaded!.kind !== 'generator') {
         await loaded!.close({ abort: true });

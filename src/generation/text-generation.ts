@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { FieldName } from '../../callbacks/request/fields.js';
 import type { OptionsOf } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS, type PARAMETERS } from '../../callbacks/request/parameters.js';
+import { drawSeed } from '../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../callbacks/shared-tensors.js';
 import type {
   ContextProgress,
@@ -151,10 +151,6 @@ export interface TextPiece {
 }
 
 const DEFAULT_PRIORITY = 0.5;
-
-export function drawSeed(): bigint {
-  return randomBytes(8).readBigUInt64LE();
-}
 
 /**
  * Checks the request's lengths. @throws ContextLengthError, with the numbers, where the model's context cannot hold it.

@@ -40,7 +40,7 @@ export function hostOptions(
   memory?: AvailableMemory,
   onMissing: (missing: MissingRanks) => void = () => {},
 ): InProcessHostOptions {
-  const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = options;
+  const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing, resumeRequests } = options;
   const optionalParams: OptionalParams = {
     ...fieldsOf('optionalParams', options),
     ...chunking(options),
@@ -69,6 +69,7 @@ export function hostOptions(
     ...(maxQueuedRequests === undefined ? {} : { maxQueueSize: maxQueuedRequests }),
     ...(maxQueuedRequestsPerKey === undefined ? {} : { maxQueueSizePerKey: maxQueuedRequestsPerKey }),
     ...(fairQueueing === undefined ? {} : { fairQueueing }),
+    ...(resumeRequests === undefined ? {} : { resumeRequests }),
   };
 }
 

@@ -62,6 +62,8 @@ export interface ModelOptions extends Loose<LoadingValues>, Loose<EngineValues<F
   onMissingRanks?: ((missing: MissingRanks) => void) | undefined;
   /** Hears how the KV cache changes, from the engine's first iteration on. Needs prefixCaching. */
   cacheListener?: CacheListener | undefined;
+  /** See InProcessHostOptions. */
+  resumeRequests?: boolean | undefined;
   /** Signal whose abort ends the loading. */
   signal?: AbortSignal | undefined;
 }

@@ -35,6 +35,7 @@ export class ModelState {
   #status: EngineStatus = 'ready';
   #failure: Error | null = null;
   #restarts = 0;
+  #resumed = 0;
   #isAway = false;
   readonly #listeners = new Set<() => void>();
 
@@ -63,6 +64,11 @@ export class ModelState {
     return this.#restarts;
   }
 
+  /** Requests that the engine before had, and that go on in this one. */
+  get resumed(): number {
+    return this.#resumed;
+  }
+
   /** Nobody has the model who could answer: whoever names no model is better served by another one. */
   get isAway(): boolean {
     return this.#isAway;
@@ -85,9 +91,10 @@ export class ModelState {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Notes that the engine runs again. */
-  recover(): void {
+  /** Notes that the engine runs again. @param resumed see there */
+  recover(resumed = 0): void {
     this.#isAway = false;
+    this.#resumed = resumed;
     this.#restarts++;
     this.#set('ready', null);
   }

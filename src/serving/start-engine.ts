@@ -22,6 +22,8 @@ interface EngineHost<Loaded> {
   /** Properties of the engine as it runs, or ran last; null: it is not loaded yet. */
   readonly info: Loaded | null;
   readonly failure: Error | null;
+  /** Requests of an engine that was lost, which go on in the next one; absent: none do. */
+  readonly lost?: number;
   /**
    * Id of the engine's process, with ModelOptions.isolate; null: there is none at present, or the engine is a thread of
    * this one.
@@ -87,7 +89,7 @@ export async function startEngine<
   const tellMissing = onMissingRanks && onlyTold('onMissingRanks', onMissingRanks);
   const host = startHost({
     onStep: (step) => events.emitStats(step),
-    onStateChange: (engine, failure) => note(state, engine, failure, host.info),
+    onStateChange: (engine, failure) => note(state, engine, failure, host),
     onError: (error) => events.emitError(error),
     onMissing: (missing) => {
       state.noteMissing(missing);
@@ -151,12 +153,12 @@ function note(
   state: ModelState,
   engine: ManagerState,
   failure: Error | null,
-  computing: Computing | null,
+  { info: computing, lost = 0 }: Pick<EngineHost<Computing>, 'info' | 'lost'>,
 ): void {
   if (computing !== null) {
     state.executor = { name: computing.executor, fallback: computing.executorFallback };
   }
-  if (engine === 'running' && state.status !== 'ready') state.recover();
+  if (engine === 'running' && state.status !== 'ready') state.recover(lost);
   if (engine === 'restarting' && failure !== null) state.restart(failure);
   if (engine === 'failed' && failure !== null) state.fail(failure);
 }

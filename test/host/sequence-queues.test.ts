@@ -21,13 +21,12 @@ const piece = (token: number): TokenPiece => ({ tokens: Int32Array.of(token), fi
 /** Queues of a request, and all pieces that each of them has handed out, without the empty fields. */
 function queuesOf(count: number) {
   const heard: object[][] = Array.from({ length: count }, () => []);
-  const queues = heard.map((_, sequence) => {
+  const queues = heard.map(() => {
     return new PieceQueue(
       1n,
       REQUEST,
       () => {},
       (__, call) => call(),
-      sequence,
     );
   });
   for (const [i, queue] of queues.entries()) {
@@ -36,7 +35,7 @@ function queuesOf(count: number) {
       onError: () => {},
     });
   }
-  return { queues, heard, all: new SequenceQueues(queues, REQUEST.promptTokens.length) };
+  return { queues, heard, all: new SequenceQueues(queues, REQUEST) };
 }
 
 describe('the progress of a prompt', () => {

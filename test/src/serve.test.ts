@@ -37,6 +37,13 @@ function complete(
   return postJson(`${server.url}/v1/completions`, body, { signal });
 }
 
+/** The text of a stream's events. */
+const textIn = (events: string) =>
+  events
+    .split('\n')
+    .flatMap((line) => /"text":"(.*?)",/.exec(line)?.[1] ?? [])
+    .join('');
+
 /** The reader of a stream of which something has come. */
 async function reading(response: Response) {
   const reader = response.body!.getReader();
@@ -193,22 +200,20 @@ describe('skein serve', () => {
     expect(await server.ended).toMatchObject({ code: null, signal: 'SIGINT' });
   });
 
-  it('whose engine died answers in the shape of the API, says so on /health, and recovers', async () => {
+  it('whose engine died says so on /health, goes on with its answers when it is back, and fails what kills it', async () => {
     const deadlyToken = 32;
     const { gate, open } = shutGate();
     const restart = { workerRestart: { delayMs: 1, factor: 1 } };
     const server = await slow({}, { dieToken: deadlyToken, stepMs: 30, loadGate: gate }, restart);
-    const before = await (await complete(server, { max_tokens: 20, seed: 1 })).json();
-    const stream = await reading(await complete(server, { max_tokens: 250, stream: true }));
-    const whole = complete(server, { max_tokens: 250 });
+    const fields = { max_tokens: 40, seed: 1 };
+    const before = await (await complete(server, fields)).json();
+    const streamed = await (await complete(server, { ...fields, stream: true })).text();
+    const stream = await reading(await complete(server, { ...fields, stream: true }));
+    const whole = complete(server, fields);
     await expect.poll(() => metric(server.url, 'num_requests_running')).toBe(2);
-    const deadly = await complete(server, { prompt: [deadlyToken], max_tokens: 5 });
-    expect(deadly.status).toBe(500);
-    expect(await deadly.json()).toMatchObject({ error: { type: 'server_error', code: 'engine_error' } });
-    expect((await whole).status).toBe(500);
-    expect(await stream.rest()).toMatch(/data: \{"error":\{"message":"The engine failed[^\n]*\}\}\n\n$/);
+    const deadly = complete(server, { prompt: [deadlyToken], max_tokens: 5 });
+    await expect.poll(() => health(server)).toBe(503);
     const down = await fetch(`${server.url}/health`);
-    expect(down.status).toBe(503);
     expect(await down.json()).toMatchObject({
       status: 'restarting',
       reason: expect.stringContaining('exit code 1'),
@@ -217,16 +222,34 @@ describe('skein serve', () => {
     for (const name of ['num_requests_running', 'kv_cache_usage_perc']) {
       expect(await metric(server.url, name)).toBe(0);
     }
-    // Sent while no engine runs: it waits for the next one.
-    const late = complete(server, { max_tokens: 20, seed: 1 });
-    await expect.poll(() => metric(server.url, 'num_requests_waiting')).toBe(1);
+    // Sent while no engine runs: it waits for the next one, as those do that the engine had.
+    const late = complete(server, fields);
+    await expect.poll(() => metric(server.url, 'num_requests_waiting')).toBe(4);
     open();
-    const after = await (await late).json();
-    expect(after).toMatchObject({ choices: (before as { choices: unknown }).choices });
+    const failed = await deadly;
+    expect(failed.status).toBe(500);
+    expect(await failed.json()).toMatchObject({
+      error: {
+        type: 'server_error',
+        code: 'engine_error',
+        message: expect.stringMatching(
+          /^The request was begun 3 times, and its engine was lost in each of them/,
+        ),
+      },
+    });
+    for (const answer of [await whole, await late]) {
+      expect(await answer.json()).toMatchObject({ choices: (before as { choices: unknown }).choices });
+    }
+    const rest = textIn(await stream.rest());
+    expect(rest.length).toBeGreaterThan(20);
+    expect(textIn(streamed).endsWith(rest)).toBe(true);
     const up = await fetch(`${server.url}/health`);
-    expect([up.status, await up.json()]).toMatchObject([200, { status: 'ready', restarts: 1 }]);
+    expect([up.status, await up.json()]).toMatchObject([200, { status: 'ready', restarts: 3 }]);
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
-    expect(metrics).toMatch(/^skein:engine_restarts_total\{[^}]*\} 1$/m);
+    expect(metrics).toMatch(/^skein:engine_restarts_total\{[^}]*\} 3$/m);
+    expect(Number(/^skein:requests_resumed_total\{[^}]*\} (\d+)$/m.exec(metrics)![1])).toBeGreaterThanOrEqual(
+      5,
+    );
     expect((await server.stop()).code).toBe(0);
   });
 
@@ -236,11 +259,12 @@ describe('skein serve', () => {
       { dieToken: 32, loads: join(folder, `loads-${exits}`) },
       { workerRestart: { delayMs: 200, factor: 1 } },
     );
-    const deadly = await complete(server, { prompt: [32], max_tokens: 5 });
-    expect(deadly.status).toBe(500);
-    const waiting = await complete(server, { max_tokens: 5 });
-    expect(waiting.status).toBe(503);
-    expect(await waiting.json()).toMatchObject({ error: { code: 'engine_unavailable' } });
+    const deadly = complete(server, { prompt: [32], max_tokens: 5 });
+    const waiting = complete(server, { max_tokens: 5 });
+    for (const refused of [await deadly, await waiting]) {
+      expect(refused.status).toBe(503);
+      expect(await refused.json()).toMatchObject({ error: { code: 'engine_unavailable' } });
+    }
     if (exits) {
       const { code, stderr } = await server.ended;
       expect(stderr).toMatch(/could not be started again in 5 attempts; the last one failed: load 6 fails/);

@@ -1,16 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
+import { drawSeed } from '../../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import { answerMemory } from '../../generation/answer-memory.js';
 import { bestFirst } from '../../generation/best-first.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import { withDefaults } from '../../generation/sampling-defaults.js';
-import {
-  drawSeed,
-  generateTexts,
-  type TextPiece,
-  type TextRequest,
-} from '../../generation/text-generation.js';
+import { generateTexts, type TextPiece, type TextRequest } from '../../generation/text-generation.js';
 import { engineName } from '../../serving/adapters/served-adapters.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedGenerator } from '../../serving/served-model.js';

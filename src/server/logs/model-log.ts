@@ -29,6 +29,6 @@ export function logEngines(models: ModelDirectory, log: ServerLog): void {
     const fallback = fallbackOf(model);
     if (fallback !== null && fallback !== fallbacks.get(model)) log.error({ model: model.id }, fallback);
     fallbacks.set(model, fallback);
-    log.info({ model: model.id }, 'the engine runs again');
+    log.info({ model: model.id, resumed: model.state.resumed }, 'the engine runs again');
   });
 }

@@ -293,11 +293,12 @@ export class ModelMetrics {
     this.#secondaryUsed = 0;
   }
 
-  /** Notes that the engine runs again, with totals that begin at 0. */
-  engineRestarted(): void {
+  /** Notes that the engine runs again, with totals that begin at 0. @param resumed requests of the one before that go on in it */
+  engineRestarted(resumed: number): void {
     if (this.#isForgotten) return;
     this.#isReady = true;
     this.#families.restarts.inc(this.#labels);
+    this.#families.resumed.inc(this.#labels, resumed);
     this.#totals = noTotals();
   }
 

@@ -3,10 +3,15 @@ import { GUIDE_TYPES, type Guide, MAX_GUIDE_LENGTH } from '../../../callbacks/gu
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { ParameterKind } from '../../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
-import { checkRange, DRAWING_TENSORS, LENGTH_PENALTY_RANGE } from '../../../callbacks/sampling-params.js';
+import {
+  checkRange,
+  DRAWING_TENSORS,
+  drawSeed,
+  LENGTH_PENALTY_RANGE,
+} from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
-import { drawSeed, type EngineFields, type TextRequest } from '../../generation/text-generation.js';
+import type { EngineFields, TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens, TextModel } from '../../generation/text-model.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Frame, LeaseBook, type LeaseRules } from '../../../cluster/nats/lease-book.js';
+import { type Frame, LeaseBook } from '../../../cluster/nats/lease-book.js';
+import type { AttemptRules } from '../../../host/attempt-faults.js';
 import { draws } from '../../support/scale.js';
 import { type LeaseAnswer, type LeaseEvent, SlowLeaseBook } from './oracle.js';
 
-const RULES: LeaseRules = { maxFruitlessAttempts: 3, maxLostAttempts: 5, maxAttempts: 8 };
+const RULES: AttemptRules = { maxFruitlessAttempts: 3, maxLostAttempts: 5, maxAttempts: 8 };
 
 function tell(book: LeaseBook, event: LeaseEvent): LeaseAnswer {
   if (event.kind === 'add') book.add(event.id, event.numSequences);

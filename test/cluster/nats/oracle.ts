@@ -1,4 +1,5 @@
-import type { Fall, Frame, LeaseRules } from '../../../cluster/nats/lease-book.js';
+import type { Frame } from '../../../cluster/nats/lease-book.js';
+import type { AttemptRules, Fall } from '../../../host/attempt-faults.js';
 
 /** Everything that has happened, in order. */
 export type LeaseEvent =
@@ -29,9 +30,9 @@ interface Told {
  */
 export class SlowLeaseBook {
   readonly #events: LeaseEvent[] = [];
-  readonly #rules: LeaseRules;
+  readonly #rules: AttemptRules;
 
-  constructor(rules: LeaseRules) {
+  constructor(rules: AttemptRules) {
     this.#rules = rules;
   }
 

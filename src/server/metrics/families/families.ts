@@ -74,6 +74,10 @@ const COUNTERS = {
   draftedTokens: ['vllm:spec_decode_num_draft_tokens_total', 'Tokens of drafts verified'],
   acceptedTokens: ['vllm:spec_decode_num_accepted_tokens_total', 'Tokens of drafts accepted'],
   restarts: ['skein:engine_restarts_total', 'Times that the engine was started again after it had died'],
+  resumed: [
+    'skein:requests_resumed_total',
+    'Times that a request went on in an engine that was started again after the one before had died with it',
+  ],
   iterations: ['skein:iterations_total', 'Iterations of the loop'],
   executorTime: ['skein:executor_seconds_total', 'Seconds spent inside the executor'],
   waitedTime: ['skein:executor_wait_seconds_total', 'Seconds of them spent waiting for other models'],

@@ -127,7 +127,7 @@ export class ServerMetrics implements Metrics {
   #follow({ kind, model }: ModelChange): void {
     if (kind === 'added') this.#add(model);
     else if (kind === 'removed') this.forget(model.id);
-    else if (model.state.status === 'ready') this.model(model.id).engineRestarted();
+    else if (model.state.status === 'ready') this.model(model.id).engineRestarted(model.state.resumed);
     else this.model(model.id).engineDown();
   }
 

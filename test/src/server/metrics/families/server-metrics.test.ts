@@ -231,12 +231,13 @@ describe('the metrics of several models', () => {
     expect(value(down, 'skein:engine_ready', { model_name: 'chat' })).toBe(0);
     // vLLM's board of services shows a model without this series as down.
     expect(awake(down)).toBeUndefined();
-    chat.engineRestarted();
+    chat.engineRestarted(3);
     chat.iteration(STATS);
     const families = await scrape(metrics);
     expect(value(families, 'skein:engine_ready', { model_name: 'chat' })).toBe(1);
     expect(awake(families)).toBe(1);
     expect(value(families, 'skein:engine_restarts_total', { model_name: 'chat' })).toBe(1);
+    expect(value(families, 'skein:requests_resumed_total', { model_name: 'chat' })).toBe(3);
     expect(value(families, 'vllm:num_preemptions_total', { model_name: 'chat' })).toBe(2);
   });
 

@@ -1,0 +1,97 @@
+import {
+  FINISH_CANCELLED,
+  FINISH_LENGTH,
+  FINISH_STOP_WORDS,
+  FINISH_TIMED_OUT,
+} from '../callbacks/response-batch.js';
+import type { FinishReason, TokenPiece, TokenRequest } from '../callbacks/token-request.js';
+import type { NamedTensor } from '../callbacks/types.js';
+import { tensorsOfBeam } from './beam-tensors.js';
+import { numKnownOutputs, streams } from './token-inputs.js';
+import {
+  numberOf,
+  type PartOptions,
+  partOptionsOf,
+  readContext,
+  readPart,
+  readProgress,
+  readTiming,
+  slicePart,
+  tensorsOf,
+} from './token-parts.js';
+
+/** A piece of one of a request's sequences. */
+export interface SequencePiece {
+  sequence: number;
+  piece: TokenPiece;
+}
+
+const NO_TOKENS = new Int32Array(0);
+
+/**
+ * Reads the responses to one request as pieces of its sequences. Responses are told apart by their tensors:
+ *
+ *   sequence_index k        the response is of sequence k; the last one of it has random_seed
+ *   output_ids [1, b, n]    b > 1: of all beams, and the only one
+ *   context_progress        of the prompt: the first sequence tells it
+ */
+export class PieceReader {
+  readonly #options: PartOptions;
+  /** End tokens that run as stop words but, unlike these, are not returned. */
+  readonly #hiddenStops: ReadonlySet<number>;
+  /** Number of tokens in front of the new ones, by sequence, where a response has all of them; null: responses hold new tokens only. */
+  readonly #numBefore: readonly number[] | null;
+
+  constructor(request: TokenRequest, numSequences: number) {
+    this.#options = partOptionsOf(request);
+    this.#hiddenStops = new Set(request.endTokenIds?.slice(1));
+    const { length } = request.promptTokens;
+    this.#numBefore = streams(request)
+      ? null
+      : Array.from({ length: numSequences }, (_, i) => length + numKnownOutputs(request, i));
+  }
+
+  /** @param final no more responses follow */
+  read(outputs: readonly NamedTensor[], final: boolean): SequencePiece[] {
+    const contextProgress = readProgress(outputs);
+    if (contextProgress !== null) {
+      return [{ sequence: 0, piece: { tokens: NO_TOKENS, contextProgress, finishReason: null } }];
+    }
+    const width = outputs.find(({ name }) => name === 'output_ids')!.shape[1]!;
+    if (width > 1) {
+      return Array.from({ length: width }, (_, beam) => this.#read(tensorsOfBeam(outputs, beam), beam, true));
+    }
+    const index = outputs.find(({ name }) => name === 'sequence_index');
+    if (index === undefined) return [this.#read(outputs, 0, final)];
+    const isEnd = outputs.some(({ name }) => name === 'random_seed');
+    return [this.#read(outputs, index.data[0] as number, isEnd)];
+  }
+
+  #read(outputs: readonly NamedTensor[], sequence: number, isEnd: boolean): SequencePiece {
+    const tensors = tensorsOf(outputs);
+    const code = tensors.get('finish_reasons')!.data[0] as number;
+    const part = readPart(tensors, this.#numBefore?.[sequence] ?? null, this.#options);
+    const endsHidden = code === FINISH_STOP_WORDS && this.#hiddenStops.has(part.tokens.at(-1) ?? -1);
+    const shown = endsHidden ? slicePart(part, 0, part.tokens.length - 1) : part;
+    const piece: TokenPiece = { ...shown, ...readContext(tensors), finishReason: null };
+    if (!isEnd) return { sequence, piece };
+    piece.finishReason = finishReasonOf(code);
+    piece.seed = tensors.get('random_seed')!.data[0] as bigint;
+    piece.timing = readTiming(tensors);
+    const cumLogProb = tensors.has('beam') ? numberOf(tensors, 'cum_log_probs') : undefined;
+    if (cumLogProb !== undefined) piece.cumLogProb = cumLogProb;
+    return { sequence, piece };
+  }
+}
+
+/** Finish reason told by a response. */
+export function finishReasonIn(outputs: readonly NamedTensor[]): FinishReason {
+  const code = outputs.find(({ name }) => name === 'finish_reasons')?.data[0];
+  return finishReasonOf(Number(code ?? FINISH_CANCELLED));
+}
+
+function finishReasonOf(code: number): FinishReason {
+  if (code === FINISH_LENGTH) return 'length';
+  if (code === FINISH_TIMED_OUT) return 'timeout';
+  return code === FINISH_CANCELLED ? 'cancelled' : 'stop';
+}
