@@ -31,6 +31,7 @@ export {
   type ChatTextPart,
   type TemplateRefusal,
 } from './chat-message.js';
+export type { TemplatePictures } from './placed-pictures.js';
 
 export interface RenderOptions {
   /** Ends the prompt with the beginning of an assistant's message. */

@@ -3,7 +3,7 @@ import { says, worded } from '../../base/named-text.js';
 import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
-import { type ChatAsk, type ChatPlan, planChat } from './chat-plan.js';
+import { type ChatAsk, type ChatPlan, type PlannedFields, planChat, plannedFields } from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
 import { type ChatPrompt, hasReasoningChannels, type PromptModel, promptOf } from './prompt/chat-prompt.js';
@@ -54,8 +54,8 @@ export function hasParts(
   return stop !== undefined && (model.codec.specialTexts ?? []).includes(THINK_MARKS.end);
 }
 
-/** What a chat's plan adds to its request. */
-export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens' | 'createParser'> & {
+/** What a chat's plan and its reasoning's limit add to its request. */
+export type LimitedFields = PlannedFields & {
   reasoningBudget?: Awaited<ReturnType<typeof reasoningBudget>>;
 };
 
@@ -63,7 +63,7 @@ export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownToke
 export async function planOptions(
   model: TextModel,
   options: ChatOptions,
-): Promise<{ plan: ChatPlan; fields: PlannedFields }> {
+): Promise<{ plan: ChatPlan; fields: LimitedFields }> {
   const { messages, tools = [], guided, reasoning, ...rest } = options;
   if (messages === undefined) {
     throw new InvalidRequestError(
@@ -89,11 +89,10 @@ export async function planOptions(
   );
   const plan = { ...planned, warnings: [...planned.warnings, ...leftOut] };
   const budget = maxTokens === undefined ? undefined : { tokens: maxTokens, param: 'reasoning.maxTokens' };
-  const { promptTokens, guide, shownTokens, createParser } = plan;
   const limit = await reasoningBudget(model.codec, plan, budget);
   return {
     plan,
-    fields: { promptTokens, guide, shownTokens, createParser, ...(limit && { reasoningBudget: limit }) },
+    fields: { ...plannedFields(plan), ...(limit && { reasoningBudget: limit }) },
   };
 }
 

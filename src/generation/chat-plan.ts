@@ -4,6 +4,8 @@ import { guideOfChat } from './chat-guide.js';
 import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
 import { TextCallsParser } from './harmony/text-calls-parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
+import type { Picture } from './pictures/picture.js';
+import { type PictureFields, rowsOfPictures } from './pictures/spell-pictures.js';
 import { type ChatPrompt, promptOf, sourceOf } from './prompt/chat-prompt.js';
 import { type AnswerReasoning, CHANNEL_BEGIN, CHANNEL_END } from './reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from './reasoning/reasoning-parser.js';
@@ -35,6 +37,10 @@ import type {
 /** A chat to answer, with functions that may be called; its answer may begin with reasoning. */
 export interface ChatAsk {
   messages: readonly ChatMessage[];
+  /** The pictures that parts of the type 'image' stand for, in the order of these. */
+  pictures?: readonly Picture[] | undefined;
+  /** Ends the wait for what pictures are made into. */
+  signal?: AbortSignal | undefined;
   /** Functions that the model may call. */
   tools?: readonly FunctionTool[] | undefined;
   /** Choice whether functions are called. Default auto. */
@@ -65,6 +71,8 @@ export interface ChatAsk {
 /** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
   promptTokens: PromptTokens;
+  /** Rows and grids of its pictures; null: it has none. */
+  pictures: PictureFields | null;
   /** What was changed about the functions for the template, and what of their schemas is not followed: a sentence each. */
   warnings: readonly string[];
   guide: Guide | undefined;
@@ -80,6 +88,15 @@ export interface ChatPlan {
   createParser: (() => AnswerParser) | null;
 }
 
+/** What a request for text has of a plan. */
+export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens' | 'createParser'> &
+  Partial<PictureFields>;
+
+export function plannedFields(plan: ChatPlan): PlannedFields {
+  const { promptTokens, guide, shownTokens, createParser, pictures } = plan;
+  return { promptTokens, guide, shownTokens, createParser, ...pictures };
+}
+
 const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
   hermes: [HERMES_BEGIN, HERMES_END],
   llama3_json: [PYTHON_TAG],
@@ -92,7 +109,7 @@ const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
 
 /** Plans a chat. @throws InvalidRequestError, ChatTemplateError. */
 export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan> {
-  const { promptTokens, warnings, ...found } = await promptOf(model, ask, model.maxInputLen);
+  const { promptTokens, imageGrids, warnings, ...found } = await promptOf(model, ask, model.maxInputLen);
   const { style, reasoning } = found;
   const choice: ToolChoice = ask.toolChoice ?? { mode: 'auto' };
   const tools = choice.mode === 'none' ? [] : toolsOf(ask.tools ?? [], choice);
@@ -107,6 +124,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
   return {
     promptTokens,
+    pictures: await picturesOf(ask, imageGrids, promptTokens.length <= model.maxInputLen),
     warnings: [...warnings, ...form.warnings],
     guide: form.guide,
     reasoning,
@@ -116,6 +134,16 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
       ? textReading(style.format as TextFormatName, found, tools, choice, specialTexts)
       : harmonyAnswers(harmony, style.format, tools, choice, specialTexts)),
   };
+}
+
+/** @param fits false: the prompt is refused, and nobody needs the rows */
+async function picturesOf(
+  { pictures = [], signal }: ChatAsk,
+  imageGrids: readonly (readonly number[])[],
+  fits: boolean,
+): Promise<PictureFields | null> {
+  if (pictures.length === 0 || !fits) return null;
+  return { imageGrids, promptEmbeddings: await rowsOfPictures(pictures, signal) };
 }
 
 /** How answers are read. */

@@ -82,6 +82,7 @@ export class ModelCodec implements TextCodec {
     };
     if (options.begunReasoning !== undefined) render.begunReasoning = options.begunReasoning;
     if (options.tools !== undefined) render.tools = options.tools;
+    if (options.pictures !== undefined) render.pictures = options.pictures;
     if (options.variables !== undefined) render.templateKwargs = options.variables;
     // The template writes its own BOS, so the tokenizer must not add a second one.
     const { addSpecialTokens = false, signal, maxTokens = Number.POSITIVE_INFINITY } = options;

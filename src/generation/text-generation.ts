@@ -1,3 +1,4 @@
+import { MAX_INT32 } from '../../base/int32.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { FieldName } from '../../callbacks/request/fields.js';
 import type { OptionsOf } from '../../callbacks/request/parameter.js';
@@ -35,7 +36,8 @@ export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'see
 
 /** Fields that a request for text has from the engine's, unchanged. */
 const SHARED_FIELDS = [
-  ...(['promptTokens', 'promptEmbeddings', 'positionIds', 'allowedTokens', 'reasoningBudget'] as const),
+  ...(['promptTokens', 'promptEmbeddings', 'imageGrids', 'positionIds', 'allowedTokens'] as const),
+  'reasoningBudget' as const,
   ...(['dryBreakers', 'logitBias', 'embeddingBias', 'beams', 'badWords', 'returnContextLogits'] as const),
   ...(['returnGenerationLogits', 'logitsPostProcessor', 'maxDraftLen', 'guide', 'clientId'] as const),
   ...(['priority', 'cacheSalt', 'timeLimitMs', 'label', 'queueKey', 'queueWeight', 'signal'] as const),
@@ -172,7 +174,13 @@ export function checkLengths(model: TextModel, request: TextRequest): void {
       param,
     );
   }
-  const numIds = model.vocabSize + (request.promptEmbeddings?.length ?? 0);
+  checkTokens(model, request, param);
+}
+
+/** Ids from the vocabulary's size on name rows that the request brings, or spell its pictures. */
+function checkTokens(model: TextModel, request: TextRequest, param: string | null): void {
+  const hasPictures = (request.imageGrids?.length ?? 0) > 0;
+  const numIds = hasPictures ? MAX_INT32 : model.vocabSize + (request.promptEmbeddings?.length ?? 0);
   for (const token of request.promptTokens) {
     if (!Number.isInteger(token) || token < 0 || token >= numIds) {
       throw new InvalidRequestError(

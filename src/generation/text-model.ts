@@ -1,7 +1,8 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
-import type { BegunReasoning, ChatMessage } from '../../models/chat-template.js';
+import type { BegunReasoning, ChatMessage, TemplatePictures } from '../../models/chat-template.js';
+import type { Sight } from './pictures/picture.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
 import type { SamplingDefaults } from './sampling-defaults.js';
 import type { ToolFormatName } from './tools/types.js';
@@ -21,6 +22,8 @@ export interface ChatRenderOptions {
   template?: string | undefined;
   /** Functions, in the form that the template knows. */
   tools?: readonly unknown[] | undefined;
+  /** What stands for the pictures in the messages. */
+  pictures?: TemplatePictures | undefined;
   /** Most tokens of a prompt; one that has more for certain is refused before it is encoded. */
   maxTokens?: number | undefined;
   /** Tokens of the model's context, which errors name. Default: maxTokens. */
@@ -114,6 +117,8 @@ export interface TextModel {
   sampling?: SamplingDefaults | undefined;
   /** Format in which the model writes calls of functions; absent or auto: the template's. */
   toolCallParser?: ToolFormatName | 'auto';
+  /** What the model makes of pictures; absent or null: it reads text alone. */
+  sight?: Sight | null | undefined;
   /** Way to tell reasoning from answers; absent or auto: as the template shows. */
   reasoningParser?: ReasoningParserName | 'auto';
 }

@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatAsk, ChatPlan } from '../chat-plan.js';
 import { harmonyMessages } from '../harmony/conversation.js';
 import type { HarmonyStart } from '../harmony/parser.js';
+import { spellPictures } from '../pictures/spell-pictures.js';
 import type { AnswerReasoning, ReasoningStart } from '../reasoning/reasoning-marks.js';
 import {
   marksOf,
@@ -13,7 +14,7 @@ import {
   templateVariables,
 } from '../reasoning/reasoning-style.js';
 import { MAX_UNITS_PER_TOKEN } from '../text-length.js';
-import type { TextModel } from '../text-model.js';
+import type { ChatRenderOptions, PromptTokens, TextModel } from '../text-model.js';
 import { type ToolStyle, toolStyle } from '../tools/detect-format.js';
 import { gemma4Messages } from './gemma4-messages.js';
 import { harmonyPromptEnd, type PromptEnd, promptEnd } from './prefill.js';
@@ -21,6 +22,8 @@ import { findPrompt } from './template-forms.js';
 
 /** A chat's prompt. */
 export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
+  /** Places and grids of its pictures, see TokenRequest. */
+  imageGrids: readonly (readonly number[])[];
   style: ToolStyle;
   reasoning: AnswerReasoning | null;
   /** True where thoughts may stand in an answer's channels, before it or after it. */
@@ -30,7 +33,7 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
 }
 
 /** What the prompt of a chat depends on beside the chat. */
-export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser'> &
+export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser' | 'sight'> &
   Partial<Pick<TextModel, 'maxSeqLen'>>;
 
 /** The template's source; null: there is none, undefined: it is not known. */
@@ -85,6 +88,7 @@ export async function promptOf(
     addSpecialTokens,
     template,
     variables,
+    ...picturesFor(model, ask),
   };
   const found = await inTemplatesName(
     ask,
@@ -94,7 +98,7 @@ export async function promptOf(
   );
   const { promptTokens, warnings } = found;
   return {
-    promptTokens,
+    ...spelled(model, ask, promptTokens),
     warnings,
     style: found.usesTemplate === usesTemplate ? style : { format: 'hermes', usesTemplate: false },
     reasoning:
@@ -104,6 +108,21 @@ export async function promptOf(
     hasChannels: thinking === 'gemma4',
     harmony,
   };
+}
+
+/** What stands for the pictures of a chat. @throws InvalidRequestError where the model reads text alone */
+function picturesFor(
+  { sight }: PromptModel,
+  { pictures = [] }: ChatAsk,
+): Pick<ChatRenderOptions, 'pictures'> {
+  if (pictures.length === 0) return {};
+  if (!sight) throw new InvalidRequestError('The model reads text alone, and takes no pictures.', 'messages');
+  return { pictures: { placeholder: sight.placeholder, texts: pictures.map(({ text }) => text) } };
+}
+
+function spelled({ sight }: PromptModel, { pictures = [] }: ChatAsk, promptTokens: PromptTokens) {
+  if (!sight || pictures.length === 0) return { promptTokens, imageGrids: [] };
+  return spellPictures(promptTokens, sight.tokenId, pictures);
 }
 
 /** True where reasoning is always told apart: it is in channels, whose marks are no text of an answer. */

@@ -1,4 +1,4 @@
-import type { ChatPlan } from '../../generation/chat-plan.js';
+import { type ChatPlan, plannedFields } from '../../generation/chat-plan.js';
 import { type AskedBudget, reasoningBudget } from '../../generation/reasoning/reasoning-budget.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import type { LiveRequest } from '../web/request-registry.js';
@@ -33,16 +33,12 @@ export async function plannedRun(
   live: LiveRequest,
 ): Promise<ChoiceRun> {
   const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
-  const { promptTokens, guide, shownTokens, createParser } = plan;
   const text = textRequest(request, {
     ...fields,
-    promptTokens,
+    ...plannedFields(plan),
     encoded: await encodedFields(request, model),
     reasoningBudget: await reasoningBudget(model.codec, plan, budget),
-    guide,
     guideParam: guideParamOf(request) ?? 'tools',
-    shownTokens,
-    createParser,
   });
   return new ChoiceRun(model, [text], counts, observe, terms, live);
 }

@@ -27,6 +27,8 @@ export function textRequest(
     guideParam?: string | undefined;
     shownTokens?: TextRequest['shownTokens'];
     createParser?: TextRequest['createParser'];
+    promptEmbeddings?: TextRequest['promptEmbeddings'];
+    imageGrids?: TextRequest['imageGrids'];
     reasoningBudget?: TextRequest['reasoningBudget'];
   },
 ): TextRequest {

@@ -71,6 +71,7 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
       harmony: null,
       callIds: 'openai',
       createParser: null,
+      pictures: null,
     } as const;
     return { ...whole, promptTokens, guide };
   }

@@ -1,6 +1,6 @@
 import type { Guide } from '../../../callbacks/guide.js';
 import { NAMED_PARAMETERS } from '../../../callbacks/request/parameters.js';
-import type { ChatAsk, ChatPlan } from '../../generation/chat-plan.js';
+import { type ChatAsk, type ChatPlan, plannedFields } from '../../generation/chat-plan.js';
 import { guideOf } from '../../generation/guided.js';
 import { isHarmonyTemplate } from '../../generation/harmony/tokens.js';
 import { reasoningStyle } from '../../generation/reasoning/reasoning-style.js';
@@ -97,18 +97,14 @@ async function generateAnswer(
   exchange: Exchange,
   live: LiveRequest,
 ): Promise<Response> {
-  const { promptTokens, guide, shownTokens, createParser } = plan;
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const choice = {
     ...samplingOf(request.options, model.sampling),
-    promptTokens,
+    ...plannedFields(plan),
     promptParam: place === 'message' ? 'messages' : 'prompt',
-    maxTokens: maxTokensOf(model, request.options ?? { num_predict: undefined }, promptTokens.length),
+    maxTokens: maxTokensOf(model, request.options ?? { num_predict: undefined }, plan.promptTokens.length),
     logProbs: request.logprobs ? top : undefined,
-    guide,
     guideParam: 'format',
-    shownTokens,
-    createParser,
   };
   timings.noteSubmitted();
   const run = new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, exchange.terms, live);

@@ -1,0 +1,32 @@
+import type { NamedText } from '../../../base/named-text.js';
+
+/** Tokens of a picture that stand side by side in its text, in a grid. */
+export interface PictureGrid {
+  rows: number;
+  columns: number;
+}
+
+/** A picture that has been read, as a prompt has it. */
+export interface Picture {
+  /** Text that stands for it in the prompt, with one token of Sight.tokenId for each of its own. */
+  text: string;
+  /** Ids from the vocabulary's size on that spell what its rows are made of, one for each of its tokens [count]. */
+  ids: Int32Array;
+  /** Runs of its tokens within the text, one after the other. */
+  grids: readonly PictureGrid[];
+  /** Rows for its tokens, [count x width]: those that are kept, or new ones. @throws RequestError where its tower fails */
+  rows(signal: AbortSignal | undefined): Promise<Float32Array>;
+}
+
+/** What a model that sees makes of pictures. */
+export interface Sight {
+  /** Text of the special token that the chat template writes for a picture. */
+  readonly placeholder: string;
+  /** Token that stands for each token of a picture in its text. */
+  readonly tokenId: number;
+  /**
+   * Reads a picture's file: decodes it, and makes it what the tower takes. @param field where it comes from, for errors
+   * @throws InvalidRequestError for a file that is no picture, or too large
+   */
+  read(file: Uint8Array, field: NamedText, signal: AbortSignal | undefined): Promise<Picture>;
+}
