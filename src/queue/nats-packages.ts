@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../base/home-folder.js';
+import { findPackages } from '../../base/optional-packages.js';
 import type { NatsModules } from '../../cluster/nats/work-stream.js';
 import { UsageError } from '../errors/user-errors.js';
-import { findPackages } from '../optional-packages.js';
 
 /** Packages that the work queue needs, with the versions that `skein setup nats` installs. Those from 3.4 on need Node.js 22. */
 export const NATS_PACKAGES = {

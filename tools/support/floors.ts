@@ -70,7 +70,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['encoder-host'],
   ],
   src: [
-    ['errors', 'optional-packages', 'request-vocabulary'],
+    ['errors', 'request-vocabulary'],
     ['options'],
     ['schemas', 'hub', 'batch'],
     ['generation'],

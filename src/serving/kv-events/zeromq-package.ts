@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../../base/home-folder.js';
+import { findPackages } from '../../../base/optional-packages.js';
 import type { ZeroMq } from '../../../cluster/zeromq/zeromq.js';
-import { findPackages } from '../../optional-packages.js';
 
 /** The package, with the version that `skein setup zeromq` installs. */
 export const ZEROMQ_PACKAGE = { zeromq: '6.8.0' } as const;

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../../../base/home-folder.js';
-import { findPackages } from '../../../optional-packages.js';
+import { findPackages } from '../../../../base/optional-packages.js';
 
 /** Packages that tracing needs, with the versions that `skein setup tracing` installs. Those from 3.0 and 0.300 on need Node.js 22. */
 export const TRACING_PACKAGES = {

@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { defaultCacheDirectory } from '../base/home-folder.js';
+import { defaultCacheDirectory } from './home-folder.js';
 
 /**
  * Finds packages of npm that this one needs for some option only: those beside it go before the working directory's, and these
  * before what `skein setup` has put into the user's cache. Loads nothing. null: one of them is missing everywhere.
- * @param setupFolder of `skein setup` in a cache directory @param cacheDirectory default: the user's
+ * @param setupFolder of `skein setup` in a cache directory; null where that installs no such packages @param cacheDirectory default: the user's
  */
 export function findPackages(
   names: readonly string[],
-  setupFolder: (cacheDirectory: string) => string,
+  setupFolder: ((cacheDirectory: string) => string) | null,
   cacheDirectory?: string,
 ): NodeJS.Require | null {
   const { SKEIN_CACHE_DIR: _, ...others } = process.env;
@@ -18,8 +18,8 @@ export function findPackages(
     cacheDirectory === undefined
       ? [defaultCacheDirectory(), defaultCacheDirectory(others)]
       : [cacheDirectory];
-  const setups = caches
-    .map((cache) => join(setupFolder(cache), 'package.json'))
+  const setups = (setupFolder === null ? [] : caches.map(setupFolder))
+    .map((folder) => join(folder, 'package.json'))
     .filter((file) => existsSync(file));
   for (const origin of [import.meta.url, join(process.cwd(), 'package.json'), ...setups]) {
     const require = createRequire(origin);
