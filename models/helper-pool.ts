@@ -3,6 +3,7 @@ import { requireThreadRoom } from '../base/address-space.js';
 import type { ErrorRecord } from '../base/error-record.js';
 import { messageOf } from '../base/error-text.js';
 import { SkeinError } from '../base/skein-error.js';
+import { startHelperProcess } from './helper-process.js';
 
 export interface HelperPoolOptions<Job = unknown, Result = unknown> {
   /**
@@ -11,6 +12,11 @@ export interface HelperPoolOptions<Job = unknown, Result = unknown> {
    */
   script: URL;
   workerData?: unknown;
+  /**
+   * Processes instead of threads, for code that may end its process, or that has settings of one: they get no worker data, no
+   * limits of memory, and the environment of startHelperProcess. Default false.
+   */
+  processes?: boolean | undefined;
   /** Most threads; each is started when it is first needed. Default 1. */
   workers?: number | undefined;
   /** Most jobs that wait or run at a time. Default 256. */
@@ -88,8 +94,11 @@ interface PendingJob<Job, Result> {
   isDropped: boolean;
 }
 
+/** A thread or a process, as the pool uses it. */
+export type HelperThread = Pick<Worker, 'on' | 'postMessage' | 'ref' | 'unref' | 'terminate'>;
+
 interface PoolWorker<Job, Result> {
-  thread: Worker;
+  thread: HelperThread;
   /** True once the helper's module is loaded and takes jobs. */
   ready: boolean;
   pending: PendingJob<Job, Result> | null;
@@ -225,9 +234,7 @@ export class HelperPool<Job, Result> {
   }
 
   #startWorker(): PoolWorker<Job, Result> {
-    const { script, workerData, resourceLimits } = this.#options;
-    requireThreadRoom();
-    const thread = new Worker(script, { workerData, ...(resourceLimits && { resourceLimits }) });
+    const thread = this.#startThread();
     const worker: PoolWorker<Job, Result> = { thread, ready: false, pending: null, timer: null };
     this.#workers.add(worker);
     thread.on('message', (reply: HelperReply<Result> | typeof READY) => {
@@ -250,6 +257,13 @@ export class HelperPool<Job, Result> {
     return worker;
   }
 
+  #startThread(): HelperThread {
+    const { script, workerData, resourceLimits, processes } = this.#options;
+    if (processes) return startHelperProcess(script);
+    requireThreadRoom();
+    return new Worker(script, { workerData, ...(resourceLimits && { resourceLimits }) });
+  }
+
   #rest(worker: PoolWorker<Job, Result>): void {
     if (worker.timer !== null) clearTimeout(worker.timer);
     worker.timer = null;
@@ -264,7 +278,10 @@ export class HelperPool<Job, Result> {
 
   /** A dead thread fails its own job only; the next one gets a new thread. */
   #lose(worker: PoolWorker<Job, Result>, reason: string): void {
-    this.#end(worker, new HelperLostError(`A helper thread ended: ${reason}.`));
+    this.#end(
+      worker,
+      new HelperLostError(`A helper ${this.#options.processes ? 'process' : 'thread'} ended: ${reason}.`),
+    );
   }
 
   #end(worker: PoolWorker<Job, Result>, error: Error): void {
