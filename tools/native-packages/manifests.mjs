@@ -30,14 +30,15 @@ export function nativeManifest(main, platform) {
  *
  * The manifest of the repository does not name them: `npm ci` refuses a lock file without the packages that package.json names,
  * and no lock file can have packages which are not published yet, as those of the next version.
- * @param {Record<string, unknown> & { version: string, files: string[] }} main @param {readonly Platform[]} platforms
+ * @param {Record<string, unknown> & { version: string, files: string[], optionalDependencies?: Record<string, string> }} main @param {readonly Platform[]} platforms
  */
 export function publishedManifest(main, platforms) {
   return {
     ...main,
     files: main.files.filter((entry) => entry !== 'prebuilds'),
-    optionalDependencies: Object.fromEntries(
-      platforms.map((platform) => [packageName(platform), main.version]),
-    ),
+    optionalDependencies: {
+      ...main.optionalDependencies,
+      ...Object.fromEntries(platforms.map((platform) => [packageName(platform), main.version])),
+    },
   };
 }
