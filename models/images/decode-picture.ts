@@ -1,0 +1,77 @@
+import { messageOf } from '../../base/error-text.js';
+import { asClause, asSentence } from '../../base/sentences.js';
+import { gifPicture } from './files/gif-picture.js';
+import { checkScans } from './files/jpeg-header.js';
+import { type PictureHeader, pictureHeader } from './files/picture-header.js';
+import { plainPng } from './files/png-header.js';
+import { ofInks, ofWideGreys, onWhite, withoutColour } from './flatten.js';
+import { PictureError } from './picture-error.js';
+import type { PictureLimits } from './picture-limits.js';
+import { CHANNELS, type Pixels } from './resize.js';
+import type { Sharp, SharpPicture } from './sharp-package.js';
+
+/**
+ * Decodes the first frame of a picture's file, turned upright by its EXIF orientation, in red, green and blue: the bytes that
+ * transformers' image processors make of what PIL opens. Transparency is laid on white, colour profiles are not applied, and greys of 16
+ * bits are cut at 255, as there.
+ * @throws PictureError for a file that is damaged, or larger than it may be
+ */
+export async function decodedPicture(
+  bytes: Uint8Array,
+  sharp: Sharp,
+  limits: PictureLimits,
+): Promise<Pixels> {
+  const header = pictureHeader(bytes, limits);
+  if (header.kind === 'GIF') return gifPicture(bytes);
+  if (header.kind === 'JPEG') checkScans(bytes);
+  const { bytes: plain, hole } = header.kind === 'PNG' ? plainPng(bytes) : { bytes, hole: null };
+  const seconds = Math.max(1, Math.ceil(limits.timeLimitMs / 1000));
+  const open = () =>
+    sharp(plain, {
+      failOn: 'error',
+      ignoreIcc: true,
+      // What the decoder finds may not be more than what the header said.
+      limitInputPixels: header.width * header.height,
+      sequentialRead: true,
+    }).timeout({ seconds });
+  let pixels: Pixels;
+  try {
+    pixels = await decodedBy(open, header);
+  } catch (error) {
+    if (error instanceof PictureError) throw error;
+    throw new PictureError(
+      `The ${header.kind} picture cannot be decoded: ${asClause(asSentence(messageOf(error)))}.`,
+      { cause: error },
+    );
+  }
+  if (hole !== null) withoutColour(pixels.bytes, hole);
+  return pixels;
+}
+
+async function decodedBy(open: () => SharpPicture, header: PictureHeader): Promise<Pixels> {
+  const { space, channels, width, height } = await open().metadata();
+  if (width !== header.width || height !== header.height)
+    throw new PictureError(
+      `The ${header.kind} picture has ${width} x ${height} pixels, and its header says ${header.width} x ${header.height}.`,
+    );
+  const upright = open().autoOrient();
+  if (space === 'cmyk')
+    return flattened(upright.pipelineColourspace('cmyk').toColourspace('cmyk').raw(), ofInks);
+  if (space === 'grey16' && channels === 1)
+    return flattened(upright.toColourspace('grey16').raw({ depth: 'ushort' }), ofWideGreys);
+  return flattened(upright.raw(), (bytes) => bytes);
+}
+
+/** @param inColour makes red, green and blue of what is decoded, where that has no alpha */
+async function flattened(
+  picture: SharpPicture,
+  inColour: (bytes: Uint8Array) => Uint8Array,
+): Promise<Pixels> {
+  const { data, info } = await picture.toBuffer({ resolveWithObject: true });
+  const { width, height } = info;
+  const isAlpha = info.channels === 4 && inColour !== ofInks;
+  const bytes = isAlpha ? onWhite(data) : inColour(data);
+  if (bytes.length !== width * height * CHANNELS)
+    throw new PictureError(`The picture has ${info.channels} channels, and 1, 3 or 4 are read.`);
+  return { width, height, bytes };
+}

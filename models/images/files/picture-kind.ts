@@ -1,0 +1,80 @@
+import { PictureError } from '../picture-error.js';
+
+/** Kinds of files that are read. */
+export type PictureKind = 'JPEG' | 'PNG' | 'WebP' | 'GIF';
+
+/** Beginnings of files, in latin1 where they are no text; `at` the offset, 0 where it is left out. */
+interface Beginning<Name extends string = string> {
+  name: Name;
+  text: string;
+  at?: number;
+}
+
+const READ: readonly Beginning<PictureKind>[] = [
+  { name: 'JPEG', text: '\xff\xd8\xff' },
+  { name: 'PNG', text: '\x89PNG\r\n\x1a\n' },
+  { name: 'WebP', text: 'WEBP', at: 8 },
+  { name: 'GIF', text: 'GIF87a' },
+  { name: 'GIF', text: 'GIF89a' },
+];
+
+/** Kinds that clients send too, told by name. */
+const REFUSED: readonly Beginning[] = [
+  { name: 'a BMP picture', text: 'BM' },
+  { name: 'a TIFF picture', text: 'II*\0' },
+  { name: 'a TIFF picture', text: 'MM\0*' },
+  { name: 'a TIFF picture', text: 'II+\0' },
+  { name: 'a TIFF picture', text: 'MM\0+' },
+  { name: 'an AVIF picture', text: 'ftypavi', at: 4 },
+  { name: 'a HEIC picture', text: 'ftyphei', at: 4 },
+  { name: 'a HEIC picture', text: 'ftyphev', at: 4 },
+  { name: 'a HEIF picture', text: 'ftypmif1', at: 4 },
+  { name: 'a HEIF picture', text: 'ftypmsf1', at: 4 },
+  { name: 'a video', text: 'ftyp', at: 4 },
+  { name: 'a video', text: '\x1aE\xdf\xa3' },
+  { name: 'a JPEG XL picture', text: '\xff\x0a' },
+  { name: 'a JPEG XL picture', text: 'JXL ', at: 4 },
+  { name: 'a JPEG 2000 picture', text: 'jP  ', at: 4 },
+  { name: 'a JPEG 2000 picture', text: '\xff\x4f\xff\x51' },
+  { name: 'an icon file', text: '\0\0\x01\0' },
+  { name: 'a Photoshop file', text: '8BPS' },
+  { name: 'a PDF file', text: '%PDF' },
+  { name: 'a PostScript file', text: '%!PS' },
+  { name: 'an archive', text: 'PK\x03\x04' },
+  { name: 'a compressed file', text: '\x1f\x8b' },
+  { name: 'an OpenEXR picture', text: 'v/1\x01' },
+  { name: 'a QOI picture', text: 'qoif' },
+  { name: 'a picture of the Netpbm family', text: 'P6' },
+  { name: 'a data URL, not decoded', text: 'data:' },
+  { name: 'base64 text of a JPEG picture, not decoded', text: '/9j/' },
+  { name: 'base64 text of a PNG picture, not decoded', text: 'iVBORw0KGgo' },
+];
+
+/** Bytes in which text is looked for. */
+const TEXT_BYTES = 1024;
+
+/** The kind of a file, by its first bytes alone: no name and no type that a client gives counts. @throws PictureError */
+export function pictureKind(bytes: Uint8Array): PictureKind {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, TEXT_BYTES));
+  const found = READ.find((one) => begins(head, one));
+  if (found !== undefined && (found.name !== 'WebP' || head.toString('latin1', 0, 4) === 'RIFF'))
+    return found.name;
+  throw new PictureError(
+    `The picture should be a JPEG, PNG, WebP or GIF file, and it is ${foreignKind(head)}.`,
+  );
+}
+
+function foreignKind(head: Buffer): string {
+  if (head.length === 0) return 'empty';
+  const known = REFUSED.find((one) => begins(head, one));
+  if (known !== undefined) return known.name;
+  const text = head.toString('utf8').replace(/^\ufeff/, '');
+  if (/<svg[\s>]/i.test(text)) return 'an SVG drawing';
+  if (/^\s*<(!doctype html|html)/i.test(text)) return 'an HTML page';
+  if (/^\s*<\?xml/.test(text)) return 'an XML file';
+  return `none of those: it begins with the bytes ${head.toString('hex', 0, 8).replace(/..(?=.)/g, '$& ')}`;
+}
+
+function begins(head: Buffer, { text, at = 0 }: Beginning): boolean {
+  return head.toString('latin1', at, at + text.length) === text;
+}

@@ -1,0 +1,49 @@
+import { counted } from '../../base/sentences.js';
+import { PictureError } from './picture-error.js';
+
+/** What a request's pictures may be. All of it is checked before anything is decoded. */
+export interface PictureLimits {
+  /** Pictures of a request. */
+  maxPictures: number;
+  /** Bytes of the files of a request together. */
+  maxFileBytes: number;
+  /** Pixels of a picture. */
+  maxPixels: number;
+  /** Pixels of a picture's longer side. */
+  maxSide: number;
+  /** Milliseconds that a picture may take, from its file to its patches. */
+  timeLimitMs: number;
+}
+
+export const PICTURE_LIMITS: Readonly<PictureLimits> = {
+  maxPictures: 16,
+  maxFileBytes: 12e6,
+  maxPixels: 16e6,
+  maxSide: 16_384,
+  timeLimitMs: 10_000,
+};
+
+/** @throws PictureError where there are too many files, or too large ones */
+export function checkFiles(files: readonly { byteLength: number }[], limits: PictureLimits): void {
+  if (files.length > limits.maxPictures) {
+    throw new PictureError(
+      `The request has ${counted(files.length, 'picture')}, and may have ${limits.maxPictures}.`,
+    );
+  }
+  const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  if (bytes > limits.maxFileBytes) {
+    throw new PictureError(
+      `The files of the request's pictures have ${bytes} bytes together, and may have ${limits.maxFileBytes}.`,
+    );
+  }
+}
+
+/** @throws PictureError for a picture without pixels, or with more than it may have */
+export function checkSize(kind: string, width: number, height: number, limits: PictureLimits): void {
+  const size = `The ${kind} picture has ${width} x ${height} pixels`;
+  if (width < 1 || height < 1) throw new PictureError(`${size}: it is empty.`);
+  if (Math.max(width, height) > limits.maxSide)
+    throw new PictureError(`${size}, and a side may have ${limits.maxSide}.`);
+  if (width * height > limits.maxPixels)
+    throw new PictureError(`${size}, which are ${width * height}, and may have ${limits.maxPixels}.`);
+}

@@ -1,0 +1,105 @@
+import { onAbort } from '../../base/on-abort.js';
+import {
+  HelperBusyError,
+  HelperError,
+  HelperLostError,
+  HelperPool,
+  HelperTimeError,
+} from '../helper-pool.js';
+import { ByteBudget } from './byte-budget.js';
+import { pictureHeader } from './files/picture-header.js';
+import { PictureDecoderError, PictureError, PicturesBusyError } from './picture-error.js';
+import { checkFiles, PICTURE_LIMITS, type PictureLimits } from './picture-limits.js';
+import { type PictureJob, type PreparedPicture, preparationBytes } from './prepare-picture.js';
+import { picturePreprocessor } from './preprocess/index.js';
+import type { PictureFiles, PicturePreprocessor } from './preprocess/picture-preprocessor.js';
+
+export interface PicturePoolOptions {
+  /** Limits other than PICTURE_LIMITS. */
+  limits?: Partial<PictureLimits>;
+  /** Bytes that pictures take while they are prepared; a server's models share one. Default: one of its own with 512 MiB. */
+  memory?: ByteBudget;
+  /** Most processes. Default 1. */
+  workers?: number;
+}
+
+const DEFAULT_MEMORY_BYTES = 2 ** 29;
+
+/**
+ * Decodes and prepares a model's pictures, in processes of their own: a file that a decoder cannot cope with ends none but them, and the
+ * decoder's settings, which hold for a whole process, are no program's that has Skein in it. The first process starts with the first
+ * picture. Kinds, sizes and memory are looked at here, before anything is decoded.
+ */
+export class PicturePool {
+  readonly preprocessor: PicturePreprocessor;
+  readonly #files: PictureFiles;
+  readonly #limits: PictureLimits;
+  readonly #memory: ByteBudget;
+  readonly #helpers: HelperPool<PictureJob, PreparedPicture>;
+
+  /** @throws CheckpointError for an image processor that is not known */
+  constructor(files: PictureFiles, { limits, memory, workers }: PicturePoolOptions = {}) {
+    this.preprocessor = picturePreprocessor(files);
+    this.#files = files;
+    this.#limits = { ...PICTURE_LIMITS, ...limits };
+    this.#memory = memory ?? new ByteBudget(DEFAULT_MEMORY_BYTES);
+    this.#helpers = new HelperPool({
+      script: new URL('./picture-worker.js', import.meta.url),
+      processes: true,
+      workers,
+      timeLimitMs: this.#limits.timeLimitMs,
+    });
+  }
+
+  /**
+   * Prepares a request's pictures, one after the other.
+   * @throws PictureError, PicturesBusyError, PictureDecoderError; the signal's reason where it is aborted
+   */
+  async prepare(files: readonly Uint8Array[], signal?: AbortSignal): Promise<PreparedPicture[]> {
+    checkFiles(files, this.#limits);
+    const costs = files.map((bytes) =>
+      preparationBytes(bytes, pictureHeader(bytes, this.#limits), this.preprocessor),
+    );
+    const prepared: PreparedPicture[] = [];
+    for (const [i, bytes] of files.entries()) {
+      const giveBack = await this.#memory.take(costs[i]!, signal);
+      // A picture that nobody waits for any more takes its memory until it is done.
+      const picture = this.#prepareOne(bytes).finally(giveBack);
+      prepared.push(await (signal === undefined ? picture : unlessAborted(picture, signal)));
+    }
+    return prepared;
+  }
+
+  /** Fails all pictures that wait or are prepared, and ends the processes. */
+  close(): Promise<void> {
+    return this.#helpers.close();
+  }
+
+  async #prepareOne(bytes: Uint8Array): Promise<PreparedPicture> {
+    try {
+      return await this.#helpers.run({ bytes, files: this.#files, limits: this.#limits });
+    } catch (error) {
+      throw inPicturesWords(error, this.#limits);
+    }
+  }
+}
+
+/** The promise, or the signal's reason as soon as it is aborted. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(forget);
+  });
+}
+
+function inPicturesWords(error: unknown, { timeLimitMs }: PictureLimits): unknown {
+  if (error instanceof HelperBusyError)
+    return new PicturesBusyError('Too many pictures are waiting; try again later.');
+  if (error instanceof HelperTimeError)
+    return new PictureError(`The picture took more than ${timeLimitMs / 1000} s to decode and prepare.`);
+  if (error instanceof HelperLostError)
+    return new PictureDecoderError(`The picture was not decoded: ${error.message}`, { cause: error });
+  if (!(error instanceof HelperError)) return error;
+  if (error.failure.code === 'SKEIN_PICTURE') return new PictureError(error.failure.text);
+  return new PictureDecoderError(error.failure.text, { cause: error });
+}
