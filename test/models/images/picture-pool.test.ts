@@ -1,11 +1,14 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { ByteBudget } from '../../../dist/models/images/byte-budget.js';
-import { PicturesBusyError } from '../../../dist/models/images/picture-error.js';
-import { PicturePool } from '../../../dist/models/images/picture-pool.js';
+import type * as BudgetModule from '../../../models/images/byte-budget.js';
 import { pictureDigest } from '../../../models/images/picture-identity.js';
+import type * as PoolModule from '../../../models/images/picture-pool.js';
 import { picturePreprocessor } from '../../../models/images/preprocess/index.js';
 import { golden, hostilePictures } from '../../support/hostile-pictures.js';
 import { digest } from '../../support/picture-goldens.js';
+
+const compiled = (name: string) => new URL(`../../../dist/models/images/${name}.js`, import.meta.url).href;
+const { ByteBudget }: typeof BudgetModule = await import(compiled('byte-budget'));
+const { PicturePool }: typeof PoolModule = await import(compiled('picture-pool'));
 
 const files = {
   imageProcessor: { image_processor_type: 'SiglipImageProcessor', size: { height: 28, width: 28 } },
@@ -19,8 +22,8 @@ const pool = new PicturePool(files, { memory });
 afterAll(() => pool.close());
 
 const sizeOf = async (bytes: Uint8Array) => {
-  const [{ width, height }] = (await pool.prepare([bytes])) as [{ width: number; height: number }];
-  return [width, height];
+  const prepared = await pool.prepare([bytes]);
+  return prepared.flatMap(({ width, height }) => [width, height]);
 };
 
 describe('a pool for pictures', () => {
@@ -107,7 +110,7 @@ describe('a budget of bytes', () => {
     const budget = new ByteBudget(1);
     const giveBack = await budget.take(1);
     const waiting = Array.from({ length: 256 }, () => budget.take(1));
-    await expect(budget.take(1)).rejects.toThrow(PicturesBusyError);
+    await expect(budget.take(1)).rejects.toThrow('Too many pictures are waiting; try again later.');
     giveBack();
     for (const one of waiting) (await one)();
     expect(budget.taken).toBe(0);
