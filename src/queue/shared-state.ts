@@ -19,6 +19,8 @@ const MAX_AGE_MS = 45 * DAY_MS;
 const FILE_RECORD_BYTES = 8 * 1024;
 /** Bytes of all responses and conversations: twice what they may have by estimate, since a change has both for a moment. */
 const RESPONSE_BYTES = 2 * DEFAULT_STORE_LIMITS.maxBytes;
+/** Least bytes that are set aside for contents. */
+const LEAST_BYTES = 64 * MIB;
 /** Share that messages take beside what they hold. */
 const OVERHEAD = 1.02;
 
@@ -60,18 +62,15 @@ export async function openSharedState(
   const files = records('FILES', Math.max(MIB, maxFiles * FILE_RECORD_BYTES));
   const batches = records('BATCHES', 64 * MIB);
   const responses = records('RESPONSES', RESPONSE_BYTES);
-  const contents = new NatsContents(
-    nc,
-    modules,
-    names.shared('CONTENTS'),
-    names.content,
-    options(maxFilesBytes),
-  );
+  const contentsWith = (maxBytes: number) =>
+    new NatsContents(nc, modules, names.shared('CONTENTS'), names.content, options(maxBytes));
   const signs = records('GATEWAYS', MIB, { storage: 'memory', maxAgeMs: SIGN_LIFE_MS });
   const presence = new NatsPresence(signs, id);
   try {
-    for (const one of [files, batches, responses, contents]) await one.open();
+    for (const one of [files, batches, responses]) await one.open();
+    const contents = await openContents(maxFilesBytes, contentsWith);
     await presence.start();
+    return { files: { records: files, contents }, batches, responses, presence };
   } catch (error) {
     const full = error instanceof StoreError && error.kind === 'full';
     const hint = full
@@ -81,5 +80,26 @@ export async function openSharedState(
       `Gateways cannot keep their state in the NATS server: ${messageOf(error)} Either ${hint}, or take --state local.`,
     );
   }
-  return { files: { records: files, contents }, batches, responses, presence };
+}
+
+/** Opens the stream of contents with what is to be set aside for it, or as much of it as there is. @throws StoreError */
+async function openContents(
+  wantedBytes: number,
+  contentsWith: (maxBytes: number) => NatsContents,
+): Promise<NatsContents> {
+  for (let bytes = wantedBytes; ; bytes /= 2) {
+    const contents = contentsWith(bytes);
+    try {
+      await contents.open();
+      if (bytes < wantedBytes) {
+        process.stderr.write(
+          `skein: the NATS server sets ${Math.floor(bytes / MIB)} MiB aside for what clients store, since it has no more (max_file_store), and not the ${Math.floor(wantedBytes / MIB)} MiB of --max-files-bytes\n`,
+        );
+      }
+      return contents;
+    } catch (error) {
+      const isFull = error instanceof StoreError && error.kind === 'full';
+      if (!isFull || bytes / 2 < Math.min(wantedBytes, LEAST_BYTES)) throw error;
+    }
+  }
 }

@@ -136,7 +136,11 @@ export class OwnResponses {
   /** The response as it is so far, or as it is kept. @throws ApiError 404. */
   async shown(id: string): Promise<ResponseObject> {
     const active = this.activeResponse(id);
-    if (active !== null) return active.snapshot();
+    const snapshot = active?.snapshot() ?? null;
+    // One that has ended is shown as such when all servers show it.
+    const isKeptNext =
+      this.#store.tasks !== null && active?.isInBackground && snapshot?.status !== 'in_progress';
+    if (snapshot !== null && !isKeptNext) return snapshot;
     return (await this.#taskUnlessKept(id))?.response ?? (await this.get(id)).response;
   }
 
@@ -162,11 +166,12 @@ export class OwnResponses {
   /** Ends a response that is being made with what it has; null: it is not being made. @throws ApiError 404, 503. */
   async cancel(id: string): Promise<ResponseObject | null> {
     const active = this.activeResponse(id);
-    if (active !== null) return active.cancel();
-    if ((await this.#taskUnlessKept(id)) === null) return null;
     const { tasks } = this.#store;
-    if (!(await tasks!.stop(this.#owner, id, 'isCancelled'))) return null;
-    await tasks!.ended(this.#owner, id);
+    if (active !== null && (tasks === null || !active.isInBackground)) return active.cancel();
+    if (tasks === null || (await this.#taskUnlessKept(id)) === null) return null;
+    if (!(await tasks.stop(this.#owner, id, 'isCancelled'))) return null;
+    void active?.cancel();
+    await tasks.ended(this.#owner, id);
     return (await this.get(id)).response;
   }
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Script } from '../../support/fake-engine.js';
+import { describeWithNats } from '../../support/test-nats.js';
 import { say } from '../../support/toy-server.js';
 import { sharedServers } from './shared-servers.js';
 import { answersOf, asKey, batchOf, begin, line, until, upload } from './support.js';
@@ -18,7 +19,7 @@ const firstOnly =
   (request, index) =>
     index < count ? say('ok') : endless(request, index);
 
-describe('servers that share their files', () => {
+describeWithNats('servers that share their files', () => {
   it('show, fetch and delete what another one has taken, of its owner alone', async () => {
     const name = newName();
     const [one, other] = [
@@ -53,7 +54,7 @@ describe('servers that share their files', () => {
   });
 });
 
-describe('servers that share their batches', () => {
+describeWithNats('servers that share their batches', () => {
   it('show and cancel what another one runs, and keep its input', async () => {
     const name = newName();
     const one = await serverOf(name, 'one', firstOnly(2));

@@ -3,6 +3,7 @@ import type { NatsPresence } from '../../../../cluster/nats/nats-presence.js';
 import type { ApiKey } from '../../../../src/server/web/access/api-keys.js';
 import { NatsStores } from '../../../../tools/support/queue/nats-stores.js';
 import type { Script } from '../../support/fake-engine.js';
+import { testNats } from '../../support/test-nats.js';
 import { say } from '../../support/toy-server.js';
 import { type StoringServer, storingServer } from './support.js';
 
@@ -20,9 +21,9 @@ export function sharedServers() {
   let count = 0;
   const opened: SharingServer[] = [];
   beforeAll(async () => {
-    stores = await NatsStores.start();
+    if (testNats !== null) stores = await NatsStores.start();
   });
-  afterAll(() => stores.close());
+  afterAll(() => (testNats === null ? undefined : stores.close()));
   afterEach(async () => {
     for (const { server, presence, cut } of opened.splice(0)) {
       await server.end();

@@ -9,6 +9,7 @@ import { MemoryRecords } from '../../../../src/server/files/memory-records.js';
 import type { ContentStore, RecordStore } from '../../../../src/server/files/record-store.js';
 import { NATS_MODULES, NatsStores } from '../../../../tools/support/queue/nats-stores.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
+import { describeWithNats, testNats } from '../../support/test-nats.js';
 
 const freshFolder = freshFolders('skein-stores');
 let shared: NatsStores;
@@ -16,9 +17,10 @@ let count = 0;
 const bucket = () => `B${count++}`;
 
 beforeAll(async () => {
-  shared = await NatsStores.start();
+  if (testNats !== null) shared = await NatsStores.start();
 });
-afterAll(() => shared.close());
+afterAll(() => (testNats === null ? undefined : shared.close()));
+const withNats = <T>(open: () => T) => (testNats === null ? {} : { NATS: open });
 
 const RECORDS: Record<string, () => RecordStore> = {
   memory: () => new MemoryRecords(),
@@ -26,7 +28,7 @@ const RECORDS: Record<string, () => RecordStore> = {
     const folder = freshFolder();
     return new FolderRecords(async () => folder);
   },
-  NATS: () => shared.records(bucket()),
+  ...withNats(() => shared.records(bucket())),
 };
 
 const byKey = (records: readonly { key: string; text: string }[]) =>
@@ -101,7 +103,7 @@ const CONTENTS: Record<string, () => ContentStore> = {
     const folder = freshFolder();
     return new FolderContents(async () => folder);
   },
-  NATS: () => shared.contents(bucket()),
+  ...withNats(() => shared.contents(bucket())),
 };
 
 const newId = () => `file-${randomUUID().replaceAll('-', '')}`;
@@ -166,7 +168,7 @@ async function noted(records: RecordStore, text: string, revision: number): Prom
   }
 }
 
-describe('a content in a NATS server', () => {
+describeWithNats('a content in a NATS server', () => {
   it('has one writer: who was before the last one hears of it, and has written nothing', async () => {
     const store = shared.contents(bucket());
     const id = newId();

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { SharedPlace } from '../../../../../src/server/openai/responses/shared-place.js';
 import type { Script, Step } from '../../../support/fake-engine.js';
+import { describeWithNats } from '../../../support/test-nats.js';
 import { say, type ToyServer } from '../../../support/toy-server.js';
 import { sharedServers } from '../../batches/shared-servers.js';
 import { asKey } from '../../batches/support.js';
@@ -20,7 +21,7 @@ const ended = (toy: ToyServer, id: string) =>
 /** An answer that stops behind its first tokens. */
 const stuck = (text: string): Step[] => [...say(text).slice(0, -1), { waitMs: 1e8 }, ...say('never')];
 
-describe('servers that share their responses', () => {
+describeWithNats('servers that share their responses', () => {
   it('show, go on with, refer to and forget what another one has made', async () => {
     const name = newName();
     const [one, other] = [
@@ -133,7 +134,7 @@ describe('servers that share their responses', () => {
   });
 });
 
-describe('a response in the background of servers that share them', () => {
+describeWithNats('a response in the background of servers that share them', () => {
   const ask = { input: 'Hi', background: true };
 
   it('is shown, followed and cancelled at another one', async () => {
