@@ -62,6 +62,7 @@ export const LONG = [
   'test/loadgen/benchmark.test.ts',
   'test/models/wrong-values.test.ts',
   'test/models/checkpoints/fuzz.test.ts',
+  'test/models/images/mutated-files.test.ts',
   'test/models/checkpoints/quantized/fuzz.test.ts',
   'test/models/tokenizer/hostile-tokenizer.test.ts',
   'test/scheduler/{tokens/random-histories,tensors/dynamic-batcher-histories,tensors/sequence-batcher-histories}.test.ts',

@@ -4,6 +4,7 @@ import { pictureDigest } from '../../../models/images/picture-identity.js';
 import type * as PoolModule from '../../../models/images/picture-pool.js';
 import { picturePreprocessor } from '../../../models/images/preprocess/index.js';
 import { golden, hostilePictures } from '../../support/hostile-pictures.js';
+import { runMutations } from '../../support/mutation-run.js';
 import { digest } from '../../support/picture-goldens.js';
 
 const compiled = (name: string) => new URL(`../../../dist/models/images/${name}.js`, import.meta.url).href;
@@ -51,6 +52,13 @@ describe('a pool for pictures', () => {
       expect(message ?? '').toMatch(/^[^\n]*$/);
       expect(name ?? 'PictureError').toBe('PictureError');
     } else expect(answer).toEqual(becomes);
+  });
+
+  it.each(['jpeg', 'png', 'webp', 'gif'])('copes with a few mutated files: %s', async (kind) => {
+    const { pictures, refused, wrong } = await runMutations(pool, kind, 40);
+    expect(wrong).toEqual([]);
+    expect(pictures).toBeGreaterThan(0);
+    expect(refused).toBeGreaterThan(0);
   });
 
   it('refuses too many pictures, and too many bytes of them', async () => {
