@@ -8,6 +8,11 @@ export interface PieceListener<Piece> {
   onPiece(piece: Piece): void;
   /** Called instead of a last piece, when the sequence failed; nothing comes after it. */
   onError(error: unknown): void;
+  /**
+   * Called where all that came so far is withdrawn: the sequence begins again, with an engine that gives another answer to the same seed.
+   * Absent: what came counts, and a sequence of which something came never begins again.
+   */
+  onRestart?(): void;
 }
 
 /**
@@ -26,6 +31,8 @@ export interface PieceSource<Piece> extends AsyncIterable<Piece> {
    * there is one more. Absent: the engine of this process, or none yet.
    */
   readonly engines?: readonly string[] | undefined;
+  /** It waits for an engine elsewhere, and may be refused for want of one. Absent: its engine is that of this process. */
+  readonly isWaiting?: boolean | undefined;
   /** Number of tokens that have gathered. */
   readonly numGathered: number;
   /**

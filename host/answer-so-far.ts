@@ -93,6 +93,18 @@ export class AnswerSoFar {
     return this.#sequences[sequence]!.finishReason !== null;
   }
 
+  /** What was accepted of a sequence counts no more: the next attempt begins it again. */
+  restart(sequence: number): void {
+    const one = this.#sequences[sequence]!;
+    this.#numTokens -= one.tokens.length;
+    one.tokens = [];
+    this.#hasBegun = this.#sequences.some(
+      ({ tokens, finishReason }) => tokens.length > 0 || finishReason !== null,
+    );
+    this.#cachedTokens = 0;
+    this.#promptDone = -1;
+  }
+
   /** The prompt was computed for this request before, except for tokens that were in a cache then. */
   limitCached(cachedTokens: number): void {
     this.#mostCachedTokens = cachedTokens;

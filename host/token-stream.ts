@@ -35,6 +35,7 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
   #isPaused = false;
   /** See PieceSource. */
   engines: readonly string[] | undefined;
+  isWaiting: boolean | undefined;
 
   /**
    * @param onAbandoned called when the consumer leaves before the end; with true where it has all that it wanted
@@ -132,6 +133,26 @@ export class PieceQueue implements TokenStream, AsyncIterator<TokenPiece> {
       this.#cumLogProb = cumLogProb ?? null;
     }
     this.#deliver();
+  }
+
+  /** It has ended, or its consumer wants no more of it. */
+  get isOver(): boolean {
+    return this.#isDone || this.isEnded;
+  }
+
+  /** It has not ended, and its consumer can do without what has come. */
+  get mayRestart(): boolean {
+    return this.#listener?.onRestart !== undefined && !this.isOver;
+  }
+
+  /** Withdraws all that has come. To be called where it mayRestart. */
+  restart(): void {
+    this.#gathered.clear();
+    this.#context = null;
+    this.#progress = null;
+    this.engines = undefined;
+    const listener = this.#listener;
+    this.#tellListener('onRestart', () => listener?.onRestart?.());
   }
 
   /** Ends the stream without a response of the engine. */

@@ -105,6 +105,7 @@ export class Attempts {
     request.trace = RequestTrace.begin(request.request.trace, request.names, request.waitingSinceMs);
     this.#count(request.model, 'waiting', 1);
     this.unleased.note(request);
+    for (const pieces of request.pieces) pieces.isWaiting = true;
     queue.push(request);
     this.pump(queue);
   }
@@ -130,6 +131,8 @@ export class Attempts {
     if (stage !== 'ended') this.#count(request.model, kindOf(stage), 1);
     if (pool !== null && isOffer(stage)) this.#countOffer(pool.fingerprint, 1);
     this.unleased.note(request);
+    // No client is told anything of it before a worker has it.
+    for (const queue of request.pieces) queue.isWaiting = stage !== 'leased';
   }
 
   #count(model: string, kind: keyof RequestCounts, change: 1 | -1): void {
@@ -153,6 +156,7 @@ export class Attempts {
   /** Offers what there is room for. */
   pump(queue: ModelQueue): void {
     for (const { request, pool, worker, isPrefill } of queue.next(this.#around, performance.now())) {
+      if (request.hasBegun && pool.fingerprint !== request.pool?.fingerprint) this.#restart(request);
       request.pool = pool;
       request.isPrefill = isPrefill;
       // Whoever answers it computes its prompt: what follows goes on behind that.
@@ -161,6 +165,13 @@ export class Attempts {
       if (worker === null) this.#send(request);
       else void this.#direct(request, worker);
     }
+  }
+
+  /** Another pool would not go on with the same answer. */
+  #restart(request: QueuedRequest): void {
+    if (this.#options.allowsDifferentBits) return;
+    request.restart();
+    this.book.restart(request.id);
   }
 
   /** Offers again what was offered: the stream may have been lost, and knows an attempt that it has still. */

@@ -8,6 +8,7 @@ import type { WorkerRoster } from '../nats/worker-roster.js';
 import { AgainList } from './again-list.js';
 import type { CacheRoutes } from './cache-routes.js';
 import type { QueuedRequest } from './queued-request.js';
+import { mayMove } from './unleased.js';
 
 /** A request whose turn it is, and the workers that it goes to. */
 export interface Next {
@@ -167,13 +168,13 @@ class Pools {
     return this.#routes?.cachedTokens(request, this.#pools) ?? 0;
   }
 
-  /** Pool for a request that was offered before: its own one, or any as long as nothing was answered. */
+  /** Pool for a request that was offered before: its own one, or any as long as its client has had nothing. */
   forAgain(request: QueuedRequest, allowsDifferentBits: boolean): Found | null {
     const { pool } = request;
     const isOwn = ({ name, takers }: RosterPool) => name.fingerprint === pool?.fingerprint && takers.size > 0;
     const own = pool === null ? undefined : this.#pools.find(isOwn);
     if (own !== undefined) return this.#take(request, [own]);
-    if (request.hasBegun && !allowsDifferentBits) return null;
+    if (!mayMove(request, allowsDifferentBits)) return null;
     return this.#best(request, ({ takers }) => takers.size > 0);
   }
 

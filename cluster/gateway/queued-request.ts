@@ -124,6 +124,20 @@ export class QueuedRequest implements Waiting {
     return this.answer.numTokens;
   }
 
+  /** Its client has had nothing of what has not ended: it may begin again, in another pool. */
+  get mayRestart(): boolean {
+    return this.pieces.every((queue) => queue.isOver || queue.mayRestart);
+  }
+
+  /** Withdraws what was answered of sequences that have not ended: the next attempt begins them again. */
+  restart(): void {
+    for (const [i, queue] of this.pieces.entries()) {
+      if (!queue.mayRestart) continue;
+      this.answer.restart(i);
+      queue.restart();
+    }
+  }
+
   /** Number of tokens computed for it, without those of the prompt that were in a cache. */
   get usedTokens(): number {
     return this.answer.usedTokens;

@@ -12,9 +12,9 @@ export interface UnleasedGroup {
   seenMs: number;
 }
 
-/** True: workers of another pool than its own may take the request. */
-export function mayMove({ pool, hasBegun }: QueuedRequest, allowsDifferentBits: boolean): boolean {
-  return pool === null || !hasBegun || allowsDifferentBits;
+/** True: workers of another pool than its own may take the request, which may have to begin again there. */
+export function mayMove(request: QueuedRequest, allowsDifferentBits: boolean): boolean {
+  return request.pool === null || !request.hasBegun || allowsDifferentBits || request.mayRestart;
 }
 
 /**

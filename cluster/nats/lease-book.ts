@@ -113,6 +113,12 @@ export class LeaseBook {
     return verdict;
   }
 
+  /** What was accepted of sequences that have not ended counts no more: the next attempt begins them again. */
+  restart(id: string): void {
+    const { next, ended } = this.#lease(id);
+    for (const [sequence, isEnded] of ended.entries()) if (!isEnded) next[sequence] = 0;
+  }
+
   /** Nobody wants more of a sequence: it has ended, as far as this book goes. */
   leave(id: string, sequence: number): void {
     this.#lease(id).ended[sequence] = true;

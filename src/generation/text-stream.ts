@@ -3,17 +3,19 @@ import type { TokenPiece } from '../../callbacks/token-request.js';
 import { inCallersWords } from './refusals.js';
 import { SequenceText } from './sequence-text.js';
 import type { TextPiece, TextRequest } from './text-generation.js';
-import type { TextModel } from './text-model.js';
+import type { TextCodec, TextModel } from './text-model.js';
 
 /** Turns the tokens of one sequence into text, at once as they come. */
 export class TextStream implements PieceSource<TextPiece> {
   readonly #request: TextRequest;
   readonly #tokens: PieceSource<TokenPiece>;
-  readonly #text: SequenceText;
+  readonly #codec: TextCodec;
+  #text: SequenceText;
 
   constructor(model: TextModel, request: TextRequest, tokens: PieceSource<TokenPiece>) {
     this.#request = request;
     this.#tokens = tokens;
+    this.#codec = model.codec;
     this.#text = new SequenceText(model.codec, request);
   }
 
@@ -42,7 +44,12 @@ export class TextStream implements PieceSource<TextPiece> {
   }
 
   listen(listener: PieceListener<TextPiece>): void {
+    const onRestart = () => {
+      this.#text = new SequenceText(this.#codec, this.#request);
+      listener.onRestart!();
+    };
     this.#tokens.listen({
+      ...(listener.onRestart === undefined ? {} : { onRestart }),
       onPiece: (piece) => {
         const out = this.#text.textOf(piece);
         if (out === null) return;
@@ -56,6 +63,10 @@ export class TextStream implements PieceSource<TextPiece> {
 
   get engines(): readonly string[] | undefined {
     return this.#tokens.engines;
+  }
+
+  get isWaiting(): boolean | undefined {
+    return this.#tokens.isWaiting;
   }
 
   get numGathered(): number {

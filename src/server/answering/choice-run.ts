@@ -28,6 +28,8 @@ export interface ChoiceCounts {
 
 /** Number of tokens too small to count: those of one step, with a draft. */
 const FEW_TOKENS = 16;
+/** Tokens of a piece that is kept until the end. */
+const MAX_KEPT_TOKENS = 256;
 /** Factor of the priorities of requests of batches: below those of others, and as the batch has them among themselves. */
 const BATCH_PRIORITY = 0.1;
 
@@ -43,7 +45,12 @@ interface Candidate {
   isOver: boolean;
   /** Called when it is over. */
   onOver: () => void;
+  /** What it has added to the numbers of the run. */
+  completionTokens: number;
+  cachedTokens: number;
 }
+
+const NOTHING_ADDED = { completionTokens: 0, cachedTokens: 0 };
 
 type OnPiece = (choice: number, piece: TextPiece) => void;
 
@@ -124,7 +131,15 @@ export class ChoiceRun {
             tally: terms.tally,
             ...tracedBy(terms, asked, n, model.state.ranks?.size),
           });
-          this.#candidates.push({ prompt, index, pieces, observer, isOver: false, onOver: () => {} });
+          this.#candidates.push({
+            prompt,
+            index,
+            pieces,
+            observer,
+            isOver: false,
+            onOver: () => {},
+            ...NOTHING_ADDED,
+          });
         }
       }
     } catch (error) {
@@ -159,6 +174,11 @@ export class ChoiceRun {
   /** Number of prompt tokens found in the cache so far. Each prompt counts once, by its first candidate that tells. */
   get cachedTokens(): number {
     return this.#cachedTokens;
+  }
+
+  /** Some of it waits for an engine elsewhere, and may be refused for want of one: nothing should be told to a client yet. */
+  get isWaiting(): boolean {
+    return this.#candidates.some(({ isOver, pieces }) => !isOver && pieces.isWaiting === true);
   }
 
   /** Fingerprints of the engines elsewhere that have answered so far, each once; null: none, or the model's own. */
@@ -246,15 +266,21 @@ export class ChoiceRun {
    * Runs all choices to their ends. An error of one, or of `onPiece`, ends the others and is thrown when all are done.
    * Where the best are chosen, their pieces come when all have ended.
    * @param onPiece called in the iteration that made the piece: one call a piece, and no promise.
+   * @param isWhole the client gets nothing before the end: with engines elsewhere, pieces come then, so that a choice can begin again
+   * with another engine where its own is gone
    */
-  async consume(onPiece: OnPiece): Promise<void> {
+  async consume(onPiece: OnPiece, isWhole = false): Promise<void> {
     const { n, bestOf } = this.#counts;
-    if (bestOf === n) {
+    const mayRestart = this.#candidates.some(({ pieces }) => pieces.isWaiting !== undefined);
+    if (bestOf === n && !(isWhole && mayRestart)) {
       await this.#listen(({ prompt, index }, piece) => onPiece(prompt * n + index, piece));
       return;
     }
     const kept = new Map<Candidate, TextPiece[]>(this.#candidates.map((candidate) => [candidate, []]));
-    await this.#listen((candidate, piece) => kept.get(candidate)!.push(piece));
+    await this.#listen(
+      (candidate, piece) => keep(kept.get(candidate)!, piece),
+      (candidate) => kept.set(candidate, []),
+    );
     if (this.#isForgotten) return;
     for (let prompt = 0; prompt * n < this.numChoices; prompt++) {
       const own = [...kept].filter(([candidate]) => candidate.prompt === prompt).map(([, pieces]) => pieces);
@@ -271,7 +297,11 @@ export class ChoiceRun {
     return this.#abort.signal.aborted && !this.#isCancelled && !this.#keepsEnded;
   }
 
-  #listen(onPiece: (candidate: Candidate, piece: TextPiece) => void): Promise<void> {
+  /** @param onRestart called with a candidate that begins again; absent: none may */
+  #listen(
+    onPiece: (candidate: Candidate, piece: TextPiece) => void,
+    onRestart?: (candidate: Candidate) => void,
+  ): Promise<void> {
     return new Promise((resolve, reject) => {
       const failures: unknown[] = [];
       let running = this.#candidates.length;
@@ -304,9 +334,24 @@ export class ChoiceRun {
           }
           if (piece.finishReason !== null && !candidate.isOver) this.#end(candidate);
         };
-        pieces.listen({ onPiece: take, onError: fail });
+        const restart = () => {
+          this.#withdraw(candidate);
+          onRestart!(candidate);
+        };
+        const restarts = onRestart === undefined ? {} : { onRestart: restart };
+        pieces.listen({ onPiece: take, onError: fail, ...restarts });
       }
     });
+  }
+
+  /** What has come of a candidate counts no more. */
+  #withdraw(candidate: Candidate): void {
+    this.#completionTokens -= candidate.completionTokens;
+    this.#cachedTokens -= candidate.cachedTokens;
+    Object.assign(candidate, NOTHING_ADDED);
+    delete candidate.engines;
+    const engines = new Set(this.#candidates.flatMap((one) => one.engines ?? []));
+    this.#engines = engines.size === 0 ? null : [...engines];
   }
 
   #noteEngines(candidate: Candidate): void {
@@ -327,11 +372,15 @@ export class ChoiceRun {
     this.#noteEngines(candidate);
     if (piece.contextLogProbList !== undefined) this.promptLogProbs[prompt] = piece.contextLogProbList;
     this.#completionTokens += piece.tokens.length;
+    candidate.completionTokens += piece.tokens.length;
     this.#lastMs = performance.now();
     if (piece.tokens.length > 0) this.#firstMs ??= this.#lastMs;
     if (piece.cachedTokens !== undefined) {
       observer.onCachedTokens(piece.cachedTokens);
-      if (index === 0) this.#cachedTokens += piece.cachedTokens;
+      if (index === 0) {
+        this.#cachedTokens += piece.cachedTokens;
+        candidate.cachedTokens += piece.cachedTokens;
+      }
     }
     if (piece.tokens.length > 0) observer.onTokens(piece.tokens.length);
     if (piece.finishReason === 'cancelled') {
@@ -355,6 +404,23 @@ function answersMemory(
   { bestOf }: ChoiceCounts,
 ): number {
   return requests.reduce((sum, request) => sum + answerMemory(model, request, bestOf), STREAM_BYTES);
+}
+
+/** Adds a piece to those that are kept, of which each has many tokens: a long answer is no object for each of them. */
+function keep(kept: TextPiece[], piece: TextPiece): void {
+  const last = kept.at(-1);
+  const hasLogits = (last?.generationLogits ?? piece.generationLogits) !== undefined;
+  if (last === undefined || hasLogits || last.tokens.length >= MAX_KEPT_TOKENS) {
+    kept.push(piece);
+    return;
+  }
+  kept[kept.length - 1] = {
+    ...last,
+    ...piece,
+    text: last.text + piece.text,
+    tokens: [...last.tokens, ...piece.tokens],
+    logProbs: [...last.logProbs, ...piece.logProbs],
+  };
 }
 
 /** Number of entries in a piece: log-probs, those of other tokens in its places included, and gathered tokens. */

@@ -13,7 +13,7 @@ export const STREAM_HEADERS = {
 };
 
 /** An answer in the making, as its reader sees it: see ChoiceRun. */
-export type AnswerRun = Pick<ChoiceRun, 'consume' | 'pause' | 'resume' | 'abort'>;
+export type AnswerRun = Pick<ChoiceRun, 'consume' | 'pause' | 'resume' | 'abort' | 'isWaiting'>;
 
 /** Writes the frames of one answer. */
 export interface FrameWriter {
@@ -39,7 +39,8 @@ export interface StreamForm {
 
 /**
  * Answers with a stream. Status and headers wait for the first frame, so that a refusal by the engine is still a proper
- * HTTP error; after a long silence (a long prompt) they are sent with a keep-alive comment.
+ * HTTP error; after a long silence (a long prompt) they are sent with a keep-alive comment, but not before an engine has taken the request:
+ * one that waits for an engine elsewhere may still be refused.
  */
 export async function respondWithStream(
   run: AnswerRun,
@@ -62,7 +63,11 @@ export async function respondWithStream(
     begin = resolve;
   });
   let headersSent = false;
-  const patience = setTimeout(begin, options.keepAliveMs);
+  const breakSilence = () => {
+    if (run.isWaiting) patience.refresh();
+    else begin();
+  };
+  const patience = setTimeout(breakSilence, options.keepAliveMs);
   let refusal: unknown = null;
   const finished = run
     .consume((choice, piece) => {
@@ -114,7 +119,7 @@ export async function collect(
   clientSignal.addEventListener('abort', onGone, { once: true });
   if (clientSignal.aborted) run.abort();
   try {
-    await run.consume(onPiece);
+    await run.consume(onPiece, true);
   } finally {
     clientSignal.removeEventListener('abort', onGone);
   }

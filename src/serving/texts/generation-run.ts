@@ -19,9 +19,9 @@ interface Sequence {
   readonly index: number;
   readonly source: PieceSource<TokenPiece>;
   readonly observer: RequestObserver;
-  readonly answer: SequenceAnswer;
+  answer: SequenceAnswer;
   /** What has come and is told when all of it has. */
-  readonly kept: SequencePart[];
+  kept: SequencePart[];
   isOver: boolean;
 }
 
@@ -87,7 +87,7 @@ export class GenerationRun {
   begin(): void {
     const { generation, name, observe, signal, terms } = this.#options;
     const { request, count } = generation;
-    const { promptTokens, maxTokens, guide, engine } = request;
+    const { promptTokens, maxTokens, guide } = request;
     const sources = this.#started();
     this.#running = sources.length;
     for (const [index, source] of sources.entries()) {
@@ -99,9 +99,14 @@ export class GenerationRun {
         tally: terms?.tally,
         ...this.#traced,
       });
-      const numKnown = generation.known[index]?.length ?? 0;
-      const answer = new SequenceAnswer(this.#textOf(), engine?.stopWords ?? [], numKnown);
-      this.#sequences.push({ index, source, observer, answer, kept: [], isOver: false });
+      this.#sequences.push({
+        index,
+        source,
+        observer,
+        answer: this.#answerOf(index),
+        kept: [],
+        isOver: false,
+      });
     }
     if (signal !== undefined) this.#leave = onAbort(signal, () => this.#abandon(signal.reason));
     if (this.#isStopped) this.#abort.abort();
@@ -110,8 +115,22 @@ export class GenerationRun {
       sequence.source.listen({
         onPiece: (piece) => this.#take(sequence, piece),
         onError: (error) => this.#fail(error),
+        ...(this.#isStreamed ? {} : { onRestart: () => this.#restart(sequence) }),
       });
     }
+  }
+
+  #answerOf(index: number): SequenceAnswer {
+    const { request, known } = this.#options.generation;
+    return new SequenceAnswer(this.#textOf(), request.engine?.stopWords ?? [], known[index]?.length ?? 0);
+  }
+
+  /** Another engine begins it again: nothing has been told of it. */
+  #restart(sequence: Sequence): void {
+    for (const { tokens } of sequence.kept) this.#facts.numOutputTokens -= tokens.length;
+    sequence.kept = [];
+    sequence.answer = this.#answerOf(sequence.index);
+    this.#facts.cachedTokens = null;
   }
 
   /** What the trace of the request tells, if it is traced. */

@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { failure } from '../../../callbacks/request-failure.js';
 import {
   HostClosedError,
   NoWorkerError,
   QueueFullError,
+  type TokenPiece,
   type TokenRequest,
 } from '../../../callbacks/token-request.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../cluster/gateway/queue-gateway.js';
@@ -392,6 +394,112 @@ describe('a request', () => {
       send(allowsDifferentBits ? 'other' : 'equal', 2, [7], true);
       expect((await asked).tokens).toEqual([5, 6, 7]);
     }
+  });
+
+  /** A client that has nothing before the end, and so begins again with all that it has got withdrawn. */
+  function whole(stream: PieceSource<TokenPiece>) {
+    const got = {
+      tokens: [] as number[],
+      restarts: 0,
+      finish: null as string | null,
+      error: null as unknown,
+    };
+    stream.listen({
+      onPiece: ({ tokens, finishReason }) => {
+        got.tokens.push(...tokens);
+        got.finish = finishReason;
+      },
+      onRestart: () => {
+        got.tokens = [];
+        got.restarts += 1;
+      },
+      onError: (error) => {
+        got.error = error;
+      },
+    });
+    return got;
+  }
+
+  it('whose client has had nothing begins again in another pool, once no equal worker is left', async () => {
+    const { gateway, beat, offers, last, send, hold } = setUp();
+    beat('d');
+    const request = { promptTokens: [1, 2, 3], maxNewTokens: 4, seed: 7n };
+    const [stream] = gateway.submit(KEY, request);
+    const got = whole(stream!);
+    await settle();
+    expect(stream!.isWaiting).toBe(true);
+    send('d', 0, [5, 6]);
+    expect(stream!.isWaiting).toBe(false);
+    const before = last().item;
+    // An equal worker goes on with the tokens.
+    beat('e');
+    beat('other', { pool: 'q', model: { ...MODEL, info: { fingerprint: 'fp_q' } } });
+    beat('d', { isGone: true });
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'p' }, item: { attempt: 2, known: [2] } });
+    send('e', 2, [7]);
+    expect(got).toMatchObject({ tokens: [5, 6, 7], restarts: 0 });
+    beat('e', { isGone: true });
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'q' }, item: { attempt: 3, known: [0] } });
+    expect(last().item.request).toEqual(before.request);
+    expect(got).toMatchObject({ tokens: [], restarts: 1 });
+    hold('other');
+    // What the lost ones send is of another answer.
+    send('d', 0, [5, 6, 7], true, before);
+    send('other', 0, [8]);
+    send('other', 1, [9], true);
+    expect(got).toEqual({ tokens: [8, 9], restarts: 1, finish: 'length', error: null });
+    expect(stream!.engines).toEqual(['fp_q']);
+    expect(offers).toHaveLength(3);
+    expect(gateway.size).toBe(0);
+  });
+
+  it('with several sequences begins those again that have not ended', async () => {
+    const { gateway, beat, last } = setUp();
+    beat('d', { model: { ...MODEL, info: { fingerprint: 'fp_p' } } });
+    const request = { promptTokens: [1, 2, 3], maxNewTokens: 2, numSequences: 2 };
+    const streams = gateway.submit(KEY, request);
+    const got = streams.map(whole);
+    await settle();
+    const tell = (worker: string, sequence: number, tokens: number[], isEnd: boolean) => {
+      const { id, attempt } = last().item;
+      const piece = { tokens: Int32Array.from(tokens), finishReason: isEnd ? ('length' as const) : null };
+      const frames = [{ id, attempt, sequence, index: 0, piece }];
+      gateway.onFrames({ kind: 'frames', worker, frames, failures: [] });
+    };
+    tell('d', 0, [5, 6], true);
+    tell('d', 1, [7], false);
+    beat('other', { pool: 'q', model: { ...MODEL, info: { fingerprint: 'fp_q' } } });
+    beat('d', { isGone: true });
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'q' }, item: { known: [2, 0], ended: [0] } });
+    tell('other', 1, [8, 9], true);
+    expect(got.map(({ tokens, restarts }) => [tokens, restarts])).toEqual([
+      [[5, 6], 0],
+      [[8, 9], 1],
+    ]);
+    // What is of two engines says so.
+    expect(streams.map(({ engines }) => engines)).toEqual([['fp_p'], ['fp_q']]);
+  });
+
+  it('of which tokens were passed on waits for an equal worker, and fails without one', async () => {
+    const silence = { ...SHORT, lostAfterMs: 1e7 };
+    const { gateway, beat, ask, offers, send, last } = setUp({ silence, workerWaitMs: 30 });
+    beat('d');
+    const asked = ask(3);
+    const [plain] = gateway.submit(KEY, { promptTokens: [1, 2, 3], maxNewTokens: 4 });
+    const got = whole(plain!);
+    await settle();
+    const [streamed, kept] = offers.map(({ item }) => item);
+    send('d', 0, [5], false, streamed);
+    send('d', 0, [6], false, kept);
+    const fails = expect(asked).rejects.toMatchObject({ kind: 'internal' });
+    beat('d', { isGone: true });
+    await fails;
+    // The other one can be asked again: it was nobody's fault but that no worker is there.
+    await vi.waitFor(() => expect(got.error).toBeInstanceOf(NoWorkerError), 120_000);
+    expect(last().item.attempt).toBe(1);
   });
 
   it('names the engines that answer it, in order, and none that gave it no token', async () => {

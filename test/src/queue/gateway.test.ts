@@ -6,7 +6,7 @@ import { nkeys } from '@nats-io/transport-node';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { NatsProcess } from '../../../tools/support/queue/nats-process.js';
-import { QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
+import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
 import {
   cleanEnvironment,
   cliPath,
@@ -236,6 +236,38 @@ describeWithNats('skein gateway and skein work', () => {
     await until('one engine', async () => (await engines()).length === 1);
   });
 
+  it('begin an answer again in another pool where its client has had nothing', async () => {
+    const other = await lab.startWorker([...WORKER, '--weights', 'int8']);
+    await until('both engines', async () => {
+      const [model] = (await client.models.list()).data;
+      return (model as unknown as { system_fingerprints: string[] }).system_fingerprints.length === 2;
+    });
+    const asked = { model: 'gosling', prompt: 'Once', seed: 3, temperature: 1, max_tokens: 400 };
+    const body = { ...asked, ignore_eos: true } as never;
+    const before = new Map<string, string>();
+    await until('answers of both', async () => {
+      const answers = await Promise.all([1, 2, 3].map(() => client.completions.create(body)));
+      for (const { system_fingerprint, choices } of answers)
+        before.set(system_fingerprint!, choices[0]!.text);
+      return before.size === 2;
+    });
+    let killed: LabWorker | undefined;
+    const unhear = lab.onFrame(({ worker, index }) => {
+      if (index < 40 || killed !== undefined) return;
+      killed = lab.find(worker);
+      void lab.kill(killed!);
+    });
+    const { system_fingerprint: by, choices, usage } = await client.completions.create(body);
+    unhear();
+    expect(killed).toBeDefined();
+    // It is the other engine's from its first token to its last.
+    expect(choices[0]!.text).toBe(before.get(by!));
+    expect(usage!.completion_tokens).toBe(400);
+    if (killed === other) return;
+    await lab.startWorker(WORKER);
+    await lab.kill(other, 'SIGTERM');
+  });
+
   it('stop the work for a client that leaves', async () => {
     const leave = new AbortController();
     const stream = await client.completions.create(
@@ -290,6 +322,14 @@ describeWithNats('skein gateway and skein work', () => {
       ...{ status: 503, code: 'engine_unavailable' },
       message: expect.stringContaining('No worker has the model gosling at present'),
     });
+    const answer = await fetch(`${gateway.url}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'gosling', prompt: 'Once', max_tokens: 5, stream: true }),
+    });
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+    await answer.body!.cancel();
   });
 });
 

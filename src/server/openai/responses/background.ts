@@ -28,7 +28,7 @@ export async function makeInBackground({
     await run.consume((choice, piece) => {
       const frames = writer.piece(choice, piece);
       events?.append(frames);
-    });
+    }, events === null);
     for await (const frame of writer.end()) events?.append(frame);
   } catch (error) {
     const apiError = toApiError(error);

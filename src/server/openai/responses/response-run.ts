@@ -68,11 +68,15 @@ export class ResponseRun implements AnswerRun {
     this.#pass.run.resume();
   }
 
-  async consume(onPiece: (choice: number, piece: TextPiece) => void): Promise<void> {
+  get isWaiting(): boolean {
+    return this.#pass.run.isWaiting;
+  }
+
+  async consume(onPiece: (choice: number, piece: TextPiece) => void, isWhole?: boolean): Promise<void> {
     try {
-      await this.#pass.run.consume(onPiece);
+      await this.#pass.run.consume(onPiece, isWhole);
       const next = this.#isAborted ? null : await this.#next();
-      if (next !== null) await this.#begin(next).consume(onPiece);
+      if (next !== null) await this.#begin(next).consume(onPiece, isWhole);
     } finally {
       this.#onOver();
     }
