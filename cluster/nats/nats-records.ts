@@ -197,8 +197,10 @@ export class NatsRecords {
     const nonce = randomBytes(12).toString('hex');
     const count = Math.ceil(bytes.length / most);
     const kv = await this.#opened();
+    const digest = createHash('sha256');
     for (let i = 0; i < count; i += PARTS_AT_ONCE) {
       const some = Array.from({ length: Math.min(PARTS_AT_ONCE, count - i) }, (_, j) => i + j);
+      digest.update(bytes.subarray(i * most, (i + PARTS_AT_ONCE) * most));
       await Promise.all(
         some.map((part) => {
           const slice = bytes.subarray(part * most, (part + 1) * most);
@@ -206,23 +208,24 @@ export class NatsRecords {
         }),
       );
     }
-    return `#parts ${nonce} ${count} ${sha256(bytes)}`;
+    return `#parts ${nonce} ${count} ${digest.digest('hex')}`;
   }
 
   /** The text that a value stands for; null: parts of it are not there. */
   async #textOf(value: string): Promise<string | null> {
     const parted = PARTED.exec(value);
     if (parted === null) return value;
-    const [, nonce, count, digest] = parted;
+    const [, nonce, count, expected] = parted;
+    const digest = createHash('sha256');
     const kv = await this.#opened();
     const parts: Uint8Array[] = [];
     for (let part = 0; part < Number(count); part++) {
       const entry = await this.#store.ask(() => kv.get(`${PARTS}.${nonce}.${part}`));
       if (entry === null || entry.operation !== 'PUT') return null;
       parts.push(entry.value);
+      digest.update(entry.value);
     }
-    const bytes = Buffer.concat(parts);
-    return sha256(bytes) === digest ? bytes.toString() : null;
+    return digest.digest('hex') === expected ? Buffer.concat(parts).toString() : null;
   }
 
   /** Takes the parts of a value away; nothing where it has none. Never rejects: they go with their age at the latest. */
@@ -233,10 +236,6 @@ export class NatsRecords {
     const manager = await this.#store.manager();
     await manager.streams.purge(this.#store.stream, { filter }).catch(() => {});
   }
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
 }
 
 function damaged(bucket: string, key: string): StoreError {

@@ -94,11 +94,14 @@ const WORKER_LOG_HELP =
 const GATEWAY_CACHE_HELP =
   "Folder for what workers send of their models, such as tokenizers, which serves a gateway's next start.";
 
+const GATEWAY_FILES_HELP =
+  'Folder for files and batches of this gateway alone (--state local). It outlives the gateway; unfinished batches continue at the next start.';
+
 /** Options of `skein gateway`. */
 export function gatewayOptions(): Option[] {
   return called(
     OPTIONS.filter(({ name }) => OF_GATEWAY.includes(name)),
-    { cacheDir: GATEWAY_CACHE_HELP },
+    { cacheDir: GATEWAY_CACHE_HELP, filesDir: GATEWAY_FILES_HELP },
   );
 }
 

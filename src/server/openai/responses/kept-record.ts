@@ -1,20 +1,24 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { StoreError } from '../../../../base/store-errors.js';
 import { type ConversationFields, StoredConversation } from './conversation-store.js';
 import type { ResponseObject } from './response-object.js';
 import type { KeptItem, StoredItem, StoredResponse } from './response-store.js';
 import { turnOf } from './stored-size.js';
 
-/** A response as a record has it: by itself, with all items of those that it continues. */
-interface ResponseRecord {
-  kind: 'response';
-  response: ResponseObject;
-  input: readonly StoredItem[];
-  history: readonly KeptItem[];
-  before: readonly KeptItem[] | null;
-  events: readonly string[] | null;
-}
+/**
+ * A record is a line of JSON with what is short, and a line for each item or event, so that a long one is written and read in turns.
+ * A response stands by itself, with all items of those that it continues.
+ */
+type Head =
+  | {
+      kind: 'response';
+      response: ResponseObject;
+      lists: Record<'input' | 'history' | 'before' | 'events', number | null>;
+    }
+  | ({ kind: 'conversation'; lists: { items: number } } & Omit<ConversationFields, 'items'>);
 
-type ConversationRecord = { kind: 'conversation' } & ConversationFields;
+/** Characters after which others get their turn. */
+const TURN = 2 ** 18;
 
 /** All items of a response and of those that it continues, the oldest first. */
 export function historyOf(last: StoredResponse | null): KeptItem[] {
@@ -30,49 +34,122 @@ export function asPrevious(history: readonly KeptItem[]): StoredResponse | null 
   return { response, input: history as readonly StoredItem[], previous: null };
 }
 
-export function writtenResponse({ response, input, previous, before, events }: StoredResponse): string {
-  const record: ResponseRecord = {
-    kind: 'response',
-    response,
-    input,
-    history: historyOf(previous),
-    before: before ?? null,
-    events: events ?? null,
+export function writtenResponse({
+  response,
+  input,
+  previous,
+  before,
+  events,
+}: StoredResponse): Promise<string> {
+  const history = historyOf(previous);
+  const lists = {
+    input: input.length,
+    history: history.length,
+    before: before?.length ?? null,
+    events: events?.length ?? null,
   };
-  return JSON.stringify(record);
+  return written({ kind: 'response', response, lists }, [
+    ...input,
+    ...history,
+    ...(before ?? []),
+    ...(events ?? []),
+  ]);
 }
 
-export function writtenConversation({ fields }: StoredConversation): string {
-  const record: ConversationRecord = { kind: 'conversation', ...fields };
-  return JSON.stringify(record);
+export function writtenConversation({ fields: { items, ...fields } }: StoredConversation): Promise<string> {
+  return written({ kind: 'conversation', ...fields, lists: { items: items.length } }, items);
+}
+
+async function written(head: Head, lines: readonly unknown[]): Promise<string> {
+  let text = JSON.stringify(head);
+  let inTurn = 0;
+  for (const line of lines) {
+    const json = JSON.stringify(line);
+    text += `\n${json}`;
+    inTurn += json.length;
+    if (inTurn < TURN) continue;
+    await nextTurn();
+    inTurn = 0;
+  }
+  return text;
 }
 
 /** A response, or a conversation, of the text of its record. @throws StoreError for a record that is none */
-export function readKept(id: string, text: string): StoredResponse | StoredConversation {
+export async function readKept(id: string, text: string): Promise<StoredResponse | StoredConversation> {
   try {
-    const record = JSON.parse(text) as ResponseRecord | ConversationRecord;
-    if (record.kind === 'response') {
-      const { response, input, history, before, events } = record;
-      if (response.id !== id || typeof response.status !== 'string') throw new Error('it has another id');
-      for (const items of [response.output, input, history, before ?? []]) checkItems(items);
-      if (events !== null && !events.every((event) => typeof event === 'string'))
-        throw new Error('its events are none');
-      const previous = asPrevious(history);
-      return { response, input, previous, before: before ?? undefined, events: events ?? undefined };
-    }
-    const { createdAt, metadata, items, turn } = record;
-    if (record.kind !== 'conversation' || record.id !== id) throw new Error('it has another id');
+    const lines = new Lines(text);
+    const head = lines.next() as Head;
+    if (head.kind === 'response') return await readResponse(id, head, lines);
+    if (head.kind !== 'conversation') throw new Error('it is neither a response nor a conversation');
+    const { createdAt, metadata, turn, lists } = head;
+    if (head.id !== id) throw new Error('it has another id');
     if (!Number.isSafeInteger(createdAt) || typeof metadata !== 'object') throw new Error('it has no time');
-    checkItems(items);
+    const items = await lines.items(lists.items);
+    lines.end();
     return new StoredConversation({ id, createdAt, metadata, items, turn: turn ?? null });
   } catch (error) {
     throw new StoreError('foreign', `The record of ${id} cannot be read: ${(error as Error).message}.`);
   }
 }
 
-function checkItems(items: readonly KeptItem[]): void {
-  for (const item of items) {
-    if (typeof item.id !== 'string' || typeof item.type !== 'string')
-      throw new Error('it has an item that is none');
+async function readResponse(
+  id: string,
+  { response, lists }: Extract<Head, { kind: 'response' }>,
+  lines: Lines,
+): Promise<StoredResponse> {
+  if (response.id !== id || typeof response.status !== 'string') throw new Error('it has another id');
+  response.output.forEach(checkItem);
+  const input = (await lines.items(lists.input)) as StoredItem[];
+  const previous = asPrevious(await lines.items(lists.history));
+  const before = lists.before === null ? undefined : await lines.items(lists.before);
+  const events = lists.events === null ? undefined : await lines.take(lists.events);
+  if (events?.some((event) => typeof event !== 'string')) throw new Error('its events are none');
+  lines.end();
+  return { response, input, previous, before, events: events as string[] | undefined };
+}
+
+/** The lines of a record, read in turns. */
+class Lines {
+  readonly #text: string;
+  #at = 0;
+  #inTurn = 0;
+
+  constructor(text: string) {
+    this.#text = text;
   }
+
+  next(): unknown {
+    if (this.#at > this.#text.length) throw new Error('it has too few lines');
+    const end = this.#text.indexOf('\n', this.#at);
+    const line = this.#text.slice(this.#at, end < 0 ? undefined : end);
+    this.#at = end < 0 ? this.#text.length + 1 : end + 1;
+    this.#inTurn += line.length;
+    return JSON.parse(line);
+  }
+
+  async take(count: number | null): Promise<unknown[]> {
+    if (!Number.isSafeInteger(count)) throw new Error('it does not say how many lines it has');
+    const values: unknown[] = [];
+    for (let i = 0; i < count!; i++) {
+      values.push(this.next());
+      if (this.#inTurn < TURN) continue;
+      await nextTurn();
+      this.#inTurn = 0;
+    }
+    return values;
+  }
+
+  async items(count: number | null): Promise<KeptItem[]> {
+    const items = (await this.take(count)) as KeptItem[];
+    items.forEach(checkItem);
+    return items;
+  }
+
+  end(): void {
+    if (this.#at <= this.#text.length) throw new Error('it has too many lines');
+  }
+}
+
+function checkItem({ id, type }: KeptItem): void {
+  if (typeof id !== 'string' || typeof type !== 'string') throw new Error('it has an item that is none');
 }

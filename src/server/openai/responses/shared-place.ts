@@ -51,7 +51,7 @@ export class SharedPlace implements KeptPlace {
     const { id } = stored.response;
     const bytes = storedBytes(stored);
     if (bytes > this.#limits.maxBytes) return;
-    const text = writtenResponse(stored);
+    const text = await writtenResponse(stored);
     await this.#note(owner, id, { bytes, items: idsOf(lentItems(stored)) });
     for (let tried = 1; tried <= TRIES; tried++) {
       const before = await this.#records.get(keyOf(owner, id));
@@ -70,7 +70,8 @@ export class SharedPlace implements KeptPlace {
     const key = keyOf(owner, id);
     // Items that are noted and not there are not found; such as are there have to be noted.
     await this.#note(owner, id, { bytes, items: idsOf(items) });
-    if ((await this.#records.put(key, writtenConversation(conversation), revision)) === null) return false;
+    if ((await this.#records.put(key, await writtenConversation(conversation), revision)) === null)
+      return false;
     await this.#makeRoom(bytes);
     return true;
   }
@@ -84,7 +85,7 @@ export class SharedPlace implements KeptPlace {
   async #read(owner: string, id: string) {
     if (!ID.test(id)) return null;
     const record = await this.#records.get(keyOf(owner, id));
-    return record === null ? null : { value: readKept(id, record.text), revision: record.revision };
+    return record === null ? null : { value: await readKept(id, record.text), revision: record.revision };
   }
 
   async forget(owner: string, id: string): Promise<boolean> {

@@ -120,11 +120,26 @@ describeWithNats('servers that share their responses', () => {
     const { id } = await create(server, { input: 'Hi' });
     const records = stores().records(`${name}R`);
     const [record] = (await records.list()).filter(({ key }) => key.endsWith(id) && !key.startsWith('notes'));
-    const good = JSON.parse(record!.text);
+    const [head, ...items] = record!.text.split('\n');
+    const good = JSON.parse(head!);
     let { revision } = record!;
-    const broken = ['', 'null', '{', '{}', '[]', JSON.stringify({ ...good, response: null })];
-    for (const field of ['input', 'history', 'before', 'events'])
-      broken.push(JSON.stringify({ ...good, [field]: [7] }), JSON.stringify({ ...good, [field]: 7 }));
+    const broken = [
+      '',
+      'null',
+      '{',
+      '{}',
+      '[]',
+      head!,
+      `${record!.text}\n{}`,
+      `${head}\n${items.map(() => '7').join('\n')}`,
+    ];
+    for (const change of [
+      { response: null },
+      { lists: null },
+      { lists: { ...good.lists, input: 'x' } },
+      { lists: { ...good.lists, input: 1e9 } },
+    ])
+      broken.push([JSON.stringify({ ...good, ...change }), ...items].join('\n'));
     for (const text of broken) {
       revision = (await records.put(record!.key, text, revision))!;
       const response = await server.get(`${PATH}/${id}`);
