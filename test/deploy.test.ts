@@ -6,7 +6,7 @@ import { dirname, join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { QueueNames } from '../cluster/nats/names.js';
+import { QueueNames, SHARED_BUCKETS } from '../cluster/nats/names.js';
 import { defaultText, flagName, OPTION_NAMES, optionOf, variableName } from '../src/options/table.js';
 import { ROUTES } from '../src/server/app/routes/index.js';
 import { start, startServer } from './src/support/skein-process.js';
@@ -33,13 +33,16 @@ const VARIABLES = new Set(OPTION_NAMES.map(variableName));
 const FLAGS = new Set(OPTION_NAMES.map((name) => `--${flagName(name)}`));
 /**
  * Variables that the compose file itself reads (a folder of the host), the worker of Dynamo (the command of Skein) and the addon; and what
- * looks like one: the stream of the work queue.
+ * looks like one: streams and buckets of the work queue.
  */
+const NAMES = new QueueNames('skein');
 const NOT_THE_SERVERS = new Set([
   'SKEIN_MODELS_DIR',
   'SKEIN_COMMAND',
   'SKEIN_ISA',
-  new QueueNames('skein').stream,
+  NAMES.stream,
+  NAMES.shared('CONTENTS'),
+  ...SHARED_BUCKETS.map((what) => NAMES.shared(what)),
 ]);
 /** Variables that src/hub reads. */
 const HUB_VARIABLES = new Set(['HF_TOKEN', 'HF_HOME']);
