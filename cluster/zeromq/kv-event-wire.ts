@@ -29,16 +29,20 @@ export interface WireNames {
  * engine that has died, and all blocks if events were lost between engine and host.
  *
  *   created       -> AllBlocksCleared: a new engine has an empty cache
- *   stored        -> BlockStored
- *   removed       -> BlockRemoved
+ *   stored        -> BlockStored; nothing where readers do not know the block in front of it
+ *   removed       -> BlockRemoved, of blocks that readers know
  *   updated       -> nothing: a block with another priority, or in the secondary pool, is found as before; of states readers know nothing
  *   a gap in ids  -> AllBlocksCleared
+ *
+ * Readers hang a block below the one in front of it. Dynamo drops an event whose parent it does not have, with a warning
+ * (ParentBlockNotFound). After a gap the cache still has blocks that readers have forgotten, and stores others behind them: these are told
+ * once those in front of them have been.
  */
 export class KvEventWire {
   readonly #names: WireNames;
   #nextId = 0;
-  /** Readers may believe that there are blocks. */
-  #hasBlocks = false;
+  /** Hashes of the blocks that readers believe to be there: no more than the cache has. */
+  readonly #known = new Set<number>();
 
   constructor(names: WireNames) {
     this.#names = names;
@@ -50,25 +54,28 @@ export class KvEventWire {
       const isNew = data.type === 'created';
       const isGap = !isNew && eventId !== this.#nextId;
       this.#nextId = eventId + 1;
-      if (isNew || isGap) this.#hasBlocks = false;
+      if (isNew || isGap) this.#known.clear();
       return [...(isNew || isGap ? [CLEARED] : []), ...this.#eventsOf(data)];
     });
   }
 
   /** Notes that the engine died, and its cache with it. */
   lose(): WireEvent[] {
-    if (!this.#hasBlocks) return [];
-    this.#hasBlocks = false;
+    if (this.#known.size === 0) return [];
+    this.#known.clear();
     return [CLEARED];
   }
 
   #eventsOf(data: KvCacheEventData): WireEvent[] {
     if (data.type === 'removed') {
-      return [{ type: 'BlockRemoved', block_hashes: data.blockHashes, medium: MEDIUM }];
+      const hashes = data.blockHashes.filter((hash) => this.#known.delete(hash));
+      return hashes.length === 0 ? [] : [{ type: 'BlockRemoved', block_hashes: hashes, medium: MEDIUM }];
     }
     if (data.type !== 'stored') return [];
-    this.#hasBlocks = true;
-    return [this.#stored(data.parentHash, data.blocks)];
+    const { parentHash, blocks } = data;
+    if (parentHash !== null && !this.#known.has(parentHash)) return [];
+    for (const { blockHash } of blocks) this.#known.add(blockHash);
+    return [this.#stored(parentHash, blocks)];
   }
 
   /** @param blocks at least one; all of one sequence, each behind the one before */
