@@ -65,4 +65,6 @@ export interface SeatData {
 export interface FollowerData {
   enginePath: string;
   seat: SeatData;
+  /** Threads of this rank; absent: as many as rank 0 says. */
+  threads?: number;
 }

@@ -16,11 +16,14 @@ export class Follower {
   readonly #engine: LoadableEngine;
   readonly #seat: RankSeat & { group: GroupHandle };
   readonly #reader: CallReader;
+  readonly #threads: number | undefined;
   #executor: NativeExecutor | null = null;
   #last = 0;
   #hasEnded = false;
 
-  constructor(engine: LoadableEngine, seat: RankSeat & { group: GroupHandle }) {
+  /** @param threads of this rank; default: as many as rank 0 says */
+  constructor(engine: LoadableEngine, seat: RankSeat & { group: GroupHandle }, threads?: number) {
+    this.#threads = threads;
     this.#engine = engine;
     this.#seat = seat;
     this.#reader = new CallReader(seat.group.call);
@@ -104,7 +107,11 @@ export class Follower {
       throw new Error('It has another model than rank 0, or other weights; give all ranks the same engine.');
     }
     this.#executor?.close();
-    this.#executor = new NativeExecutor(this.#engine, { ...options, seat: this.#seat });
+    this.#executor = new NativeExecutor(this.#engine, {
+      ...options,
+      threads: this.#threads ?? options.threads,
+      seat: this.#seat,
+    });
   }
 
   /** Rank 0 goes on without an answer, and has checked what it calls for: a rank that cannot follow ends the group. */

@@ -17,8 +17,8 @@ const data = workerData as FollowerData & WorkerWires;
 await runWorker(data, () => main(data));
 
 /** Follows rank 0 until that ends the group, or the host this rank. */
-function main({ enginePath, seat, port, heartbeat: beats }: FollowerData & WorkerWires): void {
-  const follower = new Follower(loadableEngine(openEngine(enginePath)), openSeat(seat));
+function main({ enginePath, seat, threads, port, heartbeat: beats }: FollowerData & WorkerWires): void {
+  const follower = new Follower(loadableEngine(openEngine(enginePath)), openSeat(seat), threads);
   const heartbeat = new Heartbeat(beats);
   const post = (message: WorkerLife<RankInfo>) => port.postMessage(message);
   let isTold = false;

@@ -89,7 +89,7 @@ export class ManagerRanks {
 
   #follow(join: GroupThreadData, events: Events): Joined {
     const { enginePath, optionalParams = {} } = this.#options;
-    const { isolate = false } = optionalParams;
+    const { isolate = false, threads } = optionalParams;
     return new JoinedRanks<WorkerMessage, HostMessage>(
       join,
       {
@@ -109,11 +109,16 @@ export class ManagerRanks {
         },
       },
       (seat, ofWorker) =>
-        openLink(rankWorkerScript(), { enginePath, seat }, ofWorker, {
-          isolate,
-          watchdogTimeoutMs: 0,
-          owner: `Rank ${seat.rank}`,
-        }),
+        openLink(
+          rankWorkerScript(),
+          { enginePath, seat, ...(threads === undefined ? {} : { threads }) },
+          ofWorker,
+          {
+            isolate,
+            watchdogTimeoutMs: 0,
+            owner: `Rank ${seat.rank}`,
+          },
+        ),
     );
   }
 }

@@ -25,7 +25,7 @@ export function rankCommand(): Command {
     .requiredOption('--rank <R>', 'number of this rank, from 1')
     .requiredOption('--size <N>', 'number of ranks, rank 0 included')
     .option('--secret-file <FILE>', 'file with the secret that all ranks have; needed with HOST:PORT');
-  for (const name of ['tensorParallelSize', 'pipelineParallelSize', 'rankTimeoutSeconds'] as const)
+  for (const name of ['tensorParallelSize', 'pipelineParallelSize', 'rankTimeoutSeconds', 'threads'] as const)
     command.addOption(flagsOf(name)[0]!);
   command.option(
     '--join-timeout-seconds <N>',

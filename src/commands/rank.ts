@@ -23,6 +23,7 @@ export interface RankFlags {
   tensorParallelSize?: string;
   pipelineParallelSize?: string;
   rankTimeoutSeconds?: string;
+  threads?: string;
   weights?: string;
   outputWeights?: string;
   revision?: string;
@@ -126,10 +127,11 @@ interface Sizes {
   tensorParallelSize?: number;
   pipelineParallelSize?: number;
   rankTimeoutMs?: number;
+  threads?: number;
 }
 
 function sizesOf(flags: RankFlags): Sizes {
-  const number = (name: 'tensorParallelSize' | 'pipelineParallelSize' | 'rankTimeoutSeconds') =>
+  const number = (name: 'tensorParallelSize' | 'pipelineParallelSize' | 'rankTimeoutSeconds' | 'threads') =>
     chosen(name, flags[name], Number);
   const [tensorParallelSize, pipelineParallelSize] = [
     number('tensorParallelSize'),
@@ -141,10 +143,12 @@ function sizesOf(flags: RankFlags): Sizes {
     );
   }
   const seconds = number('rankTimeoutSeconds');
+  const threads = number('threads');
   return {
     ...(tensorParallelSize === undefined ? {} : { tensorParallelSize }),
     ...(pipelineParallelSize === undefined ? {} : { pipelineParallelSize }),
     ...(seconds === undefined ? {} : { rankTimeoutMs: 1000 * seconds }),
+    ...(threads === undefined ? {} : { threads }),
   };
 }
 

@@ -122,6 +122,22 @@ describe('skein rank', () => {
     expect(await ended).toEqual([0, null]);
   });
 
+  it('computes with its own number of threads', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const ranks = ['--pipeline-parallel-size', '2'];
+    const follower = startCli([
+      ...['rank', engine, '--rank', '1', '--size', '2', ...ranks, '--threads', '1000'],
+      ...['--address', address, '--secret-file', secretFile],
+    ]);
+    // Cores for one thread are there, and not for so many.
+    const server = await startCli([
+      ...['serve', '--port', '0', '--model', engine, '--threads', '1', '--pin-threads', 'on', ...ranks],
+      ...['--ranks-address', address, '--ranks-secret-file', secretFile],
+    ]);
+    expect(server.stderr).toMatch(/too few for 1000 threads/);
+    expect([server.code, (await follower).code]).toEqual([1, 1]);
+  });
+
   it('prints that it is ready again when a rank 0 that was killed is back', async () => {
     const address = join(folder, 'again.sock');
     const child = spawn(process.execPath, [cliPath, 'rank', engine, ...PLACE.slice(0, -1), address]);
