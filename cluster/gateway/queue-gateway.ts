@@ -37,6 +37,7 @@ import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
 import { ModelQueue } from './model-queue.js';
 import { QueuedRequest } from './queued-request.js';
 import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
+import { UnusedPrefill, unusedPrefillPools } from './unused-prefill.js';
 
 export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {
   port: GatewayPort;
@@ -68,6 +69,7 @@ export class QueueGateway implements GatewayListener {
   readonly #silence: SilenceWatch;
   /** null: whoever takes a request has it. */
   readonly #routes: CacheRoutes | null;
+  readonly #unusedPrefill: UnusedPrefill;
   #nextId = 1;
   /** Pools of which nobody has told yet what they are: one worker of each is being asked. */
   readonly #askedPools = new Set<string>();
@@ -83,6 +85,7 @@ export class QueueGateway implements GatewayListener {
     this.#routes = routes;
     this.roster = new WorkerRoster({ offersOf: (worker) => routes?.reckon(worker) ?? offersFor(worker) });
     this.#attempts = new Attempts(options, this.roster, this.#routes);
+    this.#unusedPrefill = new UnusedPrefill(options.onWarning);
     this.#silence = new SilenceWatch(
       { ...options, onBeat: (beat) => this.onBeat(beat), onLost: (worker) => this.#lose(worker, 'lost') },
       this.roster,
@@ -108,6 +111,11 @@ export class QueueGateway implements GatewayListener {
   /** Number of the workers in them. */
   numWorkersOf(key: string): number {
     return this.roster.numTakersOf(key);
+  }
+
+  /** Number of a model's prefill workers whose blocks nobody who answers can use. */
+  numUnusedPrefillersOf(key: string): number {
+    return unusedPrefillPools(this.roster, key).reduce((sum, { takers }) => sum + takers.size, 0);
   }
 
   /** Numbers of a model's requests: those with a worker, and those that wait for one. */
@@ -222,6 +230,7 @@ export class QueueGateway implements GatewayListener {
     this.#options.onBeat(worker);
     if (worker.isLeaving) this.#moveFrom(worker);
     else if (change === 'joined') this.#moveToNew(worker.pool);
+    if (change === 'joined') this.#unusedPrefill.look(this.roster, worker.pool.key);
     this.#attempts.pumpModel(worker.pool.key);
   }
 

@@ -77,7 +77,12 @@ export async function learnedModel({
     state,
     facts: () => factsOfEngine(readEngineFacts(folder)),
     // A gateway has no iterations.
-    statistics: { counts, routing: () => gateway.routingOf(key), onStats: () => () => {} },
+    statistics: {
+      counts,
+      routing: () => gateway.routingOf(key),
+      unusedPrefillers: () => gateway.numUnusedPrefillersOf(key),
+      onStats: () => () => {},
+    },
     statsJson: () => statsJson(counts(), card),
     watchFormation: () => () => {},
     resetCache: () =>

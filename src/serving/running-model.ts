@@ -88,6 +88,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   paused?(): number;
   /** What became of requests that were sent where they are cached; absent, or null: nobody sends them. */
   routing?(): ModelRouting | null;
+  /** Prefill workers whose blocks nobody who answers can use; absent: there are no such workers. */
+  unusedPrefillers?(): number;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
 }

@@ -298,6 +298,28 @@ describe('a long prompt', () => {
     expect(gateway.size).toBe(0);
   });
 
+  it('is computed by whoever answers where blocks do not fit, which is told once of each pool', async () => {
+    const warnings: string[] = [];
+    const { gateway, beat, prefiller, ask, last } = setUp({ onWarning: (message) => warnings.push(message) });
+    const other = { ...MODEL, engine: { ...MODEL.engine, tokensPerBlock: 8 } };
+    prefiller('p', { layout: 'other', pool: 'p8', model: other });
+    expect(warnings).toEqual([]);
+    beat('d');
+    prefiller('q', { layout: 'other', pool: 'p8', model: other });
+    beat('e');
+    prefiller('r', { layout: 'third', pool: 'p4', model: { ...MODEL, info: { kvDtype: 'int8' } } });
+    expect(warnings).toEqual([
+      'The prefill workers of m in the pool p8 are of no use: no worker that answers can take their blocks, which have 8 tokens where theirs have 4 (--tokens-per-block). Whoever answers computes all prompts.',
+      'The prefill workers of m in the pool p4 are of no use: no worker that answers can take their blocks, since they differ in the type of the KV cache. Whoever answers computes all prompts.',
+    ]);
+    expect(gateway.numUnusedPrefillersOf(KEY)).toBe(3);
+    void ask(9);
+    await settle();
+    expect(last().pool.fingerprint).toBe('p');
+    beat('f', { pool: 'answers8', model: other, layout: 'other' });
+    expect(gateway.numUnusedPrefillersOf(KEY)).toBe(1);
+  });
+
   it('is told as stale where nobody waits for it any more', async () => {
     const { beat, prefiller, ask, last, prefilled, stops, offers } = setUp();
     beat('d');

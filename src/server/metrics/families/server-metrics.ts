@@ -13,6 +13,7 @@ import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
 import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
+import { prefillFamilies } from './prefill-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
@@ -98,6 +99,7 @@ export class ServerMetrics implements Metrics {
     adapterFamilies(this.#registry, models);
     engineFamilies(this.#registry, models);
     if (options.routing) routingFamilies(this.#registry, models);
+    prefillFamilies(this.#registry, models);
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
     }
