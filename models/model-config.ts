@@ -150,6 +150,8 @@ export interface ModelConfig {
   multipliers?: Multipliers;
   /** Absent: each layer has one MLP, of intermediateSize. Of Granite 4 with scans, that MLP is beside the experts. */
   experts?: ExpertsConfig;
+  /** Number of first layers after each of which a part of a picture's rows is added, see addPromptRows. Absent: none. */
+  promptLevels?: number;
   /** True: the engine has the head that guesses tokens, a further layer of the model's files. */
   draftHead?: true;
   bosTokenId: number | null;

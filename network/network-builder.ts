@@ -126,7 +126,7 @@ export class NetworkBuilder {
   matrix(name: string, sources: WeightSource[]): string {
     const columns = sources[0]!.columns;
     require(sources.every((source) => source.columns === columns), `${name}: its sources differ in columns`);
-    require(sources.every(({ factor }) => factor === undefined), `${name}: a matrix has no factor`);
+    require(sources.every(({ factor = 0 }) => factor === 0), `${name}: a matrix has no factor but 0`);
     const rows = sources.reduce((sum, source) => sum + source.rows, 0);
     return this.#addWeight({ name, kind: 'matrix', rows, columns, sources });
   }
@@ -319,6 +319,15 @@ export class NetworkBuilder {
     require(residual.width === width &&
       residual.rows === input.rows, `${options.weight}: its output does not fit the residual`);
     this.#pushLinear(input, residual, options, residual);
+  }
+
+  /** Returns residual + linear(input): the residual stays as it is. */
+  sumLinear(residual: ValueRef, input: ValueRef, options: LinearOptions): ValueRef {
+    const output = this.#newValue(input.rows, this.#linearWidth(input, options));
+    require(residual.width === output.width &&
+      residual.rows === input.rows, `${options.weight}: its output does not fit the residual`);
+    this.#pushLinear(input, output, options, residual);
+    return output;
   }
 
   /** Returns activation(input * gate^T) * (input * up^T); the weight stacks gate over up. */
@@ -530,6 +539,15 @@ export class NetworkBuilder {
   selectRows(input: ValueRef): ValueRef {
     const output = this.#newValue('logits', input.width);
     this.#ops.push({ op: 'selectRows', input: input.index, output: output.index });
+    return output;
+  }
+
+  /** Returns these rows with the rows - 1 after each, side by side [R x rows * width]; `mean`: the mean of them. */
+  mergeRows(input: ValueRef, rows: number, mean = false): ValueRef {
+    require(Number.isSafeInteger(rows) && rows > 0, `${rows} rows are merged`);
+    const output = this.#newValue('logits', mean ? input.width : rows * input.width);
+    const { index } = input;
+    this.#ops.push({ op: 'selectRows', input: index, output: output.index, rows, ...(mean && { mean }) });
     return output;
   }
 

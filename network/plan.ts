@@ -11,10 +11,23 @@ import type { OpProduct } from './products.js';
  *
  *   embedding -> x -> rmsNorm -> h -> linear(q k v) -> qkv -> rope -> attention -> a -> linear(+ x) -> x ...
  */
-export type Activation = 'none' | 'silu' | 'gelu' | 'geluTanh' | 'tanh' | 'relu' | 'reluSquared' | 'sigmoid';
+export type Activation =
+  | 'none'
+  | 'silu'
+  | 'gelu'
+  | 'geluTanh'
+  | 'tanh'
+  | 'relu'
+  | 'reluSquared'
+  | 'sigmoid'
+  /** x * sigmoid(1.702 x) */
+  | 'quickGelu';
 export type Rows = 'tokens' | 'logits' | 'distances';
 /** What addEmbedding chooses the rows of its table by. */
-export type Lookup = 'positions' | 'tokenTypes' | 'tokenIds';
+export type Lookup = 'positions' | 'tokenTypes' | 'tokenIds' | 'places';
+
+/** Rows of a table that addEmbedding by places adds for a token. */
+export const PLACES_OF_TOKEN = 4;
 
 export interface PlanValue {
   rows: Rows;
@@ -33,7 +46,7 @@ export interface PlanWeight {
   sources: WeightSource[];
 }
 
-/** A tensor of the checkpoint. `factor`: each number is multiplied by it, of vectors alone. Absent: 1. */
+/** A tensor of the checkpoint. `factor`: each number is multiplied by it; of matrices by 0 alone, for rows of zeros. Absent: 1. */
 export interface WeightSource {
   name: string;
   rows: number;
@@ -48,7 +61,9 @@ export type PlanOp =
   | { op: 'addPromptRows'; value: number; first: number }
   /**
    * output[t] += weight[i] * scale, where i is positions[t], tokenTypes[t] or tokenIds[t]; a row of a prompt's own table counts as token 0.
-   * Absent scale: 1.
+   * Absent scale: 1. By places it is the sum of PLACES_OF_TOKEN rows, each times its share:
+   *
+   *   output[t] += sum over j of weight[places[t][j]] * placeShares[t][j] * scale, in ascending j
    */
   | { op: 'addEmbedding'; output: number; weight: string; by: Lookup; scale?: number }
   /** output = input / rms(input) * weight + residual. residual may be the same value as output; absent: none. */
@@ -271,8 +286,11 @@ export type PlanOp =
     }
   /** Changes `columns` columns of the value, from `first` on: x * factor. */
   | { op: 'scale'; value: number; first: number; columns: number; factor: number }
-  /** Keeps the rows that logitRows names. */
-  | { op: 'selectRows'; input: number; output: number }
+  /**
+   * Keeps the rows that logitRows names. rows: each makes one row of the output together with the rows - 1 after it, all side by side
+   * [R x rows * width], or their mean. Absent: 1.
+   */
+  | { op: 'selectRows'; input: number; output: number; rows?: number; mean?: true }
   /**
    * Takes the mean over each sequence's rows: there are as many output rows as sequences. weighted: the row at position i counts
    * i + 1 times. Absent: all count once.

@@ -17,6 +17,7 @@ import { makeTablesFile, TABLES_FILE_NAME } from '../../models/tokenizer/tables-
 import type { NetworkPlan } from '../../network/plan.js';
 import type { EngineManifest, EnginePrecision, OutputPrecision } from '../directory/engine-directory.js';
 import { type Engine, EngineError, openEngine } from './engine.js';
+import { writeTower } from './tower-engine.js';
 import {
   automaticOutputPrecision,
   automaticPrecision,
@@ -127,6 +128,7 @@ async function writeEngine(
   options: BuildAsideOptions,
 ): Promise<void> {
   const weights = await writeWeights({ directory, target }, checkpoint, plan, { ...options, ...precisions });
+  await writeTower({ directory, target }, checkpoint, { ...options, ...precisions });
   writeTokenizer(directory, checkpoint);
   const manifest: EngineManifest = { ...describedEngine(checkpoint), ...precisions, ...weights };
   writeFileSync(join(directory, 'engine.json'), `${JSON.stringify(manifest, null, 1)}\n`, { flush: true });

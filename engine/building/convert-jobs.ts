@@ -15,7 +15,7 @@ export interface TensorJob {
  * in two of them.
  */
 export function convertJobs(
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, 'tensors'>,
   plan: NetworkPlan,
   tensors: readonly EngineTensor[],
 ): TensorJob[] {

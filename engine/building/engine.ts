@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import { SkeinError } from '../../base/skein-error.js';
@@ -118,17 +118,19 @@ export function openEngine(path: string): Engine {
   checkTensors(weightsFile, manifest, plan);
   manifest.tensors = withFoundChecksums(directory, manifest.tensors);
   if (manifest.sourceFile !== undefined) manifest.sourceFile = presentSource(manifest.sourceFile);
-  const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
-  if (size !== manifest.weightsByteLength) {
-    const found = size === undefined ? 'no such file' : `${size} bytes`;
-    throw new EngineError(
-      `${weightsFile}: should be ${manifest.weightsByteLength} bytes long, found ${found}.`,
-    );
-  }
+  checkLength(weightsFile, manifest.weightsByteLength);
   if (!statSync(join(directory, 'tokenizer.json'), { throwIfNoEntry: false })?.isFile()) {
     throw new EngineError(`${directory}: tokenizer.json is missing.`);
   }
   return { directory, manifest, plan, weightsFile };
+}
+
+/** @throws EngineError for a file of weights that is missing, or longer or shorter than this */
+export function checkLength(weightsFile: string, expected: number): void {
+  const size = statSync(weightsFile, { throwIfNoEntry: false })?.size;
+  if (size === expected) return;
+  const found = size === undefined ? 'no such file' : `${size} bytes`;
+  throw new EngineError(`${weightsFile}: should be ${expected} bytes long, found ${found}.`);
 }
 
 /** Why a folder without engine.json is no engine directory. */
@@ -146,17 +148,21 @@ function isModel(path: string): boolean {
   return readdirSync(path).some((name) => name === 'config.json' || name.endsWith('.gguf'));
 }
 
-function readManifest(file: string): EngineManifest {
+/** What the JSON file of an engine has. @throws EngineError */
+export function readManifestText(file: string): unknown {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw notAnEngine(file);
   if (size > MAX_MANIFEST_BYTES)
-    throw new EngineError(`${file}: is ${size} bytes long, too long for an engine.json.`);
-  let manifest: Partial<EngineManifest> | null;
+    throw new EngineError(`${file}: is ${size} bytes long, too long for an ${basename(file)}.`);
   try {
-    manifest = JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     throw new EngineError(`${file}: cannot be read: ${readProblem(error)}`);
   }
+}
+
+function readManifest(file: string): EngineManifest {
+  const manifest = readManifestText(file) as Partial<EngineManifest> | null;
   const version = manifest?.formatVersion;
   if (manifest === null || !FORMAT_VERSIONS.includes(version as number)) {
     throw new EngineError(
@@ -242,8 +248,13 @@ function checkEncoderOf(directory: string, { config, source }: EngineManifest): 
   );
 }
 
+type TensorFacts = Pick<
+  EngineManifest,
+  'precision' | 'outputPrecision' | 'weightsByteLength' | 'tensors' | 'sourceFile'
+>;
+
 /** Checks that the tensors are those of the plan, at the places where this version would put them. */
-function checkTensors(file: string, manifest: EngineManifest, plan: NetworkPlan): void {
+export function checkTensors(file: string, manifest: TensorFacts, plan: NetworkPlan): void {
   const told = tensorsByWeight(manifest.tensors.filter((tensor) => typeof tensor?.name === 'string'));
   const partsOf = (weight: PlanWeight) => toldParts(told.get(weight.name) ?? [], weight);
   const elsewhere = new Set(

@@ -40,7 +40,7 @@ const BYTES_PER_STEP = 32 * 1024 * 1024;
  */
 export async function writeWeights(
   { directory, target }: { directory: string; target: string },
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, 'format' | 'tensors'>,
   plan: NetworkPlan,
   options: WriteOptions,
 ): Promise<WrittenWeights> {

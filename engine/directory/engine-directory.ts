@@ -12,6 +12,7 @@ import type { ModelConfig } from '../../models/model-config.js';
  *                          (engine/executors/native/kernels/kernels.h)
  *   tokenizer.json  tokenizer_config.json  chat_template.jinja (where the model has one)
  *   tokenizer-tables.bin   vocabulary and merges of tokenizer.json in a form that is read faster (where it is a BPE)
+ *   tower/                 of a model that sees, the network that does, with weights of its own (building/tower-engine.ts)
  *   packed-<isa>-v<n>.bin  weights packed for an executor and instruction set, made on first use, mapped afterwards
  *
  * In an engine of the cache matrices of a GGUF may stay in that file (source-tensors.ts): engine.json then says where, and weights.bin
@@ -124,7 +125,7 @@ export const FORMAT_VERSIONS: readonly number[] = [
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
  * tables. Engines of the cache are then built again, under another name; engines that a user has built stay what they are.
  */
-export const BUILD_RULES_VERSION = 8;
+export const BUILD_RULES_VERSION = 9;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;
 

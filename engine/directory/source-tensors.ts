@@ -88,7 +88,10 @@ export function loadableTensors({ tensors, sourceFile }: EngineManifest): Loadab
 }
 
 /** True if what engine.json says of the model's file can be so: each such tensor has its rows there, and only products read it. */
-export function areWholePieces({ tensors, sourceFile }: EngineManifest, plan: NetworkPlan): boolean {
+export function areWholePieces(
+  { tensors, sourceFile }: Pick<EngineManifest, 'tensors' | 'sourceFile'>,
+  plan: NetworkPlan,
+): boolean {
   const inSource = tensors.filter((tensor) => tensor?.pieces !== undefined);
   if (inSource.length === 0) return true;
   if (!isSourceFile(sourceFile)) return false;

@@ -1,6 +1,6 @@
 import type { CacheShape } from '../../kvcache/cache-shape.js';
 import { readsOtherCaches } from '../../network/cache-layers.js';
-import type { AttentionShape, NetworkPlan } from '../../network/plan.js';
+import type { AttentionShape, NetworkPlan, PlanOp } from '../../network/plan.js';
 
 /** Heads that a layer keeps, with keys as wide as values. */
 export interface CachedHeads {
@@ -99,8 +99,18 @@ export function statefulLayers({ states = [] }: NetworkPlan, executor: string): 
 
 /** Why an executor that hands no rows from one network to another cannot compute a plan; null: it hands over none. */
 export function rowsOfOthers({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
-  if (!ops.some(({ op }) => op === 'keepRows' || op === 'rowInput')) return null;
+  if (!ops.some(({ op }) => op === 'keepRows')) return null;
   return `The ${executor} executor hands no rows from a model to its head that guesses tokens; the native executor runs such models.`;
+}
+
+/** Why an executor that takes no rows of pictures cannot compute a plan; null: it is no tower. */
+export function rowsOfPictures({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
+  const takes = (op: PlanOp) =>
+    op.op === 'rowInput' ||
+    (op.op === 'addEmbedding' && op.by === 'places') ||
+    (op.op === 'selectRows' && op.rows !== undefined);
+  if (!ops.some(takes)) return null;
+  return `The ${executor} executor takes no rows of pictures; the native and the wasm executor run the towers of models that see.`;
 }
 
 function unequalWords(executor: string, layer: number, { keyDim, valueDim }: CacheShape): string {

@@ -2,7 +2,13 @@ import { messageOf } from '../../base/error-text.js';
 import { defaultThreads } from '../../base/topology.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { scoresByDistance } from '../../network/set-up-ops.js';
-import { rowsOfOthers, sharedCaches, statefulLayers, unevenLayers } from '../executors/cache-layers.js';
+import {
+  rowsOfOthers,
+  rowsOfPictures,
+  sharedCaches,
+  statefulLayers,
+  unevenLayers,
+} from '../executors/cache-layers.js';
 import type { Executor, ExecutorOptions } from '../executors/executor.js';
 import {
   type ExecutorKind,
@@ -41,6 +47,7 @@ export const tensorflowKind: ExecutorKind = {
   supports: (plan) =>
     statefulLayers(plan, 'tensorflow') ??
     rowsOfOthers(plan, 'tensorflow') ??
+    rowsOfPictures(plan, 'tensorflow') ??
     unevenLayers(plan, 'tensorflow') ??
     sharedCaches(plan, 'tensorflow') ??
     weightedMean(plan) ??

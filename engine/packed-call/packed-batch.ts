@@ -126,6 +126,9 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
    * absent: all tokens have the same on all axes.
    */
   readonly gridPositions?: Int32Array | null;
+  /** Rows of tables [T x PLACES_OF_TOKEN] that addEmbedding by places adds for each token, and the share of each; absent for networks without it. */
+  readonly places?: Int32Array;
+  readonly placeShares?: Float32Array;
   /** Rows for the op rowInput [T x width]; absent for networks without it. */
   readonly rowInputs?: Float32Array;
   /** Memory for the rows of the op keepRows [T x width]; null or absent: nobody wants them. */

@@ -100,6 +100,12 @@ export class DecoderParts {
     );
   }
 
+  /** x += the layer's part of pictures' rows, of a model that adds levels of them. */
+  addPromptLevel(x: ValueRef, layer: number): void {
+    const { promptLevels = 0, hiddenSize } = this.#config;
+    if (layer < promptLevels) this.net.addPromptRows(x, hiddenSize * (layer + 1));
+  }
+
   /** RMSNorm by the layer's weight `source`, called `name` in the network. @param factor on its weight */
   norm(x: ValueRef, layer: number, name: string, source: string, factor = 1): ValueRef {
     const own = { name: `model.layers.${layer}.${source}.weight`, columns: x.width };

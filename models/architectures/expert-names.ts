@@ -30,7 +30,7 @@ const NAMES = new Map<string, ExpertNames>([
   ['qwen2moe', QWEN_SHARED],
   ['qwen35moe', QWEN_SHARED],
   ['qwen3next', QWEN_SHARED],
-  ['qwen3moe', QWEN],
+  ['qwen3moe', { ...QWEN, stacked: 'gate_up_proj' }],
   ['olmoe', QWEN],
   ['gemma4', { ...QWEN, block: 'mixture', router: 'router.proj', shareScales: 'router.per_expert_scale' }],
   ['gptoss', { ...QWEN, router: 'router', stacked: 'gate_up_proj' }],

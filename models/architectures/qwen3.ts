@@ -4,7 +4,8 @@ import { DecoderParts } from './decoder-parts.js';
 
 /**
  * Qwen3: Llama's layers, with an RMSNorm over each head of the queries and keys before RoPE turns them. The size of a
- * head is independent of the hidden size and the number of heads.
+ * head is independent of the hidden size and the number of heads. The text model of Qwen3-VL adds levels of a picture's rows after its
+ * first layers.
  */
 export function qwen3(config: ModelConfig): NetworkPlan {
   const { attentionBias } = config;
@@ -19,6 +20,7 @@ export function qwen3(config: ModelConfig): NetworkPlan {
 
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
     net.addLinear(x, parts.gatedUp(mlpInput, layer, false), parts.down(layer, false));
+    parts.addPromptLevel(x, layer);
   }
   return parts.build(parts.logits(x));
 }

@@ -15,6 +15,7 @@ export function qwen3moe(config: ModelConfig): NetworkPlan {
     net.addLinear(x, parts.attention(qkv, layer), parts.attentionOutput(layer, attentionBias));
 
     parts.addMlp(x, parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm'), layer);
+    parts.addPromptLevel(x, layer);
   }
   return parts.build(parts.logits(x));
 }

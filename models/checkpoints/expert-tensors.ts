@@ -54,12 +54,35 @@ export function expertSlices(
 ): [name: string, slice: NamedTensor][] {
   const { hiddenSize } = config;
   const { count, width } = config.experts!;
-  const [rows, columns] = stacked.includes('down') ? [hiddenSize, width] : [width, hiddenSize];
   refuseUnsupportedType(tensor);
+  if (config.experts!.stacked) return wholeSlices(tensor, config, layer, stacked);
+  const [rows, columns] = stacked.includes('down') ? [hiddenSize, width] : [width, hiddenSize];
   refuseShape(tensor, [count, stacked.length * rows, columns]);
   const names = stackedNames(config, layer, stacked);
   const parts = names.map((name) => [name, rows] as const);
   return rowSlices(tensor, parts, columns);
+}
+
+/** Those of Qwen3-VL's files, which have gate and up of an expert in one matrix: [out, in], or as its makers wrote them [in, out]. */
+function wholeSlices(
+  tensor: RawTensor,
+  config: ModelConfig,
+  layer: string,
+  matrices: readonly ExpertMatrix[],
+): [name: string, slice: NamedTensor][] {
+  const { hiddenSize } = config;
+  const { count, width } = config.experts!;
+  const isDown = matrices.includes('down');
+  const shape = isDown ? [hiddenSize, width] : [2 * width, hiddenSize];
+  const transposed = tensor.shape[1] !== shape[0];
+  const [rows = 0, columns = 0] = transposed ? shape.reverse() : shape;
+  refuseShape(tensor, [count, rows, columns]);
+  const names = stackedNames(config, layer, [isDown ? 'down' : 'stacked']);
+  const parts = names.map((name) => [name, rows] as const);
+  return rowSlices(tensor, parts, columns).map(([name, slice]) => [
+    name,
+    { ...slice, ...(transposed && { transposed }) },
+  ]);
 }
 
 /**

@@ -9,6 +9,7 @@ import type { ExpertsConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { type DenseLayers, layersWithExperts } from './expert-layers.js';
+import { STACKED_FIELD } from './wrappers.js';
 
 /** Where an architecture's config.json has its experts, and what transformers takes where it says nothing. */
 export interface ExpertFields {
@@ -132,7 +133,7 @@ export function expertsOfHuggingFace(
     ...(sharedWidth !== undefined && { sharedWidth }),
     ...(fields.biased && { biased: true }),
     ...(fields.clamped && { clamped: clampOf(config, fields.clamped) }),
-    ...(fields.stacked && { stacked: true }),
+    ...((fields.stacked || config.boolean(STACKED_FIELD, false)) && { stacked: true }),
     ...(layers && { layers }),
   };
 }

@@ -15,7 +15,7 @@ import { configOfModernBert } from './modernbert-config.js';
 import { configOfOpenElm } from './openelm-config.js';
 import { configOfRopeBert } from './ropebert-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
-import { wrapperNames } from './wrappers.js';
+import { LEVELS_FIELD, wrapperNames } from './wrappers.js';
 
 const RMS_NORM_EPSILON: [string, number] = ['rms_norm_eps', 1e-6];
 
@@ -81,6 +81,7 @@ export function configOfHuggingFace(
     maxPositions,
     ...family.read(config, { name, numLayers, headDim, maxPositions }),
     ...(family.experts && { experts: expertsOfHuggingFace(config, name, numLayers, family.experts) }),
+    ...promptLevels(config, numLayers),
     bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
     eosTokenIds: eosTokenIds(
       [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
@@ -89,6 +90,11 @@ export function configOfHuggingFace(
     padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
   };
   return asEncoder(config, name, model);
+}
+
+function promptLevels(config: ConfigFields, numLayers: number): Pick<ModelConfig, 'promptLevels'> {
+  const levels = Math.min(config.integer(LEVELS_FIELD, 0, LIMITS.layers, 0), numLayers);
+  return levels === 0 ? {} : { promptLevels: levels };
 }
 
 function architectureOf(config: ConfigFields): { name: string; architecture: string } {

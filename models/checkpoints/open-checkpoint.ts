@@ -162,7 +162,7 @@ function generationConfig(files: ModelFiles): ConfigFields | null {
   return json && new ConfigFields(file, json);
 }
 
-function configJson(files: ModelFiles): [file: string, json: JsonObject] {
+export function configJson(files: ModelFiles): [file: string, json: JsonObject] {
   const file = join(files.directory, 'config.json');
   const json = readJsonObject(file, MAX_CONFIG_BYTES);
   if (!json) throw new CheckpointError(`${files.directory}: holds safetensors, but no config.json.`);
@@ -170,7 +170,7 @@ function configJson(files: ModelFiles): [file: string, json: JsonObject] {
 }
 
 /** The tensors that the network needs, each of a supported type and of the shape that the network expects. */
-function checkedTensors(
+export function checkedTensors(
   raw: ReadonlyMap<string, NamedTensor>,
   plan: NetworkPlan,
   files: ModelFiles,

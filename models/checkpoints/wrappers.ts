@@ -37,6 +37,7 @@ const WRAPPERS = new Map<string, Wrapper>([
   ['Qwen2VLForConditionalGeneration', { text: 'qwen2_vl_text' }],
   ['Qwen2_5_VLForConditionalGeneration', { text: 'qwen2_5_vl_text' }],
   ['Qwen3VLForConditionalGeneration', { text: 'qwen3_vl_text' }],
+  ['Qwen3VLMoeForConditionalGeneration', { text: 'qwen3_vl_moe_text' }],
   ['Qwen3_5ForConditionalGeneration', { text: 'qwen3_5_text' }],
   ['Qwen3_5MoeForConditionalGeneration', { text: 'qwen3_5_moe_text' }],
   ['Gemma3ForConditionalGeneration', { text: 'gemma3_text', tied: true }],
@@ -57,6 +58,8 @@ interface TextModel {
   usual: JsonObject;
   /** Its sections of RoPE take turns, whatever the config says. */
   interleaves?: true;
+  /** Its first layers add levels of what the tower makes of a picture. */
+  hasLevels?: true;
 }
 
 const dimensions = (
@@ -86,6 +89,9 @@ const QWEN2_VL: TextModel = {
     rope_theta: 1e6,
   },
 };
+
+/** Field of the text model's configuration that is true where its files have gate and up of each expert in one matrix. */
+export const STACKED_FIELD = 'stacked_experts';
 
 /** By model_type. A config inside of another is written without the fields that have the values of its class. */
 const TEXT_MODELS = new Map<string, TextModel>([
@@ -120,7 +126,24 @@ const TEXT_MODELS = new Map<string, TextModel>([
     {
       name: 'Qwen3ForCausalLM',
       interleaves: true,
+      hasLevels: true,
       usual: { ...dimensions(151936, 4096, 22016, 32, 32, 32, 128000), head_dim: 128, rope_theta: 500_000 },
+    },
+  ],
+  [
+    'qwen3_vl_moe_text',
+    {
+      name: 'Qwen3MoeForCausalLM',
+      interleaves: true,
+      hasLevels: true,
+      usual: {
+        ...dimensions(151936, 2048, 5632, 24, 16, 16, 128000),
+        rope_theta: 500_000,
+        moe_intermediate_size: 1408,
+        num_experts_per_tok: 4,
+        norm_topk_prob: true,
+        [STACKED_FIELD]: true,
+      },
     },
   ],
   ['gemma3_text', { name: 'Gemma3ForCausalLM', usual: dimensions(262208, 2304, 9216, 26, 8, 4, 131072) }],
@@ -169,12 +192,23 @@ export function unwrapConfig(where: string, fields: JsonObject): UnwrappedConfig
       ...tokensOf(fields),
       ...inner,
       ...ropeInSections(inner, text),
+      ...(text.hasLevels && { [LEVELS_FIELD]: countLevels(fields.vision_config) }),
       ...(fields.quantization_config == null ? {} : { quantization_config: fields.quantization_config }),
       tie_word_embeddings: isTied(fields, inner, wrapper),
       architectures: [text.name],
     },
     wrapper: name as string,
   };
+}
+
+/** Field of the text model's configuration for the number of levels that it adds. */
+export const LEVELS_FIELD = 'deepstack_levels';
+
+/** Levels of a Qwen3-VL's tower; what is no list of layers is refused where the tower is read. */
+function countLevels(vision: unknown): number {
+  const usual = [8, 16, 24];
+  const levels = isObject(vision) ? (vision.deepstack_visual_indexes ?? usual) : [];
+  return Array.isArray(levels) ? levels.length : 0;
 }
 
 /** Tokens that the outer config names for both. */

@@ -445,6 +445,8 @@ export function activate(x: number, activation: Activation): number {
       return Math.max(0, x) ** 2;
     case 'sigmoid':
       return 1 / (1 + Math.exp(-x));
+    case 'quickGelu':
+      return x / (1 + Math.exp(-1.702 * x));
   }
 }
 

@@ -44,7 +44,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['loop'],
     ['generation-loop'],
     ['worker'],
-    ['encoder'],
+    ['encoder', 'tower'],
   ],
   host: [
     [
@@ -67,7 +67,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['adapter-sends', 'formation-watchers', 'resumption'],
     ['in-process-host'],
     ['batch'],
-    ['encoder-host'],
+    ['encoder-host', 'tower-host'],
   ],
   src: [
     ['errors', 'request-vocabulary'],

@@ -1,4 +1,4 @@
-import type { Lookup } from '../../../network/plan.js';
+import { type Lookup, PLACES_OF_TOKEN } from '../../../network/plan.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 
 export interface EmbeddingShape {
@@ -29,10 +29,33 @@ export function writeEmbeddingRows(
 }
 
 /** The row of a table of addEmbedding that token t looks up. */
-export function rowsLookedUp(batch: PackedBatch, by: Lookup, vocabSize: number): (t: number) => number {
+export function rowsLookedUp(
+  batch: PackedBatch,
+  by: Exclude<Lookup, 'places'>,
+  vocabSize: number,
+): (t: number) => number {
   if (by === 'tokenIds') return (t) => (batch.tokenIds[t]! < vocabSize ? batch.tokenIds[t]! : 0);
   const ids = by === 'positions' ? batch.positions : batch.tokenTypes!;
   return (t) => ids[t]!;
+}
+
+/** output[t] += the sum of the rows of a table that token t names, each times its share and summed in their order. */
+export function addPlacedRows(
+  { places, placeShares, numTokens }: PackedBatch,
+  table: Float32Array,
+  { width, scale }: { width: number; scale: number },
+  output: Float32Array,
+): void {
+  const sum = new Float32Array(width);
+  for (let t = 0; t < numTokens; t++) {
+    sum.fill(0);
+    for (let at = t * PLACES_OF_TOKEN; at < (t + 1) * PLACES_OF_TOKEN; at++) {
+      const begin = places![at]! * width;
+      const share = Math.fround(placeShares![at]! * Math.fround(scale));
+      for (let i = 0; i < width; i++) sum[i]! += Math.fround(table[begin + i]! * share);
+    }
+    for (let i = 0; i < width; i++) output[t * width + i]! += sum[i]!;
+  }
 }
 
 /** Columns of a prompt's own rows, which are `stride` numbers each. */

@@ -101,5 +101,7 @@ export function activate(ops: Ops, x: Output, activation: Activation): Output {
       return ops.square(ops.relu(x));
     case 'sigmoid':
       return ops.sigmoid(x);
+    case 'quickGelu':
+      return ops.mul(x, ops.sigmoid(ops.mul(x, ops.float(1.702))));
   }
 }

@@ -178,6 +178,7 @@ export const ACTIVATIONS: Record<Activation, number> = {
   relu: 5,
   reluSquared: 6,
   sigmoid: 7,
+  quickGelu: 8,
 };
 
 /** The kernels as compiled by tools/build-wasm.mjs; tests in a checkout use them too. */

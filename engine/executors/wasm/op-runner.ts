@@ -2,6 +2,7 @@ import type { PlanOp } from '../../../network/plan.js';
 import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
 import {
+  addPlacedRows,
   addPromptRows,
   rowsLookedUp,
   writeEmbeddingRows,
@@ -124,11 +125,10 @@ export class OpRunner {
       case 'scale':
         this.#scale(op, rows);
         break;
+      case 'rowInput':
       case 'selectRows':
-        this.#selectRows(op);
-        break;
       case 'meanPool':
-        this.#meanPool(op);
+        this.#takeRows(op);
         break;
       case 'join':
         this.#join(op, rows);
@@ -175,6 +175,11 @@ export class OpRunner {
     const width = this.#width(output);
     const table = weights.tables.get(weight)!;
     const { numTokens } = this.#batch;
+    if (by === 'places') {
+      const shape = { width, scale };
+      addPlacedRows(this.#batch, table, shape, heap.floatsAt(this.#at(output), numTokens * width));
+      return;
+    }
     const rowOf = rowsLookedUp(this.#batch, by, plan.vocabSize);
     const rows = heap.floatsAt(this.#at(output), numTokens * width);
     const factor = Math.fround(scale);
@@ -282,10 +287,25 @@ export class OpRunner {
     }
   }
 
-  #selectRows({ input, output }: Op<'selectRows'>): void {
-    const bytes = 4 * this.#width(input);
+  #takeRows(op: Op<'rowInput' | 'selectRows' | 'meanPool'>): void {
+    if (op.op === 'rowInput') this.#rowInput(op);
+    else if (op.op === 'selectRows') this.#selectRows(op);
+    else this.#meanPool(op);
+  }
+
+  #rowInput({ output }: Op<'rowInput'>): void {
+    const numbers = this.#batch.numTokens * this.#width(output);
+    this.#parts.heap.floatsAt(this.#at(output), numbers).set(this.#batch.rowInputs!.subarray(0, numbers));
+  }
+
+  #selectRows({ input, output, rows = 1, mean }: Op<'selectRows'>): void {
+    const { heap } = this.#parts;
+    const width = this.#width(input);
+    const bytes = 4 * width;
     for (const [i, row] of this.#selected.entries()) {
-      this.#parts.heap.copy(this.#at(output) + i * bytes, this.#at(input) + row * bytes, bytes);
+      const from = this.#at(input) + row * bytes;
+      if (mean) heap.kernels.meanRows(from, rows, width, this.#at(output) + i * bytes);
+      else heap.copy(this.#at(output) + i * rows * bytes, from, rows * bytes);
     }
   }
 

@@ -57,6 +57,9 @@ struct BatchView {
   // Of sequence s the snapshots [snapshotStart[s], snapshotStart[s + 1]): rows behind which its states are copied to a slot.
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
   // [numTokens x width] that the op rowInput reads, and that keepRows writes; empty: nothing is kept.
+  // Rows of tables that kPlaces adds for each token, and the share of each: [numTokens x kPlacesOfToken].
+  ArrayView<const int32_t> places;
+  ArrayView<const float> placeShares;
   ArrayView<const float> rowInputs;
   ArrayView<float> keptRows;
 };

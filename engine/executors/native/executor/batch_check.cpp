@@ -236,6 +236,11 @@ void checkLookups(const BatchView& batch, const NetworkPlan& plan) {
   for (const PlanOp& op : plan.ops) {
     if (op.kind != OpKind::kAddEmbedding || op.lookup == LookupKind::kTokenIds) continue;
     const int32_t rows = plan.weights[static_cast<size_t>(op.weight)].rows;
+    if (op.lookup == LookupKind::kPlaces) {
+      checkEntries(batch.places, batch.numTokens * kPlacesOfToken, 0, rows, "places");
+      checkLength(batch.placeShares, batch.numTokens * kPlacesOfToken, "placeShares");
+      continue;
+    }
     const bool byPosition = op.lookup == LookupKind::kPositions;
     checkEntries(byPosition ? batch.positions : batch.tokenTypes, batch.numTokens, 0, rows,
                  byPosition ? "positions" : "tokenTypes");
@@ -290,6 +295,8 @@ void checkRows(const BatchView& batch, const NetworkPlan& plan) {
     if (op.kind == OpKind::kRowInput) checkLength(batch.rowInputs, floats(op.output), "rowInputs");
     if (op.kind == OpKind::kKeepRows && batch.keptRows.length > 0)
       checkLength(batch.keptRows, floats(op.input), "keptRows");
+    if (op.kind == OpKind::kSelectRows && op.rowsOfOutput > 1)
+      checkEntries(batch.logitRows, batch.numLogitRows, 0, batch.numTokens - op.rowsOfOutput + 1, "logitRows");
   }
 }
 

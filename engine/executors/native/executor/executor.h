@@ -171,6 +171,7 @@ class Executor {
   void runOp(const PlanOp& op, const BatchView& batch);
   void runEmbedding(const PlanOp& op, const BatchView& batch);
   void runAddEmbedding(const PlanOp& op, const BatchView& batch);
+  void addPlaces(const PlanOp& op, const BatchView& batch);
   void runAddPromptRows(const PlanOp& op, const BatchView& batch);
   template <class Each>
   void eachPromptRow(const BatchView& batch, Each each) const;

@@ -120,6 +120,12 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
     snapshotRows = batch.integers("snapshotRows");
     snapshotSlots = batch.integers("snapshotSlots");
   }
+  ArrayView<const int32_t> places;
+  ArrayView<const float> placeShares;
+  if (isGiven(batch, "places")) {
+    places = batch.integers("places");
+    placeShares = batch.floats("placeShares");
+  }
   ArrayView<const float> rowInputs;
   if (isGiven(batch, "rowInputs")) rowInputs = batch.floats("rowInputs");
   ArrayView<float> keptRows;
@@ -151,6 +157,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .snapshotStart = snapshotStart,
           .snapshotRows = snapshotRows,
           .snapshotSlots = snapshotSlots,
+          .places = places,
+          .placeShares = placeShares,
           .rowInputs = rowInputs,
           .keptRows = keptRows};
 }

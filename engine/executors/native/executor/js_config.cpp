@@ -68,10 +68,12 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"none", Activati
                                                                {"tanh", Activation::kTanh},
                                                                {"relu", Activation::kRelu},
                                                                {"reluSquared", Activation::kReluSquared},
-                                                               {"sigmoid", Activation::kSigmoid}};
+                                                               {"sigmoid", Activation::kSigmoid},
+                                                               {"quickGelu", Activation::kQuickGelu}};
 constexpr std::pair<const char*, LookupKind> kLookups[] = {{"positions", LookupKind::kPositions},
                                                            {"tokenTypes", LookupKind::kTokenTypes},
-                                                           {"tokenIds", LookupKind::kTokenIds}};
+                                                           {"tokenIds", LookupKind::kTokenIds},
+                                                           {"places", LookupKind::kPlaces}};
 constexpr std::pair<const char*, ExpertScoring> kScorings[] = {{"softmax", ExpertScoring::kSoftmax},
                                                                {"sigmoid", ExpertScoring::kSigmoid},
                                                                {"sparsemixer", ExpertScoring::kSparseMixer}};
@@ -334,6 +336,10 @@ class PlanReader {
       case OpKind::kRopeAndCache: readRope(item, op); break;
       case OpKind::kAttention: readAttention(item, op); break;
       case OpKind::kSelectRows:
+        readInOut(item, op);
+        if (!isAbsent(item, "rows")) op.rowsOfOutput = integer(item, "rows");
+        op.meanOfRows = property(item, "mean").ToBoolean();
+        break;
       case OpKind::kNormalize: readInOut(item, op); break;
       case OpKind::kJoin:
         readInOut(item, op);

@@ -189,6 +189,7 @@ void Executor::eachPromptRow(const BatchView& batch, Each each) const {
 }
 
 void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
+  if (op.lookup == LookupKind::kPlaces) return addPlaces(op, batch);
   const int64_t n = width(op.output);
   const DType dtype = weights_.dtype(op.weight);
   const ArrayView<const int32_t>& ids = op.lookup == LookupKind::kTokenIds    ? batch.tokenIds
@@ -205,6 +206,24 @@ void Executor::runAddEmbedding(const PlanOp& op, const BatchView& batch) {
     kernels_.embeddingRow(dtype, source, static_cast<int32_t>(n), scaled.data());
     kernels_.scaleRow(scaled.data(), op.scale, static_cast<int32_t>(n));
     kernels_.addEmbeddingRow(DType::kF32, scaled.data(), static_cast<int32_t>(n), output + row * n);
+  });
+}
+
+// Adds the sum of a token's rows of the table, each times its share and summed in their order.
+void Executor::addPlaces(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.output);
+  const DType dtype = weights_.dtype(op.weight);
+  float* output = value(op.output);
+  eachRow(batch.numTokens, n, [&](int64_t row) {
+    std::vector<uint8_t> converted;
+    std::vector<float> sum(static_cast<size_t>(n)), one(static_cast<size_t>(n));
+    for (int64_t at = row * kPlacesOfToken; at < (row + 1) * kPlacesOfToken; ++at) {
+      kernels_.embeddingRow(dtype, weights_.row(op.weight, batch.places[at], converted), static_cast<int32_t>(n),
+                            one.data());
+      kernels_.scaleRow(one.data(), batch.placeShares[at] * op.scale, static_cast<int32_t>(n));
+      kernels_.addEmbeddingRow(DType::kF32, one.data(), static_cast<int32_t>(n), sum.data());
+    }
+    kernels_.addEmbeddingRow(DType::kF32, sum.data(), static_cast<int32_t>(n), output + row * n);
   });
 }
 
@@ -604,8 +623,15 @@ void Executor::runSelectRows(const PlanOp& op, const BatchView& batch) {
   const int64_t n = width(op.input);
   const float* input = value(op.input);
   float* output = value(op.output);
+  const int32_t rows = op.rowsOfOutput;
+  if (op.meanOfRows) {
+    return eachRow(batch.numLogitRows, n * rows, [&](int64_t row) {
+      kernels_.meanRows(input + batch.logitRows[row] * n, rows, static_cast<int32_t>(n), output + row * n);
+    });
+  }
   for (int64_t row = 0; row < batch.numLogitRows; ++row) {
-    std::memcpy(output + row * n, input + batch.logitRows[row] * n, static_cast<size_t>(n) * sizeof(float));
+    std::memcpy(output + row * n * rows, input + batch.logitRows[row] * n,
+                static_cast<size_t>(n * rows) * sizeof(float));
   }
 }
 

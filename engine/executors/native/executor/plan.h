@@ -83,7 +83,9 @@ enum class OpKind : int32_t {
 };
 constexpr int32_t kOpKinds = static_cast<int32_t>(OpKind::kKeepRows) + 1;  // after the last of them
 // The key by which addEmbedding chooses a row of its table.
-enum class LookupKind : int32_t { kPositions, kTokenTypes, kTokenIds };
+enum class LookupKind : int32_t { kPositions, kTokenTypes, kTokenIds, kPlaces };
+// Rows that kPlaces adds for a token, each times its share.
+constexpr int32_t kPlacesOfToken = 4;
 const char* opName(OpKind kind);
 
 // Columns of a value that one rank computes.
@@ -148,6 +150,9 @@ struct PlanOp {
   bool ungated = false;                                     // an expert's way up has no gate
   // An expert makes of gate and up what ClampedSwiglu of network/plan.ts says; limit 0: it does not.
   float clampAlpha = 0, clampLimit = 0;
+  // Of kSelectRows: rows that make one of the output, side by side, or their mean.
+  int32_t rowsOfOutput = 1;
+  bool meanOfRows = false;
   bool weighted = false;                       // of kMeanPool: the row at position i counts i + 1 times
   LookupKind lookup = LookupKind::kPositions;  // of kAddEmbedding
   Activation activation = Activation::kNone;
@@ -300,6 +305,9 @@ std::vector<OpProduct> productsOf(const PlanOp& op);
 constexpr int32_t kMostExperts = 4096, kMostUsedExperts = 1024, kMostExpertGroups = 256;
 // Experts that sparsemixer chooses.
 constexpr int32_t kSparseUsed = 2;
+
+// Most rows of a value that make one of another.
+constexpr int32_t kMostRowsOfOutput = 1024;
 
 // Most heads of a selective scan.
 constexpr int32_t kMostScanHeads = 4096;

@@ -528,6 +528,18 @@ class PlanChecker {
     checkTable(op);
   }
 
+  void checkSelected(const PlanOp& op) {
+    reads(op.input, "input");
+    separate(op.input, op.output);
+    if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
+    if (op.rowsOfOutput < 1 || op.rowsOfOutput > kMostRowsOfOutput)
+      fail("rows must be from 1 to " + std::to_string(kMostRowsOfOutput));
+    if (op.rowsOfOutput > 1) checkAlone("its rows may be another rank's");
+    selected_ = true;  // from here on every op can run again for other rows
+    const int64_t sideBySide = op.meanOfRows ? 1 : op.rowsOfOutput;
+    return writes(op.output, RowKind::kLogits, sideBySide * value(op.input).width, "output");
+  }
+
   void checkAlone(const char* why) const {
     if (plan_.ranks > 1) fail("is not for ranks: " + std::string(why));
   }
@@ -609,12 +621,7 @@ class PlanChecker {
         if (value(op.input).rows != value(op.by).rows) fail("the values that are joined must have as many rows");
         return writes(op.output, value(op.input).rows, int64_t(value(op.input).width) + value(op.by).width, "output");
       case OpKind::kMeanPool:
-      case OpKind::kSelectRows:
-        reads(op.input, "input");
-        separate(op.input, op.output);
-        if (value(op.input).rows != RowKind::kTokens) fail("input must have one row per token");
-        selected_ = true;  // from here on every op can run again for other rows
-        return writes(op.output, RowKind::kLogits, value(op.input).width, "output");
+      case OpKind::kSelectRows: return checkSelected(op);
       case OpKind::kExchange: return checkExchange(op);
       case OpKind::kExperts: return checkExperts(op);
       case OpKind::kDistanceRows:

@@ -169,7 +169,8 @@ enum class Activation : int32_t {
   kTanh = 4,
   kRelu = 5,
   kReluSquared = 6,
-  kSigmoid = 7
+  kSigmoid = 7,
+  kQuickGelu = 8
 };
 
 // Numbers of an xIELU.

@@ -144,6 +144,8 @@ inline typename V::F activate(Activation activation, typename V::F x) {
       return V::mul(above, above);
     }
     case Activation::kSigmoid: return V::div(V::set1(1.0f), V::add(V::set1(1.0f), vexp<V>(V::sub(V::set1(0.0f), x))));
+    case Activation::kQuickGelu:
+      return V::div(x, V::add(V::set1(1.0f), vexp<V>(V::mul(V::set1(-1.702f), x))));
     case Activation::kNone: break;
   }
   return x;

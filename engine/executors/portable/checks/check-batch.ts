@@ -1,6 +1,6 @@
 import type { AttentionWindow } from '../../../../kvcache/attention-window.js';
 import { takesWholeSequences } from '../../../../network/attention-mask.js';
-import type { NetworkPlan } from '../../../../network/plan.js';
+import { type NetworkPlan, PLACES_OF_TOKEN } from '../../../../network/plan.js';
 import {
   PACKED_TABLE,
   type PackedBatch,
@@ -41,6 +41,7 @@ export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
   checkSequences(batch, limits);
   if (plan.states !== undefined) checkStates(batch, options);
   checkLookups(batch, plan);
+  checkRows(batch, plan);
   checkWholeSequences(batch, plan);
   checkReturned(batch, plan);
 }
@@ -48,6 +49,9 @@ export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
 function checkTypes(batch: PackedBatch): void {
   checkObject(batch, 'batch');
   if (batch.tokenTypes !== undefined) checkArrays(batch, 'integers', ['tokenTypes']);
+  if (batch.places !== undefined) checkArrays(batch, 'integers', ['places']);
+  for (const field of ['placeShares', 'rowInputs'] as const)
+    if (batch[field] !== undefined) checkArrays(batch, 'floats', [field]);
   checkIntegers(batch, COUNTS);
   checkArrays(batch, 'integers', INTEGERS);
   checkArrays(batch, 'floats', FLOATS);
@@ -180,8 +184,26 @@ function checkLookups(batch: PackedBatch, plan: NetworkPlan): void {
   for (const op of plan.ops) {
     if (op.op !== 'addEmbedding' || op.by === 'tokenIds') continue;
     const { rows } = plan.weights.find(({ name }) => name === op.weight)!;
+    if (op.by === 'places') {
+      const { places = new Int32Array(0), placeShares = new Float32Array(0) } = batch;
+      checkEntries(places, batch.numTokens * PLACES_OF_TOKEN, 0, rows, 'places');
+      checkLength(placeShares, batch.numTokens * PLACES_OF_TOKEN, 'placeShares');
+      continue;
+    }
     const ids = op.by === 'positions' ? batch.positions : (batch.tokenTypes ?? new Int32Array(0));
     checkEntries(ids, batch.numTokens, 0, rows, op.by);
+  }
+}
+
+/** Checks that rows of the caller are there, and that all rows that make one are. */
+function checkRows(batch: PackedBatch, { ops, values }: NetworkPlan): void {
+  for (const op of ops) {
+    if (op.op === 'rowInput') {
+      const floats = batch.numTokens * values[op.output]!.width;
+      checkLength(batch.rowInputs ?? new Float32Array(0), floats, 'rowInputs');
+    }
+    if (op.op === 'selectRows' && op.rows !== undefined)
+      checkEntries(batch.logitRows, batch.numLogitRows, 0, batch.numTokens - op.rows + 1, 'logitRows');
   }
 }
 

@@ -125,6 +125,8 @@ export function activated(activation: i32, x: v128): v128 {
     }
     case 7: // sigmoid
       return f32x4.div(one, f32x4.add(one, exp(f32x4.neg(x))));
+    case 8: // quickGelu
+      return f32x4.div(x, f32x4.add(one, exp(f32x4.mul(f32x4.splat(-1.702), x))));
     default:
       return x;
   }

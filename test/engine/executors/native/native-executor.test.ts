@@ -77,7 +77,7 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     }
   });
 
-  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'reluSquared'])('takes biases, and %s', (activation) => {
+  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'reluSquared', 'quickGelu'])('takes biases, and %s', (activation) => {
     expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
   });
 

@@ -45,7 +45,7 @@ describe('a network', () => {
     expect(await errorOf(networks.make({ precision }))).toBeLessThan(2e-5);
   });
 
-  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'tanh', 'relu', 'reluSquared'])(
+  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'tanh', 'relu', 'reluSquared', 'quickGelu'])(
     'takes biases, and %s',
     async (activation) => {
       expect(await errorOf(networks.make({ bias: true, activation }))).toBeLessThan(2e-5);

@@ -1,0 +1,44 @@
+import type { ValueRef } from '../../network/network-builder.js';
+import type { TowerConfig } from './tower-config.js';
+import type { TowerParts } from './tower-parts.js';
+
+/** x += the learned position of each patch. */
+export function addPositions(
+  { net }: TowerParts,
+  { hiddenSize: columns }: TowerConfig,
+  x: ValueRef,
+  rows: number,
+): void {
+  const source = { name: 'tower.embeddings.position_embedding.weight', rows, columns };
+  net.addEmbedding(x, net.matrix('positions', [source]), 'positions');
+}
+
+/** What the connector of a tower with learned positions makes of its rows. */
+export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef): ValueRef {
+  const { net } = parts;
+  const { connector, merge, textWidth, hiddenSize, epsilon } = config;
+  const count = merge ** 2;
+  switch (connector.kind) {
+    case 'shuffle': {
+      const source = 'connector.modality_projection.proj';
+      const merged = net.mergeRows(rows, count);
+      return net.linear(merged, parts.project('connector', source, merged.width, textWidth, false));
+    }
+    case 'pool': {
+      const weight = { name: 'connector.mm_soft_emb_norm.weight', columns: hiddenSize };
+      const mean = net.mergeRows(rows, count, true);
+      const normed = net.rmsNorm(mean, net.vector('connectorNorm', [weight]), epsilon);
+      return net.linear(
+        normed,
+        parts.project('connector', 'connector.mm_input_projection', hiddenSize, textWidth, false),
+      );
+    }
+    case 'layers': {
+      const { activation, biased } = connector;
+      const layers = ['connector.linear_1', 'connector.linear_2'] as const;
+      return parts.twoLayers(net.selectRows(rows), 'connector', layers, textWidth, activation, biased);
+    }
+    case 'merger':
+      throw new Error('A merger belongs to the towers of Qwen.');
+  }
+}

@@ -1,0 +1,16 @@
+import type { NetworkPlan } from '../../network/plan.js';
+import { clip } from './clip.js';
+import { qwenVision } from './qwen-vision.js';
+import { siglip } from './siglip.js';
+import type { TowerConfig, TowerKind } from './tower-config.js';
+
+const TOWERS: Readonly<Record<TowerKind, (config: TowerConfig) => NetworkPlan>> = {
+  siglip,
+  clip,
+  qwen: qwenVision,
+};
+
+/** The network of a tower with its connector. The same config always gives the same plan. */
+export function planTower(config: TowerConfig): NetworkPlan {
+  return TOWERS[config.kind](config);
+}

@@ -1,0 +1,77 @@
+import { type Checkpoint, CheckpointError, type TensorLocation } from '../checkpoints/checkpoint.js';
+import { findModelFiles } from '../checkpoints/model-files.js';
+import { checkedTensors, configJson } from '../checkpoints/open-checkpoint.js';
+import { quantizationOf } from '../checkpoints/quantized/quantization-config.js';
+import { readQuantizationFile } from '../checkpoints/quantized/quantization-file.js';
+import { quantizedTensors } from '../checkpoints/quantized/quantized-tensors.js';
+import type { RawTensor } from '../checkpoints/raw-tensor.js';
+import { readSafetensorsDirectory } from '../checkpoints/safetensors-directory.js';
+import type { NamedTensor } from '../checkpoints/tensor-layout.js';
+import { unwrapConfig } from '../checkpoints/wrappers.js';
+import { planTower } from './index.js';
+import { readTower } from './read-tower.js';
+import type { TowerConfig } from './tower-config.js';
+
+/** The part of a checkpoint that sees: opened and checked, with no weights read yet. */
+export interface TowerCheckpoint {
+  format: Checkpoint['format'];
+  config: TowerConfig;
+  tensors: Map<string, TensorLocation>;
+}
+
+/**
+ * Opens the part of a model that sees. null: the model reads texts alone.
+ *
+ * @param textWidth width of its text model
+ * @throws CheckpointError for a tower that is not supported, or is not whole
+ */
+export function openTower(path: string, textWidth: number): TowerCheckpoint | null {
+  const files = findModelFiles(path);
+  if (files.format === 'gguf') return null;
+  const [file, fields] = configJson(files);
+  const { wrapper } = unwrapConfig(file, fields);
+  if (wrapper === null) return null;
+  const config = readTower(file, wrapper, fields, textWidth);
+  const method = quantizationOf(file, fields, true, readQuantizationFile(files.directory));
+  const stored = readSafetensorsDirectory(files.directory);
+  const named = namedTensors(method === null ? stored : quantizedTensors(stored, method));
+  return { format: files.format, config, tensors: checkedTensors(named, planTower(config), files) };
+}
+
+/** Beginnings of the names of a tower's tensors and of a connector's, in all layouts that transformers has written. */
+const TOWER = /^(?:model\.)?(?:vision_tower|vision_model|visual)\.(?:vision_model\.)?/;
+const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector)\./;
+
+/** A tower's tensors under the network's names. */
+function namedTensors(tensors: readonly RawTensor[]): Map<string, NamedTensor> {
+  const named = new Map<string, NamedTensor>();
+  for (const tensor of tensors) {
+    const name = tensor.name.replace(TOWER, 'tower.').replace(CONNECTOR, 'connector.');
+    if (name === tensor.name) continue;
+    const [own, one] = converted(name, tensor);
+    if (named.has(own)) throw new CheckpointError(`${tensor.file}: tensor ${own} is there twice.`);
+    named.set(own, one);
+  }
+  return named;
+}
+
+function converted(name: string, tensor: RawTensor): [string, NamedTensor] {
+  switch (name) {
+    // Gemma 3's linear layer, stored as [in, out], and its norm, which multiplies by 1 + weight.
+    case 'connector.mm_input_projection_weight':
+      return ['connector.mm_input_projection.weight', { ...tensor, transposed: true }];
+    case 'connector.mm_soft_emb_norm.weight':
+      return [name, { ...tensor, addend: 1 }];
+    case 'tower.embeddings.class_embedding':
+      return [name, { ...tensor, shape: [1, ...tensor.shape] }];
+    default:
+      return [name, asMatrix(tensor)];
+  }
+}
+
+/** A convolution over patches that do not overlap is a matrix over the numbers of a patch. */
+function asMatrix(tensor: RawTensor): RawTensor {
+  const [rows = 1, ...others] = tensor.shape;
+  if (others.length < 2) return tensor;
+  return { ...tensor, shape: [rows, others.reduce((product, size) => product * size, 1)] };
+}

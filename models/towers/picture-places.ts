@@ -1,0 +1,152 @@
+import { PLACES_OF_TOKEN } from '../../network/plan.js';
+import type { TowerConfig } from './tower-config.js';
+
+/** Patches of a picture, in rows and columns. */
+export interface PictureGrid {
+  rows: number;
+  columns: number;
+}
+
+/** Rows of a tower's sequence for one picture: patches in the order of squares, after a row of CLIP's own. */
+export interface PicturePlaces {
+  /** Number of rows. */
+  length: number;
+  /** Patch of each row [length]; -1: all zeros. */
+  patches: Int32Array;
+  /** Row of the table of learned positions [length]. */
+  positions: Int32Array;
+  /** 1 for CLIP's own row, else 0 [length]. */
+  types: Int32Array;
+  /** Row and column of each patch [length x 2]. */
+  grid: Int32Array;
+  /** Four places in the square of positions and the share of each [length x PLACES_OF_TOKEN]; null: positions are not stretched. */
+  places: Int32Array | null;
+  shares: Float32Array | null;
+  /** First row of each square, in the order of the output. */
+  squares: Int32Array;
+}
+
+type Placed = Pick<TowerConfig, 'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid'>;
+
+/** Rows of a picture's sequence, a row of CLIP's own included. */
+export function sequenceLength({ kind }: Pick<TowerConfig, 'kind'>, { rows, columns }: PictureGrid): number {
+  return rows * columns + (kind === 'clip' ? 1 : 0);
+}
+
+/** Rows of the output that a picture becomes. */
+export function pictureRows({ merge }: Pick<TowerConfig, 'merge'>, { rows, columns }: PictureGrid): number {
+  return (rows * columns) / merge ** 2;
+}
+
+/** Why a tower cannot see a grid of patches; null: it can. */
+export function whyUnseen(
+  {
+    merge,
+    positionSide,
+    anyGrid,
+    connector,
+  }: Pick<TowerConfig, 'merge' | 'positionSide' | 'anyGrid' | 'connector'>,
+  { rows, columns }: PictureGrid,
+): string | null {
+  const found = `${rows} x ${columns}`;
+  if (!anyGrid && (rows !== positionSide || columns !== positionSide))
+    return `A picture has ${found} patches; ${positionSide} x ${positionSide} are taken.`;
+  const isRight = [rows, columns].every(
+    (side) => Number.isSafeInteger(side) && side > 0 && side % merge === 0,
+  );
+  if (!isRight) return `A picture has ${found} patches; multiples of ${merge} are taken.`;
+  if (connector.kind === 'shuffle' && (rows !== columns || rows > positionSide))
+    return `A picture has ${found} patches; as many rows as columns are taken, up to ${positionSide}.`;
+  return null;
+}
+
+/** The places of a picture's patches, for a grid that the tower sees. */
+export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
+  const { kind, merge, inSquares, positionSide } = config;
+  const length = sequenceLength(config, given);
+  const before = length - given.rows * given.columns;
+  const made = emptyPlaces(length, pictureRows(config, given), kind === 'qwen');
+  if (before > 0) [made.patches[0], made.types[0]] = [-1, 1];
+  const [ofRow, ofColumn] = [given.rows, given.columns].map((count) => positionsOf(config, count));
+  let row = before;
+  eachPatch(given, merge, (y, x) => {
+    const inside = row - before;
+    made.patches[row] = inSquares ? inside : y * given.columns + x;
+    made.positions[row] = before + ofRow![y]! * positionSide + ofColumn![x]!;
+    made.grid.set([y, x], 2 * row);
+    if (inside % merge ** 2 === 0) made.squares[inside / merge ** 2] = row;
+    row++;
+  });
+  if (kind === 'qwen') stretch(made, given, positionSide);
+  return made;
+}
+
+function emptyPlaces(length: number, squares: number, isStretched: boolean): PicturePlaces {
+  const entries = length * PLACES_OF_TOKEN;
+  return {
+    length,
+    patches: new Int32Array(length),
+    positions: new Int32Array(length),
+    types: new Int32Array(length),
+    grid: new Int32Array(2 * length),
+    places: isStretched ? new Int32Array(entries) : null,
+    shares: isStretched ? new Float32Array(entries) : null,
+    squares: new Int32Array(squares),
+  };
+}
+
+/** Calls `each` for all patches, square by square: squares of a row come first, and of each its rows. */
+function eachPatch(
+  { rows, columns }: PictureGrid,
+  merge: number,
+  each: (y: number, x: number) => void,
+): void {
+  for (let top = 0; top < rows; top += merge)
+    for (let left = 0; left < columns; left += merge)
+      for (let y = top; y < top + merge; y++) for (let x = left; x < left + merge; x++) each(y, x);
+}
+
+/**
+ * Row of the learned positions for each of `count` rows of patches, as transformers finds it in float32: the number of borders
+ * k / side (k = 1, 2, ...) that are at or before i / count.
+ */
+function positionsOf({ kind, anyGrid, positionSide: side }: Placed, count: number): number[] {
+  const { fround } = Math;
+  if (!anyGrid || kind === 'qwen') return Array.from({ length: count }, (_, i) => i);
+  const step = 1 / side;
+  const borders: number[] = [];
+  for (let k = 0; step + k * step < 1; k++) borders.push(fround(step + k * step));
+  const most = fround(1 - 1e-6);
+  return Array.from({ length: count }, (_, i) => {
+    const at = Math.min(fround(i * fround(1 / count)), most);
+    return borders.filter((border) => border <= at).length;
+  });
+}
+
+/** Stretches the square of positions over the picture: a patch has a share of those around it, by distance in both directions. */
+function stretch(
+  { grid, places, shares, length }: PicturePlaces,
+  { rows, columns }: PictureGrid,
+  side: number,
+): void {
+  for (let row = 0; row < length; row++) {
+    const down = neighbours(grid[2 * row]!, rows, side);
+    const across = neighbours(grid[2 * row + 1]!, columns, side);
+    for (let j = 0; j < PLACES_OF_TOKEN; j++) {
+      const [one, other] = [down[j >> 1]!, across[j & 1]!];
+      places![row * PLACES_OF_TOKEN + j] = one.place * side + other.place;
+      shares![row * PLACES_OF_TOKEN + j] = Math.fround(one.share * other.share);
+    }
+  }
+}
+
+/** The two positions around row i of `count`, where the first and the last lie on those of the square, in float32 as transformers has them. */
+function neighbours(i: number, count: number, side: number): { place: number; share: number }[] {
+  const { fround } = Math;
+  const at = fround((i * (side - 1)) / Math.max(1, count - 1));
+  const first = Math.floor(at);
+  return [0, 1].map((offset) => ({
+    place: Math.min(first + offset, side - 1),
+    share: fround(1 - Math.abs(fround(fround(at - first) - offset))),
+  }));
+}

@@ -1,0 +1,61 @@
+import type { Activation } from '../../network/plan.js';
+
+/**
+ * The part of a model that sees: a tower makes a row of each patch of a picture, and a connector makes of these the rows that stand in the
+ * text model's prompt.
+ *
+ *   patches [n x patchWidth] -> tower -> [n x hiddenSize] -> connector -> [n / merge^2 x outputWidth]
+ */
+export interface TowerConfig {
+  /** Name of the model in config.json's "architectures". */
+  model: string;
+  /** Kind of its tower: the network that it is. */
+  kind: TowerKind;
+  connector: Connector;
+  hiddenSize: number;
+  intermediateSize: number;
+  /** Layers that are computed: those before the one whose rows the connector reads. */
+  numLayers: number;
+  numHeads: number;
+  activation: Activation;
+  /** Epsilon of the norms. */
+  epsilon: number;
+  /** Numbers of a patch: channels, of each its frames, of each the rows of pixels. */
+  patchWidth: number;
+  /** Patches on each side of the square that becomes one row of the output. */
+  merge: number;
+  /** True where patches come in the order of these squares; false: row by row of the picture. */
+  inSquares: boolean;
+  /** Rows and columns of the square of positions that the tower has learned. */
+  positionSide: number;
+  /** True: any grid of patches is seen; false: that of the positions alone. */
+  anyGrid: boolean;
+  /** Period of RoPE, by which queries and keys turn with a patch's place; absent: they do not. */
+  ropeTheta?: number;
+  /** Width of the text model. */
+  textWidth: number;
+}
+
+export type TowerKind = 'siglip' | 'clip' | 'qwen';
+
+/** What leads from the tower's rows to the text model's. */
+export type Connector =
+  /** SmolVLM's: a linear layer over the rows of a square, side by side. */
+  | { kind: 'shuffle' }
+  /** Gemma 3's: the mean over a square, a norm and a linear layer. */
+  | { kind: 'pool' }
+  /** LLaVA's: two linear layers. */
+  | { kind: 'layers'; activation: Activation; biased: boolean }
+  /**
+   * Qwen's: a norm, and two linear layers over the rows of a square. levels: layers whose rows go the same way, each by layers of its
+   * own; their part of an output row stands after the others.
+   */
+  | { kind: 'merger'; levels: readonly number[] };
+
+/** Width of the rows that a picture becomes: an embedding, and what later layers of the text model add. */
+export function pictureRowWidth({
+  connector,
+  textWidth,
+}: Pick<TowerConfig, 'connector' | 'textWidth'>): number {
+  return textWidth * (1 + (connector.kind === 'merger' ? connector.levels.length : 0));
+}

@@ -1,0 +1,126 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
+import type { Engine } from '../../engine/building/engine.js';
+import { type LoadedTower, loadTower, type TowerParams } from '../../engine/tower/load-tower.js';
+import { pictureRows } from '../../models/towers/picture-places.js';
+import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
+import { temporaryFolder } from '../support/fresh-folders.js';
+import { MADE_TOWERS, type MadeTower, madePictures, writeMadeTower } from '../support/made-towers.js';
+
+/** Share of the greatest number of the rows, of which that of transformers' own float32 is up to 1e-6. */
+const ROW_DIFFERENCE_MAX = 2e-6;
+/** Of log-probabilities, which the goldens have in float64. */
+const LOG_PROB_DIFFERENCE_MAX = 2e-5;
+
+const folder = temporaryFolder('skein-towers');
+const engines = new TestEngines();
+afterAll(() => engines.remove());
+
+const engineOf = (made: MadeTower) => engines.get(writeMadeTower(folder, made), 'f32');
+
+/** What `use` makes of the model's tower. */
+async function withTower<T>(
+  made: MadeTower,
+  params: TowerParams,
+  use: (tower: LoadedTower) => T,
+): Promise<T> {
+  const { directory } = await engineOf(made);
+  const tower = await loadTower(directory, { maxPatches: 320, threads: 1, ...params });
+  try {
+    return use(tower);
+  } finally {
+    tower.close();
+  }
+}
+
+/** Rows of all pictures, seen in one batch. */
+const rowsOf = (made: MadeTower, params: TowerParams = {}) =>
+  withTower(made, params, (tower) => tower.see(madePictures(made)).slice(0, made.rows.length * made.width));
+
+/** A request with the prompt of the golden, whose pictures have these rows. */
+function requestOf({ prompt, places, grids, width, tokens }: MadeTower, rows: Float32Array, merge: number) {
+  const count = rows.length / width;
+  const sides = grids.map((grid) => grid.map((side) => side / merge));
+  const ids = Int32Array.from(prompt!);
+  const spans = places!.map((place, i) => [place, sides[i]![0]!, sides[i]![1]!] as const);
+  for (const [start, down, across] of spans)
+    for (let i = 0; i < down * across; i++) ids[start + i] = 128 + ((start * 7919 + i * 31) % 2 ** 30);
+  const inputs: Record<string, Tensor> = {
+    input_ids: { shape: [1, ids.length], data: ids },
+    request_output_len: { shape: [1], data: Int32Array.of(tokens!.length) },
+    random_seed: { shape: [1], data: BigUint64Array.of(0n) },
+    return_log_probs: { shape: [1], data: Uint8Array.of(1) },
+    prompt_embedding_table: { shape: [count, width], data: rows },
+    image_grids: { shape: [spans.length, 3], data: Int32Array.from(spans.flat()) },
+  };
+  return { requestId: 1n, inputs } satisfies InferenceRequest;
+}
+
+function answerOf(engine: Engine, request: InferenceRequest, options: Partial<RunOptions> = {}) {
+  const executor = openExecutor(engine, { tokensPerBlock: 16, maxSeqLen: 128 });
+  const { numBlocks } = executor.options;
+  const { answers } = runLoop(executor, engine.manifest.config, [{ iteration: 0, request }], {
+    ...{ schedulerPolicy: 'GUARANTEED_NO_EVICT', numBlocks, maxNumTokens: 128, chunked: false },
+    ...options,
+  });
+  executor.close();
+  return answers.get(1n)!;
+}
+
+describe.each(MADE_TOWERS)('the tower of $name', (made) => {
+  const expected = made.rows.flat();
+  const greatest = Math.max(...expected.map(Math.abs));
+
+  it.each(['native', 'wasm'] as const)("makes transformers' rows on the %s executor", async (executor) => {
+    const rows = await rowsOf(made, { executor });
+    const worst = expected.reduce((most, one, i) => Math.max(most, Math.abs(one - rows[i]!)), 0);
+    expect(rows).toHaveLength(expected.length);
+    expect(worst / greatest).toBeLessThan(ROW_DIFFERENCE_MAX);
+  });
+
+  it('makes the same bits alone, among eight pictures, and with two threads', async () => {
+    const rows = await rowsOf(made);
+    const pictures = madePictures(made);
+    const among = await withTower(made, { threads: 2 }, (tower) => {
+      const others = pictures.map((one) => ({ ...one, patches: one.patches.map((x) => 1 - x) }));
+      const eight = Array.from({ length: 8 - pictures.length }, (_, i) => others[i % others.length]!);
+      const counts = [...eight, ...pictures].map(({ grid }) => pictureRows(tower.config, grid));
+      const end = made.width * counts.reduce((sum, count) => sum + count, 0);
+      return tower.see([...eight, ...pictures]).slice(end - rows.length, end);
+    });
+    const alone = await withTower(made, {}, (tower) =>
+      pictures.flatMap((picture) => {
+        const count = pictureRows(tower.config, picture.grid);
+        return [...tower.see([picture]).slice(0, count * made.width)];
+      }),
+    );
+    expect(alone).toEqual([...rows]);
+    expect(among).toEqual(rows);
+  });
+});
+
+describe.each(MADE_TOWERS.filter(({ tokens }) => tokens !== undefined))('$name', (made) => {
+  it('answers prompts with pictures as transformers does, whole and in chunks', async () => {
+    const engine = await engineOf(made);
+    const merge = await withTower(made, {}, ({ config }) => config.merge);
+    const request = requestOf(made, await rowsOf(made), merge);
+    const { tokens, logProbs, error } = answerOf(engine, request);
+    expect(error).toBe('');
+    expect(tokens).toEqual(made.tokens);
+    const worst = made.logProbs!.reduce((most, one, i) => Math.max(most, Math.abs(one - logProbs[i]!)), 0);
+    expect(worst).toBeLessThan(LOG_PROB_DIFFERENCE_MAX);
+    const chunks = answerOf(engine, request, { chunked: true, maxNumTokens: 16 });
+    expect(chunks).toEqual({ ...chunks, tokens, logProbs });
+  });
+});
+
+it('makes rows near those of f32 on every instruction set', async () => {
+  const made = MADE_TOWERS[0]!;
+  const rows = await rowsOf(made);
+  for (const instructionSet of INSTRUCTION_SETS) {
+    const others = await rowsOf(made, { instructionSet });
+    const worst = rows.reduce((most, one, i) => Math.max(most, Math.abs(one - others[i]!)), 0);
+    expect(worst, instructionSet).toBeLessThan(2e-5);
+  }
+});
