@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import type { Engine } from '../../engine/building/engine.js';
@@ -6,7 +8,14 @@ import { pictureRows } from '../../models/towers/picture-places.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { MADE_TOWERS, type MadeTower, madePictures, writeMadeTower } from '../support/made-towers.js';
+import { writeMadeModel } from '../support/made-models.js';
+import {
+  MADE_TOWERS,
+  type MadeTower,
+  madePictures,
+  madeTower,
+  writeMadeTower,
+} from '../support/made-towers.js';
 
 /** Share of the greatest number of the rows, of which that of transformers' own float32 is up to 1e-6. */
 const ROW_DIFFERENCE_MAX = 2e-6;
@@ -113,6 +122,22 @@ describe.each(MADE_TOWERS.filter(({ tokens }) => tokens !== undefined))('$name',
     const chunks = answerOf(engine, request, { chunked: true, maxNumTokens: 16 });
     expect(chunks).toEqual({ ...chunks, tokens, logProbs });
   });
+});
+
+it("is one engine from files that have experts' matrices as [out, in], and from those of its makers, as [in, out]", async () => {
+  const made = madeTower('qwen3-vl-moe');
+  const turned = writeMadeModel(join(folder, 'turned'), made, [], (tensor) => {
+    if (!tensor.name.includes('.experts.')) return tensor;
+    const [experts = 0, rows = 0, columns = 0] = tensor.shape;
+    const numbers = new Float32Array(tensor.data.slice().buffer);
+    const other = numbers.map((_, i) => {
+      const [expert, at] = [Math.floor(i / (rows * columns)), i % (rows * columns)];
+      return numbers[expert * rows * columns + (at % rows) * columns + Math.floor(at / rows)]!;
+    });
+    return { ...tensor, shape: [experts, columns, rows], data: new Uint8Array(other.buffer) };
+  });
+  const [one, other] = await Promise.all([engineOf(made), engines.get(turned, 'f32')]);
+  expect(readFileSync(other.weightsFile).equals(readFileSync(one.weightsFile))).toBe(true);
 });
 
 it('makes rows near those of f32 on every instruction set', async () => {

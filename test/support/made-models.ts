@@ -207,11 +207,15 @@ function inTiles(
   });
 }
 
-/** Writes a folder with the model's config.json, safetensors and a tokenizer of six tokens. */
+/**
+ * Writes a folder with the model's config.json, safetensors and a tokenizer of six tokens.
+ * @param change makes another tensor of each
+ */
 export function writeMadeModel(
   directory: string,
-  { config, tensors }: MadeModel,
+  { config, tensors }: Pick<MadeModel, 'config' | 'tensors'>,
   layout: MadeModel['layouts'][number] = [],
+  change: (tensor: TestTensor) => TestTensor = (tensor) => tensor,
 ): string {
   const made = tensors.map(
     ([name, shape, mean, spread]): TestTensor => ({
@@ -223,7 +227,7 @@ export function writeMadeModel(
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'config.json'), JSON.stringify(config));
   writeFileSync(join(directory, 'tokenizer.json'), JSON.stringify(TINY_TOKENIZER));
-  writeFileSync(join(directory, 'model.safetensors'), safetensorsBytes(made));
+  writeFileSync(join(directory, 'model.safetensors'), safetensorsBytes(made.map(change)));
   return directory;
 }
 

@@ -23,8 +23,13 @@ const FILE = new URL('../goldens/towers.json', import.meta.url);
 export const MADE_TOWERS = (JSON.parse(readFileSync(FILE, 'utf8')) as { towers: MadeTower[] }).towers;
 
 /** Writes the model into a folder of its own in `folder`. */
-export function writeMadeTower(folder: string, made: MadeTower): string {
-  return writeMadeModel(join(folder, made.name), { ...made, layouts: [], prompts: [] });
+export const writeMadeTower = (folder: string, made: MadeTower): string =>
+  writeMadeModel(join(folder, made.name), made);
+
+export function madeTower(name: string): MadeTower {
+  const made = MADE_TOWERS.find((one) => one.name === name);
+  if (made === undefined) throw new Error(`No made tower is named ${name}.`);
+  return made;
 }
 
 export function madePictures({ pictures, grids }: MadeTower): TowerPicture[] {

@@ -77,9 +77,12 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     }
   });
 
-  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'reluSquared', 'quickGelu'])('takes biases, and %s', (activation) => {
-    expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
-  });
+  it.each<Activation>(['silu', 'gelu', 'geluTanh', 'reluSquared', 'quickGelu'])(
+    'takes biases, and %s',
+    (activation) => {
+      expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
+    },
+  );
 
   it.each([
     { numHeads: 1, numKvHeads: 1, headDim: 64, hiddenSize: 64 },

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { pictureRows, placesOf, whyUnseen } from '../../../models/towers/picture-places.js';
+import { readTower } from '../../../models/towers/read-tower.js';
+import { pictureRowWidth } from '../../../models/towers/tower-config.js';
+
+const QWEN = 'Qwen3VLForConditionalGeneration';
+const read = (model: string, fields: object, width = 2048) =>
+  readTower('config.json', model, fields as Record<string, unknown>, width);
+
+describe("the configuration of a model's tower", () => {
+  it('has the values of transformers where the file is silent', () => {
+    const tower = read(QWEN, { vision_config: { out_hidden_size: 2048 } });
+    expect(tower).toMatchObject({
+      hiddenSize: 1152,
+      numLayers: 27,
+      patchWidth: 1536,
+      merge: 2,
+      positionSide: 48,
+    });
+    expect(pictureRowWidth(tower)).toBe(4 * 2048);
+    expect(read('LlavaForConditionalGeneration', { vision_config: {} })).toMatchObject({
+      numLayers: 23,
+      activation: 'quickGelu',
+      patchWidth: 588,
+      positionSide: 24,
+    });
+    const smolVlm = { scale_factor: 4, vision_config: { image_size: 512, patch_size: 16 } };
+    expect(read('SmolVLMForConditionalGeneration', smolVlm)).toMatchObject({ merge: 4, positionSide: 32 });
+  });
+
+  it.each([
+    [
+      'Gemma4ForConditionalGeneration',
+      {},
+      'pictures of Gemma4ForConditionalGeneration are not supported; those of SmolVLM',
+    ],
+    [
+      'LlavaForConditionalGeneration',
+      { vision_config: { model_type: 'pixtral' } },
+      'a LLaVA with a tower of model_type "pixtral"',
+    ],
+    [QWEN, {}, 'vision_config should be an object'],
+    [QWEN, { vision_config: {} }, 'out_hidden_size should be 2048'],
+    [
+      QWEN,
+      { vision_config: { out_hidden_size: 2048, deepstack_visual_indexes: [3, 2] } },
+      'ascending numbers of the 27 layers',
+    ],
+    [
+      'Gemma3ForConditionalGeneration',
+      { vision_config: {}, mm_tokens_per_image: 50 },
+      'mm_tokens_per_image should be a square',
+    ],
+    [
+      'SmolVLMForConditionalGeneration',
+      { vision_config: { hidden_act: 'snake' } },
+      'hidden_act should be one of',
+    ],
+  ])('is refused where %s has %j', (model, fields, message) => {
+    expect(() => read(model, fields)).toThrow(message);
+  });
+});
+
+describe('the places of a picture', () => {
+  const qwen = read(QWEN, { vision_config: { out_hidden_size: 2048, num_position_embeddings: 16 } });
+  const clip = read('LlavaForConditionalGeneration', { vision_config: { image_size: 28 } });
+  const smolVlm = read('SmolVLMForConditionalGeneration', { vision_config: { image_size: 128 } });
+
+  it('are those of squares, with a share of four positions each', () => {
+    const { grid, squares, places, shares } = placesOf(qwen, { rows: 2, columns: 4 });
+    expect([...grid]).toEqual([0, 0, 0, 1, 1, 0, 1, 1, 0, 2, 0, 3, 1, 2, 1, 3]);
+    expect([...squares]).toEqual([0, 4]);
+    expect(pictureRows(qwen, { rows: 2, columns: 4 })).toBe(2);
+    // The second row of two stands on the last of the four rows of positions.
+    expect([...places!.subarray(8, 12)]).toEqual([12, 13, 12, 13]);
+    expect([...shares!.subarray(8, 12)]).toEqual([1, 0, 0, 0]);
+  });
+
+  it('begin with a row of its own where the tower is CLIP', () => {
+    const { patches, positions, types, squares } = placesOf(clip, { rows: 2, columns: 2 });
+    expect([patches, positions, types, squares].map((one) => [...one])).toEqual([
+      [-1, 0, 1, 2, 3],
+      [0, 1, 2, 3, 4],
+      [1, 0, 0, 0, 0],
+      [1, 2, 3, 4],
+    ]);
+  });
+
+  it('take patches from row by row to squares', () => {
+    const { patches, positions } = placesOf(smolVlm, { rows: 4, columns: 4 });
+    expect([...patches.subarray(0, 8)]).toEqual([0, 1, 4, 5, 2, 3, 6, 7]);
+    expect([...positions]).toEqual([...patches]);
+  });
+
+  it.each([
+    [qwen, 3, 4, 'A picture has 3 x 4 patches; multiples of 2 are taken.'],
+    [qwen, 0, 4, 'multiples of 2'],
+    [clip, 2, 3, 'A picture has 2 x 3 patches; 2 x 2 are taken.'],
+    [smolVlm, 4, 2, 'as many rows as columns are taken, up to 4'],
+    [qwen, 60, 4, null],
+  ])('are not those of other grids (%#)', (config, rows, columns, message) => {
+    const why = whyUnseen(config, { rows, columns });
+    if (message === null) expect(why).toBeNull();
+    else expect(why).toContain(message);
+  });
+});
