@@ -55,6 +55,8 @@ class HelperProcess extends EventEmitter {
   async terminate(): Promise<void> {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;
+    // Whoever waits for its end keeps this process alive for it.
+    child.ref();
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;

@@ -100,6 +100,10 @@ export const BENCHES: Readonly<Record<string, BenchEntry>> = {
     summary: 'generation with two micro-batches in turns (enableTrtOverlap) and without',
     load: () => import('./overlap/bench.js'),
   },
+  pictures: {
+    summary: 'a picture from its file to the numbers of a vision tower, by step and family of models',
+    load: () => import('./pictures/bench.js'),
+  },
   prefill: {
     summary:
       'long prompts on a worker of their own: what the hand-over costs, and what streams beside them notice',
