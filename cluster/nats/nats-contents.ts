@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream';
+import type { JetStreamManager, JsMsg, StoredMsg } from '@nats-io/jetstream';
 import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
 import { StoreError, TakenOverError } from '../../base/store-errors.js';
-import { JetStore, type JetStoreOptions, STORE_TRIES } from './jet-store.js';
+import { JetStore, type JetStoreOptions, STORE_TIMEOUT_MS, STORE_TRIES } from './jet-store.js';
 import type { NatsModules } from './work-stream.js';
 
 const ID = /^[\w-]{1,128}$/;
@@ -14,10 +14,10 @@ const END = 'Skein-End';
 const BEGIN = 'Skein-Begin';
 /** Contents of which it is known where they were read up to. */
 const MAX_READ_TO = 1024;
-/** Messages that are asked for at once while a content is read. */
-const READ_AHEAD = 64;
-/** Milliseconds that the next message of a content may take. */
-const READ_EXPIRES_MS = 5_000;
+/** Messages that are asked for at once while a content is read: 16 MiB at most. */
+const READ_MESSAGES = 64;
+/** Milliseconds that they may take. */
+const READ_EXPIRES_MS = STORE_TIMEOUT_MS;
 
 /**
  * Contents by id, which grow at their end, in a stream of JetStream that any number of processes share. A message is a piece of one
@@ -102,43 +102,47 @@ export class NatsContents {
     lastSequence: number,
   ): AsyncGenerator<Buffer, void, undefined> {
     const subject = this.#subject(id);
-    const begin = this.#begin(id, from);
-    let { bytes } = begin;
-    if (bytes >= length) return;
+    let { bytes, sequence } = this.#begin(id, from);
     let piece: Buffer[] = [];
-    const { stream, client } = this.#store;
-    const consumer = await this.#store.ask(() =>
-      client.consumers.get(stream, { filter_subjects: subject, opt_start_seq: begin.sequence + 1 }),
-    );
-    try {
-      for (let isThere = true; bytes < length && isThere; ) {
-        isThere = false;
-        const fetched = await this.#store.ask(() =>
-          consumer.fetch({ max_messages: READ_AHEAD, expires: READ_EXPIRES_MS }),
-        );
-        for await (const message of fetched) {
-          isThere = true;
-          const parts = partsOf(message.headers);
-          // A piece begins anew: the one before it was not ended.
-          if (parts.end - message.data.length === bytes) piece = [];
-          piece.push(Buffer.from(message.data));
-          const isWhole = parts.begin === null;
-          if (isWhole) {
-            if (bytes + lengthOf(piece) !== parts.end) throw this.#broken(id, bytes);
-            bytes = parts.end;
-            this.#note(id, bytes, message.seq);
-            if (bytes > from) yield Buffer.concat(piece);
-            piece = [];
-          }
-          if (bytes >= length || message.seq >= lastSequence) break;
-        }
+    while (bytes < length) {
+      // Whoever reads may take long between two of them: nothing waits for that in the NATS server.
+      const next = sequence + 1;
+      for (const message of await this.#store.ask(() => this.#fetch(subject, next, lastSequence))) {
+        const { begin, end } = partsOf(message.headers);
+        // A piece begins anew: the one before it was not ended.
+        if (end - message.data.length === bytes) piece = [];
+        piece.push(Buffer.from(message.data));
+        sequence = message.seq;
+        if (begin !== null) continue;
+        if (bytes + lengthOf(piece) !== end) throw this.#broken(id, bytes);
+        bytes = end;
+        this.#note(id, bytes, sequence);
+        if (bytes > from) yield Buffer.concat(piece);
+        piece = [];
+        if (bytes >= length) return;
       }
-    } catch (error) {
-      throw this.#store.errorOf(error);
+      if (sequence >= lastSequence && bytes < length) throw this.#broken(id, bytes);
+    }
+  }
+
+  /** Messages of a subject from one on; there is at least one. @throws where none comes */
+  async #fetch(subject: string, from: number, lastSequence: number): Promise<JsMsg[]> {
+    const { stream, client } = this.#store;
+    const consumer = await client.consumers.get(stream, { filter_subjects: subject, opt_start_seq: from });
+    const messages: JsMsg[] = [];
+    try {
+      for await (const message of await consumer.fetch({
+        max_messages: READ_MESSAGES,
+        expires: READ_EXPIRES_MS,
+      })) {
+        messages.push(message);
+        if (message.seq >= lastSequence) break;
+      }
     } finally {
       await consumer.delete().catch(() => {});
     }
-    if (bytes < length) throw this.#broken(id, bytes);
+    if (messages.length === 0) throw new Error('no message comes');
+    return messages;
   }
 
   #broken(id: string, at: number): StoreError {

@@ -225,6 +225,25 @@ describeWithNats('a content in a NATS server', () => {
     expect((await records.get('k'))!.text).toBe('59');
   });
 
+  it('is read to its end through a death of the server, however long its reader takes', async () => {
+    const name = bucket();
+    const store = shared.contents(name);
+    const id = newId();
+    const content = randomBytes(6_000_000);
+    const writer = await store.begin(id);
+    for (let at = 0; at < content.length; at += 100_000)
+      await writer.append(content.subarray(at, at + 100_000));
+    const pieces: Buffer[] = [];
+    for await (const piece of (await store.read(id))!) {
+      pieces.push(piece);
+      if (pieces.length === 3) {
+        await shared.server.kill();
+        await shared.server.startAgain();
+      }
+    }
+    expect(Buffer.concat(pieces).equals(content)).toBe(true);
+  });
+
   it('and a record are refused with a sentence where the server is full, or away', async () => {
     const small = shared.contents(bucket(), { maxBytes: 4096 });
     const writer = await small.begin(newId());
