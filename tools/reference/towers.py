@@ -132,7 +132,8 @@ TOWERS = {
         wrapped(
             "Gemma3",
             decoder(num_key_value_heads=1, head_dim=8, query_pre_attn_scalar=12, sliding_window=64),
-            SIGLIP | {"image_size": 8},
+            # Heads of 72 numbers, as those of the published towers.
+            SIGLIP | {"image_size": 8, "hidden_size": 144},
             [],
             mm_tokens_per_image=4,
             image_token_index=IMAGE,
