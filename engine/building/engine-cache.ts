@@ -208,7 +208,7 @@ function touched(engine: Engine): Engine {
 
 /** Removes what processes that were killed had begun to write, such as panels as large as the model. */
 function removeAbandoned(directory: string): void {
-  for (const name of readdirSync(directory)) {
+  for (const name of namesIn(directory)) {
     const path = join(directory, name);
     const writtenMs = name.endsWith('.tmp') ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
     if (writtenMs !== undefined && Date.now() - writtenMs > ABANDONED_AFTER_MS) rmSync(path, { force: true });
@@ -319,8 +319,12 @@ export function pruneCache(directory: string, maxBytes: number, keep: string | n
   return removed;
 }
 
+/** Files of an engine, those of its tower among them. */
+const namesIn = (directory: string): string[] =>
+  readdirSync(directory, { recursive: true, encoding: 'utf8' });
+
 function bytesOf(directory: string): number {
-  return readdirSync(directory).reduce(
+  return namesIn(directory).reduce(
     (sum, name) => sum + (statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0),
     0,
   );

@@ -87,7 +87,8 @@ function towerLimits(
 ): { limits: TowerLimits; ofBatch: TowerBatchLimits } {
   const { anyGrid, positionSide: side } = config;
   const ofOne = side ** 2;
-  const usual = config.kind === 'qwen' ? DEFAULT_PATCHES.anySize : Math.max(ofOne, DEFAULT_PATCHES.oneSize);
+  const usual =
+    config.ropeTheta !== undefined ? DEFAULT_PATCHES.anySize : Math.max(ofOne, DEFAULT_PATCHES.oneSize);
   const { maxPatches: asked = usual, maxPictures = DEFAULT_PICTURES } = params;
   // Pictures of one size are seen whatever is asked for.
   const maxPatches = anyGrid ? asked : Math.max(asked, ofOne);

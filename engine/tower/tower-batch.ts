@@ -98,10 +98,13 @@ export class TowerBatch extends PackedArrays {
   }
 }
 
-/** The same frequencies for the row and for the column of a patch. */
-function frequenciesOf({ ropeTheta: theta, hiddenSize, numHeads }: TowerConfig): RopeFrequencies {
+/** Frequencies of a patch's row, then of its column: Qwen's are the same for both, Pixtral's are the even and the odd ones of a head. */
+function frequenciesOf({ kind, ropeTheta: theta, hiddenSize, numHeads }: TowerConfig): RopeFrequencies {
   if (theta === undefined) return { inverseFrequencies: new Float32Array(0), scale: 1 };
-  const ofAxis = { theta, rotaryDim: hiddenSize / numHeads / 2, scaling: { type: 'none' } } as const;
-  const { inverseFrequencies, scale } = ropeFrequencies(ofAxis);
-  return { inverseFrequencies: Float32Array.of(...inverseFrequencies, ...inverseFrequencies), scale };
+  const headDim = hiddenSize / numHeads;
+  const rotaryDim = kind === 'pixtral' ? headDim : headDim / 2;
+  const { inverseFrequencies: all, scale } = ropeFrequencies({ theta, rotaryDim, scaling: { type: 'none' } });
+  if (kind !== 'pixtral') return { inverseFrequencies: Float32Array.of(...all, ...all), scale };
+  const every = (first: number) => all.filter((_, i) => i % 2 === first);
+  return { inverseFrequencies: Float32Array.of(...every(0), ...every(1)), scale };
 }

@@ -1,5 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import { clip } from './clip.js';
+import { pixtral } from './pixtral.js';
 import { qwenVision } from './qwen-vision.js';
 import { siglip } from './siglip.js';
 import type { TowerConfig, TowerKind } from './tower-config.js';
@@ -7,6 +8,7 @@ import type { TowerConfig, TowerKind } from './tower-config.js';
 const TOWERS: Readonly<Record<TowerKind, (config: TowerConfig) => NetworkPlan>> = {
   siglip,
   clip,
+  pixtral,
   qwen: qwenVision,
 };
 

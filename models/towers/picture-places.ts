@@ -26,7 +26,7 @@ export interface PicturePlaces {
   squares: Int32Array;
 }
 
-type Placed = Pick<TowerConfig, 'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid'>;
+type Placed = Pick<TowerConfig, 'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta'>;
 
 /** Rows of a picture's sequence, a row of CLIP's own included. */
 export function sequenceLength({ kind }: Pick<TowerConfig, 'kind'>, { rows, columns }: PictureGrid): number {
@@ -110,9 +110,9 @@ function eachPatch(
  * Row of the learned positions for each of `count` rows of patches, as transformers finds it in float32: the number of borders
  * k / side (k = 1, 2, ...) that are at or before i / count.
  */
-function positionsOf({ kind, anyGrid, positionSide: side }: Placed, count: number): number[] {
+function positionsOf({ ropeTheta, anyGrid, positionSide: side }: Placed, count: number): number[] {
   const { fround } = Math;
-  if (!anyGrid || kind === 'qwen') return Array.from({ length: count }, (_, i) => i);
+  if (!anyGrid || ropeTheta !== undefined) return Array.from({ length: count }, (_, i) => i);
   const step = 1 / side;
   const borders: number[] = [];
   for (let k = 0; step + k * step < 1; k++) borders.push(fround(step + k * step));

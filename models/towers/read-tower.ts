@@ -95,6 +95,8 @@ const CLIP: Usual = {
   epsilon: 1e-5,
 };
 
+const PIXTRAL: Usual = { ...CLIP, image: 1024, patch: 16, activation: 'gelu' };
+
 /** Fields of towers that see pictures of one size, with learned positions. */
 function ofOneSize({ model, vision, textWidth }: Configs, usual: Usual) {
   const channels = vision.integer('num_channels', 1, 16, 3);
@@ -119,8 +121,8 @@ function ofOneSize({ model, vision, textWidth }: Configs, usual: Usual) {
 function heads(vision: ConfigFields, key: string, usual: Pick<Usual, 'hiddenSize' | 'numHeads'>) {
   const hiddenSize = vision.integer('hidden_size', 1, LIMITS.width, usual.hiddenSize);
   const numHeads = vision.integer(key, 1, LIMITS.heads, usual.numHeads);
-  if (hiddenSize % (2 * numHeads) === 0) return { hiddenSize, numHeads };
-  throw vision.error('hidden_size', `an even multiple of the ${numHeads} attention heads`);
+  if (hiddenSize % (4 * numHeads) === 0) return { hiddenSize, numHeads };
+  throw vision.error('hidden_size', `a multiple of four times the ${numHeads} attention heads`);
 }
 
 function activationOf(config: ConfigFields, key: string, usual: string): Activation {
@@ -148,21 +150,35 @@ function gemma3(configs: Configs): TowerConfig {
 function llava(configs: Configs): TowerConfig {
   const { outer, vision } = configs;
   const type = vision.raw('model_type') ?? 'clip_vision_model';
-  if (type !== 'clip_vision_model')
+  if (type !== 'clip_vision_model' && type !== 'pixtral')
     throw unseen(vision.where, `a LLaVA with a tower of model_type ${JSON.stringify(type).slice(0, 100)}`);
-  const tower = ofOneSize(configs, CLIP);
-  if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== 'default')
-    throw outer.error('vision_feature_select_strategy', '"default"');
+  const isClip = type === 'clip_vision_model';
+  const tower = ofOneSize(configs, isClip ? CLIP : PIXTRAL);
+  // CLIP's own row stays behind; Pixtral has none.
+  const strategy = isClip ? 'default' : 'full';
+  if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== strategy)
+    throw outer.error('vision_feature_select_strategy', `"${strategy}"`);
   const { numLayers: all } = tower;
   const layer = outer.integer('vision_feature_layer', -all - 1, all, -2);
   const biased = outer.boolean('multimodal_projector_bias', true);
   const activation = activationOf(outer, 'projector_hidden_act', 'gelu');
   return {
     ...tower,
-    kind: 'clip',
+    ...(isClip ? { kind: 'clip' } : ofPixtral(vision, tower)),
     connector: { kind: 'layers', activation, biased },
     numLayers: layer < 0 ? all + 1 + layer : layer,
   };
+}
+
+/** Pixtral sees pictures of any size, by RoPE alone. */
+function ofPixtral(
+  vision: ConfigFields,
+  { hiddenSize, numHeads }: Pick<TowerConfig, 'hiddenSize' | 'numHeads'>,
+) {
+  const headDim = hiddenSize / numHeads;
+  if (vision.integer('head_dim', 1, LIMITS.heads, headDim) !== headDim)
+    throw vision.error('head_dim', `${headDim}, a share of hidden_size`);
+  return { kind: 'pixtral', epsilon: 1e-5, anyGrid: true, ropeTheta: ropeTheta(vision) } as const;
 }
 
 function qwen({ model, vision, textWidth }: Configs): TowerConfig {

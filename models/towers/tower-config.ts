@@ -26,7 +26,7 @@ export interface TowerConfig {
   merge: number;
   /** True where patches come in the order of these squares; false: row by row of the picture. */
   inSquares: boolean;
-  /** Rows and columns of the square of positions that the tower has learned. */
+  /** Rows and columns of the square of positions that the tower has learned, or of the usual picture's patches where it turns by RoPE alone. */
   positionSide: number;
   /** True: any grid of patches is seen; false: that of the positions alone. */
   anyGrid: boolean;
@@ -36,7 +36,7 @@ export interface TowerConfig {
   textWidth: number;
 }
 
-export type TowerKind = 'siglip' | 'clip' | 'qwen';
+export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'qwen';
 
 /** What leads from the tower's rows to the text model's. */
 export type Connector =

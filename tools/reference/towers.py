@@ -154,6 +154,19 @@ TOWERS = {
         [[3, 3], [3, 3]],
         lambda rows, grids: {"pixel_values": pixels(rows, grids)},
     ),
+    "pixtral": sees(
+        wrapped(
+            "Llava",
+            decoder(model_type="mistral", head_dim=16, sliding_window=None),
+            SIGLIP | {"model_type": "pixtral", "head_dim": 8, "hidden_act": "silu"},
+            [],
+            image_token_index=IMAGE,
+            vision_feature_layer=-1,
+            vision_feature_select_strategy="full",
+        ),
+        [[3, 5], [3, 5]],
+        lambda rows, grids: {"pixel_values": pixels(rows, grids)},
+    ),
 }
 
 

@@ -36,8 +36,8 @@ describe("the configuration of a model's tower", () => {
     ],
     [
       'LlavaForConditionalGeneration',
-      { vision_config: { model_type: 'pixtral' } },
-      'a LLaVA with a tower of model_type "pixtral"',
+      { vision_config: { model_type: 'siglip_vision_model' } },
+      'a LLaVA with a tower of model_type "siglip_vision_model"',
     ],
     [QWEN, {}, 'vision_config should be an object'],
     [QWEN, { vision_config: {} }, 'out_hidden_size should be 2048'],
