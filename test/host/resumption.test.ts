@@ -1,6 +1,10 @@
 import { HostClosedError, InProcessHost, RequestError, type TokenPiece, type TokenRequest } from 'skein';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { failure } from '../../callbacks/request-failure.js';
+import { entryOf } from '../../host/host-entry.js';
+import { Resumption } from '../../host/resumption.js';
+import { SequenceQueues } from '../../host/sequence-queues.js';
 import { fakeEngine } from '../support/fake-engine.js';
 import { allOf, wholeOf } from '../support/host-answers.js';
 
@@ -284,6 +288,50 @@ it('fails at once where it has a post-processor', async () => {
     },
   });
   expect(plain.status).toBe('fulfilled');
+});
+
+it('waits no longer than ranks wait for one another, where nobody knows whether they come', () => {
+  vi.useFakeTimers();
+  try {
+    const failed: string[] = [];
+    const resumption = new Resumption({
+      wake: () => {},
+      end: () => {},
+      finish: () => {},
+      fail: (entry, error) => {
+        failed.push(error.message);
+        resumption.end(entry);
+      },
+    });
+    const entry = (id: bigint) => {
+      const pieces = new SequenceQueues([], ASK);
+      const left = new Set([0]);
+      return entryOf(
+        { requestId: id, inputs: {} },
+        ASK,
+        { ...pieces, isOver: () => false } as never,
+        left,
+        () => {},
+      );
+    };
+    const [first, second] = [entry(1n), entry(2n)];
+    resumption.lose(first, failure('internal', 'lost'));
+    resumption.limitWait(1000, 'rank 1 is missing');
+    vi.advanceTimersByTime(600);
+    resumption.lose(second, failure('internal', 'lost'));
+    // Told again as ranks come and go: the time counts from the first.
+    resumption.limitWait(1000, 'rank 2 is missing');
+    expect([resumption.size, failed]).toEqual([2, []]);
+    vi.advanceTimersByTime(500);
+    expect([resumption.size, failed]).toEqual([0, ['rank 1 is missing', 'rank 1 is missing']]);
+    resumption.lose(entry(3n), failure('internal', 'lost'));
+    resumption.limitWait(1000, 'rank 1 is missing');
+    resumption.endLimit();
+    vi.advanceTimersByTime(5000);
+    expect(resumption.size).toBe(1);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 function bound(mortal: MortalHost) {
