@@ -4,6 +4,7 @@ import type { TokenRequest } from '../../../callbacks/token-request.js';
 import { type Answer, ask } from '../../../tools/support/queue/answers.js';
 import { SwallowingProxy } from '../../../tools/support/queue/nats-process.js';
 import { type LabWorker, QueueLab, until } from '../../../tools/support/queue/queue-lab.js';
+import { runningProcesses } from '../../../tools/support/running-processes.js';
 import { tinyModelPath } from '../../../tools/support/test-engine.js';
 import { draws } from '../../support/scale.js';
 import { cleanEnvironment, testCacheDir } from '../support/skein-process.js';
@@ -368,5 +369,32 @@ describeWithNats('clocks and wires of the queue', () => {
     cutOff.close();
     proxy.close();
     await lab.close();
+  });
+});
+
+describeWithNats('a worker whose engine dies', () => {
+  it('leaves it to the gateway to go on, with the same answer', async () => {
+    const lab = await QueueLab.start({ nats: testNats!, environment: cleanEnvironment({}) });
+    try {
+      const { child } = await lab.startWorker([...WORKER, '--isolate']);
+      const whole = await ask(lab.gateway, lab.model, REQUESTS.first!);
+      const attempts = new Set<number>();
+      const isEngine = ({ parent, args }: ReturnType<typeof runningProcesses>[number]) =>
+        parent === child.pid && args.some((arg) => arg.includes('worker-process'));
+      const stop = lab.onFrame(({ attempt, index }) => {
+        if (attempts.has(attempt) || index < 4) return;
+        attempts.add(attempt);
+        const engine = runningProcesses().find(isEngine);
+        if (attempts.size === 1 && engine !== undefined) process.kill(engine.pid, 'SIGKILL');
+      });
+      // A tiny model may be done before the signal takes effect.
+      do {
+        attempts.clear();
+        expect(await ask(lab.gateway, lab.model, REQUESTS.first!)).toEqual(whole);
+      } while (!attempts.has(2));
+      stop();
+    } finally {
+      await lab.close();
+    }
   });
 });
