@@ -121,6 +121,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   queueKey?: string;
   /** Weight of the request's key beside others, with fair queueing; default 1. */
   queueWeight?: number;
+  /** Fingerprint of the engine that is to answer, where a gateway has several of the model; default: any. An engine itself does not look at it. */
+  engineFingerprint?: string;
   /** Client id that post-processors get; 0 to 2^64 - 1. */
   clientId?: bigint;
   /**

@@ -171,6 +171,7 @@ export const REQUEST_FIELDS = {
   // Whose turn it is was decided before a request is offered.
   queueKey: { kind: 'text', staysInGateway: true },
   queueWeight: { kind: 'number', within: { above: 0, max: 1000 }, staysInGateway: true },
+  engineFingerprint: { kind: 'text', staysInGateway: true },
   signal: { kind: 'here' },
   shared: { kind: 'here' },
   // What a worker needs of it is in the message beside the request.

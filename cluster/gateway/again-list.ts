@@ -12,7 +12,7 @@ export class AgainList {
   #stuck = new Set<QueuedRequest>();
   readonly #suspects = new Set<QueuedRequest>();
   /** Of the pools that the stuck ones were tried with. */
-  #changes = 0;
+  #changes = '';
   /** The suspect that was offered last. */
   #onTrial: QueuedRequest | null = null;
 
@@ -35,9 +35,9 @@ export class AgainList {
 
   /**
    * Offers each that may have its turn to `place`, and takes out those for which it says true.
-   * @param changes another number than before where the model's pools are others
+   * @param changes another one than before where the model's pools are others
    */
-  placeAll(changes: number, place: (request: QueuedRequest) => boolean): void {
+  placeAll(changes: string, place: (request: QueuedRequest) => boolean): void {
     if (changes !== this.#changes && this.#stuck.size > 0) {
       this.#fresh = new Set([...this.#stuck, ...this.#fresh]);
       this.#stuck = new Set();

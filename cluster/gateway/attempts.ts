@@ -93,6 +93,13 @@ export class Attempts {
     this.#around = { roster, offers: this.#offers, routes, ...rules };
   }
 
+  /** Workers are there that may begin the request. */
+  hasTakersFor(request: QueuedRequest): boolean {
+    const pools = this.#roster.poolsOf(request.model);
+    const allowed = this.models.get(request.model)?.aims.allowed(request, pools) ?? pools;
+    return allowed.some(({ takers }) => takers.size > 0);
+  }
+
   countsOf(model: string): Readonly<RequestCounts> {
     return this.#counts.get(model) ?? NO_REQUESTS;
   }

@@ -14,6 +14,11 @@ export function cardFingerprint({ info, adapters }: ModelCard, adapter?: string)
   return own === undefined ? null : fingerprintWithAdapter(engine, own.digest);
 }
 
+/** The fingerprint is that of a worker's answers, with the adapter, or of its engine without. */
+export function isNameOfEngine(fingerprint: string, card: ModelCard, adapter?: string): boolean {
+  return cardFingerprint(card) === fingerprint || cardFingerprint(card, adapter) === fingerprint;
+}
+
 /** Number of workers of each fingerprint, over these pools, of those that have the adapter. */
 export function countFingerprints(
   pools: Iterable<{ model: ModelCard; takers: { readonly size: number } }>,

@@ -6,7 +6,10 @@ import type { PoolName } from '../nats/names.js';
 import type { RosterPool } from '../nats/roster-pool.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
 import { AgainList } from './again-list.js';
+import { Aims, engineOf } from './aims.js';
 import type { CacheRoutes } from './cache-routes.js';
+import { isNameOfEngine } from './card-fingerprint.js';
+import { PoolWeights } from './pool-weights.js';
 import type { QueuedRequest } from './queued-request.js';
 import { mayMove } from './unleased.js';
 
@@ -37,22 +40,31 @@ export interface Surroundings {
  * somebody's turn already.
  */
 export class ModelQueue {
+  /** Which engines its requests are for. */
+  readonly aims: Aims;
   readonly #key: string;
   readonly #limits: QueueLimits;
-  readonly #waiting: WaitingQueue<QueuedRequest>;
+  /** Requests that have come, or whose engine is to be looked for again. */
+  #unaimed = new Set<QueuedRequest>();
+  /** The others, by the pools that they may go to. */
+  readonly #rows = new Map<string, Row>();
+  readonly #rowOf = new Map<QueuedRequest, Row>();
   readonly #again = new AgainList();
   /** Number of requests that wait, of each client's key. */
   readonly #ofKeys = new Map<string, number>();
   readonly #pace = new QueuePace();
+  #numWaiting = 0;
+  /** Of the pools, and of the weights, by which rows were made. */
+  #seen = '';
 
-  constructor(key: string, limits: QueueLimits) {
+  constructor(key: string, limits: QueueLimits, weights = new PoolWeights()) {
     this.#key = key;
     this.#limits = limits;
-    this.#waiting = limits.fairQueueing ? new FairQueue() : new ArrivalQueue();
+    this.aims = new Aims(weights);
   }
 
   get size(): number {
-    return this.#waiting.size + this.#again.size;
+    return this.#numWaiting;
   }
 
   /** @throws QueueFullError */
@@ -63,13 +75,14 @@ export class ModelQueue {
 
   #count(key: string, change: 1 | -1): void {
     const count = (this.#ofKeys.get(key) ?? 0) + change;
+    this.#numWaiting += change;
     if (count === 0) this.#ofKeys.delete(key);
     else this.#ofKeys.set(key, count);
   }
 
   push(request: QueuedRequest): void {
     this.#count(request.key, 1);
-    this.#waiting.push(request);
+    this.#unaimed.add(request);
   }
 
   pushAgain(request: QueuedRequest): void {
@@ -80,38 +93,140 @@ export class ModelQueue {
   /** The request has ended, wherever it was. */
   settle(request: QueuedRequest): void {
     this.#again.endTrial(request);
-    const isRemoved = this.#waiting.remove(request);
-    if (this.#again.delete(request) || isRemoved) this.#count(request.key, -1);
-    if (!isRemoved) this.#waiting.settle(request, request.usedTokens);
+    const row = this.#rowOf.get(request);
+    this.#rowOf.delete(request);
+    const isInRow = row?.waiting.remove(request) ?? false;
+    if (this.#unaimed.delete(request) || this.#again.delete(request) || isInRow) this.#count(request.key, -1);
+    if (isInRow) this.#dropEmpty(row!);
+    else row?.waiting.settle(request, request.usedTokens);
   }
 
   /** Takes out the requests that are to be offered now. */
   next(around: Surroundings, nowMs: number): Next[] {
     if (this.size === 0) return [];
-    const { roster, allowsDifferentBits, maxLocalPrefillLength } = around;
-    const pools = new Pools(roster.poolsOf(this.#key), around);
-    const prefillers = new Pools(roster.prefillersOf(this.#key), around);
+    const { roster, maxLocalPrefillLength } = around;
+    const all = roster.poolsOf(this.#key);
+    const given = new Map<RosterPool, number>();
+    const prefillers = new Pools(roster.prefillersOf(this.#key), around, given);
     const next: Next[] = [];
-    const place = (request: QueuedRequest, find: () => Found | null): boolean => {
+    const place = (request: QueuedRequest, pools: Pools, find: () => Found | null): boolean => {
       const prefiller = prefillerOf(request, prefillers, pools, maxLocalPrefillLength);
       const where = prefiller ?? find();
       if (where === null) return false;
       this.#count(request.key, -1);
+      if (prefiller === null && !request.isCounted) this.aims.note(roster.pool(where.pool.fingerprint)!);
+      request.isCounted ||= prefiller === null;
       next.push({ request, ...where, isPrefill: prefiller !== null });
       return true;
     };
-    this.#again.placeAll(roster.changesOf(this.#key), (request) =>
-      place(request, () => pools.forAgain(request, allowsDifferentBits)),
-    );
+    this.#again.placeAll(this.#aimAll(around, all), (request) => {
+      const pools = new Pools(this.#poolsAgain(request, around, all), around, given);
+      return place(request, pools, () => pools.forAgain(request));
+    });
     const before = next.length;
-    // The longest request decides where the next one can go: which one it is shows when it is taken.
-    while (this.#waiting.size > 0 && pools.hasRoom) {
-      const [request] = this.#waiting.take(1);
-      if (!place(request!, () => pools.forNew(request!))) this.#again.push(request!);
+    for (const row of [...this.#rows.values()]) {
+      const pools = new Pools(row.among(all), around, given);
+      // The longest request decides where the next one can go: which one it is shows when it is taken.
+      while (row.waiting.size > 0 && pools.hasRoom) {
+        const [request] = row.waiting.take(1);
+        if (!place(request!, pools, () => pools.forNew(request!))) this.#again.push(request!);
+      }
+      this.#dropEmpty(row);
     }
     this.#pace.note(next.length - before, nowMs);
     return next;
   }
+
+  /** Its own pool, from which a request does not go as long as it is there; else those that may begin it. */
+  #poolsAgain(
+    request: QueuedRequest,
+    { allowsDifferentBits }: Surroundings,
+    all: readonly RosterPool[],
+  ): readonly RosterPool[] {
+    const own = all.filter(
+      ({ name, takers }) => name.fingerprint === request.pool?.fingerprint && takers.size > 0,
+    );
+    if (own.length > 0 || !mayMove(request, allowsDifferentBits)) return own;
+    const allowed = this.aims.allowed(request, all);
+    if (request.pin !== null || !this.aims.isWeighted(all)) return allowed;
+    const engine = this.aims.next(ableOf(request, allowed));
+    return allowed.filter((pool) => engineOf(pool) === engine);
+  }
+
+  /** Brings requests into their rows. @returns another number where the pools, or the weights, are others */
+  #aimAll({ roster }: Surroundings, all: readonly RosterPool[]): string {
+    const isWeighted = this.aims.isWeighted(all);
+    const seen = `${roster.changesOf(this.#key)} ${this.aims.changes}`;
+    if (seen !== this.#seen) {
+      this.#seen = seen;
+      for (const row of [...this.#rows.values()]) this.#unaimRow(row);
+    }
+    if (this.#unaimed.size === 0) return seen;
+    const unaimed = this.#unaimed;
+    this.#unaimed = new Set();
+    for (const request of unaimed) this.#aim(request, all, isWeighted);
+    return seen;
+  }
+
+  #aim(request: QueuedRequest, all: readonly RosterPool[], isWeighted: boolean): void {
+    const { pin, request: asked } = request;
+    if (pin !== null) {
+      const { adapterName } = asked;
+      const isRight = ({ model }: RosterPool) => isNameOfEngine(pin, model, adapterName);
+      this.#rowFor(`pinned ${pin} ${adapterName ?? ''}`, isRight).add(request);
+      return;
+    }
+    if (!isWeighted) {
+      this.#rowFor('any', () => true).add(request);
+      return;
+    }
+    const engine = this.aims.next(ableOf(request, this.aims.allowed(request, all)));
+    if (engine === null) this.#unaimed.add(request);
+    else this.#rowFor(`engine ${engine}`, (pool) => engineOf(pool) === engine).add(request);
+  }
+
+  #rowFor(name: string, isRight: (pool: RosterPool) => boolean) {
+    const row: Row = this.#rows.get(name) ?? {
+      name,
+      waiting: this.#limits.fairQueueing ? new FairQueue() : new ArrivalQueue(),
+      among: (pools) => pools.filter(isRight),
+    };
+    this.#rows.set(name, row);
+    const add = (request: QueuedRequest) => {
+      row.waiting.push(request);
+      this.#rowOf.set(request, row);
+    };
+    return { add };
+  }
+
+  #unaimRow(row: Row): void {
+    for (const request of row.waiting.list(row.waiting.size)) {
+      if (request.pin !== null) return;
+      row.waiting.remove(request);
+      this.#rowOf.delete(request);
+      this.#unaimed.add(request);
+    }
+    this.#dropEmpty(row);
+  }
+
+  /** A row of which requests run keeps what they were charged for by itself. */
+  #dropEmpty({ name, waiting }: Row): void {
+    if (waiting.size === 0 && name !== 'any') this.#rows.delete(name);
+  }
+}
+
+/** Requests that wait for the same pools. */
+interface Row {
+  name: string;
+  waiting: WaitingQueue<QueuedRequest>;
+  /** Those of a model's pools that they may go to. */
+  among: (pools: readonly RosterPool[]) => readonly RosterPool[];
+}
+
+/** Those that can answer the request; all of them where none can: it is refused there, with the numbers. */
+function ableOf(request: QueuedRequest, pools: readonly RosterPool[]): readonly RosterPool[] {
+  const able = pools.filter((pool) => hasAdapter(pool, request) && fits(pool, request));
+  return able.length > 0 ? able : pools;
 }
 
 /**
@@ -140,12 +255,17 @@ class Pools {
   readonly #offers: ReadonlyMap<string, number>;
   readonly #routes: CacheRoutes | null;
   /** Requests that go into the stream of each pool, and are not counted yet. */
-  readonly #given = new Map<RosterPool, number>();
+  readonly #given: Map<RosterPool, number>;
 
-  constructor(pools: readonly RosterPool[], { offers, routes }: Surroundings) {
+  constructor(
+    pools: readonly RosterPool[],
+    { offers, routes }: Surroundings,
+    given: Map<RosterPool, number>,
+  ) {
     this.#pools = pools;
     this.#offers = offers;
     this.#routes = routes;
+    this.#given = given;
   }
 
   /** Requests that may still be offered to a pool. */
@@ -168,13 +288,8 @@ class Pools {
     return this.#routes?.cachedTokens(request, this.#pools) ?? 0;
   }
 
-  /** Pool for a request that was offered before: its own one, or any as long as its client has had nothing. */
-  forAgain(request: QueuedRequest, allowsDifferentBits: boolean): Found | null {
-    const { pool } = request;
-    const isOwn = ({ name, takers }: RosterPool) => name.fingerprint === pool?.fingerprint && takers.size > 0;
-    const own = pool === null ? undefined : this.#pools.find(isOwn);
-    if (own !== undefined) return this.#take(request, [own]);
-    if (!mayMove(request, allowsDifferentBits)) return null;
+  /** Pool for a request that was offered before, whatever room it has. */
+  forAgain(request: QueuedRequest): Found | null {
     return this.#best(request, ({ takers }) => takers.size > 0);
   }
 

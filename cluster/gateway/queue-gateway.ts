@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
+import { says } from '../../base/named-text.js';
 import { onAbort } from '../../base/on-abort.js';
 import { failure, failureOf, isRequestsFault, messageOfFailure } from '../../callbacks/request-failure.js';
 import { checkRange } from '../../callbacks/sampling-params.js';
@@ -14,7 +15,7 @@ import { takenRequest } from '../../host/host-entry.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import { PieceQueue } from '../../host/token-stream.js';
 import { checkTokenValues } from '../../host/token-values.js';
-import type { Beat } from '../nats/beat.js';
+import { type Beat, nameOfKey } from '../nats/beat.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../nats/gateway-port.js';
 import type { Frame } from '../nats/lease-book.js';
@@ -32,15 +33,20 @@ import type { RosterPool, RosterWorker } from '../nats/roster-pool.js';
 import { readRuns, type TokenRun } from '../nats/token-runs.js';
 import { offersFor, ROSTER_IS_FULL, WorkerRoster } from '../nats/worker-roster.js';
 import type { ModelRouting } from '../routing/model-routing.js';
+import type { EngineShare } from './aims.js';
 import { Attempts, type AttemptsOptions, type RequestCounts } from './attempts.js';
 import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
+import { countFingerprints } from './card-fingerprint.js';
 import { ModelQueue } from './model-queue.js';
+import type { PoolWeights } from './pool-weights.js';
 import { QueuedRequest } from './queued-request.js';
 import { SilenceWatch, type SilenceWatchOptions } from './silence-watch.js';
 import { UnusedPrefill, unusedPrefillPools } from './unused-prefill.js';
 
 export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchOptions, 'onBeat' | 'onLost'> {
   port: GatewayPort;
+  /** How new requests are shared among engines of one model; default: wherever there is room. */
+  weights?: PoolWeights;
   /** Requests are sent where they are cached. Absent: whoever takes a request has it. */
   routing?: CacheRoutesOptions;
   /** Called with a worker at each of its beats, and with its id when it is lost, or has ended (moved). */
@@ -100,7 +106,7 @@ export class QueueGateway implements GatewayListener {
 
   /** A model that requests can be submitted to from now on. @param key see modelKey */
   open(key: string, limits: QueueLimits): void {
-    this.#attempts.models.set(key, new ModelQueue(key, limits));
+    this.#attempts.models.set(key, new ModelQueue(key, limits, this.#options.weights));
   }
 
   /** Pools of a model with workers that answer requests and are not about to end. */
@@ -116,6 +122,23 @@ export class QueueGateway implements GatewayListener {
   /** Number of a model's prefill workers whose blocks nobody who answers can use. */
   numUnusedPrefillersOf(key: string): number {
     return unusedPrefillPools(this.roster, key).reduce((sum, { takers }) => sum + takers.size, 0);
+  }
+
+  /** Requests that the engines of a model were given, by their fingerprints, and their weights. */
+  sharesOf(key: string): ReadonlyMap<string, EngineShare> {
+    const pools = this.roster.poolsOf(key);
+    return this.#attempts.models.get(key)?.aims.shares(pools) ?? new Map();
+  }
+
+  /** @throws RequestError where no worker has the engine that the request names */
+  #checkPin(request: QueuedRequest): void {
+    const { pin, model } = request;
+    if (pin === null || this.#attempts.hasTakersFor(request)) return;
+    const engines = [...countFingerprints(this.poolsOf(model)).keys()];
+    const known =
+      engines.length === 0 ? 'no worker is there at present' : `its workers have ${engines.join(', ')}`;
+    const why = says`There is no engine ${pin} of the model ${nameOfKey(model)}: ${known}.`;
+    throw RequestError.of(failure('invalid', why));
   }
 
   /** Numbers of a model's requests: those with a worker, and those that wait for one. */
@@ -157,6 +180,7 @@ export class QueueGateway implements GatewayListener {
       checkTokenValues(asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       request.wantsPrefill = canBePrefilled(asked);
+      this.#checkPin(request);
       this.#begin(request, queue);
     } catch (error) {
       for (const stream of streams) stream.fail(RequestError.of(failureOf(error), error));

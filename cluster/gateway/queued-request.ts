@@ -81,6 +81,10 @@ export class QueuedRequest implements Waiting {
   avoids: string | null = null;
   /** null: it is not traced. */
   trace: RequestTrace | null = null;
+  /** Fingerprint of the only engine that may answer it; null: any. */
+  readonly pin: string | null;
+  /** It is among the requests that its engine was given. */
+  isCounted = false;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -100,6 +104,7 @@ export class QueuedRequest implements Waiting {
     this.pieces = pieces;
     this.priority = request.priority ?? 0.5;
     this.key = request.queueKey ?? '';
+    this.pin = request.engineFingerprint ?? null;
     this.weight = request.queueWeight ?? 1;
     this.cost = request.promptTokens.length + request.maxNewTokens * pieces.length;
     this.waitingSinceMs = nowMs;

@@ -113,9 +113,8 @@ export class SilenceWatch {
   /** Requests that no worker has been there for, for too long, get an error. */
   #lookAt(group: UnleasedGroup, nowMs: number): void {
     const { workerWaitMs, allowsDifferentBits } = this.#options;
-    const { pool, model } = group;
-    const hasOthers = this.#roster.numTakersOf(model) > 0;
-    if (pool === null ? hasOthers : this.#roster.hasTakers(pool)) {
+    const { pool, first } = group;
+    if (pool === null ? this.#attempts.hasTakersFor(first) : this.#roster.hasTakers(pool)) {
       group.seenMs = nowMs;
       if (pool !== null) this.#offerAnew(group, pool, nowMs);
       return;
@@ -124,7 +123,7 @@ export class SilenceWatch {
     for (const request of [...group.requests]) {
       const isFree = mayMove(request, allowsDifferentBits);
       // Its workers are gone, and others would do.
-      if (request.stage === 'offered' && isFree && hasOthers) {
+      if (request.stage === 'offered' && isFree && this.#attempts.hasTakersFor(request)) {
         numMoved += 1;
         if (numMoved > MAX_IN_TURN) {
           this.#hasMore = true;
@@ -152,7 +151,11 @@ export class SilenceWatch {
 const AWAY =
   'The NATS server, over which workers are reached, cannot be reached at present; try again later.';
 
-function noWorker({ model, pool }: QueuedRequest, isBound: boolean): Error {
+function noWorker({ model, pool, pin }: QueuedRequest, isBound: boolean): Error {
+  if (!isBound && pin !== null)
+    return new NoWorkerError(
+      `No worker has the model ${nameOfKey(model)} with the engine ${pin}, which the request names, at present; try again later.`,
+    );
   if (!isBound)
     return new NoWorkerError(`No worker has the model ${nameOfKey(model)} at present; try again later.`);
   return RequestError.of(

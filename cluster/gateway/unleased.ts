@@ -2,9 +2,12 @@ import { isOffer, type QueuedRequest } from './queued-request.js';
 
 /** Requests that wait for one and the same: any worker of a model, or one of a pool. */
 export interface UnleasedGroup {
+  readonly name: string;
   readonly model: string;
-  /** Fingerprint; null: workers of any pool of the model do. */
+  /** Fingerprint; null: workers of any pool do that may begin the request. */
   readonly pool: string | null;
+  /** The first of them: those without a pool of their own may all begin in the same ones. */
+  readonly first: QueuedRequest;
   readonly requests: Set<QueuedRequest>;
   /** Those that lie in the stream, by their patience: each is in the order in which it ends. */
   readonly patient: Map<number, Set<QueuedRequest>>;
@@ -69,10 +72,12 @@ export class Unleased {
     const isBound = isOffer(stage) || !mayMove(request, this.#allowsDifferentBits);
     const pool = isBound ? request.pool!.fingerprint : null;
     // No fingerprint has a blank in it.
-    const name = pool ?? ` ${model}`;
+    const { pin, request: asked } = request;
+    const name = pool ?? [model, ...(pin === null ? [] : [pin, asked.adapterName ?? ''])].join(' \n');
     const known = this.#groups.get(name);
     if (known !== undefined) return known;
-    const group = { model, pool, requests: new Set<QueuedRequest>(), patient: new Map(), seenMs: 0 };
+    const requests = new Set<QueuedRequest>();
+    const group = { name, model, pool, first: request, requests, patient: new Map(), seenMs: 0 };
     this.#groups.set(name, group);
     return group;
   }
@@ -80,7 +85,7 @@ export class Unleased {
   #leave(request: QueuedRequest, group: UnleasedGroup): void {
     group.requests.delete(request);
     this.#groupOf.delete(request);
-    if (group.requests.size === 0) this.#groups.delete(group.pool ?? ` ${group.model}`);
+    if (group.requests.size === 0) this.#groups.delete(group.name);
   }
 
   #joinRow(request: QueuedRequest, { patient }: UnleasedGroup): void {

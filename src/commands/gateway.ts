@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { messageOf } from '../../base/error-text.js';
 import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { skeinVersion } from '../../base/package-info.js';
 import type { Routed } from '../../cluster/gateway/cache-routes.js';
+import { PoolWeights } from '../../cluster/gateway/pool-weights.js';
 import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import type { RequestNames } from '../../cluster/nats/request-names.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
+import { readPoolWeights } from '../queue/read-pool-weights.js';
 import { openSharedState } from '../queue/shared-state.js';
 import { tellTerminal } from '../server/logs/log-output.js';
 import { checkAddress } from '../server/sockets/listen-address.js';
@@ -34,6 +37,7 @@ export async function gateway(given: Config): Promise<void> {
   const reloadBy = listenForHangUp();
   const keysAndOrigins = readSecurity(config);
   takeCacheSecret(config);
+  const weights = new PoolWeights(readPoolWeights(config.poolWeights));
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   if (config.tracing || config.traceEndpoint !== undefined)
     (await import('./open-tracing.js')).checkTracing(config);
@@ -54,8 +58,11 @@ export async function gateway(given: Config): Promise<void> {
         isRouted: config.routing === 'cache',
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
-      reloadBy(opened.reload);
-      const begun = learnModels(config, id, queue, opened);
+      reloadBy(() => {
+        opened.reload();
+        reloadWeights(config, weights, opened);
+      });
+      const begun = learnModels(config, id, queue, opened, weights);
       ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
       await shared?.presence.close();
@@ -64,6 +71,17 @@ export async function gateway(given: Config): Promise<void> {
     }
   } finally {
     lock?.release();
+  }
+}
+
+/** What is wrong with a file is logged, and what was in force before stays so. */
+function reloadWeights({ poolWeights }: Config, weights: PoolWeights, { around: { log } }: OpenServer): void {
+  if (poolWeights?.startsWith('@') !== true) return;
+  try {
+    weights.replace(readPoolWeights(poolWeights));
+    log.info({}, 'pool weights read again');
+  } catch (error) {
+    log.error({ reason: messageOf(error) }, 'pool weights not changed');
   }
 }
 
@@ -101,6 +119,7 @@ function learnModels(
   id: string,
   { nc, names, stream }: OpenQueue,
   opened: OpenServer,
+  weights: PoolWeights,
 ): { atGateway: QueueGateway; learned: LearnedModels } {
   const { repository, around } = opened;
   const onWarning = (message: string, about?: RequestNames) =>
@@ -120,6 +139,7 @@ function learnModels(
     workerWaitMs: 1000 * config.workerWaitSeconds,
     allowsDifferentBits: config.allowDifferentBits,
     maxLocalPrefillLength: config.maxLocalPrefillLength,
+    weights,
     ...(hearsCaches ? { routing: { port, onRouted } } : {}),
     onBeat: (beat) => learned.onBeat(beat),
     onLost: (worker, why) => {

@@ -155,7 +155,7 @@ export interface BroughtModels {
   isLooking?: string;
   /** Why nobody who runs them can be reached, as a clause; null: somebody can. */
   whyCutOff?: () => string | null;
-  /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Default false. */
+  /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Absent: the models are here. */
   isRouted?: boolean;
   /** What it shares with other servers; default: nothing. */
   shared?: SharedStores | null;
@@ -304,9 +304,10 @@ function metricsOf(
   ledger: MemoryLedger,
   repository: ServingRepository,
   { cache, limits }: { cache: ResponseCache | null; limits: RateLimits | null },
-  routing = false,
+  routing: boolean | undefined,
 ): Metrics {
-  const metrics = new ServerMetrics(models, { process: true, routing });
+  const ofQueue = routing === undefined ? {} : { routing };
+  const metrics = new ServerMetrics(models, { process: true, ...ofQueue });
   metrics.watchMemory(ledger);
   metrics.watchInference(() => repository.loaded(), { cache, limits });
   return metrics;

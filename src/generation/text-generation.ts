@@ -41,7 +41,7 @@ const SHARED_FIELDS = [
   ...(['dryBreakers', 'logitBias', 'embeddingBias', 'beams', 'badWords', 'returnContextLogits'] as const),
   ...(['returnGenerationLogits', 'logitsPostProcessor', 'maxDraftLen', 'guide', 'clientId'] as const),
   ...(['priority', 'cacheSalt', 'timeLimitMs', 'label', 'queueKey', 'queueWeight', 'signal'] as const),
-  ...(['retention', 'shared', 'trace'] as const),
+  ...(['retention', 'shared', 'trace', 'engineFingerprint'] as const),
 ] as const satisfies readonly FieldName[];
 
 type Given<T> = { [Name in keyof T]: T[Name] | undefined };

@@ -81,6 +81,7 @@ export async function learnedModel({
       counts,
       routing: () => gateway.routingOf(key),
       unusedPrefillers: () => gateway.numUnusedPrefillersOf(key),
+      shares: () => gateway.sharesOf(key),
       onStats: () => () => {},
     },
     statsJson: () => statsJson(counts(), card),

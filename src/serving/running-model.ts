@@ -1,5 +1,6 @@
 import type { FormationListener } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
+import type { EngineShare } from '../../cluster/gateway/aims.js';
 import type { ModelRouting } from '../../cluster/routing/model-routing.js';
 import type { EncoderBatch } from '../../host/encoder-host.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
@@ -90,6 +91,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   routing?(): ModelRouting | null;
   /** Prefill workers whose blocks nobody who answers can use; absent: there are no such workers. */
   unusedPrefillers?(): number;
+  /** Requests that engines elsewhere were given, by their fingerprints; absent: its engine is here. */
+  shares?(): ReadonlyMap<string, EngineShare>;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
 }

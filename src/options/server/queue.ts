@@ -146,6 +146,16 @@ export const QUEUE_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  poolWeights: ofServer(
+    NAME,
+    {
+      group: QUEUE,
+      metavar: 'LIST',
+      help: 'How new requests are shared among workers of one model with different engines: weights by system_fingerprint, as in fp_a=95,fp_b=5, or @FILE with one on each line, which SIGHUP reads again. An engine that is not named, or has 0, gets only requests that name it (header X-Skein-Engine) and those that it has begun.',
+      defaultText: 'wherever there is room',
+    },
+    OF_QUEUE,
+  ),
   workerWaitSeconds: ofServer(
     wholeNumber(0, DAY_SECONDS),
     {

@@ -9,10 +9,10 @@ import { withDefaults } from '../../generation/sampling-defaults.js';
 import { generateTexts, type TextPiece, type TextRequest } from '../../generation/text-generation.js';
 import { engineName } from '../../serving/adapters/served-adapters.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
-import type { ServedGenerator } from '../../serving/served-model.js';
+import { enginesOf, type ServedGenerator } from '../../serving/served-model.js';
 import { termFields } from '../../serving/texts/term-fields.js';
 import { cacheSaltFor } from '../web/access/cache-salt.js';
-import { cutOff } from '../web/errors.js';
+import { ApiError, cutOff } from '../web/errors.js';
 import { STREAM_BYTES } from '../web/memory/memory-estimates.js';
 import type { LiveRequest } from '../web/request-registry.js';
 import type { RequestTerms } from '../web/request-terms.js';
@@ -104,6 +104,7 @@ export class ChoiceRun {
     this.#requests = requests;
     this.#ranks = requests.some(({ beams }) => beams === undefined) && bestOf > n;
     this.#live = live;
+    checkEngine(model, terms.engine);
     terms.memory.addAnswer(answersMemory(model, requests, counts));
     const shared = new SharedTensors();
     try {
@@ -111,6 +112,7 @@ export class ChoiceRun {
         const asked: TextRequest = {
           ...withDefaults(model.sampling, request),
           ...termFields(termsOf(terms), request),
+          engineFingerprint: terms.engine,
           ...(terms.isBatch ? { priority: BATCH_PRIORITY * (request.priority ?? 0.5) } : {}),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
@@ -404,6 +406,16 @@ function answersMemory(
   { bestOf }: ChoiceCounts,
 ): number {
   return requests.reduce((sum, request) => sum + answerMemory(model, request, bestOf), STREAM_BYTES);
+}
+
+/** @throws ApiError where the model has not the engine that the request names */
+function checkEngine(model: ServedGenerator, engine: string | undefined): void {
+  if (engine === undefined) return;
+  const known = [...enginesOf(model).keys()];
+  // Workers may have another name for it without an adapter: a gateway knows.
+  if (model.engines !== undefined || known.includes(engine)) return;
+  const text = `There is no engine '${engine}' of the model ${model.id} (header X-Skein-Engine): it has ${known.join(', ')}.`;
+  throw new ApiError(400, text, { code: 'invalid_value' });
 }
 
 /** Adds a piece to those that are kept, of which each has many tokens: a long answer is no object for each of them. */

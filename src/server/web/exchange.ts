@@ -6,6 +6,9 @@ import type { ServerLog } from './server-log.js';
 import { HttpStreamConnection, type StreamConnection } from './stream-connection.js';
 import { noteWarning, type Warn } from './warnings.js';
 
+/** Names the engine that is to answer, by its system_fingerprint. */
+export const ENGINE_HEADER = 'x-skein-engine';
+
 /** Services behind every exchange. */
 export interface ExchangeServices {
   log: ServerLog;
@@ -49,6 +52,7 @@ export function exchangeOf(
       memory: c.get('memory'),
       tally: c.get('tally'),
       trace: c.get('trace'),
+      engine: c.req.header(ENGINE_HEADER),
       isBatch: c.env?.inner !== undefined,
     },
   };

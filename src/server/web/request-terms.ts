@@ -19,6 +19,8 @@ export interface RequestTerms {
   isBatch?: boolean;
   /** Adds up what its answers take, for the access log; absent: nobody does. */
   tally?: AnswerTally | undefined;
+  /** Fingerprint of the engine that is to answer; absent: any of the model. */
+  engine?: string | undefined;
   /** The span of the HTTP request; absent: it is not traced. */
   trace?: TraceSpan | undefined;
 }

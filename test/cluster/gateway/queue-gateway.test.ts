@@ -8,6 +8,7 @@ import {
   type TokenPiece,
   type TokenRequest,
 } from '../../../callbacks/token-request.js';
+import { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../cluster/gateway/queue-gateway.js';
 import { type Beat, type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
 import type { GatewayPort } from '../../../cluster/nats/gateway-port.js';
@@ -339,6 +340,103 @@ describe('a long prompt', () => {
     await settle();
     expect(offers).toHaveLength(0);
     expect(gateway.numWorkersOf(KEY)).toBe(0);
+  });
+});
+
+describe('engines of one model', () => {
+  const card = (fingerprint: string): ModelCard => ({ ...MODEL, info: { fingerprint } });
+  const LARGE = { maxQueueSize: 1000, fairQueueing: false };
+  /** Workers of two engines, each with so many places. */
+  function withTwo(weights?: PoolWeights, places = 100) {
+    const lab = setUp(weights === undefined ? {} : { weights }, LARGE);
+    const tell = (changes: Partial<Beat> = {}) => {
+      lab.beat('a', { pool: 'pa', model: card('fp_a'), places, ...changes });
+      lab.beat('b', { pool: 'pb', model: card('fp_b'), places, ...changes });
+    };
+    tell();
+    const pools = () => lab.offers.map(({ pool }) => pool.fingerprint);
+    const count = (pool: string) => pools().filter((one) => one === pool).length;
+    return { ...lab, tell, pools, count };
+  }
+
+  it('share new requests by weights, exactly but for less than one request for each', async () => {
+    const weights = new PoolWeights(
+      new Map([
+        ['fp_a', 95],
+        ['fp_b', 5],
+      ]),
+    );
+    const { gateway, ask, count, tell } = withTwo(weights);
+    for (let asked = 1; asked <= 100; asked++) {
+      void ask(3).catch(() => {});
+      await settle();
+      expect(Math.abs(count('pb') - 0.05 * asked)).toBeLessThan(1);
+      tell();
+    }
+    expect([count('pa'), count('pb')]).toEqual([95, 5]);
+    const shares = { fp_a: { requests: 95, weight: 95 }, fp_b: { requests: 5, weight: 5 } };
+    expect(Object.fromEntries(gateway.sharesOf(KEY))).toEqual(shares);
+    // Promoted, while it runs.
+    weights.replace(new Map([['fp_b', 1]]));
+    for (let asked = 0; asked < 10; asked++) void ask(3).catch(() => {});
+    await settle();
+    expect([count('pa'), count('pb')]).toEqual([95, 15]);
+  });
+
+  it('keep their share where one of them is full, and the other one waits for nobody', async () => {
+    const half = new Map([
+      ['fp_a', 1],
+      ['fp_b', 1],
+    ]);
+    const weights = new PoolWeights(half);
+    const { gateway, beat, ask, count } = withTwo(weights);
+    beat('b', { pool: 'pb', model: card('fp_b'), places: 1, held: 1 });
+    for (let asked = 0; asked < 20; asked++) void ask(3).catch(() => {});
+    await settle();
+    // One lies ahead of the full one.
+    expect([count('pa'), count('pb')]).toEqual([10, 1]);
+    expect(gateway.countsOf(KEY).waiting).toBe(20);
+    // Withdrawn: those that wait for it go to the other one.
+    weights.replace(new Map([['fp_a', 1]]));
+    void ask(3).catch(() => {});
+    await settle();
+    expect([count('pa'), count('pb')]).toEqual([20, 1]);
+  });
+
+  it('may be named by a request, whatever their weight, and by a wrong name not at all', async () => {
+    const weights = new PoolWeights(new Map([['fp_a', 1]]));
+    const { beat, ask, offers, pools, send, last } = withTwo(weights);
+    void ask(3).catch(() => {});
+    const pinned = ask(3, { engineFingerprint: 'fp_b' });
+    await settle();
+    expect(pools().sort()).toEqual(['pa', 'pb']);
+    expect(last().item.request).not.toHaveProperty('engineFingerprint');
+    await expect(ask(3, { engineFingerprint: 'fp_c' })).rejects.toThrow(
+      'There is no engine fp_c of the model m: its workers have fp_a, fp_b.',
+    );
+    // It does not go elsewhere, and goes on where it has begun.
+    const { item } = offers.find(({ pool }) => pool.fingerprint === 'pb')!;
+    send('b', 0, [5], false, item);
+    beat('b2', { pool: 'pb', model: card('fp_b') });
+    beat('b', { pool: 'pb', isGone: true });
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'pb' }, item: { attempt: 2, known: [1] } });
+    send('b2', 1, [6], true);
+    expect((await pinned).tokens).toEqual([5, 6]);
+  });
+
+  it('that are named and lost are waited for, though others are there', async () => {
+    const { gateway, beat, offers } = withTwo();
+    const [stream] = gateway.submit(KEY, { promptTokens: [1], maxNewTokens: 4, engineFingerprint: 'fp_b' });
+    const asked = answerOf(stream!);
+    await settle();
+    beat('b', { pool: 'pb', isGone: true });
+    await settle();
+    expect(offers).toHaveLength(1);
+    beat('b2', { pool: 'pb', model: card('fp_b') });
+    await settle();
+    gateway.close();
+    expect((await asked).finishReason).toBe('cancelled');
   });
 });
 

@@ -9,7 +9,17 @@ const across = (request: TokenRequest) => unpackedRequest(unpack(pack(packedRequ
 
 /** Every field that crosses. */
 const FULL: Required<
-  Omit<TokenRequest, 'signal' | 'loraTaskId' | 'adapter' | 'queueKey' | 'queueWeight' | 'shared' | 'trace'>
+  Omit<
+    TokenRequest,
+    | 'signal'
+    | 'loraTaskId'
+    | 'adapter'
+    | 'queueKey'
+    | 'queueWeight'
+    | 'engineFingerprint'
+    | 'shared'
+    | 'trace'
+  >
 > = {
   promptTokens: [1, 2, 300],
   maxNewTokens: 7,

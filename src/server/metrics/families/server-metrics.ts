@@ -15,6 +15,7 @@ import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { prefillFamilies } from './prefill-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
+import { shareFamilies } from './share-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
@@ -98,6 +99,7 @@ export class ServerMetrics implements Metrics {
     followModels(models, (change) => this.#follow(change));
     adapterFamilies(this.#registry, models);
     engineFamilies(this.#registry, models);
+    if (options.routing !== undefined) shareFamilies(this.#registry, models);
     if (options.routing) routingFamilies(this.#registry, models);
     prefillFamilies(this.#registry, models);
     if (options.process) {
