@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
 import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
+import { readPictureFiles } from '../../models/images/picture-files.js';
+import type { PictureFiles } from '../../models/images/preprocess/picture-preprocessor.js';
 import { planTower } from '../../models/towers/index.js';
 import { openTower, type TowerCheckpoint } from '../../models/towers/open-tower.js';
 import type { TowerConfig } from '../../models/towers/tower-config.js';
 import type { NetworkPlan } from '../../network/plan.js';
-import type { EngineManifest, EnginePrecision } from '../directory/engine-directory.js';
+import { type EngineManifest, type EnginePrecision, towerFolder } from '../directory/engine-directory.js';
 import type { LoadableEngine } from '../executors/executor-kind.js';
 import { modelName } from '../ranks/model-name.js';
 import type { BuildAsideOptions } from './builder.js';
@@ -20,9 +22,10 @@ import { writeWeights } from './weights-writer.js';
  *
  *   tower/tower.json    TowerManifest, or why pictures are not supported
  *   tower/weights.bin   as that of the engine
+ *   tower/pictures.json PictureFiles: how pictures are prepared; absent: the checkpoint does not say
  */
-const TOWER_FOLDER = 'tower';
 const TOWER_FILE = 'tower.json';
+const PICTURES_FILE = 'pictures.json';
 const TOWER_FORMAT_VERSION = 1;
 
 type WeightFacts = Pick<EngineManifest, 'precision' | 'outputPrecision' | 'weightsByteLength' | 'tensors'>;
@@ -59,13 +62,27 @@ export async function writeTower(
 ): Promise<void> {
   const tower = opened(path, hiddenSize);
   if (tower === null) return;
-  const folder = join(directory, TOWER_FOLDER);
+  const folder = towerFolder(directory);
   mkdirSync(folder);
   const written: TowerManifest | Refusal =
     typeof tower === 'string'
       ? { towerVersion: TOWER_FORMAT_VERSION, refusal: tower }
       : await writeWhole({ directory: folder, target }, tower, options);
-  writeFileSync(join(folder, TOWER_FILE), `${JSON.stringify(written, null, 1)}\n`, { flush: true });
+  const write = (name: string, value: unknown) =>
+    writeFileSync(join(folder, name), `${JSON.stringify(value, null, 1)}\n`, { flush: true });
+  const pictures = typeof tower === 'string' ? null : readPictureFiles(path);
+  if (pictures !== null) write(PICTURES_FILE, pictures);
+  write(TOWER_FILE, written);
+}
+
+/** How pictures are prepared for an engine's part that sees. @throws EngineError where its checkpoint did not say */
+export function towerPictures(enginePath: string): PictureFiles {
+  const file = join(towerFolder(enginePath), PICTURES_FILE);
+  if (statSync(file, { throwIfNoEntry: false }) === undefined)
+    throw new EngineError(
+      `${enginePath}: the model's folder had no preprocessor_config.json when it was built, so its pictures cannot be prepared.`,
+    );
+  return readManifestText(file) as PictureFiles;
 }
 
 /** The part of a checkpoint that sees; null: there is none; or why it is not supported. */
@@ -98,7 +115,7 @@ async function writeWhole(
 
 /** Opens the part of an engine that sees. @throws EngineError where it has none, or one that is not supported, damaged or of another version */
 export function openTowerEngine(enginePath: string): TowerEngine {
-  const folder = join(enginePath, TOWER_FOLDER);
+  const folder = towerFolder(enginePath);
   const file = join(folder, TOWER_FILE);
   if (statSync(file, { throwIfNoEntry: false }) === undefined)
     throw new EngineError(`${enginePath}: this model reads texts alone; it sees no pictures.`);

@@ -1,4 +1,5 @@
 import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ModelConfig } from '../../models/model-config.js';
@@ -151,3 +152,6 @@ export function replaceFile(path: string, text: string): boolean {
     return false;
   }
 }
+
+/** Folder of the part of an engine that sees. */
+export const towerFolder = (engineDirectory: string): string => join(engineDirectory, 'tower');

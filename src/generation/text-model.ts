@@ -119,6 +119,8 @@ export interface TextModel {
   toolCallParser?: ToolFormatName | 'auto';
   /** What the model makes of pictures; absent or null: it reads text alone. */
   sight?: Sight | null | undefined;
+  /** Sentence on why it takes no pictures, where it might have. */
+  whyBlind?: string;
   /** Way to tell reasoning from answers; absent or auto: as the template shows. */
   reasoningParser?: ReasoningParserName | 'auto';
 }

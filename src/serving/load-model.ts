@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { warn } from '../../base/error-reporter.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { Engine } from '../../engine/building/engine.js';
+import { towerFolder } from '../../engine/directory/engine-directory.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
@@ -63,19 +65,20 @@ export async function startModel(
   const infoOf = infoReader(options, engine);
   const info = infoOf(loaded);
   const { numBlocks: maxBlocks } = loaded;
-  const model = textModelOf(options, host, codec, loaded, info);
+  const sight = await sightOf(options, engine, codec, loaded);
+  const model = { ...textModelOf(options, host, codec, loaded, info), ...sight.fields };
   const { adapters: room, executor } = loaded;
   const forget = (taskId: bigint) => host.forgetAdapter(taskId);
   const { config } = engine.manifest;
   const base = { model, config, room, executor, inFlight: () => host.adaptersInFlight(), forget };
   const adapters = await adaptersOf(options, base).catch(async (error: unknown) => {
-    await running.close({ abort: true });
+    await Promise.all([running.close({ abort: true }), sight.close()]);
     kvEvents?.close();
     throw error;
   });
   kvEvents?.nameAdapters(adapters);
   const close = async (how?: CloseOptions) => {
-    await Promise.all([adapters?.close(), running.close(how)]);
+    await Promise.all([adapters?.close(), sight.close(), running.close(how)]);
     kvEvents?.close();
   };
   const isIdle = () => host.running === 0;
@@ -131,6 +134,22 @@ function textModelOf(
     sampling,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(loaded, count, prompt, maxTokens),
   };
+}
+
+/** What the model sees with, where it does; its code is imported by models of a wrapper alone. */
+async function sightOf(
+  { executor, threads, computeWeight, pinThreads }: ModelOptions,
+  engine: Engine,
+  codec: ModelCodec,
+  { vocabSize }: EngineInfo,
+): Promise<{ fields: Pick<TextModel, 'sight' | 'whyBlind'>; close(): Promise<void> }> {
+  const nothing = { fields: {}, close: async () => {} };
+  if (!existsSync(towerFolder(engine.directory))) return nothing;
+  const { openSight } = await import('./pictures/open-sight.js');
+  const params = { executor, threads, computeWeight, pinThreads };
+  const opened = openSight({ directory: engine.directory, codec, vocabSize, params });
+  if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
+  return { fields: { sight: opened.sight }, close: opened.close };
 }
 
 function markLoaded(host: InProcessHost): void {

@@ -1,5 +1,3 @@
-import type { NamedText } from '../../../base/named-text.js';
-
 /** Tokens of a picture that stand side by side in its text, in a grid. */
 export interface PictureGrid {
   rows: number;
@@ -25,8 +23,8 @@ export interface Sight {
   /** Token that stands for each token of a picture in its text. */
   readonly tokenId: number;
   /**
-   * Reads a picture's file: decodes it, and makes it what the tower takes. @param field where it comes from, for errors
-   * @throws InvalidRequestError for a file that is no picture, or too large
+   * Reads a picture's file: decodes it, and makes it what the tower takes. @param place where it stands in the request, for errors
+   * @throws InvalidRequestError for a file that is no picture, or too large; PicturesBusyError
    */
-  read(file: Uint8Array, field: NamedText, signal: AbortSignal | undefined): Promise<Picture>;
+  read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<Picture>;
 }

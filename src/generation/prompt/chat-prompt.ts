@@ -33,7 +33,10 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
 }
 
 /** What the prompt of a chat depends on beside the chat. */
-export type PromptModel = Pick<TextModel, 'codec' | 'toolCallParser' | 'reasoningParser' | 'sight'> &
+export type PromptModel = Pick<
+  TextModel,
+  'codec' | 'toolCallParser' | 'reasoningParser' | 'sight' | 'whyBlind'
+> &
   Partial<Pick<TextModel, 'maxSeqLen'>>;
 
 /** The template's source; null: there is none, undefined: it is not known. */
@@ -112,11 +115,15 @@ export async function promptOf(
 
 /** What stands for the pictures of a chat. @throws InvalidRequestError where the model reads text alone */
 function picturesFor(
-  { sight }: PromptModel,
+  { sight, whyBlind }: PromptModel,
   { pictures = [] }: ChatAsk,
 ): Pick<ChatRenderOptions, 'pictures'> {
   if (pictures.length === 0) return {};
-  if (!sight) throw new InvalidRequestError('The model reads text alone, and takes no pictures.', 'messages');
+  if (!sight)
+    throw new InvalidRequestError(
+      whyBlind ?? 'The model reads text alone, and takes no pictures.',
+      'messages',
+    );
   return { pictures: { placeholder: sight.placeholder, texts: pictures.map(({ text }) => text) } };
 }
 

@@ -1,0 +1,58 @@
+interface Kept {
+  rows: Promise<Float32Array>;
+  /** Bytes of the rows; 0 as long as they are made. */
+  bytes: number;
+}
+
+/**
+ * Rows of pictures by what they are made of, within a bound of bytes: those that were used last stay. Rows that are being made are there
+ * too, so that a picture that two requests bring at a time is seen once.
+ */
+export class KeptRows {
+  readonly #maxBytes: number;
+  /** Those used last come last. */
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Bytes of all rows that are kept. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The rows under the key, made if there are none. What could not be made is not kept. */
+  of(key: string, make: () => Promise<Float32Array>): Promise<Float32Array> {
+    const known = this.#kept.get(key);
+    if (known !== undefined) {
+      this.#kept.delete(key);
+      this.#kept.set(key, known);
+      return known.rows;
+    }
+    const made: Kept = { rows: make(), bytes: 0 };
+    this.#kept.set(key, made);
+    made.rows.then(
+      ({ byteLength }) => this.#keep(key, made, byteLength),
+      () => this.#forget(key, made),
+    );
+    return made.rows;
+  }
+
+  #keep(key: string, made: Kept, bytes: number): void {
+    if (this.#kept.get(key) !== made) return;
+    made.bytes = bytes;
+    this.#bytes += bytes;
+    for (const [oldest, one] of this.#kept) {
+      if (this.#bytes <= this.#maxBytes) return;
+      if (one.bytes > 0) this.#forget(oldest, one);
+    }
+  }
+
+  #forget(key: string, one: Kept): void {
+    if (this.#kept.get(key) !== one) return;
+    this.#kept.delete(key);
+    this.#bytes -= one.bytes;
+  }
+}

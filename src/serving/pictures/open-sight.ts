@@ -1,0 +1,64 @@
+import { messageOf } from '../../../base/error-text.js';
+import { EngineError } from '../../../engine/building/engine.js';
+import { openTowerEngine, towerDigest, towerPictures } from '../../../engine/building/tower-engine.js';
+import type { TowerParams } from '../../../engine/tower/load-tower.js';
+import { TowerHost } from '../../../host/tower-host.js';
+import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { PicturePool } from '../../../models/images/picture-pool.js';
+import { pictureToken } from '../../../models/images/picture-token.js';
+import type { TextCodec } from '../../generation/text-model.js';
+import { ModelSight } from './model-sight.js';
+
+/** Bytes of rows of pictures that a model keeps. */
+const MAX_KEPT_BYTES = 2 ** 28;
+
+/** A model's sight while it is loaded. */
+export interface OpenSight {
+  sight: ModelSight;
+  /** Ends its processes and its worker. */
+  close(): Promise<void>;
+}
+
+export interface SightSource {
+  /** The engine's folder. */
+  directory: string;
+  codec: Pick<TextCodec, 'tokenEntry' | 'specialTexts'>;
+  vocabSize: number;
+  params: TowerParams;
+}
+
+/**
+ * Opens what a model sees with; its worker and its processes start with the first picture.
+ * @returns why the model takes no pictures, where it has nothing to see with, or something that is not supported
+ */
+export function openSight({ directory, codec, vocabSize, params }: SightSource): OpenSight | string {
+  try {
+    const engine = openTowerEngine(directory);
+    const files = towerPictures(directory);
+    const { id: tokenId, placeholder } = pictureToken(files);
+    const tokenText = codec.tokenEntry(tokenId);
+    const places = placeholder ?? tokenText;
+    if (
+      tokenText === null ||
+      !codec.specialTexts?.includes(tokenText) ||
+      !codec.specialTexts.includes(places!)
+    )
+      return `The tokenizer has no special token for pictures: token ${tokenId} is ${tokenText ?? 'none'}.`;
+    const pool = new PicturePool(files);
+    let tower: TowerHost | null = null;
+    const sight = new ModelSight({
+      pool,
+      tower: () => (tower ??= new TowerHost({ enginePath: directory, params })),
+      towerDigest: towerDigest(engine),
+      vocabSize,
+      placeholder: places!,
+      tokenId,
+      tokenText,
+      maxKeptBytes: MAX_KEPT_BYTES,
+    });
+    return { sight, close: async () => void (await Promise.all([pool.close(), tower?.close()])) };
+  } catch (error) {
+    if (error instanceof EngineError || error instanceof CheckpointError) return messageOf(error);
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import type { TowerPicture } from '../../../../callbacks/tower-messages.js';
+import { PictureError } from '../../../../models/images/picture-error.js';
+import type { PicturePool } from '../../../../models/images/picture-pool.js';
+import type { PicturePlan } from '../../../../models/images/preprocess/picture-preprocessor.js';
+import { KeptRows } from '../../../../src/serving/pictures/kept-rows.js';
+import { ModelSight } from '../../../../src/serving/pictures/model-sight.js';
+
+const rowsOf = (count: number, value = 0) => new Float32Array(count).fill(value);
+
+describe('kept rows', () => {
+  it('are made once, also for two who ask at a time, and those used last stay within the bytes', async () => {
+    const kept = new KeptRows(100);
+    const made: string[] = [];
+    const ask = (key: string, count: number) =>
+      kept.of(key, async () => {
+        made.push(key);
+        return rowsOf(count);
+      });
+    const [one, same] = await Promise.all([ask('a', 10), ask('a', 10)]);
+    expect(same).toBe(one);
+    await ask('b', 10);
+    await ask('a', 10);
+    await ask('c', 10);
+    expect(kept.bytes).toBe(80);
+    await ask('a', 10);
+    await ask('b', 10);
+    expect(made).toEqual(['a', 'b', 'c', 'b']);
+    // Larger than all that may be kept: the answer is given, and nothing stays.
+    expect((await ask('d', 50)).length).toBe(50);
+    expect(kept.bytes).toBe(0);
+  });
+
+  it('are not kept where they could not be made', async () => {
+    const kept = new KeptRows(100);
+    await expect(kept.of('a', () => Promise.reject(new Error('lost')))).rejects.toThrow('lost');
+    expect((await kept.of('a', async () => rowsOf(1, 7)))[0]).toBe(7);
+  });
+});
+
+/** A pool whose pictures become this plan; files name their content. */
+function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>): PicturePool {
+  const whole = { ...plan, rowWidth: 2, tiles: [], pixels: 0, bytes: 0 };
+  return {
+    preprocessor: {
+      plan: () => whole,
+      patches: () =>
+        Float32Array.from(
+          { length: 2 * plan.grids.reduce((sum, { rows, columns }) => sum + rows * columns, 0) },
+          (_, i) => i,
+        ),
+    },
+    prepare: async ([file]: Uint8Array[]) => {
+      if (file![0] === 0) throw new PictureError('The PNG picture is damaged.');
+      return [{ width: 8, height: 8, digest: Uint8Array.of(file![0]!), tiles: [] }];
+    },
+  } as unknown as PicturePool;
+}
+
+function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>) {
+  const seen: (readonly TowerPicture[])[] = [];
+  const sight = new ModelSight({
+    pool: poolOf(plan),
+    tower: () => ({
+      see: async (pictures) => {
+        seen.push(pictures);
+        return pictures.map(({ patches }) => patches.map((x) => -x));
+      },
+    }),
+    towerDigest: 'tower',
+    vocabSize: 1000,
+    placeholder: '<image>',
+    tokenId: 9,
+    tokenText: '<image>',
+    maxKeptBytes: 1e6,
+  });
+  return { sight, seen };
+}
+
+describe('a sight', () => {
+  it('makes a picture whose rows are merged patches a grid, and sees it once', async () => {
+    const { sight, seen } = sightOf({ prompt: [6], grids: [{ rows: 4, columns: 6 }] });
+    const picture = await sight.read(Uint8Array.of(1), 'messages[0]', undefined);
+    expect(picture).toMatchObject({ text: '<image>'.repeat(6), grids: [{ rows: 2, columns: 3 }] });
+    expect(picture.ids).toHaveLength(6);
+    expect(Math.min(...picture.ids)).toBeGreaterThanOrEqual(1000);
+    const again = await sight.read(Uint8Array.of(1), 'messages[2]', undefined);
+    const other = await sight.read(Uint8Array.of(2), 'messages[2]', undefined);
+    expect(again.ids).toEqual(picture.ids);
+    expect(other.ids).not.toEqual(picture.ids);
+    expect(await again.rows(undefined)).toBe(await picture.rows(undefined));
+    await other.rows(undefined);
+    expect(seen.map((pictures) => pictures[0]!.grid)).toEqual([
+      { rows: 4, columns: 6 },
+      { rows: 4, columns: 6 },
+    ]);
+  });
+
+  it('makes tiles with texts between them runs, and joins their rows', async () => {
+    const grids = [
+      { rows: 2, columns: 2 },
+      { rows: 2, columns: 2 },
+    ];
+    const { sight, seen } = sightOf({ prompt: ['<a>', 4, '<b>', 4, '<c>'], grids });
+    const picture = await sight.read(Uint8Array.of(1), 'messages[0]', undefined);
+    expect(picture.text).toBe(`<a>${'<image>'.repeat(4)}<b>${'<image>'.repeat(4)}<c>`);
+    expect(picture.grids).toEqual([
+      { rows: 1, columns: 4 },
+      { rows: 1, columns: 4 },
+    ]);
+    expect([...(await picture.rows(undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
+    expect(seen[0]!.map(({ patches }) => patches.length)).toEqual([8, 8]);
+  });
+
+  it('refuses a damaged file by the place where it stands', async () => {
+    const { sight } = sightOf({ prompt: [1], grids: [{ rows: 1, columns: 1 }] });
+    await expect(sight.read(Uint8Array.of(0), 'messages[1].content[2]', undefined)).rejects.toMatchObject({
+      message: 'messages[1].content[2]: The PNG picture is damaged.',
+      param: 'messages[1].content[2]',
+    });
+  });
+});
