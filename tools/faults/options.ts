@@ -12,6 +12,8 @@ export interface RunOptions {
   seed: number;
   /** Name of a router of another project, in place of gateways and NATS; empty: none. */
   router: string;
+  /** Only requests of kinds whose name has this; empty: all. */
+  kind: string;
   /** Faults of each kind, by flag. */
   counts: Readonly<Record<string, number>>;
   /** Numbers of the only requests that are asked; null: all. */
@@ -44,6 +46,7 @@ export const FLAGS: Readonly<Record<string, { type: 'string' | 'boolean' }>> = {
   write: { type: 'boolean' },
   seed: { type: 'string' },
   router: { type: 'string' },
+  kind: { type: 'string' },
   only: { type: 'string' },
   at: { type: 'string' },
   ...Object.fromEntries(
@@ -72,6 +75,7 @@ export function runOptions(flags: Readonly<Record<string, string | boolean | und
     ...numbers,
     seed: number('seed', Date.now() % 1_000_000),
     router: textOf(flags.router),
+    kind: textOf(flags.kind),
     counts: Object.fromEntries(FAULTS.map(({ flag }) => [flag, number(flag, usual)])),
     only: flags.only === undefined ? null : textOf(flags.only).split(',').map(Number),
     at: textOf(flags.at),
@@ -82,8 +86,10 @@ const textOf = (value: string | boolean | undefined) => (typeof value === 'strin
 
 /** The command of a run, from which the same run comes. */
 export function commandOf(options: RunOptions, more: Partial<Pick<RunOptions, 'only' | 'at'>> = {}): string {
-  const { only, at, router, seed } = { ...options, ...more };
-  const parts = [`--seed ${seed}`, ...(router === '' ? [] : [`--router ${router}`])];
+  const { only, at, router, kind, seed } = { ...options, ...more };
+  const parts = [`--seed ${seed}`];
+  if (router !== '') parts.push(`--router ${router}`);
+  if (kind !== '') parts.push(`--kind '${kind}'`);
   for (const [name, { value }] of Object.entries(NUMBERS)) {
     const own = options[name as keyof typeof NUMBERS];
     if (own !== value) parts.push(`--${name} ${own}`);
@@ -109,7 +115,7 @@ ${Object.entries(NUMBERS)
   .map(([name, { value, help }]) => row(`${name} N`, `${help} (${value})`))
   .join(
     '',
-  )}${row('router NAME', 'vllm-router or sglang-router in place of gateways and NATS (SKEIN_TEST_ROUTING: the folder of its program)')}${row('seed N', 'of requests and faults (the time of day, which is printed)')}${row('only N,N', 'only these requests of the run')}${row('at PLAN', 'these faults, such as kill@120/7: kind, tokens that have come, seed of its own')}${row('write', 'runs the series of docs/architecture/faults.md, and writes its table')}
+  )}${row('router NAME', 'vllm-router or sglang-router in place of gateways and NATS (SKEIN_TEST_ROUTING: the folder of its program)')}${row('seed N', 'of requests and faults (the time of day, which is printed)')}${row('kind TEXT', 'only requests of kinds that have this in their name')}${row('only N,N', 'only these requests of the run')}${row('at PLAN', 'these faults, such as kill@120/7: kind, tokens that have come, seed of its own')}${row('write', 'runs the series of docs/architecture/faults.md, and writes its table')}
 Exit code 1 if an answer differs, is lost, or comes twice, or anything is left of it.`;
 
 /** Where engines of these runs are kept from one to the next. */

@@ -90,9 +90,9 @@ class Load {
   }
 
   async ask(position: number): Promise<void> {
-    const { fleet, requests, expected } = this.#run;
+    const { requests, expected } = this.#run;
     const request = requests[position]!;
-    const { answer, numTokens } = expected[position]!;
+    const { numTokens } = expected[position]!;
     // An event may have several tokens, and what is asked again comes again: a request counts its tokens once, all of them at its end.
     let own = 0;
     const seen: { at: number; own: number }[] = [];
@@ -104,21 +104,13 @@ class Load {
       this.#conductor.advance(this.#numSeen);
     };
     const begin = performance.now();
-    const client = new Client(fleet, {
-      turn: position,
-      expected: request.script.isStreamed ? answer : null,
-      onEvents: (count) => note(Math.min(count, numTokens)),
-    });
-    const wrong = await request.script.run(client.ask).then(
-      (found) => difference(stable(found), answer),
-      (error: unknown) => {
-        if (error instanceof WrongAnswer) return error.message;
-        throw error;
-      },
+    const wrong = await this.#answerOf(request, expected[position]!, (count) =>
+      note(Math.min(count, numTokens)),
     );
     const end = performance.now();
     note(numTokens);
-    this.#count(client, numTokens);
+    this.figures.numRequests += 1;
+    this.figures.numTokens += numTokens;
     if (wrong === null) return;
     const ownAt = (time: number) => seen.findLast(({ at }) => at <= time)?.own ?? 0;
     const faults = this.#conductor.begun
@@ -129,10 +121,33 @@ class Load {
     this.#run.onProgress?.(`request ${index} (${kind}): ${wrong}`);
   }
 
-  #count({ retries, longestPauseMs }: Client, numTokens: number): void {
+  /** @returns what is wrong with the answer, in a sentence; null: nothing */
+  async #answerOf(
+    { index, script }: DrawnRequest,
+    { answer }: Expected,
+    onEvents: (count: number) => void,
+  ): Promise<string | null> {
+    const { fleet } = this.#run;
+    for (;;) {
+      const expected = script.isStreamed ? answer : null;
+      const client = new Client(fleet, { turn: index, expected, onEvents });
+      const { numErasures } = fleet;
+      const wrong = await script.run(client.ask).then(
+        (found) => difference(stable(found), answer),
+        (error: unknown) => {
+          if (error instanceof WrongAnswer) return error.message;
+          throw error;
+        },
+      );
+      this.#count(client);
+      // Who keeps something in a store that is erased has to begin with it again.
+      if (wrong === null || !script.keepsThings || fleet.numErasures === numErasures) return wrong;
+      this.#count({ retries: ['what it had stored was erased'], longestPauseMs: 0 });
+    }
+  }
+
+  #count({ retries, longestPauseMs }: Pick<Client, 'retries' | 'longestPauseMs'>): void {
     const { figures } = this;
-    figures.numRequests += 1;
-    figures.numTokens += numTokens;
     figures.longestPauseMs = Math.max(figures.longestPauseMs, longestPauseMs);
     for (const reason of retries) figures.retries[reason] = (figures.retries[reason] ?? 0) + 1;
   }

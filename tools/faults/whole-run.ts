@@ -26,8 +26,8 @@ export async function wholeRun(
   onProgress: (text: string) => void = () => {},
   known: KnownAnswers = new Map(),
 ): Promise<FaultReport> {
-  const { requests: count, seed, only, at, counts, concurrency } = options;
-  const drawn = drawRequests(count, seed, options.router === '');
+  const { requests: count, seed, kind, only, at, counts, concurrency } = options;
+  const drawn = drawRequests(count, seed, options.router === '', kind);
   const requests = only === null ? drawn : drawn.filter(({ index }) => only.includes(index));
   const engine: EngineOptions = { modelArguments: [], ...surroundings };
   await learn(requests, known, (unknown) => {

@@ -6,7 +6,7 @@ import { Conductor } from '../../../tools/faults/conductor.js';
 import type { Fleet, Member } from '../../../tools/faults/fleet/fleet.js';
 import { runOptions } from '../../../tools/faults/options.js';
 import { reportLines, reproductions } from '../../../tools/faults/report.js';
-import { single } from '../../../tools/faults/requests/script.js';
+import { dialogue, single } from '../../../tools/faults/requests/script.js';
 import { runFaults } from '../../../tools/faults/run-faults.js';
 
 /** A member that notes what is done to it. */
@@ -50,6 +50,7 @@ async function fleetOf(answers: readonly RequestListener[], members: readonly Me
   const { port } = server.address() as { port: number };
   return {
     members,
+    numErasures: 0,
     addresses: () => [`http://127.0.0.1:${port}`],
     excuse: ({ kind, status, isToRetry }) =>
       kind === 'broken' ? 'lost' : status === 503 && isToRetry ? '503' : null,
@@ -103,14 +104,35 @@ describe('a request of a run', () => {
   it.each([
     ['another', [stream(frame('a'), frame('c'), DONE)], /content is "ac" in place of "ab"/],
     ['given twice', [stream(frame('a'), frame('b'), frame('b'), DONE)], /content is "abb"/],
-    ['longer than its end', [stream(frame('a'), DONE, frame('b'))], /^wrong: more came after the end/],
-    ['refused without a reason', [refused(500)], /^refused with 500: no/],
-    ['refused without Retry-After', [refused(503)], /^refused with 503/],
+    ['longer than its end', [stream(frame('a'), DONE, frame('b'))], /^POST \/ is wrong: more came after the end/],
+    ['refused without a reason', [refused(500)], /^POST \/ is refused with 500: no/],
+    ['refused without Retry-After', [refused(503)], /^POST \/ is refused with 503/],
     ['broken at something else', [broken(frame('b')), WHOLE], /^the beginning.*"b" in place of "ab"/],
   ] as [string, RequestListener[], RegExp][])('is wrong if its answer is %s', async (_, answers, what) => {
     const { wrong } = await ask([...answers, refused(404)]);
     expect(wrong).toHaveLength(1);
     expect(wrong[0]).toMatchObject({ index: 4, kind: 'chat', what: expect.stringMatching(what) });
+  });
+
+  it('begins again with what it keeps if the store is erased meanwhile, and not else', async () => {
+    for (const isErased of [true, false]) {
+      const answers = [WHOLE, refused(404), WHOLE, WHOLE];
+      const fleet = { ...(await fleetOf(answers)), numErasures: 0 };
+      const script = dialogue({}, async (ask) => {
+        await ask({ method: 'GET', path: '/' });
+        if (isErased && fleet.numErasures === 0) fleet.numErasures = 1;
+        return ask({ method: 'GET', path: '/' });
+      });
+      const { wrong, retries } = await runFaults({
+        fleet,
+        requests: [{ index: 0, kind: 'batch', script }],
+        expected: [{ answer: EXPECTED, numTokens: 2 }],
+        plan: [],
+        concurrency: 1,
+      });
+      expect(wrong.map(({ what }) => what)).toEqual(isErased ? [] : ['GET / is refused with 404: no']);
+      expect(retries).toEqual(isErased ? { 'what it had stored was erased': 1 } : {});
+    }
   });
 
   it('is told with the faults that were meanwhile, and with a command that shows it alone', async () => {

@@ -41,7 +41,7 @@ export async function call(
       return { kind: 'refused', status, isToRetry, text: await textOf(incoming), events };
     if (!/event-stream/.test(incoming.headers['content-type'] ?? '')) {
       const text = await textOf(incoming);
-      const isJson = /json/.test(incoming.headers['content-type'] ?? '');
+      const isJson = /^application\/json(;|$)/.test(incoming.headers['content-type'] ?? '');
       return { kind: 'whole', events: null, value: isJson ? JSON.parse(text) : text };
     }
     return await readStream(incoming, events, onEvent);

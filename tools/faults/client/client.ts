@@ -50,23 +50,19 @@ export class Client {
       this.longestPauseMs = Math.max(this.longestPauseMs, now - last);
       last = now;
     };
+    let isAlone = false;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const address = this.#nextAddress();
-      if (address !== null) {
+      const addresses = this.#fleet.addresses();
+      const address = addresses[this.#turn++ % addresses.length];
+      if (address !== undefined) {
         const answer = await this.#askOnce(address, asked, notePause);
         if (answer !== undefined) return answer;
-      }
+      } else if (!isAlone) this.retries.push('nobody to ask');
+      isAlone = address === undefined;
       await sleep(RETRY_MS);
     }
     throw new WrongAnswer(`no answer in ${MAX_ATTEMPTS} attempts`);
   };
-
-  #nextAddress(): string | null {
-    const addresses = this.#fleet.addresses();
-    const address = addresses[this.#turn++ % addresses.length];
-    if (address === undefined) this.retries.push('nobody to ask');
-    return address ?? null;
-  }
 
   /** @returns undefined: it has to be asked again */
   async #askOnce(address: string, asked: Call, notePause: () => void): Promise<Json | undefined> {
@@ -86,7 +82,8 @@ export class Client {
     const excuse = outcome.kind === 'wrong' ? null : this.#fleet.excuse(outcome, address);
     if (excuse === null) {
       const { kind, status, text } = outcome;
-      throw new WrongAnswer(`${kind}${status === null ? '' : ` with ${status}`}: ${text.slice(0, 300)}`);
+      const how = status === null ? kind : `${kind} with ${status}`;
+      throw new WrongAnswer(`${asked.method} ${asked.path} is ${how}: ${text.slice(0, 300)}`);
     }
     this.retries.push(excuse);
     return undefined;

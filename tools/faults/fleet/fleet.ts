@@ -39,6 +39,8 @@ export interface Fleet {
   readonly members: readonly Member[];
   /** Addresses to ask now, such as http://127.0.0.1:8000. */
   addresses(): readonly string[];
+  /** How often all that clients have stored was lost: what they made before is not there any more. */
+  readonly numErasures: number;
   /** Why a request at this address may have ended so, in a few words that count such ends; null: it must not. */
   excuse(trouble: Trouble, address: string): string | null;
   /** Waits until nothing is left of the requests, and names what does not go away. */

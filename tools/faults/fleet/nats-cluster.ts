@@ -9,6 +9,8 @@ export class NatsCluster {
   readonly servers: readonly ProgramMember[];
   readonly ports: readonly number[];
   readonly #folder: string;
+  /** Stores that were removed. */
+  numErasures = 0;
 
   private constructor(servers: readonly ProgramMember[], ports: readonly number[], folder: string) {
     this.servers = servers;
@@ -23,7 +25,7 @@ export class NatsCluster {
     const [clients, routes, monitors] = [0, 1, 2].map((part) =>
       ports.slice(part * count, (part + 1) * count),
     );
-    const servers = clients!.map((port, index) => {
+    const servers = clients!.map((port, index): ProgramMember => {
       const store = join(folder, String(index));
       const name = `nats-${index}`;
       const args = [
@@ -42,7 +44,10 @@ export class NatsCluster {
         name,
         role: 'nats',
         start: async () => ({ command: program, args, environment: process.env, ready }),
-        erase: () => rmSync(store, { recursive: true, force: true }),
+        erase: () => {
+          cluster.numErasures += 1;
+          rmSync(store, { recursive: true, force: true });
+        },
       });
     });
     const cluster = new NatsCluster(servers, clients!, folder);

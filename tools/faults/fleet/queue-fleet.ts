@@ -21,6 +21,8 @@ export interface QueueFleetOptions extends EngineOptions {
 
 /** A worker that is silent for so long counts as lost: soon, since faults are many and short. */
 const SILENCE_SECONDS = 4;
+/** Room for what clients store, which NATS sets aside at once. */
+const MAX_FILES_BYTES = 64 << 20;
 /** Longer than any fault here: what gets a 503 then is an error. */
 const WAIT_SECONDS = 120;
 /** Tokens of a prompt that go to prefill workers. */
@@ -66,6 +68,10 @@ export class QueueFleet implements Fleet {
     return [...this.#open.values()];
   }
 
+  get numErasures(): number {
+    return this.#cluster.numErasures;
+  }
+
   excuse({ kind, status, isToRetry }: Trouble, address: string): string | null {
     if (kind === 'broken') return this.#gone.has(address) ? 'its gateway ended' : null;
     return (status === 503 || status === 429) && isToRetry ? `${status} with Retry-After` : null;
@@ -97,7 +103,7 @@ export class QueueFleet implements Fleet {
       const args = [
         ...this.#queueArguments(wire),
         ...['--port', String(port), '--worker-silence-seconds', String(SILENCE_SECONDS)],
-        ...['--worker-wait-seconds', String(WAIT_SECONDS)],
+        ...['--worker-wait-seconds', String(WAIT_SECONDS), '--max-files-bytes', String(MAX_FILES_BYTES)],
         ...['--max-local-prefill-length', String(LONG_PROMPT_TOKENS)],
       ];
       return {

@@ -22,6 +22,7 @@ const MAX_READY_MS = 90_000;
 /** Servers of Skein with a router of another project in front of them, and a wire between it and each. */
 export class RouterFleet implements Fleet {
   readonly members: ProgramMember[] = [];
+  readonly numErasures = 0;
   readonly #router: ProgramMember;
   readonly #address: string;
 

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../support/random.js';
-import type { Ask } from '../client/client.js';
+import { type Ask, WrongAnswer } from '../client/client.js';
 import type { Json } from '../client/fold.js';
 import { type Body, common, dialogue, type Script } from './script.js';
 import { words } from './texts.js';
 
-/** Milliseconds between two questions whether something is done. */
+/** Milliseconds between two questions whether something is done, and until it must be. */
 const POLL_MS = 100;
+const MAX_WAIT_MS = 180_000;
 /** Requests of a batch. */
 const LINES = 6;
 
@@ -52,6 +53,8 @@ export const batch = (random: Random): Script => {
     });
     const waiting = ['validating', 'in_progress', 'finalizing'];
     const done = await untilDone(ask, `/v1/batches/${made.id}`, waiting);
+    if (done.status !== 'completed' || done.output_file_id === null)
+      throw new WrongAnswer(`the batch ended so: ${JSON.stringify(done)}`);
     const content = await ask({ method: 'GET', path: `/v1/files/${done.output_file_id}/content` });
     const answers = String(content)
       .trim()
@@ -81,9 +84,12 @@ const outputOf = ({ status, output, usage }: Thing): Json => ({
 });
 
 async function untilDone(ask: Ask, path: string, waiting: readonly string[]): Promise<Thing> {
+  const end = performance.now() + MAX_WAIT_MS;
   for (;;) {
     const now = (await ask({ method: 'GET', path })) as Thing;
     if (!waiting.includes(String(now.status))) return now;
+    if (performance.now() > end)
+      throw new WrongAnswer(`${path} is ${now.status} for ${MAX_WAIT_MS / 1000} s: ${JSON.stringify(now)}`);
     await sleep(POLL_MS);
   }
 }

@@ -1,4 +1,5 @@
 import type { Random } from '../../support/random.js';
+import { batch } from './dialogues.js';
 import { type Body, common, type Script, single } from './script.js';
 import { sharedBeginning, words } from './texts.js';
 
@@ -99,4 +100,5 @@ export const REQUEST_KINDS: readonly RequestKind[] = [
         messages: [{ role: 'user', content: short(random) }],
       }),
   },
+  { name: 'batches and files', isOwn: true, draw: batch },
 ];

@@ -11,6 +11,8 @@ export interface Script {
   key: string;
   /** It is one call whose answer is streamed, so that a part of it can be compared. */
   isStreamed: boolean;
+  /** A call needs what one before it has left in the store. */
+  keepsThings: boolean;
   /** @returns what is compared */
   run: (ask: Ask) => Promise<Json>;
 }
@@ -18,13 +20,19 @@ export interface Script {
 /** One call. */
 export const single = (path: string, body: Body): Script => {
   const asked: Call = { method: 'POST', path, body };
-  return { key: JSON.stringify(asked), isStreamed: body.stream === true, run: (ask) => ask(asked) };
+  return {
+    key: JSON.stringify(asked),
+    isStreamed: body.stream === true,
+    keepsThings: false,
+    run: (ask) => ask(asked),
+  };
 };
 
 /** Several calls. @param drawn all that they depend on */
 export const dialogue = (drawn: Body, run: Script['run']): Script => ({
   key: JSON.stringify(drawn),
   isStreamed: false,
+  keepsThings: true,
   run,
 });
 
