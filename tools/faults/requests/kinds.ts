@@ -1,5 +1,5 @@
 import type { Random } from '../../support/random.js';
-import { batch } from './dialogues.js';
+import { background, batch, conversation } from './dialogues.js';
 import { type Body, common, type Script, single } from './script.js';
 import { sharedBeginning, words } from './texts.js';
 
@@ -100,5 +100,7 @@ export const REQUEST_KINDS: readonly RequestKind[] = [
         messages: [{ role: 'user', content: short(random) }],
       }),
   },
+  { name: 'responses that continue others', isOwn: true, draw: conversation },
+  { name: 'responses in the background', isOwn: true, draw: background },
   { name: 'batches and files', isOwn: true, draw: batch },
 ];
