@@ -95,8 +95,9 @@ export function commandOf(options: RunOptions, more: Partial<Pick<RunOptions, 'o
     if (own !== value) parts.push(`--${name} ${own}`);
   }
   if (only !== null) parts.push(`--only ${only.join(',')}`);
+  // Which requests there are depends on the kinds of faults, so they are named beside a plan too.
+  parts.push(...countsText(options.counts));
   if (at !== '') parts.push(`--at ${at}`);
-  else parts.push(...countsText(options.counts));
   return `npm run faults -- ${parts.join(' ')}`;
 }
 

@@ -27,7 +27,11 @@ export async function wholeRun(
   known: KnownAnswers = new Map(),
 ): Promise<FaultReport> {
   const { requests: count, seed, kind, only, at, counts, concurrency } = options;
-  const drawn = drawRequests(count, seed, options.router === '', kind);
+  const drawn = drawRequests(count, seed, {
+    isOwn: options.router === '',
+    kind,
+    flags: Object.keys(counts).filter((flag) => counts[flag]! > 0),
+  });
   const requests = only === null ? drawn : drawn.filter(({ index }) => only.includes(index));
   const engine: EngineOptions = { modelArguments: [], ...surroundings };
   await learn(requests, known, (unknown) => {

@@ -104,7 +104,11 @@ describe('a request of a run', () => {
   it.each([
     ['another', [stream(frame('a'), frame('c'), DONE)], /content is "ac" in place of "ab"/],
     ['given twice', [stream(frame('a'), frame('b'), frame('b'), DONE)], /content is "abb"/],
-    ['longer than its end', [stream(frame('a'), DONE, frame('b'))], /^POST \/ is wrong: more came after the end/],
+    [
+      'longer than its end',
+      [stream(frame('a'), DONE, frame('b'))],
+      /^POST \/ is wrong: more came after the end/,
+    ],
     ['refused without a reason', [refused(500)], /^POST \/ is refused with 500: no/],
     ['refused without Retry-After', [refused(503)], /^POST \/ is refused with 503/],
     ['broken at something else', [broken(frame('b')), WHOLE], /^the beginning.*"b" in place of "ab"/],
@@ -144,7 +148,7 @@ describe('a request of a run', () => {
     );
     const options = runOptions({ seed: '9', requests: '5', kills: '1' });
     expect(reproductions(report, options)).toEqual([
-      'Alone: npm run faults -- --seed 9 --requests 5 --only 4 --at kill@1/3',
+      'Alone: npm run faults -- --seed 9 --requests 5 --only 4 --kills 1 --at kill@1/3',
     ]);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FAULTS } from '../../../tools/faults/kinds/index.js';
 import { commandOf, FLAGS, HELP, runOptions } from '../../../tools/faults/options.js';
 import { flagsTable } from '../../../tools/faults/report.js';
-import { drawRequests } from '../../../tools/faults/requests/draw-requests.js';
+import { type DrawOptions, drawRequests } from '../../../tools/faults/requests/draw-requests.js';
 import { REQUEST_KINDS } from '../../../tools/faults/requests/kinds.js';
 import { drawSchedule, parsePlan, planText } from '../../../tools/faults/schedule.js';
 import { readDocument } from '../../support/documents.js';
@@ -58,20 +58,31 @@ describe('flags of a run', () => {
     const options = runOptions({ seed: '7', requests: '40', kills: '2', workers: '3' });
     expect(commandOf(options)).toBe('npm run faults -- --seed 7 --requests 40 --kills 2');
     expect(commandOf(options, { only: [17], at: 'kill@5/9' })).toBe(
-      'npm run faults -- --seed 7 --requests 40 --only 17 --at kill@5/9',
+      'npm run faults -- --seed 7 --requests 40 --only 17 --kills 2 --at kill@5/9',
     );
   });
 });
 
 describe('requests of a run', () => {
+  const drawn = (count: number, seed: number, more: Partial<DrawOptions> = {}) =>
+    drawRequests(count, seed, { isOwn: true, kind: '', flags: [], ...more }).map(
+      ({ index, kind, script }) => ({ index, kind, key: script.key }),
+    );
+  const kindsOf = (more: Partial<DrawOptions>) => new Set(drawn(60, 7, more).map(({ kind }) => kind));
+
   it('are of all kinds, and the same for the same seed', () => {
-    const drawn = (...which: Parameters<typeof drawRequests>) =>
-      drawRequests(...which).map(({ index, kind, script }) => ({ index, kind, key: script.key }));
-    const requests = drawn(60, 7, true);
-    expect(new Set(requests.map(({ kind }) => kind))).toEqual(new Set(REQUEST_KINDS.map(({ name }) => name)));
-    expect(drawn(60, 7, true)).toEqual(requests);
-    expect(drawn(80, 7, true).slice(0, 60)).toEqual(requests);
-    expect(drawn(60, 8, true)).not.toEqual(requests);
-    expect(drawn(60, 7, false).some(({ kind }) => kind === 'beams')).toBe(false);
+    const requests = drawn(60, 7);
+    expect(kindsOf({})).toEqual(new Set(REQUEST_KINDS.map(({ name }) => name)));
+    expect(drawn(60, 7)).toEqual(requests);
+    expect(drawn(80, 7).slice(0, 60)).toEqual(requests);
+    expect(drawn(60, 8)).not.toEqual(requests);
+  });
+
+  it('are of the kinds that a fleet takes, that outlive its faults, or that are named', () => {
+    expect(kindsOf({ isOwn: false })).not.toContain('beams');
+    expect(kindsOf({ flags: ['kills'] })).toContain('batches and files');
+    expect(kindsOf({ flags: ['quorum-losses'] })).not.toContain('batches and files');
+    expect(kindsOf({ flags: ['quorum-losses'], kind: 'batch' })).toEqual(new Set(['batches and files']));
+    expect(() => kindsOf({ kind: 'poems' })).toThrow('No kind of request has "poems" in its name.');
   });
 });

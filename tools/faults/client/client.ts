@@ -79,7 +79,8 @@ export class Client {
         ? null
         : differenceOfBeginning(stable(fold(outcome.events)), expected);
     if (begun !== null) throw new WrongAnswer(begun);
-    const excuse = outcome.kind === 'wrong' ? null : this.#fleet.excuse(outcome, address);
+    const excuse =
+      outcome.kind === 'wrong' ? null : this.#fleet.excuse({ ...outcome, path: asked.path }, address);
     if (excuse === null) {
       const { kind, status, text } = outcome;
       const how = status === null ? kind : `${kind} with ${status}`;

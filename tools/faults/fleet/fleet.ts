@@ -32,6 +32,8 @@ export interface Trouble {
   isToRetry: boolean;
   /** What was said. */
   text: string;
+  /** Path of the call. */
+  path: string;
 }
 
 /** Programs that together answer requests. */

@@ -11,6 +11,8 @@ export class NatsCluster {
   readonly #folder: string;
   /** Stores that were removed. */
   numErasures = 0;
+  /** A server was killed. */
+  hasBeenStruck = false;
 
   private constructor(servers: readonly ProgramMember[], ports: readonly number[], folder: string) {
     this.servers = servers;
@@ -43,7 +45,12 @@ export class NatsCluster {
       return new ProgramMember({
         name,
         role: 'nats',
-        start: async () => ({ command: program, args, environment: process.env, ready }),
+        start: async () => ({
+          ...{ command: program, args, environment: process.env, ready },
+          onEnding: () => {
+            cluster.hasBeenStruck = true;
+          },
+        }),
         erase: () => {
           cluster.numErasures += 1;
           rmSync(store, { recursive: true, force: true });

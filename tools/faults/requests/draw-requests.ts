@@ -11,13 +11,27 @@ export interface DrawnRequest {
   script: Script;
 }
 
-/**
- * Draws requests of all kinds. Each one depends on the seed and its number alone, so a longer run begins with the same ones.
- * @param isOwn true: also those that only Skein takes
- * @param kind only those whose name has this text; empty: all
- */
-export function drawRequests(count: number, seed: number, isOwn: boolean, kind = ''): DrawnRequest[] {
-  const kinds = REQUEST_KINDS.filter((one) => (isOwn || one.isOwn !== true) && one.name.includes(kind));
+/** Which kinds of requests a run has. */
+export interface DrawOptions {
+  /** Also those that only Skein takes. */
+  isOwn: boolean;
+  /** Only those whose name has this text; empty: all. */
+  kind: string;
+  /** Flags of the faults that there are. */
+  flags: readonly string[];
+}
+
+/** Draws requests of all kinds. Each one depends on the seed and its number alone, so a longer run begins with the same ones. */
+export function drawRequests(
+  count: number,
+  seed: number,
+  { isOwn, kind, flags }: DrawOptions,
+): DrawnRequest[] {
+  const isIn = ({ name, isOwn: ofSkein = false, notWith = [] }: RequestKind) =>
+    (isOwn || !ofSkein) &&
+    name.includes(kind) &&
+    (kind !== '' || !notWith.some((flag) => flags.includes(flag)));
+  const kinds = REQUEST_KINDS.filter(isIn);
   if (kinds.length === 0) throw new Error(`No kind of request has "${kind}" in its name.`);
   // Each kind in turn, in an order of the seed: a short run has all of them.
   const order = new Random(seed).permutation(kinds.length);
