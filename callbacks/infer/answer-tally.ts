@@ -23,3 +23,24 @@ export interface TalliedAnswer {
 export interface AnswerTally {
   begin(request: TalliedRequest): TalliedAnswer;
 }
+
+/** Most of what a request can take, before it is begun. */
+export interface AnswerCost {
+  /** Tokens of all its prompts. */
+  promptTokens: number;
+  /** Most tokens of all answers together. */
+  outputTokens: number;
+  /** Answers that its tally will hear of. */
+  answers: number;
+}
+
+/** Leave for a request to be answered, which was counted with its cost. */
+export interface Admission {
+  /** Hears of its answers, all of them: what they did not take is given back when the last one has ended. */
+  readonly tally: AnswerTally;
+  /** It was not begun after all, and costs nothing. Without effect once its answers have ended. */
+  cancel(): void;
+}
+
+/** Asks whether a request may be answered. Rejects where its caller has no more. @param tally hears of the answers besides */
+export type Admit = (cost: AnswerCost, tally: AnswerTally | undefined) => Promise<Admission>;

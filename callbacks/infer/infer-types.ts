@@ -1,4 +1,4 @@
-import type { AnswerTally } from './answer-tally.js';
+import type { Admit, AnswerTally } from './answer-tally.js';
 import type { Datatype } from './datatypes.js';
 import type { BatchTimes } from './instance-messages.js';
 import type { TraceSpan } from './trace-span.js';
@@ -49,6 +49,8 @@ export interface InferTerms {
   room(): Promise<void> | null;
   /** Adds up what its answers take; absent: nobody does. */
   readonly tally?: AnswerTally | undefined;
+  /** Asks whether its caller's limits allow the answers, before they are begun; absent: nobody counts what the caller takes. Rejects with an InferError. */
+  readonly admit?: Admit | undefined;
   /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
   readonly stop?: AbortSignal | undefined;
 }

@@ -11,6 +11,8 @@ export interface NatsRecord {
   text: string;
   /** Number that grows with each change of any record. */
   revision: number;
+  /** When it was written, in milliseconds since 1970 by the NATS server's clock. */
+  writtenMs: number;
 }
 
 /** Keys of records: words with dots between them. The first is none of this class's own. */
@@ -77,18 +79,18 @@ export class NatsRecords {
       const entry = await this.#entry(key);
       if (entry === null) return null;
       const text = await this.#textOf(entry.text);
-      if (text !== null) return { key, text, revision: entry.revision };
+      if (text !== null) return { ...entry, key, text };
       // Its parts are gone: it was replaced meanwhile, or is damaged.
       const now = await this.#entry(key);
       if (now?.revision === entry.revision) throw damaged(this.#bucket, key);
     }
   }
 
-  async #entry(key: string): Promise<{ text: string; revision: number } | null> {
+  async #entry(key: string): Promise<Omit<NatsRecord, 'key'> | null> {
     const kv = await this.#opened();
     const entry = await this.#store.ask(() => kv.get(key));
     if (entry === null || entry.operation !== 'PUT') return null;
-    return { text: entry.string(), revision: entry.revision };
+    return { text: entry.string(), revision: entry.revision, writtenMs: entry.created.getTime() };
   }
 
   /**
@@ -164,7 +166,7 @@ export class NatsRecords {
       if (same?.revision === revision) records.push(same);
       else {
         const text = await this.#textOf(entry.string());
-        if (text !== null) records.push({ key, text, revision });
+        if (text !== null) records.push({ key, text, revision, writtenMs: entry.created.getTime() });
       }
     }
     this.#listed.set(words, { state: now, records });

@@ -47,6 +47,8 @@ export interface BatchCounts {
 
 /** Milliseconds to wait where the queue is full. */
 const RETRY_MS = 100;
+/** The same where a limit of the key is used up, at most: what others do not need comes back at any time. */
+const MAX_RETRY_MS = 10_000;
 
 /**
  * Answers every line of a batch file that has no answer yet, as many at once as there are slots, in any order.
@@ -133,10 +135,19 @@ async function answerOf(
     );
     // The queue is full, or the engine is restarting: it will have room later.
     if (response.status !== 429 && response.status !== 503) return response;
+    // It is more than its key may ever have.
+    if (response.headers.get('x-should-retry') === 'false') return response;
     await response.body?.cancel();
     pause?.throwIfAborted();
-    await delay(RETRY_MS, null, { signal });
+    await delay(waitMs(response.headers), null, { signal });
   }
+}
+
+/** Milliseconds until a request is asked again: where a limit of its key is used up, as long as that lasts, but for a look now and then. */
+function waitMs(headers: Headers): number {
+  const isLimit = headers.has('x-ratelimit-limit-tokens') || headers.has('x-ratelimit-limit-requests');
+  const seconds = Number(headers.get('retry-after') ?? 0);
+  return isLimit && seconds > 0 ? Math.min(1000 * seconds, MAX_RETRY_MS) : RETRY_MS;
 }
 
 /** Answers are written as they came, since those of many tokens take long to parse. */

@@ -10,6 +10,7 @@ import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import type { RequestNames } from '../../cluster/nats/request-names.js';
 import { LearnedModels } from '../queue/learned-models.js';
+import { NatsQuotaRecords } from '../queue/nats-quota-records.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { readPoolWeights } from '../queue/read-pool-weights.js';
 import { openSharedState } from '../queue/shared-state.js';
@@ -53,6 +54,7 @@ export async function gateway(given: Config): Promise<void> {
       const shared = await openSharedState(config, queue, id);
       const opened = await openServer([], config, security, null, {
         shared,
+        ...(shared === null ? {} : { quotaRecords: await NatsQuotaRecords.open(shared.quotas, id) }),
         starting: () => (learned === null ? [] : learned.starting),
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
@@ -91,7 +93,7 @@ async function serveQueue(
   opened: OpenServer,
   atGateway: QueueGateway,
 ): Promise<void> {
-  const { server, grpc, repository, batches, tasks, flushTraces } = opened;
+  const { server, grpc, repository, batches, tasks, flush } = opened;
   const servers = [server, batches, ...(grpc === null ? [] : [grpc])];
   batches.start();
   tasks?.start();
@@ -107,7 +109,7 @@ async function serveQueue(
   }
   // Another gateway goes on with what is made in the background.
   await tasks?.leave();
-  await end(servers, repository, flushTraces, null);
+  await end(servers, repository, flush, null);
   atGateway.close();
   // Workers are told of what nobody waits for any more.
   await queue.nc.flush().catch(() => {});

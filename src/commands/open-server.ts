@@ -27,6 +27,8 @@ import type { Tracing } from '../server/tracing/tracing.js';
 import type { ApiKeys } from '../server/web/access/api-keys.js';
 import type { AllowedHosts } from '../server/web/access/host-check.js';
 import { MemoryLedger } from '../server/web/memory/held-memory.js';
+import type { QuotaRecords } from '../server/web/quotas/quota-records.js';
+import { Quotas } from '../server/web/quotas/quotas.js';
 import { ServerState } from '../server/web/server-state.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
@@ -67,7 +69,12 @@ export interface ServedApp {
 }
 
 /** What all protocols of a server share. */
-export type SharedServices = Omit<GrpcServerOptions, keyof ListenerOptions | 'version' | 'stallLimitMs'>;
+export type SharedServices = Omit<GrpcServerOptions, keyof ListenerOptions | 'version' | 'stallLimitMs'> & {
+  quotas: Quotas;
+};
+
+/** Milliseconds between two words about what keys have taken, to those who share their limits: as much of it is lost with a gateway. */
+const QUOTA_FLUSH_MS = 5_000;
 
 /** A listening server. */
 export interface OpenServer {
@@ -85,8 +92,8 @@ export interface OpenServer {
   tasks: ResponseTasks | null;
   /** Does what SIGHUP asks for: see reload. */
   reload: () => void;
-  /** Sends what was not sent yet of traces. */
-  flushTraces: () => Promise<void>;
+  /** Sends what was not sent yet of traces, and of what keys have taken. */
+  flush: () => Promise<void>;
   /** Resolves where no engine is left that has not failed for good. */
   failed: Promise<Error>;
 }
@@ -139,8 +146,12 @@ export async function openServer(
     });
     const servers = grpc === null ? [server] : [server, grpc];
     const again = () => reload({ config, output, log, apiKeys: security.apiKeys, servers });
-    const flushTraces = async () => tracing?.close();
-    return { server, grpc, repository, around, life, batches, tasks, reload: again, flushTraces, failed };
+    const telling = setInterval(() => void shared.quotas.flush(), QUOTA_FLUSH_MS).unref();
+    const flush = async () => {
+      clearInterval(telling);
+      await Promise.all([tracing?.close(), shared.quotas.flush(true)]);
+    };
+    return { server, grpc, repository, around, life, batches, tasks, reload: again, flush, failed };
   } catch (error) {
     await Promise.all([repository.close({}), grpc?.close()]);
     throw error;
@@ -159,6 +170,8 @@ export interface BroughtModels {
   isRouted?: boolean;
   /** What it shares with other servers; default: nothing. */
   shared?: SharedStores | null;
+  /** Where the limits of keys are shared with other servers. Default: they are this server's alone. */
+  quotaRecords?: QuotaRecords;
 }
 
 const NOT_BROUGHT: BroughtModels = { starting: () => null };
@@ -205,8 +218,9 @@ export function serveModels(
     brought.whyCutOff,
   );
   const ledger = memoryLedger(running, config, security.apiKeys);
+  const quotas = new Quotas(brought.quotaRecords);
   const metrics = config.metrics
-    ? metricsOf(models, ledger, repository, { cache, limits }, brought.isRouted)
+    ? metricsOf(models, { ledger, quotas }, repository, { cache, limits }, brought.isRouted)
     : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
@@ -217,6 +231,7 @@ export function serveModels(
     logControl: log,
     tracing,
     apiKeys: security.apiKeys,
+    quotas,
     allowedHosts: security.allowedHosts ?? '*',
     maxBodyBytes: config.maxBodyBytes,
     ledger,
@@ -301,7 +316,7 @@ function sharedMemory(config: Config): SharedRegions | null {
 
 function metricsOf(
   models: LiveModels,
-  ledger: MemoryLedger,
+  { ledger, quotas }: { ledger: MemoryLedger; quotas: Quotas },
   repository: ServingRepository,
   { cache, limits }: { cache: ResponseCache | null; limits: RateLimits | null },
   routing: boolean | undefined,
@@ -309,6 +324,7 @@ function metricsOf(
   const ofQueue = routing === undefined ? {} : { routing };
   const metrics = new ServerMetrics(models, { process: true, ...ofQueue });
   metrics.watchMemory(ledger);
+  metrics.watchKeys(quotas);
   metrics.watchInference(() => repository.loaded(), { cache, limits });
   return metrics;
 }

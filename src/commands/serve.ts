@@ -62,7 +62,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   if (config.grpcPort !== undefined) await checkAddress(config.host, config.grpcPort, '--grpc-port');
   const security = { ...keysAndOrigins, allowedHosts: allowedHosts(config, keysAndOrigins.apiKeys, address) };
   const { running, opened, signalled } = await openLoaded(config, security);
-  const { server, grpc, repository, life, batches, reload, flushTraces, failed } = opened;
+  const { server, grpc, repository, life, batches, reload, flush, failed } = opened;
   const servers: Listening[] = [server, batches, ...(grpc === null ? [] : [grpc])];
   reloadBy(reload);
   const polling = await startFolders(repository, config, servers);
@@ -90,7 +90,7 @@ async function serveUntilSignal(config: Config, keysAndOrigins: ServerSecurity):
   }
   life?.models.close();
   life?.pulls.close();
-  await end(servers, repository, flushTraces, failure);
+  await end(servers, repository, flush, failure);
 }
 
 /** Loads the models, tells clients meanwhile that it does, and then answers them. @throws ListenError, and what keeps a model from being loaded */

@@ -46,13 +46,13 @@ const ENGINE_END_MS = 5_000;
 export async function end(
   servers: readonly Listening[],
   repository: ServingRepository,
-  flushTraces: () => Promise<void>,
+  flush: () => Promise<void>,
   failure: Error | null,
 ): Promise<void> {
   const closed = repository.close({ abort: true, terminateAfterMs: LAST_WORDS_MS / 2 });
   await drained(servers, LAST_WORDS_MS);
   await Promise.all(servers.map((server) => server.close()));
-  await Promise.race([flushTraces(), sleep(FLUSH_MS, undefined, { ref: false })]);
+  await Promise.race([flush(), sleep(FLUSH_MS, undefined, { ref: false })]);
   const limit = AbortSignal.timeout(ENGINE_END_MS);
   const tooLong = new Promise<boolean>((resolve) => limit.addEventListener('abort', () => resolve(true)));
   if (await Promise.race([closed.then(() => repository.isStuck()), tooLong])) {

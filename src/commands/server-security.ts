@@ -6,6 +6,7 @@ import { type ApiKey, ApiKeys } from '../server/web/access/api-keys.js';
 import { type AllowedHosts, hostnameOf } from '../server/web/access/host-check.js';
 import { isLoopbackAddress } from '../server/web/access/loopback.js';
 import { type AllowedOrigins, LOOPBACK_ORIGINS } from '../server/web/access/origin-check.js';
+import { type KeyLimits, LIMIT_NAMES, LIMITS, type LimitName } from '../server/web/quotas/key-limits.js';
 import { type Config, UsageError } from '../settings/config.js';
 import { parseYaml } from '../settings/parse-yaml.js';
 
@@ -86,7 +87,7 @@ function checkDistinct(keys: readonly ApiKey[]): void {
   }
 }
 
-/** Reads a list of {name, key, weight, admin, group}. */
+/** Reads a list of {name, key, weight, admin, group}, and limits. */
 function readKeyFile(path: string): ApiKey[] {
   const what = `The file of --api-key-file, ${path},`;
   const text = readFile('--api-key-file', path).toString('utf8');
@@ -110,10 +111,10 @@ function keyOf(entry: unknown, what: string): ApiKey {
     throw new UsageError(`${what} must be an object with name and key.`);
   }
   const { name, key, weight = 1, admin, group, ...rest } = entry as Record<string, unknown>;
-  const [unknown] = Object.keys(rest);
+  const [unknown] = Object.keys(rest).filter((field) => !(field in LIMITS));
   if (unknown !== undefined) {
     throw new UsageError(
-      `${what} has an unknown field ${unknown}; fields are name, key, weight, admin and group.`,
+      `${what} has an unknown field ${unknown}; fields are name, key, weight, admin, group, ${LIMIT_NAMES.join(', ')}.`,
     );
   }
   if (!isName(name)) {
@@ -133,7 +134,21 @@ function keyOf(entry: unknown, what: string): ApiKey {
   if (group !== undefined && !isName(group)) {
     throw new UsageError(`${what} (${name}): group must be 1 to 64 letters, digits or signs without blanks.`);
   }
-  return { name, key, weight, admin, group };
+  return { name, key, weight, admin, group, limits: limitsOf(rest, `${what} (${name})`) };
+}
+
+/** Undefined: there is none. */
+function limitsOf(entry: Readonly<Record<string, unknown>>, what: string): KeyLimits | undefined {
+  const limits: Partial<Record<LimitName, number>> = {};
+  for (const name of LIMIT_NAMES) {
+    const value = entry[name];
+    if (value === undefined) continue;
+    if (!Number.isSafeInteger(value) || (value as number) < 1) {
+      throw new UsageError(`${what}: ${name} must be a whole number from 1 on.`);
+    }
+    limits[name] = value as number;
+  }
+  return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
 function isName(value: unknown): value is string {

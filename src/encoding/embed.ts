@@ -29,8 +29,8 @@ export interface EmbedOptions extends PromptChoice {
   signal?: AbortSignal | undefined;
 }
 
-/** Called once with the number of tokens of all inputs, when they are valid and go to the engine. */
-export type OnAccepted = (promptTokens: number) => void;
+/** Called once with the number of tokens of all inputs, when they are valid; they go to the engine when it is done, unless it rejects. */
+export type OnAccepted = (promptTokens: number) => void | Promise<void>;
 
 export interface Embeddings {
   embeddings: Float32Array[];
@@ -99,9 +99,8 @@ export async function encode(
 ): Promise<{ rows: Float32Array[]; promptTokens: number }> {
   const promptTokens = sequences.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
   const onDone = onProgress && ((done: number) => onProgress(done, sequences.length));
-  const rows = engine.encode(sequences, { signal, onDone });
-  onAccepted(promptTokens);
-  return { rows: await rows, promptTokens };
+  await onAccepted(promptTokens);
+  return { rows: await engine.encode(sequences, { signal, onDone }), promptTokens };
 }
 
 /**

@@ -21,11 +21,15 @@ const FILE_RECORD_BYTES = 8 * 1024;
 const RESPONSE_BYTES = 2 * DEFAULT_STORE_LIMITS.maxBytes;
 /** Least bytes that are set aside for contents. */
 const LEAST_BYTES = 64 * MIB;
+/** Some hundred bytes for each API key. */
+const QUOTA_BYTES = 16 * MIB;
 /** Share that messages take beside what they hold. */
 const OVERHEAD = 1.02;
 
 /** What gateways share, as it is open. */
 export interface SharedState extends SharedStores {
+  /** What API keys have taken of their limits. */
+  quotas: NatsRecords;
   presence: NatsPresence;
 }
 
@@ -62,15 +66,16 @@ export async function openSharedState(
   const files = records('FILES', Math.max(MIB, maxFiles * FILE_RECORD_BYTES));
   const batches = records('BATCHES', 64 * MIB);
   const responses = records('RESPONSES', RESPONSE_BYTES);
+  const quotas = records('QUOTAS', QUOTA_BYTES);
   const contentsWith = (maxBytes: number) =>
     new NatsContents(nc, modules, names.shared('CONTENTS'), names.content, options(maxBytes));
   const signs = records('GATEWAYS', MIB, { storage: 'memory', maxAgeMs: SIGN_LIFE_MS });
   const presence = new NatsPresence(signs, id);
   try {
-    for (const one of [files, batches, responses]) await one.open();
+    for (const one of [files, batches, responses, quotas]) await one.open();
     const contents = await openContents(maxFilesBytes, contentsWith);
     await presence.start();
-    return { files: { records: files, contents }, batches, responses, presence };
+    return { files: { records: files, contents }, batches, responses, quotas, presence };
   } catch (error) {
     const full = error instanceof StoreError && error.kind === 'full';
     const hint = full

@@ -63,7 +63,7 @@ export const ACCESS_OPTIONS = {
     {
       group: ACCESS,
       metavar: 'FILE',
-      help: 'File of keys, JSON or YAML: a list of {name, key, weight, admin, group}. weight: share with --fair-queueing; admin: may reset the cache and see all request ids; group: keys that share cached prompts.',
+      help: 'File of keys, JSON or YAML: a list of {name, key, weight, admin, group}, and of limits: tokens_per_minute, tokens_per_day, requests_per_minute, requests_per_day. weight: share with --fair-queueing; admin: may reset the cache and see all request ids; group: keys that share cached prompts.',
       defaultText: 'none',
     },
     OF_CLIENTS,

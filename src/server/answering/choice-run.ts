@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { AnswerCost } from '../../../callbacks/infer/answer-tally.js';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
 import { drawSeed } from '../../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
@@ -52,6 +53,16 @@ interface Candidate {
 
 const NOTHING_ADDED = { completionTokens: 0, cachedTokens: 0 };
 
+/** What a run is started with. */
+type Started = [
+  model: ServedGenerator,
+  requests: readonly TextRequest[],
+  counts: ChoiceCounts,
+  observe: ObserveRequest,
+  terms: RequestTerms,
+  live: LiveRequest,
+];
+
 type OnPiece = (choice: number, piece: TextPiece) => void;
 
 /**
@@ -85,10 +96,25 @@ export class ChoiceRun {
   #engines: readonly string[] | null = null;
 
   /**
+   * Starts the choices of a request that its caller's limits allow: see the constructor.
+   * @throws as it; ApiError where they do not
+   */
+  static async start(...[model, requests, counts, observe, terms, live]: Started): Promise<ChoiceRun> {
+    const admission = await terms.admit?.(costOf(requests, counts), terms.tally);
+    const admitted = admission === undefined ? terms : { ...terms, tally: admission.tally };
+    try {
+      return new ChoiceRun(model, requests, counts, observe, admitted, live);
+    } catch (error) {
+      admission?.cancel();
+      throw error;
+    }
+  }
+
+  /**
    * Queues every choice, or none: a refusal of one cancels the others. `live` is released when all have ended.
    * @throws InvalidRequestError, QueueFullError; ApiError where there is no memory for all that they may say.
    */
-  constructor(
+  private constructor(
     model: ServedGenerator,
     requests: readonly TextRequest[],
     counts: ChoiceCounts,
@@ -394,6 +420,17 @@ export class ChoiceRun {
     this.#share.use(entriesOf(piece, this.#requests[prompt]!));
     onPiece(candidate, piece);
   }
+}
+
+/** Most tokens that the answers to prompts can take. */
+function costOf(requests: readonly TextRequest[], { bestOf }: ChoiceCounts): AnswerCost {
+  const sumOf = (value: (request: TextRequest) => number) =>
+    requests.reduce((sum, request) => sum + value(request), 0);
+  return {
+    promptTokens: sumOf(({ promptTokens }) => promptTokens.length),
+    outputTokens: bestOf * sumOf(({ maxTokens }) => maxTokens),
+    answers: bestOf * requests.length,
+  };
 }
 
 /**

@@ -40,5 +40,5 @@ export async function plannedRun(
     reasoningBudget: await reasoningBudget(model.codec, plan, budget),
     guideParam: guideParamOf(request) ?? 'tools',
   });
-  return new ChoiceRun(model, [text], counts, observe, terms, live);
+  return ChoiceRun.start(model, [text], counts, observe, terms, live);
 }

@@ -1,5 +1,5 @@
-import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
-import { RequestError } from '../../../callbacks/token-request.js';
+import type { Admission, Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
+import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { type Embeddings, type EmbedOptions, embed, type OnAccepted } from '../../encoding/embed.js';
 import type { EncoderInput } from '../../encoding/encoder-codec.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
@@ -10,6 +10,7 @@ import { ApiError, clientLeft } from '../web/errors.js';
 export interface Followed {
   observe: ObserveRequest;
   tally: AnswerTally | undefined;
+  admit: Admit | undefined;
 }
 
 /** Embeds inputs, and reports the request to its observers. */
@@ -25,18 +26,22 @@ export function embedObserved(
 /** Runs a request of an encoder, and reports its end to its observers. */
 export async function observed<T>(
   model: ServedEncoder,
-  { observe, tally }: Followed,
+  { observe, tally, admit }: Followed,
   signal: AbortSignal,
   run: (onAccepted: OnAccepted) => Promise<T>,
 ): Promise<T> {
   const observers: RequestObserver[] = [];
+  let admission: Admission | undefined;
   try {
-    const result = await run((promptTokens) => {
-      observers.push(observe({ model: model.id, promptTokens, maxTokens: 0, tally }));
+    const result = await run(async (promptTokens) => {
+      admission = await admit?.({ promptTokens, outputTokens: 0, answers: 1 }, tally);
+      const followed = { promptTokens, maxTokens: 0, tally: admission?.tally ?? tally };
+      observers.push(observe({ model: model.id, ...followed }));
     });
     for (const observer of observers) observer.onEnd('stop');
     return result;
   } catch (error) {
+    if (error instanceof QueueFullError || error instanceof HostClosedError) admission?.cancel();
     for (const observer of observers) observer.onEnd(signal.aborted ? 'abort' : 'error');
     if (signal.aborted) throw clientLeft();
     if (error instanceof RequestError && error.isInvalid) throw new ApiError(400, error.message);

@@ -37,6 +37,8 @@ import { DEFAULT_EVENT_STREAM_OPTIONS, type EventStreamOptions } from '../web/ev
 import { MemoryLedger } from '../web/memory/held-memory.js';
 import { holdMemory } from '../web/memory/hold-memory.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
+import { limitExchange } from '../web/quotas/limit-exchange.js';
+import { Quotas } from '../web/quotas/quotas.js';
 import { NO_SNIFF } from '../web/raw-refusals.js';
 import { requestIds } from '../web/request-ids.js';
 import { RequestRegistry } from '../web/request-registry.js';
@@ -67,6 +69,8 @@ export interface AppOptions {
   corsOrigins?: AllowedOrigins;
   /** Names of the server beside those of the loopback; default: any. */
   allowedHosts?: AllowedHosts;
+  /** Limits of the keys, and what they have taken; default: the app's own. */
+  quotas?: Quotas;
   /** Registry of the requests that are being answered; default: one of the app's own. */
   requests?: RequestRegistry;
   maxBodyBytes?: number;
@@ -147,6 +151,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   if (corsOrigins.length > 0) app.use(crossOrigin(corsOrigins));
   app.use(refuseOtherPages(corsOrigins));
   app.use(requireApiKey(apiKeys, openPaths(routes)));
+  app.use(limitExchange(context.quotas, speaksAnthropic));
   app.use(async (c, next) => {
     if (c.req.method === 'POST' && state.isDraining) throw shuttingDown(state.drainEndsInMs);
     await next();
@@ -199,6 +204,7 @@ function contextOf(
     ),
     openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
     apiKeys,
+    quotas: options.quotas ?? new Quotas(),
     files,
     batches,
     feeds: new ModelFeeds(options.models, options.feed),

@@ -10,6 +10,7 @@ import type { ResponseStore } from '../openai/responses/response-store.js';
 import type { TraceDecisions } from '../tracing/trace-settings.js';
 import type { ApiKeys, Caller } from '../web/access/api-keys.js';
 import type { RequestMemory } from '../web/memory/request-memory.js';
+import type { Quotas } from '../web/quotas/quotas.js';
 import type { Route, RouteServices } from '../web/route.js';
 import { routesWith } from '../web/route.js';
 import type { LogControl } from '../web/server-log.js';
@@ -29,6 +30,8 @@ export interface ServerContext extends RouteServices, AnsweringServices {
   /** Opens an account of memory for work that outlives its request. */
   openMemory: (caller: Caller) => RequestMemory;
   apiKeys: ApiKeys;
+  /** Limits of these keys, and what they have taken. */
+  quotas: Quotas;
   /** Feeds of all models that generate text. */
   feeds: ModelFeeds;
   /** Feed of all models of the repository, whatever they take. */

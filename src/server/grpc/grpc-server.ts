@@ -12,6 +12,7 @@ import { shuttingDown } from '../web/errors.js';
 import type { MemoryLedger } from '../web/memory/held-memory.js';
 import { REQUEST_BYTES, STREAM_BYTES } from '../web/memory/memory-estimates.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
+import type { Quotas } from '../web/quotas/quotas.js';
 import { requestIdOf } from '../web/request-ids.js';
 import type { LogControl, ServerLog } from '../web/server-log.js';
 import type { ServerState } from '../web/server-state.js';
@@ -39,6 +40,8 @@ export interface GrpcServerOptions {
   /** Null: requests are not traced. */
   tracing: Tracing | null;
   apiKeys: ApiKeys;
+  /** Limits of these keys; absent: nothing is counted. */
+  quotas?: Quotas;
   allowedHosts: AllowedHosts;
   ledger: MemoryLedger;
   /** Of this server. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { InferError, type InferErrorKind } from '../../../callbacks/infer/infer-error.js';
-import { type ApiError, toApiError } from '../web/errors.js';
+import { ApiError, toApiError } from '../web/errors.js';
 import { type CallStatus, GrpcError, type StatusName } from './wire/status.js';
 
 const OF_KINDS: Readonly<Record<InferErrorKind, StatusName>> = {
@@ -33,7 +33,9 @@ const OF_HTTP: Readonly<Record<ApiError['status'], StatusName>> = {
 /** An error as a client of gRPC is told it. No text of an unexpected error leaves the server. */
 export function statusOf(error: unknown): CallStatus {
   if (error instanceof GrpcError) return { name: error.status, message: error.message };
-  if (error instanceof InferError) return { name: OF_KINDS[error.kind], message: messageOf(error) };
-  const { status, message } = toApiError(error);
+  // What the server itself refuses may have reached the request by its model.
+  if (error instanceof InferError && !(error.cause instanceof ApiError))
+    return { name: OF_KINDS[error.kind], message: messageOf(error) };
+  const { status, message } = toApiError(error instanceof InferError ? error.cause : error);
   return { name: OF_HTTP[status], message };
 }

@@ -1,4 +1,4 @@
-import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
+import type { Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { Caller } from '../web/access/api-keys.js';
@@ -13,12 +13,22 @@ interface Known {
   timeLimitMs: number | null;
   memory: RequestMemory;
   tally?: AnswerTally | undefined;
+  admit?: Admit | undefined;
   room?: InferTerms['room'];
   stop?: AbortSignal;
 }
 
 /** Terms of a request that came by HTTP. */
-export function inferTerms({ caller, requestId, timeLimitMs, memory, tally, room, stop }: Known): InferTerms {
+export function inferTerms({
+  caller,
+  requestId,
+  timeLimitMs,
+  memory,
+  tally,
+  admit,
+  room,
+  stop,
+}: Known): InferTerms {
   return {
     caller: caller.name,
     weight: caller.weight,
@@ -32,17 +42,29 @@ export function inferTerms({ caller, requestId, timeLimitMs, memory, tally, room
     },
     letGo: (bytes) => memory.letGo(bytes),
     tally,
+    admit: admit && ((cost, besides) => inInferWords(() => admit(cost, besides))),
     room: room ?? (() => null),
     stop,
   };
 }
 
-/** @throws InferError whose cause has the status: a model tells of InferErrors alone */
 function holdIn(memory: RequestMemory, bytes: number): void {
   try {
     memory.addAnswer(bytes);
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    throw new InferError(error.message, 'unavailable', { cause: error });
+    throw inferErrorOf(error);
   }
+}
+
+async function inInferWords<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw inferErrorOf(error);
+  }
+}
+
+/** An InferError whose cause has the status: a model tells of InferErrors alone. */
+function inferErrorOf(error: unknown): unknown {
+  return error instanceof ApiError ? new InferError(error.message, 'unavailable', { cause: error }) : error;
 }

@@ -213,7 +213,7 @@ export const KSERVE_ROUTES: readonly ProtocolRoute[] = [
       signal: leavingSignal(c.env?.incoming?.socket) ?? c.req.raw.signal,
       owner: c.get('caller').name,
       memory,
-      terms: inferTerms({ ...known, memory, tally: c.get('tally') }),
+      terms: inferTerms({ ...known, memory, tally: c.get('tally'), admit: c.get('admit') }),
       regions: regionAccess(platform, c.get('caller'), apiKeys, maxBodyBytes),
       trace: c.get('trace'),
     });

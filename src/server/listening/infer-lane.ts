@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { BufferPool } from '../../../base/buffer-pool.js';
+import type { Admit } from '../../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { AppOptions } from '../app/app.js';
 import { observeExchange } from '../app/observe-http.js';
@@ -11,6 +12,7 @@ import { answerInfer } from '../kserve/infer.js';
 import { sendAnswer } from '../kserve/send-answer.js';
 import { beginHttpSpan, endHttpSpan } from '../tracing/http-span.js';
 import type { Tracing } from '../tracing/tracing.js';
+import type { Caller } from '../web/access/api-keys.js';
 import { callerOf } from '../web/access/auth.js';
 import { hostCheck } from '../web/access/host-check.js';
 import { AccessTally } from '../web/access-tally.js';
@@ -21,6 +23,8 @@ import { shuttingDown } from '../web/errors.js';
 import { heldWhile } from '../web/memory/hold-memory.js';
 import { REQUEST_BYTES, textMemory } from '../web/memory/memory-estimates.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
+import type { Quotas } from '../web/quotas/quotas.js';
+import { openAiHeaders } from '../web/quotas/rate-limit-headers.js';
 import { requestIdOf } from '../web/request-ids.js';
 
 export type InferLaneOptions = Required<
@@ -34,6 +38,8 @@ export type InferLaneOptions = Required<
   stallLimitMs: number | undefined;
   /** Default: nothing is traced. */
   tracing?: Tracing | null;
+  /** Limits of the keys; absent: nothing is counted. */
+  quotas?: Quotas;
 };
 
 /** The path of a model's inference, in plain characters: MODEL, and VERSION where it has one. */
@@ -157,7 +163,7 @@ export class InferLane {
   async #infer(lane: Lane): Promise<void> {
     const { incoming, outgoing, model, version, declared, requestId } = lane;
     const { apiKeys, state, ledger, platform, maxBodyBytes, stallLimitMs } = this.#options;
-    const { requestTimeoutMs: timeLimitMs } = this.#options;
+    const { requestTimeoutMs: timeLimitMs, quotas } = this.#options;
     const { headers, socket } = incoming;
     this.#checkHost(headers.host);
     const caller = callerOf(apiKeys, headers.authorization, textOf(headers['x-api-key']));
@@ -177,7 +183,10 @@ export class InferLane {
         signal: leavingSignal(socket),
         owner: name,
         memory,
-        terms: inferTerms({ caller, requestId, timeLimitMs, memory, tally: lane.tally }),
+        terms: inferTerms({
+          ...{ caller, requestId, timeLimitMs, memory, tally: lane.tally },
+          admit: quotas && toldAdmit(quotas, caller, outgoing),
+        }),
         regions: regionAccess(platform, caller, apiKeys, maxBodyBytes),
         trace: lane.trace,
       });
@@ -187,6 +196,20 @@ export class InferLane {
       if (isLong) this.#bodies.give(body.buffer);
     });
   }
+}
+
+/** Asks for a caller, and tells in the answer's headers what is left of its limits. */
+function toldAdmit(quotas: Quotas, caller: Caller, outgoing: ServerResponse): Admit | undefined {
+  const admit = quotas.admitOf(caller);
+  if (admit === undefined || caller.limits === undefined) return admit;
+  return async (...asked) => {
+    try {
+      return await admit(...asked);
+    } finally {
+      const headers = openAiHeaders(quotas.stateOf(caller));
+      if (!outgoing.headersSent) outgoing.setHeaders(new Map(Object.entries(headers)));
+    }
+  };
 }
 
 /** Status that the metrics have for a client that left before its answer. */

@@ -15,7 +15,8 @@ export interface Metrics {
   /** False: nothing is counted, and there is no GET /metrics. */
   readonly isOn: boolean;
   readonly contentType: string;
-  text(): Promise<string>;
+  /** @param ofKeys also what single API keys took, which is for admins */
+  text(ofKeys?: boolean): Promise<string>;
   /** Follows a request that was just accepted; one of a model removed meanwhile is not counted. */
   observe(request: ObservedRequest): RequestObserver;
   httpRequest(exchange: HttpExchange): void;

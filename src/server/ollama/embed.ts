@@ -72,5 +72,9 @@ async function rowsOf(
   if (input.length === 0) return { embeddings: [], promptTokens: 0 };
   terms.memory.addAnswer(embeddingsMemory(input.length, model.outputWidth));
   const options = { dimensions, truncatePromptTokens: truncate ? -1 : undefined, signal };
-  return embedObserved(model, input, options, { observe: context.observe, tally: terms.tally });
+  return embedObserved(model, input, options, {
+    observe: context.observe,
+    tally: terms.tally,
+    admit: terms.admit,
+  });
 }

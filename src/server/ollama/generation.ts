@@ -107,7 +107,14 @@ async function generateAnswer(
     guideParam: 'format',
   };
   timings.noteSubmitted();
-  const run = new ChoiceRun(model, [choice], { n: 1, bestOf: 1 }, context.observe, exchange.terms, live);
+  const run = await ChoiceRun.start(
+    model,
+    [choice],
+    { n: 1, bestOf: 1 },
+    context.observe,
+    exchange.terms,
+    live,
+  );
   const answer = new OllamaAnswer({
     model,
     asked: request.model,

@@ -83,7 +83,7 @@ async function answerCompletion(
       guideParam: guideParamOf(request),
     }),
   );
-  const run = new ChoiceRun(model, requests, counts, context.observe, exchange.terms, live);
+  const run = await ChoiceRun.start(model, requests, counts, context.observe, exchange.terms, live);
   const answer = new CompletionAnswer(model, request, prompts, run);
   if (request.stream) {
     return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);

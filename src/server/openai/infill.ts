@@ -48,7 +48,14 @@ async function answerInfill(
     maxTokens,
     encoded: await encodedFields(common, model),
   });
-  const run = new ChoiceRun(model, [asked], { n: 1, bestOf: 1 }, context.observe, exchange.terms, live);
+  const run = await ChoiceRun.start(
+    model,
+    [asked],
+    { n: 1, bestOf: 1 },
+    context.observe,
+    exchange.terms,
+    live,
+  );
   const answer = new InfillAnswer({ model, request, tokens, maxTokens, isCut, run });
   if (request.stream) return respondWithStream(run, answer.frameWriter(), context.eventStream, exchange);
   return answer.whole(exchange.signal);

@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server';
-import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
+import type { Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { UnknownFields } from '../../schemas/unknown-fields.js';
 import type { Caller } from './access/api-keys.js';
@@ -19,6 +19,8 @@ export type AppEnv = {
     warnings?: readonly string[];
     /** Adds up what models compute for the request, for its line in the access log. */
     tally: AnswerTally;
+    /** Asks whether the caller's limits allow an answer; absent: nobody counts what the caller takes. */
+    admit?: Admit;
     /** The request's span; absent: it is not traced. */
     trace?: TraceSpan;
     /** Unknown fields of the body; absent: there are none, or they are not reported. */

@@ -51,6 +51,7 @@ export function exchangeOf(
       registry: requests,
       memory: c.get('memory'),
       tally: c.get('tally'),
+      admit: c.get('admit'),
       trace: c.get('trace'),
       engine: c.req.header(ENGINE_HEADER),
       isBatch: c.env?.inner !== undefined,

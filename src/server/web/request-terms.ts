@@ -1,4 +1,4 @@
-import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
+import type { Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { Caller } from './access/api-keys.js';
 import type { RequestMemory } from './memory/request-memory.js';
@@ -19,6 +19,8 @@ export interface RequestTerms {
   isBatch?: boolean;
   /** Adds up what its answers take, for the access log; absent: nobody does. */
   tally?: AnswerTally | undefined;
+  /** Asks whether its caller's limits allow the answers; absent: nobody counts what the caller takes. */
+  admit?: Admit | undefined;
   /** Fingerprint of the engine that is to answer; absent: any of the model. */
   engine?: string | undefined;
   /** The span of the HTTP request; absent: it is not traced. */

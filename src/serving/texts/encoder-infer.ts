@@ -1,9 +1,11 @@
 import { performance } from 'node:perf_hooks';
+import type { Admission, TalliedAnswer } from '../../../callbacks/infer/answer-tally.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { HostClosedError, QueueFullError } from '../../../callbacks/token-request.js';
 import type { EncoderBatch } from '../../../host/encoder-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { classify, scoresInTurns } from '../../encoding/classify.js';
-import { embed } from '../../encoding/embed.js';
+import { embed, type OnAccepted } from '../../encoding/embed.js';
 import type { EncoderModel, RowEngine } from '../../encoding/encoder-model.js';
 import { scorePairs } from '../../encoding/score.js';
 import { inCallersWords } from '../../generation/refusals.js';
@@ -81,7 +83,7 @@ export class EncoderInfer implements InferModel {
   infer(request: InferRequest, on: InferListener): void {
     const { inputs } = checkedRequest(this.config, withParameterInputs(this.config, request, []));
     const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());
-    this.#rows(inputs, request.signal).then(
+    this.#answer(inputs, request).then(
       (output) => {
         endModelSpan(span, null);
         on.response({ outputs: [output] });
@@ -95,20 +97,50 @@ export class EncoderInfer implements InferModel {
     );
   }
 
-  async #rows(inputs: readonly InferTensor[], signal: AbortSignal | undefined): Promise<InferTensor> {
+  /** The output, of which its caller's tally hears. */
+  async #answer(
+    inputs: readonly InferTensor[],
+    { signal, terms }: Pick<InferRequest, 'signal' | 'terms'>,
+  ): Promise<InferTensor> {
+    let admission: Admission | undefined;
+    let answer: TalliedAnswer | undefined;
+    const model = this.config.name;
+    try {
+      const output = await this.#rows(inputs, signal, async (promptTokens) => {
+        admission = await terms?.admit?.({ promptTokens, outputTokens: 0, answers: 1 }, terms.tally);
+        answer = (admission?.tally ?? terms?.tally)?.begin({ model, promptTokens });
+      });
+      answer?.onEnd('stop');
+      return output;
+    } catch (error) {
+      if (error instanceof QueueFullError || error instanceof HostClosedError) admission?.cancel();
+      answer?.onEnd(signal?.aborted ? 'abort' : 'error');
+      throw error;
+    }
+  }
+
+  async #rows(
+    inputs: readonly InferTensor[],
+    signal: AbortSignal | undefined,
+    onAccepted: OnAccepted,
+  ): Promise<InferTensor> {
     const texts = inputs.map(textsOf);
     if (this.counted.head.kind === 'score') {
       const [queries = [], documents = []] = texts;
       const pairs = queries.map((query, i) => [query, documents[i]!] as const);
       const names = { param: 'document', pair: (index: number) => `pair ${index}` };
-      const { scores } = await scorePairs(this.counted, pairs, { signal }, names);
+      const { scores } = await scorePairs(this.counted, pairs, { signal }, names, onAccepted);
       return floatTensor(OUTPUTS.score, Float32Array.from(scores), [scores.length, 1]);
     }
     const { kind } = this.counted.head;
+    const [input] = texts;
     const rows =
       kind === 'classification'
-        ? await scoresInTurns(await classify(this.counted, texts[0]!, { signal }), (scores) => scores)
-        : (await embed(this.counted, texts[0]!, { signal })).embeddings;
+        ? await scoresInTurns(
+            await classify(this.counted, input!, { signal }, onAccepted),
+            (scores) => scores,
+          )
+        : (await embed(this.counted, input!, { signal }, onAccepted)).embeddings;
     const width = this.counted.outputWidth;
     const values = new Float32Array(rows.length * width);
     for (const [i, row] of rows.entries()) values.set(row, i * width);

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { onAbort } from '../../../base/on-abort.js';
+import type { AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
@@ -33,6 +34,8 @@ export interface GenerationRunOptions {
   name: string;
   observe: ObserveRequest;
   terms: InferTerms | undefined;
+  /** Hears of the answers; undefined: nobody does. */
+  tally: AnswerTally | undefined;
   /** The client's id; '' where it gave none. */
   requestId: string;
   /** Span of the request at the model; undefined: it is not traced. */
@@ -85,7 +88,7 @@ export class GenerationRun {
 
   /** Queues all sequences, or none. @throws whatever the engine refuses */
   begin(): void {
-    const { generation, name, observe, signal, terms } = this.#options;
+    const { generation, name, observe, signal, tally } = this.#options;
     const { request, count } = generation;
     const { promptTokens, maxTokens, guide } = request;
     const sources = this.#started();
@@ -96,7 +99,7 @@ export class GenerationRun {
       const observer = observe({
         ...observed,
         isGuided: guide !== undefined,
-        tally: terms?.tally,
+        tally,
         ...this.#traced,
       });
       this.#sequences.push({

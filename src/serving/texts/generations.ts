@@ -1,4 +1,5 @@
 import { onAbort } from '../../../base/on-abort.js';
+import type { AnswerCost, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { answerMemory } from '../../generation/answer-memory.js';
@@ -91,10 +92,17 @@ export class Generations {
       if (told !== null) on.fail(told);
     };
     this.#read(asked, generating, model)
-      .then((generation) => {
-        run = this.#runOf(asked, generating, model, generation, over);
-        if (isStopped) run.stop();
-        run.begin();
+      .then(async (generation) => {
+        const admission = await terms?.admit?.(costOf(generation), terms.tally);
+        try {
+          const tally = admission?.tally ?? terms?.tally;
+          run = this.#runOf(asked, generating, model, generation, tally, over);
+          if (isStopped) run.stop();
+          run.begin();
+        } catch (error) {
+          admission?.cancel();
+          throw error;
+        }
       })
       .catch(over);
   }
@@ -120,6 +128,7 @@ export class Generations {
     { observe, observedName: name }: Generating,
     model: TextModel,
     generation: Generation,
+    tally: AnswerTally | undefined,
     onOver: (error: unknown) => void,
   ): GenerationRun {
     const { request, count } = generation;
@@ -134,6 +143,7 @@ export class Generations {
       name,
       observe,
       terms,
+      tally,
       requestId,
       trace,
       signal,
@@ -153,6 +163,11 @@ export class Generations {
       on.end();
     });
   }
+}
+
+/** Most tokens that a request can take. */
+function costOf({ request: { promptTokens, maxTokens }, count }: Generation): AnswerCost {
+  return { promptTokens: promptTokens.length, outputTokens: count * maxTokens, answers: count };
 }
 
 /** Name of the API key that asks; '': there are no keys. */

@@ -59,6 +59,7 @@ import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { modelRoute, modelsRoute } from './models.js';
 import { healthRoute, liveRoute, loadRoute, metricsRoute, versionRoute } from './server.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
+import { usageRoute } from './usage.js';
 
 /** Every route but those of Ollama and KServe, which have lists of their own. Other methods of their paths are answered with 405. */
 export const ROUTES: readonly ServerRoute[] = [
@@ -120,6 +121,7 @@ export const ROUTES: readonly ServerRoute[] = [
   liveRoute,
   versionRoute,
   loadRoute,
+  usageRoute,
   modelInfoRoute,
   serverInfoRoute,
   getLoadRoute,

@@ -86,6 +86,8 @@ export const metricsRoute = defineRoute({
   tags: ['Server'],
   summary: 'Metrics for Prometheus',
   responses: async () => (await import('../answers/server.js')).metricsResponses(),
-  handle: async (_, { metrics }) =>
-    new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+  handle: async ({ exchange }, { metrics }) => {
+    const text = await metrics.text(exchange.terms.caller.isAdmin);
+    return new Response(text, { headers: { 'content-type': metrics.contentType } });
+  },
 });

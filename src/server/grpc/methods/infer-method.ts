@@ -126,13 +126,14 @@ export class AskedInfer {
       hold,
     });
     refuseAdapter(model, read.request);
-    const { timeLimitMs } = this.#services;
+    const { timeLimitMs, quotas } = this.#services;
     const terms = inferTerms({
       caller: this.#caller,
       requestId: this.#requestId,
       timeLimitMs,
       memory,
       tally: this.#tally,
+      admit: quotas?.admitOf(this.#caller),
     });
     return { ...read, request: { ...read.request, terms } };
   }

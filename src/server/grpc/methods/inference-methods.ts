@@ -7,6 +7,7 @@ import { changeTraceSettings, tracedModel, traceSettings } from '../../inferring
 import type { Tracing } from '../../tracing/tracing.js';
 import type { ApiKeys } from '../../web/access/api-keys.js';
 import { requireAdmin } from '../../web/access/auth.js';
+import type { Quotas } from '../../web/quotas/quotas.js';
 import type { LogControl } from '../../web/server-log.js';
 import type { ServerState } from '../../web/server-state.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
@@ -25,6 +26,8 @@ export interface InferenceServices {
   logControl: LogControl;
   /** Null: requests are not traced. */
   tracing: Tracing | null;
+  /** Limits of the keys; absent: nothing is counted. */
+  quotas?: Quotas;
   /** Of this server. */
   version: string;
   /** Most milliseconds of an answer; null: no limit. */

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { onAbort } from '../../../../base/on-abort.js';
+import type { Admit } from '../../../../callbacks/infer/answer-tally.js';
 import { InferStream } from '../../inferring/infer-stream.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Caller } from '../../web/access/api-keys.js';
@@ -32,6 +33,8 @@ export interface SocketOpening {
   caller: Caller;
   requestId: string;
   path: string;
+  /** Asks for each of its requests whether the caller's limits allow it; undefined: nobody counts. */
+  admit: Admit | undefined;
 }
 
 /** Bytes of a socket by itself. */
@@ -149,7 +152,7 @@ export class InferSocket {
   }
 
   #request(message: ReceivedMessage, caller: Caller): SocketRequest {
-    const { model, requestId, path } = this.#opening;
+    const { model, requestId, path, admit } = this.#opening;
     const { metrics, log } = this.#services;
     const { signal } = this.#leaving;
     return new SocketRequest(message, this.#services, {
@@ -157,6 +160,7 @@ export class InferSocket {
       caller,
       requestId,
       tally: this.#tally,
+      admit,
       signal,
       beginWork: this.#beginWork,
       noteFailure: (error) => {

@@ -25,7 +25,8 @@ export function openSocket(
   // The socket has an account of its own; where there is no room for it now, that is told by HTTP.
   c.get('memory').holdBody(SOCKET_BYTES);
   const { stallLimitMs } = context.eventStream;
-  const opening = { model, caller: c.get('caller'), requestId: c.get('requestId'), path: c.req.path };
+  const asked = { caller: c.get('caller'), requestId: c.get('requestId'), path: c.req.path };
+  const opening = { model, ...asked, admit: c.get('admit') };
   const services = { ...context, platform, stallLimitMs };
   upgrade.accept((link) => new InferSocket(link, services, opening).begin());
   return new Response(null, { headers: ALREADY_SENT });

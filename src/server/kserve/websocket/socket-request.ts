@@ -1,4 +1,4 @@
-import type { AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
+import type { Admit, AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
 import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
 import { malformed } from '../../../serving/infer-failure.js';
@@ -42,6 +42,7 @@ export interface RequestOrigin {
   caller: Caller;
   requestId: string;
   tally: AnswerTally;
+  admit: Admit | undefined;
   /** Aborted when the socket is closed. */
   signal: AbortSignal;
   beginWork(): () => void;
@@ -89,7 +90,7 @@ export class SocketRequest extends HeldRequest implements StreamedInfer<SocketRe
 
   async read(model: InferModel): Promise<SocketRead> {
     const memory = this.memory;
-    const { caller, requestId, tally } = this.#origin;
+    const { caller, requestId, tally, admit } = this.#origin;
     const { signal } = this.cancelled;
     const read = await readParsed(model.config.name, this.#parsed!, {
       signal,
@@ -99,7 +100,7 @@ export class SocketRequest extends HeldRequest implements StreamedInfer<SocketRe
     refuseAdapter(model, read.request);
     const { [EMPTY_FINAL]: _, ...parameters } = read.request.parameters;
     const { requestTimeoutMs: timeLimitMs } = this.#services;
-    const terms = inferTerms({ caller, requestId, timeLimitMs, memory, tally });
+    const terms = inferTerms({ caller, requestId, timeLimitMs, memory, tally, admit });
     return {
       ...read,
       request: { ...read.request, parameters, owner: caller.name, terms },

@@ -6,6 +6,7 @@ import type { RateLimits } from '../../../serving/rate-limits.js';
 import type { ObservedRequest, RequestObserver } from '../../../serving/request-observer.js';
 import { enginesOf, type ServedModel } from '../../../serving/served-model.js';
 import { HOLDINGS, type MemoryLedger } from '../../web/memory/held-memory.js';
+import type { Quotas } from '../../web/quotas/quotas.js';
 import type { HttpExchange, Metrics } from '../metrics.js';
 import { ModelMetrics, UNCOUNTED } from '../model-metrics.js';
 import { adapterFamilies } from './adapter-metrics.js';
@@ -13,6 +14,7 @@ import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
 import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
+import { keyFamilies } from './key-metrics.js';
 import { prefillFamilies } from './prefill-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
 import { shareFamilies } from './share-metrics.js';
@@ -35,6 +37,8 @@ const LAG_PRECISION_MS = 50;
 export class ServerMetrics implements Metrics {
   readonly isOn = true;
   readonly #registry = new Registry();
+  /** Of what single API keys took. */
+  readonly #keys = new Registry();
   readonly #families: ModelFamilies;
   readonly #models = new Map<string, ModelMetrics>();
   /** Functions that stop listening to each model's engine. */
@@ -111,10 +115,11 @@ export class ServerMetrics implements Metrics {
     return this.#registry.contentType;
   }
 
-  async text(): Promise<string> {
+  async text(ofKeys = false): Promise<string> {
     for (const model of this.#models.values()) model.collect();
     for (const holding of HOLDINGS) this.#heldMemory.set({ holding }, this.#ledger?.heldFor(holding) ?? 0);
-    return withFractions(await this.#registry.metrics());
+    const all = withFractions(await this.#registry.metrics());
+    return ofKeys ? all + (await this.#keys.metrics()) : all;
   }
 
   /** Metrics of a model. @throws Error where no model of this name is served. */
@@ -200,6 +205,11 @@ export class ServerMetrics implements Metrics {
     if (cache !== null) cacheFamilies(this.#registry, models, cache);
     sequenceFamilies(this.#registry, models);
     if (limits !== null) rateLimitFamilies(this.#registry, limits);
+  }
+
+  /** Reports what the requests of each API key have taken. */
+  watchKeys(quotas: Pick<Quotas, 'totals'>): void {
+    keyFamilies(this.#keys, () => quotas.totals());
   }
 
   readerStalled(): void {

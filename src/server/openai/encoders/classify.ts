@@ -88,7 +88,7 @@ export async function classifiedBy(
 ): Promise<{ model: ServedEncoder; classified: Classified }> {
   const model = findEncoder(context, name, 'classification');
   terms.memory.addAnswer(labelScoresMemory(inputs.length, labelsOf(model.head) ?? []));
-  const follow = { observe: context.observe, tally: terms.tally };
+  const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const classified = await observed(model, follow, signal, (onAccepted) =>
     classify(model, inputs, { ...options, signal }, onAccepted),
   );

@@ -42,7 +42,7 @@ export async function cohereEmbed(
     inputType: request.input_type && TYPES_OF_COHERE[request.input_type],
     signal,
   };
-  const follow = { observe: context.observe, tally: terms.tally };
+  const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const { embeddings: rows, promptTokens } = await inOtherWords(embedFields(request), () =>
     embedObserved(model, texts, options, follow),
   );

@@ -55,7 +55,7 @@ async function embedded(
     normalize: oneOf(request, 'normalized', 'normalize'),
     signal,
   };
-  const follow = { observe: context.observe, tally: terms.tally };
+  const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const { embeddings: rows, promptTokens } = await inOtherWords(fieldsAsGiven(request), () =>
     embedObserved(model, request.input, options, follow),
   );

@@ -125,7 +125,7 @@ async function embedded(
   if (activates !== undefined && normalize !== activates) throw contradiction('normalize', 'use_activation');
   terms.memory.addAnswer(embeddingsMemory(request.input.length, model.outputWidth));
   const asked = { ...options, dimensions: request.dimensions, normalize, signal };
-  const follow = { observe: context.observe, tally: terms.tally };
+  const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const names = fieldsOf('chat', request.normalize === undefined ? [['normalize', 'use_activation']] : []);
   return kept(await inOtherWords(names, () => embedObserved(model, request.input, asked, follow)));
 }

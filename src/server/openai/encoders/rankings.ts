@@ -57,7 +57,7 @@ export async function ranked(
   { signal, terms }: Exchange,
 ) {
   const model = findEncoder(context, request.model, 'score');
-  const followed = { observe: context.observe, tally: terms.tally };
+  const followed = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const documents = request.documents.map((one) => (typeof one === 'string' ? one : one.text));
   const pairs = documents.map((text) => [request.query, text] as const);
   const names = { param: 'documents', pair: (i: number) => `document ${i} with the query` };
@@ -72,7 +72,7 @@ export async function score(
   { signal, terms }: Exchange,
 ): Promise<Response> {
   const model = findEncoder(context, request.model, 'score');
-  const followed = { observe: context.observe, tally: terms.tally };
+  const followed = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const { text_1: first, text_2: second } = request;
   if (first.length !== 1 && first.length !== second.length) {
     throw new ApiError(

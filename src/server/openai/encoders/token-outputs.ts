@@ -119,7 +119,7 @@ export function ofTokens<T>(
 ): Promise<OfTokens<T>> {
   const { signal, terms } = exchange;
   const onTokens = (tokens: number) => terms.memory.addAnswer(memoryOf(tokens, model));
-  const followed = { observe: context.observe, tally: terms.tally };
+  const followed = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   return observed(model, followed, signal, (onAccepted) =>
     embed(model, inputs, { ...options, signal }, { onTokens, onAccepted }),
   );

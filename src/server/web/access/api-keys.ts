@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { KeyLimits } from '../quotas/key-limits.js';
 
 /** The sender of a request, known by the name of the API key. */
 export interface Caller {
@@ -13,9 +14,11 @@ export interface Caller {
   isAdmin: boolean;
   /** Group whose prompts share the KV cache; null: all callers share it. */
   cacheGroup: string | null;
+  /** What it may take of the server; absent: as much as there is. */
+  limits?: KeyLimits | undefined;
 }
 
-export interface ApiKey extends Pick<Caller, 'name' | 'weight'> {
+export interface ApiKey extends Pick<Caller, 'name' | 'weight' | 'limits'> {
   key: string;
   /** True for an admin's key; default: true for a key that is the only one. */
   admin?: boolean | undefined;
@@ -38,15 +41,20 @@ export class ApiKeys {
   /** From now on these keys are valid. Requests of a key that is gone go on. */
   replace(keys: readonly ApiKey[]): void {
     const isAlone = keys.length === 1;
-    this.#keys = keys.map(({ name, weight, key, admin: isAdmin = isAlone, group }) => ({
+    this.#keys = keys.map(({ name, weight, key, admin: isAdmin = isAlone, group, limits }) => {
       // The prefix keeps a group apart from a key of the same name.
-      caller: { name, weight, isAdmin, cacheGroup: group === undefined ? `key ${name}` : `group ${group}` },
-      digest: digest(key),
-    }));
+      const cacheGroup = group === undefined ? `key ${name}` : `group ${group}`;
+      return { caller: { name, weight, isAdmin, cacheGroup, limits }, digest: digest(key) };
+    });
   }
 
   get count(): number {
     return this.#keys.length;
+  }
+
+  /** All callers that have a key, in the order of the keys. */
+  get callers(): Caller[] {
+    return this.#keys.map(({ caller }) => caller);
   }
 
   /** True where several keys share the limits: then one has a part of them at most. */
