@@ -34,7 +34,11 @@ export class HeldTask {
   /** Bytes of events that are stored, and their number. */
   #storedBytes: number;
   #storedFrames = 0;
+  /** Events whose storing failed: they may be stored nevertheless, so the same are stored again before any others. */
+  #unsure: { bytes: Buffer; frames: number } | null = null;
   #storing: Promise<void> | null = null;
+  /** The latest of the stores, which come one after the other. */
+  #stored: Promise<void> = Promise.resolve();
 
   /** @param eventBytes bytes of events that were stored before */
   constructor(task: ResponseTask, eventBytes: number, place: TaskPlace) {
@@ -93,24 +97,38 @@ export class HeldTask {
     if (this.#writer !== null) this.#storeSoon(events);
   }
 
-  async #store(events: EventLog): Promise<void> {
-    const { length } = events.frames;
-    if (this.#isLeft || length === this.#storedFrames) return;
-    const bytes = Buffer.from(events.frames.slice(this.#storedFrames, length).join(''));
+  /** Stores new events, behind those that are being stored. */
+  #store(events: EventLog): Promise<void> {
+    this.#stored = this.#stored.catch(() => {}).then(() => this.#storeNext(events));
+    return this.#stored;
+  }
+
+  async #storeNext(events: EventLog): Promise<void> {
+    if (this.#isLeft || events.frames.length === this.#storedFrames) return;
+    this.#unsure ??= this.#next(events);
+    const { bytes, frames } = this.#unsure;
+    await this.#append(bytes);
+    this.#unsure = null;
+    this.#storedBytes += bytes.length;
+    this.#storedFrames = frames;
+  }
+
+  #next({ frames }: EventLog): { bytes: Buffer; frames: number } {
+    return { bytes: Buffer.from(frames.slice(this.#storedFrames).join('')), frames: frames.length };
+  }
+
+  async #append(bytes: Buffer): Promise<void> {
     try {
       // After a loss of the connection it may have been stored, with nobody to say so.
       const isStored =
         this.#writer === null && (await this.#place.eventBytes()) === this.#storedBytes + bytes.length;
-      if (!isStored) {
-        this.#writer ??= await this.#place.content(this.#storedBytes);
-        await this.#writer.append(bytes);
-      }
+      if (isStored) return;
+      this.#writer ??= await this.#place.content(this.#storedBytes);
+      await this.#writer.append(bytes);
     } catch (error) {
       this.#writer = null;
       throw error;
     }
-    this.#storedBytes += bytes.length;
-    this.#storedFrames = length;
   }
 
   /** Keeps what was made, unless another server has the task. @param keep stores the response; may be called again */
@@ -127,15 +145,17 @@ export class HeldTask {
     try {
       await this.#storing;
       const events = this.#making?.events ?? null;
-      if (events !== null) await this.#store(events);
+      while (events !== null && !this.#isLeft && events.frames.length > this.#storedFrames)
+        await this.#store(events);
       if (!(await this.#place.confirm())) return true;
       await keep();
       await this.#place.remove();
       return true;
     } catch (error) {
       if (error instanceof TakenOverError) return true;
-      if (error instanceof StoreError && error.kind === 'away') return false;
-      throw error;
+      if (!(error instanceof StoreError) || error.kind !== 'away') throw error;
+      // Where the store was erased nobody can store its events, and nobody asks for them.
+      return !(await this.#place.confirm().catch(() => true));
     }
   }
 }
