@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { JetStreamClient, JetStreamManager, StreamConfig } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { messageOf } from '../../base/error-text.js';
@@ -17,6 +18,10 @@ export interface JetStoreOptions {
 /** Milliseconds that one exchange with the NATS server may take, and times that it is tried. */
 export const STORE_TIMEOUT_MS = 2_000;
 export const STORE_TRIES = 3;
+/** Milliseconds in which no other server of a cluster comes to lead a stream: followers wait for four seconds before they elect one. */
+const SAME_LEADER_MS = 1_000;
+/** Milliseconds between two tries of what a server said that may not know all yet. */
+const CATCH_UP_MS = 250;
 /** Bytes of the headers of a message, and of what else counts in max_payload. */
 const HEADER_BYTES = 1024;
 
@@ -33,6 +38,7 @@ export class JetStore {
   readonly client: JetStreamClient;
   /** Name of the stream. */
   readonly stream: string;
+  readonly #replicas: number;
   readonly #config: () => Partial<StreamConfig>;
   #manager: JetStreamManager | null = null;
 
@@ -49,6 +55,7 @@ export class JetStore {
     this.stream = stream;
     this.client = modules.jetstream.jetstream(nc, { timeout: STORE_TIMEOUT_MS });
     const { storage, replicas: num_replicas, maxBytes: max_bytes, maxAgeMs } = options;
+    this.#replicas = num_replicas;
     const max_age = modules.nats.nanos(maxAgeMs);
     this.#config = () => ({ ...config, storage, num_replicas, max_bytes, max_age, discard: 'new' });
   }
@@ -70,15 +77,24 @@ export class JetStore {
   async ensure(): Promise<void> {
     try {
       const manager = await this.manager();
-      try {
-        await manager.streams.info(this.stream);
-        return;
-      } catch (error) {
-        if (!this.isCode(error, STREAM_NOT_FOUND)) throw error;
-      }
+      if (await this.#isThere(manager)) return;
       await manager.streams.add({ ...this.#config(), name: this.stream });
     } catch (error) {
       if (!this.isCode(error, STREAM_EXISTS)) throw this.errorOf(error);
+    }
+  }
+
+  /** False where there is no stream for sure: a server that leads a cluster since a moment ago may not know yet of all that it has. */
+  async #isThere(manager: JetStreamManager): Promise<boolean> {
+    for (let tried = 1; ; tried++) {
+      try {
+        await manager.streams.info(this.stream);
+        return true;
+      } catch (error) {
+        if (!this.isCode(error, STREAM_NOT_FOUND)) throw error;
+        if (!this.#hasReplicas || tried === STORE_TRIES) return false;
+        await delay(CATCH_UP_MS);
+      }
     }
   }
 
@@ -117,6 +133,52 @@ export class JetStore {
     }
   }
 
+  /**
+   * The same for a read that may find nothing; then that is sure. A server that leads a stream since a moment ago may still have to apply what
+   * the others have stored, so it is asked for a change of nothing, which it answers when it has, and read again. @throws StoreError
+   */
+  async find<T>(read: (manager: JetStreamManager) => Promise<T | null>): Promise<T | null> {
+    for (let tried = 1; ; tried++) {
+      const found = await this.ask(read);
+      if (found !== null || !this.#hasReplicas) return found;
+      const beginMs = performance.now();
+      await this.#catchUp();
+      const again = await this.ask(read);
+      if (again !== null || performance.now() - beginMs < SAME_LEADER_MS) return again;
+      if (tried === STORE_TRIES) throw this.away('its servers have changed their roles all the time');
+    }
+  }
+
+  get #hasReplicas(): boolean {
+    return this.#replicas > 1 || this.nc.info?.cluster !== undefined;
+  }
+
+  /** Resolves when the server that leads the stream has applied all that was acknowledged before. @throws StoreError */
+  async #catchUp(): Promise<void> {
+    // No name that is stored has this character.
+    const filter = this.#config().subjects![0]!.replace(/[*>]$/, '~');
+    await this.ask((manager) => manager.streams.purge(this.stream, { filter }));
+  }
+
+  /** Does something again as long as it is away, for a bounded time. @throws StoreError */
+  async wait<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
+    const endMs = performance.now() + limitMs;
+    for (;;) {
+      try {
+        return await this.ask(work);
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.kind !== 'away' || performance.now() > endMs) throw error;
+        await delay(CATCH_UP_MS);
+      }
+    }
+  }
+
+  /** The error of what cannot be read or written now. */
+  away(why: string, cause?: unknown): StoreError {
+    const text = `The NATS server, which keeps what clients store, does not answer for ${this.stream}: ${why}.`;
+    return new StoreError('away', text, { cause });
+  }
+
   /** True where another process has written meanwhile. */
   isBehind(error: unknown): boolean {
     return this.isCode(error, WRONG_LAST_SEQUENCE);
@@ -134,7 +196,6 @@ export class JetStore {
       const text = `The NATS server has no room in ${this.stream}: ${why}.`;
       return new StoreError('full', text, { cause: error });
     }
-    const text = `The NATS server, which keeps what clients store, does not answer for ${this.stream}: ${why}.`;
-    return new StoreError('away', text, { cause: error });
+    return this.away(why, error);
   }
 }

@@ -18,6 +18,10 @@ const MAX_READ_TO = 1024;
 const READ_MESSAGES = 64;
 /** Milliseconds that they may take. */
 const READ_EXPIRES_MS = STORE_TIMEOUT_MS;
+/** Milliseconds in which all of them must have come: a server that dies says nothing. */
+const READ_LIMIT_MS = 2 * READ_EXPIRES_MS;
+/** Milliseconds that who has a part of a content waits for the next one, where NATS is away. */
+const PATIENCE_MS = 30_000;
 
 /**
  * Contents by id, which grow at their end, in a stream of JetStream that any number of processes share. A message is a piece of one
@@ -55,13 +59,13 @@ export class NatsContents {
     return new NatsContent(this.#store, this.#subject(id), 0, 0);
   }
 
-  /** Goes on with a content that has so many bytes of whole pieces. @throws StoreError where it has others */
+  /** Goes on with a content that was read, and has so many bytes of whole pieces. @throws StoreError where it has others: it must be read again */
   async goOn(id: string, bytes: number): Promise<NatsContent> {
     const subject = this.#subject(id);
     const last = await this.#last(subject);
     const found = last === null ? 0 : wholeOf(last);
-    if (found !== bytes)
-      throw new StoreError('foreign', `The content ${id} has ${found} bytes, and not ${bytes}.`);
+    // An earlier try has been stored meanwhile, or the server that was asked had not caught up with the others.
+    if (found !== bytes) throw this.#store.away(`the content ${id} has ${found} bytes now, and not ${bytes}`);
     return new NatsContent(this.#store, subject, bytes, last?.seq ?? 0);
   }
 
@@ -74,12 +78,15 @@ export class NatsContents {
 
   /**
    * What a content has now, piece by piece, from a number of bytes on, where a piece ends; null: there is none.
-   * @throws StoreError, and so may reading it
+   * @param least bytes that it is known to have @throws StoreError, and so may reading it
    */
-  async read(id: string, from = 0): Promise<AsyncIterable<Buffer> | null> {
+  async read(id: string, from = 0, least = 0): Promise<AsyncIterable<Buffer> | null> {
     if (!ID.test(id)) return null;
     const last = await this.#last(this.#subject(id));
-    return last === null ? null : this.#pieces(id, from, wholeOf(last), last.seq);
+    if (last === null) return null;
+    const bytes = wholeOf(last);
+    if (bytes < least) throw this.#store.away(`the content ${id} has ${bytes} bytes, and not ${least} yet`);
+    return this.#pieces(id, from, bytes, last.seq);
   }
 
   /** Where to begin to read: behind what was read before, or at the beginning. */
@@ -104,10 +111,12 @@ export class NatsContents {
     const subject = this.#subject(id);
     let { bytes, sequence } = this.#begin(id, from);
     let piece: Buffer[] = [];
+    let isBegun = false;
     while (bytes < length) {
       // Whoever reads may take long between two of them: nothing waits for that in the NATS server.
       const next = sequence + 1;
-      for (const message of await this.#store.ask(() => this.#fetch(subject, next, lastSequence))) {
+      const fetch = () => this.#fetch(subject, next, lastSequence);
+      for (const message of await this.#store.wait(fetch, isBegun ? PATIENCE_MS : 0)) {
         const { begin, end } = partsOf(message.headers);
         // A piece begins anew: the one before it was not ended.
         if (end - message.data.length === bytes) piece = [];
@@ -117,7 +126,10 @@ export class NatsContents {
         if (bytes + lengthOf(piece) !== end) throw this.#broken(id, bytes);
         bytes = end;
         this.#note(id, bytes, sequence);
-        if (bytes > from) yield Buffer.concat(piece);
+        if (bytes > from) {
+          isBegun = true;
+          yield Buffer.concat(piece);
+        }
         piece = [];
         if (bytes >= length) return;
       }
@@ -125,24 +137,26 @@ export class NatsContents {
     }
   }
 
-  /** Messages of a subject from one on; there is at least one. @throws where none comes */
+  /** Messages of a subject from one on; there is at least one. @throws where none comes, StoreError where the content is gone */
   async #fetch(subject: string, from: number, lastSequence: number): Promise<JsMsg[]> {
     const { stream, client } = this.#store;
     const consumer = await client.consumers.get(stream, { filter_subjects: subject, opt_start_seq: from });
     const messages: JsMsg[] = [];
+    const coming = await consumer.fetch({ max_messages: READ_MESSAGES, expires: READ_EXPIRES_MS });
+    // Without an answer it asks again and again whether its consumer is there.
+    const late = setTimeout(() => coming.stop(), READ_LIMIT_MS);
     try {
-      for await (const message of await consumer.fetch({
-        max_messages: READ_MESSAGES,
-        expires: READ_EXPIRES_MS,
-      })) {
+      for await (const message of coming) {
         messages.push(message);
         if (message.seq >= lastSequence) break;
       }
     } finally {
-      await consumer.delete().catch(() => {});
+      clearTimeout(late);
+      void consumer.delete().catch(() => {});
     }
-    if (messages.length === 0) throw new Error('no message comes');
-    return messages;
+    if (messages.length > 0) return messages;
+    if ((await this.#last(subject)) !== null) throw new Error('no message comes');
+    throw new StoreError('foreign', `The content of ${subject} was removed while it was read.`);
   }
 
   #broken(id: string, at: number): StoreError {
@@ -165,7 +179,7 @@ export class NatsContents {
   }
 
   #last(subject: string): Promise<StoredMsg | null> {
-    return this.#store.ask((manager) =>
+    return this.#store.find((manager) =>
       manager.streams.getMessage(this.#store.stream, { last_by_subj: subject }),
     );
   }

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { JetStreamManager } from '@nats-io/jetstream';
 import type { KV, KvEntry } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { StoreError } from '../../base/store-errors.js';
@@ -26,10 +27,13 @@ export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
 const PARTS_AT_ONCE = 4;
 /** Milliseconds that all records of a bucket may take to come. */
 const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
+/** Milliseconds after which all records are read again although nothing has changed: the server that told of them may have had old ones. */
+const LIST_LIFE_MS = 10_000;
 
 /** What a listing was made of: where the stream is as it was, so is the list. */
 interface Listed {
   state: string;
+  atMs: number;
   records: NatsRecord[];
 }
 
@@ -88,9 +92,11 @@ export class NatsRecords {
 
   async #entry(key: string): Promise<Omit<NatsRecord, 'key'> | null> {
     const kv = await this.#opened();
-    const entry = await this.#store.ask(() => kv.get(key));
-    if (entry === null || entry.operation !== 'PUT') return null;
-    return { text: entry.string(), revision: entry.revision, writtenMs: entry.created.getTime() };
+    const entry = await this.#store.find(async () => {
+      const found = await kv.get(key);
+      return found?.operation === 'PUT' ? found : null;
+    });
+    return entry && { text: entry.string(), revision: entry.revision, writtenMs: entry.created.getTime() };
   }
 
   /**
@@ -156,10 +162,11 @@ export class NatsRecords {
     const { first_seq, last_seq, messages } = state;
     const now = `${first_seq} ${last_seq} ${messages} ${state.num_deleted ?? 0}`;
     const before = this.#listed.get(words);
-    if (before?.state === now) return before.records;
+    const atMs = performance.now();
+    if (before?.state === now && atMs - before.atMs < LIST_LIFE_MS) return before.records;
     const known = new Map(before?.records.map((record) => [record.key, record]));
     const records: NatsRecord[] = [];
-    for (const entry of messages === 0 ? [] : await this.#history(words === '' ? '>' : `${words}.>`)) {
+    for (const entry of messages === 0 ? [] : await this.#entries(words === '' ? '>' : `${words}.>`)) {
       const { key, revision } = entry;
       if (entry.operation !== 'PUT' || !KEY.test(key)) continue;
       const same = known.get(key);
@@ -169,8 +176,26 @@ export class NatsRecords {
         if (text !== null) records.push({ key, text, revision, writtenMs: entry.created.getTime() });
       }
     }
-    this.#listed.set(words, { state: now, records });
+    this.#listed.set(words, { state: now, atMs, records });
     return records;
+  }
+
+  /** All entries, those too that the server that told of them had not heard of when it was asked. */
+  async #entries(filter: string): Promise<KvEntry[]> {
+    const { stream } = this.#store;
+    const prefix = `$KV.${this.#bucket}.`;
+    const ask = (manager: JetStreamManager) =>
+      manager.streams.info(stream, { subjects_filter: `${prefix}${filter}` });
+    const { state } = await this.#store.ask(ask);
+    const entries = await this.#history(filter);
+    const told = new Set(entries.map(({ key }) => key));
+    const kv = await this.#opened();
+    for (const subject of Object.keys(state.subjects ?? {})) {
+      const key = subject.slice(prefix.length);
+      const missing = told.has(key) || !KEY.test(key) ? null : await this.#store.ask(() => kv.get(key));
+      if (missing !== null) entries.push(missing);
+    }
+    return entries;
   }
 
   async #history(key: string) {

@@ -81,7 +81,16 @@ export class AnswerFiles {
   static async open(store: FileStore, batch: Batch, before: AnswersSoFar): Promise<AnswerFiles> {
     const { owner, outputId, errorsId } = batch;
     const output = await AnswerFile.open(store, owner, outputId, before.output.bytes);
-    return new AnswerFiles(batch, output, await AnswerFile.open(store, owner, errorsId, before.errors.bytes));
+    try {
+      return new AnswerFiles(
+        batch,
+        output,
+        await AnswerFile.open(store, owner, errorsId, before.errors.bytes),
+      );
+    } catch (error) {
+      output.letGo();
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

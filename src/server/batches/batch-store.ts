@@ -80,7 +80,9 @@ export class BatchStore {
   }
 
   async get(owner: string, id: string): Promise<Batch | null> {
-    const batch = this.#held.get(id)?.batch ?? (await this.#stored(id))?.batch;
+    const held = this.#held.get(id)?.batch;
+    // One that has ended is shown as such when all servers show it.
+    const batch = held !== undefined && !hasEnded(held) ? held : (await this.#stored(id))?.batch;
     return batch?.owner === owner ? batch : null;
   }
 
@@ -195,9 +197,9 @@ export class BatchStore {
       if (record !== undefined && record.revision > held.revision && batch !== null) {
         if (!this.#isOwn(batch)) held.on.takenOver();
         else if (batch.status === 'cancelling' && held.batch.status !== 'cancelling')
-          await this.put(held.batch);
+          await this.put(held.batch).catch(unlessTakenOver);
       }
-      if (held.isNoted && this.#held.get(id) === held) await this.put(held.batch);
+      if (held.isNoted && this.#held.get(id) === held) await this.put(held.batch).catch(unlessTakenOver);
     }
   }
 
@@ -231,6 +233,11 @@ export class BatchStore {
     for (const batch of await this.all())
       if (batch.createdAt <= oldest && hasEnded(batch)) await this.#records.remove(batch.id);
   }
+}
+
+/** One that another server has does not keep the rest from being written: its task hears of it. */
+function unlessTakenOver(error: unknown): void {
+  if (!(error instanceof TakenOverError)) throw error;
 }
 
 function takenOver(id: string): TakenOverError {

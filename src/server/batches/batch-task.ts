@@ -5,12 +5,13 @@ import { plus } from '../../batch/batch-usage.js';
 import { type Answer, type BatchCounts, errorLine, type Lines, runBatch } from '../../batch/run-batch.js';
 import type { Slots } from '../../batch/slots.js';
 import { splitLines } from '../../batch/split-lines.js';
+import { NOTHING } from '../files/begun-content.js';
 import { fileNotFound } from '../files/file-errors.js';
 import { type FileStore, nowSeconds } from '../files/file-store.js';
 import { ApiError, toApiError } from '../web/errors.js';
 import type { ServerLog } from '../web/server-log.js';
 import { AnswerFiles, type AnswersSoFar, answersSoFar } from './answer-files.js';
-import { type Batch, type BatchFault, inState } from './batch-object.js';
+import { type Batch, type BatchFault, hasEnded, inState } from './batch-object.js';
 import type { BatchStore } from './batch-store.js';
 import { validateInput } from './validate-input.js';
 
@@ -144,6 +145,8 @@ export class BatchTask {
 
   async #run(): Promise<void> {
     const { store } = this.#services;
+    // Only its end could not be written, or was, with nobody to say so: what others see of it must stay.
+    if (hasEnded(this.#latest)) return this.#end(this.#latest);
     let early: EarlyEnd | null = null;
     try {
       if (this.#latest.status === 'validating' && !(await this.#validate())) return;
@@ -212,10 +215,11 @@ export class BatchTask {
   async #input(): Promise<AsyncIterable<Buffer>> {
     const { files } = this.#services;
     const { inputFileId } = this.#batch;
-    const content = await files.content(inputFileId);
-    if (content !== null) return content;
-    if ((await files.find(inputFileId)) === null) throw fileNotFound(inputFileId);
-    return NOTHING;
+    const file = await files.find(inputFileId);
+    if (file === null) throw fileNotFound(inputFileId);
+    const content = file.bytes === 0 ? NOTHING : await files.content(inputFileId, file.bytes);
+    if (content === null) throw fileNotFound(inputFileId);
+    return content;
   }
 
   async #answerAll({ output, errors }: AnswerFiles, before: AnswersSoFar): Promise<void> {
@@ -286,9 +290,6 @@ export class BatchTask {
     return faultOf(error);
   }
 }
-
-/** An input without a byte. */
-const NOTHING: AsyncIterable<Buffer> = { async *[Symbol.asyncIterator]() {} };
 
 /** True where another process has the batch. */
 function isLeft(error: unknown): boolean {

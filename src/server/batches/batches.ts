@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { StoreError } from '../../../base/store-errors.js';
 import type { BATCH_URLS } from '../../batch/batch-line.js';
 import { Slots } from '../../batch/slots.js';
 import { orNotStored } from '../files/file-errors.js';
@@ -141,7 +142,17 @@ export class Batches {
     for (const { batch, revision } of live) {
       if (this.#pause.signal.aborted) return;
       const isLeft = batch.holder === undefined || gone.has(batch.holder) || batch.holder === presence.id;
-      if (isLeft && (await this.#hasOwnFiles(batch))) await this.#claim(batch, revision);
+      if (isLeft) await this.#claimOwn(batch, revision);
+    }
+  }
+
+  /** Goes on with a batch; one whose files are damaged does not keep the rest from it. */
+  async #claimOwn(batch: Batch, revision: number): Promise<void> {
+    try {
+      if (await this.#hasOwnFiles(batch)) await this.#claim(batch, revision);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'foreign') throw error;
+      this.#options.log.warn({ err: error, batch: batch.id }, 'a batch cannot be gone on with');
     }
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DEFAULT_FILE_LIMITS } from '../../options/server/requests.js';
 import type { Caller } from '../web/access/api-keys.js';
+import { begun } from './begun-content.js';
 import { fileInUse, fileNotFound, orNotStored } from './file-errors.js';
 import { FileAccount, type FileLimits, MAX_LIFE_S } from './file-limits.js';
 import { FileWriter } from './file-writer.js';
@@ -257,10 +258,13 @@ export class FileStore {
     return file.expiresAt > nowSeconds() || (await this.isUsed(id)) ? file : null;
   }
 
-  /** The bytes of a file, or of the answers of a batch so far; null: there are none. @throws ApiError */
-  async content(id: string): Promise<AsyncIterable<Buffer> | null> {
+  /**
+   * The bytes of a file, or of the answers of a batch so far; null: there are none.
+   * @param least bytes that it is known to have @throws ApiError; the store's errors
+   */
+  async content(id: string, least = 0): Promise<AsyncIterable<Buffer> | null> {
     try {
-      return await this.#contents.read(id);
+      return await this.#contents.read(id, 0, least);
     } catch (error) {
       throw orNotStored(error);
     }
@@ -328,11 +332,11 @@ class OwnFiles {
     return file;
   }
 
-  /** @throws ApiError 404. */
-  async content(id: string): Promise<AsyncIterable<Buffer>> {
-    const content = await this.#store.content(id);
+  /** The bytes of a file, of which the first are there. @throws ApiError 404; the store's errors */
+  async content({ id, bytes }: StoredFile): Promise<AsyncIterable<Buffer>> {
+    const content = await this.#store.content(id, bytes);
     if (content === null) throw fileNotFound(id);
-    return content;
+    return begun(content);
   }
 
   /** @throws ApiError 404; 400 where a batch reads it. */

@@ -29,8 +29,8 @@ export interface ContentStore {
   begin(id: string): Promise<ContentWriter>;
   /** Goes on with a content, or begins it: what is behind its first bytes goes. It is found as it grows. */
   goOn(id: string, keepBytes: number): Promise<ContentWriter>;
-  /** The bytes that a content has now, from a number of bytes on, where a piece ends; null: there is none. Who has begun to read a file reads it to its end. */
-  read(id: string, from?: number): Promise<AsyncIterable<Buffer> | null>;
+  /** The bytes that a content has now, from a number of bytes on, where a piece ends; null: there is none. It fails where there are fewer than so many that it is known to have. Who has begun to read a file reads it to its end. */
+  read(id: string, from?: number, least?: number): Promise<AsyncIterable<Buffer> | null>;
   size(id: string): Promise<number | null>;
   remove(id: string): Promise<void>;
   /** Ids of all contents, also of those that are being written. */

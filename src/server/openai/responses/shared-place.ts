@@ -53,10 +53,7 @@ export class SharedPlace implements KeptPlace {
     if (bytes > this.#limits.maxBytes) return;
     const text = await writtenResponse(stored);
     await this.#note(owner, id, { bytes, items: idsOf(lentItems(stored)) });
-    for (let tried = 1; tried <= TRIES; tried++) {
-      const before = await this.#records.get(keyOf(owner, id));
-      if ((await this.#records.put(keyOf(owner, id), text, before?.revision ?? 0)) !== null) break;
-    }
+    await this.#write(keyOf(owner, id), text);
     await this.#makeRoom(bytes);
   }
 
@@ -123,11 +120,15 @@ export class SharedPlace implements KeptPlace {
 
   /** Notes what a record counts. The last one counts, whoever writes it. */
   async #note(owner: string, id: string, note: Note): Promise<void> {
-    const key = `${NOTES}.${keyOf(owner, id)}`;
-    const text = JSON.stringify(note);
+    await this.#write(`${NOTES}.${keyOf(owner, id)}`, JSON.stringify(note));
+  }
+
+  /** Writes a record, whatever was there. It mostly is a new one. */
+  async #write(key: string, text: string): Promise<void> {
+    let revision = 0;
     for (let tried = 1; tried <= TRIES; tried++) {
-      const before = await this.#records.get(key);
-      if ((await this.#records.put(key, text, before?.revision ?? 0)) !== null) return;
+      if ((await this.#records.put(key, text, revision)) !== null) return;
+      revision = (await this.#records.get(key))?.revision ?? 0;
     }
   }
 

@@ -84,7 +84,8 @@ export const fileContentRoute = defineRoute({
   responses: async () => (await answers()).contentResponses(),
   handle: async ({ params: { id }, exchange: { terms } }, { files }) => {
     const own = files.of(terms.caller);
-    const { bytes, filename } = await own.get(id);
+    const file = await own.get(id);
+    const { bytes, filename } = file;
     terms.memory.addAnswer(REQUEST_BYTES + STREAM_BYTES);
     const headers = {
       'content-type': 'application/octet-stream',
@@ -93,7 +94,7 @@ export const fileContentRoute = defineRoute({
       'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`,
     };
     if (bytes === 0) return new Response(null, { headers });
-    const content = await own.content(id);
+    const content = await own.content(file);
     const stream = content instanceof Readable ? content : Readable.from(content, { objectMode: false });
     return new Response(Readable.toWeb(stream) as ReadableStream<Uint8Array>, { headers });
   },

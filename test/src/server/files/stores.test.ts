@@ -201,7 +201,7 @@ describeWithNats('a content in a NATS server', () => {
     await next.append(Buffer.from('two\n'));
     const expected = Buffer.concat([Buffer.from('one\n'), long, Buffer.from('two\n')]);
     expect((await bytesOf(store, id))!.equals(expected)).toBe(true);
-    await expect(store.goOn(id, 4)).rejects.toMatchObject({ kind: 'foreign' });
+    await expect(store.goOn(id, 4)).rejects.toMatchObject({ kind: 'away' });
   });
 
   it('takes each piece once through deaths of the server, and what was there is there', async () => {
