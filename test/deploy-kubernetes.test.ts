@@ -9,6 +9,9 @@ import { WORKER_PATHS } from '../src/queue/health-port.js';
 import { NATS_PACKAGES } from '../src/queue/nats-packages.js';
 import { ROUTES } from '../src/server/app/routes/index.js';
 import { modelFamilies } from '../src/server/metrics/families/families.js';
+import { scalingFamilies } from '../src/server/metrics/families/worker-metrics.js';
+import { TargetWatch } from '../src/server/metrics/scaling/target-watch.js';
+import { LiveModels } from '../src/serving/model-directory.js';
 import { loadConfig } from '../src/settings/config.js';
 import { gatewayOptions, workOptions } from '../src/settings/queue-commands.js';
 import { readDocument, repository } from './support/documents.js';
@@ -109,6 +112,17 @@ describe('the manifests of gateways and workers', () => {
       }
       expect(of('autoscaling', 'StatefulSet', 'skein-worker').spec.replicas).toBeUndefined();
       expect(of('autoscaling', 'Deployment', 'skein-gateway').spec.replicas).toBeUndefined();
+      const numbers = ['autoscaling', 'scale-to-zero'].map((overlay) => {
+        const { minReplicaCount, triggers } = of(overlay, 'ScaledObject', 'skein-worker').spec;
+        return [minReplicaCount, triggers.length];
+      });
+      expect(numbers).toEqual([
+        [1, 2],
+        [0, 2],
+      ]);
+      const held = containerOf(of('autoscaling-by-targets', 'Deployment', 'skein-gateway'));
+      expect(variablesOf(held)).toMatchObject({ SKEIN_TARGET_FIRST_TOKEN_MS: '2000' });
+      expect(refusals('gateway', variablesOf(held))).toEqual([]);
     },
   );
 
@@ -276,9 +290,11 @@ describe('the manifests of gateways and workers', () => {
       'HorizontalPodAutoscaler',
       'ScaledObject',
       'ScaledObject',
+      'ScaledObject',
     ]);
     const registry = new Registry();
     modelFamilies(registry, 1);
+    scalingFamilies(registry, new TargetWatch(new LiveModels(), {}));
     let queries = 0;
     for (const { spec } of scaled) {
       expect(workloads.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(
@@ -301,7 +317,7 @@ describe('the manifests of gateways and workers', () => {
         queries += 1;
       }
     }
-    expect(queries).toBe(2);
+    expect(queries).toBe(3);
   });
 
   it('have an image with the packages of NATS, in the versions that are tested', () => {

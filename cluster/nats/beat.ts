@@ -108,7 +108,8 @@ function isBlockKey(value: unknown): boolean {
   return value === undefined || (isObject(value) && isCount(value.taskId) && isName(value.fingerprint));
 }
 
-function isModelCard(model: unknown): boolean {
+/** Every field of a card that somebody uses is of its type. */
+export function isModelCard(model: unknown): model is ModelCard {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters, sampling } = model;
   const isFile = (file: unknown) =>

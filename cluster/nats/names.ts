@@ -1,5 +1,5 @@
 /** What the buckets of records that gateways share are for. */
-export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'QUOTAS', 'GATEWAYS'] as const;
+export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'QUOTAS', 'MODELS', 'GATEWAYS'] as const;
 
 /**
  * Names that gateways and workers agree on. PREFIX is the same for all of a deployment, MODEL a model's name with

@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { defaultCacheDirectory } from '../../base/home-folder.js';
@@ -9,12 +10,16 @@ import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import type { RequestNames } from '../../cluster/nats/request-names.js';
+import { KnownModels } from '../queue/known-models.js';
+import { KnownRecords } from '../queue/known-records.js';
 import { LearnedModels } from '../queue/learned-models.js';
 import { NatsQuotaRecords } from '../queue/nats-quota-records.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { readPoolWeights } from '../queue/read-pool-weights.js';
-import { openSharedState } from '../queue/shared-state.js';
+import { openSharedState, type SharedState } from '../queue/shared-state.js';
+import { FolderRecords } from '../server/files/folder-records.js';
 import { tellTerminal } from '../server/logs/log-output.js';
+import type { Targets } from '../server/metrics/scaling/desired-workers.js';
 import { checkAddress } from '../server/sockets/listen-address.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -58,15 +63,17 @@ export async function gateway(given: Config): Promise<void> {
         starting: () => (learned === null ? [] : learned.starting),
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
+        targets: targetsOf(config),
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       reloadBy(() => {
         opened.reload();
         reloadWeights(config, weights, opened);
       });
-      const begun = learnModels(config, id, queue, opened, weights);
+      const begun = learnModels(config, id, queue, opened, { shared, weights });
       ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
+      begun.known?.close();
       await shared?.presence.close();
     } finally {
       await queue.nc.close();
@@ -85,6 +92,12 @@ function reloadWeights({ poolWeights }: Config, weights: PoolWeights, { around: 
   } catch (error) {
     log.error({ reason: messageOf(error) }, 'pool weights not changed');
   }
+}
+
+/** undefined: there are none. */
+function targetsOf({ targetFirstTokenMs, targetBetweenTokensMs }: Config): Targets | undefined {
+  if (targetFirstTokenMs === undefined && targetBetweenTokensMs === undefined) return undefined;
+  return { firstTokenMs: targetFirstTokenMs, betweenTokensMs: targetBetweenTokensMs };
 }
 
 async function serveQueue(
@@ -121,8 +134,8 @@ function learnModels(
   id: string,
   { nc, names, stream }: OpenQueue,
   opened: OpenServer,
-  weights: PoolWeights,
-): { atGateway: QueueGateway; learned: LearnedModels } {
+  { shared, weights }: { shared: SharedState | null; weights: PoolWeights },
+): { atGateway: QueueGateway; learned: LearnedModels; known: KnownModels | null } {
   const { repository, around } = opened;
   const onWarning = (message: string, about?: RequestNames) =>
     around.log.warn({ gateway: id, ...about }, message);
@@ -151,9 +164,13 @@ function learnModels(
     onFall: (fallen) => around.log.info({ ...fallen }, 'attempt given up'),
     onWarning,
   });
-  const learned = new LearnedModels({
+  const folder = join(config.cacheDir ?? defaultCacheDirectory(), 'gateway');
+  const records = knownRecords(config, folder, shared);
+  const known = records === null ? null : new KnownModels({ records, serving: () => learned, onWarning });
+  const learned: LearnedModels = new LearnedModels({
     gateway: atGateway,
-    folder: join(config.cacheDir ?? defaultCacheDirectory(), 'gateway'),
+    folder,
+    ...(known === null ? {} : { firstLook: known.firstLook, onServed: () => void known.look() }),
     limits: {
       maxQueueSize: maxQueuedRequests,
       maxQueueSizePerKey: maxQueuedRequestsPerKey,
@@ -165,7 +182,24 @@ function learnModels(
     onWarning,
   });
   port.listen(atGateway);
-  return { atGateway, learned };
+  known?.start();
+  return { atGateway, learned, known };
+}
+
+/** Where it is kept what models gateways have met; null: nowhere. */
+function knownRecords(config: Config, folder: string, shared: SharedState | null): KnownRecords | null {
+  if (shared !== null) return shared.models === null ? null : new KnownRecords(shared.models, true);
+  // Another queue has other models.
+  const queue = createHash('sha256')
+    .update(JSON.stringify([config.nats, config.natsPrefix]))
+    .digest('hex');
+  const own = join(folder, 'known', queue.slice(0, 16));
+  return new KnownRecords(new FolderRecords(() => made(own)), false);
+}
+
+async function made(folder: string): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  return folder;
 }
 
 function sourceOf(

@@ -19,6 +19,7 @@ import { LogOutput } from '../server/logs/log-output.js';
 import { logEngines } from '../server/logs/model-log.js';
 import { ServerMetrics } from '../server/metrics/families/server-metrics.js';
 import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
+import type { Targets } from '../server/metrics/scaling/desired-workers.js';
 import { DEFAULT_STORE_LIMITS } from '../server/openai/responses/response-store.js';
 import { ResponseTasks } from '../server/openai/responses/response-tasks.js';
 import { SharedPlace } from '../server/openai/responses/shared-place.js';
@@ -168,6 +169,8 @@ export interface BroughtModels {
   whyCutOff?: () => string | null;
   /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Absent: the models are here. */
   isRouted?: boolean;
+  /** Times to which those of its requests are held, to tell how many workers there should be; absent: none. */
+  targets?: Targets | undefined;
   /** What it shares with other servers; default: nothing. */
   shared?: SharedStores | null;
   /** Where the limits of keys are shared with other servers. Default: they are this server's alone. */
@@ -220,7 +223,7 @@ export function serveModels(
   const ledger = memoryLedger(running, config, security.apiKeys);
   const quotas = new Quotas(brought.quotaRecords);
   const metrics = config.metrics
-    ? metricsOf(models, { ledger, quotas }, repository, { cache, limits }, brought.isRouted)
+    ? metricsOf(models, { ledger, quotas }, repository, { cache, limits }, brought)
     : NO_METRICS;
   const stallLimitMs = 1000 * config.streamStallTimeoutSeconds;
   const shared = {
@@ -319,9 +322,9 @@ function metricsOf(
   { ledger, quotas }: { ledger: MemoryLedger; quotas: Quotas },
   repository: ServingRepository,
   { cache, limits }: { cache: ResponseCache | null; limits: RateLimits | null },
-  routing: boolean | undefined,
+  { isRouted, targets }: BroughtModels,
 ): Metrics {
-  const ofQueue = routing === undefined ? {} : { routing };
+  const ofQueue = isRouted === undefined ? {} : { routing: isRouted, targets };
   const metrics = new ServerMetrics(models, { process: true, ...ofQueue });
   metrics.watchMemory(ledger);
   metrics.watchKeys(quotas);

@@ -82,6 +82,7 @@ export async function learnedModel({
       routing: () => gateway.routingOf(key),
       unusedPrefillers: () => gateway.numUnusedPrefillersOf(key),
       shares: () => gateway.sharesOf(key),
+      workers: () => ({ ready: gateway.numWorkersOf(key) }),
       onStats: () => () => {},
     },
     statsJson: () => statsJson(counts(), card),

@@ -3,7 +3,7 @@ import { messageOf } from '../../base/error-text.js';
 import { counted } from '../../base/sentences.js';
 import { cardFingerprint, countFingerprints } from '../../cluster/gateway/card-fingerprint.js';
 import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
-import { type ModelCard, nameOfKey } from '../../cluster/nats/beat.js';
+import { type ModelCard, modelKey, nameOfKey } from '../../cluster/nats/beat.js';
 import type { RosterPool, RosterWorker } from '../../cluster/nats/roster-pool.js';
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
@@ -25,23 +25,47 @@ export interface LearnedModelsOptions {
   onWarning: (message: string) => void;
   /** Most models that it serves. */
   maxModels?: number;
+  /** Resolves when it has heard of the models that gateways have met before; never rejects. Absent: it does not ask. */
+  firstLook?: Promise<unknown>;
+  /** Called with each model that it serves from now on. */
+  onServed?: () => void;
 }
 
 /** A model that the gateway serves. */
 interface Served {
   key: string;
+  card: ModelCard;
+  folder: string;
   model: RunningModel<'generator'>;
+}
+
+/** A model that the gateway serves, for whoever keeps what it knows. */
+export interface ServedCard extends Pick<Served, 'card' | 'folder'> {
+  /** Workers that answer its requests. */
+  numWorkers: number;
+}
+
+/** How a model that is to be served comes to the gateway. */
+interface Found {
+  card: ModelCard;
+  key: string;
+  /** Reads a part of one of its files. */
+  read: (name: string, offset: number) => Promise<Uint8Array>;
+  /** Who has told of it, for errors. */
+  from: string;
 }
 
 /** Milliseconds in which a gateway that starts hears of the workers that are there: each answers it at once. */
 const FIRST_LOOK_MS = 1_000;
 /** Most models that a gateway serves: each has a tokenizer of its own. */
-const MAX_MODELS = 64;
+export const MAX_MODELS = 64;
 /** Milliseconds until a model that could not be learned is tried again. */
 const RETRY_MS = 5_000;
+const NO_WORKER = 'No worker has the model at present.';
 
 /**
- * The models of a gateway: they come with their first worker, and stay when the last one goes, since another may come.
+ * The models of a gateway: they come with their first worker, or because a gateway has met one before (KnownModels), and stay when the
+ * last one goes, since another may come.
  * One whose workers make tokens of texts in another way takes the place of one of its name that has no workers left.
  */
 export class LearnedModels {
@@ -63,9 +87,10 @@ export class LearnedModels {
   constructor(options: LearnedModelsOptions) {
     this.#options = options;
     this.#most = options.maxModels ?? MAX_MODELS;
-    setTimeout(() => {
+    const heard = new Promise((resolve) => setTimeout(resolve, FIRST_LOOK_MS).unref());
+    void Promise.all([heard, options.firstLook]).then(() => {
       this.#isLooking = false;
-    }, FIRST_LOOK_MS).unref();
+    });
   }
 
   /**
@@ -92,11 +117,52 @@ export class LearnedModels {
     if (served !== undefined && this.#options.gateway.poolsOf(served.key).length > 0) return;
     // Its worker tells of it again.
     if (this.#busy.size >= this.#most || (served === undefined && !this.#hasRoom())) return;
+    const { readFile } = this.#options;
+    const { fingerprint } = pool.name;
+    this.#begin({
+      card: pool.model,
+      key: pool.key,
+      read: (file, offset) => readFile(worker.id, fingerprint, file, offset),
+      from: `of the worker ${worker.id}`,
+    });
+  }
+
+  #begin(found: Found): void {
+    const { name } = found.card;
     this.#busy.add(name);
     if (this.#isLooking) this.#first.add(name);
-    const learned = this.#turn.then(() => this.#learn(worker.id, pool));
+    const learned = this.#turn.then(() => this.#learn(found));
     this.#turn = learned;
     void this.#waitAfter(learned).finally(() => this.#busy.delete(name));
+  }
+
+  // What KnownModels asks.
+
+  served(): ServedCard[] {
+    const { gateway } = this.#options;
+    return [...this.#served.values()].map(({ card, folder, key }) => ({
+      ...{ card, folder, numWorkers: gateway.numWorkersOf(key) },
+    }));
+  }
+
+  /** Serves a model that a gateway has met before: it takes nobody's place. */
+  onKnown(card: ModelCard, read: Found['read']): void {
+    if (this.#served.has(card.name) || this.#busy.has(card.name)) return;
+    if (this.#served.size + this.#busy.size >= this.#most) return;
+    this.#begin({ card, key: modelKey(card), read, from: 'that a gateway has met before' });
+  }
+
+  forget(name: string): void {
+    const served = this.#served.get(name);
+    if (served === undefined || this.#options.gateway.poolsOf(served.key).length > 0) return;
+    this.#served.delete(name);
+    this.#busy.add(name);
+    this.#options
+      .takeAway(name)
+      .catch((error: unknown) =>
+        this.#options.onWarning(`The model ${name} does not go: ${messageOf(error)}.`),
+      )
+      .finally(() => this.#busy.delete(name));
   }
 
   async #waitAfter(learned: Promise<boolean>): Promise<void> {
@@ -135,7 +201,7 @@ export class LearnedModels {
     if (this.#mixed.has(key) || (card !== null && cardFingerprint(card) !== info.fingerprint))
       this.#noteMixed(key, pools);
     if (isThere && state.status !== 'ready') state.recover();
-    if (!isThere && state.status === 'ready') state.leave(new Error('No worker has the model at present.'));
+    if (!isThere && state.status === 'ready') state.leave(new Error(NO_WORKER));
   }
 
   /** Says once of a model, until its workers are alike again, that their answers are not the same. */
@@ -155,25 +221,27 @@ export class LearnedModels {
   }
 
   /** True: it is served now. Never rejects. */
-  async #learn(worker: string, { name: { fingerprint }, key, model: card }: RosterPool): Promise<boolean> {
-    const { gateway, folder, limits, readFile, bring, onWarning } = this.#options;
+  async #learn({ card, key, read, from }: Found): Promise<boolean> {
+    const { gateway, folder, limits, bring, onWarning } = this.#options;
     const { name, files } = card;
     try {
       if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
       // What is in it decides the folder's name: no worker can name another one, or the files of another model.
       const own = join(folder, filesDigest(files));
-      await fetchFiles(own, files, (file, offset) => readFile(worker, fingerprint, file, offset));
+      await fetchFiles(own, files, read);
       await this.#makeRoom(name);
       await bring(card, async () => {
         gateway.open(key, limits);
         const model = await learnedModel({ gateway, key, card, folder: own });
-        this.#served.set(name, { key, model });
+        this.#served.set(name, { key, card, folder: own, model });
         this.#hasServed = true;
+        if (gateway.poolsOf(key).length === 0) model.state.leave(new Error(NO_WORKER));
         return model;
       });
+      this.#options.onServed?.();
       return true;
     } catch (error) {
-      onWarning(`The model ${name} of the worker ${worker} cannot be served: ${messageOf(error)}.`);
+      onWarning(`The model ${name} ${from} cannot be served: ${messageOf(error)}.`);
       return false;
     } finally {
       this.#first.delete(name);

@@ -23,6 +23,8 @@ const RESPONSE_BYTES = 2 * DEFAULT_STORE_LIMITS.maxBytes;
 const LEAST_BYTES = 64 * MIB;
 /** Some hundred bytes for each API key. */
 const QUOTA_BYTES = 16 * MIB;
+/** Bytes of what is known of models, with their tokenizers, and what does where there is no more room. */
+const MODEL_BYTES = [256 * MIB, 32 * MIB];
 /** Share that messages take beside what they hold. */
 const OVERHEAD = 1.02;
 
@@ -31,6 +33,8 @@ export interface SharedState extends SharedStores {
   /** What API keys have taken of their limits. */
   quotas: NatsRecords;
   presence: NatsPresence;
+  /** What is known of models, with their files; null: the NATS server does not keep it. */
+  models: NatsRecords | null;
 }
 
 /**
@@ -73,9 +77,10 @@ export async function openSharedState(
   const presence = new NatsPresence(signs, id);
   try {
     for (const one of [files, batches, responses, quotas]) await one.open();
+    const models = await openModels((maxBytes) => records('MODELS', maxBytes));
     const contents = await openContents(maxFilesBytes, contentsWith);
     await presence.start();
-    return { files: { records: files, contents }, batches, responses, quotas, presence };
+    return { files: { records: files, contents }, batches, responses, quotas, presence, models };
   } catch (error) {
     const full = error instanceof StoreError && error.kind === 'full';
     const hint = full
@@ -85,6 +90,24 @@ export async function openSharedState(
       `Gateways cannot keep their state in the NATS server: ${messageOf(error)} Either ${hint}, or take --state local.`,
     );
   }
+}
+
+/** Opens what is known of models; without it gateways forget those that have no worker as they end. @returns null: it cannot be had */
+async function openModels(recordsWith: (maxBytes: number) => NatsRecords): Promise<NatsRecords | null> {
+  let why: unknown;
+  for (const bytes of MODEL_BYTES) {
+    const models = recordsWith(bytes);
+    try {
+      await models.open();
+      return models;
+    } catch (error) {
+      why = error;
+    }
+  }
+  process.stderr.write(
+    `skein: models without workers are forgotten at the end of the gateway: ${messageOf(why)}\n`,
+  );
+  return null;
 }
 
 /** Opens the stream of contents with what is to be set aside for it, or as much of it as there is. @throws StoreError */

@@ -81,6 +81,12 @@ export interface EngineCounts extends RequestCounts {
   usedBlocks: number;
 }
 
+/** Numbers of a model's workers. */
+export interface WorkerCounts {
+  /** They take requests. */
+  ready: number;
+}
+
 /** Numbers of an engine. `Step` is what the engine reports of each step: of an iteration, or of a batch. */
 export interface ModelStatistics<Counts extends RequestCounts, Step> {
   /** The present numbers. */
@@ -93,6 +99,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   unusedPrefillers?(): number;
   /** Requests that engines elsewhere were given, by their fingerprints; absent: its engine is here. */
   shares?(): ReadonlyMap<string, EngineShare>;
+  /** Workers elsewhere that answer for the model at present; absent: it runs here. */
+  workers?(): WorkerCounts;
   /** Calls the listener after each step, until the function that it returns is called. */
   onStats(listener: (step: Step) => void): () => void;
 }

@@ -33,6 +33,8 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxLocalPrefillLength',
   'workerWaitSeconds',
   'workerSilenceSeconds',
+  'targetFirstTokenMs',
+  'targetBetweenTokensMs',
   'host',
   'port',
   'grpcPort',

@@ -176,6 +176,26 @@ export const QUEUE_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  targetFirstTokenMs: ofServer(
+    wholeNumber(1, 3_600_000),
+    {
+      group: QUEUE,
+      unit: 'milliseconds',
+      help: 'Time to the first token that nine of ten requests should stay below: /metrics then tells how many workers each model should have (skein:desired_workers).',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
+  targetBetweenTokensMs: ofServer(
+    wholeNumber(1, 3_600_000),
+    {
+      group: QUEUE,
+      unit: 'milliseconds',
+      help: 'Time between two tokens that nine of ten should stay below, for the same.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
   routing: ofServer(
     oneOf('cache', 'any'),
     {

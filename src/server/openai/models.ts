@@ -12,6 +12,7 @@ export function modelObject(model: ServedModel) {
     ...lineage(model),
     max_model_len: model.maxSeqLen,
     ...(model.kind === 'generator' ? { system_fingerprints: [...enginesOf(model).keys()] } : {}),
+    ...workersOf(model),
     ...recommended(model),
   };
 }
@@ -20,6 +21,12 @@ export function modelObject(model: ServedModel) {
 export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   const created = Math.floor(modifiedMs / 1000);
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
+}
+
+/** Workers that answer for a model of a gateway: one without them is known, and its requests wait for the first. */
+function workersOf(model: ServedModel): { workers?: number } {
+  const workers = model.kind === 'generator' ? model.statistics.workers?.() : undefined;
+  return workers === undefined ? {} : { workers: workers.ready };
 }
 
 /** Settings that a request has if it names none, where the model's makers recommend some. */

@@ -52,8 +52,8 @@ export class ServerState {
   }
 
   /**
-   * Status of the server, which is at least degraded while any model is ready: a model that is down takes no others
-   * with it. Without models nothing is down.
+   * Status of the server, which is at least degraded while any model is ready, or waits for a worker elsewhere: a model that is down takes
+   * no others with it. Without models nothing is down.
    */
   get status(): ServerStatus {
     if (this.#isDraining) return 'draining';
@@ -62,7 +62,10 @@ export class ServerState {
     const all = this.#models.list().map(({ state }) => state.status);
     const some = (status: EngineStatus) => all.includes(status);
     if (all.every((status) => status === 'ready')) return 'ready';
-    return some('ready') ? 'degraded' : some('restarting') ? 'restarting' : 'failed';
+    // Requests wait for a worker, and only who gets them can tell that one is wanted.
+    const isAnyAway = this.#models.list().some(({ state }) => state.isAway);
+    if (some('ready') || isAnyAway) return 'degraded';
+    return some('restarting') ? 'restarting' : 'failed';
   }
 
   /** It takes no new requests. */

@@ -264,10 +264,14 @@ export class QueueLab {
     await once(worker.child, 'exit');
   }
 
+  /** For what the NATS server has. */
+  manager(): Promise<jetstream.JetStreamManager> {
+    return jetstream.jetstreamManager(this.#connections[0]!);
+  }
+
   /** Number of requests in the stream. */
   async inStream(): Promise<number> {
-    const manager = await jetstream.jetstreamManager(this.#connections[0]!);
-    return (await manager.streams.info(this.names.stream)).state.messages;
+    return (await (await this.manager()).streams.info(this.names.stream)).state.messages;
   }
 
   async close(): Promise<void> {

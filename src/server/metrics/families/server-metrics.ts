@@ -9,6 +9,8 @@ import { HOLDINGS, type MemoryLedger } from '../../web/memory/held-memory.js';
 import type { Quotas } from '../../web/quotas/quotas.js';
 import type { HttpExchange, Metrics } from '../metrics.js';
 import { ModelMetrics, UNCOUNTED } from '../model-metrics.js';
+import type { Targets } from '../scaling/desired-workers.js';
+import { TargetWatch } from '../scaling/target-watch.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
@@ -21,6 +23,7 @@ import { shareFamilies } from './share-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
+import { scalingFamilies, workerFamilies } from './worker-metrics.js';
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
 const LONGEST_UNKNOWN = 131_072;
@@ -90,20 +93,29 @@ export class ServerMetrics implements Metrics {
     registers: [this.#registry],
   });
   #ledger: MemoryLedger | null = null;
+  /** null: there are no targets. */
+  readonly #watch: TargetWatch | null;
 
   /**
    * @param models models to observe as they come and go. A histogram has the same buckets for each: of tokens, up to
    * the longest sequence of the models at the start. Longer ones of later models count beyond the last bucket.
    * @param options `process`: those of the process too; `routing`: the models are those of a gateway that sends requests where they are
-   * cached
+   * cached; `targets`: times to which those of its requests are held
    */
-  constructor(models: ModelDirectory, options: { process?: boolean; routing?: boolean } = {}) {
+  constructor(
+    models: ModelDirectory,
+    options: { process?: boolean; routing?: boolean; targets?: Targets | undefined } = {},
+  ) {
     const longest = Math.max(0, ...models.list().map(({ maxSeqLen }) => maxSeqLen));
     this.#families = modelFamilies(this.#registry, longest === 0 ? LONGEST_UNKNOWN : longest);
     followModels(models, (change) => this.#follow(change));
     adapterFamilies(this.#registry, models);
     engineFamilies(this.#registry, models);
     if (options.routing !== undefined) shareFamilies(this.#registry, models);
+    workerFamilies(this.#registry, models);
+    const { targets } = options;
+    this.#watch = targets === undefined ? null : new TargetWatch(models, targets);
+    if (this.#watch !== null) scalingFamilies(this.#registry, this.#watch);
     if (options.routing) routingFamilies(this.#registry, models);
     prefillFamilies(this.#registry, models);
     if (options.process) {
@@ -130,7 +142,8 @@ export class ServerMetrics implements Metrics {
   }
 
   observe({ model, ...request }: ObservedRequest): RequestObserver {
-    return this.#models.get(model)?.observe(request) ?? UNCOUNTED;
+    const observer = this.#models.get(model)?.observe(request) ?? UNCOUNTED;
+    return this.#watch?.observe(model, observer) ?? observer;
   }
 
   #follow({ kind, model }: ModelChange): void {

@@ -20,6 +20,10 @@ export const modelSchema = component(
       z.int().optional(),
       'Tokens of the context, prompt and answer together; of a model that is loaded.',
     ),
+    workers: about(
+      z.int().optional(),
+      'Workers that answer for it; 0: it is known, and its requests wait for the first. Of a model of a gateway.',
+    ),
     system_fingerprints: about(
       z.array(z.string()).optional(),
       'Fingerprints of the engines that answer at present: several where workers of a gateway differ. Of a loaded model that generates text.',
