@@ -10,6 +10,7 @@ export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'QUOTAS', 'MODEL
  *   PREFIX.worker.WORKER         all that gateways tell one worker, or ask it: requests, stops, its files, whether it is there
  *   PREFIX.cache.WORKER          what a worker tells all gateways of its cache
  *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
+ *   PREFIX.loading               what workers tell all gateways until they take requests
  *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
  *   PREFIX.content.ID            what clients store for all gateways, piece by piece, in the stream PREFIX_CONTENTS
  *
@@ -49,6 +50,10 @@ export class QueueNames {
 
   get beat(): string {
     return `${this.#prefix}.beat`;
+  }
+
+  get loading(): string {
+    return `${this.#prefix}.loading`;
   }
 
   get hello(): string {

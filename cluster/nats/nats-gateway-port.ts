@@ -4,6 +4,7 @@ import type { DirectAnswer } from '../routing/model-routing.js';
 import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
 import type { GatewayListener, GatewayPort, Offer, RoutingPort } from './gateway-port.js';
+import { type LoadingNotice, readLoading } from './loading-notice.js';
 import { packMessage, type StopMessage, unpackMessage, type WorkItem } from './messages.js';
 import type { PoolName, QueueNames } from './names.js';
 import { PacedWarnings } from './paced-warnings.js';
@@ -30,6 +31,8 @@ export interface NatsGatewayOptions {
   id: string;
   /** Listen to what workers tell of their caches; default false. */
   hearsCaches?: boolean;
+  /** Called with what workers tell that load their model; absent: it does not listen to them. */
+  onLoading?: (notice: LoadingNotice) => void;
   onWarning: (message: string) => void;
 }
 
@@ -45,10 +48,11 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
 
   /** Begins to tell the listener what comes. */
   listen(listener: GatewayListener): void {
-    const { nc, names, id, hearsCaches = false } = this.#options;
+    const { nc, names, id, hearsCaches = false, onLoading } = this.#options;
     this.#hear(names.gateway(id), (message) => this.#onMessage(message, listener));
     this.#hear(names.beat, ({ data }) => listener.onBeat(unpackMessage(data, 'beat')));
     if (hearsCaches) this.#hear(names.cache('*'), (message) => this.#onCache(message, listener));
+    if (onLoading !== undefined) this.#hear(names.loading, ({ data }) => onLoading(readLoading(data)));
     void this.#follow(listener);
     nc.publish(names.hello, BARE);
   }

@@ -8,11 +8,13 @@ import type { Routed } from '../../cluster/gateway/cache-routes.js';
 import { PoolWeights } from '../../cluster/gateway/pool-weights.js';
 import { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
+import type { LoadingNotice } from '../../cluster/nats/loading-notice.js';
 import { NatsGatewayPort } from '../../cluster/nats/nats-gateway-port.js';
 import type { RequestNames } from '../../cluster/nats/request-names.js';
 import { KnownModels } from '../queue/known-models.js';
 import { KnownRecords } from '../queue/known-records.js';
 import { LearnedModels } from '../queue/learned-models.js';
+import { LoadingWorkers } from '../queue/loading-workers.js';
 import { NatsQuotaRecords } from '../queue/nats-quota-records.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { readPoolWeights } from '../queue/read-pool-weights.js';
@@ -140,7 +142,9 @@ function learnModels(
   const onWarning = (message: string, about?: RequestNames) =>
     around.log.warn({ gateway: id, ...about }, message);
   const hearsCaches = config.routing === 'cache';
-  const port = new NatsGatewayPort({ nc, stream, names, id, hearsCaches, onWarning });
+  const loading = new LoadingWorkers();
+  const onLoading = (notice: LoadingNotice) => loading.hear(notice);
+  const port = new NatsGatewayPort({ nc, stream, names, id, hearsCaches, onLoading, onWarning });
   const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = config;
   const onRouted = (routed: Routed) => around.log.debug({ ...routed }, 'request routed');
   const atGateway: QueueGateway = new QueueGateway({
@@ -177,6 +181,7 @@ function learnModels(
       fairQueueing,
     },
     readFile: (...part) => port.readFile(...part),
+    loading,
     bring: (card, start) => repository.bring(card.name, sourceOf(card, start, opened)),
     takeAway: (name) => repository.takeAway(name),
     onWarning,

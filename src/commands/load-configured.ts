@@ -14,6 +14,11 @@ import { showLoadProgress } from './load-progress.js';
 import { loadingOptions } from './loading-options.js';
 import { showPullProgress } from './pull-progress.js';
 
+/** What only some commands want of a load. `watch`: hears how far it is, besides the terminal. */
+export type MoreOfLoad = Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> & {
+  watch?: Pick<ModelOptions, 'onDownload' | 'onProgress'>;
+};
+
 /**
  * Loads the models of a configuration, in its order, with progress on stderr. A slower executor than the fastest is
  * reported there once. Errors of the engine use the user's names of options. @throws as loadModels.
@@ -21,7 +26,7 @@ import { showPullProgress } from './pull-progress.js';
 export function loadConfigured(
   config: Config,
   signal: AbortSignal,
-  more: Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> = {},
+  { watch, ...more }: MoreOfLoad = {},
 ): Promise<RunningModel[]> {
   const { models } = config;
   const several = models.length > 1;
@@ -50,8 +55,8 @@ export function loadConfigured(
       options: {
         ...options,
         ...more,
-        onDownload: beside(showPullProgress(process.stderr)),
-        onProgress: beside(showBuildProgress(process.stderr)),
+        onDownload: both(beside(showPullProgress(process.stderr)), watch?.onDownload),
+        onProgress: both(beside(showBuildProgress(process.stderr)), watch?.onProgress),
         onDamaged: beside((message: string) => process.stderr.write(`skein: ${message}\n`)),
         onMissingRanks: whileLoading(tellMissing(several ? entry.name : null, beside)),
         signal,
@@ -77,6 +82,13 @@ export function loadConfigured(
       isLoading = false;
       progress.end();
     });
+}
+
+function both<T>(first: (told: T) => void, second: ((told: T) => void) | undefined): (told: T) => void {
+  return (told) => {
+    first(told);
+    second?.(told);
+  };
 }
 
 type Beside = <T>(show: (told: T) => void) => (told: T) => void;

@@ -3,6 +3,7 @@ import { skeinVersion } from '../../base/package-info.js';
 import { threadsWithReason } from '../../base/topology.js';
 import { type HandOverOptions, HandOvers } from '../../cluster/nats/hand-overs.js';
 import { NO_BLOCKS } from '../../cluster/nats/kept-blocks.js';
+import { packLoading } from '../../cluster/nats/loading-notice.js';
 import type { FileMessage } from '../../cluster/nats/messages.js';
 import { NatsWorkerPort } from '../../cluster/nats/nats-worker-port.js';
 import { QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js';
@@ -11,6 +12,7 @@ import type { OwnAdapter } from '../../cluster/nats/work-request.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
 import { UsageError } from '../errors/user-errors.js';
 import type { HealthPort } from '../queue/health-port.js';
+import { LoadingTeller } from '../queue/loading-teller.js';
 import { ModelFiles } from '../queue/model-files.js';
 import { observeWork } from '../queue/observe-work.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
@@ -66,13 +68,21 @@ export async function work(config: Config): Promise<void> {
       probes.life.follow(queue.nc);
       const interruption = listenForInterruption('interrupted while loading');
       const id = `w${randomBytes(6).toString('hex')}`;
+      const loading = new LoadingTeller({ worker: id, model: entry.name }, (notice) => {
+        if (!queue.nc.isClosed()) queue.nc.publish(queue.names.loading, packLoading(notice));
+      });
+      probes.life.watchLoad(() => loading.state);
       const cache = ToldCache.of(config, entry, id, queue.nc);
       const cacheListener = cache?.teller;
       // A gateway moves what this engine loses, and to others too.
-      const more = { cacheListener, resumeRequests: false };
-      const [loaded] = await loadConfigured(config, interruption.signal, more);
+      const more = { cacheListener, resumeRequests: false, watch: loading };
+      const [loaded] = await loadConfigured(config, interruption.signal, more).catch((error: unknown) => {
+        loading.stop();
+        throw error;
+      });
       interruption.release();
       if (loaded!.kind !== 'generator') {
+        loading.stop();
         await loaded!.close({ abort: true });
         throw new UsageError(
           `${entry.model} is an encoder; the work queue is for models that generate text.`,
@@ -84,6 +94,7 @@ export async function work(config: Config): Promise<void> {
       probes.models.add(servedModelOf({ entry, loaded: loaded! }, config));
       await workUntilSignal(config, entry, loaded as RunningModel<'generator'>, {
         id,
+        loading,
         cache,
         queue,
         probes,
@@ -130,6 +141,8 @@ async function openProbes(config: Config, name: string): Promise<Probes> {
 interface Surroundings {
   /** Id of the worker. */
   id: string;
+  /** Tells that it takes no requests yet. */
+  loading: LoadingTeller;
   /** null: nobody is told of its cache. */
   cache: ToldCache | null;
   queue: OpenQueue;
@@ -143,13 +156,14 @@ async function workUntilSignal(
   config: Config,
   entry: ConfiguredModel,
   loaded: RunningModel<'generator'>,
-  { id, cache, queue: { nc, names, stream }, probes, log, tracing }: Surroundings,
+  { id, loading, cache, queue: { nc, names, stream }, probes, log, tracing }: Surroundings,
 ): Promise<void> {
   const engine = loaded.model.engine as InProcessHost;
   const files = await ModelFiles.open(loaded.info.enginePath);
   const identity = identityOf(id, { config, entry, loaded, files });
   const { pool, layout, isPrefill, places } = identity;
   if (isPrefill && layout === null) {
+    loading.stop();
     await loaded.close({ abort: true });
     throw new UsageError(NO_PREFILL);
   }
@@ -184,6 +198,8 @@ async function workUntilSignal(
     onStop: (message) => worker.stop(message),
     onBlocks: (message) => handOvers?.answer(message) ?? NO_BLOCKS,
   });
+  // Gateways have its first beat already: it is counted twice for a moment, and never left out.
+  loading.ready();
   if (cache !== null) cache.send = (change) => port.tellCache(change);
   const timer = setInterval(() => {
     port.tell(false);

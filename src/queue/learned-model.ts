@@ -15,6 +15,7 @@ import { factsOfEngine } from '../serving/model-facts.js';
 import { ModelState } from '../serving/model-state.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
 import { LearnedAdapters } from './learned-adapters.js';
+import type { LoadingWorkers } from './loading-workers.js';
 
 export interface LearnedOptions {
   gateway: QueueGateway;
@@ -23,6 +24,8 @@ export interface LearnedOptions {
   card: ModelCard;
   /** Folder with the files of the card. */
   folder: string;
+  /** What workers tell until they take requests. */
+  loading: Pick<LoadingWorkers, 'of'>;
 }
 
 /**
@@ -34,6 +37,7 @@ export async function learnedModel({
   key,
   card,
   folder,
+  loading,
 }: LearnedOptions): Promise<RunningModel<'generator'>> {
   const codec = await ModelCodec.open(folder);
   const pools = () => gateway.poolsOf(key);
@@ -82,7 +86,7 @@ export async function learnedModel({
       routing: () => gateway.routingOf(key),
       unusedPrefillers: () => gateway.numUnusedPrefillersOf(key),
       shares: () => gateway.sharesOf(key),
-      workers: () => ({ ready: gateway.numWorkersOf(key) }),
+      workers: () => ({ ready: gateway.numWorkersOf(key), ...loading.of(card.name) }),
       onStats: () => () => {},
     },
     statsJson: () => statsJson(counts(), card),

@@ -8,6 +8,7 @@ import type { RosterPool, RosterWorker } from '../../cluster/nats/roster-pool.js
 import type { QueueLimits } from '../../host/queue/queue-room.js';
 import type { RunningModel } from '../serving/running-model.js';
 import { learnedModel } from './learned-model.js';
+import type { LoadingWorkers } from './loading-workers.js';
 import { cardText } from './model-card.js';
 import { fetchFiles, filesDigest } from './model-files.js';
 
@@ -23,6 +24,8 @@ export interface LearnedModelsOptions {
   /** Serves the model of this name no more, once its requests have ended. */
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
+  /** What workers tell until they take requests. */
+  loading: LoadingWorkers;
   /** Most models that it serves. */
   maxModels?: number;
   /** Resolves when it has heard of the models that gateways have met before; never rejects. Absent: it does not ask. */
@@ -222,7 +225,7 @@ export class LearnedModels {
 
   /** True: it is served now. Never rejects. */
   async #learn({ card, key, read, from }: Found): Promise<boolean> {
-    const { gateway, folder, limits, bring, onWarning } = this.#options;
+    const { gateway, folder, limits, bring, loading, onWarning } = this.#options;
     const { name, files } = card;
     try {
       if (card.text !== cardText(card)) throw new Error('what it tells of itself does not fit together');
@@ -232,7 +235,7 @@ export class LearnedModels {
       await this.#makeRoom(name);
       await bring(card, async () => {
         gateway.open(key, limits);
-        const model = await learnedModel({ gateway, key, card, folder: own });
+        const model = await learnedModel({ gateway, key, card, folder: own, loading });
         this.#served.set(name, { key, card, folder: own, model });
         this.#hasServed = true;
         if (gateway.poolsOf(key).length === 0) model.state.leave(new Error(NO_WORKER));

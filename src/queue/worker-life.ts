@@ -1,6 +1,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { QueueWorker } from '../../cluster/nats/queue-worker.js';
 import type { EngineStatus, ModelState } from '../serving/model-state.js';
+import type { LoadState } from './loading-teller.js';
 
 /** How a worker is, for whoever decides whether to wait for it. Only one that is ready takes requests. */
 export interface HealthReport {
@@ -14,6 +15,9 @@ export interface HealthReport {
   pool?: string;
   /** Requests that it has. */
   requests: number;
+  /** What it does while it loads, and how far it is with that; null: not known. */
+  phase?: string;
+  fraction?: number | null;
 }
 
 /** Who a worker is, and the state of its engine. */
@@ -28,6 +32,7 @@ export class WorkerLife {
   readonly #model: string;
   #begun: { worker: Pick<QueueWorker, 'size' | 'isLeaving'>; facts: WorkerFacts } | null = null;
   #isConnected = false;
+  #load: (() => LoadState) | null = null;
 
   /** @param model its name */
   constructor(model: string) {
@@ -45,6 +50,11 @@ export class WorkerLife {
     })();
   }
 
+  /** Tells from now on how far the load is. */
+  watchLoad(load: () => LoadState): void {
+    this.#load = load;
+  }
+
   /** The model is loaded, and requests are asked for. */
   begin(worker: Pick<QueueWorker, 'size' | 'isLeaving'>, facts: WorkerFacts): void {
     this.#begun = { worker, facts };
@@ -53,7 +63,7 @@ export class WorkerLife {
   report(): HealthReport {
     if (this.#begun === null) {
       const reason = 'the model is being loaded';
-      return { status: 'loading', reason, model: this.#model, requests: 0 };
+      return { status: 'loading', reason, model: this.#model, requests: 0, ...this.#load?.() };
     }
     const { size, isLeaving } = this.#begun.worker;
     const { id, pool, state } = this.#begun.facts;

@@ -85,6 +85,13 @@ export interface EngineCounts extends RequestCounts {
 export interface WorkerCounts {
   /** They take requests. */
   ready: number;
+  /** They load the model, or what it is made of. */
+  loading: number;
+  /** How far the foremost of these is with what it does now; null: none says. */
+  fraction: number | null;
+  /** Loads that have ended well, as far as the gateway has heard, and the milliseconds that they took together. */
+  loads: number;
+  loadMs: number;
 }
 
 /** Numbers of an engine. `Step` is what the engine reports of each step: of an iteration, or of a batch. */

@@ -23,10 +23,13 @@ export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
 }
 
-/** Workers that answer for a model of a gateway: one without them is known, and its requests wait for the first. */
-function workersOf(model: ServedModel): { workers?: number } {
+/** Workers of a model of a gateway: one without those that answer is known, and its requests wait for the first. */
+function workersOf(model: ServedModel) {
   const workers = model.kind === 'generator' ? model.statistics.workers?.() : undefined;
-  return workers === undefined ? {} : { workers: workers.ready };
+  if (workers === undefined) return {};
+  const { ready, loading: loading_workers, fraction: loading_fraction } = workers;
+  if (loading_workers === 0) return { workers: ready };
+  return { workers: ready, loading_workers, ...(loading_fraction === null ? {} : { loading_fraction }) };
 }
 
 /** Settings that a request has if it names none, where the model's makers recommend some. */

@@ -7,6 +7,7 @@ import type { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
 import { RosterPool } from '../../../cluster/nats/roster-pool.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
+import { LoadingWorkers } from '../../../src/queue/loading-workers.js';
 import { cardText } from '../../../src/queue/model-card.js';
 import { TINY_TOKENIZER } from '../../support/tiny-checkpoint.js';
 
@@ -60,6 +61,7 @@ function setUp(maxModels?: number) {
     },
     bring: () => expect.fail('no files have come'),
     takeAway: async () => {},
+    loading: new LoadingWorkers(),
     onWarning: (message) => warnings.push(message),
     ...(maxModels === undefined ? {} : { maxModels }),
   });
@@ -128,6 +130,7 @@ function setUpWithFiles(file = bytes, workers: Told[] = []) {
       brought.push(name);
     },
     takeAway: async () => {},
+    loading: new LoadingWorkers(),
     onWarning: (message) => warnings.push(message),
   });
   return { models, warnings, brought };

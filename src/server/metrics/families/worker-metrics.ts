@@ -1,24 +1,58 @@
-import { Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ModelDirectory } from '../../../serving/model-directory.js';
+import type { WorkerCounts } from '../../../serving/running-model.js';
 import type { TargetWatch } from '../scaling/target-watch.js';
-import { MODEL_LABELS } from './families.js';
+import { MODEL_LABELS, type ModelLabels } from './families.js';
 
-const STATES = ['ready'] as const;
+const STATES = ['ready', 'loading'] as const;
 
 /** The workers of each model, also of one that has none, as they are when the metrics are read. */
 export function workerFamilies(registry: Registry, models: ModelDirectory): void {
+  const all = (): [ModelLabels, WorkerCounts][] =>
+    models.list().flatMap((model) => {
+      const workers = model.kind === 'generator' ? model.statistics.workers?.() : undefined;
+      return workers === undefined ? [] : [[{ model_name: model.id, engine: '0' }, workers]];
+    });
+  const registers = [registry];
   new Gauge({
     name: 'skein:workers',
-    help: 'Workers of the model, by state: ready, they take requests',
+    help: 'Workers of the model, by state: ready, they take requests; loading, they do not yet',
     labelNames: [...MODEL_LABELS, 'state'] as const,
-    registers: [registry],
+    registers,
     collect() {
       this.reset();
-      for (const model of models.list()) {
-        const workers = model.kind === 'generator' ? model.statistics.workers?.() : undefined;
-        if (workers === undefined) continue;
-        for (const state of STATES) this.set({ model_name: model.id, engine: '0', state }, workers[state]);
-      }
+      for (const [labels, workers] of all())
+        for (const state of STATES) this.set({ ...labels, state }, workers[state]);
+    },
+  });
+  new Gauge({
+    name: 'skein:worker_loading_fraction',
+    help: 'How far the foremost worker that loads is with what it downloads or converts; absent: none says',
+    labelNames: MODEL_LABELS,
+    registers,
+    collect() {
+      this.reset();
+      for (const [labels, { fraction }] of all()) if (fraction !== null) this.set(labels, fraction);
+    },
+  });
+  new Counter({
+    name: 'skein:worker_loads_total',
+    help: 'Workers that have loaded the model since the gateway began',
+    labelNames: MODEL_LABELS,
+    registers,
+    collect() {
+      this.reset();
+      for (const [labels, { loads }] of all()) this.inc(labels, loads);
+    },
+  });
+  new Counter({
+    name: 'skein:worker_load_seconds_total',
+    help: 'Seconds that these took for it together, from their start until they took requests',
+    labelNames: MODEL_LABELS,
+    registers,
+    collect() {
+      this.reset();
+      for (const [labels, { loadMs }] of all()) this.inc(labels, loadMs / 1000);
     },
   });
 }

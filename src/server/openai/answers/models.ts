@@ -24,6 +24,14 @@ export const modelSchema = component(
       z.int().optional(),
       'Workers that answer for it; 0: it is known, and its requests wait for the first. Of a model of a gateway.',
     ),
+    loading_workers: about(
+      z.int().optional(),
+      'Workers that load it, and take no requests yet; absent: none does. Of a model of a gateway.',
+    ),
+    loading_fraction: about(
+      z.number().optional(),
+      'How far the foremost of them is with what it downloads or converts; absent: none says.',
+    ),
     system_fingerprints: about(
       z.array(z.string()).optional(),
       'Fingerprints of the engines that answer at present: several where workers of a gateway differ. Of a loaded model that generates text.',
