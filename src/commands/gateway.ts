@@ -23,6 +23,7 @@ import { FolderRecords } from '../server/files/folder-records.js';
 import { tellTerminal } from '../server/logs/log-output.js';
 import type { Targets } from '../server/metrics/scaling/desired-workers.js';
 import { checkAddress } from '../server/sockets/listen-address.js';
+import { ExpectedModels } from '../serving/expected-models.js';
 import type { ModelSource } from '../serving/repository/model-source.js';
 import type { RunningModel } from '../serving/running-model.js';
 import type { Config, ConfiguredModel } from '../settings/config.js';
@@ -66,6 +67,7 @@ export async function gateway(given: Config): Promise<void> {
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
         targets: targetsOf(config),
+        expected: new ExpectedModels(config.knownModel),
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       reloadBy(() => {
@@ -182,6 +184,7 @@ function learnModels(
     },
     readFile: (...part) => port.readFile(...part),
     loading,
+    knowsNames: (config.knownModel ?? []).length > 0,
     bring: (card, start) => repository.bring(card.name, sourceOf(card, start, opened)),
     takeAway: (name) => repository.takeAway(name),
     onWarning,

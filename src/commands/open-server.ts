@@ -32,6 +32,7 @@ import type { QuotaRecords } from '../server/web/quotas/quota-records.js';
 import { Quotas } from '../server/web/quotas/quotas.js';
 import { ServerState } from '../server/web/server-state.js';
 import { ResponseCache } from '../serving/cache/response-cache.js';
+import type { ExpectedModels } from '../serving/expected-models.js';
 import { followModels, LiveModels, type ModelDirectory } from '../serving/model-directory.js';
 import { RateLimits } from '../serving/rate-limits.js';
 import type { ServingRepository } from '../serving/repository/serving-repository.js';
@@ -165,6 +166,8 @@ export interface BroughtModels {
   starting: () => readonly string[] | null;
   /** What it does where it knows no names yet, as a clause. */
   isLooking?: string;
+  /** Models that are known by name alone; absent: there are none. */
+  expected?: ExpectedModels;
   /** Why nobody who runs them can be reached, as a clause; null: somebody can. */
   whyCutOff?: () => string | null;
   /** They are workers' models, whose requests are sent where they are cached: there are metrics of that. Absent: the models are here. */
@@ -199,7 +202,7 @@ export function serveModels(
     brought = NOT_BROUGHT,
   }: Observers = {},
 ): ServedApp {
-  const models = new LiveModels();
+  const models = new LiveModels(brought.expected);
   for (const { entry, loaded } of running) {
     loaded.onError((error) => log.error({ err: error, model: entry.name }, 'engine error'));
   }

@@ -24,6 +24,8 @@ export interface LearnedModelsOptions {
   /** Serves the model of this name no more, once its requests have ended. */
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
+  /** Models are known by name: the start is over without any other, or nobody would be given the request that wants one. */
+  knowsNames?: boolean;
   /** What workers tell until they take requests. */
   loading: LoadingWorkers;
   /** Most models that it serves. */
@@ -101,7 +103,8 @@ export class LearnedModels {
    * gateway would tell clients that what they ask for does not exist.
    */
   get starting(): readonly string[] | null {
-    const isStarting = this.#isLooking || this.#first.size > 0 || !this.#hasServed;
+    const isEmpty = !this.#hasServed && this.#options.knowsNames !== true;
+    const isStarting = this.#isLooking || this.#first.size > 0 || isEmpty;
     return isStarting ? [...this.#first] : null;
   }
 

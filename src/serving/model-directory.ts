@@ -1,4 +1,5 @@
 import { servedAdapter, servedAdapters } from './adapters/served-adapters.js';
+import { ExpectedModels } from './expected-models.js';
 import type { ServedModel } from './served-model.js';
 
 export interface ModelChange {
@@ -19,6 +20,8 @@ export interface ModelDirectory {
   list(): readonly ServedModel[];
   /** The model with this name or alias, or a model with its LoRA adapter of this name. */
   find(name: string): ServedModel | undefined;
+  /** Models that are known by name alone; absent: there are none. */
+  readonly expected?: ExpectedModels;
   /** Calls the listener after each change, until the returned function is called. */
   onChange(listener: (change: ModelChange) => void): () => void;
 }
@@ -31,11 +34,16 @@ export function followModels(models: ModelDirectory, listener: (change: ModelCha
 
 /** A directory whose owner adds and removes models. Starting and ending engines is the owner's task. */
 export class LiveModels implements ModelDirectory {
+  readonly expected: ExpectedModels;
   #list: readonly ServedModel[] = [];
   readonly #byName = new Map<string, ServedModel>();
   /** Functions that stop following the state of each model. */
   readonly #leave = new Map<ServedModel, () => void>();
   readonly #listeners = new Set<(change: ModelChange) => void>();
+
+  constructor(expected = new ExpectedModels()) {
+    this.expected = expected;
+  }
 
   list(): readonly ServedModel[] {
     return this.#list;

@@ -33,6 +33,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxLocalPrefillLength',
   'workerWaitSeconds',
   'workerSilenceSeconds',
+  'knownModel',
   'targetFirstTokenMs',
   'targetBetweenTokensMs',
   'host',

@@ -176,6 +176,16 @@ export const QUEUE_OPTIONS = {
     },
     OF_QUEUE,
   ),
+  knownModel: ofServer(
+    listOf('the name of a model, or a list of names'),
+    {
+      group: QUEUE,
+      metavar: 'NAME',
+      help: 'Model that no worker may have had yet; repeat the option for further ones. Requests for it get a 503 with Retry-After, and are counted as wanted, so that a worker can be started.',
+      defaultText: 'none',
+    },
+    OF_QUEUE,
+  ),
   targetFirstTokenMs: ofServer(
     wholeNumber(1, 3_600_000),
     {

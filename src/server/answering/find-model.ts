@@ -6,7 +6,7 @@ import type { AnsweringServices } from './services.js';
 
 /**
  * The model of a name; without a name, the first model that somebody has.
- * @throws ApiError 404 that lists the models.
+ * @throws ApiError 404 that lists the models; 503 for one that is expected, which is then counted as wanted
  */
 export function findModel(
   { models }: Pick<AnsweringServices, 'models'>,
@@ -14,7 +14,19 @@ export function findModel(
 ): ServedModel {
   const model = id === undefined ? firstOf(models.list()) : models.find(id);
   if (model !== undefined) return model;
+  if (id !== undefined && models.expected?.refuse(id) === true) throw notYetThere(id);
   throw noSuchModel(id, idsOf(withAdapters(models.list())));
+}
+
+/** Seconds after which a client may ask again for a model that is about to be started. */
+const START_RETRY_S = 10;
+
+function notYetThere(id: string): ApiError {
+  return new ApiError(503, `No worker has had the model '${id}' yet; try again later.`, {
+    param: 'model',
+    code: 'model_not_loaded',
+    headers: { 'retry-after': String(START_RETRY_S) },
+  });
 }
 
 /** The model of a request that names none. */

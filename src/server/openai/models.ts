@@ -32,6 +32,11 @@ function workersOf(model: ServedModel) {
   return { workers: ready, loading_workers, ...(loading_fraction === null ? {} : { loading_fraction }) };
 }
 
+/** The same of a model of which a gateway knows the name alone. */
+export function expectedModelObject(id: string, created: number) {
+  return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null, workers: 0 };
+}
+
 /** Settings that a request has if it names none, where the model's makers recommend some. */
 function recommended(model: ServedModel): { sampling_defaults?: Record<string, number> } {
   const sampling_defaults = samplingFields(model.kind === 'generator' ? model.sampling : undefined);

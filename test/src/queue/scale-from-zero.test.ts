@@ -6,6 +6,7 @@ import {
   cleanEnvironment,
   cliPath,
   type SkeinProcess,
+  spawnCli,
   start,
   startServer,
   testCacheDir,
@@ -104,6 +105,30 @@ describeWithNats('a model whose last worker has gone', () => {
     expect(await metricOf(second, `skein:workers{${LABELS},state="loading"}`)).toBe(0);
     expect(await metricOf(second, `skein:worker_load_seconds_total{${LABELS}}`)).toBeGreaterThan(0);
     expect(await metricOf(second, `skein:target_ratio{${LABELS},time="first_token"}`)).toBeGreaterThan(0);
+  });
+
+  it('is named where it never had a worker: it is listed, wanted and answered once one has come', async () => {
+    for (const worker of [...lab.workers]) await lab.kill(worker);
+    // Another queue, of which nobody knows anything.
+    const named = ['--known-model', 'gosling', '--nats-prefix', 'other'];
+    const gateway = await startGateway(...named);
+    await until('a gateway that takes requests', async () => (await fetch(`${gateway.url}/health`)).ok);
+    expect(await modelsOf(gateway)).toMatchObject([{ id: 'gosling', workers: 0 }]);
+    const wanted = () => metricOf(gateway, `skein:wanted_requests_total{${LABELS}}`);
+    expect(await wanted()).toBe(0);
+    const early = await postTo(gateway, 'gosling');
+    expect([early.status, early.headers.get('retry-after')]).toEqual([503, '10']);
+    expect((await fetch(`${gateway.url}/v1/models/gosling`)).status).toBe(200);
+    expect((await postTo(gateway, 'goose')).status).toBe(404);
+    expect(await wanted()).toBe(1);
+    const options = ['work', '--nats', lab.nats.url, '--nats-prefix', 'other', ...ENGINE];
+    const worker = spawnCli([cliPath, ...options, '--cache-dir', testCacheDir], {});
+    await until('the model', async () => (await modelsOf(gateway))[0].workers === 1);
+    expect((await postTo(gateway, 'gosling')).status).toBe(200);
+    expect(await modelsOf(gateway)).toHaveLength(1);
+    expect(await wanted()).toBe(1);
+    worker.child.kill('SIGKILL');
+    await worker.ended;
   });
 
   it('gets an error with Retry-After when none comes, and is forgotten with its record', async () => {

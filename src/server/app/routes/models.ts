@@ -4,7 +4,7 @@ import { withAdapters } from '../../../serving/adapters/served-adapters.js';
 import { findModel } from '../../answering/find-model.js';
 import { ANTHROPIC_VERSION } from '../../anthropic/errors.js';
 import { modelInfo, modelPage, storedModelInfo } from '../../anthropic/models.js';
-import { modelObject, storedModelObject } from '../../openai/models.js';
+import { expectedModelObject, modelObject, storedModelObject } from '../../openai/models.js';
 import { defineRoute } from '../server-context.js';
 
 export const modelsRoute = defineRoute({
@@ -19,7 +19,13 @@ export const modelsRoute = defineRoute({
     const others = stored.filter(({ name }) => models.find(name) === undefined);
     if (header(ANTHROPIC_VERSION) !== undefined)
       return Response.json(modelPage([...served.map(modelInfo), ...others.map(storedModelInfo)]));
-    const data = [...served.map(modelObject), ...others.map(storedModelObject)];
+    const { names = [], since = 0 } = models.expected ?? {};
+    const expected = names.filter((name) => models.find(name) === undefined);
+    const data = [
+      ...served.map(modelObject),
+      ...others.map(storedModelObject),
+      ...expected.map((name) => expectedModelObject(name, since)),
+    ];
     return Response.json({ object: 'list', data });
   },
 });
@@ -38,6 +44,9 @@ export const modelRoute = defineRoute({
     const isServed = context.models.find(id) !== undefined;
     const stored = isServed ? null : await context.life?.store.find(id);
     if (stored) return Response.json(isAnthropic ? storedModelInfo(stored) : storedModelObject(stored));
+    const { expected } = context.models;
+    // A look is no wish.
+    if (!isServed && expected?.refused.has(id)) return Response.json(expectedModelObject(id, expected.since));
     const model = findModel(context, id);
     return Response.json(isAnthropic ? modelInfo(model) : modelObject(model));
   },

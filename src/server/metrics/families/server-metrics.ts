@@ -23,7 +23,7 @@ import { shareFamilies } from './share-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
-import { scalingFamilies, workerFamilies } from './worker-metrics.js';
+import { expectedFamilies, scalingFamilies, workerFamilies } from './worker-metrics.js';
 
 /** Longest sequence that buckets of lengths assume where no model tells its own. */
 const LONGEST_UNKNOWN = 131_072;
@@ -113,6 +113,7 @@ export class ServerMetrics implements Metrics {
     engineFamilies(this.#registry, models);
     if (options.routing !== undefined) shareFamilies(this.#registry, models);
     workerFamilies(this.#registry, models);
+    expectedFamilies(this.#registry, models);
     const { targets } = options;
     this.#watch = targets === undefined ? null : new TargetWatch(models, targets);
     if (this.#watch !== null) scalingFamilies(this.#registry, this.#watch);

@@ -57,6 +57,21 @@ export function workerFamilies(registry: Registry, models: ModelDirectory): void
   });
 }
 
+/** Requests for models that are known by name alone. */
+export function expectedFamilies(registry: Registry, { expected }: ModelDirectory): void {
+  if (expected === undefined || expected.names.length === 0) return;
+  new Counter({
+    name: 'skein:wanted_requests_total',
+    help: 'Requests that were refused because no worker has had the model yet, by name',
+    labelNames: MODEL_LABELS,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [model_name, count] of expected.refused) this.inc({ model_name, engine: '0' }, count);
+    },
+  });
+}
+
 /** How many workers there should be, by the times of a gateway's own requests. */
 export function scalingFamilies(registry: Registry, watch: TargetWatch): void {
   const registers = [registry];
