@@ -1,8 +1,11 @@
 import { isCount, isName, isObject, isWord } from './field-checks.js';
 import { PacketError } from './packet.js';
 
-/** What a worker does until it takes requests, in this order; the last one is told once. */
-export const LOADING_PHASES = ['downloading', 'building', 'loading', 'ready'] as const;
+/**
+ * What a worker does until it takes requests, in this order; the last one is told once. `able`: nothing, and it would load the model if it
+ * were wanted.
+ */
+export const LOADING_PHASES = ['able', 'downloading', 'building', 'loading', 'ready'] as const;
 export type LoadingPhase = (typeof LOADING_PHASES)[number];
 
 /** What a worker tells gateways of its load, once a second, as JSON. */

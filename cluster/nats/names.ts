@@ -11,6 +11,7 @@ export const SHARED_BUCKETS = ['FILES', 'BATCHES', 'RESPONSES', 'QUOTAS', 'MODEL
  *   PREFIX.cache.WORKER          what a worker tells all gateways of its cache
  *   PREFIX.beat                  what workers tell all gateways of themselves, again and again
  *   PREFIX.loading               what workers tell all gateways until they take requests
+ *   PREFIX.wanted.MODEL          gateways want a model that nobody has: one of the workers that could load it hears it
  *   PREFIX.hello                 a gateway is new, and would like to hear of the workers at once
  *   PREFIX.content.ID            what clients store for all gateways, piece by piece, in the stream PREFIX_CONTENTS
  *
@@ -54,6 +55,10 @@ export class QueueNames {
 
   get loading(): string {
     return `${this.#prefix}.loading`;
+  }
+
+  wanted(model: string): string {
+    return `${this.#prefix}.wanted.${subjectWord(model)}`;
   }
 
   get hello(): string {

@@ -19,6 +19,7 @@ import { NatsQuotaRecords } from '../queue/nats-quota-records.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { readPoolWeights } from '../queue/read-pool-weights.js';
 import { openSharedState, type SharedState } from '../queue/shared-state.js';
+import { WantedModels } from '../queue/wanted-models.js';
 import { FolderRecords } from '../server/files/folder-records.js';
 import { tellTerminal } from '../server/logs/log-output.js';
 import type { Targets } from '../server/metrics/scaling/desired-workers.js';
@@ -60,6 +61,7 @@ export async function gateway(given: Config): Promise<void> {
       let atGateway: QueueGateway | null = null;
       const id = `g${randomBytes(6).toString('hex')}`;
       const shared = await openSharedState(config, queue, id);
+      const expected = new ExpectedModels(config.knownModel);
       const opened = await openServer([], config, security, null, {
         shared,
         ...(shared === null ? {} : { quotaRecords: await NatsQuotaRecords.open(shared.quotas, id) }),
@@ -67,17 +69,17 @@ export async function gateway(given: Config): Promise<void> {
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
         targets: targetsOf(config),
-        expected: new ExpectedModels(config.knownModel),
+        expected,
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });
       reloadBy(() => {
         opened.reload();
         reloadWeights(config, weights, opened);
       });
-      const begun = learnModels(config, id, queue, opened, { shared, weights });
+      const begun = learnModels(config, id, queue, opened, { shared, weights, expected });
       ({ learned, atGateway } = begun);
       await serveQueue(config, queue, opened, begun.atGateway);
-      begun.known?.close();
+      begun.close();
       await shared?.presence.close();
     } finally {
       await queue.nc.close();
@@ -138,14 +140,21 @@ function learnModels(
   id: string,
   { nc, names, stream }: OpenQueue,
   opened: OpenServer,
-  { shared, weights }: { shared: SharedState | null; weights: PoolWeights },
-): { atGateway: QueueGateway; learned: LearnedModels; known: KnownModels | null } {
+  {
+    shared,
+    weights,
+    expected,
+  }: { shared: SharedState | null; weights: PoolWeights; expected: ExpectedModels },
+): { atGateway: QueueGateway; learned: LearnedModels; close: () => void } {
   const { repository, around } = opened;
   const onWarning = (message: string, about?: RequestNames) =>
     around.log.warn({ gateway: id, ...about }, message);
   const hearsCaches = config.routing === 'cache';
   const loading = new LoadingWorkers();
-  const onLoading = (notice: LoadingNotice) => loading.hear(notice);
+  const onLoading = (notice: LoadingNotice) => {
+    if (notice.phase === 'able') expected.offer(notice.model);
+    else loading.hear(notice);
+  };
   const port = new NatsGatewayPort({ nc, stream, names, id, hearsCaches, onLoading, onWarning });
   const { maxQueuedRequests, maxQueuedRequestsPerKey, fairQueueing } = config;
   const onRouted = (routed: Routed) => around.log.debug({ ...routed }, 'request routed');
@@ -184,14 +193,24 @@ function learnModels(
     },
     readFile: (...part) => port.readFile(...part),
     loading,
-    knowsNames: (config.knownModel ?? []).length > 0,
+    knowsNames: () => expected.names.length > 0,
     bring: (card, start) => repository.bring(card.name, sourceOf(card, start, opened)),
     takeAway: (name) => repository.takeAway(name),
     onWarning,
   });
   port.listen(atGateway);
   known?.start();
-  return { atGateway, learned, known };
+  const wanted = new WantedModels({
+    ...{ learned, loading, expected },
+    tell: (model) => {
+      if (!nc.isClosed()) nc.publish(names.wanted(model));
+    },
+  });
+  const close = () => {
+    known?.close();
+    wanted.close();
+  };
+  return { atGateway, learned, close };
 }
 
 /** Where it is kept what models gateways have met; null: nowhere. */

@@ -1,6 +1,7 @@
 import { retell, textOf } from '../../base/skein-error.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
+import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { UsageError } from '../errors/user-errors.js';
 import { withFlagNames } from '../options/flag-names.js';
 import { leadingRank, openSecret } from '../serving/leading-rank.js';
@@ -17,6 +18,8 @@ import { showPullProgress } from './pull-progress.js';
 /** What only some commands want of a load. `watch`: hears how far it is, besides the terminal. */
 export type MoreOfLoad = Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> & {
   watch?: Pick<ModelOptions, 'onDownload' | 'onProgress'>;
+  /** Memory for the KV cache of each; absent: what is free. */
+  memory?: AvailableMemory | undefined;
 };
 
 /**
@@ -26,7 +29,7 @@ export type MoreOfLoad = Pick<ModelOptions, 'cacheListener' | 'resumeRequests'> 
 export function loadConfigured(
   config: Config,
   signal: AbortSignal,
-  { watch, ...more }: MoreOfLoad = {},
+  { watch, memory, ...more }: MoreOfLoad = {},
 ): Promise<RunningModel[]> {
   const { models } = config;
   const several = models.length > 1;
@@ -52,6 +55,7 @@ export function loadConfigured(
   return loadModels(
     named.map(({ entry, options }) => ({
       name: entry.name,
+      memory,
       options: {
         ...options,
         ...more,

@@ -104,7 +104,8 @@ function sourceOf(start: (closing: AbortSignal) => Promise<ServedVersion>): Mode
   };
 }
 
-function bytesOf({ packedWeights, storedWeights, workspace }: FixedMemory): number {
+/** Bytes that a model takes whatever its cache is. */
+export function bytesOf({ packedWeights, storedWeights, workspace }: FixedMemory): number {
   return packedWeights + storedWeights + workspace;
 }
 

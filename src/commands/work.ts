@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { skeinVersion } from '../../base/package-info.js';
 import { threadsWithReason } from '../../base/topology.js';
 import { type HandOverOptions, HandOvers } from '../../cluster/nats/hand-overs.js';
@@ -10,6 +9,7 @@ import { QueueWorker, type WorkEngine } from '../../cluster/nats/queue-worker.js
 import type { RequestNames } from '../../cluster/nats/request-names.js';
 import type { OwnAdapter } from '../../cluster/nats/work-request.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
+import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { UsageError } from '../errors/user-errors.js';
 import type { HealthPort } from '../queue/health-port.js';
 import { LoadingTeller } from '../queue/loading-teller.js';
@@ -17,8 +17,9 @@ import { ModelFiles } from '../queue/model-files.js';
 import { observeWork } from '../queue/observe-work.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { ToldCache } from '../queue/told-cache.js';
-import { beatOf, identityOf } from '../queue/worker-beat.js';
-import { WorkerLife } from '../queue/worker-life.js';
+import { followParent, ownPart, tellParent, type WorkPart } from '../queue/work-part.js';
+import { beatOf, identityOf, workerId } from '../queue/worker-beat.js';
+import { type HealthReport, WorkerLife } from '../queue/worker-life.js';
 import { logActivity } from '../server/logs/activity-log.js';
 import { Log } from '../server/logs/log.js';
 import { LogOutput, tellTerminal } from '../server/logs/log-output.js';
@@ -48,26 +49,31 @@ const NO_PREFILL =
 const FLUSH_MS = 2_000;
 
 /** Runs skein work until SIGTERM or SIGINT. @throws UsageError; an Error where the queue cannot be used; as loadModels */
-export async function work(config: Config): Promise<void> {
+export async function work(given: Config): Promise<void> {
+  const part = ownPart();
+  const config = part === null ? given : configOf(part, given);
   const [entry, second] = config.models;
   if (entry === undefined) throw new UsageError('skein work needs a model: --model MODEL.');
-  if (second !== undefined) {
-    throw new UsageError('skein work runs one model; start another worker for each further one.');
-  }
   if (config.logFile !== undefined) checkLogFile(config.logFile);
   checkTracing(config);
   const output = new LogOutput(config.logFile, config.logFormat);
   listenForHangUp()(() => output.reopen());
   const log = new Log(config.logLevel, output);
+  if (second !== undefined) {
+    await workOnSeveral(config, log);
+    return;
+  }
   // Gateways decide which requests are traced.
   const tracing = openTracing({ ...config, traceRate: 0 }, log, skeinVersion());
-  const probes = await openProbes(config, entry.name);
+  const life = new WorkerLife(entry.name);
+  const probes = { life, ...(await openProbes(config, life)) };
+  const leaveParent = part === null ? () => {} : followParent();
   try {
     const queue = await openQueue(config, 'skein work');
     try {
       probes.life.follow(queue.nc);
       const interruption = listenForInterruption('interrupted while loading');
-      const id = `w${randomBytes(6).toString('hex')}`;
+      const id = part?.worker ?? workerId();
       const loading = new LoadingTeller({ worker: id, model: entry.name }, (notice) => {
         if (!queue.nc.isClosed()) queue.nc.publish(queue.names.loading, packLoading(notice));
       });
@@ -75,7 +81,7 @@ export async function work(config: Config): Promise<void> {
       const cache = ToldCache.of(config, entry, id, queue.nc);
       const cacheListener = cache?.teller;
       // A gateway moves what this engine loses, and to others too.
-      const more = { cacheListener, resumeRequests: false, watch: loading };
+      const more = { cacheListener, resumeRequests: false, watch: loading, memory: memoryOf(part) };
       const [loaded] = await loadConfigured(config, interruption.signal, more).catch((error: unknown) => {
         loading.stop();
         throw error;
@@ -106,6 +112,29 @@ export async function work(config: Config): Promise<void> {
     }
   } finally {
     await probes.port?.close();
+    leaveParent();
+  }
+}
+
+/** What a process of a worker with several models is to do. */
+function configOf({ model }: WorkPart, config: Config): Config {
+  return { ...config, healthPort: undefined, models: config.models.filter(({ name }) => name === model) };
+}
+
+function memoryOf(part: WorkPart | null): AvailableMemory | undefined {
+  return part === null
+    ? undefined
+    : { bytes: part.cacheBytes, from: `the share of ${part.model} in --model-memory-bytes` };
+}
+
+async function workOnSeveral(config: Config, log: Log): Promise<void> {
+  const { SeveralLife, workSeveral } = await import('./work-several.js');
+  const life = new SeveralLife(config.models);
+  const { port } = await openProbes(config, life);
+  try {
+    await workSeveral(config, log, life);
+  } finally {
+    await port?.close();
   }
 }
 
@@ -119,11 +148,10 @@ interface Probes {
 }
 
 /** @throws ListenError where --health-port cannot be listened on */
-async function openProbes(config: Config, name: string): Promise<Probes> {
+async function openProbes(config: Config, life: { report(): HealthReport }): Promise<Omit<Probes, 'life'>> {
   const { host, healthPort } = config;
-  const life = new WorkerLife(name);
   const models = new LiveModels();
-  if (healthPort === undefined) return { life, models, port: null };
+  if (healthPort === undefined) return { models, port: null };
   const address = await checkAddress(host, healthPort, '--health-port');
   const { HealthPort } = await import('../queue/health-port.js');
   const { ServerMetrics } = await import('../server/metrics/families/server-metrics.js');
@@ -134,7 +162,7 @@ async function openProbes(config: Config, name: string): Promise<Probes> {
     report: () => life.report(),
     metrics: config.metrics ? new ServerMetrics(models, { process: true }) : null,
   });
-  return { life, models, port };
+  return { models, port };
 }
 
 /** What a worker works with beside its model. */
@@ -205,7 +233,9 @@ async function workUntilSignal(
     port.tell(false);
     worker.holdAll();
     worker.wake();
+    tellParent({ isReady: true, held: worker.size });
   }, BEAT_MS);
+  tellParent({ isReady: true, held: 0 });
   worker.wake();
   const signalled = untilSignal();
   probes.life.begin(worker, { id, pool: pool.fingerprint, state: loaded.state });

@@ -25,7 +25,7 @@ export interface LearnedModelsOptions {
   takeAway: (name: string) => Promise<void>;
   onWarning: (message: string) => void;
   /** Models are known by name: the start is over without any other, or nobody would be given the request that wants one. */
-  knowsNames?: boolean;
+  knowsNames?: () => boolean;
   /** What workers tell until they take requests. */
   loading: LoadingWorkers;
   /** Most models that it serves. */
@@ -48,6 +48,8 @@ interface Served {
 export interface ServedCard extends Pick<Served, 'card' | 'folder'> {
   /** Workers that answer its requests. */
   numWorkers: number;
+  /** Requests that no worker has. */
+  numWaiting: number;
 }
 
 /** How a model that is to be served comes to the gateway. */
@@ -103,7 +105,7 @@ export class LearnedModels {
    * gateway would tell clients that what they ask for does not exist.
    */
   get starting(): readonly string[] | null {
-    const isEmpty = !this.#hasServed && this.#options.knowsNames !== true;
+    const isEmpty = !this.#hasServed && this.#options.knowsNames?.() !== true;
     const isStarting = this.#isLooking || this.#first.size > 0 || isEmpty;
     return isStarting ? [...this.#first] : null;
   }
@@ -147,7 +149,7 @@ export class LearnedModels {
   served(): ServedCard[] {
     const { gateway } = this.#options;
     return [...this.#served.values()].map(({ card, folder, key }) => ({
-      ...{ card, folder, numWorkers: gateway.numWorkersOf(key) },
+      ...{ card, folder, numWorkers: gateway.numWorkersOf(key), numWaiting: gateway.countsOf(key).waiting },
     }));
   }
 

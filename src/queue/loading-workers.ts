@@ -22,6 +22,7 @@ export class LoadingWorkers {
 
   hear(notice: LoadingNotice, nowMs = performance.now()): void {
     const { worker, model, phase, elapsedMs } = notice;
+    if (phase === 'able') return;
     this.#forget(nowMs);
     if (phase !== 'ready') {
       if (this.#workers.has(worker) || this.#workers.size < MOST)

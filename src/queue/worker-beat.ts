@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Beat, ModelCard } from '../../cluster/nats/beat.js';
 import type { PoolName } from '../../cluster/nats/names.js';
 import type { InProcessHost } from '../../host/in-process-host.js';
@@ -8,6 +9,11 @@ import type { ModelFiles } from './model-files.js';
 
 /** Prompts that a prefill worker has at once: one is computed, and the next one is there when it is done. */
 const PREFILL_PLACES = 2;
+
+/** A name that no other worker has. */
+export function workerId(): string {
+  return `w${randomBytes(6).toString('hex')}`;
+}
 
 /** What a worker is for gateways and other workers, from its start to its end. */
 export interface WorkerIdentity {

@@ -13,6 +13,8 @@ import type { RunningModel } from './running-model.js';
 export interface NamedModel {
   name: string;
   options: ModelOptions;
+  /** Memory for its KV cache; absent: what is free, or its share of that. */
+  memory?: AvailableMemory | undefined;
 }
 
 /**
@@ -27,8 +29,8 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
   for (const [index, { options }] of models.entries())
     engines.push(await of(index, () => findEngines(options)));
   const shares = models.length <= 1 ? [] : await sharesOf(models, engines, of);
-  const starting = models.map(({ options }, index) =>
-    of(index, () => startFound(options, engines[index]!, shares[index])),
+  const starting = models.map(({ options, memory }, index) =>
+    of(index, () => startFound(options, engines[index]!, memory ?? shares[index])),
   );
   const results = await Promise.allSettled(starting);
   const failed = results.find((result) => result.status === 'rejected');

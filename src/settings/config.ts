@@ -84,7 +84,11 @@ export function loadConfig(sources: ConfigSources): Config {
   }
   const { model, servedModelName, ...options } = config as OptionValues;
   checkRepository(options);
-  if (options.modelMemoryBytes !== undefined && options.modelsDir === undefined) {
+  if (
+    options.modelMemoryBytes !== undefined &&
+    options.modelsDir === undefined &&
+    options.nats === undefined
+  ) {
     throw new UsageError('--model-memory-bytes needs --models-dir: it is of the models in this folder.');
   }
   const bringsModels = options.modelRepository !== undefined || options.modelsDir !== undefined;

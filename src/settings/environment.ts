@@ -11,6 +11,8 @@ const OTHER_VARIABLES = [
   'SKEIN_PREBUILD',
   // Secrets of the work queue, which are no flags.
   ...['SKEIN_NATS_PASSWORD', 'SKEIN_NATS_TOKEN'],
+  // A worker with several models tells its processes by this one what they are to do.
+  'SKEIN_WORK_PART',
   // Only deploy/compose.yaml uses this one.
   'SKEIN_MODELS_DIR',
 ] as const;

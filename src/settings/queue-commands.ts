@@ -84,12 +84,20 @@ const OF_WORKER: readonly OptionName[] = [
   'revision',
   'weights',
   'outputWeights',
+  'keepAlive',
+  'modelMemoryBytes',
   'disaggregationMode',
   'maxHandOverBytes',
 ];
 
 const MODEL_HELP =
-  'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once. One alone; NAME=PATH gives it another name.';
+  'The model to run: a Hugging Face folder, a GGUF file, an engine folder, or ORG/NAME[:QUANT] of the Hugging Face hub, which is downloaded once; NAME=PATH gives it another name. Of several each is loaded when it is wanted, within --model-memory-bytes.';
+
+const WORKER_KEEP_ALIVE_HELP =
+  'How long an unused model stays loaded where there are several, such as 5m or 1h30m, or in seconds; -1: until another one needs its memory.';
+
+const WORKER_MEMORY_HELP =
+  'Memory for the models where there are several, caches included. When it is full, the least recently used one makes room.';
 
 const WORKER_LOG_HELP =
   "Log level. info: also a line for each request that it had, with the id in its gateway's lines, and one every 10 seconds while the model works.";
@@ -111,7 +119,12 @@ export function gatewayOptions(): Option[] {
 /** Options of `skein work`. */
 export function workOptions(): Option[] {
   const own = OPTIONS.filter(({ name, engine }) => engine !== null || OF_WORKER.includes(name));
-  return called(own, { model: MODEL_HELP, logLevel: WORKER_LOG_HELP });
+  return called(own, {
+    model: MODEL_HELP,
+    logLevel: WORKER_LOG_HELP,
+    keepAlive: WORKER_KEEP_ALIVE_HELP,
+    modelMemoryBytes: WORKER_MEMORY_HELP,
+  });
 }
 
 /** Options of which some mean something of their own at this end. */

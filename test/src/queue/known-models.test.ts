@@ -28,7 +28,7 @@ function model(name: string, numWorkers = 1, text = `tokens of ${name} `.repeat(
     },
     ...{ adapterRoom: null, adapters: [] },
   };
-  return { card, folder, numWorkers };
+  return { card, folder, numWorkers, numWaiting: 0 };
 }
 
 /** A gateway that serves these models, and what it was told of. */

@@ -101,7 +101,10 @@ describeWithNats('a model whose last worker has gone', () => {
     expect(got.system_fingerprint).toBe(expected.system_fingerprint);
     expect(await metricOf(second, `skein:workers{${LABELS},state="ready"}`)).toBe(1);
     // It has told of its load as well.
-    await until('the load', async () => (await metricOf(second, `skein:worker_loads_total{${LABELS}}`)) === 1);
+    await until(
+      'the load',
+      async () => (await metricOf(second, `skein:worker_loads_total{${LABELS}}`)) === 1,
+    );
     expect(await metricOf(second, `skein:workers{${LABELS},state="loading"}`)).toBe(0);
     expect(await metricOf(second, `skein:worker_load_seconds_total{${LABELS}}`)).toBeGreaterThan(0);
     expect(await metricOf(second, `skein:target_ratio{${LABELS},time="first_token"}`)).toBeGreaterThan(0);

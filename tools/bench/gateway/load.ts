@@ -6,6 +6,7 @@ import type { TokenRequest } from '../../../callbacks/token-request.js';
 import { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
+import { LoadingWorkers } from '../../../src/queue/loading-workers.js';
 import { cardText } from '../../../src/queue/model-card.js';
 import { seededRandom } from '../../support/random.js';
 import { FakeFleet } from './fake-fleet.js';
@@ -135,6 +136,7 @@ class Run {
     port.gateway = this.#gateway;
     const learned = new LearnedModels({
       ...{ gateway: this.#gateway, folder, limits: { maxQueueSize: 1e6, fairQueueing: false } },
+      loading: new LoadingWorkers(),
       readFile: async (_worker, _pool, _name, offset) => TOKENIZER.subarray(offset),
       bring: async (_, start) => {
         await start();

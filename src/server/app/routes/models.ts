@@ -46,7 +46,7 @@ export const modelRoute = defineRoute({
     if (stored) return Response.json(isAnthropic ? storedModelInfo(stored) : storedModelObject(stored));
     const { expected } = context.models;
     // A look is no wish.
-    if (!isServed && expected?.refused.has(id)) return Response.json(expectedModelObject(id, expected.since));
+    if (!isServed && expected?.has(id)) return Response.json(expectedModelObject(id, expected.since));
     const model = findModel(context, id);
     return Response.json(isAnthropic ? modelInfo(model) : modelObject(model));
   },

@@ -111,9 +111,11 @@ export class ServerMetrics implements Metrics {
     followModels(models, (change) => this.#follow(change));
     adapterFamilies(this.#registry, models);
     engineFamilies(this.#registry, models);
-    if (options.routing !== undefined) shareFamilies(this.#registry, models);
+    if (options.routing !== undefined) {
+      shareFamilies(this.#registry, models);
+      expectedFamilies(this.#registry, models);
+    }
     workerFamilies(this.#registry, models);
-    expectedFamilies(this.#registry, models);
     const { targets } = options;
     this.#watch = targets === undefined ? null : new TargetWatch(models, targets);
     if (this.#watch !== null) scalingFamilies(this.#registry, this.#watch);

@@ -59,7 +59,7 @@ export function workerFamilies(registry: Registry, models: ModelDirectory): void
 
 /** Requests for models that are known by name alone. */
 export function expectedFamilies(registry: Registry, { expected }: ModelDirectory): void {
-  if (expected === undefined || expected.names.length === 0) return;
+  if (expected === undefined) return;
   new Counter({
     name: 'skein:wanted_requests_total',
     help: 'Requests that were refused because no worker has had the model yet, by name',
