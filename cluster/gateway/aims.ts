@@ -1,14 +1,8 @@
 import type { RosterPool } from '../nats/roster-pool.js';
+import type { EngineShare } from '../routing/model-routing.js';
 import { cardFingerprint, isNameOfEngine } from './card-fingerprint.js';
 import { type PoolWeights, WeightedTurns } from './pool-weights.js';
 import type { QueuedRequest } from './queued-request.js';
-
-/** A number of requests that went to an engine, and the weight that it has. */
-export interface EngineShare {
-  requests: number;
-  /** null: requests are not shared by weights. */
-  weight: number | null;
-}
 
 /** Fingerprint of the engines of a pool. */
 export function engineOf({ model }: RosterPool): string {

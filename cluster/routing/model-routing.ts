@@ -20,3 +20,10 @@ export interface ModelRouting {
   uncached: number;
   cachedBlocks: number;
 }
+
+/** A number of requests that went to an engine, and the weight that it has. */
+export interface EngineShare {
+  requests: number;
+  /** null: requests are not shared by weights. */
+  weight: number | null;
+}

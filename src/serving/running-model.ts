@@ -1,7 +1,6 @@
 import type { FormationListener } from '../../callbacks/formation.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
-import type { EngineShare } from '../../cluster/gateway/aims.js';
-import type { ModelRouting } from '../../cluster/routing/model-routing.js';
+import type { EngineShare, ModelRouting } from '../../cluster/routing/model-routing.js';
 import type { EncoderBatch } from '../../host/encoder-host.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import type { EncoderModel } from '../encoding/encoder-model.js';

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { EngineShare } from '../../../../cluster/gateway/aims.js';
+import type { EngineShare } from '../../../../cluster/routing/model-routing.js';
 import type { ModelDirectory } from '../../../serving/model-directory.js';
 import { MODEL_LABELS, type ModelLabels } from './families.js';
 
