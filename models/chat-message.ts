@@ -5,6 +5,10 @@ import { SkeinError } from '../base/skein-error.js';
 export interface ChatTextPart {
   type: string;
   text?: string | undefined;
+  /** Of a part of type image_url: a data: URL with a picture. */
+  image_url?: string | { url: string } | undefined;
+  /** Of a program's part of type image: a picture's file, or its path. */
+  image?: Uint8Array | Blob | string | undefined;
 }
 
 /** A message in the OpenAI API's form; further fields reach the template unchanged. */

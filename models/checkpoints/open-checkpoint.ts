@@ -101,7 +101,7 @@ function folderWeights(
   );
   leftAside.addUnread(unreadTensors(raw, known), config);
   const remarks = [
-    ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it: it reads texts alone.`]),
+    ...(wrapper === null ? [] : [`${wrapper} runs as the text model inside it.`]),
     ...(ownOutput ? [OWN_OUTPUT] : []),
     ...(method === null ? [] : [quantizationRemark(method.label, tensors.values())]),
     ...shorterContext(fields.max_position_embeddings, config),

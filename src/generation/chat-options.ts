@@ -3,9 +3,17 @@ import { says, worded } from '../../base/named-text.js';
 import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
-import { type ChatAsk, type ChatPlan, type PlannedFields, planChat, plannedFields } from './chat-plan.js';
+import {
+  type ChatAsk,
+  type ChatPlan,
+  type PlannedFields,
+  picturesOf,
+  planChat,
+  plannedFields,
+} from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
+import { seeMessages } from './pictures/see-messages.js';
 import { type ChatPrompt, hasReasoningChannels, type PromptModel, promptOf } from './prompt/chat-prompt.js';
 import { reasoningBudget } from './reasoning/reasoning-budget.js';
 import { THINK_MARKS } from './reasoning/reasoning-marks.js';
@@ -77,7 +85,7 @@ export async function planOptions(
   const warn = (what: readonly string[]) => leftOut.push(leftOutWarning(what));
   const planned = await inOptionNames(async () =>
     planChat(model, {
-      ...(await conversationOf(messages, rest)),
+      ...(await conversationOf(model, messages, rest)),
       tools,
       toolChoice: choiceOf(options),
       parallelToolCalls: rest.parallelToolCalls,
@@ -101,13 +109,18 @@ export function chatPrompt(
   model: PromptModel & Partial<Pick<TextModel, 'maxInputLen'>>,
   messages: readonly ChatMessage[],
   options: ConversationOptions,
-): Promise<ChatPrompt> {
-  return inOptionNames(async () =>
-    promptOf(model, await conversationOf(messages, options), model.maxInputLen),
-  );
+): Promise<ChatPrompt & Pick<ChatPlan, 'pictures'>> {
+  return inOptionNames(async () => {
+    const ask = await conversationOf(model, messages, options);
+    const prompt = await promptOf(model, ask, model.maxInputLen);
+    const { imageGrids, promptTokens } = prompt;
+    const fits = promptTokens.length <= (model.maxInputLen ?? Number.POSITIVE_INFINITY);
+    return { ...prompt, pictures: await picturesOf(ask, imageGrids, fits) };
+  });
 }
 
 async function conversationOf(
+  model: Pick<TextModel, 'sight' | 'whyBlind'>,
   messages: readonly ChatMessage[],
   options: ConversationOptions,
 ): Promise<ChatAsk> {
@@ -119,8 +132,10 @@ async function conversationOf(
     { continue_final_message: continueFinalMessage, add_generation_prompt: addGenerationPrompt },
     read,
   );
+  const seen = await seeMessages(model, read.map(templateMessage));
   return {
-    messages: read.map(templateMessage),
+    messages: seen.messages,
+    pictures: seen.picturesOf(seen.messages),
     addGenerationPrompt,
     continueFinalMessage,
     variables: templateVariables,

@@ -97,6 +97,11 @@ export function plannedFields(plan: ChatPlan): PlannedFields {
   return { promptTokens, guide, shownTokens, createParser, ...pictures };
 }
 
+/** Tokens of a chat's prompt that are of pictures. */
+export function imageTokensOf({ pictures }: Pick<ChatPlan, 'pictures'>): number {
+  return pictures?.promptEmbeddings.length ?? 0;
+}
+
 const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
   hermes: [HERMES_BEGIN, HERMES_END],
   llama3_json: [PYTHON_TAG],
@@ -136,8 +141,11 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
-/** @param fits false: the prompt is refused, and nobody needs the rows */
-async function picturesOf(
+/**
+ * The rows and the places of the pictures of a chat; null: it has none.
+ * @param fits false: the prompt is refused, and nobody needs the rows
+ */
+export async function picturesOf(
   { pictures = [], signal }: ChatAsk,
   imageGrids: readonly (readonly number[])[],
   fits: boolean,

@@ -2,6 +2,7 @@ import { field, says } from '../../base/named-text.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { ChatRequestMessage } from '../schemas/messages.js';
+import { base64OfUrl } from './pictures/data-url.js';
 
 const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
 
@@ -10,11 +11,11 @@ const FUNCTION_CALL_ID = 'function0';
 
 /**
  * A message in the form that templates know: with their name of the system role, and without fields that were not
- * given.
+ * given. @param index its place in the request @throws InvalidRequestError for a picture that is in no data: URL
  */
-export function templateMessage(message: ChatRequestMessage): ChatMessage {
+export function templateMessage(message: ChatRequestMessage, index = 0): ChatMessage {
   const { role, content, name } = message;
-  const result: ChatMessage = { role: NEWER_ROLES[role] ?? role, content: content ?? null };
+  const result: ChatMessage = { role: NEWER_ROLES[role] ?? role, content: templateContent(content, index) };
   if (name !== undefined) result.name = name;
   if (message.role === 'assistant') {
     const reasoning = message.reasoning_content ?? message.reasoning;
@@ -30,6 +31,24 @@ export function templateMessage(message: ChatRequestMessage): ChatMessage {
   }
   if (role === 'function') result.tool_call_id ??= FUNCTION_CALL_ID;
   return result;
+}
+
+type Content = NonNullable<ChatMessage['content']> | null;
+
+function templateContent(content: ChatRequestMessage['content'], index: number): Content {
+  if (typeof content !== 'object' || content === null) return content ?? null;
+  return content.map((part, at) => {
+    if (part.type === 'text') return part;
+    const place = `messages[${index}].content[${at}].image_url`;
+    return { type: 'image', base64: base64OfUrl(part.url, place), place };
+  });
+}
+
+/** A message without the files of its pictures. */
+export function withoutFiles(message: ChatRequestMessage): object {
+  const { content } = message;
+  if (typeof content !== 'object' || content === null) return message;
+  return { ...message, content: content.map((part) => (part.type === 'text' ? part : { type: part.type })) };
 }
 
 const CONTINUE = field('continue_final_message');

@@ -7,6 +7,7 @@ import { checkGuideEnds, guideOf, leftOutWarning } from '../generation/guided.js
 import type { TextRequest } from '../generation/text-generation.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
 import type { AnswerPlan, GenerateOptions } from './answers.js';
+import { withPictures } from './given-pictures.js';
 
 /** Most tokens of an answer whose request names no limit. */
 export const DEFAULT_MAX_TOKENS = 1024;
@@ -14,10 +15,11 @@ export const DEFAULT_MAX_TOKENS = 1024;
 /** The engine's request, and how its answer is read; null: as it is. */
 export async function askedRequest(
   model: TextModel,
-  options: GenerateOptions,
+  given: GenerateOptions,
 ): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
-  checkOnePrompt(options);
-  const { messages } = options;
+  checkOnePrompt(given);
+  const messages = given.messages && (await withPictures(given.messages));
+  const options = { ...given, ...(messages && { messages }) };
   if (!hasParts(options, model)) {
     if (messages === undefined) {
       const warnings: string[] = [];
@@ -26,8 +28,8 @@ export async function askedRequest(
       const plan = { createParser: null, callIds: 'openai', warnings } as const;
       return { request, plan: warnings.length > 0 ? plan : null };
     }
-    const { promptTokens, reasoning } = await chatPrompt(model, messages, options);
-    const request = await textRequest(model, options, promptTokens);
+    const { promptTokens, reasoning, pictures } = await chatPrompt(model, messages, options);
+    const request = { ...(await textRequest(model, options, promptTokens)), ...pictures };
     // Reasoning is part of the text, and no part of the answer that a stop string ends.
     request.createParser = stopParser(reasoning);
     return { request, plan: null };

@@ -61,6 +61,7 @@ export async function learnedModel({
       return most('maxSeqLen');
     },
     endTokens,
+    whyBlind: 'this gateway sends no pictures to its workers yet; ask a server that runs the model itself.',
     sampling: info.sampling,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, pools(), count, prompt, maxTokens),
   };

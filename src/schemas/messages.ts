@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { about, component, optional } from './fields.js';
+import { about, component, ignored, optional } from './fields.js';
 import { type OtherFields, withOtherFields } from './fields-node.js';
 import { checkLists } from './long-lists.js';
-import { lacking, named, withoutBearing } from './other-field.js';
+import { lacking, named, without, withoutBearing } from './other-field.js';
 import { unknownFieldsIn, validated } from './validated.js';
 
 /** Fields of other servers' messages. */
@@ -24,27 +24,66 @@ const text = () => z.string();
 const PART = { type: z.string(), text: optional(text()) };
 const OWN_PART = { ...PART, refusal: optional(text(), 'What the model wrote, in a part of type refusal.') };
 
-/** A part of content; one that is no text is refused by the name of its place. @param ofType field of each type's text */
+const imageUrl = z.union(
+  [
+    z.string(),
+    z.object({
+      url: about(z.string(), 'A data: URL with base64, such as data:image/png;base64,iVBORw0...'),
+      detail: ignored('Accepted; a picture has the size that the model gives it.'),
+    }),
+  ],
+  { error: 'expected {"url": a data: URL with base64}, or that URL' },
+);
+const USER_PART = {
+  ...PART,
+  image_url: optional(imageUrl, 'A picture (JPEG, PNG, WebP or GIF), in a part of type image_url.'),
+};
+
+/** A part of content, as it is read. */
+export type ReadPart = { type: 'text'; text: string } | { type: 'image'; url: string };
+
+/**
+ * A part of content; one that is neither a text nor, where the fields have it, a picture is refused by the name of its place.
+ * @param ofType field of each type's text
+ */
 const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 'text' | 'refusal'>>) =>
-  withOtherFields(z.object(fields), OTHER_PART_FIELDS).transform((given, context) => {
+  withOtherFields(
+    z.object(fields),
+    'image_url' in fields ? without(OTHER_PART_FIELDS, 'image_url') : OTHER_PART_FIELDS,
+  ).transform((given, context): ReadPart => {
     const { type } = given as { type: string };
     const refuse = (issue: { message: string; path?: string[]; params?: object }) => {
       context.addIssue({ code: 'custom', ...issue, continue: false });
       return z.NEVER;
     };
+    if (type === 'image_url' && 'image_url' in fields) {
+      const { image_url: image } = given as { image_url?: z.output<typeof imageUrl> };
+      if (image === undefined) return refuse({ message: 'expected a data: URL', path: ['image_url'] });
+      return { type: 'image', url: typeof image === 'string' ? image : image.url };
+    }
     const field = Object.hasOwn(ofType, type) ? ofType[type]! : null;
-    if (field === null)
-      return refuse({ message: `parts of type '${type}': the model reads text`, params: { refused: true } });
+    if (field === null) return refuse({ message: unread(type), params: { refused: true } });
     const found = (given as Partial<Record<string, string>>)[field];
     if (found === undefined) return refuse({ message: 'expected a string', path: [field] });
     return { type: 'text', text: found };
   });
+
+const unread = (type: string) =>
+  type === 'image_url'
+    ? "parts of type 'image_url' outside of a user's message"
+    : `parts of type '${type}': the model reads text`;
 
 const ONLY_TEXT =
   'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)';
 
 /** Content of a message: a text, or parts that are all text. */
 const content = () => z.union([text(), z.array(part(PART, { text: 'text' }))], { error: ONLY_TEXT });
+
+/** Content of a user's message, of which parts may be pictures. */
+const userContent = () =>
+  z.union([text(), z.array(part(USER_PART, { text: 'text' }))], {
+    error: 'expected a string or a list of {"type": "text"} and {"type": "image_url"} parts',
+  });
 
 /** Content of an assistant's message, of which a part may be a refusal. */
 const ownContent = () =>
@@ -96,8 +135,16 @@ export const message = component(
   'ChatMessage',
   z.discriminatedUnion('role', [
     fieldsOfMessage({
-      role: z.enum(['system', 'developer', 'user']),
+      role: z.enum(['system', 'developer']),
       content: about(content(), 'Text, or parts of type text. Text that spells a special token stays text.'),
+      name: optional(text(), 'Reaches the chat template.'),
+    }),
+    fieldsOfMessage({
+      role: z.literal('user'),
+      content: about(
+        userContent(),
+        'Text, or parts of type text and image_url. Text that spells a special token stays text.',
+      ),
       name: optional(text(), 'Reaches the chat template.'),
     }),
     fieldsOfMessage({

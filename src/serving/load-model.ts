@@ -62,10 +62,17 @@ export async function startModel(
     kvEvents?.close();
     throw error;
   });
-  const infoOf = infoReader(options, engine);
+  const sight = await sightOf(options, engine, codec, loaded);
+  const readInfo = infoReader(options, engine);
+  const infoOf = (engineInfo: EngineInfo): ModelInfo => {
+    const read = readInfo(engineInfo);
+    const { whyBlind } = sight.fields;
+    return whyBlind === undefined
+      ? read
+      : { ...read, remarks: [...read.remarks, `It takes no pictures: ${whyBlind}`] };
+  };
   const info = infoOf(loaded);
   const { numBlocks: maxBlocks } = loaded;
-  const sight = await sightOf(options, engine, codec, loaded);
   const model = { ...textModelOf(options, host, codec, loaded, info), ...sight.fields };
   const { adapters: room, executor } = loaded;
   const forget = (taskId: bigint) => host.forgetAdapter(taskId);

@@ -68,6 +68,9 @@ const dearInputs: DearField = () => [
   list(2000, () => wholeTokens(200)),
 ];
 
+/** A file that is no picture, as large as a request's may be. */
+const LARGEST_FILE = text('Qk1Q', 16e6 - 4);
+
 const chatMessages: readonly JsonText[] = [
   `[{"role":"user","content":${text('a', LONGEST)}}]`,
   `[{"role":"user","content":${text('Once upon a time ', 4000)}}]`,
@@ -81,6 +84,12 @@ const chatMessages: readonly JsonText[] = [
       `{"role":"assistant","content":null,"tool_calls":${list(1000, (index) => `{"id":"${index}","type":"function","function":{"name":"f","arguments":"{}"}}`)}}`,
   ),
   `[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":${JSON.stringify(`{"a":${list(200_000, () => '1')}}`)}}}]},{"role":"user","content":"a"}]`,
+  `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,${LARGEST_FILE.slice(1)}}}]}]`,
+  list(
+    60,
+    () =>
+      `{"role":"user","content":${list(1000, () => '{"type":"image_url","image_url":"data:;base64,Qk1Q"}')}}`,
+  ),
 ];
 const items: readonly JsonText[] = [
   text('a', LONGEST),
@@ -456,7 +465,11 @@ const conversations: Readonly<Record<string, DearField>> = {
   metadata: one(dearMetadata),
 };
 
+const anthropicImage = (data: JsonText) =>
+  `{"type":"image","source":{"type":"base64","media_type":"image/png","data":${data}}}`;
 const anthropicBlocks: readonly JsonText[] = [
+  `[{"role":"user","content":[${anthropicImage(LARGEST_FILE)}]}]`,
+  list(60, () => `{"role":"user","content":${list(500, () => anthropicImage('"Qk1Q"'))}}`),
   `[{"role":"user","content":${text('a', LONGEST)}}]`,
   `[{"role":"user","content":${text('Once upon a time ', 4000)}}]`,
   list(4000, (index) => `{"role":"${index % 2 ? 'assistant' : 'user'}","content":"hi ${index}"}`),
@@ -543,7 +556,7 @@ const ollamaGenerate: Readonly<Record<string, DearField>> = {
   template: () => [text('{{ .Prompt }}', 65_000), text('{{ if .Prompt }}', 65_000)],
   context: ({ maxSeqLen }) => [wholeTokens(maxSeqLen / 2), list(490_000, () => '7')],
   raw: harmless('true'),
-  images: harmless('[]'),
+  images: () => [`[${LARGEST_FILE}]`, list(1000, () => '"Qk1Q"')],
   truncate: harmless('true'),
 };
 const ollamaEmbed: Readonly<Record<string, DearField>> = {

@@ -12,6 +12,8 @@ export interface Picture {
   ids: Int32Array;
   /** Runs of its tokens within the text, one after the other. */
   grids: readonly PictureGrid[];
+  /** Bytes that it takes at most until it has its rows. */
+  bytes: number;
   /** Rows for its tokens, [count x width]: those that are kept, or new ones. @throws RequestError where its tower fails */
   rows(signal: AbortSignal | undefined): Promise<Float32Array>;
 }

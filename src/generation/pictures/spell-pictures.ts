@@ -1,5 +1,5 @@
 import type { TokenRequest } from '../../../callbacks/token-request.js';
-import type { PromptTokens } from '../text-model.js';
+import type { PromptTokens, TextModel } from '../text-model.js';
 import type { Picture } from './picture.js';
 
 /** A prompt in which pictures have ids of their own. */
@@ -65,4 +65,14 @@ export async function rowsOfPictures(
     const width = rows.length / length;
     return Array.from({ length }, (_, row) => rows.subarray(row * width, (row + 1) * width));
   });
+}
+
+/** A prompt to be shown, in which pictures have the token that stands for them in the vocabulary. */
+export function unspelled(
+  tokens: PromptTokens,
+  { sight, vocabSize }: Pick<TextModel, 'sight' | 'vocabSize'>,
+): PromptTokens {
+  if (!sight) return tokens;
+  const { tokenId } = sight;
+  return Int32Array.from(tokens, (token) => (token >= vocabSize ? tokenId : token));
 }

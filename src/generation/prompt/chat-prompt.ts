@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { ChatAsk, ChatPlan } from '../chat-plan.js';
 import { harmonyMessages } from '../harmony/conversation.js';
 import type { HarmonyStart } from '../harmony/parser.js';
+import { blindness } from '../pictures/see-messages.js';
 import { spellPictures } from '../pictures/spell-pictures.js';
 import type { AnswerReasoning, ReasoningStart } from '../reasoning/reasoning-marks.js';
 import {
@@ -114,16 +115,10 @@ export async function promptOf(
 }
 
 /** What stands for the pictures of a chat. @throws InvalidRequestError where the model reads text alone */
-function picturesFor(
-  { sight, whyBlind }: PromptModel,
-  { pictures = [] }: ChatAsk,
-): Pick<ChatRenderOptions, 'pictures'> {
+function picturesFor(model: PromptModel, { pictures = [] }: ChatAsk): Pick<ChatRenderOptions, 'pictures'> {
   if (pictures.length === 0) return {};
-  if (!sight)
-    throw new InvalidRequestError(
-      whyBlind ?? 'The model reads text alone, and takes no pictures.',
-      'messages',
-    );
+  const { sight } = model;
+  if (!sight) throw blindness(model, 'messages');
   return { pictures: { placeholder: sight.placeholder, texts: pictures.map(({ text }) => text) } };
 }
 

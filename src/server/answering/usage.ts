@@ -2,24 +2,29 @@ export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  prompt_tokens_details: { cached_tokens: number };
+  prompt_tokens_details: { cached_tokens: number; image_tokens?: number };
   completion_tokens_details?: { reasoning_tokens: number };
 }
 
 /**
  * Usage of an answer. `cachedTokens`: number of prompt tokens that were found in the cache instead of being computed.
+ * `imageTokens`: number of them that are of pictures.
  */
 export function usage(
   promptTokens: number,
   completionTokens: number,
   cachedTokens: number,
   reasoningTokens?: number,
+  imageTokens = 0,
 ): Usage {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
+    prompt_tokens_details: {
+      cached_tokens: cachedTokens,
+      ...(imageTokens > 0 && { image_tokens: imageTokens }),
+    },
     ...(reasoningTokens === undefined
       ? {}
       : { completion_tokens_details: { reasoning_tokens: reasoningTokens } }),

@@ -1,5 +1,7 @@
 import { writtenJson } from '../../../base/written-json.js';
+import type { ChatTextPart } from '../../../models/chat-message.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
+import type { PicturePart } from '../../generation/pictures/see-messages.js';
 import { ApiError } from '../web/errors.js';
 import { type Warn, warnOfTypes } from '../web/warnings.js';
 import {
@@ -40,7 +42,7 @@ export function conversationOf({ system, messages }: CountTokensRequest, warn: W
   if (turns.length === 0) throw nothingLeft();
   for (const turn of turns) {
     // Parts of several messages are lines of their own for every template.
-    const written = turn.isJoined ? textOf : contentOf;
+    const written = turn.isJoined ? joinedContent : contentOf;
     if (turn.role === 'user') result.push(...userMessages(turn.blocks, written));
     else if (turn.role === 'assistant') result.push(assistantMessage(turn.blocks));
     else result.push({ role: 'system', content: written(turn.blocks) });
@@ -78,8 +80,11 @@ type Turn = (
 
 function turnsOf(messages: readonly Message[]): Turn[] {
   const turns: Turn[] = [];
-  for (const { role, content } of messages) {
-    const blocks = typeof content === 'string' ? [textBlock(content)] : content.filter(isTold);
+  for (const [index, { role, content }] of messages.entries()) {
+    const blocks =
+      typeof content === 'string'
+        ? [textBlock(content)]
+        : placed<(typeof content)[number]>(content, `messages[${index}].content`).filter(isTold);
     if (blocks.length === 0 && content.length > 0) continue;
     const last = turns.at(-1);
     if (last?.role === role) {
@@ -120,12 +125,18 @@ function userMessages(
       continue;
     }
     flush();
-    const { content = '', tool_use_id, is_error } = block;
-    const text = typeof content === 'string' ? content : textOf(content);
-    messages.push({ role: 'tool', content: is_error ? `Error: ${text}` : text, tool_call_id: tool_use_id });
+    messages.push({ role: 'tool', content: resultOf(block), tool_call_id: block.tool_use_id });
   }
   flush();
   return messages;
+}
+
+/** What a tool gave; pictures make it parts. */
+function resultOf({ content = '', is_error }: Extract<UserBlock, { type: 'tool_result' }>): Content {
+  const blocks = typeof content === 'string' ? [textBlock(content)] : content;
+  const told = joinedContent(blocks);
+  if (!is_error) return told;
+  return typeof told === 'string' ? `Error: ${told}` : [{ type: 'text', text: 'Error: ' }, ...told];
 }
 
 function assistantMessage(blocks: readonly AssistantBlock[]): ChatMessage {
@@ -155,8 +166,39 @@ type Content = NonNullable<ChatMessage['content']>;
  * which few templates would give them.
  */
 function contentOf(blocks: readonly ReadableBlock[]): Content {
+  if (blocks.some(isImage)) return blocks.map(partOf);
   if (blocks.length < 2 || blocks.some(({ type }) => type !== 'text')) return textOf(blocks);
   return blocks.map((block) => ({ type: 'text', text: blockText(block) }));
+}
+
+/** The same of several messages, or of a result: a text, if there are no pictures. */
+function joinedContent(blocks: readonly ReadableBlock[]): Content {
+  return blocks.some(isImage) ? blocks.map(partOf) : textOf(blocks);
+}
+
+type ImageBlock = Extract<ReadableBlock, { type: 'image' }>;
+const isImage = (block: { type: string }): block is ImageBlock => block.type === 'image';
+
+function partOf(block: ReadableBlock): ChatTextPart | PicturePart {
+  if (!isImage(block)) return { type: 'text', text: blockText(block) };
+  const { source, place } = block as ImageBlock & Partial<Placed>;
+  return { type: 'image', base64: source.data, place: place ?? 'messages' };
+}
+
+interface Placed {
+  /** Where a picture stands in the request. */
+  place: string;
+}
+
+/** Blocks whose pictures say where they stand, those of results too. */
+function placed<Block extends { type: string }>(blocks: readonly Block[], where: string): Block[] {
+  return blocks.map((block, i) => {
+    const place = `${where}[${i}]`;
+    if (isImage(block)) return { ...block, place };
+    const { content } = block as { content?: unknown };
+    if (block.type !== 'tool_result' || !Array.isArray(content)) return block;
+    return { ...block, content: placed(content as Block[], `${place}.content`) };
+  });
 }
 
 /** The text of blocks, each on lines of its own. */
@@ -181,7 +223,7 @@ function blockText(block: ReadableBlock): string {
     case 'search_result':
       return [block.title, block.source, textOf(block.content)].join('\n');
     case 'image':
-      // The schema has refused it.
+      // It is a part of its own.
       return '';
   }
 }

@@ -1,11 +1,13 @@
 import { type ChatAsk, planChat } from '../../generation/chat-plan.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { AskedBudget } from '../../generation/reasoning/reasoning-budget.js';
+import type { ServedGenerator } from '../../serving/served-model.js';
 import { findGenerator } from '../answering/find-model.js';
 import { guideOfRequest } from '../answering/guides.js';
 import { plannedRun } from '../answering/planned-run.js';
 import { collect, respondWithStream } from '../answering/respond.js';
 import type { CommonRequest } from '../answering/schemas/common.js';
+import { seenChat } from '../answering/seen-chat.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { chatMaxTokens } from '../answering/text-request.js';
 import { jsonAnswer } from '../web/bodies/json-answer.js';
@@ -47,12 +49,13 @@ function checkThread({ thread }: MessageRequest): void {
 export function countTokens(
   context: AnsweringServices,
   request: CountTokensRequest,
-  { warn }: Exchange,
+  exchange: Exchange,
 ): Promise<Response> {
   return inMessageWords(request, async () => {
     const model = findGenerator(context, request.model);
-    const { promptTokens, warnings } = await toldPrompt(model, askedChat(request, warn));
-    warnOfAll(warnings, warn);
+    const ask = await askedChat(model, request, exchange);
+    const { promptTokens, warnings } = await toldPrompt(model, ask);
+    warnOfAll(warnings, exchange.warn);
     return Response.json({ input_tokens: promptTokens.length });
   });
 }
@@ -67,7 +70,7 @@ async function answerMessage(
   const common = commonOf(request);
   const guide = await guideOfRequest(common, model.codec, exchange.warn);
   const plan = await planChat(model, {
-    ...askedChat(request, exchange.warn),
+    ...(await askedChat(model, request, exchange)),
     guide,
     ignoreEos: request.ignore_eos,
   });
@@ -119,12 +122,16 @@ function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): 
   return inOtherWords(withPlaces(FIELDS, keptPlaces(request)), run);
 }
 
-/** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat. */
-function askedChat(request: CountTokensRequest, warn: Warn): ChatAsk {
-  const { messages, continuesLast } = conversationOf(request, warn);
+/** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat, and as seenChat */
+async function askedChat(
+  model: ServedGenerator,
+  request: CountTokensRequest,
+  exchange: Exchange,
+): Promise<ChatAsk> {
+  const { messages, continuesLast } = conversationOf(request, exchange.warn);
   return {
-    ...chosenTools(request, warn),
-    messages,
+    ...chosenTools(request, exchange.warn),
+    ...(await seenChat(model, messages, exchange)),
     addGenerationPrompt: !continuesLast,
     continueFinalMessage: continuesLast,
     variables: request.chat_template_kwargs,

@@ -1,6 +1,8 @@
 import { type ChatAsk, type ChatPlan, planChat } from '../../generation/chat-plan.js';
+import type { SeenMessages } from '../../generation/pictures/see-messages.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { planWithin } from '../answering/plan-within.js';
+import { seenMessages } from '../answering/seen-chat.js';
 import type { Exchange } from '../web/exchange.js';
 import type { Warn } from '../web/warnings.js';
 import { answerText, guideOfFormat, reasoningOf } from './generation.js';
@@ -22,15 +24,19 @@ export function chat(context: OllamaServices, request: ChatBody, exchange: Excha
       what: 'chat',
       withContext: false,
       plan: async (model) => {
+        const seen = await seenMessages(model, templateMessages(messages), exchange);
         const ask = {
-          messages: templateMessages(messages),
+          messages: seen.messages,
+          signal: exchange.signal,
           tools: request.tools?.map((tool) => tool.function),
           guide: await guideOfFormat(request.format, model),
           continueFinalMessage: isBegun,
           addGenerationPrompt: !isBegun,
           ...reasoningOf(request.think, model, asked),
         };
-        return request.truncate === false ? planChat(model, ask) : planEnd(model, ask, exchange.warn);
+        if (request.truncate === false)
+          return planChat(model, { ...ask, pictures: seen.picturesOf(seen.messages) });
+        return planEnd(model, ask, seen, exchange.warn);
       },
     },
     exchange,
@@ -38,11 +44,16 @@ export function chat(context: OllamaServices, request: ChatBody, exchange: Excha
 }
 
 /** Plans the end of a chat that the context can hold, and warns where that is not all of it. @throws as planChat */
-async function planEnd(model: ServedGenerator, ask: ChatAsk, warn: Warn): Promise<ChatPlan> {
+async function planEnd(
+  model: ServedGenerator,
+  ask: ChatAsk,
+  { picturesOf }: Pick<SeenMessages, 'picturesOf'>,
+  warn: Warn,
+): Promise<ChatPlan> {
   let kept = ask.messages.length;
   const planSome = (messages: ChatAsk['messages']) => {
     kept = messages.length;
-    return planChat(model, { ...ask, messages });
+    return planChat(model, { ...ask, messages, pictures: picturesOf(messages) });
   };
   const plan = await planWithin(model, ask.messages, planSome, 1);
   const leftOut = ask.messages.length - kept;

@@ -4,11 +4,12 @@ import { infillPrompts } from '../../generation/infill.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
+import { seenChat } from '../answering/seen-chat.js';
 import { ApiError } from '../web/errors.js';
 import type { Exchange } from '../web/exchange.js';
 import { notCapable } from './errors.js';
 import { answerText, guideOfFormat, reasoningOf } from './generation.js';
-import { refuseImages } from './messages.js';
+import { withImages } from './messages.js';
 import { renderTemplate } from './prompt-template.js';
 import type { GenerateBody } from './schemas.js';
 import type { OllamaServices } from './services.js';
@@ -19,24 +20,25 @@ export async function generate(
   request: GenerateBody,
   exchange: Exchange,
 ): Promise<Response> {
-  const { prompt = '', suffix = '' } = request;
+  const { prompt = '', suffix = '', images = [] } = request;
   checkCombinations(request);
   return answerText(
     context,
     request,
     {
-      isEmpty: prompt === '' && suffix === '',
+      isEmpty: prompt === '' && suffix === '' && images.length === 0,
       place: 'response',
       what: 'generate',
-      withContext: request.raw !== true,
-      plan: (model) => planOf(request, model),
+      // Pictures are no tokens that a later request could bring.
+      withContext: request.raw !== true && images.length === 0,
+      plan: (model) => planOf(request, model, exchange),
     },
     exchange,
   );
 }
 
-function checkCombinations({ raw, template, system, context, suffix, images }: GenerateBody): void {
-  refuseImages(images, 'images');
+function checkCombinations({ raw, template, system, context, suffix, images = [] }: GenerateBody): void {
+  if (images.length > 0) checkImages({ raw, template, suffix, context });
   const others = { template, system, context };
   const [other] = Object.entries(others).find(([, value]) => value !== undefined && value.length > 0) ?? [];
   const sole = raw ? 'raw' : (suffix ?? '') !== '' ? 'suffix' : null;
@@ -51,10 +53,22 @@ function checkCombinations({ raw, template, system, context, suffix, images }: G
   );
 }
 
-async function planOf(request: GenerateBody, model: ServedGenerator): Promise<ChatPlan> {
+/** Pictures have a place in chat templates alone. @throws ApiError */
+function checkImages(others: Pick<GenerateBody, 'raw' | 'template' | 'suffix' | 'context'>): void {
+  const isGiven = (value: unknown) =>
+    value === true || ((typeof value === 'string' || Array.isArray(value)) && value.length > 0);
+  const [param] = Object.entries(others).find(([, value]) => isGiven(value)) ?? [];
+  if (param === undefined) return;
+  const message = `'images' and '${param}' exclude each other: pictures have a place in the model's chat template alone.`;
+  throw new ApiError(400, message, { param: 'images', code: 'invalid_value' });
+}
+
+async function planOf(request: GenerateBody, model: ServedGenerator, exchange: Exchange): Promise<ChatPlan> {
   const { model: asked, prompt = '', suffix = '', system = '', template, raw, context = [] } = request;
   const guide = await guideOfFormat(request.format, model);
   checkTokens(context, model);
+  const { images = [] } = request;
+  if (images.length > 0 && model.codec.templateSource === null) throw notCapable(asked, 'vision');
   const hasTemplate = template !== undefined && template !== '';
   if (raw || suffix !== '' || hasTemplate || model.codec.templateSource === null) {
     const values = { System: system, Prompt: prompt, Suffix: suffix };
@@ -75,10 +89,12 @@ async function planOf(request: GenerateBody, model: ServedGenerator): Promise<Ch
     } as const;
     return { ...whole, promptTokens, guide };
   }
-  const messages: ChatMessage[] = [{ role: 'user', content: prompt }];
+  const messages: ChatMessage[] = [
+    { role: 'user', content: withImages(prompt, { role: 'user', images }, 'images') },
+  ];
   if (system !== '') messages.unshift({ role: 'system', content: system });
   const plan = await planChat(model, {
-    messages,
+    ...(await seenChat(model, messages, exchange)),
     guide,
     addGenerationPrompt: true,
     ...reasoningOf(request.think, model, asked),

@@ -1,5 +1,7 @@
 import { writtenJson } from '../../../base/written-json.js';
+import type { ChatTextPart } from '../../../models/chat-message.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
+import type { PicturePart } from '../../generation/pictures/see-messages.js';
 import { ApiError } from '../web/errors.js';
 import type { OllamaMessage } from './schemas.js';
 
@@ -17,9 +19,8 @@ export function templateMessages(messages: readonly OllamaMessage[]): ChatMessag
   let open: OpenCall[] = [];
   let count = 0;
   return messages.map((message, index): ChatMessage => {
-    refuseImages(message.images, `messages[${index}].images`);
-    const { role, content, thinking, tool_calls: calls = [] } = message;
-    const result: ChatMessage = { role, content: content ?? '' };
+    const { role, content = '', thinking, tool_calls: calls = [] } = message;
+    const result: ChatMessage = { role, content: withImages(content, message, `messages[${index}].images`) };
     if (thinking !== undefined && role === 'assistant') result.reasoning_content = thinking;
     if (role === 'assistant' && calls.length > 0) {
       const made = calls.map(({ id, function: { name, arguments: args = {} } }) => {
@@ -51,11 +52,22 @@ function callId(count: number): string {
   return `call${String(count).padStart(5, '0')}`;
 }
 
-/** @throws ApiError where there are pictures: no model here sees */
-export function refuseImages(images: readonly string[] | undefined, param: string): void {
-  if (images === undefined || images.length === 0) return;
-  throw new ApiError(400, `'${param}' holds pictures, and the model reads text alone.`, {
-    param,
-    code: 'unsupported_parameter',
+/**
+ * A text behind the pictures that come with it, as Ollama has them. @param place name of the field with the pictures
+ * @throws ApiError for pictures of others than the user and tools
+ */
+export function withImages(
+  text: string,
+  { role, images = [] }: Pick<OllamaMessage, 'role' | 'images'>,
+  place: string,
+): NonNullable<ChatMessage['content']> {
+  if (images.length === 0) return text;
+  if (role !== 'user' && role !== 'tool') {
+    const message = `'${place}' holds pictures in a message of the role '${role}', which has none here.`;
+    throw new ApiError(400, message, { param: place, code: 'unsupported_parameter' });
+  }
+  const parts: (ChatTextPart | PicturePart)[] = images.map((base64, i): PicturePart => {
+    return { type: 'image', base64, place: `${place}[${i}]` };
   });
+  return text === '' ? parts : [...parts, { type: 'text', text }];
 }

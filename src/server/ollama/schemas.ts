@@ -83,7 +83,10 @@ const logProbFields = {
   top_logprobs: number({ min: 0, max: 20, integer: true }, 'Other tokens at each place.'),
 };
 
-const images = optional(z.array(z.string()).max(1000), 'Pictures in base64: for models that see alone.');
+const images = optional(
+  z.array(z.string()).max(1000),
+  'Pictures (JPEG, PNG, WebP or GIF) in base64, for a model that takes them.',
+);
 
 const stream = optional(z.boolean(), {
   description: 'Answers with a line of JSON for each part; false: with one object.',

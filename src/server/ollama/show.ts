@@ -14,6 +14,8 @@ export interface Shown {
   facts: ModelFacts | null;
   template: string | null;
   task: ModelTask;
+  /** True where it takes pictures; of a model that is not loaded it is not known. */
+  sees: boolean;
   maxSeqLen: number;
   modifiedMs: number;
 }
@@ -23,7 +25,8 @@ export function shownOfServed(model: ServedModel): Shown {
   const task = taskOf(model.kind === 'generator' ? undefined : model.head);
   const template = model.kind === 'generator' ? templateOf(model.codec) : null;
   const { id: name, maxSeqLen, created } = model;
-  return { name, facts, template, task, maxSeqLen, modifiedMs: 1000 * created };
+  const sees = model.kind === 'generator' && model.sight != null;
+  return { name, facts, template, task, sees, maxSeqLen, modifiedMs: 1000 * created };
 }
 
 /** There is one place for a template: without a usual one it has that of conversations with functions. */
@@ -42,13 +45,14 @@ export async function shownOfStored(stored: StoredModel): Promise<Shown> {
     facts,
     template: facts.chatTemplate,
     task,
+    sees: false,
     maxSeqLen: facts.config.maxPositions,
     modifiedMs,
   };
 }
 
 /** The answer of POST /api/show. */
-export function showAnswer({ name, facts, template, task, maxSeqLen, modifiedMs }: Shown) {
+export function showAnswer({ name, facts, template, task, sees, maxSeqLen, modifiedMs }: Shown) {
   return {
     modelfile: `# ${name} as Skein serves it\nFROM ${name}\n`,
     parameters: '',
@@ -56,19 +60,20 @@ export function showAnswer({ name, facts, template, task, maxSeqLen, modifiedMs 
     template: template ?? '',
     details: detailsOf(facts),
     model_info: modelInfo(facts, maxSeqLen),
-    capabilities: capabilitiesOf(task, template),
+    capabilities: capabilitiesOf({ task, template, sees }),
     modified_at: new Date(modifiedMs).toISOString(),
   };
 }
 
 /** What clients look for before they send tools, or ask for thoughts. */
-function capabilitiesOf(task: Shown['task'], template: string | null): string[] {
+function capabilitiesOf({ task, template, sees }: Pick<Shown, 'task' | 'template' | 'sees'>): string[] {
   if (task !== 'generate') return task === 'embed' ? ['embedding'] : [];
   const thinks =
     reasoningStyle(template, 'auto') !== 'none' ||
     (template !== null && mentions(template, 'reasoning_effort'));
   // Where a template knows no tools, the system message describes them.
-  return ['completion', ...(template === null ? [] : ['tools']), ...(thinks ? ['thinking'] : [])];
+  const tools = template === null ? [] : ['tools'];
+  return ['completion', ...tools, ...(thinks ? ['thinking'] : []), ...(sees ? ['vision'] : [])];
 }
 
 /** Dimensions by the names that GGUF has for them. */

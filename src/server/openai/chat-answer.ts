@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChatPlan } from '../../generation/chat-plan.js';
+import { type ChatPlan, imageTokensOf } from '../../generation/chat-plan.js';
 import { templateMessage } from '../../generation/messages.js';
+import { unspelled } from '../../generation/pictures/spell-pictures.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
+import type { PromptTokens } from '../../generation/text-model.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { type CallField, ChatMessageReader } from '../answering/chat-message.js';
@@ -47,6 +49,7 @@ export class ChatAnswer {
       model,
       run,
       promptTokens: plan.promptTokens.length,
+      imageTokens: imageTokensOf(plan),
       idPrefix: 'chatcmpl',
       ...(plan.reasoning === null ? {} : { reasoningTokens: () => this.#reasoningTokens() }),
     });
@@ -93,19 +96,24 @@ export class ChatAnswer {
 
   /** Fields about the prompt, beside the choices. */
   #ofPrompt() {
-    const { model, request, plan, run } = this.#options;
+    const { model, request, run } = this.#options;
     const asked = request.prompt_logprobs;
     const count = asked === -1 ? model.vocabSize : asked;
     const found = run.promptLogProbs[0] ?? null;
     return {
       ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(model.codec, found, count) }),
-      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(plan.promptTokens) } : {}),
+      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(this.#shownPrompt) } : {}),
       ...timingsOf(request, run),
     };
   }
 
   get #givesTokens(): boolean {
     return this.#options.request.return_token_ids ?? false;
+  }
+
+  get #shownPrompt(): PromptTokens {
+    const { plan, model } = this.#options;
+    return unspelled(plan.promptTokens, model);
   }
 
   get #seed(): number {
@@ -127,7 +135,7 @@ export class ChatAnswer {
       const content = isCall ? 'null' : '""';
       const role = chunk(
         `{"index":${index},"delta":{"role":"assistant","content":${content}},"logprobs":null,"finish_reason":null}`,
-        isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#options.plan.promptTokens.join()}]` : '',
+        isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#shownPrompt.join()}]` : '',
       );
       return echoed === null ? role : role + chunk(`{"index":${index},${echoed}`);
     };

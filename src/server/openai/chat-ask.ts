@@ -1,17 +1,20 @@
 import { carryForm } from '../../../base/written-json.js';
 import type { ChatAsk } from '../../generation/chat-plan.js';
 import { checkFinalMessage, templateMessage } from '../../generation/messages.js';
+import { unspelled } from '../../generation/pictures/spell-pictures.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { templateOf } from '../answering/find-model.js';
+import { seenChat } from '../answering/seen-chat.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { tokensAsked, truncatedPrompt } from '../answering/text-request.js';
 import type { ToolRequest } from '../answering/tool-request.js';
 import { ApiError } from '../web/errors.js';
+import type { Exchange } from '../web/exchange.js';
 import { fieldsOf } from '../web/field-words.js';
 import { inOtherWords } from '../web/other-words.js';
-import { type Warn, warnOfAll } from '../web/warnings.js';
+import { warnOfAll } from '../web/warnings.js';
 import { chatToolRequest } from './chat-tools.js';
 import type { ChatPromptRequest } from './schemas/chat.js';
 
@@ -33,19 +36,20 @@ export function inChatWords<T>(
 
 /**
  * The chat that a body asks for, with all that its prompt depends on but the cut of `truncatedChat`: every route that
- * answers, counts or shows one asks here. @throws ApiError
+ * answers, counts or shows one asks here. @throws ApiError, and as seenChat
  */
-export function chatAsk(
+export async function chatAsk(
   context: Pick<AnsweringServices, 'trustsTemplates'>,
-  model: Pick<ServedGenerator, 'codec'>,
+  model: Pick<ServedGenerator, 'codec' | 'sight' | 'whyBlind'>,
   request: ChatPromptRequest,
-): ChatAsk & ToolRequest {
+  exchange: Pick<Exchange, 'signal' | 'terms'>,
+): Promise<ChatAsk & ToolRequest> {
   checkFinalMessage(request, request.messages);
   const template = templateOf(context, request);
   return {
     ...chatToolRequest(request),
+    ...(await seenChat(model, request.messages.map(templateMessage), exchange)),
     template,
-    messages: request.messages.map(templateMessage),
     addSpecialTokens: request.add_special_tokens,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
     continueFinalMessage: request.continue_final_message ?? false,
@@ -69,14 +73,24 @@ export function chatLimit(request: ChatPromptRequest): number | undefined {
   return asked ?? older;
 }
 
-/** The end of a chat's prompt, where the body asks for no more. */
+/**
+ * The end of a chat's prompt, where the body asks for no more. @param ask the chat, whose pictures cannot be cut @throws ApiError
+ */
 export function truncatedChat(
   tokens: PromptTokens,
   request: ChatPromptRequest,
   model: ServedGenerator,
+  { pictures = [] }: Pick<ChatAsk, 'pictures'>,
 ): PromptTokens {
   const asMuch = chatLimit(request) ?? Math.min(model.defaultMaxTokens, Math.ceil(model.maxSeqLen / 2));
-  return truncatedPrompt(tokens, request, model, asMuch);
+  const kept = truncatedPrompt(tokens, request, model, asMuch);
+  if (kept === tokens || pictures.length === 0) return kept;
+  const param = 'truncate_prompt_tokens';
+  throw new ApiError(
+    400,
+    `'${param}' would cut a prompt of ${tokens.length} tokens to ${kept.length}, and one with pictures is not cut: leave out messages.`,
+    { param },
+  );
 }
 
 /** The prompt of a chat that is shown, not answered. @throws as toldPrompt */
@@ -84,12 +98,13 @@ export function toldChat(
   context: Pick<AnsweringServices, 'trustsTemplates'>,
   model: ServedGenerator,
   request: ChatPromptRequest,
-  warn: Warn,
+  exchange: Pick<Exchange, 'signal' | 'terms' | 'warn'>,
 ): Promise<PromptTokens> {
   return inChatWords(request, async () => {
-    const { promptTokens, warnings } = await toldPrompt(model, chatAsk(context, model, request));
-    warnOfAll(warnings, warn);
-    return truncatedChat(promptTokens, request, model);
+    const ask = await chatAsk(context, model, request, exchange);
+    const { promptTokens, warnings } = await toldPrompt(model, ask);
+    warnOfAll(warnings, exchange.warn);
+    return unspelled(truncatedChat(promptTokens, request, model, ask), model);
   });
 }
 

@@ -4,6 +4,7 @@ import { findGenerator } from '../answering/find-model.js';
 import { guideOfRequest } from '../answering/guides.js';
 import { plannedRun } from '../answering/planned-run.js';
 import { respondWithStream } from '../answering/respond.js';
+import { checkPromptLogProbs } from '../answering/seen-chat.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { chatMaxTokens, choiceCounts, promptLogProbsAsked, topLogProbs } from '../answering/text-request.js';
 import type { ToolRequest } from '../answering/tool-request.js';
@@ -35,7 +36,8 @@ async function answerChat(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
-  const asked = chatAsk(context, model, request);
+  const asked = await chatAsk(context, model, request, exchange);
+  checkPromptLogProbs(request, asked);
   const whole = await planChat(model, {
     ...asked,
     guide: await guideOfRequest(request, model.codec, exchange.warn),
@@ -43,7 +45,7 @@ async function answerChat(
   });
   warnOfAll(whole.warnings, exchange.warn);
   const limit = chatLimit(request);
-  const promptTokens = truncatedChat(whole.promptTokens, request, model);
+  const promptTokens = truncatedChat(whole.promptTokens, request, model, asked);
   const plan = { ...whole, promptTokens };
   const top = topLogProbs(model, 'top_logprobs', request.top_logprobs ?? 0);
   const chat = {

@@ -22,6 +22,8 @@ export interface EnvelopeOptions {
   run: ChoiceRun;
   /** Number of tokens of all prompts. */
   promptTokens: number;
+  /** Number of those that are of pictures. Default 0. */
+  imageTokens?: number;
   idPrefix: 'chatcmpl' | 'cmpl';
   /** Number of reasoning tokens so far; absent: the model does not reason. */
   reasoningTokens?: () => number;
@@ -117,7 +119,7 @@ export class Envelope {
   }
 
   #usage(): Usage {
-    const { promptTokens, run, reasoningTokens } = this.#options;
-    return usage(promptTokens, run.completionTokens, run.cachedTokens, reasoningTokens?.());
+    const { promptTokens, run, reasoningTokens, imageTokens } = this.#options;
+    return usage(promptTokens, run.completionTokens, run.cachedTokens, reasoningTokens?.(), imageTokens);
   }
 }

@@ -1,4 +1,5 @@
 import { jsonUnits } from '../../../models/json-units.js';
+import { withoutFiles } from '../../generation/messages.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { findGenerator } from '../answering/find-model.js';
@@ -156,12 +157,13 @@ async function conversationTokens(
   context: AnsweringServices,
   model: ServedGenerator,
   request: ChatPromptRequest,
-  { terms, warn }: Exchange,
+  exchange: Exchange,
 ): Promise<PromptTokens> {
   const { messages, tools, functions, documents } = request;
-  const units = jsonUnits({ messages, tools: tools ?? functions, documents }, MAX_MESSAGE_UNITS);
+  const told = { messages: messages.map(withoutFiles), tools: tools ?? functions, documents };
+  const units = jsonUnits(told, MAX_MESSAGE_UNITS);
   checkUnits(units, 'messages', MAX_MESSAGE_UNITS);
-  const found = await toldChat(context, model, request, warn);
-  terms.memory.addAnswer(toldTokensMemory(found.length));
+  const found = await toldChat(context, model, request, exchange);
+  exchange.terms.memory.addAnswer(toldTokensMemory(found.length));
   return found;
 }

@@ -121,6 +121,10 @@ export const usageSchema = component(
     total_tokens: about(z.int(), 'Both together.'),
     prompt_tokens_details: z.object({
       cached_tokens: about(z.int(), 'Tokens of the prompts that were found in the cache.'),
+      image_tokens: about(
+        z.int().optional(),
+        'Tokens of the prompts that are of pictures; only where there are any.',
+      ),
     }),
     completion_tokens_details: about(
       z.object({ reasoning_tokens: z.int() }).optional(),

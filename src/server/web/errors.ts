@@ -10,6 +10,7 @@ import {
 } from '../../../callbacks/token-request.js';
 import { ChatTemplateError } from '../../../models/chat-template.js';
 import { HelperBusyError, HelperClosedError } from '../../../models/helper-pool.js';
+import { PictureDecoderError, PicturesBusyError } from '../../../models/images/picture-error.js';
 import {
   PromptTimeError,
   TokenizerBusyError,
@@ -176,6 +177,9 @@ const TOLD_OF_STORES: Readonly<Record<StoreError['kind'], string>> = {
   foreign: "What is stored cannot be read: it is damaged, or none of this server's.",
 };
 
+/** Errors of helpers that have more to do than they take. */
+const BUSY = [TokenizerBusyError, HelperBusyError, PicturesBusyError];
+
 const CHAT_FIELDS = fieldsOf('chat');
 
 /** Converts anything thrown to the error that a client sees. No text of an unexpected error leaves the server. */
@@ -204,10 +208,13 @@ export function toApiError(error: unknown, callField: CallField = CHAT_FIELDS): 
   if (error instanceof StoreError) return storeError(error);
   if (error instanceof PromptTimeError)
     return new ApiError(400, error.message, { code: 'prompt_too_complex' });
-  if (error instanceof TokenizerBusyError || error instanceof HelperBusyError) {
+  if (BUSY.some((kind) => error instanceof kind)) {
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
-    return new ApiError(429, error.message, { type: 'rate_limit_error', code: 'queue_full', headers });
+    const { message } = error as Error;
+    return new ApiError(429, message, { type: 'rate_limit_error', code: 'queue_full', headers });
   }
+  if (error instanceof PictureDecoderError)
+    return new ApiError(500, error.message, { code: 'picture_decoder_failed', cause: error });
   if (error instanceof GuideCheckTimeError) {
     const headers = { 'retry-after': String(RETRY_AFTER_S) };
     return new ApiError(503, error.message, { code: 'server_busy', headers });

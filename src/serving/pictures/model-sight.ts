@@ -51,10 +51,13 @@ export class ModelSight implements Sight {
     const grids = gridsOf(plan);
     const count = grids.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
     const key = Buffer.from(digest).toString('hex');
+    const ofTiles = prepared!.tiles.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
     return {
       text: plan.prompt.map((part) => (typeof part === 'number' ? tokenText.repeat(part) : part)).join(''),
       ids: pictureIds(digest, towerDigest, count, vocabSize),
       grids,
+      // Its patches are there twice while it is seen; its rows are smaller.
+      bytes: ofTiles + 2 * patchBytes(plan),
       // One who leaves does not end the work that others wait for.
       rows: () => this.#kept.of(key, () => this.#see(prepared!, plan)),
     };
@@ -72,6 +75,9 @@ export class ModelSight implements Sight {
     return joined(rows);
   }
 }
+
+const patchBytes = ({ grids, rowWidth }: PicturePlan): number =>
+  grids.reduce((sum, grid) => sum + patchCount(grid), 0) * rowWidth * Float32Array.BYTES_PER_ELEMENT;
 
 /** Runs of a picture's tokens: of one picture that is seen as it is, the grid of its rows; of others a line. */
 function gridsOf({ prompt, grids }: PicturePlan): PictureGrid[] {

@@ -4,6 +4,7 @@ import { openTowerEngine, towerDigest, towerPictures } from '../../../engine/bui
 import type { TowerParams } from '../../../engine/tower/load-tower.js';
 import { TowerHost } from '../../../host/tower-host.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
+import { attendsBothWays } from '../../../models/images/both-ways.js';
 import { PicturePool } from '../../../models/images/picture-pool.js';
 import { pictureToken } from '../../../models/images/picture-token.js';
 import type { TextCodec } from '../../generation/text-model.js';
@@ -35,6 +36,7 @@ export function openSight({ directory, codec, vocabSize, params }: SightSource):
   try {
     const engine = openTowerEngine(directory);
     const files = towerPictures(directory);
+    if (attendsBothWays(files)) return BOTH_WAYS;
     const { id: tokenId, placeholder } = pictureToken(files);
     const tokenText = codec.tokenEntry(tokenId);
     const places = placeholder ?? tokenText;
@@ -58,7 +60,14 @@ export function openSight({ directory, codec, vocabSize, params }: SightSource):
     });
     return { sight, close: async () => void (await Promise.all([pool.close(), tower?.close()])) };
   } catch (error) {
-    if (error instanceof EngineError || error instanceof CheckpointError) return messageOf(error);
+    if (error instanceof EngineError || error instanceof CheckpointError)
+      return withoutFolder(messageOf(error));
     throw error;
   }
 }
+
+const BOTH_WAYS =
+  'the text model attends both ways within a picture, as those of Gemma 3 do, which is not supported yet.';
+
+/** A sentence that names a file by itself: clients are told no folders. */
+const withoutFolder = (sentence: string) => sentence.replace(/^[^:]*[\\/](?=[^:\\/]+: )/, '');

@@ -36,7 +36,10 @@ describe('messages of a program', () => {
       [{ role: 'user', content: 5 }],
       "Invalid value for 'messages[0].content': expected a string or a list of",
     ],
-    [[{ role: 'user', content: [{ type: 'image_url' }] }], "'messages[0].content[0]' is not supported"],
+    [
+      [{ role: 'user', content: [{ type: 'image_url' }] }],
+      "'messages[0].content[0].image_url': expected a data: URL",
+    ],
     [[{ ...user, contnt: 'a' }], "Unknown field 'messages[0].contnt'. Did you mean 'content'?"],
     [[{ ...user, prefix: true }], "'messages[0].prefix' is not supported: use 'continue_final_message'."],
     [

@@ -4,12 +4,23 @@ import { functionName } from '../../answering/schemas/tools.js';
 
 const cached = () => ignored('Accepted; prompts are found in the cache by their content.');
 
-/** A block of a kind that the model cannot read; it is refused by the name of its place. */
-const unreadable = <Type extends string>(type: Type) =>
-  z.object({ type: z.literal(type) }).superRefine((_, context) => {
-    const message = `blocks of type '${type}': the model reads text`;
-    context.addIssue({ code: 'custom', message, params: { refused: true }, continue: false });
-  });
+const imageSource = z.discriminatedUnion(
+  'type',
+  [
+    z.object({
+      type: z.literal('base64'),
+      media_type: ignored('Accepted; a file itself tells its kind.'),
+      data: about(z.string(), 'The file (JPEG, PNG, WebP or GIF) in base64.'),
+    }),
+  ],
+  { error: 'expected a source of type base64 (this server fetches no pictures, and keeps none as files)' },
+);
+
+const imageBlock = z.object({
+  type: z.literal('image'),
+  source: about(imageSource, 'The picture.'),
+  cache_control: cached(),
+});
 
 const textBlock = z.object({
   type: z.literal('text'),
@@ -68,10 +79,11 @@ const searchResult = z.object({
   cache_control: cached(),
 });
 
-/** Blocks that a text can be made of, whoever says it. */
-const readable = [textBlock, documentBlock, searchResult, unreadable('image')] as const;
+/** Blocks that the content of a message can be made of. */
+const readable = [textBlock, documentBlock, searchResult, imageBlock] as const;
 const readableBlock = z.discriminatedUnion('type', readable, {
-  error: 'expected a block of type text, document or search_result (no other kind of block is supported)',
+  error:
+    'expected a block of type text, image, document or search_result (no other kind of block is supported)',
 });
 
 const toolResult = z.object({
@@ -127,7 +139,7 @@ const hosted = z.object({
 
 const userBlock = z.discriminatedUnion('type', [...readable, toolResult, hosted], {
   error:
-    'expected a block of type text, document, search_result or tool_result, or that of a hosted tool (no other kind of block is supported)',
+    'expected a block of type text, image, document, search_result or tool_result, or that of a hosted tool (no other kind of block is supported)',
 });
 const assistantBlock = z.discriminatedUnion(
   'type',

@@ -39,7 +39,7 @@ export const propsRoute = defineRoute({
       ...(hasOwnToolTemplate(codec) && { chat_template_tool_use: codec.toolTemplateSource }),
       bos_token: textOf((await codec.encodeText('')).slice(0, 1)),
       eos_token: textOf(endTokens.slice(0, 1)),
-      modalities: { vision: false, audio: false },
+      modalities: { vision: model.sight != null, audio: false },
       build_info: `skein ${context.version}`,
       is_sleeping: false,
     });

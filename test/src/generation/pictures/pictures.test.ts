@@ -16,6 +16,7 @@ function picture(first: number, ...grids: [rows: number, columns: number][]): Pi
     text: '<image>'.repeat(count),
     ids: Int32Array.from({ length: count }, (_, i) => VOCAB + first + i),
     grids: grids.map(([rows, columns]) => ({ rows, columns })),
+    bytes: 0,
     rows: async () => Float32Array.from({ length: 2 * count }, (_, i) => first + i),
   };
 }
@@ -103,7 +104,7 @@ describe('a chat with pictures', () => {
   it('is refused by a model that reads text alone, and not seen where it is too long', async () => {
     const blind = modelOf({ sight: null }).model;
     await expect(planChat(blind, { messages, pictures: [picture(5, [1, 2])] })).rejects.toThrow(
-      'The model reads text alone, and takes no pictures.',
+      "'messages' has a picture, which is not taken: the model reads text alone.",
     );
     const short = modelOf({ maxInputLen: 3 }).model;
     const unseen = { ...picture(5, [1, 2]), rows: () => Promise.reject(new Error('seen')) };

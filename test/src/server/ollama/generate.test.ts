@@ -72,7 +72,7 @@ describe('POST /api/generate', () => {
   it.each([
     ['text to fill in', { prompt: 'a', suffix: 'b' }, '"toy" does not support insert'],
     ['raw with a system message', { prompt: 'a', raw: true, system: 's' }, /'raw' and 'system' exclude/],
-    ['a picture', { prompt: 'a', images: ['aGk='] }, /'images'/],
+    ['a picture', { prompt: 'a', images: ['aGk='] }, /'images\[0\]' has a picture, which is not taken/],
     ['tokens of another model', { prompt: 'a', context: [99_999] }, /context\[0\].*99999/],
     ['a context that is too long', { prompt: 'a', context: Array(300).fill(97) }, /'context' has 300 tokens/],
     [

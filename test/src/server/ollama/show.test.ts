@@ -5,7 +5,14 @@ import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 
 const infoOf = (model: string) => {
   const facts = readModelFacts(tinyModelPath(model));
-  const shown = { name: 'toy', template: null, task: 'generate', maxSeqLen: 256, modifiedMs: 0 } as const;
+  const shown = {
+    name: 'toy',
+    template: null,
+    task: 'generate',
+    sees: false,
+    maxSeqLen: 256,
+    modifiedMs: 0,
+  } as const;
   return showAnswer({ ...shown, facts }).model_info;
 };
 

@@ -1,0 +1,44 @@
+import { readFile } from 'node:fs/promises';
+import { messageOf } from '../../base/error-text.js';
+import type { ChatMessage, ChatTextPart } from '../../models/chat-message.js';
+import { InvalidRequestError } from '../errors/request-errors.js';
+
+/**
+ * Messages of a program, in which parts {type: 'image', image} have become those that clients send.
+ * @throws InvalidRequestError for a file that cannot be read, and for an image that is none of what it may be
+ */
+export function withPictures(messages: readonly ChatMessage[]): Promise<ChatMessage[]> {
+  return Promise.all(
+    messages.map(async (message, i) => {
+      const { content } = message;
+      if (!Array.isArray(content) || !content.some(hasImage)) return message;
+      const parts = (content as ChatTextPart[]).map((part, at) =>
+        hasImage(part) ? sent(part.image, `messages[${i}].content[${at}].image`) : part,
+      );
+      return { ...message, content: await Promise.all(parts) };
+    }),
+  );
+}
+
+type Image = NonNullable<ChatTextPart['image']>;
+
+const hasImage = (part: ChatTextPart | null): part is ChatTextPart & { image: Image } =>
+  part?.type === 'image' && part.image !== undefined;
+
+async function sent(image: Image, place: string): Promise<ChatTextPart> {
+  const { buffer, byteOffset, byteLength } = await bytesOf(image, place);
+  const base64 = Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+  return { type: 'image_url', image_url: { url: `data:;base64,${base64}` } };
+}
+
+async function bytesOf(image: unknown, place: string): Promise<Uint8Array> {
+  if (image instanceof Uint8Array) return image;
+  if (image instanceof Blob) return new Uint8Array(await image.arrayBuffer());
+  if (typeof image !== 'string')
+    throw new InvalidRequestError(`'${place}' has to be a Uint8Array, a Blob or the path of a file.`, place);
+  try {
+    return await readFile(image);
+  } catch (error) {
+    throw new InvalidRequestError(`'${place}' cannot be read: ${messageOf(error)}`, place);
+  }
+}

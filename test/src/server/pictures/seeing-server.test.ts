@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../../../support/fresh-folders.js';
+import { golden } from '../../../support/hostile-pictures.js';
+import { postJson } from '../../../support/post-json.js';
+import { writeSeeingModel } from '../../../support/seeing-model.js';
+import { type SkeinProcess, startServer } from '../../support/skein-process.js';
+
+let server: SkeinProcess;
+beforeAll(async () => {
+  const model = writeSeeingModel(temporaryFolder('skein-seeing'));
+  server = await startServer(['--model', model, '--tokens-per-block', '16', '--threads', '1']);
+});
+afterAll(() => server.stop());
+
+interface Answer {
+  choices: { message: { content: string } }[];
+  usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number; image_tokens: number } };
+}
+
+async function ask(text: string, ...pictures: string[]): Promise<Answer> {
+  const images = pictures.map((name) => {
+    const url = `data:image/png;base64,${golden(name).toString('base64')}`;
+    return { type: 'image_url', image_url: { url } };
+  });
+  const content = [...images, { type: 'text', text }];
+  const body = { messages: [{ role: 'user', content }], temperature: 0, max_tokens: 12, ignore_eos: true };
+  const response = await postJson(`${server.url}/v1/chat/completions`, body);
+  const answer = (await response.json()) as Answer;
+  expect(response.status, JSON.stringify(answer)).toBe(200);
+  return answer;
+}
+
+const textOf = ({ choices }: Answer) => choices[0]!.message.content;
+
+describe('a server whose model sees', () => {
+  it('gives the same answer again, of what the cache has, and among others', async () => {
+    const question = 'what is there in this? tell all of it.';
+    const first = await ask(question, 'png rgb');
+    const { cached_tokens: cachedAtFirst, image_tokens: tokens } = first.usage.prompt_tokens_details;
+    expect(cachedAtFirst).toBe(0);
+    expect(tokens).toBeGreaterThan(4);
+    const again = await ask(question, 'png rgb');
+    expect(textOf(again)).toBe(textOf(first));
+    // A match does not end within a picture.
+    expect(again.usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(tokens);
+    // The same pixels in a file of another kind are the same picture.
+    const webp = await ask(question, 'webp lossless');
+    expect(webp.usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(tokens);
+    const [among, other] = await Promise.all([
+      ask(question, 'png rgb'),
+      ask(question, 'png grey'),
+      ask('two?', 'png grey', 'png rgb'),
+      ask('none?'),
+    ]);
+    expect(textOf(among!)).toBe(textOf(first));
+    expect(textOf(other!)).not.toBe(textOf(first));
+  });
+
+  it('refuses a file that is no picture by its place', async () => {
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,PHN2Zz4=' } };
+    const body = { messages: [{ role: 'user', content: [image] }] };
+    const response = await postJson(`${server.url}/v1/chat/completions`, body);
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: { message: string; param: string } };
+    expect(error.param).toBe('messages[0].content[0].image_url');
+    expect(error.message).toMatch(/^messages\[0\]\.content\[0\]\.image_url: .*SVG/);
+  });
+});
