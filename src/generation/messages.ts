@@ -1,5 +1,7 @@
 import { field, says } from '../../base/named-text.js';
+import type { ChatTextPart } from '../../models/chat-message.js';
 import type { ChatMessage } from '../../models/chat-template.js';
+import { hasPictures } from '../../models/template-messages.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { ChatRequestMessage } from '../schemas/messages.js';
 import { base64OfUrl } from './pictures/data-url.js';
@@ -74,4 +76,12 @@ export function checkFinalMessage(
 export function messageText({ content }: ChatMessage): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map((part) => part.text ?? '').join('\n');
+}
+
+/** A message's content between two texts: a text, or parts where it has pictures. */
+export function contentBetween(before: string, message: ChatMessage, after: string): string | ChatTextPart[] {
+  const { content } = message;
+  if (typeof content !== 'object' || content === null || !hasPictures(message))
+    return `${before}${messageText(message)}${after}`;
+  return [{ type: 'text', text: before }, ...content, { type: 'text', text: after }];
 }

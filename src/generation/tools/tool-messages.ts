@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
-import { messageText } from '../messages.js';
+import { contentBetween, messageText } from '../messages.js';
 import { parametersOf } from './followed-schema.js';
 import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import type { FunctionTool } from './types.js';
@@ -97,7 +97,7 @@ function instructions(tools: readonly FunctionTool[]): string {
 
 function plainMessage(message: ChatMessage): ChatMessage {
   if (message.role === 'tool') {
-    return { role: 'user', content: `<tool_response>\n${messageText(message)}\n</tool_response>` };
+    return { role: 'user', content: contentBetween('<tool_response>\n', message, '\n</tool_response>') };
   }
   const calls = callsOf(message).map(withArguments);
   const { tool_calls: _, ...rest } = message;

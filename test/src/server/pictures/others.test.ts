@@ -24,7 +24,7 @@ describe('pictures of /v1/messages', () => {
   const body = (content: object[]) => ({ max_tokens: 5, messages: [{ role: 'user', content }] });
 
   it('stand among texts, and in what tools gave', async () => {
-    const { post, prompts, read } = serverOf();
+    const { post, prompts, read, toy } = serverOf();
     const messages = [
       { role: 'user', content: [image, { type: 'text', text: 'a' }] },
       { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
@@ -38,7 +38,14 @@ describe('pictures of /v1/messages', () => {
     ];
     const { status } = await post('/v1/messages', { max_tokens: 5, messages });
     expect(status).toBe(200);
-    expect(prompts()).toEqual([[...bytesOf('u'), ...SEEN, ...bytesOf('aatb'), ...SEEN, ...bytesOf('uc')]]);
+    const [prompt] = prompts();
+    expect(prompt!.slice(0, 5)).toEqual([...bytesOf('u'), ...SEEN, ...bytesOf('aa')]);
+    const behind = prompt!.lastIndexOf(SEEN[0]!);
+    expect(prompt!.slice(behind - 1, behind + 2)).toEqual([...bytesOf('b'), ...SEEN]);
+    expect(toy.engine.requests[0]!.imageGrids).toEqual([
+      [1, 1, 2],
+      [behind, 1, 2],
+    ]);
     expect(read.map(({ place }) => place)).toEqual([
       'messages[0].content[0]',
       'messages[2].content[0].content[1]',
