@@ -14,6 +14,13 @@ export interface CacheRouterOptions {
   maxBlocks?: number;
   /** In place of maxBlocks: the bound, which other routers have too. */
   bound?: BlockBound;
+  /** A block that more workers hold tells too little about each of them; default 16. */
+  fewHolders?: number;
+  /**
+   * Most workers that are looked at because they have a beginning that many have, and as many because they have little to do; default 256.
+   * Where no more are open, or hold it, the choice is the best of all.
+   */
+  mostLooked?: number;
 }
 
 /** A request that is to be sent somewhere. */
@@ -52,6 +59,7 @@ interface Underway {
 }
 
 const DEFAULT_MAX_BLOCKS = 10_000_000;
+const MOST_LOOKED = 256;
 
 /**
  * Chooses the worker where a request costs least: the time until its first token, and the worker's own time, which all who come behind wait for.
@@ -61,7 +69,11 @@ const DEFAULT_MAX_BLOCKS = 10_000_000;
  *
  * Without the second line, of two requests with one long beginning that come together the second would be as soon done where it computes
  * all of it once more. What was sent to a worker counts as cached there at once, so that requests with one beginning that come together go together; with the
- * first token the worker's own events take over. A pure state machine: it has no clock, no tokens and no connection.
+ * first token the worker's own events take over.
+ *
+ * A beginning that thousands have costs no more to look up than one that hundreds have: where more hold it than are open, or than `mostLooked`,
+ * the open workers are looked at in the order of their loads until none of the rest can cost less with all of it, or `mostLooked` were.
+ * Behind these a worker that has it and was not looked at counts as one that has not. A pure state machine: it has no clock, no tokens and no connection.
  */
 export class CacheRouter {
   readonly #options: CacheRouterOptions;
@@ -69,6 +81,7 @@ export class CacheRouter {
   /** Blocks that requests under way will leave, for each worker. */
   readonly #expected = new BlockIndex(Number.POSITIVE_INFINITY);
   readonly #beginnings: CachedBeginnings;
+  readonly #mostLooked: number;
   readonly #workers = new Map<string, Worker>();
   readonly #byIndex: (Worker | undefined)[] = [];
   readonly #freeIndices: WorkerIndex[] = [];
@@ -81,7 +94,8 @@ export class CacheRouter {
   constructor(options: CacheRouterOptions) {
     this.#options = options;
     this.#index = new BlockIndex(options.bound ?? options.maxBlocks ?? DEFAULT_MAX_BLOCKS);
-    this.#beginnings = new CachedBeginnings(this.#index, this.#expected);
+    this.#mostLooked = options.mostLooked ?? MOST_LOOKED;
+    this.#beginnings = new CachedBeginnings(this.#index, this.#expected, options.fewHolders);
   }
 
   /** Names of the workers. */
@@ -208,16 +222,29 @@ export class CacheRouter {
     if (this.#underway.has(id)) throw new Error(`The request ${id} is under way already.`);
   }
 
-  /** Most leading blocks of a prompt that an open worker has, or will have computed for others. */
+  /** Most leading blocks of a prompt that an open worker has, or will have computed for others, among those that are looked at. */
   mostCached(hashes: readonly number[]): number {
     if (this.#loads.numOpen === 0) return 0;
-    this.#beginnings.look(hashes);
+    const beginnings = this.#beginnings;
+    this.#look(hashes);
     let most = 0;
-    for (const index of this.#beginnings.holders) {
-      if (this.#beginnings.mostAt(index) <= most) break;
-      if (this.#loads.isOpen(index)) most = Math.max(most, this.#beginnings.lengthAt(index));
+    for (const index of beginnings.holders) {
+      if (beginnings.mostAt(index) <= most) break;
+      if (this.#loads.isOpen(index)) most = Math.max(most, beginnings.lengthAt(index));
     }
+    this.#loads.leastFirst(this.#turn, {
+      costOf: () => 0,
+      mayStop: () => beginnings.mostOfRest <= most,
+      visit: (index) => {
+        most = Math.max(most, beginnings.lengthAt(index));
+      },
+      most: this.#mostLooked,
+    });
     return most;
+  }
+
+  #look(hashes: readonly number[]): void {
+    this.#beginnings.look(hashes, Math.min(this.#mostLooked, this.#loads.numOpen));
   }
 
   /** Notes that a request went to a worker that was not chosen here. @throws Error for an id that is under way */
@@ -294,9 +321,19 @@ export class CacheRouter {
       placeOfBest = placeOf(index);
       best = { worker, cachedBlocks, cost };
     };
-    beginnings.look(hashes);
+    this.#look(hashes);
     for (const index of beginnings.holders) tryWorker(index);
-    // The others have none of it.
+    const { mostOfRest } = beginnings;
+    if (mostOfRest > 0) {
+      const hasSeenAll = loads.leastFirst(turn, {
+        costOf: (requests, pendingBlocks) => costOf(mostOfRest, requests, pendingBlocks),
+        mayStop: (first, cost) => isNoBetter(cost, first),
+        visit: tryWorker,
+        most: this.#mostLooked,
+      });
+      if (hasSeenAll) return best;
+    }
+    // The others have none of it, or count as if they had not.
     const mayPass = (first: WorkerIndex, requests: number, pendingBlocks: number) =>
       isNoBetter(costOf(0, requests, pendingBlocks), first);
     loads.walk(turn, count, mayPass, tryWorker);

@@ -6,7 +6,7 @@ const FEW = 16;
 /**
  * How much of a prompt's beginning each worker has, in either of two indices: what is there may go on with what will be, and the other
  * way round. Thousands may have a popular beginning, so `look` finds only how much each has at most, from the prompt's end backwards,
- * and `lengthAt` the truth about one of them.
+ * and `lengthAt` the truth about one of them. Of a beginning that too many have it lists some, and says how much the rest can have.
  *
  *   prompt      h1  h2  h3  h4  h5
  *   A to Z       x   x   x                 3 at most: many have h3
@@ -27,6 +27,7 @@ export class CachedBeginnings {
   readonly #searches: number[] = [];
   #search = 0;
   #holders: WorkerIndex[] = [];
+  #mostOfRest = 0;
 
   /** @param few most holders of a block each of which is looked at */
   constructor(there: BlockIndex, coming: BlockIndex, few = FEW) {
@@ -35,27 +36,36 @@ export class CachedBeginnings {
     this.#few = few;
   }
 
-  /** @param hashes of a prompt's blocks, in order; the other methods are about them until the next call */
-  look(hashes: readonly number[]): void {
+  /**
+   * @param hashes of a prompt's blocks, in order; the other methods are about them until the next call
+   * @param mostListed most holders of a beginning that many have; those that have it most lately are listed
+   */
+  look(hashes: readonly number[], mostListed: number): void {
     this.#hashes = hashes;
     this.#search += 1;
     this.#holders = [];
+    this.#mostOfRest = 0;
     let depth = 0;
     while (depth < hashes.length && this.#isHeld(hashes[depth]!)) depth += 1;
     for (; depth > 0 && this.#hasFewHolders(hashes[depth - 1]!); depth -= 1) {
       this.#noteHolders(hashes[depth - 1]!, depth);
     }
-    if (depth > 0) this.#noteHolders(hashes[0]!, depth);
+    if (depth > 0 && !this.#noteHolders(hashes[0]!, depth, mostListed)) this.#mostOfRest = depth;
   }
 
-  /** All workers that can have a leading block, those that can have the most first. */
+  /** Workers that can have a leading block, those that can have the most first; all of them where `mostOfRest` is 0. */
   get holders(): readonly WorkerIndex[] {
     return this.#holders;
   }
 
+  /** Most leading blocks that any worker can have that is not listed. */
+  get mostOfRest(): number {
+    return this.#mostOfRest;
+  }
+
   /** Most leading blocks that the worker can have. */
   mostAt(worker: WorkerIndex): number {
-    return this.#searches[worker] === this.#search ? this.#most[worker]! : 0;
+    return this.#searches[worker] === this.#search ? this.#most[worker]! : this.#mostOfRest;
   }
 
   /** Number of leading blocks that the worker has, and can go on from. */
@@ -99,10 +109,16 @@ export class CachedBeginnings {
     return true;
   }
 
-  /** Those of the block's holders that were not noted behind it have no more than so many leading blocks. */
-  #noteHolders(hash: number, most: number): void {
+  /**
+   * Those of the block's holders that were not noted behind it have no more than so many leading blocks.
+   * @returns false: it has more holders than are to be looked at
+   */
+  #noteHolders(hash: number, most: number, mostLooked = Number.POSITIVE_INFINITY): boolean {
+    let left = mostLooked;
     for (const index of [this.#there, this.#coming]) {
       for (let pair = index.first(hash); pair >= 0; pair = index.next(pair)) {
+        left -= 1;
+        if (left < 0) return false;
         const worker = index.workerOf(pair);
         if (this.#searches[worker] === this.#search) continue;
         this.#searches[worker] = this.#search;
@@ -110,5 +126,6 @@ export class CachedBeginnings {
         this.#holders.push(worker);
       }
     }
+    return true;
   }
 }

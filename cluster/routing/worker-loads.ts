@@ -1,4 +1,5 @@
 import type { WorkerIndex } from './block-index.js';
+import { RowHeap } from './row-heap.js';
 
 /** What a worker has to do, or by how much that changes. */
 export interface Load {
@@ -6,6 +7,17 @@ export interface Load {
   requests: number;
   /** Blocks of their prompts that are yet to be computed. */
   pendingBlocks: number;
+}
+
+/** A search among workers, those of the least cost first. */
+export interface LeastFirst {
+  /** Of a worker with so much to do; grows with both numbers. */
+  costOf: (requests: number, pendingBlocks: number) => number;
+  /** True: neither this worker, if it costs no less, nor any that comes behind it is of interest. */
+  mayStop: (worker: WorkerIndex, cost: number) => boolean;
+  visit: (worker: WorkerIndex) => void;
+  /** Most workers that are visited. */
+  most: number;
 }
 
 /**
@@ -26,6 +38,7 @@ export class WorkerLoads {
   #ownPendingBlocks = new Float64Array(1);
   #isOpen = new Uint8Array(1);
   #numOpen = 0;
+  readonly #rows = new RowHeap();
 
   /** Number of workers that take requests. */
   get numOpen(): number {
@@ -95,6 +108,43 @@ export class WorkerLoads {
       walk(2 * node + 1, first + half, half);
     };
     walk(1, 0, this.#numLeaves);
+  }
+
+  /**
+   * Visits open workers in the order of their costs; of those that cost the same the first one from `from` on, which is followed by those
+   * in front of it. @returns false: there are more that may be of interest
+   */
+  leastFirst(from: WorkerIndex, { costOf, mayStop, visit, most }: LeastFirst): boolean {
+    const rows = this.#rows;
+    const firstOf = (node: number) => {
+      const level = 31 - Math.clz32(node);
+      const count = this.#numLeaves >> level;
+      const first = (node - (1 << level)) * count;
+      return first <= from && from < first + count ? from : first;
+    };
+    const add = (node: number) => {
+      const requests = this.#requests[node]!;
+      if (requests === Number.POSITIVE_INFINITY) return;
+      const first = firstOf(node);
+      const place = first < from ? first - from + this.#numLeaves : first - from;
+      rows.push(costOf(requests, this.#pendingBlocks[node]!), place, node);
+    };
+    rows.clear();
+    add(1);
+    for (let visited = 0; rows.size > 0; ) {
+      const cost = rows.leastCost!;
+      const node = rows.pop();
+      if (mayStop(firstOf(node), cost)) return true;
+      if (node < this.#numLeaves) {
+        add(2 * node);
+        add(2 * node + 1);
+        continue;
+      }
+      if (visited === most) return false;
+      visited += 1;
+      visit(node - this.#numLeaves);
+    }
+    return true;
   }
 
   #set(worker: WorkerIndex, requests: number, pendingBlocks: number): void {

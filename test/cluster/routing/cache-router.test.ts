@@ -110,6 +110,30 @@ describe('a router that knows the caches', () => {
     expect([made.underway, made.workers]).toEqual([0, ['a']]);
   });
 
+  it('looks at no more workers than it may where many have a beginning', () => {
+    const made = new CacheRouter({ blockTime: 2, requestTime: 5, fewHolders: 2, mostLooked: 8 });
+    const nameOf = (index: number) => `w${index}`;
+    for (let index = 0; index < 100; index += 1) {
+      made.add(nameOf(index));
+      if (index % 2 === 1) made.note(nameOf(index), [stored([1, 2, 3])]);
+      made.noteOthers(nameOf(index), index === 51 ? 0 : 1);
+    }
+    // It has least to do, so that it is looked at first, and is the cheapest of all.
+    expect(made.route({ id: '1', hashes: [1, 2, 3] })).toEqual({ worker: 'w51', cachedBlocks: 3 });
+    expect(made.mostCached([1, 2, 3])).toBe(3);
+    // More idle ones have none of it than are looked at; those that have it most lately are looked at too.
+    for (let index = 0; index < 100; index += 2) made.noteOthers(nameOf(index), 0);
+    const late = made.route({ id: '2', hashes: [1, 2, 3] });
+    expect(late!.cachedBlocks).toBe(3);
+    expect(Number(late!.worker.slice(1))).toBeGreaterThan(80);
+    // None of those may have it: the others count as if they had none, where nobody looks at them.
+    for (let index = 81; index < 100; index += 2) made.setOpen(nameOf(index), false);
+    expect(Number(made.route({ id: '3', hashes: [1, 2, 3] })!.worker.slice(1)) % 2).toBe(0);
+    // With few open ones each of them is looked at.
+    for (let index = 0; index < 100; index += 1) made.setOpen(nameOf(index), index % 20 === 1);
+    expect(made.route({ id: '4', hashes: [1, 2, 3] })!.cachedBlocks).toBe(3);
+  });
+
   it('notes no more blocks than it may', () => {
     const made = new CacheRouter({ blockTime: 1, requestTime: 1, maxBlocks: 3 });
     made.add('a');
@@ -166,13 +190,16 @@ describe('a router that knows the caches, in random histories', () => {
       block: fc.integer({ min: 0, max: 4 }),
       request: fc.integer({ min: 0, max: 9 }),
       work: fc.integer({ min: 0, max: 2 }),
+      few: fc.integer({ min: 0, max: 3 }),
     });
     fc.assert(
       fc.property(
         times,
         fc.array(step, { minLength: 10, maxLength: 60 }),
-        ({ block, request, work }, steps) => {
-          const fast = new CacheRouter({ blockTime: block, requestTime: request, workWeight: work });
+        ({ block, request, work, few }, steps) => {
+          const fast = new CacheRouter({
+            ...{ blockTime: block, requestTime: request, workWeight: work, fewHolders: few },
+          });
           const slow = new SlowRouter(block, request, work);
           for (const worker of ['a', 'b', 'c', 'd', 'e']) {
             fast.add(worker);

@@ -60,6 +60,41 @@ it('knows what each worker has to do, and walks past rows of workers of which ea
   expect(passed).toBeGreaterThan(5);
 });
 
+it('visits workers in the order of their costs, equal ones in turn, until none of the rest is of interest', () => {
+  const worker = fc.record({ requests: fc.nat(3), pendingBlocks: fc.nat(3), isOpen: fc.boolean() });
+  let numCut = 0;
+  fc.assert(
+    fc.property(
+      ...[fc.array(worker, { minLength: 1, maxLength: 40 }), fc.nat(39), fc.nat(12), fc.nat(20)],
+      (workers, turn, enough, most) => {
+        const from = turn % workers.length;
+        const loads = new WorkerLoads();
+        for (const [index, { requests, pendingBlocks, isOpen }] of workers.entries()) {
+          loads.add(index);
+          loads.change(index, { requests, pendingBlocks });
+          loads.setOpen(index, isOpen);
+        }
+        const costOf = (requests: number, pendingBlocks: number) => 2 * requests + pendingBlocks;
+        const wanted = workers
+          .map((one, index) => ({ ...one, index, cost: costOf(one.requests, one.pendingBlocks) }))
+          .filter(({ isOpen, cost }) => isOpen && cost < enough)
+          .map((one) => ({ ...one, place: (one.index - from + workers.length) % workers.length }))
+          .sort((a, b) => a.cost - b.cost || a.place - b.place)
+          .map(({ index }) => index);
+        const visited: number[] = [];
+        const visit = (index: number) => visited.push(index);
+        const mayStop = (_: number, cost: number) => cost >= enough;
+        const hasSeenAll = loads.leastFirst(from, { costOf, mayStop, visit, most });
+        expect(visited).toEqual(wanted.slice(0, most));
+        expect(hasSeenAll).toBe(wanted.length <= most);
+        if (!hasSeenAll) numCut += 1;
+      },
+    ),
+    { seed: 26, numRuns: draws(100) },
+  );
+  expect(numCut).toBeGreaterThan(5);
+});
+
 it('looks at a few of many workers', () => {
   const loads = new WorkerLoads();
   for (let worker = 0; worker < 1000; worker += 1) {
