@@ -53,6 +53,10 @@ export interface InferTerms {
   readonly admit?: Admit | undefined;
   /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
   readonly stop?: AbortSignal | undefined;
+  /** Fingerprint of the engine that is to answer; absent: any of the model. Only models that generate text have names for theirs. */
+  readonly engine?: string | undefined;
+  /** Is told how to see whether the answer waits for an engine elsewhere, and may be refused for want of one; absent: nobody asks. */
+  readonly onBegun?: ((isWaiting: () => boolean) => void) | undefined;
 }
 
 /** A step of an ensemble, for one request of its client: all requests that it makes there have the same object. */

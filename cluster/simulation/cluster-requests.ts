@@ -106,11 +106,16 @@ export class ClusterRequests {
     if (one.attempts === 1) one.cachedTokens = cachedTokens;
   }
 
+  /** A request that was paused computes its context once more, which brings no token. @param generated see noteTokens */
+  hasNewTokens(request: number, generated: number): boolean {
+    const one = this.#find(request);
+    return one.known + generated > one.generated;
+  }
+
   /** @param generated number of tokens that it has got of its present worker @returns true where it is the first one of that worker */
   noteTokens(nowNs: number, request: number, worker: number, generated: number): boolean {
     const one = this.#find(request);
-    // A request that was paused computes its context once more, which brings no token.
-    if (one.known + generated <= one.generated) return false;
+    if (!this.hasNewTokens(request, generated)) return false;
     one.generated = one.known + generated;
     if (one.hasToken) return false;
     one.hasToken = true;

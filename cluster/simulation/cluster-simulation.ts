@@ -6,11 +6,13 @@ import { CacheRouter } from '../routing/cache-router.js';
 import { ClusterRequests, msOf, nsOf } from './cluster-requests.js';
 import type { ClusterArrival, ClusterOptions, ClusterResult } from './cluster-types.js';
 import { EventQueue } from './event-queue.js';
+import { GatewayLoop } from './gateway-loop.js';
 import { RoutedQueue } from './routed-queue.js';
 import { type Ask, SimulatedQueue } from './simulated-queue.js';
 import { type Begun, SimulatedWorker, type SteadyRun } from './simulated-worker.js';
 
 type Event =
+  | { type: 'entered'; request: number }
   | { type: 'death' | 'update' | 'back'; worker: SimulatedWorker }
   | { type: 'noticed'; lost: number[] }
   | { type: 'heard'; worker: SimulatedWorker; life: number; events: KvCacheEvent[] }
@@ -19,7 +21,10 @@ type Event =
   | { type: 'woken'; worker: SimulatedWorker };
 
 /** Events of one time come in this order, and by their worker, whoever was faster to announce them. */
-const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, expired: 6, woken: 7 } as const;
+const RANKS = {
+  ...{ entered: 0, death: 1, update: 2, back: 3, noticed: 4 },
+  ...{ heard: 5, done: 6, expired: 7, woken: 8 },
+} as const;
 
 /**
  * Several workers behind a router or a queue, without models: each is a Simulation, with the real schedulers and the real cache, whose
@@ -34,6 +39,12 @@ const RANKS = { death: 0, update: 1, back: 2, noticed: 3, heard: 4, done: 5, exp
  *   | step | step | step | step | step |          5 steady iterations, begun together
  *                    ^ arrival
  *   | step | step | step | with it ...            those that had begun are run, the newcomer is in the next one
+ *
+ * With a gateway whose loop takes time a request is sent when the loop has read it, and has its tokens when it has read the message with them:
+ *
+ *   arrival -> loop -> entered: queue -> worker ... done: tokens -> loop -> firstTokenMs
+ *
+ * What workers have room for is known at once.
  */
 export class ClusterSimulation {
   readonly #options: ClusterOptions;
@@ -42,6 +53,8 @@ export class ClusterSimulation {
   readonly #queue: SimulatedQueue | RoutedQueue | null;
   readonly #pull: SimulatedQueue | null;
   readonly #knowsCaches: boolean;
+  /** null: it takes no time, or there is none. */
+  readonly #gateway: GatewayLoop | null;
   readonly #events = new EventQueue<Event>();
   readonly #workers: SimulatedWorker[];
   #up: SimulatedWorker[];
@@ -71,6 +84,8 @@ export class ClusterSimulation {
     const onAsk = (ask: Ask) => this.#push(this.#nowNs + nsOf(PULL_EXPIRES_MS), { type: 'expired', ask });
     this.#pull = routing === 'queue' ? new SimulatedQueue(worker.maxNumRequests, onAsk) : null;
     this.#queue = routing === 'queue-cache' ? this.#routedQueue() : this.#pull;
+    const hasGateway = this.#queue !== null && options.gateway !== undefined;
+    this.#gateway = hasGateway ? new GatewayLoop(options.gateway!, workers) : null;
     this.#knowsCaches = routing === 'cache' || routing === 'queue-cache';
     this.#workers = Array.from(
       { length: workers },
@@ -112,6 +127,7 @@ export class ClusterSimulation {
     return {
       ...{ requests, generatedTokens, endMs: msOf(endNs) },
       ...{ iterations: this.#iterations, contextTokens: this.#contextTokens, mostWaiting: this.#mostWaiting },
+      gatewayBusyMs: msOf(this.#gateway?.busyNs ?? 0),
     };
   }
 
@@ -129,6 +145,9 @@ export class ClusterSimulation {
     this.#nowNs = nowNs;
     this.#rank = this.#rankOf(event.type, 'worker' in event ? event.worker : null);
     switch (event.type) {
+      case 'entered':
+        this.#enter(nowNs, event.request);
+        return;
       case 'death':
       case 'update':
         this.#end(nowNs, event.worker, event.type);
@@ -141,6 +160,7 @@ export class ClusterSimulation {
         this.#deliver(nowNs);
         return;
       case 'heard':
+        this.#gateway?.message(nowNs, 0);
         if (event.life === event.worker.life) this.#router.note(event.worker.name, event.events);
         return;
       case 'done':
@@ -157,8 +177,14 @@ export class ClusterSimulation {
   }
 
   #arrive(atNs: number, arrival: ClusterArrival): void {
-    this.#send(atNs, this.#requests.add(atNs, arrival));
-    this.#deliver(atNs);
+    const request = this.#requests.add(atNs, arrival);
+    if (this.#gateway === null) this.#enter(atNs, request);
+    else this.#push(this.#gateway.request(atNs), { type: 'entered', request });
+  }
+
+  #enter(nowNs: number, request: number): void {
+    this.#send(nowNs, request);
+    this.#deliver(nowNs);
   }
 
   #send(nowNs: number, request: number): void {
@@ -230,7 +256,8 @@ export class ClusterSimulation {
     if (worker.begun !== null || worker.isIdle) return;
     const { simulation } = worker;
     const { iteration: iterationNs, contextToken, generation } = this.#paceNs;
-    const count = this.#options.stepsAll ? 0 : simulation.steadyIterations();
+    const stepsAll = this.#options.stepsAll || this.#gateway !== null;
+    const count = stepsAll ? 0 : simulation.steadyIterations();
     if (count > 0) {
       const members = [...simulation.active];
       const stepNs = iterationNs + members.length * generation;
@@ -286,22 +313,33 @@ export class ClusterSimulation {
     this.#deliver(nowNs);
   }
 
-  #finishIteration(nowNs: number, worker: SimulatedWorker, { steps, finished }: SimulatedIteration): void {
+  #finishIteration(nowNs: number, worker: SimulatedWorker, iteration: SimulatedIteration): void {
+    const { steps, finished } = iteration;
     this.#iterations += 1;
+    const toldNs = this.#toldAt(nowNs, iteration);
     for (const { requestId, phase, contextBefore, contextAfter, generated } of steps) {
       const request = Number(requestId);
       if (phase === 'context') {
         this.#contextTokens += contextAfter - contextBefore;
         this.#requests.noteContext(request, contextBefore);
       }
-      this.#noteTokens(nowNs, worker, request, generated);
+      this.#noteTokens(toldNs, worker, request, generated);
     }
     for (const { requestId } of finished) {
       const request = Number(requestId);
       worker.requests.delete(request);
       this.#router.end(`${request}`);
-      this.#requests.noteEnd(nowNs, request);
+      this.#requests.noteEnd(toldNs, request);
     }
+  }
+
+  /** When clients have what an iteration brings: at once, or when the gateway has read its message. */
+  #toldAt(nowNs: number, { steps }: SimulatedIteration): number {
+    if (this.#gateway === null) return nowNs;
+    let tokens = 0;
+    for (const { requestId, generated } of steps)
+      if (this.#requests.hasNewTokens(Number(requestId), generated)) tokens += 1;
+    return tokens === 0 ? nowNs : this.#gateway.message(nowNs, tokens);
   }
 
   #noteTokens(nowNs: number, worker: SimulatedWorker, request: number, generated: number): void {

@@ -1,4 +1,5 @@
 import type { SimulationOptions } from '../../engine/simulation/simulation.js';
+import type { GatewayCost } from './gateway-loop.js';
 import type { RequestResults } from './request-results.js';
 
 /** How long an iteration takes, in milliseconds. Each is rounded to nanoseconds. */
@@ -43,6 +44,8 @@ export interface ClusterOptions {
   outages?: readonly Outage[];
   /** Milliseconds until the requests of a worker that has died go to others; default 0. */
   noticeMs?: number;
+  /** Time of the gateway of queue and queue-cache, of which there is one; absent: it takes none. Then every iteration is run by itself. */
+  gateway?: GatewayCost;
   /** True: every iteration is run by itself. Default false: those in which nothing happens but a token each are run at once. */
   stepsAll?: boolean;
 }
@@ -77,6 +80,8 @@ export interface ClusterResult {
   generatedTokens: number;
   /** Milliseconds until the last request had ended. */
   endMs: number;
+  /** Milliseconds that the gateway's loop was busy. */
+  gatewayBusyMs: number;
   /** Most requests that waited at once because no worker was there, or had room for them. */
   mostWaiting: number;
 }

@@ -19,6 +19,8 @@ const HEAD = [
  *
  *   routing   found in caches   first token p50     p90     p99   last token p50     p99   moved
  *   random             17.5 %            1.56 s   5.1 s   9.5 s           2.31 s   9.9 s       0
+ *   queue-cache        57.5 %            0.56 s   2.1 s   4.5 s           1.31 s   5.9 s       0
+ *   gateway busy: 12 % with queue-cache
  *
  *   random   ▇▇▇▇▇▇▇
  *   cache    ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇
@@ -35,7 +37,15 @@ export function clusterChart(load: ClusterLoad, results: readonly PolicyResult[]
     const bar = '▇'.repeat(Math.round(BAR_WIDTH * foundIn(result)));
     return `${result.routing.padEnd(widths[0]!)}   ${bar}`.trimEnd();
   });
-  return `${[...headOf(load), '', ...table, '', ...bars].join('\n')}\n`;
+  return `${[...headOf(load), '', ...table, ...gatewayLine(results), '', ...bars].join('\n')}\n`;
+}
+
+/** What its gateways have done where they took time. */
+function gatewayLine(results: readonly PolicyResult[]): string[] {
+  const told = results.flatMap(({ routing, gatewayBusy }) =>
+    gatewayBusy > 0 ? [`${(100 * gatewayBusy).toFixed(1)} % with ${routing}`] : [],
+  );
+  return told.length === 0 ? [] : [`gateway busy: ${told.join(', ')}`];
 }
 
 function headOf(load: ClusterLoad): string[] {

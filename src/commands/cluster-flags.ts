@@ -1,6 +1,7 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { COUNT, mustBe, numberIn, type Values, wholeNumber } from '../../base/option-values.js';
 import { type Pace, ROUTING_POLICIES, type RoutingPolicy } from '../../cluster/simulation/cluster-types.js';
+import { GATEWAY_COST, type GatewayCost } from '../../cluster/simulation/gateway-loop.js';
 import { UsageError } from '../errors/user-errors.js';
 import { flagName } from '../options/table.js';
 
@@ -23,6 +24,9 @@ export interface ClusterFlags {
   iterationUs?: string;
   contextTokenUs?: string;
   generationUs?: string;
+  gatewayRequestUs?: string;
+  gatewayTokenUs?: string;
+  gatewayMessageUs?: string;
   deaths?: string;
   rollingUpdate?: string;
   restartSeconds?: string;
@@ -44,6 +48,8 @@ export interface ClusterLoad {
   tokensPerBlock: number;
   maxActiveRequests: number;
   pace: Pace;
+  /** Of queue and queue-cache. */
+  gateway: GatewayCost;
   deaths: number;
   /** Workers that are replaced at once; 0: none are. */
   rollingUpdate: number;
@@ -83,6 +89,11 @@ export function clusterLoad(flags: ClusterFlags): ClusterLoad {
       iterationMs: us('iterationUs', 1000),
       contextTokenMs: us('contextTokenUs', 800),
       generationMs: us('generationUs', 3000),
+    },
+    gateway: {
+      requestMs: us('gatewayRequestUs', 1000 * GATEWAY_COST.requestMs),
+      tokenMs: us('gatewayTokenUs', 1000 * GATEWAY_COST.tokenMs),
+      messageMs: us('gatewayMessageUs', 1000 * GATEWAY_COST.messageMs),
     },
     deaths: read('deaths', 0, wholeNumber(0, 1_000_000)),
     rollingUpdate: read('rollingUpdate', 0, wholeNumber(0, MAX_WORKERS)),

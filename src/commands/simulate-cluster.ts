@@ -21,6 +21,8 @@ export interface PolicyResult {
   /** Requests that went to more than one worker. */
   moved: number;
   mostWaiting: number;
+  /** Share of the time until the last request ended in which the gateway's loop was busy. */
+  gatewayBusy: number;
   iterations: number;
   endMs: number;
 }
@@ -63,6 +65,7 @@ export function simulatePolicy(load: ClusterLoad, routing: RoutingPolicy): Polic
     ...{ workers, routing, pace, eventDelayMs: EVENT_DELAY_MS, noticeMs: NOTICE_MS },
     random: random(STREAMS.routing),
     outages: outagesOf(load, random(STREAMS.deaths)),
+    ...(Object.values(load.gateway).some((ms) => ms > 0) ? { gateway: load.gateway } : {}),
     worker: {
       policy: 'GUARANTEED_NO_EVICT',
       numBlocks: load.blocks,
@@ -98,7 +101,7 @@ function* take<T>(items: Iterable<T>, count: number): Generator<T> {
 }
 
 function summary(routing: RoutingPolicy, result: ClusterResult): PolicyResult {
-  const { requests, contextTokens, generatedTokens, mostWaiting, iterations, endMs } = result;
+  const { requests, contextTokens, generatedTokens, mostWaiting, gatewayBusyMs, iterations, endMs } = result;
   let [promptTokens, cachedTokens, moved] = [0, 0, 0];
   for (const one of requests) {
     promptTokens += one.promptTokens;
@@ -116,6 +119,7 @@ function summary(routing: RoutingPolicy, result: ClusterResult): PolicyResult {
     lastTokenMs: spreadOf(requests.lastTokenMs),
     moved,
     mostWaiting,
+    gatewayBusy: gatewayBusyMs / endMs,
     iterations,
     endMs,
   };

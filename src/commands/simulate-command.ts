@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { GATEWAY_COST, type GatewayCost } from '../../cluster/simulation/gateway-loop.js';
 import { CAPACITY_POLICIES } from '../../scheduler/tokens/types.js';
 import { helpBehind } from '../terminal/help.js';
 import type { SimulateFlags } from './simulate.js';
@@ -40,6 +41,8 @@ Many workers, with --workers: --routing says who decides where a request goes.
 Exit codes: 2 for a file that cannot be read or a field that is wrong, 1 for a request that can never run.
 `;
 
+const us = (cost: keyof GatewayCost) => 1000 * GATEWAY_COST[cost];
+
 export function simulateCommand(): Command {
   const command = new Command('simulate')
     .description(
@@ -77,6 +80,18 @@ export function simulateCommand(): Command {
     .option('--iteration-us <N>', 'microseconds of an iteration; default 1000')
     .option('--context-token-us <N>', 'microseconds more for each prompt token in it; default 800')
     .option('--generation-us <N>', 'microseconds more for each sequence in it that generates; default 3000')
+    .option(
+      '--gateway-request-us <N>',
+      `microseconds of a gateway's loop for a request, of queue and queue-cache; default ${us('requestMs')}`,
+    )
+    .option(
+      '--gateway-token-us <N>',
+      `microseconds more for each token of its answer; default ${us('tokenMs')}`,
+    )
+    .option(
+      '--gateway-message-us <N>',
+      `microseconds for each message of a worker; default ${us('messageMs')}`,
+    )
     .option('--deaths <N>', 'workers that die at random times; default 0')
     .option('--rolling-update <N>', 'replace all workers, so many at once; default: none')
     .option('--restart-seconds <N>', 'time until a worker is there again; default 30')

@@ -138,7 +138,6 @@ export class ChoiceRun {
         const asked: TextRequest = {
           ...withDefaults(model.sampling, request),
           ...termFields(termsOf(terms), request),
-          engineFingerprint: terms.engine,
           ...(terms.isBatch ? { priority: BATCH_PRIORITY * (request.priority ?? 0.5) } : {}),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
@@ -505,12 +504,13 @@ function tracedBy(
 }
 
 /** What the server adds to a request. */
-function termsOf({ caller, requestId, timeLimitMs }: RequestTerms): Parameters<typeof termFields>[0] {
+function termsOf({ caller, requestId, timeLimitMs, engine }: RequestTerms): Parameters<typeof termFields>[0] {
   return {
     label: requestId,
     caller: caller.name,
     weight: caller.weight,
     timeLimitMs,
+    engine,
     cacheSalt: (own) => cacheSaltFor(caller, own),
   };
 }

@@ -16,6 +16,8 @@ interface Known {
   admit?: Admit | undefined;
   room?: InferTerms['room'];
   stop?: AbortSignal;
+  engine?: string | undefined;
+  onBegun?: InferTerms['onBegun'];
 }
 
 /** Terms of a request that came by HTTP. */
@@ -28,6 +30,8 @@ export function inferTerms({
   admit,
   room,
   stop,
+  engine,
+  onBegun,
 }: Known): InferTerms {
   return {
     caller: caller.name,
@@ -45,6 +49,8 @@ export function inferTerms({
     admit: admit && ((cost, besides) => inInferWords(() => admit(cost, besides))),
     room: room ?? (() => null),
     stop,
+    engine,
+    onBegun,
   };
 }
 

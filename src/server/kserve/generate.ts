@@ -8,6 +8,7 @@ import type {
 } from '../../../callbacks/infer/infer-types.js';
 import { malformed, requestCancelled } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
+import { refuseEngine } from '../../serving/protocol/known-fields.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { STREAM_HEADERS } from '../answering/respond.js';
 import { inferTerms } from '../inferring/infer-terms.js';
@@ -66,13 +67,14 @@ class Ends {
 function ask(
   { model, read, exchange, live }: AskedGenerate,
   ends: Ends,
-  own: { room?: InferTerms['room']; takesOne?: true },
+  own: { room?: InferTerms['room']; onBegun?: InferTerms['onBegun']; takesOne?: true },
   on: InferListener,
 ): void {
   const { id } = read;
   const { trace, ...terms } = exchange.terms;
   const { caller } = terms;
-  const { room, takesOne } = own;
+  const { room, onBegun, takesOne } = own;
+  refuseEngine(model, terms.engine);
   if (id !== '') live.addId(id);
   const request: InferRequest = {
     ...read,
@@ -81,7 +83,7 @@ function ask(
     owner: caller.name,
     trace,
     takesOne,
-    terms: inferTerms({ ...terms, tally: terms.tally, stop: ends.stopped, ...(room && { room }) }),
+    terms: inferTerms({ ...terms, tally: terms.tally, stop: ends.stopped, onBegun, ...(room && { room }) }),
   };
   live.onCancel(() => ends.cancel());
   model.infer(request, on);
@@ -134,12 +136,16 @@ function notOne(): InferError {
 
 /**
  * The responses of a model as server-sent events. Status and headers wait for the first of them, so that a refusal is still a proper HTTP
- * error; after a long silence they are sent with a comment. @throws InferError, ApiError
+ * error; after a long silence they are sent with a comment, but not before an engine elsewhere has taken the request. @throws InferError, ApiError
  */
 export async function streamGenerate(asked: AskedGenerate, options: EventStreamOptions): Promise<Response> {
   const { signal } = asked.exchange;
   const answer = new StreamedAnswer(asked, options);
-  const patience = setTimeout(() => answer.begin(), options.keepAliveMs);
+  const breakSilence = () => {
+    if (answer.isWaiting) patience.refresh();
+    else answer.begin();
+  };
+  const patience = setTimeout(breakSilence, options.keepAliveMs);
   await answer.begun;
   clearTimeout(patience);
   if (answer.refusal !== null) throw signal.aborted ? clientLeft() : answer.refusal;
@@ -159,6 +165,7 @@ class StreamedAnswer {
   #resolve: () => void = () => {};
   #hasBegun = false;
   #isOver = false;
+  #isWaiting: () => boolean = () => false;
 
   constructor(asked: AskedGenerate, options: EventStreamOptions) {
     const { model, read, exchange } = asked;
@@ -183,6 +190,11 @@ class StreamedAnswer {
     this.#ask();
   }
 
+  /** It waits for an engine elsewhere, and may be refused for want of one. */
+  get isWaiting(): boolean {
+    return this.#isWaiting();
+  }
+
   #ask(): void {
     const on: InferListener = {
       response: (response) => {
@@ -194,7 +206,10 @@ class StreamedAnswer {
       fail: (error) => this.#afterAll(error),
     };
     try {
-      ask(this.#asked, this.#ends, { room: () => this.#writer.room() }, on);
+      const onBegun = (isWaiting: () => boolean) => {
+        this.#isWaiting = isWaiting;
+      };
+      ask(this.#asked, this.#ends, { room: () => this.#writer.room(), onBegun }, on);
     } catch (error) {
       this.#over(error);
     }

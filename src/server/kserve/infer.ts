@@ -3,7 +3,7 @@ import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import { malformed } from '../../serving/infer-failure.js';
 import type { InferModel } from '../../serving/infer-model.js';
 import { askOnce } from '../../serving/protocol/ask-once.js';
-import { refuseAdapter } from '../../serving/protocol/known-fields.js';
+import { refuseAdapter, refuseEngine } from '../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../serving/protocol/region-access.js';
 import { nextTurn } from '../../serving/protocol/turns.js';
 import { bodyMemory, REQUEST_BYTES } from '../web/memory/memory-estimates.js';
@@ -37,6 +37,7 @@ export async function answerInfer(model: InferModel, sent: SentInfer): Promise<I
   try {
     const read = await readRequest(model, sent);
     refuseAdapter(model, read.request);
+    refuseEngine(model, sent.terms.engine);
     refuseDecoupled(model);
     const response = await askOnce(model, {
       ...read.request,

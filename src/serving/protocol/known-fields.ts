@@ -32,6 +32,17 @@ export function objectOf(value: unknown, what: string): Record<string, unknown> 
   throw malformed(`Unable to parse ${what}: an object is expected`);
 }
 
+/** A client that names an engine wants no other's answer. @throws InferError where nobody would read the name */
+export function refuseEngine(
+  { config, kind }: Pick<InferModel, 'config' | 'kind'>,
+  engine: string | undefined,
+): void {
+  if (engine === undefined || kind === 'generator') return;
+  throw malformed(
+    `X-Skein-Engine is for models that generate text; '${config.name}' has no engine of that name`,
+  );
+}
+
 /** A client that names an adapter wants other answers than it would get. @throws InferError where nobody would read the name */
 export function refuseAdapter(
   { config, ignoresParameters }: Pick<InferModel, 'config' | 'ignoresParameters'>,

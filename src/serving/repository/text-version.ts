@@ -34,7 +34,9 @@ export function textVersion(
   const served = described as ServedGenerator | null;
   const { model: generator, adapters } = loaded;
   const maxLogProbs = Math.min(served?.maxLogProbs ?? DEFAULT_MAX_LOG_PROBS, generator.vocabSize);
-  const generating = { observedName: served?.id ?? name, model: generator, adapters, maxLogProbs, observe };
+  const fingerprint = () => (loaded.engines === undefined ? loaded.info.fingerprint : null);
+  const observed = { observedName: served?.id ?? name, observe };
+  const generating = { ...observed, model: generator, adapters, maxLogProbs, fingerprint };
   const model = new GeneratorInfer(name, version, generating, activity);
   loaded.statistics.onStats((stats) => model.noteIteration(stats));
   return { model, served, ...life };

@@ -113,6 +113,7 @@ export class GenerationRun {
     }
     if (signal !== undefined) this.#leave = onAbort(signal, () => this.#abandon(signal.reason));
     if (this.#isStopped) this.#abort.abort();
+    this.#options.terms?.onBegun?.(() => this.#isWaiting);
     for (const sequence of this.#sequences) {
       if (this.#isOver) return;
       sequence.source.listen({
@@ -121,6 +122,11 @@ export class GenerationRun {
         ...(this.#isStreamed ? {} : { onRestart: () => this.#restart(sequence) }),
       });
     }
+  }
+
+  /** Some of it waits for an engine elsewhere. */
+  get #isWaiting(): boolean {
+    return this.#sequences.some(({ isOver, source }) => !isOver && source.isWaiting === true);
   }
 
   #answerOf(index: number): SequenceAnswer {

@@ -2,6 +2,7 @@ import { onAbort } from '../../../base/on-abort.js';
 import type { AnswerCost, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
+import { fingerprintWithAdapter } from '../../../engine/peft/adapter-fingerprint.js';
 import { answerMemory } from '../../generation/answer-memory.js';
 import type { TextModel } from '../../generation/text-model.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
@@ -23,6 +24,8 @@ export interface Generating {
   readonly adapters: AdapterSet | null;
   /** Most log-probs of a token beside its own. */
   readonly maxLogProbs: number;
+  /** Fingerprint of its engine; null: engines elsewhere answer, and whoever sends requests to them knows their names. */
+  readonly fingerprint: () => string | null;
   readonly observe: ObserveRequest;
 }
 
@@ -76,6 +79,7 @@ export class Generations {
     if (asked.given.is('streaming') && takesOne) throw streamsNot(asked);
     const generating = this.#find();
     const model = modelOf(generating, asked);
+    checkEngine(generating, asked);
     let run: GenerationRun | null = null;
     let isStopped = false;
     const stop = () => {
@@ -183,6 +187,21 @@ function modelOf({ model, adapters }: Generating, { name, request }: Asked): Tex
   const adapter = adapters?.find(adapterName);
   if (adapter !== undefined) return adapter.model;
   throw new InferError(`model '${name}' has no LoRA adapter '${adapterName}'`, 'notFound');
+}
+
+/** @throws InferError where the request names another engine */
+function checkEngine({ fingerprint, adapters }: Generating, { name, request }: Asked): void {
+  const engine = request.terms?.engine;
+  const base = fingerprint();
+  if (engine === undefined || base === null) return;
+  const { lora_name: adapterName } = request.parameters;
+  const adapter = typeof adapterName === 'string' ? adapters?.find(adapterName) : undefined;
+  const own = adapter === undefined ? base : fingerprintWithAdapter(base, adapter.digest);
+  if (engine === own) return;
+  throw new InferError(
+    `There is no engine '${engine}' of the model ${name} (X-Skein-Engine): it has ${own}.`,
+    'invalid',
+  );
 }
 
 function streamsNot({ name, given }: Asked): InferError {

@@ -2,7 +2,7 @@ import type { InferTerms } from '../../../callbacks/infer/infer-types.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 
 /** What a server adds to a request for texts, by whatever protocol it came. */
-type Terms = Pick<InferTerms, 'label' | 'caller' | 'weight' | 'timeLimitMs' | 'cacheSalt'>;
+type Terms = Pick<InferTerms, 'label' | 'caller' | 'weight' | 'timeLimitMs' | 'cacheSalt' | 'engine'>;
 
 /** The fields of a request that whoever serves it adds: the shorter time limit holds, and its salt is told apart by its caller. */
 export function termFields(
@@ -18,6 +18,7 @@ export function termFields(
     queueKey: terms.caller,
     queueWeight: terms.weight,
     cacheSalt: terms.cacheSalt(cacheSalt),
+    engineFingerprint: terms.engine,
     ...(Number.isFinite(limit) ? { timeLimitMs: limit } : {}),
   };
 }

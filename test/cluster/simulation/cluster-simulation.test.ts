@@ -155,6 +155,51 @@ describe('several simulated workers behind a router', () => {
     expect(saved).toBeGreaterThan(500);
   });
 
+  it('are the same behind a gateway whose loop takes no time as without one', () => {
+    const gateway = { requestMs: 0, tokenMs: 0, messageMs: 0 };
+    for (const [seed, routing] of (['queue', 'queue-cache', 'queue', 'queue-cache'] as const).entries()) {
+      // Half of the times are whole milliseconds: then much happens at the same time.
+      const arrivals = trace(160, 100).map((one) => ({
+        ...{ ...one, atMs: seed < 2 ? Math.floor(one.atMs) : one.atMs },
+      }));
+      const outages = outagesOf(random(seed + 1), arrivals.at(-1)!.atMs);
+      const more = { routing, outages, noticeMs: 7, workers: 4 };
+      expect(run(arrivals, { ...more, gateway })).toEqual(run(arrivals, more));
+    }
+  });
+
+  it('wait for a gateway whose loop takes longer than there is time, however many they are', () => {
+    const tokens = (index: number) => Int32Array.from({ length: 20 }, (_, place) => 1000 * index + place);
+    // A hundred a second.
+    const arrivals = Array.from({ length: 200 }, (_, index) => ({
+      ...{ atMs: 10 * index, tokens: tokens(index), maxNewTokens: 2 },
+    }));
+    const free = { requestMs: 0, tokenMs: 0, messageMs: 0 };
+    const costs = [
+      { ...free, requestMs: 20 },
+      { ...free, tokenMs: 10 },
+      { ...free, messageMs: 10 },
+    ];
+    for (const routing of ['queue', 'queue-cache'] as const) {
+      const by = (workers: number, gateway = free) => run(arrivals, { routing, workers, gateway });
+      const lastOf = ({ requests }: ReturnType<typeof run>) => requests.at(-1)!.firstTokenMs;
+      expect(lastOf(by(8))).toBeLessThan(50);
+      for (const gateway of costs) {
+        const [few, many] = [by(8, gateway), by(16, gateway)];
+        // 20 ms each, of which 10 pass until the next one comes; fewer where a message has tokens of several.
+        expect(lastOf(few)).toBeGreaterThan(1000);
+        expect(lastOf(many)).toBeGreaterThan(1000);
+        expect(few.gatewayBusyMs / few.endMs).toBeGreaterThan(0.9);
+        expect(few.iterations).toBeGreaterThan(300);
+      }
+      // Half as much is no more than there is time for.
+      expect(lastOf(by(8, { ...free, requestMs: 9 }))).toBeLessThan(60);
+    }
+    // A router is no gateway.
+    const routed = run(arrivals, { routing: 'cache', workers: 8, gateway: costs[0]! });
+    expect([routed.gatewayBusyMs, routed.requests.at(-1)!.firstTokenMs < 50]).toEqual([0, true]);
+  });
+
   it('take requests from the queue in turn, as they have room', () => {
     const tokens = (index: number) => Int32Array.from({ length: 20 }, (_, place) => 1000 * index + place);
     const arrivals = Array.from({ length: 12 }, (_, index) => ({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { GATEWAY_COST } from '../../../cluster/simulation/gateway-loop.js';
 import { clusterChart } from '../../../src/commands/cluster-chart.js';
 import { type ClusterFlags, clusterLoad } from '../../../src/commands/cluster-flags.js';
 import { type SimulateFlags, simulateCommandLine } from '../../../src/commands/simulate.js';
@@ -7,7 +8,14 @@ import type { PolicyResult } from '../../../src/commands/simulate-cluster.js';
 const SPREAD = { mean: 1, p50: 1500, p90: 2500, p99: 12_345, max: 20_000 };
 const RESULT: PolicyResult = {
   ...{ routing: 'cache', requests: 10, promptTokens: 1000, cachedTokens: 500, contextTokens: 500 },
-  ...{ generatedTokens: 40, firstTokenMs: SPREAD, lastTokenMs: SPREAD, moved: 3, mostWaiting: 0 },
+  ...{
+    generatedTokens: 40,
+    firstTokenMs: SPREAD,
+    lastTokenMs: SPREAD,
+    moved: 3,
+    mostWaiting: 0,
+    gatewayBusy: 0,
+  },
   ...{ iterations: 77, endMs: 1e4 },
 };
 
@@ -23,6 +31,11 @@ describe('the flags of skein simulate --workers', () => {
       ...{ seed: 1, prefixes: 50, prefixTokens: 1024, ownTokens: 128, newTokens: 64, turns: 3, blocks: 600 },
       ...{ tokensPerBlock: 32, maxActiveRequests: 64, deaths: 0, rollingUpdate: 0, restartSeconds: 30 },
       pace: { iterationMs: 1, contextTokenMs: 0.8, generationMs: 3 },
+      gateway: GATEWAY_COST,
+    });
+    const costs = { gatewayRequestUs: '0', gatewayTokenUs: '1.5', gatewayMessageUs: '20' };
+    expect(clusterLoad({ workers: '10', ...costs }).gateway).toEqual({
+      ...{ requestMs: 0, tokenMs: 0.0015, messageMs: 0.02 },
     });
     expect(clusterLoad({ workers: '10', routing: 'cache, random' }).routing).toEqual(['cache', 'random']);
     for (const flag of ['deaths', 'rollingUpdate']) {
@@ -43,6 +56,7 @@ describe('the flags of skein simulate --workers', () => {
     [{ rate: '0' }, '--rate is "0"'],
     [{ prefixTokens: '-1' }, '--prefix-tokens is "-1"'],
     [{ newTokens: '0' }, '--new-tokens is "0"'],
+    [{ gatewayMessageUs: '-1' }, '--gateway-message-us is "-1"'],
     [{ contextTokenUs: 'fast' }, '--context-token-us is "fast"'],
     [{ deaths: '1.5' }, '--deaths is "1.5"'],
     [{ restartSeconds: '0' }, '--restart-seconds is "0"'],
@@ -107,5 +121,7 @@ describe('the flags of skein simulate --workers', () => {
       'random    ▇▇▇',
       '',
     ]);
+    const busy = { ...RESULT, routing: 'queue-cache' as const, gatewayBusy: 0.1234 };
+    expect(clusterChart(load, [RESULT, busy])).toContain('\ngateway busy: 12.3 % with queue-cache\n\ncache ');
   });
 });

@@ -70,6 +70,8 @@ export class FakeFleet implements GatewayPort, RoutingPort {
   /** Workers that have got requests, and have not told so. */
   readonly #holders = new Set<FleetWorker>();
   numBeats = 0;
+  /** Messages of all kinds. */
+  numMessages = 0;
   readonly #byId = new Map<string, FleetWorker>();
   gateway: QueueGateway | null = null;
 
@@ -178,6 +180,7 @@ export class FakeFleet implements GatewayPort, RoutingPort {
   }
 
   #add(message: () => void): void {
+    this.numMessages += 1;
     this.#messages.push(message);
   }
 

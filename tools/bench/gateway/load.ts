@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import { QueueGateway } from '../../../cluster/gateway/queue-gateway.js';
 import { type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
+import { GATEWAY_COST } from '../../../cluster/simulation/gateway-loop.js';
 import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { LoadingWorkers } from '../../../src/queue/loading-workers.js';
 import { cardText } from '../../../src/queue/model-card.js';
@@ -30,6 +31,8 @@ export interface GatewayCost {
   /** Milliseconds of the loop's processor time for a request, with all that workers say meanwhile, and those of its beats. */
   msPerRequest: number;
   beatMsPerRequest: number;
+  /** Milliseconds of a request as `skein simulate` reckons them, with as many messages. */
+  simulatedMsPerRequest: number;
   /** Longest turn of the loop, in the same milliseconds. */
   longestMs: number;
 }
@@ -161,16 +164,21 @@ class Run {
     }
     this.#isSteady = true;
     await this.#runFor(1000 * seconds);
-    const before = { ended: this.#numEnded, beats: this.#fleet.numBeats };
+    const before = {
+      ...{ ended: this.#numEnded, beats: this.#fleet.numBeats, messages: this.#fleet.numMessages },
+    };
     this.#spentMs = 0;
     this.#longestMs = 0;
     await this.#runFor(1000 * seconds);
     const requests = this.#numEnded - before.ended;
+    const messagesPerRequest = (this.#fleet.numMessages - before.messages) / requests;
+    const { requestMs, tokenMs, messageMs } = GATEWAY_COST;
     const beatsPerRequest = (this.#fleet.numBeats - before.beats) / requests;
     return {
       requests,
       msPerRequest: this.#spentMs / requests,
       beatMsPerRequest: beatsPerRequest * (await this.#msPerBeat()),
+      simulatedMsPerRequest: requestMs + this.#load.tokens * tokenMs + messagesPerRequest * messageMs,
       longestMs: this.#longestMs,
     };
   }

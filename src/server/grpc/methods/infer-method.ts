@@ -5,12 +5,13 @@ import type { TraceSpan } from '../../../../callbacks/infer/trace-span.js';
 import type { InferModel } from '../../../serving/infer-model.js';
 import { askOnce } from '../../../serving/protocol/ask-once.js';
 import { chosenOutputs, wishedOutput } from '../../../serving/protocol/chosen-outputs.js';
-import { refuseAdapter } from '../../../serving/protocol/known-fields.js';
+import { refuseAdapter, refuseEngine } from '../../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { bytesOf } from '../../inferring/infer-stream.js';
 import { inferTerms } from '../../inferring/infer-terms.js';
 import { regionAccess } from '../../inferring/platform.js';
 import type { Caller } from '../../web/access/api-keys.js';
+import { ENGINE_HEADER } from '../../web/exchange.js';
 import { REQUEST_BYTES } from '../../web/memory/memory-estimates.js';
 import { beginGrpcSpan, noteGrpcStatus } from '../grpc-span.js';
 import { type AnswerHead, inferResponseParts } from '../infer/infer-answer.js';
@@ -78,6 +79,8 @@ export class AskedInfer {
   readonly #caller: Caller;
   readonly #requestId: string;
   readonly #tally: AnswerTally;
+  /** Fingerprint of the engine that is to answer; undefined: any of the model. */
+  readonly #engine: string | undefined;
   readonly #regions: RegionAccess;
   readonly #services: InferenceServices;
   /** Undefined: it is not traced. */
@@ -90,6 +93,7 @@ export class AskedInfer {
     this.#caller = caller;
     this.#requestId = call.requestId;
     this.#tally = tally;
+    this.#engine = headerText(call.headers[ENGINE_HEADER]);
     this.#services = services;
     this.#regions = regionAccess(services.platform, caller, services.apiKeys, services.maxBytes);
     try {
@@ -126,6 +130,7 @@ export class AskedInfer {
       hold,
     });
     refuseAdapter(model, read.request);
+    refuseEngine(model, this.#engine);
     const { timeLimitMs, quotas } = this.#services;
     const terms = inferTerms({
       caller: this.#caller,
@@ -133,6 +138,7 @@ export class AskedInfer {
       timeLimitMs,
       memory,
       tally: this.#tally,
+      engine: this.#engine,
       admit: quotas?.admitOf(this.#caller),
     });
     return { ...read, request: { ...read.request, terms } };

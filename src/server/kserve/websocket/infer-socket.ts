@@ -35,6 +35,8 @@ export interface SocketOpening {
   path: string;
   /** Asks for each of its requests whether the caller's limits allow it; undefined: nobody counts. */
   admit: Admit | undefined;
+  /** Fingerprint of the engine that its requests are for; undefined: any of the model. */
+  engine: string | undefined;
 }
 
 /** Bytes of a socket by itself. */
@@ -152,7 +154,7 @@ export class InferSocket {
   }
 
   #request(message: ReceivedMessage, caller: Caller): SocketRequest {
-    const { model, requestId, path, admit } = this.#opening;
+    const { model, requestId, path, admit, engine } = this.#opening;
     const { metrics, log } = this.#services;
     const { signal } = this.#leaving;
     return new SocketRequest(message, this.#services, {
@@ -161,6 +163,7 @@ export class InferSocket {
       requestId,
       tally: this.#tally,
       admit,
+      engine,
       signal,
       beginWork: this.#beginWork,
       noteFailure: (error) => {

@@ -3,7 +3,7 @@ import type { InferResponse } from '../../../../callbacks/infer/infer-types.js';
 import { LONGEST_NAME } from '../../../../callbacks/infer/request-limits.js';
 import { malformed } from '../../../serving/infer-failure.js';
 import type { InferModel } from '../../../serving/infer-model.js';
-import { refuseAdapter } from '../../../serving/protocol/known-fields.js';
+import { refuseAdapter, refuseEngine } from '../../../serving/protocol/known-fields.js';
 import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { HeldRequest } from '../../inferring/held-request.js';
 import { inferTerms } from '../../inferring/infer-terms.js';
@@ -43,6 +43,8 @@ export interface RequestOrigin {
   requestId: string;
   tally: AnswerTally;
   admit: Admit | undefined;
+  /** Fingerprint of the engine that is to answer; undefined: any of the model. */
+  engine: string | undefined;
   /** Aborted when the socket is closed. */
   signal: AbortSignal;
   beginWork(): () => void;
@@ -90,7 +92,7 @@ export class SocketRequest extends HeldRequest implements StreamedInfer<SocketRe
 
   async read(model: InferModel): Promise<SocketRead> {
     const memory = this.memory;
-    const { caller, requestId, tally, admit } = this.#origin;
+    const { caller, requestId, tally, admit, engine } = this.#origin;
     const { signal } = this.cancelled;
     const read = await readParsed(model.config.name, this.#parsed!, {
       signal,
@@ -98,9 +100,10 @@ export class SocketRequest extends HeldRequest implements StreamedInfer<SocketRe
       regions: this.#regions,
     });
     refuseAdapter(model, read.request);
+    refuseEngine(model, engine);
     const { [EMPTY_FINAL]: _, ...parameters } = read.request.parameters;
     const { requestTimeoutMs: timeLimitMs } = this.#services;
-    const terms = inferTerms({ caller, requestId, timeLimitMs, memory, tally, admit });
+    const terms = inferTerms({ caller, requestId, timeLimitMs, memory, tally, admit, engine });
     return {
       ...read,
       request: { ...read.request, parameters, owner: caller.name, terms },

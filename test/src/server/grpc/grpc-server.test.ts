@@ -189,6 +189,24 @@ describe('gRPC', () => {
   });
 });
 
+describe('an engine that the metadata of a call names', () => {
+  it('is told to a model that generates text, and refused by any other', async () => {
+    const other = model();
+    const texts = Object.assign(model({ name: 'texts' }), { kind: 'generator' }) as FakeModel;
+    const { connect } = await grpcPlatform([other, texts]);
+    const pinned = connect({ metadata: { 'x-skein-engine': 'fp_a' } });
+    expect(await pinned.call('ModelInfer', asked(floats(1)))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(
+        "X-Skein-Engine is for models that generate text; 'same' has no engine",
+      ),
+    });
+    await answered(pinned.call('ModelInfer', asked(floats(1), { model_name: 'texts' })));
+    expect(texts.requests.map(({ terms }) => terms!.engine)).toEqual(['fp_a']);
+    expect(other.requests).toEqual([]);
+  });
+});
+
 describe('keys of gRPC', () => {
   const apiKeys = new ApiKeys([
     { name: 'ann', key: 'sk-ann', weight: 1 },
