@@ -31,6 +31,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'allowDifferentBits',
   'routing',
   'maxLocalPrefillLength',
+  'poolWeights',
   'workerWaitSeconds',
   'workerSilenceSeconds',
   'knownModel',
