@@ -182,7 +182,8 @@ export class QueueGateway implements GatewayListener {
       this.#checkPin(request);
       this.#begin(request, queue);
     } catch (error) {
-      for (const stream of streams) stream.fail(RequestError.of(failureOf(error), error));
+      const refusal = error instanceof RequestError ? error : RequestError.of(failureOf(error), error);
+      for (const stream of streams) stream.fail(refusal);
     }
     return streams;
   }

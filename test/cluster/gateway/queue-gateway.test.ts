@@ -411,9 +411,10 @@ describe('engines of one model', () => {
     await settle();
     expect(pools().sort()).toEqual(['pa', 'pb']);
     expect(last().item.request).not.toHaveProperty('engineFingerprint');
-    await expect(ask(3, { engineFingerprint: 'fp_c' })).rejects.toThrow(
-      'There is no engine fp_c of the model m: its workers have fp_a, fp_b.',
-    );
+    await expect(ask(3, { engineFingerprint: 'fp_c' })).rejects.toMatchObject({
+      kind: 'invalid',
+      message: 'There is no engine fp_c of the model m: its workers have fp_a, fp_b.',
+    });
     // It does not go elsewhere, and goes on where it has begun.
     const { item } = offers.find(({ pool }) => pool.fingerprint === 'pb')!;
     send('b', 0, [5], false, item);
