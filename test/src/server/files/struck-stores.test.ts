@@ -40,16 +40,14 @@ const readText = async (store: NatsContents, id: string, onPiece = () => {}): Pr
   return text;
 };
 
-/** Says that it has no message until it is asked for a change, which it answers when it has applied those before. */
-function behind(): { answer: Answer; catchUp: boolean } {
-  const state = {
-    catchUp: false,
-    answer: (subject: string) => {
-      if (subject.startsWith('STREAM.PURGE.')) state.catchUp = true;
-      return subject.startsWith('STREAM.MSG.GET.') && !state.catchUp ? NO_MESSAGE : null;
-    },
+/** Says that it has no message where it is asked for the first time. */
+function behind(): Answer {
+  let isFirst = true;
+  return (subject) => {
+    if (!isFirst || !subject.startsWith('STREAM.MSG.GET.')) return null;
+    isFirst = false;
+    return NO_MESSAGE;
   };
-  return state;
 }
 
 describeWithNats('a content of which a part was read', () => {
@@ -100,26 +98,13 @@ describeWithNats('a server that leads a cluster since a moment ago', () => {
     const [name, stream] = [bucket(), bucket()];
     await shared.records(name).put('a', 'text', 0);
     const id = await written(stream);
-    const late = () => answeredConnection(shared.nc, behind().answer);
+    const late = () => answeredConnection(shared.nc, behind());
     expect(await shared.records(name, {}, late()).get('a')).toMatchObject({ text: 'text' });
     expect(await shared.contents(stream, {}, late()).size(id)).toBe(LINES.join('').length);
     expect(await readText(shared.contents(stream, {}, late()), id)).toBe(LINES.join(''));
-    const caughtUp = behind();
-    const nc = answeredConnection(shared.nc, caughtUp.answer);
+    const nc = answeredConnection(shared.nc, () => null);
     expect(await shared.records(name, {}, nc).get('b')).toBeNull();
-    expect(caughtUp.catchUp).toBe(true);
     expect(await shared.contents(stream, {}, nc).read(newId())).toBeNull();
-  });
-
-  it('is away where it does not catch up', async () => {
-    const name = bucket();
-    await shared.records(name).put('a', 'text', 0);
-    const answer: Answer = (subject) => {
-      if (subject.startsWith('STREAM.PURGE.')) return new TimeoutError();
-      return subject.startsWith('STREAM.MSG.GET.') ? NO_MESSAGE : null;
-    };
-    const records = shared.records(name, {}, answeredConnection(shared.nc, answer));
-    await expect(records.get('a')).rejects.toMatchObject({ kind: 'away' });
   });
 
   it('does not have a stream made again of which it does not know yet', async () => {
