@@ -367,8 +367,7 @@ class StageWriter {
       ranks: sizeOf(this.#shape),
       promptRowWidth: promptRowWidth(this.#plan),
       attention: {
-        ...attention,
-        ...(own.length === 0 && NO_ROPE),
+        ...(own.length === 0 ? withoutRope(attention) : attention),
         numLayers: own.length,
         numHeads: queries.count,
       },
@@ -389,7 +388,9 @@ function textsIn(value: unknown): string[] {
 }
 
 /** A stage whose layers all keep states rotates nothing. */
-const NO_ROPE = { rotaryDim: 0, ropeTables: [] };
+function withoutRope({ ropeAxes: _axes, ...attention }: NetworkPlan['attention']): NetworkPlan['attention'] {
+  return { ...attention, rotaryDim: 0, ropeTables: [] };
+}
 
 /** Rows of a product's weight for some columns of its output; a gated one stacks gate over up. */
 function slicesOf({ op }: LinearOp, { first, count }: Share, width: number): Share[] {

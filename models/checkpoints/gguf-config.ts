@@ -22,7 +22,7 @@ import { ggufStateFields, keyValueHeadsOfSome } from './gguf-states.js';
 import { windowsOfEach } from './layer-windows.js';
 import { withoutAttention } from './mamba2-config.js';
 import type { RawTensor } from './raw-tensor.js';
-import { checkTheta, turnedPairs } from './rope-config.js';
+import { axesOfSections, checkTheta, turnedPairs } from './rope-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
 
 const HAS_LAYER_NORM: ReadonlySet<string> = new Set([
@@ -239,7 +239,24 @@ function ropeOf(
   if (rotaryDim % 2 !== 0) throw keys.error('rope.dimension_count', 'even', rotaryDim);
   const scaling = scalingOf(keys, tensors, rotaryDim, maxPositions);
   checkTheta(keys.file, theta, scaling);
-  return { theta, rotaryDim, scaling };
+  const axes = axesOf(keys, rotaryDim / 2);
+  return { theta, rotaryDim, ...(axes === null ? {} : { axes }), scaling };
+}
+
+/** Architectures whose sections of RoPE take turns. */
+const INTERLEAVED = new Set(['qwen3vl', 'qwen3vlmoe', 'qwen35', 'qwen35moe', 'qwen3next']);
+
+/** Axes of RoPE in sections, of which llama.cpp names four, the last one for nothing; null: there are none. */
+function axesOf(keys: GgufKeys, count: number): number[] | null {
+  const key = 'rope.dimension_sections';
+  const sections = keys.list(key);
+  if (sections === undefined) return null;
+  const given = Array.from(sections);
+  const axes =
+    given.slice(3).every((one) => one === 0) &&
+    axesOfSections(given.slice(0, 3), count, INTERLEAVED.has(keys.architecture));
+  if (!axes) throw keys.error(key, `three whole numbers that make up ${count}, and 0`, given.join(', '));
+  return axes;
 }
 
 function scalingOf(

@@ -86,6 +86,12 @@ export function ggufFamilyFields(
   maxPositions: number,
 ): Partial<ModelConfig> {
   switch (architecture) {
+    case 'qwen3':
+    case 'qwen3moe': {
+      // Of files of Qwen3-VL: what its first layers add of pictures.
+      const levels = keys.integer('n_deepstack_layers', 0, 64, 0);
+      return levels === 0 ? {} : { promptLevels: levels };
+    }
     case 'smollm3':
       return {
         layersWithoutRope: Array.from(

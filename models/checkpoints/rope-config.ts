@@ -57,25 +57,33 @@ export function ropeOfHuggingFace(
   return { theta, rotaryDim, ...(axes === null ? {} : { axes }), scaling };
 }
 
+function axesOf(rope: ConfigFields, count: number): number[] | null {
+  const sections = rope.raw('mrope_section');
+  if (sections == null) return null;
+  const axes = Array.isArray(sections)
+    ? axesOfSections(sections, count, rope.boolean('mrope_interleaved', false))
+    : null;
+  if (axes === null) throw rope.error('mrope_section', `three whole numbers that make up ${count}`);
+  return axes;
+}
+
 /**
- * Axes of RoPE in three sections (mrope): how many frequencies turn by time, height and width. null: there are no sections.
+ * Axes of RoPE in three sections (mrope): how many of `count` frequencies turn by time, height and width. null: these are no such sections.
  *
  *   [2, 1, 1]                t t h w
  *   interleaved [4, 2, 2]    t h w t h w t t      height and width in turns with time, as far as their sections go
  */
-function axesOf(rope: ConfigFields, count: number): number[] | null {
-  const sections = rope.raw('mrope_section');
-  if (sections == null) return null;
-  const isSections =
-    Array.isArray(sections) &&
-    sections.length === 3 &&
-    sections.every((one) => Number.isInteger(one) && one >= 0) &&
-    sections.reduce((sum, one) => sum + one, 0) === count;
-  if (!isSections) throw rope.error('mrope_section', `three whole numbers that make up ${count}`);
-  if (rope.boolean('mrope_interleaved', false)) {
-    return Array.from({ length: count }, (_, i) => (i % 3 > 0 && i < 3 * sections[i % 3]! ? i % 3 : 0));
-  }
-  return sections.flatMap((length: number, axis: number) => new Array<number>(length).fill(axis));
+export function axesOfSections(
+  sections: readonly unknown[],
+  count: number,
+  isInterleaved: boolean,
+): number[] | null {
+  const lengths = sections.filter((one): one is number => Number.isInteger(one) && (one as number) >= 0);
+  const isWhole = lengths.length === 3 && sections.length === 3;
+  if (!isWhole || lengths.reduce((sum, one) => sum + one, 0) !== count) return null;
+  if (isInterleaved)
+    return Array.from({ length: count }, (_, i) => (i % 3 > 0 && i < 3 * lengths[i % 3]! ? i % 3 : 0));
+  return lengths.flatMap((length, axis) => new Array<number>(length).fill(axis));
 }
 
 /**

@@ -8,7 +8,7 @@ What there is:
                PATH, is linked (pip install tensorflow-cpu, or tensorflow[and-cuda] for a GPU); the binding is compiled,
                for which g++, make and python3 are needed
   onnx         onnxruntime-node, for the ONNX models of a --model-repository
-  nats         @nats-io/transport-node, jetstream and kv, for skein gateway and skein work
+  nats         @nats-io/transport-node, jetstream and kv, for gateways and their workers
   tracing      the packages of OpenTelemetry, for --trace-endpoint and --tracing
   zeromq       zeromq, for --kv-events-endpoint
 

@@ -34,8 +34,11 @@ function typesOf(...tables: Columns[]): Record<string, ElementType> {
 
 describe('the columns that the addon reads by name', () => {
   it('are all columns of a batch, and of their types', () => {
-    // No columns: batches of encoders alone have types of tokens, slots of adapters are there where a sequence has one, and rows where a head drafts.
-    const more = { tokenTypes: 'i32', adapterSlots: 'i32', rowInputs: 'f32', keptRows: 'f32' } as const;
+    // No columns: a batch has them where a sequence or the network needs them.
+    const more = {
+      ...{ tokenTypes: 'i32', adapterSlots: 'i32', gridPositions: 'i32', places: 'i32' },
+      ...{ placeShares: 'f32', rowInputs: 'f32', keptRows: 'f32' },
+    } as const;
     const wanted = { ...typesOf(PACKED_COLUMNS, ROPE_COLUMNS), ...more };
     expect(Object.fromEntries(readOf('batch'))).toEqual(wanted);
   });
