@@ -109,12 +109,14 @@ export class FileStore {
 
   /** Drops contents that no record, no upload and none of these ids accounts for. */
   async dropStrays(ids: ReadonlySet<string>): Promise<void> {
-    // Contents first: what gets its record meanwhile is none.
+    // What is under way now may get its record at any moment; what begins later is not among these contents.
+    const underWay = new Set(this.#unfinished.keys());
     const contents = await this.#contents.ids();
     const known = new Set((await this.#records.list()).map(({ key }) => key));
     const found = new Map<string, number | null>();
     for (const id of contents) {
-      if (!FILE_ID.test(id) || known.has(id) || ids.has(id) || this.#unfinished.has(id)) continue;
+      if (!FILE_ID.test(id) || known.has(id) || ids.has(id) || underWay.has(id)) continue;
+      if (this.#unfinished.has(id)) continue;
       const size = this.isShared ? await this.#contents.size(id) : null;
       // Another server may be writing it: then it is longer at the next look.
       if (this.isShared && this.#strays.get(id) !== size) found.set(id, size);
@@ -133,11 +135,14 @@ export class FileStore {
     await this.load();
     await this.sweep();
     if (this.isShared) await this.#recount();
+    // Known before its content is there, which nobody may then take for one without an owner.
+    this.#unfinished.set(id, { owner, bytes: 0 });
     try {
       const writer = await FileWriter.open(id, owner, this.account, () => this.#contents.begin(id));
       this.#unfinished.set(id, writer);
       return writer;
     } catch (error) {
+      this.#unfinished.delete(id);
       throw orNotStored(error);
     }
   }
