@@ -58,7 +58,8 @@ describeWithNats('a worker with several models', () => {
   it('loads each when it is wanted, gives the same answers, and lets it go when it is idle', async () => {
     await until('the models', async () => Object.keys(await workersOf()).length === 2);
     expect(await workersOf()).toEqual({ a: 0, b: 0 });
-    expect((await post(gateway, 'c')).status).toBe(404);
+    // Until what a new gateway looks for is there it answers with 503.
+    await until('404 for another', async () => (await post(gateway, 'c')).status === 404);
     for (const name of ['a', 'b']) {
       const first = await post(gateway, name);
       expect([first.status, first.headers.get('retry-after')]).toEqual([503, '10']);

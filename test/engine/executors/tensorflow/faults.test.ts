@@ -120,17 +120,13 @@ describeWithTensorFlow('a server on TensorFlow whose device fails', () => {
     expect((await health()).text).toContain('"status":"ready","restarts":0');
   });
 
-  it('that is lost fails everything in flight, says so, and answers again on a new one', async () => {
+  it('that is lost gives way to a new one, with which everything in flight goes on', async () => {
     const beside = post({ max_tokens: 200 });
     const events = await failInStream(LOST);
-    expect(errorOf(events)).toMatch(/the GPU is lost.*CUDA_ERROR_ILLEGAL_ADDRESS/);
-    const other = await beside;
-    expect(other.status).toBeGreaterThanOrEqual(500);
-    expect(await other.text()).toMatch(/the GPU is lost/);
-    const lost = await health();
+    expect(events.filter((event) => event.includes('"error"'))).toEqual([]);
+    expect(events.at(-1)).toContain('[DONE]');
+    expect((await beside).status).toBe(200);
     await expect.poll(async () => (await health()).status).toBe(200);
-    const after = await post({ max_tokens: 4 });
-    expect(after.status).toBe(200);
-    expect(lost.text).toMatch(/the GPU is lost/);
+    expect((await post({ max_tokens: 4 })).status).toBe(200);
   });
 });
