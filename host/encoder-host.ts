@@ -1,6 +1,5 @@
 import {
   type EncoderAnswer,
-  type EncoderBatchLimits,
   type EncoderCommand,
   type EncoderInfo,
   type EncoderSequence,
@@ -13,15 +12,11 @@ import type { WorkerRestartOptions } from '../callbacks/restart-policy.js';
 import { RequestError } from '../callbacks/token-request.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
-import {
-  type EncoderPick,
-  type EncoderWork,
-  takeEncoderBatch,
-} from '../scheduler/tokens/encoder-scheduler.js';
+import type { EncoderPick, EncoderWork } from '../scheduler/tokens/encoder-scheduler.js';
 import type { BatchEntry } from './batch/batch-duties.js';
-import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
 import { BatchHost } from './batch/batch-host.js';
 import type { OpenGroup } from './batch/batch-host-options.js';
+import { ItemsFormer } from './batch/items-former.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
 import { launchGroup, leadJoined } from './ranks/lead-group.js';
 
@@ -85,7 +80,7 @@ const BATCHES_AHEAD = 2;
  */
 export class EncoderHost {
   readonly #options: EncoderHostOptions;
-  readonly #former = new EncoderFormer();
+  readonly #former = new ItemsFormer<Entry>();
   readonly #host: BatchHost<Entry, Batch, EncoderInfo, EncoderAnswer, EncoderCommand>;
 
   constructor(options: EncoderHostOptions) {
@@ -269,29 +264,6 @@ function groupOpener(
     const more = { onGroupMessage: () => {}, onMissing };
     return leadJoined(options, { ...events, ...more }, (seat, ofWorker) => open({ seat }, ofWorker));
   };
-}
-
-/** Requests take turns; see takeEncoderBatch. */
-class EncoderFormer implements BatchFormer<Entry, Batch> {
-  /** Of the encoder that runs; null before there is one. */
-  limits: EncoderBatchLimits | null = null;
-  /** In order of arrival, those that have sequences to be given out. */
-  readonly #waiting = new Set<Entry>();
-
-  add(entry: Entry): void {
-    this.#waiting.add(entry);
-  }
-
-  remove(entry: Entry): void {
-    this.#waiting.delete(entry);
-  }
-
-  form(_nowUs: number, free: readonly number[]): Formed<Entry, Batch> {
-    if (free.length === 0 || this.limits === null || this.#waiting.size === 0) return NO_BATCH;
-    const batch = takeEncoderBatch([...this.#waiting], this.limits);
-    for (const { work } of batch) if (work.taken === work.lengths.length) this.#waiting.delete(work);
-    return batch.length === 0 ? NO_BATCH : { ...NO_BATCH, batch };
-  }
 }
 
 /** Why a sequence would make the native executor refuse its whole batch; null: it is valid. */

@@ -5,14 +5,10 @@ import type { TowerAnswer, TowerCommand, TowerInfo, TowerPicture } from '../call
 import type { TowerWorkerData } from '../engine/tower/tower-worker.js';
 import { towerWorkerScript } from '../engine/tower/worker-script.js';
 import { pictureRows, whyUnseen } from '../models/towers/picture-places.js';
-import {
-  type EncoderPick,
-  type EncoderWork,
-  takeEncoderBatch,
-} from '../scheduler/tokens/encoder-scheduler.js';
+import type { EncoderPick, EncoderWork } from '../scheduler/tokens/encoder-scheduler.js';
 import type { BatchEntry } from './batch/batch-duties.js';
-import { type BatchFormer, type Formed, NO_BATCH } from './batch/batch-former.js';
 import { BatchHost } from './batch/batch-host.js';
+import { ItemsFormer } from './batch/items-former.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from './in-process-host.js';
 
 export interface TowerHostOptions extends TowerWorkerData {
@@ -61,7 +57,7 @@ const BATCHES_AHEAD = 2;
  */
 export class TowerHost {
   readonly #options: TowerHostOptions;
-  readonly #former = new TowerFormer();
+  readonly #former = new ItemsFormer<Entry>();
   readonly #host: BatchHost<Entry, Batch, TowerInfo, TowerAnswer, TowerCommand>;
 
   constructor(options: TowerHostOptions) {
@@ -149,7 +145,8 @@ export class TowerHost {
   }
 
   #start(info: TowerInfo): void {
-    this.#former.info = info;
+    const { maxPatches: maxNumTokens, maxPictures: maxNumSequences } = info.limits;
+    this.#former.limits = { maxNumTokens, maxNumSequences };
     for (const entry of [...this.#host.entries()]) {
       const wrong = whyInvalid(entry.pictures, info);
       if (wrong !== null) this.#host.fail(entry, new RequestError(wrong, { kind: 'invalid' }));
@@ -184,30 +181,6 @@ export class TowerHost {
     if (!this.#host.has(work) || work.missing > 0) return;
     this.#host.settle(work);
     work.resolve(work.rows as Float32Array[]);
-  }
-}
-
-/** Requests take turns; see takeEncoderBatch. */
-class TowerFormer implements BatchFormer<Entry, Batch> {
-  /** Of the tower that runs; null before there is one. */
-  info: TowerInfo | null = null;
-  /** In order of arrival, those that have pictures to be given out. */
-  readonly #waiting = new Set<Entry>();
-
-  add(entry: Entry): void {
-    this.#waiting.add(entry);
-  }
-
-  remove(entry: Entry): void {
-    this.#waiting.delete(entry);
-  }
-
-  form(_nowUs: number, free: readonly number[]): Formed<Entry, Batch> {
-    if (free.length === 0 || this.info === null || this.#waiting.size === 0) return NO_BATCH;
-    const { maxPatches: maxNumTokens, maxPictures: maxNumSequences } = this.info.limits;
-    const batch = takeEncoderBatch([...this.#waiting], { maxNumTokens, maxNumSequences });
-    for (const { work } of batch) if (work.taken === work.lengths.length) this.#waiting.delete(work);
-    return batch.length === 0 ? NO_BATCH : { ...NO_BATCH, batch };
   }
 }
 

@@ -49,13 +49,13 @@ export interface InferTerms {
   room(): Promise<void> | null;
   /** Adds up what its answers take; absent: nobody does. */
   readonly tally?: AnswerTally | undefined;
-  /** Asks whether its caller's limits allow the answers, before they are begun; absent: nobody counts what the caller takes. Rejects with an InferError. */
+  /** Asks whether its caller's limits allow the answers, before they are begun; absent: the caller's usage is not counted. Rejects with an InferError. */
   readonly admit?: Admit | undefined;
   /** Aborted when the answer is to end with what there is of it, as far as the model can do that: see InferModel.endsWhenStopped. */
   readonly stop?: AbortSignal | undefined;
   /** Fingerprint of the engine that is to answer; absent: any of the model. Only models that generate text have names for theirs. */
   readonly engine?: string | undefined;
-  /** Is told how to see whether the answer waits for an engine elsewhere, and may be refused for want of one; absent: nobody asks. */
+  /** Is told how to see whether the answer waits for an engine elsewhere, and may be refused for want of one; absent: it is not wanted. */
   readonly onBegun?: ((isWaiting: () => boolean) => void) | undefined;
 }
 

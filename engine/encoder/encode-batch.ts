@@ -1,40 +1,17 @@
-import { performance } from 'node:perf_hooks';
-import { messageOf } from '../../base/error-text.js';
 import { type EncoderAnswer, type EncoderSequence, valuesOf } from '../../callbacks/encoder-messages.js';
 import { tokenWidth } from '../../models/encoder-config.js';
+import { answerItems } from '../worker/answer-items.js';
 import type { LoadedEncoder } from './load-encoder.js';
 
 type Encoder = Pick<LoadedEncoder, 'encode' | 'outputWidth'> & {
   config: Pick<LoadedEncoder['config'], 'head'>;
 };
 
-/**
- * Computes the rows of a batch. If the batch fails as a whole, each sequence is tried by itself, so that the error goes
- * to the sequence that caused it; a row that is not finite is an error of its sequence too.
- */
+/** Computes the rows of a batch; see answerItems. */
 export function encodeBatch(encoder: Encoder, sequences: readonly EncoderSequence[]): EncoderAnswer {
-  const startMs = performance.now();
   const { outputWidth, config } = encoder;
   const sizes = sequences.map((sequence) => valuesOf(sequence, { outputWidth, head: config.head }));
-  const rows = new Float32Array(sizes.reduce((sum, size) => sum + size, 0));
-  let end = 0;
-  const places = sizes.map((size) => {
-    end += size;
-    return rows.subarray(end - size, end);
-  });
-  const errors: (string | null)[] = sequences.map(() => null);
-  try {
-    fill(encoder, sequences, places);
-  } catch (error) {
-    if (sequences.length === 1) errors[0] = messageOf(error);
-    else for (const [i, sequence] of sequences.entries()) errors[i] = alone(encoder, sequence, places[i]!);
-  }
-  for (const [i, place] of places.entries()) {
-    if (errors[i] !== null || place.every(Number.isFinite)) continue;
-    errors[i] = 'The network gave values that are not finite for this input.';
-    place.fill(0);
-  }
-  return { type: 'rows', rows, errors, forwardMs: performance.now() - startMs };
+  return answerItems(sequences, sizes, (some, places) => fill(encoder, some, places), 'input');
 }
 
 /** Computes sequences together, and writes what each asks for to its place. */
@@ -70,15 +47,5 @@ function takeVectors(rows: Float32Array, width: number, column: number, place: F
   for (let t = 0; t < count; t++) {
     const begin = (t + 1) * width + column;
     place.set(rows.subarray(begin, begin + size), t * size);
-  }
-}
-
-/** @returns the error of the sequence; null: there is none */
-function alone(encoder: Encoder, sequence: EncoderSequence, place: Float32Array): string | null {
-  try {
-    fill(encoder, [sequence], [place]);
-    return null;
-  } catch (error) {
-    return messageOf(error);
   }
 }

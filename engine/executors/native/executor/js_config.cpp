@@ -235,25 +235,25 @@ class PlanReader {
   }
 
   void readRopeAxes(const Napi::Object& attention) {
-    if (isAbsent(attention, "ropeAxes")) return;
-    const Napi::Array axes = array(attention, "ropeAxes");
-    for (uint32_t i = 0; i < axes.Length(); ++i) {
-      const Napi::Value axis = axes.Get(i);
-      if (!axis.IsNumber()) throw std::runtime_error("ropeAxes must be a list of numbers.");
-      plan_.ropeAxes.push_back(axis.As<Napi::Number>().Int32Value());
+    if (!isAbsent(attention, "ropeAxes")) plan_.ropeAxes = integers(attention, "ropeAxes");
+  }
+
+  static std::vector<int32_t> integers(const Napi::Object& parent, const char* field) {
+    const Napi::Array list = array(parent, field);
+    std::vector<int32_t> numbers;
+    for (uint32_t i = 0; i < list.Length(); ++i) {
+      const Napi::Value item = list.Get(i);
+      if (!item.IsNumber()) throw std::runtime_error(std::string(field) + " must be a list of numbers.");
+      numbers.push_back(item.As<Napi::Number>().Int32Value());
     }
+    return numbers;
   }
 
   void readDistances(const Napi::Object& attention) {
     if (isAbsent(attention, "distances")) return;
     const Napi::Object distances = object(attention, "distances");
     plan_.numBuckets = integer(distances, "count");
-    const Napi::Array buckets = array(distances, "buckets");
-    for (uint32_t i = 0; i < buckets.Length(); ++i) {
-      const Napi::Value bucket = buckets.Get(i);
-      if (!bucket.IsNumber()) throw std::runtime_error("buckets must be a list of numbers.");
-      plan_.distanceBuckets.push_back(bucket.As<Napi::Number>().Int32Value());
-    }
+    plan_.distanceBuckets = integers(distances, "buckets");
   }
 
   int32_t weightIndex(const Napi::Object& item, const char* field) const { return indexOf(text(item, field), field); }
