@@ -144,7 +144,10 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     keys['ssm.time_step_rank'] = number(delta.valueHeads);
     keys['ssm.inner_size'] = number(delta.valueHeads * delta.valueDim);
     keys.full_attention_interval = number(ATTENDING_INTERVAL);
-    keys['rope.dimension_sections'] = { type: 'array', of: 'i32', value: [11, 11, 10, 0] };
+    const pairs = shape.headDim / 8;
+    // Time, rows and columns in turn, of a quarter of a head: 11, 11 and 10 of heads of 256.
+    const sections = [0, 1, 2].map((axis) => Math.ceil((pairs - axis) / 3));
+    keys['rope.dimension_sections'] = { type: 'array', of: 'i32', value: [...sections, 0] };
   }
   return {
     'general.architecture': { type: 'string', value: architecture },
