@@ -114,6 +114,7 @@ export class HelperPool<Job, Result> {
   readonly #workers = new Set<PoolWorker<Job, Result>>();
   #waiting: PendingJob<Job, Result>[] = [];
   #closed = false;
+  #starts = 0;
 
   constructor(options: HelperPoolOptions<Job, Result>) {
     this.#options = options;
@@ -124,6 +125,11 @@ export class HelperPool<Job, Result> {
     let inWork = 0;
     for (const { pending } of this.#workers) if (pending !== null) inWork++;
     return this.#waiting.length + inWork;
+  }
+
+  /** Threads or processes started so far: more than `workers` where some were lost. */
+  get starts(): number {
+    return this.#starts;
   }
 
   /**
@@ -235,6 +241,7 @@ export class HelperPool<Job, Result> {
 
   #startWorker(): PoolWorker<Job, Result> {
     const thread = this.#startThread();
+    this.#starts++;
     const worker: PoolWorker<Job, Result> = { thread, ready: false, pending: null, timer: null };
     this.#workers.add(worker);
     thread.on('message', (reply: HelperReply<Result> | typeof READY) => {

@@ -1,6 +1,7 @@
 import { onAbort } from '../../base/on-abort.js';
 import {
   HelperBusyError,
+  HelperClosedError,
   HelperError,
   HelperLostError,
   HelperPool,
@@ -51,6 +52,11 @@ export class PicturePool {
     });
   }
 
+  /** Processes started so far: more than `workers` where some ended while they had a picture. */
+  get processes(): number {
+    return this.#helpers.starts;
+  }
+
   /**
    * Prepares a request's pictures, one after the other.
    * @throws PictureError, PicturesBusyError, PictureDecoderError; the signal's reason where it is aborted
@@ -76,8 +82,14 @@ export class PicturePool {
   }
 
   async #prepareOne(bytes: Uint8Array): Promise<PreparedPicture> {
+    const job = { bytes, files: this.#files, limits: this.#limits };
     try {
-      return await this.#helpers.run({ bytes, files: this.#files, limits: this.#limits });
+      return await this.#helpers.run(job).catch((error) => {
+        // The process may have ended for another reason than this file, which is tried once more: alone in a new one.
+        if (error instanceof HelperLostError && !(error instanceof HelperClosedError))
+          return this.#helpers.run(job);
+        throw error;
+      });
     } catch (error) {
       throw inPicturesWords(error, this.#limits);
     }

@@ -62,5 +62,6 @@ describe('a helper pool of processes', () => {
     expect(isAlive(pid)).toBe(false);
     await expect(pool.run('loop')).rejects.toThrow(HelperTimeError);
     expect(await pool.run('after')).toBe('after');
+    expect(pool.starts).toBe(3);
   });
 });

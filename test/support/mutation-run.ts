@@ -15,7 +15,7 @@ export async function runMutations(
   kind: string,
   count: number,
 ): Promise<MutationRun> {
-  const draw = drawsFrom(1 + kind.length * 7919 + kind.charCodeAt(0));
+  const draw = drawsFrom(Number(process.env.SKEIN_TEST_SEED ?? 1) + kind.length * 7919 + kind.charCodeAt(0));
   const files = filesOf(kind);
   const run: MutationRun = { pictures: 0, refused: 0, wrong: [] };
   for (let i = 0; i < count; i++) {

@@ -1,3 +1,5 @@
+import childProcess from 'node:child_process';
+import { syncBuiltinESMExports } from 'node:module';
 import { afterAll, describe, expect, it } from 'vitest';
 import type * as BudgetModule from '../../../models/images/byte-budget.js';
 import { pictureDigest } from '../../../models/images/picture-identity.js';
@@ -26,6 +28,24 @@ const sizeOf = async (bytes: Uint8Array) => {
   const prepared = await pool.prepare([bytes]);
   return prepared.flatMap(({ width, height }) => [width, height]);
 };
+
+/** Runs work of which the first processes are killed as they start. */
+async function withKills<T>(count: number, work: () => Promise<T>): Promise<T> {
+  const { fork } = childProcess;
+  let left = count;
+  childProcess.fork = ((...given: Parameters<typeof fork>) => {
+    const child = fork(...given);
+    if (left-- > 0) child.kill('SIGKILL');
+    return child;
+  }) as typeof fork;
+  syncBuiltinESMExports();
+  try {
+    return await work();
+  } finally {
+    childProcess.fork = fork;
+    syncBuiltinESMExports();
+  }
+}
 
 describe('a pool for pictures', () => {
   it('prepares the pictures of a request, turned upright, with the digests of their pixels', async () => {
@@ -67,6 +87,29 @@ describe('a pool for pictures', () => {
       'The request has 17 pictures, and may have 16.',
     );
     await expect(pool.prepare([new Uint8Array(12_000_001)])).rejects.toThrow(/have 12000001 bytes together/);
+  });
+
+  it('tries a picture once more whose process ends, and fails it alone where that ends again', async () => {
+    const once = new PicturePool(files);
+    const [picture] = await withKills(1, () => once.prepare([golden('png rgb')]));
+    expect(picture).toMatchObject({ width: 29, height: 19 });
+    expect(once.processes).toBe(2);
+    await once.close();
+
+    const twice = new PicturePool(files);
+    // The first picture, the second one, and the first one again, which waited for its turn.
+    const [lost, next] = await withKills(3, () =>
+      Promise.allSettled([twice.prepare([golden('png rgb')]), twice.prepare([golden('png exif 6')])]),
+    );
+    expect(lost).toMatchObject({
+      reason: {
+        name: 'PictureDecoderError',
+        message: 'The picture was not decoded: A helper process ended: exit code SIGKILL.',
+      },
+    });
+    expect(next).toMatchObject({ value: [{ width: 19, height: 29 }] });
+    expect(twice.processes).toBe(4);
+    await twice.close();
   });
 
   it('takes memory before it decodes, and gives all of it back', async () => {
