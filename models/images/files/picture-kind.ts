@@ -53,28 +53,30 @@ const REFUSED: readonly Beginning[] = [
 /** Bytes in which text is looked for. */
 const TEXT_BYTES = 1024;
 
-/** The kind of a file, by its first bytes alone: no name and no type that a client gives counts. @throws PictureError */
+/**
+ * The kind of a file, by its first bytes alone: no name and no type that a client gives counts. The page reads files by it too, so it needs
+ * nothing of Node.js. @throws PictureError
+ */
 export function pictureKind(bytes: Uint8Array): PictureKind {
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, TEXT_BYTES));
-  const found = READ.find((one) => begins(head, one));
-  if (found !== undefined && (found.name !== 'WebP' || head.toString('latin1', 0, 4) === 'RIFF'))
-    return found.name;
+  const head = bytes.subarray(0, TEXT_BYTES);
+  const latin1 = String.fromCharCode(...head);
+  const found = READ.find((one) => begins(latin1, one));
+  if (found !== undefined && (found.name !== 'WebP' || latin1.startsWith('RIFF'))) return found.name;
   throw new PictureError(
-    `The picture should be a JPEG, PNG, WebP or GIF file, and it is ${foreignKind(head)}.`,
+    `The picture should be a JPEG, PNG, WebP or GIF file, and it is ${foreignKind(head, latin1)}.`,
   );
 }
 
-function foreignKind(head: Buffer): string {
+function foreignKind(head: Uint8Array, latin1: string): string {
   if (head.length === 0) return 'empty';
-  const known = REFUSED.find((one) => begins(head, one));
+  const known = REFUSED.find((one) => begins(latin1, one));
   if (known !== undefined) return known.name;
-  const text = head.toString('utf8').replace(/^\ufeff/, '');
+  const text = new TextDecoder().decode(head);
   if (/<svg[\s>]/i.test(text)) return 'an SVG drawing';
   if (/^\s*<(!doctype html|html)/i.test(text)) return 'an HTML page';
   if (/^\s*<\?xml/.test(text)) return 'an XML file';
-  return `none of those: it begins with the bytes ${head.toString('hex', 0, 8).replace(/..(?=.)/g, '$& ')}`;
+  const bytes = Array.from(head.subarray(0, 8), (byte) => byte.toString(16).padStart(2, '0'));
+  return `none of those: it begins with the bytes ${bytes.join(' ')}`;
 }
 
-function begins(head: Buffer, { text, at = 0 }: Beginning): boolean {
-  return head.toString('latin1', at, at + text.length) === text;
-}
+const begins = (latin1: string, { text, at = 0 }: Beginning) => latin1.startsWith(text, at);

@@ -1,6 +1,6 @@
 import { samplingFields } from '../../generation/sampling-defaults.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
-import { enginesOf, type ServedModel } from '../../serving/served-model.js';
+import { enginesOf, type ServedGenerator, type ServedModel } from '../../serving/served-model.js';
 
 /** One entry of GET /v1/models. Clients of other engines look for the context length in `max_model_len`. */
 export function modelObject(model: ServedModel) {
@@ -11,7 +11,9 @@ export function modelObject(model: ServedModel) {
     owned_by: 'skein',
     ...lineage(model),
     max_model_len: model.maxSeqLen,
-    ...(model.kind === 'generator' ? { system_fingerprints: [...enginesOf(model).keys()] } : {}),
+    ...(model.kind === 'generator'
+      ? { input_modalities: inputsOf(model), system_fingerprints: [...enginesOf(model).keys()] }
+      : {}),
     ...workersOf(model),
     ...recommended(model),
   };
@@ -22,6 +24,9 @@ export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   const created = Math.floor(modifiedMs / 1000);
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
 }
+
+/** What its messages may have, by the names that other lists of models have for it. */
+const inputsOf = ({ sight }: ServedGenerator): string[] => (sight == null ? ['text'] : ['text', 'image']);
 
 /** Workers of a model of a gateway: one without those that answer is known, and its requests wait for the first. */
 function workersOf(model: ServedModel) {

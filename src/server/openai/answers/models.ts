@@ -20,6 +20,10 @@ export const modelSchema = component(
       z.int().optional(),
       'Tokens of the context, prompt and answer together; of a model that is loaded.',
     ),
+    input_modalities: about(
+      z.array(z.enum(['text', 'image'])).optional(),
+      'What messages may have: texts, and pictures where the model sees. Of a loaded model that generates text.',
+    ),
     workers: about(
       z.int().optional(),
       'Workers that answer for it; 0: it is known, and its requests wait for the first. Of a model of a gateway.',

@@ -19,6 +19,7 @@ describe('the routes about the server', () => {
       root: 'org/toy',
       parent: null,
       max_model_len: 256,
+      input_modalities: ['text'],
       system_fingerprints: ['fp_toy'],
     };
     expect(await (await toy.get('/v1/models')).json()).toEqual({ object: 'list', data: [model] });

@@ -115,7 +115,12 @@ describe("Ollama's pictures", () => {
     expect(json.capabilities).toContain('vision');
     const props = (await (await serverOf().toy.get('/props')).json()) as { modalities: object };
     expect(props.modalities).toEqual({ vision: true, audio: false });
+    const listed = async ({ get }: Pick<ReturnType<typeof toyServer>, 'get'>) =>
+      ((await (await get('/v1/models')).json()) as { data: { input_modalities: string[] }[] }).data[0]!
+        .input_modalities;
+    expect(await listed(serverOf().toy)).toEqual(['text', 'image']);
     const blind = toyServer(() => say('x'));
+    expect(await listed(blind)).toEqual(['text']);
     const shown = (await (await blind.post('/api/show', { model: 'toy' })).json()) as typeof json;
     expect(shown.capabilities).not.toContain('vision');
   });
