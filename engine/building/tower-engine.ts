@@ -75,6 +75,9 @@ export async function writeTower(
   write(TOWER_FILE, written);
 }
 
+/** Precision of a tower's weights, by that of its engine's. */
+export const towerPrecision = (ofEngine: EnginePrecision) => (ofEngine === 'f32' ? 'f32' : 'bf16');
+
 /** How pictures are prepared for an engine's part that sees. @throws EngineError where its checkpoint did not say */
 export function towerPictures(enginePath: string): PictureFiles {
   const file = join(towerFolder(enginePath), PICTURES_FILE);
@@ -100,7 +103,7 @@ async function writeWhole(
   tower: TowerCheckpoint,
   options: BuildAsideOptions & { precision: EnginePrecision },
 ): Promise<TowerManifest> {
-  const precision = options.precision === 'f32' ? 'f32' : 'bf16';
+  const precision = towerPrecision(options.precision);
   const precisions = { precision, outputPrecision: precision } as const;
   const own = { ...options, ...precisions, leavesMatrices: false };
   const { weightsByteLength, tensors } = await writeWeights(place, tower, planTower(tower.config), own);

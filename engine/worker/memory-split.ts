@@ -39,6 +39,10 @@ export function splitMemory(available: AvailableMemory, needs: readonly MemoryNe
     }
     open = open.filter((index) => !modest.includes(index));
   }
-  const from = `${available.bytes} bytes by ${available.from}, less ${taken} that ${needs.length} models take without their KV caches, shared by these`;
+  const takers =
+    needs.length === 1
+      ? 'the model takes without its KV cache'
+      : `${needs.length} models take without their KV caches, shared by these`;
+  const from = `${available.bytes} bytes by ${available.from}, less ${taken} that ${takers}`;
   return shares.map((bytes) => ({ bytes, from }));
 }

@@ -42,6 +42,9 @@ export function openTower(path: string, textWidth: number): TowerCheckpoint | nu
 const TOWER = /^(?:model\.)?(?:vision_tower|vision_model|visual)\.(?:vision_model\.)?/;
 const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector)\./;
 
+/** Whether a part of the files, such as "model.visual", is the one that sees, or what leads from it into the text model. */
+export const isOfTower = (part: string): boolean => TOWER.test(`${part}.`) || CONNECTOR.test(`${part}.`);
+
 /** A tower's tensors under the network's names. */
 function namedTensors(tensors: readonly RawTensor[]): Map<string, NamedTensor> {
   const named = new Map<string, NamedTensor>();

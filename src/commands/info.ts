@@ -111,6 +111,7 @@ function textOf(description: ModelDescription & { model: string }): string {
     ...endsRow(description),
     ...samplingRows(description),
     ['weights', weightsText(description)],
+    ...picturesRow(description),
     ['executor', description.executor],
     ['kernels', `${description.instructionSet}, ${threadsWithReason(description.threads)}`],
   ];
@@ -186,6 +187,18 @@ function leftAsideRow({ leftAside }: ModelDescription): [string, string][] {
   if (leftAside.length === 0) return [];
   const parts = leftAside.map(({ part, tensors }) => `${part} (${counted(tensors, 'tensor')})`);
   return [['left aside', parts.join(', ')]];
+}
+
+function picturesRow({ pictures }: ModelDescription): [string, string][] {
+  if (pictures === null) return [];
+  if ('problem' in pictures) return [['pictures', `none: ${pictures.problem}`]];
+  const { precision, weightBytes, keptBytes } = pictures;
+  return [
+    [
+      'pictures',
+      `a tower in ${precision}, ${bytes(weightBytes)}; up to ${bytes(keptBytes)} of its rows are kept`,
+    ],
+  ];
 }
 
 function endsRow({ endTokens }: ModelDescription): [string, string][] {

@@ -32,6 +32,7 @@ import { readTokenizerFiles, Tokenizer, type TokenizerSourceFiles } from '../../
 import type { NetworkPlan, PlanWeight } from '../../network/plan.js';
 import type { RemoteModel } from '../hub/model-headers.js';
 import { type ModelTask, taskOf } from '../serving/model-task.js';
+import { describeSight, leftBeside, type SightDescription, sightBytes } from './described-sight.js';
 import { slowParts } from './slow-parts.js';
 import { type TemplateAbilities, templateAbilities } from './template-abilities.js';
 
@@ -97,6 +98,8 @@ export interface ModelDescription {
   kvCache: KvDescription | null;
   /** States of sequences; null: no layer keeps one. */
   states: StateDescription | null;
+  /** What it sees pictures with; null: it reads texts alone. */
+  pictures: SightDescription | null;
 }
 
 export interface StateDescription {
@@ -144,14 +147,20 @@ export async function describeModel(
     ? await ofEngine(openEngine(path))
     : ofCheckpoint(path, remote === null);
   const { config, plan, files, layerTypes: types, widened, sampling, ...others } = opened;
-  const { weights, outputWeights, weightBytes, ...rest } = others;
+  const { weights, outputWeights, weightBytes, leftAside, ...rest } = others;
   const { encoder, experts } = config;
   const tokenizer = new Tokenizer(files);
   const { kind, fallback } = await likelyExecutor({ executor, kvDtype }, plan);
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   const computing = await kind.computesWith();
-  const room = encoder === undefined ? await roomFor(plan, kind, weightBytes) : null;
+  const pictures = describeSight(path, {
+    isEngine: rest.format === 'engine',
+    hiddenSize: config.hiddenSize,
+    weights,
+  });
+  const taken = weightBytes + sightBytes(pictures);
+  const room = encoder === undefined ? await roomFor(plan, kind, taken) : null;
   const states = room === null || plan.states === undefined ? null : statesOf(plan.states, room);
   const most = states?.sequences ?? Number.POSITIVE_INFINITY;
   const left = (room ?? 0) * (states === null ? 1 : 1 - DEFAULT_STATE_FRACTION);
@@ -164,6 +173,7 @@ export async function describeModel(
     path: remote === null ? path : null,
     remote,
     ...rest,
+    leftAside: leftBeside(leftAside, pictures),
     architecture: config.architecture,
     task: taskOf(encoder?.head),
     experts: experts === undefined ? null : descriptionOf(experts, config.numLayers),
@@ -193,6 +203,7 @@ export async function describeModel(
     }),
     kvCache,
     states,
+    pictures,
   };
 }
 
@@ -315,10 +326,10 @@ interface Room {
   most: number;
 }
 
-/** Bytes for keys, values and states: the default share of the memory that is free now. */
-async function roomFor(plan: NetworkPlan, kind: ExecutorKind, weightBytes: number): Promise<number> {
+/** Bytes for keys, values and states beside what is taken: the default share of the memory that is free now. */
+async function roomFor(plan: NetworkPlan, kind: ExecutorKind, taken: number): Promise<number> {
   const available = availableMemory().bytes;
-  const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - weightBytes);
+  const room = (await kind.kvRoom?.(plan, available)) ?? Math.max(0, available - taken);
   return Math.floor(DEFAULT_KV_FRACTION * room);
 }
 

@@ -1,9 +1,7 @@
-import { existsSync } from 'node:fs';
 import { warn } from '../../base/error-reporter.js';
 import type { IterationStats } from '../../callbacks/gpt-manager-options.js';
 import type { EngineInfo } from '../../callbacks/worker-messages.js';
 import type { Engine } from '../../engine/building/engine.js';
-import { towerFolder } from '../../engine/directory/engine-directory.js';
 import { type CloseOptions, InProcessHost, type InProcessHostOptions } from '../../host/in-process-host.js';
 import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
@@ -18,6 +16,7 @@ import type { KvEvents } from './kv-events/kv-events.js';
 import { LatestStats } from './latest-stats.js';
 import { infoReader } from './model-info.js';
 import type { ModelOptions } from './model-options.js';
+import { hasSight, towerParams } from './pictures/sight-memory.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { type HostListeners, startEngine } from './start-engine.js';
 
@@ -145,15 +144,15 @@ function textModelOf(
 
 /** What the model sees with, where it does; its code is imported by models of a wrapper alone. */
 async function sightOf(
-  { executor, threads, computeWeight, pinThreads }: ModelOptions,
+  options: ModelOptions,
   engine: Engine,
   codec: ModelCodec,
   { vocabSize }: EngineInfo,
 ): Promise<{ fields: Pick<TextModel, 'sight' | 'whyBlind'>; close(): Promise<void> }> {
   const nothing = { fields: {}, close: async () => {} };
-  if (!existsSync(towerFolder(engine.directory))) return nothing;
+  if (!hasSight(engine.directory)) return nothing;
   const { openSight } = await import('./pictures/open-sight.js');
-  const params = { executor, threads, computeWeight, pinThreads };
+  const params = towerParams(options);
   const opened = openSight({ directory: engine.directory, codec, vocabSize, params });
   if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
   return { fields: { sight: opened.sight }, close: opened.close };

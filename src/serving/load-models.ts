@@ -7,6 +7,7 @@ import { type FoundEngines, findEngines } from './find-engines.js';
 import { loadRequest } from './host-options.js';
 import { startModel } from './load-model.js';
 import type { ModelOptions } from './model-options.js';
+import { hasSight, withSight } from './pictures/sight-memory.js';
 import type { RunningModel } from './running-model.js';
 
 /** One of several models in a process. */
@@ -28,7 +29,9 @@ export async function loadModels(models: readonly NamedModel[]): Promise<Running
   const engines: FoundEngines[] = [];
   for (const [index, { options }] of models.entries())
     engines.push(await of(index, () => findEngines(options)));
-  const shares = models.length <= 1 ? [] : await sharesOf(models, engines, of);
+  // A model alone measures the memory by itself, but for what it sees with.
+  const isPlain = models.length <= 1 && !engines.some(({ engine }) => hasSight(engine.directory));
+  const shares = isPlain ? [] : await sharesOf(models, engines, of);
   const starting = models.map(({ options, memory }, index) =>
     of(index, () => startFound(options, engines[index]!, memory ?? shares[index])),
   );
@@ -62,7 +65,8 @@ export async function needsOf(options: ModelOptions, engines: FoundEngines): Pro
   const { engine } = engines;
   if (engine.manifest.config.encoder !== undefined) return encoderNeeds(options, engine.directory);
   const { memoryNeeds } = await import('../../engine/worker/load-executor.js');
-  return memoryNeeds(loadRequest(options, engines));
+  const needs = await memoryNeeds(loadRequest(options, engines));
+  return { ...needs, fixed: await withSight(needs.fixed, options, engine.directory) };
 }
 
 /** Starts a model of either kind. An encoder has no cache to size. Code for encoders is imported only for them. */

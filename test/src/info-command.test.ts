@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { FakeHub, filesOf } from '../support/fake-hub.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeModelPath } from '../support/made-models.js';
 import { writeQuantizedModel } from '../support/quantized-models.js';
+import { writeSeeingModel } from '../support/seeing-model.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { warmCli } from './support/warm-cli.js';
 
@@ -49,6 +50,27 @@ describe('skein info', () => {
     const { stdout } = await runCli(['info', model]);
     expect(stdout).toMatch(/^states +\d.* a sequence of any length; \d+ sequences fit now$/m);
     expect((await describeBy(tinyModelPath('gqa'))).states).toBeNull();
+  });
+
+  it('says what a model sees pictures with, before and after it is built, or why it takes none', async () => {
+    const model = writeSeeingModel(folder);
+    const engine = join(folder, 'seeing-engine');
+    expect((await runCli(['build', model, '-o', engine])).code).toBe(0);
+    for (const one of [model, engine]) {
+      const { pictures, leftAside } = await describeBy(one);
+      expect(pictures).toEqual({ precision: 'bf16', weightBytes: expect.any(Number), keptBytes: 2 ** 28 });
+      expect(leftAside).toEqual([]);
+      const { stdout } = await runCli(['info', one]);
+      expect(stdout).toMatch(
+        /^pictures {2,}a tower in bf16, 5\d\.\d kB; up to 268 MB of its rows are kept$/m,
+      );
+    }
+    rmSync(join(model, 'preprocessor_config.json'));
+    const blind = await describeBy(model);
+    expect(blind.leftAside).toEqual([{ part: 'model.visual', tensors: 57 }]);
+    const { stdout } = await runCli(['info', model]);
+    expect(stdout).toMatch(/^pictures {2,}none: .* there is no preprocessor_config\.json, so/m);
+    expect((await describeBy(tinyModelPath('gqa'))).pictures).toBeNull();
   });
 
   it('says of a checkpoint what its engine directory then has', async () => {

@@ -1,3 +1,6 @@
+/** Bytes of rows of pictures that a model keeps. */
+export const MAX_KEPT_BYTES = 2 ** 28;
+
 interface Kept {
   rows: Promise<Float32Array>;
   /** Bytes of the rows; 0 as long as they are made. */

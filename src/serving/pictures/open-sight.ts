@@ -8,10 +8,8 @@ import { attendsBothWays } from '../../../models/images/both-ways.js';
 import { PicturePool } from '../../../models/images/picture-pool.js';
 import { pictureToken } from '../../../models/images/picture-token.js';
 import type { TextCodec } from '../../generation/text-model.js';
+import { MAX_KEPT_BYTES } from './kept-rows.js';
 import { ModelSight } from './model-sight.js';
-
-/** Bytes of rows of pictures that a model keeps. */
-const MAX_KEPT_BYTES = 2 ** 28;
 
 /** A model's sight while it is loaded. */
 export interface OpenSight {

@@ -26,6 +26,14 @@ describe('the memory of several models', () => {
     expect(shares[0]!.from).toContain('100 bytes by MemAvailable, less 160 that 2 models take');
   });
 
+  it('of a model alone is what it leaves', () => {
+    const [share] = splitMemory({ bytes: 100, from: 'MemAvailable' }, [needs(200, 30)]);
+    expect(share).toEqual({
+      bytes: 70,
+      from: '100 bytes by MemAvailable, less 30 that the model takes without its KV cache',
+    });
+  });
+
   it('is never shared beyond what there is, and no model gets less than one that can use as much', () => {
     const anyNeeds = fc
       .record({ most: fc.nat(1000), fixed: fc.nat(100) })
