@@ -29,7 +29,7 @@ const TOKENS_PER_BLOCK = 16;
 const WIDE_POOL = 10 * REQUESTS;
 /** Blocks for one sequence of MAX_SEQ_LEN and hardly more. */
 const SMALL_POOL = 12;
-const MIDDLE_POOL = 22;
+const MIDDLE_POOL = 18;
 
 const engines = new TestEngines();
 afterAll(() => engines.remove());

@@ -5,6 +5,8 @@ import openelm
 VOCABULARY = 128
 # Of families whose layers keep states of the sequence: their greedy tokens come with log-probabilities.
 LONG = {"new_tokens": 32}
+# Delta rules of which float32 makes less by itself than is judged.
+CALM = {"decay": 0.0, "final_norm": 1.0}
 WINDOW = 20
 
 
@@ -444,9 +446,16 @@ FAMILIES = {
         ),
         **LONG,
     ),
-    "qwen3.5": family("Qwen3_5", DELTA | {"num_hidden_layers": 4}, config="Qwen3_5TextConfig", norms_less_1=True, **LONG),
+    "qwen3.5": family(
+        "Qwen3_5",
+        DELTA | {"num_hidden_layers": 4},
+        config="Qwen3_5TextConfig",
+        norms_less_1=True,
+        measures=CALM,
+        **LONG,
+    ),
     "qwen3.5-moe": family("Qwen3_5Moe", MIXTURE, config="Qwen3_5MoeTextConfig", norms_less_1=True, **LONG),
-    "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True, **LONG),
+    "qwen3-next": family("Qwen3Next", MIXTURE | {"layer_types": ["linear_attention", "linear_attention", "full_attention"], "num_hidden_layers": 3}, norms_less_1=True, measures={"final_norm": 1.1}, **LONG),
     "qwen2-moe": family(
         "Qwen2Moe",
         decoder(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=24, shared_expert_intermediate_size=40, norm_topk_prob=False),
@@ -465,9 +474,9 @@ FAMILIES = {
             qkv_bias=False,
         ),
     ),
-    "gemma4": family("Gemma4", GEMMA4, config="Gemma4TextConfig", head_norms=0.8, **LONG),
-    "gemma4-mixture": family("Gemma4", GEMMA4_MIXTURE, config="Gemma4TextConfig", head_norms=0.8, **LONG),
-    "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, **LONG),
+    "gemma4": family("Gemma4", GEMMA4, config="Gemma4TextConfig", measures={"head_norms": 0.8}, **LONG),
+    "gemma4-mixture": family("Gemma4", GEMMA4_MIXTURE, config="Gemma4TextConfig", measures={"head_norms": 0.8}, **LONG),
+    "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, measures={"gain": 1.4}, **LONG),
     # Gates and ways up are beyond the limit.
     "gpt-oss-clamped": family("GptOss", GPT_OSS | {"swiglu_limit": 0.6, "attention_bias": False}, **LONG),
     "olmoe": family("Olmoe", decoder(num_experts=6, num_experts_per_tok=3, intermediate_size=24)),

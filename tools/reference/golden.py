@@ -58,16 +58,20 @@ def in_double():
 
 
 @torch.no_grad()
+def log_probs(model, ids, tokens):
+    """Log-probabilities [len(tokens)] of tokens that follow a prompt, of logits of the model's own type, in float64."""
+    logits = model(input_ids=torch.tensor([ids + tokens[:-1]]), use_cache=False).logits[0]
+    return torch.log_softmax(logits[len(ids) - 1 :].double(), -1)[range(len(tokens)), tokens]
+
+
 def exact_log_probs(model, ids, tokens):
-    """Log-probabilities [len(tokens)] of tokens behind a prompt, in float64. The model is of float64 afterwards."""
+    """Those of the model in float64, of which type it is afterwards."""
     model.double()
     if hasattr(model, "set_experts_implementation"):
         # The usual products of mixtures take no float64.
         model.set_experts_implementation("eager")
     with in_double():
-        logits = model(input_ids=torch.tensor([ids + tokens[:-1]]), use_cache=False).logits[0]
-    assert logits.dtype == torch.float64
-    return torch.log_softmax(logits[len(ids) - 1 :], -1)[range(len(tokens)), tokens]
+        return log_probs(model, ids, tokens)
 
 
 def judged_prompt(model, ids, kept, count):
