@@ -270,86 +270,88 @@ export class QueueGateway implements GatewayListener {
 
   onFrames({ worker, runs, frames, failures, prefilled = [] }: FramesMessage): void {
     const known = this.roster.find(worker);
-    if (known !== undefined) this.roster.heard(known, performance.now());
+    const nowMs = performance.now();
+    if (known !== undefined) this.roster.heard(known, nowMs);
     const stale = new Map<string, number>();
     const pumped = new Set<string>();
-    const each = <Frame extends { attempt: number }>(
-      all: Iterable<Frame>,
-      idOf: (frame: Frame) => string,
-      take: (frame: Frame) => boolean,
-    ) => {
-      for (const frame of all) {
-        const isWanted = this.#takeAlone(
-          worker,
-          () => idOf(frame),
-          () => take(frame),
-        );
-        if (!isWanted) stale.set(idOf(frame), frame.attempt);
+    if (runs !== undefined) this.#takeRuns(worker, runs, nowMs, stale, pumped);
+    const each = <One extends { id: string; attempt: number }>(all: One[], take: (one: One) => boolean) => {
+      for (const one of all) {
+        let isWanted = true;
+        try {
+          isWanted = take(one);
+        } catch (error) {
+          this.#endUntakable(worker, one.id, error);
+        }
+        if (!isWanted) stale.set(one.id, one.attempt);
       }
     };
-    const byId = ({ id }: { id: string }) => id;
-    if (runs !== undefined) {
-      each(
-        readRuns(runs),
-        ({ number }) => requestId(this.#options.id, number),
-        (run) => this.#onRun(worker, run, pumped),
-      );
-    }
-    each(frames, byId, (frame) => this.#onFrame(worker, frame, pumped));
-    each(failures, byId, (frame) => this.#onFailure(worker, frame, pumped));
-    each(prefilled, byId, (frame) => this.#onPrefilled(worker, frame));
+    each(frames, (frame) => this.#onFrame(worker, frame, nowMs, pumped));
+    each(failures, (frame) => this.#onFailure(worker, frame, pumped));
+    each(prefilled, (frame) => this.#onPrefilled(worker, frame));
     for (const [id, attempt] of stale) this.#attempts.stop(worker, id, attempt, null);
     for (const model of pumped) this.#attempts.pumpModel(model);
   }
 
-  /** Takes one of the frames of a message, which are of many requests: one that cannot be taken ends its own alone. */
-  #takeAlone(worker: string, idOf: () => string, take: () => boolean): boolean {
-    try {
-      return take();
-    } catch (error) {
-      const id = idOf();
-      const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
-      const request = this.#attempts.requests.get(id);
-      this.#options.onWarning(`${why} Request ${id}.`, request?.names);
-      // What it has of the answer and what was noted of it may differ.
-      const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
-      if (request !== undefined) this.#tell(() => end(request));
-      return true;
+  /** Nearly all tokens come here: nothing is made for each of them that is not kept. */
+  #takeRuns(
+    worker: string,
+    runs: Int32Array,
+    nowMs: number,
+    stale: Map<string, number>,
+    pumped: Set<string>,
+  ): void {
+    for (const run of readRuns(runs)) {
+      const request = this.#attempts.numbered.get(run.number);
+      let isWanted = request !== undefined;
+      try {
+        if (request !== undefined) isWanted = this.#onRun(worker, request, run, nowMs, pumped);
+      } catch (error) {
+        this.#endUntakable(worker, request!.id, error);
+      }
+      if (!isWanted) stale.set(requestId(this.#options.id, run.number), run.attempt);
     }
+  }
+
+  /** One of the frames of a message, which are of many requests, cannot be taken: its own request ends, and no other. */
+  #endUntakable(worker: string, id: string, error: unknown): void {
+    const why = `What worker ${worker} sent for the request cannot be taken: ${messageOf(error)}.`;
+    const request = this.#attempts.requests.get(id);
+    this.#options.onWarning(`${why} Request ${id}.`, request?.names);
+    // What it has of the answer and what was noted of it may differ.
+    const end = (of: QueuedRequest) => this.#attempts.fail(of, RequestError.of(failure('internal', why)));
+    if (request !== undefined) this.#tell(() => end(request));
   }
 
   /** False: nobody waits for it. */
   #onRun(
     worker: string,
-    { number, attempt, sequence, index, tokens }: TokenRun,
+    request: QueuedRequest,
+    { attempt, sequence, index, tokens }: TokenRun,
+    nowMs: number,
     pumped: Set<string>,
   ): boolean {
-    const request = this.#attempts.numbered.get(number);
-    if (request === undefined) return false;
     const frame = { id: request.id, attempt, sequence, index, count: tokens.length, isEnd: false };
     const piece = { tokens, finishReason: null };
-    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
-      request.pushTokens(sequence, piece, skip, performance.now()),
-    );
+    return this.#accept(worker, request, frame, piece, 'pushTokens', nowMs, pumped);
   }
 
-  #onFrame(worker: string, { piece, ...place }: PieceFrame, pumped: Set<string>): boolean {
+  #onFrame(worker: string, { piece, ...place }: PieceFrame, nowMs: number, pumped: Set<string>): boolean {
     const request = this.#attempts.requests.get(place.id);
     if (request === undefined) return false;
     const frame = { ...place, count: piece.tokens.length, isEnd: piece.finishReason !== null };
-    return this.#accept(worker, request, frame, piece, pumped, (skip) =>
-      request.push(frame.sequence, piece, skip, performance.now()),
-    );
+    return this.#accept(worker, request, frame, piece, 'push', nowMs, pumped);
   }
 
-  /** @param push takes the tokens behind the first `skip`; false: those were others before */
+  /** @param push how the request takes the tokens behind those that were sent before */
   #accept(
     worker: string,
     request: QueuedRequest,
     frame: Frame,
     piece: TokenPiece,
+    push: 'push' | 'pushTokens',
+    nowMs: number,
     pumped: Set<string>,
-    push: (skip: number) => boolean,
   ): boolean {
     if (!request.hasAsked(piece)) return this.#onStrange(worker, request, frame.attempt);
     const verdict = this.#attempts.book.accept(worker, frame);
@@ -364,7 +366,7 @@ export class QueueGateway implements GatewayListener {
       const wasSuspect = request.isSuspect;
       // Its worker may have room for the next.
       if (this.#routes?.noteToken(request.id)) pumped.add(request.model);
-      const isSame = push(verdict.skip);
+      const isSame = request[push](frame.sequence, piece, verdict.skip, nowMs);
       // The next suspect may be tried.
       if (wasSuspect && !request.isSuspect) pumped.add(request.model);
       // Whoever got the piece may want no more, and has then left the request.

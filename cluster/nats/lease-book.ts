@@ -93,24 +93,29 @@ export class LeaseBook {
 
   /** A worker says that it has the request. False: nobody waits for it from this worker. */
   take(id: string, attempt: number, worker: string): boolean {
-    const lease = this.#leases.get(id);
-    if (lease === undefined || lease.faults.attempt !== attempt) return false;
-    if (lease.worker === null) this.#give(id, lease, worker);
-    return lease.worker === worker;
+    return this.#taken(id, attempt, worker) !== null;
   }
 
-  accept(worker: string, { id, attempt, sequence, ...place }: Frame): Verdict {
-    if (!this.take(id, attempt, worker)) return { kind: 'stale' };
-    const lease = this.#lease(id);
-    const next = lease.next[sequence];
-    if (next === undefined) return { kind: 'stale' };
-    const verdict = verdictOf(next, lease.ended[sequence]!, place);
+  accept(worker: string, frame: Frame): Verdict {
+    const { id, attempt, sequence } = frame;
+    const lease = this.#taken(id, attempt, worker);
+    const next = lease?.next[sequence];
+    if (lease === null || next === undefined) return { kind: 'stale' };
+    const verdict = verdictOf(next, lease.ended[sequence]!, frame);
     if (verdict.kind !== 'take') return verdict;
-    const end = place.index + place.count;
+    const end = frame.index + frame.count;
     if (end > next) lease.faults.gain();
     lease.next[sequence] = end;
-    if (place.isEnd) lease.ended[sequence] = true;
+    if (frame.isEnd) lease.ended[sequence] = true;
     return verdict;
+  }
+
+  /** The lease, where the worker has it or gets it in this attempt. */
+  #taken(id: string, attempt: number, worker: string): Lease | null {
+    const lease = this.#leases.get(id);
+    if (lease === undefined || lease.faults.attempt !== attempt) return null;
+    if (lease.worker === null) this.#give(id, lease, worker);
+    return lease.worker === worker ? lease : null;
   }
 
   /** What was accepted of sequences that have not ended counts no more: the next attempt begins them again. */
