@@ -57,6 +57,8 @@ export interface AttentionOptions {
   window?: number | null;
   /** True: a token also attends to what follows it. Absent: it does not. */
   bothWays?: boolean;
+  /** True: a token attends to its segment of the sequence alone. Absent: to the whole sequence. */
+  segments?: boolean;
   /** Cap on the attention scores; absent or null: none. */
   softCap?: number | null;
   /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
@@ -462,6 +464,11 @@ export class NetworkBuilder {
     require(relative === undefined || relative < this.#numTables, `table ${relative} of ${this.#numTables}`);
     require(table === undefined || table < ropeTables.length, `RoPE table ${table} of ${ropeTables.length}`);
     require(layer < numLayers, `layer ${layer} of ${numLayers}`);
+    require(!mask?.segments ||
+      (mask.bothWays === true &&
+        mask.window === undefined &&
+        relative ===
+          undefined), 'segments of tokens that do not attend both ways, or have a window or distances');
     const numHeads = headsOf(this.#header.attention, layer);
     const cache = this.#header.caches[layer]!;
     const { queriesOnly } = options;
@@ -663,9 +670,14 @@ export class NetworkBuilder {
   }
 }
 
-function maskOf({ window, bothWays = false }: AttentionOptions): AttentionMask | undefined {
-  if (window == null && !bothWays) return undefined;
-  return { ...(window == null ? {} : { window }), ...(bothWays ? { bothWays } : {}) };
+function maskOf(options: AttentionOptions): AttentionMask | undefined {
+  const { window, bothWays = false, segments = false } = options;
+  if (window == null && !bothWays && !segments) return undefined;
+  return {
+    ...(window == null ? {} : { window }),
+    ...(bothWays ? { bothWays } : {}),
+    ...(segments ? { segments } : {}),
+  };
 }
 
 function require(condition: boolean, what: string): void {

@@ -316,6 +316,8 @@ export interface AttentionMask {
   window?: number;
   /** True for an encoder: a token also attends to what follows it. The same in all layers of a plan. */
   bothWays?: boolean;
+  /** True: a token attends to those of its own segment alone, see PackedBatch.segments. Only both ways, without a window. */
+  segments?: boolean;
 }
 
 /** Vectors [keyDim] by which heads of queries and of keys are normed. */

@@ -129,6 +129,11 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
   /** Rows of tables [T x PLACES_OF_TOKEN] that addEmbedding by places adds for each token, and the share of each; absent for networks without it. */
   readonly places?: Int32Array;
   readonly placeShares?: Float32Array;
+  /**
+   * First position and end of each token's segment of its sequence [T x 2], for networks that attend by segments; absent for all others.
+   * Segments lie one after the other: 0 4, 0 4, 0 4, 0 4, 4 6, 4 6.
+   */
+  readonly segments?: Int32Array;
   /** Rows for the op rowInput [T x width]; absent for networks without it. */
   readonly rowInputs?: Float32Array;
   /** Memory for the rows of the op keepRows [T x width]; null or absent: nobody wants them. */

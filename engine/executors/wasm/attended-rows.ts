@@ -123,6 +123,10 @@ export class AttendedRows {
   }
 
   attend(op: Attention): void {
+    if (op.mask?.segments) {
+      this.#attendSegments(op);
+      return;
+    }
     const { numSequences, queryStart } = this.#batch;
     for (let s = 0; s < numSequences; s++) {
       const end = queryStart[s + 1]!;
@@ -131,6 +135,18 @@ export class AttendedRows {
         const pieceEnd = Math.min(end, row + rowsAtOnce);
         if (this.#isCut[s]) this.#store(op.qkv, op.layer, row, pieceEnd);
         this.#attendRows(op, s, row, pieceEnd);
+      }
+    }
+  }
+
+  #attendSegments(op: Attention): void {
+    const { numSequences, queryStart, segments } = this.#batch;
+    for (let s = 0; s < numSequences; s++) {
+      const first = queryStart[s]!;
+      for (let row = first; row < queryStart[s + 1]!; ) {
+        const [start, end] = [segments![2 * row]!, segments![2 * row + 1]!];
+        this.#attendRows(op, s, row, first + end, { start, end });
+        row = first + end;
       }
     }
   }
@@ -276,7 +292,14 @@ export class AttendedRows {
     );
   }
 
-  #attendRows(op: Attention, sequence: number, begin: number, end: number): void {
+  /** @param segment positions that the rows attend to; absent: all of their sequence */
+  #attendRows(
+    op: Attention,
+    sequence: number,
+    begin: number,
+    end: number,
+    segment?: { start: number; end: number },
+  ): void {
     const numHeads = headsOf(this.#plan.attention, op.layer);
     const { mask = {} } = op;
     const { numKvHeads, headDim } = this.#heads[op.layer]!;
@@ -309,7 +332,8 @@ export class AttendedRows {
       numHeads / numKvHeads,
       end - begin,
       begin - firstRow,
-      mask.bothWays ? length : 0,
+      segment?.start ?? 0,
+      mask.bothWays ? (segment?.end ?? length) : 0,
       Math.min(recent, mask.window ?? ALL),
       window?.sinkTokenLength ?? 0,
       op.scale,

@@ -13,6 +13,7 @@ export interface Kernels {
     group: number,
     rows: number,
     first: number,
+    start: number,
     length: number,
     recent: number,
     numSinks: number,

@@ -13,6 +13,7 @@ struct Layer {
   const AttentionSchedule& schedule;
   const LayerHeads& heads;
   bool bothWays;
+  const int32_t* segments;  // of the batch; null: rows attend to their whole sequence
   const BatchView& batch;
   KvLayer kv;
   const FreshChunks& fresh;
@@ -37,7 +38,24 @@ struct Layer {
     return batch.contextLength[sequence] - rows;
   }
   const AttentionMember& member(int32_t index) const { return schedule.members()[static_cast<size_t>(index)]; }
+  // Begin and end of the segment of a sequence's row.
+  const int32_t* segment(int32_t sequence, int32_t row) const {
+    return segments + 2 * (batch.queryStart[sequence] + row);
+  }
 };
+
+// Splits [begin, end) of a unit that its rows attend to.
+struct SplitRange {
+  int32_t begin, end;
+};
+
+SplitRange splitsOf(const Layer& layer, const AttentionUnit& unit) {
+  if (!layer.segments) return {0, unit.splits};
+  const AttentionMember& member = layer.member(unit.memberBegin);
+  const int32_t first = layer.segment(member.sequence, member.rowBegin)[0];
+  const int32_t end = layer.segment(member.sequence, member.rowEnd - 1)[1];
+  return {first / kSplitTokens, (end - 1) / kSplitTokens + 1};
+}
 
 // A thread's memory: what the kernels need, query rows of several sequences side by side, and one unit's partial results.
 struct Scratch {
@@ -99,12 +117,29 @@ void runShared(const Layer& layer, const AttentionUnit& unit, int32_t split, int
   layer.kernels.attentionSplit(args, unit.kvHead, 0, unit.rows, split, scratch.kernel, partial);
 }
 
+// Computes a split of a unit whose rows attend to their segments alone: those of each segment together. Both ways a unit has one member.
+void runSegments(const Layer& layer, const AttentionUnit& unit, int32_t split, const void* next, const Scratch& scratch,
+                 float* partial) {
+  const AttentionMember& member = layer.member(unit.memberBegin);
+  AttentionArgs args = argsOf(layer, member.sequence, next);
+  for (int32_t row = member.rowBegin; row < member.rowEnd;) {
+    const int32_t* segment = layer.segment(member.sequence, row);
+    const int32_t end = std::min(member.rowEnd, segment[1]);
+    args.begin = segment[0];
+    args.bothWays = segment[1];
+    float* own = partial + (row - member.rowBegin) * layer.rowStride();
+    layer.kernels.attentionSplit(args, unit.kvHead, row, end, split, scratch.kernel, own);
+    row = end;
+  }
+}
+
 // Computes one split of a unit into partials: [split of the unit][row][head][headDim + 2]. Rows that end before the
 // split are left out.
 void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, const void* next, const Scratch& scratch,
               float* partials) {
   const int32_t split = unit.splitAt(index), begin = split * kSplitTokens;
   float* partial = partials + index * layer.splitStride(unit);
+  if (layer.segments) return runSegments(layer, unit, split, next, scratch, partial);
   // A layer with a window of its own leaves out what each row does not see.
   const int32_t shared = layer.window.on() ? 0 : std::min(unit.sharedTokens, begin + kSplitTokens);
   if (shared > begin) runShared(layer, unit, split, shared, next, scratch, partial);
@@ -133,14 +168,15 @@ void addSinkLogit(float logit, int32_t headDim, float* partial) {
 
 void merge(const Layer& layer, const AttentionUnit& unit, float* partials) {
   const int32_t heads = layer.heads.headsPerKvHead(), headDim = layer.heads.headDim;
-  float* ofRow = partials;
+  const SplitRange seen = splitsOf(layer, unit);
+  float* ofRow = partials + seen.begin * layer.splitStride(unit);
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
     const int32_t first = layer.firstPosition(member.sequence);
     for (int32_t row = member.rowBegin; row < member.rowEnd; ++row, ofRow += layer.rowStride()) {
       const int64_t token = layer.batch.queryStart[member.sequence] + row;
       float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
-      const int32_t splits = layer.bothWays ? unit.splits : unit.splitsUpTo(first + row);
+      const int32_t splits = layer.bothWays ? seen.end - seen.begin : unit.splitsUpTo(first + row);
       for (int32_t head = 0; head < heads; ++head) {
         float* ofHead = ofRow + head * (headDim + 2);
         if (layer.sinkLogits)
@@ -175,6 +211,7 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
                        .schedule = schedule,
                        .heads = config_.plan.headsOf(op),
                        .bothWays = config_.plan.bothWays,
+                       .segments = op.segments ? batch.segments.data : nullptr,
                        .batch = batch,
                        .kv = layer(op.layer),
                        .fresh = fresh_,
@@ -197,8 +234,10 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
     for (int32_t i = schedule.groupBegin(group); i < schedule.groupBegin(group + 1); ++i) {
       const AttentionItem& item = schedule.items()[static_cast<size_t>(i)];
       const AttentionUnit& unit = schedule.units()[static_cast<size_t>(item.unit)];
+      const SplitRange seen = splitsOf(attended, unit);
       if (item.split >= 0) {
-        runSplit(attended, unit, item.split, nullptr, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
+        if (item.split >= seen.begin && item.split < seen.end)
+          runSplit(attended, unit, item.split, nullptr, scratch, sharedPartials_ + areaFloats * unit.sharedArea);
         continue;
       }
       // The first step of the next unit has no earlier step of its own unit that could prefetch its keys, so this one
@@ -207,7 +246,7 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
       const void* next = following ? firstKeys(attended, schedule.units()[static_cast<size_t>(following->unit)],
                                                std::max(following->split, 0))
                                    : nullptr;
-      for (int32_t split = 0; split < unit.splits; ++split)
+      for (int32_t split = seen.begin; split < seen.end; ++split)
         runSplit(attended, unit, split, next, scratch, scratch.partials);
       merge(attended, unit, scratch.partials);
     }

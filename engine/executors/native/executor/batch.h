@@ -56,10 +56,12 @@ struct BatchView {
   ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
   // Of sequence s the snapshots [snapshotStart[s], snapshotStart[s + 1]): rows behind which its states are copied to a slot.
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
-  // [numTokens x width] that the op rowInput reads, and that keepRows writes; empty: nothing is kept.
   // Rows of tables that kPlaces adds for each token, and the share of each: [numTokens x kPlacesOfToken].
   ArrayView<const int32_t> places;
   ArrayView<const float> placeShares;
+  // [numTokens x 2], first position and end of each token's segment of its sequence, only for plans whose attention has segments.
+  ArrayView<const int32_t> segments;
+  // [numTokens x width] that the op rowInput reads, and that keepRows writes; empty: nothing is kept.
   ArrayView<const float> rowInputs;
   ArrayView<float> keptRows;
 };

@@ -289,6 +289,27 @@ void checkReturnedRows(const ReturnedRows& rows, const BatchView& batch, int32_t
   checkLength(wanted.topLogProbs, rows.count * wanted.numTop, "topLogProbs of returnedRows");
 }
 
+// Checks that the segments of each sequence lie one after the other, from its first token to its last. Sequences are whole.
+void checkSegments(const BatchView& batch, const NetworkPlan& plan) {
+  const auto hasSegments = [](const PlanOp& op) { return op.segments; };
+  if (std::none_of(plan.ops.begin(), plan.ops.end(), hasSegments)) return;
+  checkLength(batch.segments, 2 * batch.numTokens, "segments");
+  for (int64_t sequence = 0; sequence < batch.numSequences; ++sequence) {
+    const int64_t first = batch.queryStart[sequence], length = batch.queryStart[sequence + 1] - first;
+    int64_t begin = 0, end = 0;
+    for (int64_t row = 0; row < length; ++row) {
+      const int64_t at = 2 * (first + row), found = batch.segments[at], foundEnd = batch.segments[at + 1];
+      if (row == end) {
+        begin = row;
+        end = foundEnd;
+      }
+      if (found == begin && foundEnd == end && end > row && end <= length) continue;
+      fail("segments of row " + std::to_string(first + row) + " are " + std::to_string(found) + " to " +
+           std::to_string(foundEnd) + ", but they must lie one after the other in a sequence of " + std::to_string(length));
+    }
+  }
+}
+
 void checkRows(const BatchView& batch, const NetworkPlan& plan) {
   for (const PlanOp& op : plan.ops) {
     const auto floats = [&](int32_t value) { return batch.numTokens * plan.values[static_cast<size_t>(value)].width; };
@@ -324,6 +345,7 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
   checkRows(batch, config.plan);
   checkLookups(batch, config.plan);
   checkWholeSequences(batch, config.plan);
+  checkSegments(batch, config.plan);
   if (!batch.returnedRows.empty() && !config.plan.hasLogits())
     fail("returnedRows asks for logits, but this network has none over a vocabulary");
   for (const ReturnedRows& rows : batch.returnedRows) checkReturnedRows(rows, batch, config.plan.vocabSize);

@@ -126,6 +126,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
     places = batch.integers("places");
     placeShares = batch.floats("placeShares");
   }
+  ArrayView<const int32_t> segments;
+  if (isGiven(batch, "segments")) segments = batch.integers("segments");
   ArrayView<const float> rowInputs;
   if (isGiven(batch, "rowInputs")) rowInputs = batch.floats("rowInputs");
   ArrayView<float> keptRows;
@@ -159,6 +161,7 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .snapshotSlots = snapshotSlots,
           .places = places,
           .placeShares = placeShares,
+          .segments = segments,
           .rowInputs = rowInputs,
           .keptRows = keptRows};
 }

@@ -523,6 +523,7 @@ class PlanReader {
       const Napi::Object mask = object(item, "mask");
       if (!isAbsent(mask, "window")) op.window = integer(mask, "window");
       op.bothWays = property(mask, "bothWays").ToBoolean();
+      op.segments = property(mask, "segments").ToBoolean();
     }
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
     if (!isAbsent(item, "relative")) op.relative = integer(item, "relative");

@@ -126,6 +126,7 @@ struct PlanOp {
   bool queriesOnly = false;
   int32_t window = 0;     // of kAttention: the layer's own; 0: none
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
+  bool segments = false;  // of kAttention: a token attends to its segment of the sequence alone
   // Of kAttention, kDistanceProducts and kDistanceBiases: a table of what distances add to scores; -1: none.
   int32_t relative = -1;
   int32_t sinkLogits = -1;  // of kAttention: vector of a further score of each head; -1: none

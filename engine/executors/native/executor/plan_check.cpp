@@ -490,6 +490,8 @@ class PlanChecker {
     if (op.window < 0) fail("window must be at least 1, but it is " + std::to_string(op.window));
     if (op.bothWays != plan_.bothWays)
       fail("attends up to each token's own position, but others of the plan both ways");
+    if (op.segments && (!op.bothWays || op.window > 0 || op.relative >= 0 || config_.window().on()))
+      fail("tokens attend to their segments only where they attend both ways, without a window and distances");
     if (config_.window().on() && !followsItsCache(op)) {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }

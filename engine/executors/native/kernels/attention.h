@@ -18,7 +18,8 @@
 //
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
-// see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too.
+// see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too, and where they see a
+// segment of the sequence alone, the first step.
 #pragma once
 #include "kernels/attention_relative.h"
 #include "kernels/tiles.h"
@@ -70,7 +71,7 @@ void weighScores(const Rows& rows, int pair, int stepStart, float* scores, float
   bool whole = true;
   for (int p = 0; p < N; p++) {
     visible[p].end = rows.seenBy(pair + p) - stepStart;
-    visible[p].begin = window.on() ? rows.windowOf(pair + p) - stepStart : 0;
+    visible[p].begin = (window.on() ? rows.windowOf(pair + p) : args.begin) - stepStart;
     visible[p].sinks = window.sinks - stepStart;
     whole = whole && visible[p].whole();
   }
@@ -194,7 +195,9 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
   const int heads = rows.heads();
   const int end = rows.seen();
   const int splitBegin = split * kSplitTokens, splitEnd = splitBegin + kSplitTokens;
-  for (int step = args.from > splitBegin ? args.from : splitBegin; step < splitEnd && step < end; step += kStepTokens) {
+  int first = args.from > splitBegin ? args.from : splitBegin;
+  if (args.begin > first) first = args.begin / kStepTokens * kStepTokens;
+  for (int step = first; step < splitEnd && step < end; step += kStepTokens) {
     int pairs = (rows.end - rows.begin) * heads;
     if (args.window.on()) {
       step = skipUnseen(args, rows.begin, step);

@@ -344,6 +344,8 @@ struct AttentionArgs {
   // Length of the sequence if rows attend also to positions behind their own: to all of them, or with a window to
   // window.recent - 1. 0: causal.
   int32_t bothWays = 0;
+  // The first position that rows attend to, where they attend both ways without a window: that of their segment.
+  int32_t begin = 0;
   AttentionWindow window = {};
   // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are then
   // read from here, one after the other in the pool's layout, and not through the table. Null: none.

@@ -300,6 +300,7 @@ void attention(const Napi::CallbackInfo& info) {
       .scale = f.number("scale"),
       .softCap = f.number("softCap", 0.0f),
       .bothWays = f.integer("bothWays"),
+      .begin = f.integer("begin"),
       .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
       .fresh = f.data<void>("fresh"),
       .freshBlock = f.integer("freshBlock"),

@@ -43,13 +43,15 @@ export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
   checkLookups(batch, plan);
   checkRows(batch, plan);
   checkWholeSequences(batch, plan);
+  checkSegments(batch, plan);
   checkReturned(batch, plan);
 }
 
 function checkTypes(batch: PackedBatch): void {
   checkObject(batch, 'batch');
   if (batch.tokenTypes !== undefined) checkArrays(batch, 'integers', ['tokenTypes']);
-  if (batch.places !== undefined) checkArrays(batch, 'integers', ['places']);
+  for (const field of ['places', 'segments'] as const)
+    if (batch[field] !== undefined) checkArrays(batch, 'integers', [field]);
   for (const field of ['placeShares', 'rowInputs'] as const)
     if (batch[field] !== undefined) checkArrays(batch, 'floats', [field]);
   checkIntegers(batch, COUNTS);
@@ -223,6 +225,30 @@ function checkWholeSequences(batch: PackedBatch, plan: NetworkPlan): void {
       `contextLength[${sequence}] is ${contextLength[sequence]}, but its ${rows} tokens must be the whole sequence, ` +
         'since they attend both ways or their layers share a cache.',
     );
+  }
+}
+
+/** Checks that the segments of each sequence lie one after the other, from its first token to its last. Sequences are whole. */
+function checkSegments(
+  { segments, queryStart, numTokens, numSequences }: PackedBatch,
+  plan: NetworkPlan,
+): void {
+  if (!plan.ops.some((op) => op.op === 'attention' && op.mask?.segments)) return;
+  const given = segments ?? new Int32Array(0);
+  checkLength(given, 2 * numTokens, 'segments');
+  for (let sequence = 0; sequence < numSequences; sequence++) {
+    const first = queryStart[sequence]!;
+    const length = queryStart[sequence + 1]! - first;
+    let [begin, end] = [0, 0];
+    for (let row = 0; row < length; row++) {
+      const found = given[2 * (first + row)]!;
+      const foundEnd = given[2 * (first + row) + 1]!;
+      if (row === end) [begin, end] = [row, foundEnd];
+      if (found === begin && foundEnd === end && end > row && end <= length) continue;
+      throw new Error(
+        `segments of row ${first + row} are ${found} to ${foundEnd}, but they must lie one after the other in a sequence of ${length}.`,
+      );
+    }
   }
 }
 

@@ -405,7 +405,7 @@ export function setSinkLogits(logits: usize): void {
  * @param sinkQueries the queries rotated to the rows' places in the cache, rows of group * kvHeads * headDim; read if
  *   numSinks > 0
  * @param group heads that share a KV head
- * @param first position of the first row. Row i sees positions up to first + i, or both ways those of all `length` (0: causal)
+ * @param first position of the first row. Row i sees positions up to first + i, or both ways all from `start` to `length` (0: causal)
  * @param recent number of positions that a row sees on each side, its own included, beside the first numSinks; all: 2^31 - 1
  * @param cap 0: none
  * @param room scratch of attentionScratchBytes for the longest sequence; `positions`: the length of that sequence
@@ -418,6 +418,7 @@ export function attention(
   group: i32,
   rows: i32,
   first: i32,
+  start: i32,
   length: i32,
   recent: i32,
   numSinks: i32,
@@ -445,7 +446,7 @@ export function attention(
         const column = (kvHead * group + (pair - row * group)) * headDim;
         const at = pairs + <usize>i * PAIR;
         const own = first + row + 1;
-        const begin = max(0, own - recent);
+        const begin = max(start, own - recent);
         const end = length === 0 ? own : recent < length ? min(length, own + recent - 1) : length;
         i32.store(at + QUERY, <i32>qkv + ((row * stride + column) << 2));
         i32.store(at + SINK_QUERY, <i32>sinkQueries + ((row * width + column) << 2));

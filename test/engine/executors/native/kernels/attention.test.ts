@@ -94,7 +94,15 @@ function sequenceOf(
   changeValues(v);
   const { layer, blockTable } = cacheOf(table, s, k, v);
   /** Calls the kernel once for the chunk of positions [begin, end), for its rows [rowBegin, rowEnd). */
-  const run = (begin: number, end: number, rowBegin = 0, rowEnd = end - begin, bothWays = 0, recent = 0) => {
+  const run = (
+    begin: number,
+    end: number,
+    rowBegin = 0,
+    rowEnd = end - begin,
+    bothWays = 0,
+    recent = 0,
+    segment = 0,
+  ) => {
     const rows = rowEnd - rowBegin;
     const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
     const y = guarded(1, rows * stride, rows * stride);
@@ -107,6 +115,7 @@ function sequenceOf(
       numHeads,
       firstPosition: begin,
       bothWays,
+      begin: segment,
       recent,
       ringBlocks: recent > 0 ? 2 ** 31 - 1 : 0,
       scale: 1 / Math.sqrt(s.headDim),
@@ -137,7 +146,9 @@ function sequenceOf(
       Math.min(s.tokens, position + window),
       Math.max(0, position - window + 1),
     );
-  return { run, expected, expectedBothWays };
+  const expectedInSegment = (position: number, begin: number, end: number) =>
+    expectedRow(table, s, asMultiplied(), position, end, begin);
+  return { run, expected, expectedBothWays, expectedInSegment };
 }
 
 const LAYOUTS = [
@@ -286,6 +297,28 @@ describe.each(tables)('attention, %s', (table) => {
         const end = Math.min(tokens, begin + 16);
         sequence.run(0, tokens, begin, end, tokens, window).forEach((row, r) => {
           expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
+        });
+      }
+    }
+  });
+
+  it('sees a segment of a sequence alone, with the same bits for any of its rows', () => {
+    for (const [dtype, tokens, tokensPerBlock, headDim, begin, end] of [
+      ['f32', 70, 32, 40, 0, 16],
+      ['f32', 90, 32, 80, 5, 69],
+      ['f32', 600, 32, 24, 500, 564],
+      ['bf16', 90, 16, 64, 31, 33],
+      ['f32', 560, 32, 16, 530, 560],
+      ['int8', 90, 32, 64, 64, 90],
+    ] as const) {
+      const sequence = sequenceOf(table, { dtype, tokens, tokensPerBlock, kvHeads: 2, group: 1, headDim });
+      const rows = sequence.run(0, tokens, begin, end, end, 0, begin);
+      for (const position of [begin, begin + 1, end - 1])
+        expectNear(rows[position - begin]!, sequence.expectedInSegment(position, begin, end));
+      for (let first = begin; first < end; first += 11) {
+        const last = Math.min(end, first + 9);
+        sequence.run(0, tokens, first, last, end, 0, begin).forEach((row, r) => {
+          expectSameBits(row, rows[first - begin + r]!, () => `row ${first + r} of ${begin}..${end}`);
         });
       }
     }
