@@ -31,6 +31,7 @@ export class TowerBatch extends PackedArrays {
   readonly gridPositions: Int32Array;
   readonly places?: Int32Array;
   readonly placeShares?: Float32Array;
+  readonly segments?: Int32Array;
   readonly #config: TowerConfig;
 
   constructor(config: TowerConfig, { maxRows, maxPictures }: TowerBatchLimits) {
@@ -48,6 +49,7 @@ export class TowerBatch extends PackedArrays {
     this.rowInputs = new Float32Array(maxRows * config.patchWidth);
     this.tokenTypes = new Int32Array(maxRows);
     this.gridPositions = new Int32Array(2 * maxRows);
+    if (config.windows !== undefined) this.segments = new Int32Array(2 * maxRows);
     if (config.kind !== 'qwen') return;
     this.places = new Int32Array(maxRows * PLACES_OF_TOKEN);
     this.placeShares = new Float32Array(maxRows * PLACES_OF_TOKEN);
@@ -76,6 +78,7 @@ export class TowerBatch extends PackedArrays {
       this.places!.set(own.places, PLACES_OF_TOKEN * begin);
       this.placeShares!.set(own.shares!, PLACES_OF_TOKEN * begin);
     }
+    if (own.segments !== null) this.segments!.set(own.segments, 2 * begin);
     this.tokenIds.fill(0, begin, begin + length);
     for (let i = 0; i < length; i++) this.slots[begin + i] = firstBlock * TOWER_TOKENS_PER_BLOCK + i;
     for (let i = 0; i < numBlocks; i++) this.blockTables[index * this.maxBlocks + i] = firstBlock + i;

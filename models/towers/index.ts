@@ -2,6 +2,7 @@ import type { NetworkPlan } from '../../network/plan.js';
 import { clip } from './clip.js';
 import { pixtral } from './pixtral.js';
 import { qwenVision } from './qwen-vision.js';
+import { qwen2Vision } from './qwen2-vision.js';
 import { siglip } from './siglip.js';
 import type { TowerConfig, TowerKind } from './tower-config.js';
 
@@ -9,6 +10,8 @@ const TOWERS: Readonly<Record<TowerKind, (config: TowerConfig) => NetworkPlan>> 
   siglip,
   clip,
   pixtral,
+  qwen2: qwen2Vision,
+  'qwen2.5': qwen2Vision,
   qwen: qwenVision,
 };
 

@@ -7,7 +7,7 @@ export interface PictureGrid {
   columns: number;
 }
 
-/** Rows of a tower's sequence for one picture: patches in the order of squares, after a row of CLIP's own. */
+/** Rows of a tower's sequence for one picture: patches in the order of squares, window by window, after a row of CLIP's own. */
 export interface PicturePlaces {
   /** Number of rows. */
   length: number;
@@ -24,9 +24,14 @@ export interface PicturePlaces {
   shares: Float32Array | null;
   /** First row of each square, in the order of the output. */
   squares: Int32Array;
+  /** First row of each row's window, and the row after its last [length x 2]; null: there are no windows. */
+  segments: Int32Array | null;
 }
 
-type Placed = Pick<TowerConfig, 'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta'>;
+type Placed = Pick<
+  TowerConfig,
+  'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta' | 'windows'
+>;
 
 /** Rows of a picture's sequence, a row of CLIP's own included. */
 export function sequenceLength({ kind }: Pick<TowerConfig, 'kind'>, { rows, columns }: PictureGrid): number {
@@ -62,23 +67,25 @@ export function whyUnseen(
 
 /** The places of a picture's patches, for a grid that the tower sees. */
 export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
-  const { kind, merge, inSquares, positionSide } = config;
+  const { kind, merge, inSquares, positionSide, windows } = config;
   const length = sequenceLength(config, given);
   const before = length - given.rows * given.columns;
   const made = emptyPlaces(length, pictureRows(config, given), kind === 'qwen');
+  const across = given.columns / merge;
   if (before > 0) [made.patches[0], made.types[0]] = [-1, 1];
   const [ofRow, ofColumn] = [given.rows, given.columns].map((count) => positionsOf(config, count));
   let row = before;
-  eachPatch(given, merge, (y, x) => {
-    const inside = row - before;
-    made.patches[row] = inSquares ? inside : y * given.columns + x;
+  eachPatch(given, merge, windows?.side, (y, x) => {
+    const square = Math.floor(y / merge) * across + Math.floor(x / merge);
+    const inside = (y % merge) * merge + (x % merge);
+    made.patches[row] = inSquares ? square * merge ** 2 + inside : y * given.columns + x;
     made.positions[row] = before + ofRow![y]! * positionSide + ofColumn![x]!;
     made.grid.set([y, x], 2 * row);
-    if (inside % merge ** 2 === 0) made.squares[inside / merge ** 2] = row;
+    if (inside === 0) made.squares[square] = row;
     row++;
   });
   if (kind === 'qwen') stretch(made, given, positionSide);
-  return made;
+  return windows === undefined ? made : { ...made, segments: segmentsOf(given, merge * windows.side) };
 }
 
 function emptyPlaces(length: number, squares: number, isStretched: boolean): PicturePlaces {
@@ -92,18 +99,50 @@ function emptyPlaces(length: number, squares: number, isStretched: boolean): Pic
     places: isStretched ? new Int32Array(entries) : null,
     shares: isStretched ? new Float32Array(entries) : null,
     squares: new Int32Array(squares),
+    segments: null,
   };
 }
 
-/** Calls `each` for all patches, square by square: squares of a row come first, and of each its rows. */
+/** A part of a picture, in patches. */
+interface Part extends PictureGrid {
+  top: number;
+  left: number;
+}
+
+/** Cuts a part into squares of `side` patches, row by row; those at its end may be smaller. */
+function* cut({ top, left, rows, columns }: Part, side: number): Generator<Part> {
+  for (let y = 0; y < rows; y += side)
+    for (let x = 0; x < columns; x += side)
+      yield {
+        top: top + y,
+        left: left + x,
+        rows: Math.min(side, rows - y),
+        columns: Math.min(side, columns - x),
+      };
+}
+
+/** Calls `each` for all patches, window by window, in each square by square, and in each row by row. @param side squares of a window's side; absent: there is one window */
 function eachPatch(
-  { rows, columns }: PictureGrid,
+  grid: PictureGrid,
   merge: number,
+  side: number | undefined,
   each: (y: number, x: number) => void,
 ): void {
-  for (let top = 0; top < rows; top += merge)
-    for (let left = 0; left < columns; left += merge)
-      for (let y = top; y < top + merge; y++) for (let x = left; x < left + merge; x++) each(y, x);
+  const whole = { top: 0, left: 0, ...grid };
+  for (const window of side === undefined ? [whole] : cut(whole, merge * side))
+    for (const square of cut(window, merge)) for (const { top, left } of cut(square, 1)) each(top, left);
+}
+
+/** Windows of `side` patches as segments of the picture's rows. */
+function segmentsOf(grid: PictureGrid, side: number): Int32Array {
+  const segments = new Int32Array(2 * grid.rows * grid.columns);
+  let begin = 0;
+  for (const { rows, columns } of cut({ top: 0, left: 0, ...grid }, side)) {
+    const end = begin + rows * columns;
+    for (let row = begin; row < end; row++) segments.set([begin, end], 2 * row);
+    begin = end;
+  }
+  return segments;
 }
 
 /**

@@ -1,30 +1,9 @@
-import type { Activation } from '../../network/plan.js';
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { ConfigFields, LIMITS } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
+import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';
-
-/** Activations by the names that configs have for them. */
-const ACTIVATIONS = new Map<unknown, Activation>([
-  ['gelu', 'gelu'],
-  ['gelu_new', 'geluTanh'],
-  ['gelu_pytorch_tanh', 'geluTanh'],
-  ['quick_gelu', 'quickGelu'],
-  ['silu', 'silu'],
-  ['relu', 'relu'],
-]);
-
-/** Sides of pictures and patches in pixels, and patches of a side. */
-const MAX_SIDE = 2 ** 14;
-
-/** A config.json: its own fields, and those of the tower. */
-interface Configs {
-  model: string;
-  outer: ConfigFields;
-  vision: ConfigFields;
-  /** Width of the text model. */
-  textWidth: number;
-}
+import { activationOf, type Configs, ofOneSize, ropeTheta, type Usual } from './tower-fields.js';
 
 /** By the name in "architectures". */
 const READERS = new Map<string, (configs: Configs) => TowerConfig>([
@@ -32,6 +11,8 @@ const READERS = new Map<string, (configs: Configs) => TowerConfig>([
   ['Idefics3ForConditionalGeneration', smolVlm],
   ['Gemma3ForConditionalGeneration', gemma3],
   ['LlavaForConditionalGeneration', llava],
+  ['Qwen2VLForConditionalGeneration', qwen2],
+  ['Qwen2_5_VLForConditionalGeneration', qwen2dot5],
   ['Qwen3VLForConditionalGeneration', qwen],
   ['Qwen3VLMoeForConditionalGeneration', qwen],
   ['Qwen3_5ForConditionalGeneration', qwen],
@@ -61,18 +42,6 @@ const unseen = (where: string, what: string) =>
     `${where}: pictures of ${what} are not supported; those of ${seeingModels.join(', ')} are.`,
   );
 
-/** Defaults of a config class of transformers. */
-interface Usual {
-  hiddenSize: number;
-  intermediateSize: number;
-  numLayers: number;
-  numHeads: number;
-  image: number;
-  patch: number;
-  activation: string;
-  epsilon: number;
-}
-
 const SMOLVLM: Usual = {
   hiddenSize: 1152,
   intermediateSize: 3072,
@@ -96,40 +65,6 @@ const CLIP: Usual = {
 };
 
 const PIXTRAL: Usual = { ...CLIP, image: 1024, patch: 16, activation: 'gelu' };
-
-/** Fields of towers that see pictures of one size, with learned positions. */
-function ofOneSize({ model, vision, textWidth }: Configs, usual: Usual) {
-  const channels = vision.integer('num_channels', 1, 16, 3);
-  const patch = vision.integer('patch_size', 1, MAX_SIDE, usual.patch);
-  const image = vision.integer('image_size', patch, MAX_SIDE, usual.image);
-  return {
-    model,
-    ...heads(vision, 'num_attention_heads', usual),
-    intermediateSize: vision.integer('intermediate_size', 1, LIMITS.width, usual.intermediateSize),
-    numLayers: vision.integer('num_hidden_layers', 1, LIMITS.layers, usual.numLayers),
-    activation: activationOf(vision, 'hidden_act', usual.activation),
-    epsilon: vision.positive('layer_norm_eps', usual.epsilon),
-    patchWidth: channels * patch ** 2,
-    merge: 1,
-    inSquares: false,
-    positionSide: Math.floor(image / patch),
-    anyGrid: false,
-    textWidth,
-  };
-}
-
-function heads(vision: ConfigFields, key: string, usual: Pick<Usual, 'hiddenSize' | 'numHeads'>) {
-  const hiddenSize = vision.integer('hidden_size', 1, LIMITS.width, usual.hiddenSize);
-  const numHeads = vision.integer(key, 1, LIMITS.heads, usual.numHeads);
-  if (hiddenSize % (4 * numHeads) === 0) return { hiddenSize, numHeads };
-  throw vision.error('hidden_size', `a multiple of four times the ${numHeads} attention heads`);
-}
-
-function activationOf(config: ConfigFields, key: string, usual: string): Activation {
-  const activation = ACTIVATIONS.get(config.raw(key) ?? usual);
-  if (activation === undefined) throw config.error(key, `one of ${[...ACTIVATIONS.keys()].join(', ')}`);
-  return activation;
-}
 
 function smolVlm(configs: Configs): TowerConfig {
   const tower = ofOneSize(configs, SMOLVLM);
@@ -179,49 +114,4 @@ function ofPixtral(
   if (vision.integer('head_dim', 1, LIMITS.heads, headDim) !== headDim)
     throw vision.error('head_dim', `${headDim}, a share of hidden_size`);
   return { kind: 'pixtral', epsilon: 1e-5, anyGrid: true, ropeTheta: ropeTheta(vision) } as const;
-}
-
-function qwen({ model, vision, textWidth }: Configs): TowerConfig {
-  const channels = vision.integer('in_channels', 1, 16, 3);
-  const patch = vision.integer('patch_size', 1, MAX_SIDE, 16);
-  const frames = vision.integer('temporal_patch_size', 1, 16, 2);
-  const width = vision.integer('out_hidden_size', 1, LIMITS.width, 3584);
-  if (width !== textWidth) throw vision.error('out_hidden_size', `${textWidth}, the width of the text model`);
-  const numLayers = vision.integer('depth', 1, LIMITS.layers, 27);
-  const positions = vision.integer('num_position_embeddings', 1, LIMITS.positions, 2304);
-  return {
-    model,
-    kind: 'qwen',
-    connector: { kind: 'merger', levels: model.startsWith('Qwen3VL') ? levelsOf(vision, numLayers) : [] },
-    ...heads(vision, 'num_heads', { hiddenSize: 1152, numHeads: 16 }),
-    intermediateSize: vision.integer('intermediate_size', 1, LIMITS.width, 4304),
-    numLayers,
-    activation: activationOf(vision, 'hidden_act', 'gelu_pytorch_tanh'),
-    epsilon: 1e-6,
-    patchWidth: channels * frames * patch ** 2,
-    merge: vision.integer('spatial_merge_size', 1, 16, 2),
-    inSquares: true,
-    positionSide: Math.floor(Math.sqrt(positions)),
-    anyGrid: true,
-    ropeTheta: ropeTheta(vision),
-    textWidth,
-  };
-}
-
-/** Layers whose rows go to the text model too, ascending. */
-function levelsOf(vision: ConfigFields, numLayers: number): number[] {
-  const levels = vision.raw('deepstack_visual_indexes') ?? [8, 16, 24];
-  const isRight =
-    Array.isArray(levels) &&
-    levels.every((level, i) => Number.isInteger(level) && level > (levels[i - 1] ?? -1) && level < numLayers);
-  if (!isRight)
-    throw vision.error('deepstack_visual_indexes', `ascending numbers of the ${numLayers} layers`);
-  return levels;
-}
-
-function ropeTheta(vision: ConfigFields): number {
-  const rope = vision.raw('rope_parameters');
-  if (rope === undefined) return 10_000;
-  if (!isObject(rope)) throw vision.error('rope_parameters', 'an object');
-  return new ConfigFields(`${vision.where}: rope_parameters`, rope).positive('rope_theta', 10_000);
 }

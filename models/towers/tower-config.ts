@@ -26,7 +26,10 @@ export interface TowerConfig {
   merge: number;
   /** True where patches come in the order of these squares; false: row by row of the picture. */
   inSquares: boolean;
-  /** Rows and columns of the square of positions that the tower has learned, or of the usual picture's patches where it turns by RoPE alone. */
+  /**
+   * Rows and columns of the square of positions that the tower has learned, or of the usual picture's patches where it turns by RoPE alone;
+   * 0: there is no usual one.
+   */
   positionSide: number;
   /** True: any grid of patches is seen; false: that of the positions alone. */
   anyGrid: boolean;
@@ -34,9 +37,18 @@ export interface TowerConfig {
   ropeTheta?: number;
   /** Width of the text model. */
   textWidth: number;
+  /** Layers in which patches attend within a part of the picture; absent: there are none. */
+  windows?: TowerWindows;
 }
 
-export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'qwen';
+export interface TowerWindows {
+  /** Squares on each side of a window. Those at the right and at the bottom of a picture may be smaller. */
+  side: number;
+  /** Layers in which patches attend to the whole picture, ascending. */
+  wholeLayers: readonly number[];
+}
+
+export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'qwen2' | 'qwen2.5' | 'qwen';
 
 /** What leads from the tower's rows to the text model's. */
 export type Connector =

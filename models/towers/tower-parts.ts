@@ -49,9 +49,15 @@ export class TowerParts {
     return layerNorm(this.net, x, name, source, { epsilon: this.#config.epsilon, biased: true });
   }
 
-  attention(qkv: ValueRef): ValueRef {
+  rmsNorm(x: ValueRef, name: string, source: string): ValueRef {
+    const weight = this.net.vector(name, [{ name: `${source}.weight`, columns: x.width }]);
+    return this.net.rmsNorm(x, weight, this.#config.epsilon);
+  }
+
+  /** @param segments true: patches attend within their window */
+  attention(qkv: ValueRef, segments = false): ValueRef {
     const { hiddenSize, numHeads } = this.#config;
-    return this.net.attention(qkv, 0, 1 / Math.sqrt(hiddenSize / numHeads), { bothWays: true });
+    return this.net.attention(qkv, 0, 1 / Math.sqrt(hiddenSize / numHeads), { bothWays: true, segments });
   }
 
   /** x += the feed-forward layers of the normed x: the sum is written in place. */

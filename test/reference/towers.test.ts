@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { TowerPicture } from '../../callbacks/tower-messages.js';
 import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import type { Engine } from '../../engine/building/engine.js';
+import { openTowerEngine } from '../../engine/building/tower-engine.js';
 import { type LoadedTower, loadTower, type TowerParams } from '../../engine/tower/load-tower.js';
 import { pictureRows } from '../../models/towers/picture-places.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
-import { writeMadeModel } from '../support/made-models.js';
+import { numbers, writeMadeModel } from '../support/made-models.js';
 import {
   MADE_TOWERS,
   type MadeTower,
@@ -122,6 +124,44 @@ describe.each(MADE_TOWERS.filter(({ tokens }) => tokens !== undefined))('$name',
     const chunks = answerOf(engine, request, { chunked: true, maxNumTokens: 16 });
     expect(chunks).toEqual({ ...chunks, tokens, logProbs });
   });
+});
+
+it('sees large pictures through windows on both executors, with the same bits beside others and with two threads', async () => {
+  const made = madeTower('qwen2.5-vl');
+  const large = { patches: numbers('large', [26 * 22, 24], 0, 0.5), grid: { rows: 26, columns: 22 } };
+  const [small] = madePictures(made);
+  const length = 13 * 11 * made.width;
+  const seen = (params: TowerParams, before: readonly TowerPicture[] = []) =>
+    withTower(made, { maxPatches: 1024, ...params }, (tower) => {
+      const begin = before.length * 15 * made.width;
+      return tower.see([...before, large]).slice(begin, begin + length);
+    });
+  const rows = await seen({});
+  expect(await seen({ threads: 2 }, [small!, small!])).toEqual(rows);
+  const others = await seen({ executor: 'wasm' });
+  const greatest = rows.reduce((most, one) => Math.max(most, Math.abs(one)), 0);
+  const worst = others.reduce((most, one, i) => Math.max(most, Math.abs(one - rows[i]!)), 0);
+  expect(worst / greatest).toBeLessThan(ROW_DIFFERENCE_MAX);
+});
+
+it('is one engine from the first files of Qwen2.5-VL, whose text model is not inside of the configuration', async () => {
+  const made = madeTower('qwen2.5-vl');
+  const { text_config: text, ...outer } = made.config as Record<string, Record<string, unknown>>;
+  const { rope_parameters: rope, model_type: _, architectures: __, ...fields } = text!;
+  const { rope_theta, mrope_section } = rope as Record<string, unknown>;
+  const first = {
+    ...{ ...fields, ...outer, rope_theta },
+    rope_scaling: { type: 'mrope', mrope_section },
+  };
+  const flat = { ...made, config: first } as MadeTower;
+  const directory = writeMadeModel(join(folder, 'first'), flat, [], (tensor) => ({
+    ...tensor,
+    name: tensor.name.replace('model.visual.', 'visual.').replace('model.language_model.', 'model.'),
+  }));
+  const [one, other] = await Promise.all([engineOf(made), engines.get(directory, 'f32')]);
+  expect(other.manifest.config).toEqual(one.manifest.config);
+  const [own, another] = [one, other].map(({ directory: of }) => openTowerEngine(of));
+  expect(another!.config).toEqual(own!.config);
 });
 
 it("is one engine from files that have experts' matrices as [out, in], and from those of its makers, as [in, out]", async () => {

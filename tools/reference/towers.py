@@ -36,6 +36,8 @@ QWEN = {
     "num_position_embeddings": 16,
 }
 SECTIONS = {"rope_type": "default", "rope_theta": 5000.0, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
+PLAIN_SECTIONS = {"rope_type": "default", "rope_theta": 5000.0, "mrope_section": [2, 1, 1]}
+QWEN25 = {key: value for key, value in QWEN.items() if key != "num_position_embeddings"}
 MOE = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
 SIGLIP = {
     "hidden_size": 16,
@@ -71,6 +73,33 @@ def sees(spec, grids, inputs, frames=1, merge=1, answers=True):
 
 
 TOWERS = {
+    "qwen2-vl": sees(
+        wrapped(
+            "Qwen2VL",
+            decoder(rope_parameters=PLAIN_SECTIONS),
+            {"depth": 2, "embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2, "num_heads": 2, "patch_size": PATCH},
+            [],
+            image_token_id=IMAGE,
+        ),
+        [[4, 6], [2, 2]],
+        qwen_input,
+        frames=2,
+        merge=2,
+    ),
+    "qwen2.5-vl": sees(
+        wrapped(
+            "Qwen2_5_VL",
+            decoder(rope_parameters=PLAIN_SECTIONS),
+            # Windows of 4 x 4 patches: those at the right and at the bottom are smaller, or there are as many as fit.
+            QWEN25 | {"depth": 3, "window_size": 8, "fullatt_block_indexes": [1]},
+            [],
+            image_token_id=IMAGE,
+        ),
+        [[6, 10], [8, 2]],
+        qwen_input,
+        frames=2,
+        merge=2,
+    ),
     "qwen3-vl": sees(
         wrapped(
             "Qwen3VL",

@@ -4,6 +4,7 @@ import { readTower } from '../../../models/towers/read-tower.js';
 import { pictureRowWidth } from '../../../models/towers/tower-config.js';
 
 const QWEN = 'Qwen3VLForConditionalGeneration';
+const QWEN25 = 'Qwen2_5_VLForConditionalGeneration';
 const read = (model: string, fields: object, width = 2048) =>
   readTower('config.json', model, fields as Record<string, unknown>, width);
 
@@ -46,6 +47,23 @@ describe("the configuration of a model's tower", () => {
       { vision_config: { out_hidden_size: 2048, deepstack_visual_indexes: [3, 2] } },
       'ascending numbers of the 27 layers',
     ],
+    ['Qwen2VLForConditionalGeneration', { vision_config: {} }, 'hidden_size should be 2048'],
+    [
+      'Qwen2VLForConditionalGeneration',
+      { vision_config: { hidden_size: 2048, mlp_ratio: 0.0003 } },
+      'mlp_ratio should be a number that gives a whole width',
+    ],
+    [QWEN25, { vision_config: { out_hidden_size: 2048, window_size: 100 } }, 'a multiple of the 28 pixels'],
+    [
+      QWEN25,
+      { vision_config: { out_hidden_size: 2048, fullatt_block_indexes: [7, 32] } },
+      'fullatt_block_indexes should be ascending numbers of the 32 layers',
+    ],
+    [
+      QWEN25,
+      { vision_config: { out_hidden_size: 2048, hidden_size: 1288 } },
+      'hidden_size should be a multiple of four times the 16 attention heads',
+    ],
     [
       'Gemma3ForConditionalGeneration',
       { vision_config: {}, mm_tokens_per_image: 50 },
@@ -74,6 +92,21 @@ describe('the places of a picture', () => {
     // The second row of two stands on the last of the four rows of positions.
     expect([...places!.subarray(8, 12)]).toEqual([12, 13, 12, 13]);
     expect([...shares!.subarray(8, 12)]).toEqual([1, 0, 0, 0]);
+  });
+
+  it('are those of windows, of which the last ones are smaller', () => {
+    const fields = { out_hidden_size: 2048, window_size: 56 };
+    const windows = placesOf(read(QWEN25, { vision_config: fields }), { rows: 6, columns: 4 });
+    const { patches, grid, squares, segments } = windows;
+    // Squares by windows of 2 x 2: 0 1 2 3 | 4 5.
+    expect([...squares]).toEqual([0, 4, 8, 12, 16, 20]);
+    expect([...patches]).toEqual(Array.from({ length: 24 }, (_, i) => i));
+    expect([...grid.subarray(2 * 16)]).toEqual([4, 0, 4, 1, 5, 0, 5, 1, 4, 2, 4, 3, 5, 2, 5, 3]);
+    expect([...segments!.subarray(28, 36)]).toEqual([0, 16, 0, 16, 16, 24, 16, 24]);
+    const wide = placesOf(read(QWEN25, { vision_config: fields }), { rows: 4, columns: 6 });
+    // Of the squares 0 1 2 / 3 4 5 the first window has 0 1 3 4.
+    expect([...wide.squares]).toEqual([0, 4, 16, 8, 12, 20]);
+    expect([...wide.patches.subarray(8, 12)]).toEqual([12, 13, 14, 15]);
   });
 
   it('begin with a row of its own where the tower is CLIP', () => {

@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTowerEngine } from '../../../../engine/building/tower-engine.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
+import { wasmKind } from '../../../../engine/kinds/wasm-kind.js';
 import { TOWER_TOKENS_PER_BLOCK, TowerBatch, towerBlocks } from '../../../../engine/tower/tower-batch.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
 import { TestEngines } from '../../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';
-import { madePictures, madeTower, writeMadeTower } from '../../../support/made-towers.js';
+import { type MadeTower, madePictures, madeTower, writeMadeTower } from '../../../support/made-towers.js';
 
 const LIMITS = { maxRows: 64, maxPictures: 4 };
 const OPTIONS: ExecutorOptions = {
@@ -20,13 +21,18 @@ const OPTIONS: ExecutorOptions = {
   kvDtype: 'f32',
 };
 const MADE = madeTower('qwen3-vl');
+const WINDOWED = madeTower('qwen2.5-vl');
 
+const folder = temporaryFolder('skein-tower');
 const engines = new TestEngines();
-let engine: ReturnType<typeof openTowerEngine>;
+type Engine = ReturnType<typeof openTowerEngine>;
+let engine: Engine;
+let windowed: Engine;
 let executor: NativeExecutor;
 beforeAll(async () => {
-  const { directory } = await engines.get(writeMadeTower(temporaryFolder('skein-tower'), MADE), 'f32');
-  engine = openTowerEngine(directory);
+  const opened = async (made: MadeTower) =>
+    openTowerEngine((await engines.get(writeMadeTower(folder, made), 'f32')).directory);
+  [engine, windowed] = await Promise.all([opened(MADE), opened(WINDOWED)]);
   executor = new NativeExecutor(engine.loadable, OPTIONS);
 });
 afterAll(() => {
@@ -34,10 +40,20 @@ afterAll(() => {
   engines.remove();
 });
 
-function batch(): TowerBatch {
-  const made = new TowerBatch(engine.config, LIMITS);
-  made.pack(madePictures(MADE));
-  return made;
+function batch({ config }: Engine = engine, made = MADE, limits = LIMITS): TowerBatch {
+  const packed = new TowerBatch(config, limits);
+  packed.pack(madePictures(made));
+  return packed;
+}
+
+/** The batch's fields as an object's own. */
+function fieldsOf(made: TowerBatch) {
+  const counts = ['numTokens', 'numSequences', 'numLogitRows', 'numNewBlocks', 'maxBlocks'] as const;
+  const arrays = ['tokenIds', 'positions', 'slots', 'queryStart', 'contextLength', 'blockTables'] as const;
+  const others = ['logitRows', 'newBlocks', 'ropeRows', 'ropeFrequencies', 'ropeScales'] as const;
+  const own = ['tokenTypes', 'gridPositions', 'rowInputs', 'places', 'placeShares', 'segments'] as const;
+  const fields = [...counts, ...arrays, ...others, ...own];
+  return Object.fromEntries(fields.map((field) => [field, made[field]]));
 }
 
 describe("a tower's batch", () => {
@@ -54,15 +70,37 @@ describe("a tower's batch", () => {
     ],
   ])('is refused with %s', (_, change, message) => {
     const made = batch();
-    const fields = ['numTokens', 'numSequences', 'numLogitRows', 'numNewBlocks', 'maxBlocks'] as const;
-    const counts = Object.fromEntries(fields.map((field) => [field, made[field]]));
-    const arrays = ['tokenIds', 'positions', 'slots', 'queryStart', 'contextLength', 'blockTables'] as const;
-    const others = ['logitRows', 'newBlocks', 'ropeRows', 'ropeFrequencies', 'ropeScales'] as const;
-    const own = ['tokenTypes', 'gridPositions', 'rowInputs', 'places', 'placeShares'] as const;
-    const copied = Object.fromEntries([...arrays, ...others, ...own].map((field) => [field, made[field]]));
-    const plain = { ...counts, ...copied };
+    const plain = fieldsOf(made);
     expect(executor.forward(plain as never).length).toBeGreaterThan(0);
     expect(() => executor.forward({ ...plain, ...change(made) } as never)).toThrow(message);
+  });
+
+  it.each<[string, (segments: Int32Array) => Int32Array | null, string]>([
+    ['none', () => null, 'segments'],
+    ['too few', (segments) => segments.subarray(0, 20), 'segments has 20 entries'],
+    ['one that begins elsewhere', (segments) => segments.with(2, 1), 'segments of row 1 are 1 to 16'],
+    ['one that ends before its row', (segments) => segments.fill(0, 0, 2), 'segments of row 0 are 0 to 0'],
+    ['rows that differ', (segments) => segments.with(5, 15), 'segments of row 2 are 0 to 15'],
+    [
+      'one that leaves its sequence',
+      (segments) => segments.map((one) => (one === 60 ? 61 : one)),
+      'must lie one after the other in a sequence of 60',
+    ],
+  ])('is refused where its segments are %s', async (_, change, message) => {
+    const limits = { ...LIMITS, maxRows: 96 };
+    const made = batch(windowed, WINDOWED, limits);
+    const options = { ...OPTIONS, maxNumTokens: 96, maxSeqLen: 96, numBlocks: towerBlocks(limits) };
+    const executors = [
+      new NativeExecutor(windowed.loadable, options),
+      await wasmKind.open(windowed.loadable, options),
+    ];
+    const changed = change(made.segments!.slice()) ?? undefined;
+    for (const one of executors) expect(one.forward(made).length).toBeGreaterThan(0);
+    Object.assign(made, { segments: changed });
+    for (const one of executors) {
+      expect(() => one.forward(made)).toThrow(message);
+      one.close();
+    }
   });
 
   it('is refused with rows that make one of too many', () => {
