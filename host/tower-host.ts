@@ -168,7 +168,8 @@ export class TowerHost {
         this.#host.fail(work, new RequestError(error));
         continue;
       }
-      work.rows[index] = rows.slice(begin, end);
+      // A picture alone is not copied.
+      work.rows[index] = batch.length === 1 ? rows : rows.slice(begin, end);
       work.missing--;
       advanced.add(work);
     }

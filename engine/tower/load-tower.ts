@@ -81,7 +81,7 @@ export async function towerMemoryNeeds(enginePath: string, params: TowerParams):
 }
 
 /** Limits as callers know them, and those of the batch, which has rows of the tower's own too. */
-function towerLimits(
+export function towerLimits(
   config: TowerConfig,
   params: TowerParams,
 ): { limits: TowerLimits; ofBatch: TowerBatchLimits } {
@@ -112,7 +112,7 @@ function executorOptions(
     maxNumTokens: maxRows,
     maxNumSequences: maxPictures,
     maxSeqLen: maxRows,
-    maxLogitRows: Math.ceil(pictureRows(config, { rows: maxRows, columns: 1 })),
+    maxLogitRows: Math.max(maxPictures, Math.ceil(pictureRows(config, { rows: maxRows, columns: 1 }))),
     numBlocks: towerBlocks(ofBatch),
     tokensPerBlock: TOWER_TOKENS_PER_BLOCK,
     kvDtype: kind.kvDtypeFor(precision),

@@ -1,7 +1,7 @@
 import { onAbort } from '../../base/on-abort.js';
 import { PictureError, PicturesBusyError } from './picture-error.js';
 
-/** Most that wait for bytes at a time. */
+/** Most that wait for bytes at a time, by default. */
 const MAX_WAITING = 256;
 
 interface Waiting {
@@ -12,11 +12,13 @@ interface Waiting {
 /** A number of bytes that pictures may take together. Who asks for more than are left waits for its turn, in order of arrival. */
 export class ByteBudget {
   readonly total: number;
+  readonly #maxWaiting: number;
   #taken = 0;
   #waiting: Waiting[] = [];
 
-  constructor(total: number) {
+  constructor(total: number, maxWaiting = MAX_WAITING) {
     this.total = total;
+    this.#maxWaiting = maxWaiting;
   }
 
   /** Bytes that are taken. */
@@ -46,7 +48,7 @@ export class ByteBudget {
   }
 
   #turn(bytes: number, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#waiting.length >= MAX_WAITING)
+    if (this.#waiting.length >= this.#maxWaiting)
       return Promise.reject(new PicturesBusyError('Too many pictures are waiting; try again later.'));
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { bytes, begin: resolve };

@@ -5,7 +5,7 @@ import { CheckpointError, type PartLeftAside } from '../../models/checkpoints/ch
 import { readPictureFiles } from '../../models/images/picture-files.js';
 import { planTower } from '../../models/towers/index.js';
 import { isOfTower, openTower } from '../../models/towers/open-tower.js';
-import { MAX_KEPT_BYTES } from '../serving/pictures/kept-rows.js';
+import { MAX_KEPT_BYTES, PATCH_BYTES } from '../serving/pictures/kept-rows.js';
 import { hasSight } from '../serving/pictures/sight-memory.js';
 
 /** What a model sees pictures with. */
@@ -35,7 +35,7 @@ export function describeSight(
 
 /** Bytes that a model takes for pictures beside those of its weights and cache. */
 export const sightBytes = (sight: SightDescription | null): number =>
-  sight === null || 'problem' in sight ? 0 : sight.weightBytes + sight.keptBytes;
+  sight === null || 'problem' in sight ? 0 : sight.weightBytes + sight.keptBytes + PATCH_BYTES;
 
 /** Parts of the files that nothing computes: without those that a model sees with. */
 export function leftBeside(parts: PartLeftAside[], sight: SightDescription | null): PartLeftAside[] {

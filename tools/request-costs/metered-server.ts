@@ -38,6 +38,10 @@ export class MeteredServer {
     return new MeteredServer(child, url);
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** @param reset begins anew. */
   async noted(reset = false): Promise<Noted> {
     const answer = once(this.#child, 'message') as Promise<[Noted]>;

@@ -30,25 +30,29 @@ export function patchWidth({ size, frames }: PatchLayout): number {
   return CHANNELS * frames * size * size;
 }
 
-/** Puts a picture's patches into rows from one on, each byte as its channel's number in the table; returns the row after them. */
-export function putPatches(
+/**
+ * Puts a picture's patches into rows from one on, each byte as its channel's number in the table. Yields after each row of squares
+ * with the row after it.
+ */
+export function* putPatches(
   pixels: Pixels,
   layout: PatchLayout,
   table: Float32Array,
   rows: Float32Array,
   from: number,
-): number {
+): Generator<number> {
   const grid = patchGrid(pixels, layout.size);
   const width = patchWidth(layout);
   let row = from;
-  for (let y = 0; y < grid.rows; y += layout.merge)
+  for (let y = 0; y < grid.rows; y += layout.merge) {
     for (let x = 0; x < grid.columns; x += layout.merge)
       for (let i = 0; i < layout.merge; i++)
         for (let j = 0; j < layout.merge; j++) {
           putPatch(pixels, x + j, y + i, layout, table, rows, row * width);
           row++;
         }
-  return row;
+    yield row;
+  }
 }
 
 function putPatch(

@@ -3,6 +3,9 @@ import { CHANNELS, type Pixels, type Size } from '../resize.js';
 import { type ColourSettings, colourTable } from './colours.js';
 import { type PatchGrid, type PatchLayout, patchGrid, patchWidth, putPatches } from './patch-rows.js';
 
+/** Numbers of patches that are made in one turn: some milliseconds. */
+const NUMBERS_OF_TURN = 2 ** 18;
+
 /** Files of a checkpoint that say how its pictures are prepared. */
 export interface PictureFiles {
   /** preprocessor_config.json, or `image_processor` of processor_config.json. */
@@ -13,6 +16,8 @@ export interface PictureFiles {
   config: JsonObject;
   /** tokenizer_config.json: texts of tokens around a picture; {} where there is none. */
   tokenizer: JsonObject;
+  /** Most patches of a picture that may have any size, whatever the files say; absent: as they say. */
+  maxPatches?: number;
 }
 
 /** What a picture of some size becomes in a family of models. */
@@ -81,7 +86,26 @@ export class PicturePreprocessor {
     const { layout } = this.#family;
     const count = tiles.reduce((sum, tile) => sum + patchCount(patchGrid(tile, layout.size)), 0);
     const rows = new Float32Array(count * patchWidth(layout));
-    tiles.reduce((row, tile) => putPatches(tile, layout, this.#table, rows, row), 0);
+    let row = 0;
+    for (const tile of tiles) for (const done of putPatches(tile, layout, this.#table, rows, row)) row = done;
+    return rows;
+  }
+
+  /**
+   * The patches of one tile, in memory that threads share, so that a worker gets them without a copy. The caller's thread has other turns
+   * in between.
+   */
+  async patchesInTurns(tile: Pixels, nextTurn: () => Promise<void>): Promise<Float32Array> {
+    const { layout } = this.#family;
+    const width = patchWidth(layout);
+    const numbers = patchCount(patchGrid(tile, layout.size)) * width;
+    const rows = new Float32Array(new SharedArrayBuffer(numbers * Float32Array.BYTES_PER_ELEMENT));
+    let begun = 0;
+    for (const done of putPatches(tile, layout, this.#table, rows, 0)) {
+      if ((done - begun) * width < NUMBERS_OF_TURN) continue;
+      begun = done;
+      await nextTurn();
+    }
     return rows;
   }
 }

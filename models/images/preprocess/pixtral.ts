@@ -12,7 +12,7 @@ import type { PictureFamily, PictureFiles } from './picture-preprocessor.js';
  * row of tokens ends with a token of its own, the last one with another.
  */
 export function pixtralPictures(fields: ConfigFields, files: PictureFiles): PictureFamily {
-  const longest = innerFields(fields, 'size').integer('longest_edge', 1, MAX_CONFIGURED_SIDE, 1024);
+  const configured = innerFields(fields, 'size').integer('longest_edge', 1, MAX_CONFIGURED_SIDE, 1024);
   const processor = new ConfigFields('processor_config.json', files.processor);
   const config = new ConfigFields('config.json', files.config);
   const merge = processor.integer(
@@ -23,6 +23,9 @@ export function pixtralPictures(fields: ConfigFields, files: PictureFiles): Pict
   );
   const patch = towerPatchSize(files);
   const step = patch * merge;
+  // A side with which even a square has no more patches than the tower takes.
+  const { maxPatches = Number.POSITIVE_INFINITY } = files;
+  const longest = Math.min(configured, step * Math.floor(Math.sqrt(maxPatches) / merge));
   const filter = filterOf(fields, 3);
   const lineEnd = processor.string('image_break_token') ?? '[IMG_BREAK]';
   const end = processor.string('image_end_token') ?? '[IMG_END]';

@@ -1,6 +1,9 @@
 /** Bytes of rows of pictures that a model keeps. */
 export const MAX_KEPT_BYTES = 2 ** 28;
 
+/** Bytes of patches that a model's pictures may have at a time while its tower sees them. */
+export const PATCH_BYTES = 2 ** 27;
+
 interface Kept {
   rows: Promise<Float32Array>;
   /** Bytes of the rows; 0 as long as they are made. */

@@ -1,12 +1,13 @@
 import { messageOf } from '../../../base/error-text.js';
 import { EngineError } from '../../../engine/building/engine.js';
 import { openTowerEngine, towerDigest, towerPictures } from '../../../engine/building/tower-engine.js';
-import type { TowerParams } from '../../../engine/tower/load-tower.js';
+import { type TowerParams, towerLimits } from '../../../engine/tower/load-tower.js';
 import { TowerHost } from '../../../host/tower-host.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { attendsBothWays } from '../../../models/images/both-ways.js';
 import { PicturePool } from '../../../models/images/picture-pool.js';
 import { pictureToken } from '../../../models/images/picture-token.js';
+import { pictureRowWidth } from '../../../models/towers/tower-config.js';
 import type { TextCodec } from '../../generation/text-model.js';
 import { MAX_KEPT_BYTES } from './kept-rows.js';
 import { ModelSight } from './model-sight.js';
@@ -44,7 +45,8 @@ export function openSight({ directory, codec, vocabSize, params }: SightSource):
       !codec.specialTexts.includes(places!)
     )
       return `The tokenizer has no special token for pictures: token ${tokenId} is ${tokenText ?? 'none'}.`;
-    const pool = new PicturePool(files);
+    const { maxPatches } = towerLimits(engine.config, params).limits;
+    const pool = new PicturePool({ ...files, maxPatches });
     let tower: TowerHost | null = null;
     const sight = new ModelSight({
       pool,
@@ -54,6 +56,7 @@ export function openSight({ directory, codec, vocabSize, params }: SightSource):
       placeholder: places!,
       tokenId,
       tokenText,
+      rowBytes: pictureRowWidth(engine.config) * Float32Array.BYTES_PER_ELEMENT,
       maxKeptBytes: MAX_KEPT_BYTES,
     });
     return { sight, close: async () => void (await Promise.all([pool.close(), tower?.close()])) };

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { picturePreprocessor } from '../../../models/images/preprocess/index.js';
 import { patchCount, pictureTokens } from '../../../models/images/preprocess/picture-preprocessor.js';
@@ -6,7 +7,7 @@ import { digest, drawnPicture, pictureGoldens } from '../../support/picture-gold
 const cases = pictureGoldens().processors;
 
 describe('preparing pictures', () => {
-  it.each(cases)('gives the numbers of transformers: $name', (golden) => {
+  it.each(cases)('gives the numbers of transformers: $name', async (golden) => {
     // Both with the fields that differ from the class, as checkpoints have them, and with all of them.
     for (const imageProcessor of [golden.imageProcessor, golden.whole]) {
       const preprocessor = picturePreprocessor({ ...golden, imageProcessor });
@@ -23,7 +24,44 @@ describe('preparing pictures', () => {
         const patches = preprocessor.patches(tiles);
         expect([...patches.subarray(0, first.length)]).toEqual(first.map(Math.fround));
         expect(digest(patches)).toBe(sha256);
+        const inTurns = await Promise.all(tiles.map((tile) => preprocessor.patchesInTurns(tile, nextTurn)));
+        expect(digest(Buffer.concat(inTurns.map(({ buffer }) => Buffer.from(buffer))))).toBe(sha256);
       }
+    }
+  });
+
+  it('gives a picture of any size no more patches than the tower takes, as if the files said so', () => {
+    const files = {
+      processor: {},
+      config: { patch_size: 16, vision_config: { patch_size: 16 } },
+      tokenizer: {},
+    };
+    const made = (imageProcessor: object, maxPatches?: number) =>
+      picturePreprocessor({
+        ...files,
+        imageProcessor: { patch_size: 16, ...imageProcessor },
+        ...(maxPatches !== undefined && { maxPatches }),
+      });
+    const qwen = (longest: number) => ({
+      image_processor_type: 'Qwen2VLImageProcessor',
+      size: { shortest_edge: 1024, longest_edge: longest },
+    });
+    const pixtral = (longest: number) => ({
+      image_processor_type: 'PixtralImageProcessor',
+      size: { longest_edge: longest },
+    });
+    for (const [large, small] of [
+      [qwen(2 ** 24), qwen(1000 * 256)],
+      [pixtral(1540), pixtral(31 * 16)],
+    ]) {
+      const [limited, said, free] = [made(large!, 1000), made(small!), made(large!)];
+      expect(limited.settings).toEqual(said.settings);
+      expect(limited.plan(4032, 3024)).toEqual(said.plan(4032, 3024));
+      const count = (one: typeof free) => patchCount(one.plan(4000, 4000).grids[0]!);
+      expect(count(limited)).toBeLessThanOrEqual(1000);
+      expect(count(limited)).toBeGreaterThanOrEqual(900);
+      expect(count(free)).toBeGreaterThan(9000);
+      expect(limited.plan(100, 80)).toEqual(free.plan(100, 80));
     }
   });
 

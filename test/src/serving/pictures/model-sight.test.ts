@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { TowerPicture } from '../../../../callbacks/tower-messages.js';
 import { PictureError } from '../../../../models/images/picture-error.js';
@@ -38,17 +39,19 @@ describe('kept rows', () => {
   });
 });
 
-/** A pool whose pictures become this plan; files name their content. */
-function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>): PicturePool {
+/** A pool whose pictures become this plan; files name their content. @param numbers of patches; default: those of the plan */
+function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number): PicturePool {
+  let made = 0;
   const whole = { ...plan, rowWidth: 2, tiles: [], pixels: 0, bytes: 0 };
   return {
     preprocessor: {
       plan: () => whole,
-      patches: () =>
-        Float32Array.from(
-          { length: 2 * plan.grids.reduce((sum, { rows, columns }) => sum + rows * columns, 0) },
-          (_, i) => i,
-        ),
+      patchesInTurns: async () => {
+        const first = made;
+        const { rows, columns } = plan.grids[0]!;
+        made += numbers ?? 2 * rows * columns;
+        return Float32Array.from({ length: made - first }, (_, i) => first + i);
+      },
     },
     prepare: async ([file]: Uint8Array[]) => {
       if (file![0] === 0) throw new PictureError('The PNG picture is damaged.');
@@ -57,13 +60,17 @@ function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>): PicturePool {
   } as unknown as PicturePool;
 }
 
-function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>) {
+function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) {
   const seen: (readonly TowerPicture[])[] = [];
+  let [inTower, most] = [0, 0];
   const sight = new ModelSight({
-    pool: poolOf(plan),
+    pool: poolOf(plan, numbers),
     tower: () => ({
       see: async (pictures) => {
         seen.push(pictures);
+        most = Math.max(most, ++inTower);
+        await nextTurn();
+        inTower--;
         return pictures.map(({ patches }) => patches.map((x) => -x));
       },
     }),
@@ -72,9 +79,10 @@ function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>) {
     placeholder: '<image>',
     tokenId: 9,
     tokenText: '<image>',
+    rowBytes: 8,
     maxKeptBytes: 1e6,
   });
-  return { sight, seen };
+  return { sight, seen, atATime: () => most };
 }
 
 describe('a sight', () => {
@@ -110,6 +118,23 @@ describe('a sight', () => {
     ]);
     expect([...(await picture.rows(undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
     expect(seen[0]!.map(({ patches }) => patches.length)).toEqual([8, 8]);
+  });
+
+  it('has no more patches at a time than a bound, and its tower sees pictures in order', async () => {
+    // Two numbers of a patch in four bytes each: two of these pictures are within the bound.
+    const side = 2048;
+    const { sight, seen, atATime } = sightOf(
+      { prompt: [1], grids: [{ rows: side, columns: (3 * side) / 2 }] },
+      1,
+    );
+    const pictures = await Promise.all(
+      [1, 2, 3, 4, 5].map((one) => sight.read(Uint8Array.of(one), 'messages[0]', undefined)),
+    );
+    const waiting = pictures.map((picture) => picture.rows(undefined));
+    const rows = await Promise.all(waiting);
+    expect(rows.map(({ length }) => length)).toEqual(Array(5).fill(1));
+    expect([seen.length, atATime()]).toEqual([5, 2]);
+    expect(pictures[0]!.bytes).toBe(2 * 8);
   });
 
   it('refuses a damaged file by the place where it stands', async () => {
