@@ -2,6 +2,7 @@
 //
 //   index.html.gz, icon.svg.gz     as they are in src/server/dashboard/page
 //   page.js.gz                     main.ts with its libraries
+//   pdf-worker.js.gz               the worker that reads PDF files, with pdf.js, which a browser asks for with its first PDF
 //   theme.js.gz                    what runs before the first paint
 //   page.css.gz                    style/page.css with what it imports
 //   NOTICES.txt                    the licences of the libraries within
@@ -16,17 +17,17 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const source = join(root, 'src/server/dashboard/page');
 const target = join(root, '.dist-next/dashboard');
 
-const { outputFiles, metafile } = await build({
+const page = {
+  page: join(source, 'main.ts'),
+  theme: join(source, 'theme-boot.ts'),
+  // Two of one name, told apart by what they become.
+  style: join(source, 'style/page.css'),
+};
+const worker = { 'pdf-worker': join(source, 'chat/attachments/pdf/pdf-worker.ts') };
+const options = {
   absWorkingDir: root,
-  entryPoints: {
-    page: join(source, 'main.ts'),
-    theme: join(source, 'theme-boot.ts'),
-    // Two of one name, told apart by what they become.
-    style: join(source, 'style/page.css'),
-  },
   outdir: target,
   bundle: true,
-  format: 'iife',
   platform: 'browser',
   // light-dark() of the style sheet is of 2023 and 2024, and is written as it is.
   target: ['chrome123', 'firefox120', 'safari17.5'],
@@ -35,12 +36,21 @@ const { outputFiles, metafile } = await build({
   write: false,
   metafile: true,
   logLevel: 'warning',
-});
+};
+// pdf.js uses what only a module has.
+const built = await Promise.all([
+  build({ ...options, entryPoints: page, format: 'iife' }),
+  build({ ...options, entryPoints: worker, format: 'esm' }),
+]);
 
 mkdirSync(target, { recursive: true });
-for (const { path, contents } of outputFiles) pack(path.replace(/style\.css$/, 'page.css'), contents);
+for (const { path, contents } of built.flatMap(({ outputFiles }) => outputFiles))
+  pack(path.replace(/style\.css$/, 'page.css'), contents);
 for (const name of ['index.html', 'icon.svg']) pack(join(target, name), readFileSync(join(source, name)));
-writeFileSync(join(target, 'NOTICES.txt'), notices(Object.keys(metafile.inputs)));
+writeFileSync(
+  join(target, 'NOTICES.txt'),
+  notices(built.flatMap(({ metafile }) => Object.keys(metafile.inputs))),
+);
 
 function pack(path, contents) {
   writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }));

@@ -6,27 +6,29 @@ import { packageRoot } from '../../../base/package-info.js';
 import { ApiError } from '../web/errors.js';
 
 /**
- * Content policy: only this server's own files run and nothing else is asked. The browser refuses text that would
- * become HTML (Trusted Types without any policy), so that not even a mistake in the page can turn a model's output into
- * it.
+ * Content policy: only this server's own files run and nothing else is asked; pictures that the reader attaches are shown from memory. The
+ * browser refuses text that would become HTML or the address of a script (Trusted Types), so that not even a mistake in the page can turn a
+ * model's output into it. The one policy of Trusted Types starts the worker that reads PDF files, and knows no other address.
  */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
-  "img-src 'self'",
+  "img-src 'self' blob:",
+  "worker-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
+  'trusted-types skein-pdf-worker',
 ].join('; ');
 
 /** Files of the page by name, with their types. The build puts them, compressed, into dist/dashboard. */
 const DASHBOARD_FILES = {
   'index.html': 'text/html; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
+  'pdf-worker.js': 'text/javascript; charset=utf-8',
   'theme.js': 'text/javascript; charset=utf-8',
   'page.css': 'text/css; charset=utf-8',
   'icon.svg': 'image/svg+xml',

@@ -14,7 +14,13 @@ export const dashboardRoute = defineRoute({
     (await import('../../dashboard/dashboard-page.js')).dashboardFile('index.html', takesGzip, knownTags),
 });
 
-const files = ['page.js', 'theme.js', 'page.css', 'icon.svg'] as const satisfies DashboardFile[];
+const files = [
+  'page.js',
+  'pdf-worker.js',
+  'theme.js',
+  'page.css',
+  'icon.svg',
+] as const satisfies DashboardFile[];
 
 export const dashboardFileRoute = defineRoute({
   method: 'get',

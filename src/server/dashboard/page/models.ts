@@ -9,6 +9,8 @@ export interface ChatModel {
   created: number;
   /** Most tokens of prompt and answer together. */
   max_model_len: number;
+  /** What messages may have: `text`, and `image` where it sees; absent: a server that does not say. */
+  input_modalities?: readonly string[];
   /** Settings of answers that have none of their own, as the model's makers recommend them. */
   sampling_defaults?: Readonly<Record<string, number>>;
   /** Of a LoRA adapter its base model; else null. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { launchChromium } from '../../../../tools/chromium.js';
 import { accessSuite } from './access.suite.js';
 import { adaptersSuite } from './adapters.suite.js';
+import { attachmentsSuite } from './attachments.suite.js';
 import { chatSuite } from './chat.suite.js';
 import { formationSuite } from './formation.suite.js';
 import { modelsSuite } from './models.suite.js';
@@ -18,6 +19,7 @@ afterAll(() => browser?.close());
 
 describe('the page', () => shellSuite(() => browser));
 describe('the chat', () => chatSuite(() => browser));
+describe('attachments', () => attachmentsSuite(() => browser));
 describe('access', () => accessSuite(() => browser));
 describe('the formation', () => formationSuite(() => browser));
 describe('the models', () => modelsSuite(() => browser));

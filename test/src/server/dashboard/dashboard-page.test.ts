@@ -23,7 +23,12 @@ describe('GET /', () => {
     expect(policy.get('default-src')).toEqual(["'none'"]);
     expect(policy.get('frame-ancestors')).toEqual(["'none'"]);
     expect(policy.get('require-trusted-types-for')).toEqual(["'script'"]);
-    expect(new Set(sources)).toEqual(new Set(["'none'", "'self'", "'script'"]));
+    expect(policy.get('script-src')).toEqual(["'self'"]);
+    expect(policy.get('img-src')).toEqual(["'self'", 'blob:']);
+    expect(policy.get('worker-src')).toEqual(["'self'"]);
+    expect(policy.get('trusted-types')).toEqual(['skein-pdf-worker']);
+    const known = ["'none'", "'self'", "'script'", 'blob:', 'skein-pdf-worker'];
+    expect(new Set(sources)).toEqual(new Set(known));
     const html = await page.text();
     expect(html).not.toMatch(/https?:|<style|style=|<script>|<script [^>]*>[^<]|\son\w+=/);
   });
@@ -33,7 +38,8 @@ describe('GET /', () => {
     const files = Array.from(html.matchAll(/(?:src|href)="(dashboard\/[^"]+)"/g), ([, path]) => path!);
     expect(files).toHaveLength(4);
     const types: Record<string, string> = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
-    for (const path of files) {
+    // The page asks for it by itself, with its first PDF.
+    for (const path of [...files, 'dashboard/pdf-worker.js']) {
       const response = await toy.get(`/${path}`);
       expect(response.status, path).toBe(200);
       expect(response.headers.get('content-type'), path).toContain(types[path.split('.').at(-1)!]);

@@ -3,14 +3,19 @@ import type { Page } from '../panels.js';
 import { Announcer } from './announcer.js';
 import { AnswerTiming } from './answer-timing.js';
 import { AnswerView } from './answer-view.js';
+import { type Attachment, isPicture } from './attachments/attachment.js';
+import { FileReading } from './attachments/file-reading.js';
+import { AttachmentViewer } from './attachments/viewer.js';
 import { Composer } from './composer.js';
 import { ContextMeter } from './context-meter.js';
-import { chatRequest, type Turn } from './conversation.js';
+import { type AskedModel, chatRequest, type Turn } from './conversation.js';
+import { ConversationKeeper } from './conversation-keeper.js';
 import { ConversationList } from './conversation-list.js';
-import { ConversationStore, type StoredConversation, titleIn } from './conversation-store.js';
+import { ConversationStore, type Kept } from './conversation-store.js';
 import { emptyChat } from './empty-chat.js';
 import { ParameterForm, type Parameters } from './parameters.js';
 import { QuestionView } from './question-view.js';
+import type { StoredConversation } from './stored-conversation.js';
 import { ChatProblem, streamChat } from './stream-chat.js';
 
 /** Distance from the end, in pixels, within which the reader is taken to read along. */
@@ -30,24 +35,32 @@ export class ChatPanel {
   readonly #announcer = new Announcer();
   readonly #clear: HTMLButtonElement;
   readonly #store = new ConversationStore(globalThis.indexedDB ?? null);
-  /** Id under which the conversation on the page is kept. */
-  #id = newId();
-  /** When the state on the page was kept, in milliseconds since 1970; null: it was not. */
-  #keptMs: number | null = null;
-  #saving: Promise<void> = Promise.resolve();
+  readonly #keeper = new ConversationKeeper(this.#store, (kept) => this.#showKept(kept));
+  readonly #reading: FileReading;
+  readonly #viewer = new AttachmentViewer();
   readonly #meter = new ContextMeter();
   /** Tokens that the conversation takes; null: not known. */
   #contextTokens: number | null = null;
-  readonly #gone = el('p', { class: 'chat-gone', role: 'status', hidden: true });
+  readonly #gone = el('p', { class: 'chat-note chat-gone', role: 'status', hidden: true });
+  /** Says that there is no room to keep the conversation. */
+  readonly #full = el('p', { class: 'chat-note chat-gone', role: 'status', hidden: true });
+  /** Says that pictures of the conversation are not sent. */
+  readonly #blind = el('p', { class: 'chat-note', role: 'status', hidden: true });
   #turns: Turn[] = [];
   #running: AbortController | null = null;
   #readsAlong = true;
 
   constructor(root: HTMLElement, page: Page) {
     this.#page = page;
-    this.#composer = new Composer(this.#parameters, {
-      send: (text) => this.#ask(text, this.#turns.length),
+    this.#reading = new FileReading(page);
+    const files = {
+      read: this.#reading.read,
+      others: () => this.#turns.flatMap(({ answer, attachments }) => (answer.text === '' ? [] : attachments)),
+    };
+    this.#composer = new Composer(this.#parameters, files, {
+      send: (text, attachments) => this.#ask(text, attachments, this.#turns.length),
       stop: () => this.stop(),
+      whyNot: (attachments) => (attachments.some(isPicture) ? this.#reading.whyNoPictures() : null),
     });
     const list = new ConversationList(this.#store, {
       open: (conversation) => {
@@ -55,7 +68,7 @@ export class ChatPanel {
         this.#composer.focus();
       },
       removed: (id) => {
-        if (id === this.#id) this.#clearAll();
+        if (id === this.#keeper.id) this.#clearAll();
       },
     });
     this.#clear = el('button', { class: 'button quiet', type: 'button' }, ['New chat'], {
@@ -69,6 +82,8 @@ export class ChatPanel {
       this.#log,
       this.#announcer.element,
       this.#gone,
+      this.#full,
+      this.#blind,
       this.#meter.element,
       this.#composer.element,
     );
@@ -84,6 +99,7 @@ export class ChatPanel {
       this.#showContext(this.#contextTokens);
       this.#parameters.showDefaults(page.choice.find(page.feed.model)?.sampling_defaults ?? {});
       if (this.#turns.length === 0) this.#showEmpty();
+      this.#showBlind();
     });
     page.feed.on('state', (state) => {
       this.#gone.hidden = state.kind !== 'gone';
@@ -101,7 +117,7 @@ export class ChatPanel {
   }
 
   /** Asks a question in place of the turn `at` and all later turns. Returns false where a parameter is wrong. */
-  #ask(question: string, at: number): boolean {
+  #ask(question: string, attachments: readonly Attachment[], at: number): boolean {
     const { model } = this.#page.feed;
     const parameters = this.#parameters.read();
     if (parameters === null) return false;
@@ -109,7 +125,8 @@ export class ChatPanel {
     if (this.#turns.length === 0) this.#log.replaceChildren();
     for (const { element } of this.#turns.splice(at)) element.remove();
     const timing = new AnswerTiming(performance.now());
-    const view = this.#addTurn(question, at, timing);
+    const view = this.#addTurn(question, attachments, at, timing);
+    this.#showBlind();
     this.#clear.hidden = false;
     this.#readsAlong = true;
     this.#follow();
@@ -118,19 +135,27 @@ export class ChatPanel {
       return true;
     }
     this.#page.choice.want(model);
-    void this.#answer(view, timing, model, parameters);
+    void this.#answer(view, timing, { id: model, sees: this.#reading.sees }, parameters);
     return true;
   }
 
-  #addTurn(question: string, at: number, timing: AnswerTiming): AnswerView {
+  #addTurn(
+    question: string,
+    attachments: readonly Attachment[],
+    at: number,
+    timing: AnswerTiming,
+  ): AnswerView {
     const view = new AnswerView(timing, {
-      again: () => this.#ask(question, at),
+      again: () => this.#ask(question, attachments, at),
       grew: () => this.#follow(),
       announce: (text) => this.#announcer.say(text),
     });
-    const asked = new QuestionView(question, (text) => this.#ask(text, at));
+    const asked = new QuestionView(question, attachments, {
+      resend: (text) => this.#ask(text, attachments, at),
+      open: (attachment) => this.#viewer.open(attachment),
+    });
     const element = el('div', { class: 'turn' }, [asked.element, view.element]);
-    this.#turns.push({ question, answer: view, element });
+    this.#turns.push({ question, attachments, answer: view, element });
     this.#log.append(element);
     return view;
   }
@@ -139,40 +164,30 @@ export class ChatPanel {
   #save(): void {
     const turns = this.#turns
       .filter(({ answer }) => answer.text !== '' || answer.reasoning !== '')
-      .map(({ question, answer: { text, reasoning } }) => ({ question, answer: text, reasoning }));
+      .map(({ question, attachments, answer: { text, reasoning } }) => ({
+        question,
+        ...(attachments.length === 0 ? {} : { attachments }),
+        answer: text,
+        reasoning,
+      }));
     if (turns.length === 0) return;
     const known = this.#contextTokens === null ? {} : { contextTokens: this.#contextTokens };
-    const conversation = { id: this.#id, model: this.#page.feed.model, turns, ...known };
-    this.#saving = this.#saving.then(() => this.#keep(conversation));
-  }
-
-  /** Beside the conversation that is kept under this id, where another tab has gone on with that. */
-  async #keep(conversation: Omit<StoredConversation, 'title' | 'changedMs'>): Promise<void> {
-    const stored = await this.#store.find(conversation.id);
-    // The page may show another one by now.
-    const isShown = this.#id === conversation.id;
-    const isOther = isShown && stored !== null && stored.changedMs !== this.#keptMs;
-    const id = isOther ? newId() : conversation.id;
-    const changedMs = Date.now();
-    if (isShown) {
-      this.#id = id;
-      this.#keptMs = changedMs;
-      remember(id);
-    }
-    await this.#store.put({ ...conversation, id, title: titleIn(conversation.turns, stored), changedMs });
+    this.#keeper.save({ model: this.#page.feed.model, turns, ...known });
   }
 
   /** Shows a conversation that was kept, to go on with it. */
-  #restore({ id, changedMs, turns, contextTokens }: StoredConversation): void {
+  #restore(conversation: StoredConversation): void {
     this.stop();
-    this.#showContext(contextTokens ?? null);
-    this.#id = id;
-    this.#keptMs = changedMs;
+    this.#showContext(conversation.contextTokens ?? null);
+    this.#keeper.begin(conversation);
+    this.#showKept('all');
     this.#turns = [];
     this.#log.replaceChildren();
-    for (const [at, { question, answer, reasoning }] of turns.entries()) {
-      this.#addTurn(question, at, new AnswerTiming(performance.now())).restore(answer, reasoning);
+    for (const [at, { question, attachments = [], answer, reasoning }] of conversation.turns.entries()) {
+      const timing = new AnswerTiming(performance.now());
+      this.#addTurn(question, attachments, at, timing).restore(answer, reasoning);
     }
+    this.#showBlind();
     this.#clear.hidden = false;
     this.#readsAlong = true;
     this.#follow();
@@ -180,8 +195,7 @@ export class ChatPanel {
 
   /** After a reload the conversation of this tab goes on. */
   async #restoreLatest(): Promise<void> {
-    const id = remembered();
-    const found = id === null ? null : await this.#store.find(id);
+    const found = await this.#keeper.latest();
     if (found !== null && this.#turns.length === 0) this.#restore(found);
   }
 
@@ -197,7 +211,7 @@ export class ChatPanel {
   async #answer(
     view: AnswerView,
     timing: AnswerTiming,
-    model: string,
+    model: AskedModel,
     parameters: Parameters,
   ): Promise<void> {
     const running = new AbortController();
@@ -229,6 +243,24 @@ export class ChatPanel {
     this.#follow();
   }
 
+  #showKept(kept: Kept): void {
+    this.#full.hidden = kept === 'all';
+    const what = kept === 'texts' ? 'its files are' : 'it is';
+    this.#full.textContent =
+      kept === 'all'
+        ? ''
+        : `This browser has no room left for this conversation: ${what} not kept. Delete others to make room.`;
+  }
+
+  #showBlind(): void {
+    const why = this.#reading.whyNoPictures();
+    const hasPictures = this.#turns.some(({ attachments }) => attachments.some(isPicture));
+    this.#blind.hidden = why === null || !hasPictures;
+    this.#blind.textContent = this.#blind.hidden
+      ? ''
+      : `The pictures of this conversation are not sent: ${why}`;
+  }
+
   #follow(): void {
     if (this.#readsAlong) this.#log.scrollTop = this.#log.scrollHeight;
   }
@@ -236,9 +268,9 @@ export class ChatPanel {
   #clearAll(): void {
     this.stop();
     this.#turns = [];
-    this.#id = newId();
-    this.#keptMs = null;
-    remember(null);
+    this.#keeper.begin(null);
+    this.#showKept('all');
+    this.#showBlind();
     this.#showContext(null);
     this.#showEmpty();
     this.#composer.focus();
@@ -248,36 +280,11 @@ export class ChatPanel {
     this.#clear.hidden = true;
     this.#log.replaceChildren(
       emptyChat(this.#page.feed.model, (text) => {
-        this.#ask(text, 0);
+        this.#ask(text, [], 0);
         this.#composer.focus();
       }),
     );
   }
-}
-
-/** Name under which a tab keeps the id of its conversation. */
-const OPENED = 'skein-conversation';
-
-/** Notes the conversation with which this tab goes on after a reload. Where the browser stores nothing, or is full, there is none. */
-function remember(id: string | null): void {
-  try {
-    if (id === null) sessionStorage.removeItem(OPENED);
-    else sessionStorage.setItem(OPENED, id);
-  } catch {}
-}
-
-function remembered(): string | null {
-  try {
-    return sessionStorage.getItem(OPENED);
-  } catch {
-    return null;
-  }
-}
-
-/** crypto.randomUUID needs HTTPS, which a server in a local network lacks. */
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function goneWords(model: string): string {

@@ -1,8 +1,16 @@
-import type { StoredConversation, StoredTurn } from './conversation-store.js';
+import { type Attachment, base64Length, PICTURE_TYPES } from './attachments/attachment.js';
+import type { StoredConversation, StoredTurn } from './stored-conversation.js';
 
-/** Text of an exported file. */
-export function exported(conversations: readonly StoredConversation[]): string {
-  return JSON.stringify({ format: 'skein-conversations', version: 1, conversations }, null, 1);
+/** The file of conversations that are exported. It is written in parts, since it may be longer than a string can be. */
+export async function exportedFile(
+  conversations: AsyncIterable<StoredConversation> | Iterable<StoredConversation>,
+): Promise<Blob> {
+  const parts: Blob[] = [];
+  for await (const one of conversations) {
+    parts.push(new Blob([parts.length === 0 ? '\n' : ',\n', JSON.stringify(one, null, 1)]));
+  }
+  const head = '{\n "format": "skein-conversations",\n "version": 1,\n "conversations": [';
+  return new Blob([head, ...parts, '\n ]\n}'], { type: 'application/json' });
 }
 
 /**
@@ -27,7 +35,7 @@ export function imported(text: string, nowMs: number): StoredConversation[] {
     const { id, title, model, changedMs, turns, contextTokens } = one;
     return {
       ...{ id, title, model, changedMs: Math.min(changedMs, nowMs) },
-      turns: turns.map(({ question, answer, reasoning }) => ({ question, answer, reasoning })),
+      turns: turns.map(knownTurn),
       ...(contextTokens === undefined ? {} : { contextTokens }),
     };
   });
@@ -42,8 +50,44 @@ function isConversation(value: unknown): value is StoredConversation {
 }
 
 function isTurn(value: unknown): value is StoredTurn {
-  const { question, answer, reasoning } = (value ?? {}) as Record<string, unknown>;
-  return [question, answer, reasoning].every((text) => typeof text === 'string');
+  const { question, answer, reasoning, attachments = [] } = (value ?? {}) as Record<string, unknown>;
+  const isText = [question, answer, reasoning].every((text) => typeof text === 'string');
+  return isText && Array.isArray(attachments) && attachments.every(isAttachment);
+}
+
+/** A file that may be shown and sent: a picture of one of the four types, whose bytes are base64, or a text. */
+function isAttachment(value: unknown): value is Attachment {
+  const { kind, id, name, bytes, content, ...more } = (value ?? {}) as Record<string, unknown>;
+  const isNamed = [id, name].every((text) => typeof text === 'string' && text !== '');
+  const hasContent = content === null || typeof content === 'string';
+  if (!isNamed || !hasContent || !isCount(bytes)) return false;
+  if (kind === 'text') {
+    const { part, characters, tokens } = more;
+    const isWhole = content === null || (content as string).length === characters;
+    return typeof part === 'string' && isCount(characters) && isWhole && (tokens === null || isCount(tokens));
+  }
+  const { type, width, height } = more;
+  const isShown = Object.values(PICTURE_TYPES).some((known) => known === type);
+  const isWhole = content === null || isBase64Of(content as string, bytes as number);
+  return kind === 'picture' && isShown && isWhole && isCount(width) && isCount(height);
+}
+
+const isBase64Of = (text: string, bytes: number) =>
+  text.length === base64Length(bytes) && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
+
+function knownTurn({ question, answer, reasoning, attachments }: StoredTurn): StoredTurn {
+  const known = attachments?.map(knownAttachment) ?? [];
+  return { question, answer, reasoning, ...(known.length === 0 ? {} : { attachments: known }) };
+}
+
+function knownAttachment(attachment: Attachment): Attachment {
+  const { id, name, bytes } = attachment;
+  if (attachment.kind === 'text') {
+    const { part, characters, tokens, content } = attachment;
+    return { kind: 'text', ...{ id, name, bytes, part, characters, tokens, content } };
+  }
+  const { type, width, height, content } = attachment;
+  return { kind: 'picture', ...{ id, name, bytes, type, width, height, content } };
 }
 
 const isCount = (value: unknown) => Number.isFinite(value) && (value as number) >= 0;

@@ -1,16 +1,12 @@
 import { el } from '../dom.js';
 import { plural } from '../formation/words.js';
 import { menu } from '../menu.js';
-import { exported, imported } from './conversation-file.js';
-import {
-  type ConversationStore,
-  MAX_CONVERSATIONS,
-  type Merged,
-  type StoredConversation,
-} from './conversation-store.js';
+import { exportedFile, imported } from './conversation-file.js';
+import { type ConversationStore, MAX_CONVERSATIONS, type Merged } from './conversation-store.js';
+import type { StoredConversation } from './stored-conversation.js';
 
-/** Bytes of the longest file that is imported. */
-const LONGEST_FILE = 50e6;
+/** Bytes of the longest file that is imported: all files that are kept fit in, and the texts of conversations. */
+const LONGEST_FILE = 250e6;
 
 export interface ListActions {
   open(conversation: StoredConversation): void;
@@ -68,7 +64,7 @@ export class ConversationList {
       {
         click: () => {
           this.element.open = false;
-          this.#actions.open(conversation);
+          void this.#open(conversation.id);
         },
       },
     );
@@ -78,6 +74,11 @@ export class ConversationList {
       button('Delete', () => void this.#remove(conversation), `Delete ${title}`),
     ]);
     return item;
+  }
+
+  async #open(id: string): Promise<void> {
+    const found = await this.#store.find(id);
+    if (found !== null) this.#actions.open(found);
   }
 
   /** What an item has in place of its title while that is changed. */
@@ -100,24 +101,32 @@ export class ConversationList {
     return [form];
   }
 
-  async #remove(conversation: StoredConversation): Promise<void> {
-    await this.#store.remove(conversation.id);
-    this.#actions.removed(conversation.id);
+  async #remove({ id, title }: StoredConversation): Promise<void> {
+    const whole = await this.#store.find(id);
+    await this.#store.remove(id);
+    this.#actions.removed(id);
     const undo = button('Undo', async () => {
-      await this.#store.put(conversation);
+      if (whole !== null) await this.#store.put(whole);
       this.#say(null);
       await this.#show();
     });
-    this.#say([`Deleted \u201c${conversation.title}\u201d.`, undo]);
+    this.#say([`Deleted \u201c${title}\u201d.`, undo]);
     await this.#show();
   }
 
   async #export(): Promise<void> {
-    const blob = new Blob([exported(await this.#store.list())], { type: 'application/json' });
-    const url = URL.createObjectURL(blob);
+    const url = URL.createObjectURL(await exportedFile(this.#whole()));
     const day = new Date().toISOString().slice(0, 10);
     el('a', { href: url, download: `skein-conversations-${day}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+
+  /** All conversations with their files, one at a time in memory. */
+  async *#whole(): AsyncGenerator<StoredConversation> {
+    for (const { id } of await this.#store.list()) {
+      const found = await this.#store.find(id);
+      if (found !== null) yield found;
+    }
   }
 
   async #import(input: HTMLInputElement): Promise<void> {
@@ -126,7 +135,7 @@ export class ConversationList {
     if (file === undefined) return;
     this.#say(null);
     try {
-      if (file.size > LONGEST_FILE) throw new Error('This file is longer than 50 MB.');
+      if (file.size > LONGEST_FILE) throw new Error('This file is longer than 250 MB.');
       this.#say([importWords(await this.#store.merge(imported(await file.text(), Date.now())))]);
     } catch (error) {
       this.#problem.textContent = error instanceof Error ? error.message : String(error);

@@ -1,21 +1,5 @@
-/** A question and its answer as they are kept. */
-export interface StoredTurn {
-  question: string;
-  answer: string;
-  reasoning: string;
-}
-
-/** A conversation as it is kept in the browser, exported and imported. */
-export interface StoredConversation {
-  id: string;
-  title: string;
-  model: string | null;
-  /** When it last changed, in milliseconds since 1970. */
-  changedMs: number;
-  turns: readonly StoredTurn[];
-  /** Tokens that it takes in the model's context; absent: not known. */
-  contextTokens?: number;
-}
+import { ConversationDatabase, ConversationMemory, type ConversationPlace } from './conversation-places.js';
+import { contentOf, type StoredConversation, withContents } from './stored-conversation.js';
 
 /** How many conversations of a file were taken in. */
 export interface Merged {
@@ -26,48 +10,55 @@ export interface Merged {
   dropped: number;
 }
 
-const NAME = 'skein-chat';
-const STORE = 'conversations';
+/** What is kept of a conversation: without its files where there is no room for them, or nothing. */
+export type Kept = 'all' | 'texts' | 'nothing';
+
 /** Conversations that are kept: older ones are dropped. */
 export const MAX_CONVERSATIONS = 200;
-const LONGEST_TITLE = 60;
+/** Characters of the contents of all files that are kept. */
+export const MAX_CONTENT = 200e6;
 
 /** Conversations of this browser, in IndexedDB; where there is none (a private window), of this tab. */
 export class ConversationStore {
-  readonly #open: Promise<IDBDatabase | null>;
-  readonly #memory = new Map<string, StoredConversation>();
+  readonly #place: Promise<ConversationPlace>;
 
   constructor(factory: IDBFactory | null) {
-    this.#open = factory === null ? Promise.resolve(null) : opened(factory);
+    const database = factory === null ? Promise.resolve(null) : ConversationDatabase.open(factory);
+    this.#place = database.then((opened) => opened ?? new ConversationMemory());
   }
 
-  /** All of them, the latest first. */
+  /** All of them, the latest first, the contents of their files left out. */
   async list(): Promise<StoredConversation[]> {
-    const database = await this.#open;
-    const all =
-      database === null
-        ? [...this.#memory.values()]
-        : ((await read<StoredConversation[]>(database, (store) => store.getAll())) ?? []);
+    const all = await (await this.#place).list();
     return all.sort(latestFirst);
   }
 
-  async find(id: string): Promise<StoredConversation | null> {
-    const database = await this.#open;
-    if (database === null) return this.#memory.get(id) ?? null;
-    return read<StoredConversation>(database, (store) => store.get(id));
+  /** One of them, the contents of its files left out. */
+  async head(id: string): Promise<StoredConversation | null> {
+    return (await this.#place).head(id);
   }
 
-  /** Keeps a conversation, in place of the oldest of the others where there are too many. */
-  async put(conversation: StoredConversation): Promise<void> {
-    await this.#write([conversation], []);
+  /** One of them, with its files. */
+  async find(id: string): Promise<StoredConversation | null> {
+    return (await this.#place).find(id);
+  }
+
+  /** Keeps a conversation, in place of the oldest of the others where there are too many. Files without content stay as they are kept. */
+  async put(conversation: StoredConversation): Promise<Kept> {
+    const place = await this.#place;
     const others = (await this.list()).filter(({ id }) => id !== conversation.id);
-    const dropped = others.slice(MAX_CONVERSATIONS - 1);
-    if (dropped.length > 0) await this.#write([], dropped);
+    const dropped = others.splice(MAX_CONVERSATIONS - 1).map(({ id }) => id);
+    if (contentOf([...others, conversation]) <= MAX_CONTENT) {
+      if (await place.write([conversation], dropped)) return 'all';
+    }
+    const texts = withContents(conversation, () => null);
+    return (await place.write([texts], dropped)) ? 'texts' : 'nothing';
   }
 
   /**
    * Takes conversations in: the latest are kept of these and of those that are here, and of two with one id the one that
    * changed later.
+   * @throws Error with a sentence where there is no room for them: then all stays as it was
    */
   async merge(conversations: readonly StoredConversation[]): Promise<Merged> {
     const here = new Map((await this.list()).map((one) => [one.id, one]));
@@ -77,10 +68,19 @@ export class ConversationStore {
       if (known === undefined || known.changedMs < one.changedMs) incoming.set(one.id, one);
     }
     const all = [...new Map([...here, ...incoming]).values()].sort(latestFirst);
-    const kept = new Set(all.slice(0, MAX_CONVERSATIONS));
+    const latest = all.slice(0, MAX_CONVERSATIONS);
+    const kept = new Set(latest);
     const taken = [...incoming.values()].filter((one) => kept.has(one));
     const dropped = [...here.values()].filter((one) => !kept.has(one) && !incoming.has(one.id));
-    await this.#write(taken, dropped);
+    const hasRoom =
+      contentOf(latest) <= MAX_CONTENT &&
+      (await (
+        await this.#place
+      ).write(
+        taken,
+        dropped.map(({ id }) => id),
+      ));
+    if (!hasRoom) throw new Error('This browser has no room for these conversations: delete others first.');
     return {
       taken: taken.length,
       here: new Set(conversations.map(({ id }) => id)).size - incoming.size,
@@ -89,61 +89,8 @@ export class ConversationStore {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#write([], [{ id }]);
-  }
-
-  /** In one transaction: all of it happens, or nothing. */
-  async #write(
-    kept: readonly StoredConversation[],
-    removed: readonly Pick<StoredConversation, 'id'>[],
-  ): Promise<void> {
-    const database = await this.#open;
-    if (database === null) {
-      for (const one of kept) this.#memory.set(one.id, one);
-      for (const { id } of removed) this.#memory.delete(id);
-      return;
-    }
-    await new Promise<void>((resolve) => {
-      const transaction = database.transaction(STORE, 'readwrite');
-      const store = transaction.objectStore(STORE);
-      for (const one of kept) store.put(one);
-      for (const { id } of removed) store.delete(id);
-      transaction.oncomplete = () => resolve();
-      // Full, or closed by the browser: the conversation is still on the page.
-      transaction.onabort = () => resolve();
-    });
+    await (await this.#place).write([], [id]);
   }
 }
 
 const latestFirst = (one: StoredConversation, other: StoredConversation) => other.changedMs - one.changedMs;
-
-/** null where there is nothing, or the browser does not give it. */
-function read<T>(database: IDBDatabase, ask: (store: IDBObjectStore) => IDBRequest): Promise<T | null> {
-  return new Promise((resolve) => {
-    const request = ask(database.transaction(STORE, 'readonly').objectStore(STORE));
-    request.onsuccess = () => resolve((request.result as T | undefined) ?? null);
-    request.onerror = () => resolve(null);
-  });
-}
-
-function opened(factory: IDBFactory): Promise<IDBDatabase | null> {
-  return new Promise((resolve) => {
-    const request = factory.open(NAME, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' });
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => resolve(null);
-    request.onblocked = () => resolve(null);
-  });
-}
-
-/** Title of a conversation: the one that the reader gave to what is stored of it, else the beginning of its first question. */
-export function titleIn(turns: readonly StoredTurn[], stored: StoredConversation | null): string {
-  const isGiven = stored !== null && stored.title !== titleOf(stored.turns[0]!.question);
-  return isGiven ? stored.title : titleOf(turns[0]!.question);
-}
-
-/** The beginning of a question. */
-export function titleOf(question: string): string {
-  const line = question.trim().replace(/\s+/g, ' ');
-  return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE - 1)}…`;
-}

@@ -1,14 +1,26 @@
 import { el } from '../dom.js';
+import type { Attachment } from './attachments/attachment.js';
+import { attachmentList } from './attachments/attachment-list.js';
 
-/** View of the reader's question, which can be changed and sent again. */
+export interface QuestionActions {
+  /** Sends the question again, with other words and the same attachments. */
+  resend(text: string): void;
+  open(attachment: Attachment): void;
+}
+
+/** View of the reader's question with its attachments, which can be changed and sent again. */
 export class QuestionView {
   readonly element: HTMLElement;
+  readonly #attached: readonly HTMLElement[];
+  readonly #mayBeEmpty: boolean;
   readonly #resend: (text: string) => void;
   #text: string;
 
-  constructor(text: string, resend: (text: string) => void) {
+  constructor(text: string, attachments: readonly Attachment[], { resend, open }: QuestionActions) {
     this.#text = text;
     this.#resend = resend;
+    this.#mayBeEmpty = attachments.length > 0;
+    this.#attached = this.#mayBeEmpty ? [attachmentList(attachments, open)] : [];
     this.element = el('div', { class: 'question' });
     this.#show();
   }
@@ -17,7 +29,8 @@ export class QuestionView {
     const edit = el('button', { class: 'button quiet', type: 'button' }, ['Edit'], {
       click: () => this.#edit(),
     });
-    this.element.replaceChildren(el('div', { class: 'question-text' }, [this.#text]), edit);
+    const text = this.#text === '' ? [] : [el('div', { class: 'question-text' }, [this.#text])];
+    this.element.replaceChildren(...this.#attached, ...text, edit);
     return edit;
   }
 
@@ -37,12 +50,13 @@ export class QuestionView {
     area.value = this.#text;
     const send = () => {
       const text = area.value.trim();
-      if (text === '') return;
+      if (text === '' && !this.#mayBeEmpty) return;
       this.#text = text;
       this.#show();
       this.#resend(text);
     };
     this.element.replaceChildren(
+      ...this.#attached,
       area,
       el('div', { class: 'question-row' }, [
         el('button', { class: 'button', type: 'button' }, ['Cancel'], { click: () => this.#show().focus() }),

@@ -3,10 +3,11 @@ import { SkeinError } from '../../../../../base/skein-error.js';
 import { problemOf } from '../problem.js';
 import type { Session } from '../session.js';
 import type { AnswerTiming } from './answer-timing.js';
+import type { MessageContent } from './attachments/message-content.js';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant';
-  content: string;
+  content: MessageContent;
 }
 
 /** Body of POST /v1/chat/completions; the server's defaults hold for fields left out. */

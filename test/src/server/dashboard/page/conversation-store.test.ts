@@ -3,11 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { importWords } from '../../../../../src/server/dashboard/page/chat/conversation-list.js';
 import {
   ConversationStore,
+  MAX_CONTENT,
   MAX_CONVERSATIONS,
+} from '../../../../../src/server/dashboard/page/chat/conversation-store.js';
+import {
   type StoredConversation,
   titleIn,
   titleOf,
-} from '../../../../../src/server/dashboard/page/chat/conversation-store.js';
+} from '../../../../../src/server/dashboard/page/chat/stored-conversation.js';
 
 const conversation = (id: string, changedMs = 1): StoredConversation => ({
   id,
@@ -71,6 +74,34 @@ describe('conversations of the page', () => {
     );
   });
 
+  it('are kept without their files where those of all are too large, and are not imported then', async () => {
+    const picture = {
+      kind: 'picture',
+      id: 'p',
+      name: 'a.png',
+      type: 'image/png',
+      width: 1,
+      height: 1,
+    } as const;
+    const heavy = (id: string, bytes: number): StoredConversation => ({
+      ...conversation(id),
+      turns: [
+        { question: '', answer: 'a', reasoning: '', attachments: [{ ...picture, bytes, content: '' }] },
+      ],
+    });
+    const contentOf = (one: StoredConversation | null) => one!.turns[0]!.attachments![0]!.content;
+    const store = new ConversationStore(null);
+    const most = (MAX_CONTENT * 3) / 4;
+    expect(await store.put(heavy('a', most - 9))).toBe('all');
+    expect(await store.put(heavy('b', 30))).toBe('texts');
+    expect([contentOf(await store.find('a')), contentOf(await store.find('b'))]).toEqual(['', null]);
+    await expect(store.merge([heavy('c', 60)])).rejects.toThrow('no room for these conversations');
+    expect(await store.find('c')).toBeNull();
+    await store.remove('a');
+    expect(await store.put(heavy('b', 30))).toBe('all');
+    expect(titleOf(heavy('b', 30).turns[0]!)).toBe('a.png');
+  });
+
   it('are counted in words behind an import', () => {
     expect(importWords({ taken: 1, here: 0, dropped: 0 })).toBe('1 conversation imported.');
     expect(importWords({ taken: 0, here: 1, dropped: 0 })).toBe(
@@ -86,7 +117,7 @@ describe('conversations of the page', () => {
     expect(titleIn(turns, null)).toBe('changed');
     expect(titleIn(turns, { ...conversation('a'), title: 'q' })).toBe('changed');
     expect(titleIn(turns, { ...conversation('a'), title: 'mine' })).toBe('mine');
-    expect(titleOf('  Two\n words ')).toBe('Two words');
-    expect(titleOf('x'.repeat(100))).toBe(`${'x'.repeat(59)}…`);
+    expect(titleOf({ question: '  Two\n words ' })).toBe('Two words');
+    expect(titleOf({ question: 'x'.repeat(100) })).toBe(`${'x'.repeat(59)}…`);
   });
 });

@@ -79,12 +79,14 @@ describe('what an answer took', () => {
 });
 
 describe('the request of a conversation', () => {
-  const turn = (question: string, text: string) => ({ question, answer: { text } }) as Turn;
+  const model = { id: 'm', sees: false };
+  const turn = (question: string, text: string) =>
+    ({ question, attachments: [], answer: { text } }) as unknown as Turn;
 
   it('has what was said before, without questions that got no answer', () => {
     const turns = [turn('a', 'b'), turn('lost', ''), turn('c', '')];
     expect(
-      chatRequest('m', turns, { system: 's', stop: ['x'], numbers: { temperature: 0, seed: 4 } }),
+      chatRequest(model, turns, { system: 's', stop: ['x'], numbers: { temperature: 0, seed: 4 } }),
     ).toEqual({
       model: 'm',
       messages: [
@@ -97,7 +99,7 @@ describe('the request of a conversation', () => {
       seed: 4,
       stop: ['x'],
     });
-    expect(chatRequest('m', [turn('a', '')], { system: '', stop: [], numbers: {} })).toEqual({
+    expect(chatRequest(model, [turn('a', '')], { system: '', stop: [], numbers: {} })).toEqual({
       model: 'm',
       messages: [{ role: 'user', content: 'a' }],
     });

@@ -1,0 +1,37 @@
+import { type AttachedText, type Attachment, isPicture } from './attachment.js';
+
+/** Content of a message, as the API takes it. */
+export type MessageContent = string | ContentPart[];
+
+export type ContentPart = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
+
+/**
+ * A question with its attachments as the content of a message: pictures as parts in front, texts of files marked as such before
+ * the question. Of what is not kept any more nothing is sent.
+ * @param sees whether the model takes pictures; else they are left out.
+ */
+export function contentOf(
+  question: string,
+  attachments: readonly Attachment[],
+  sees: boolean,
+): MessageContent {
+  const texts = attachments.flatMap((one) =>
+    isPicture(one) || one.content === null ? [] : [markedText(one)],
+  );
+  const text = [...texts, ...(question === '' ? [] : [question])].join('\n\n');
+  const pictures = attachments.flatMap((one): ContentPart[] => {
+    if (!isPicture(one) || one.content === null || !sees) return [];
+    return [{ type: 'image_url', image_url: { url: `data:${one.type};base64,${one.content}` } }];
+  });
+  if (pictures.length === 0) return text;
+  return text === '' ? pictures : [...pictures, { type: 'text', text }];
+}
+
+/** The text of a file between fences that do not occur in it, under the file's name. */
+export function markedText({ name, part, content }: AttachedText): string {
+  const text = content ?? '';
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`{3,}/g), ([run]) => run.length));
+  const fence = '`'.repeat(longest + 1);
+  const line = name.replace(/\s+/g, ' ');
+  return `File: ${line}${part === '' ? '' : ` (${part})`}\n${fence}\n${text}\n${fence}`;
+}

@@ -1,0 +1,25 @@
+/** Characters that no text has, by which other files are told from texts: controls but for the tab, line and page breaks and escape. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const BINARY = /[\0-\x08\x0e-\x1a\x1c-\x1f]/;
+
+/** Text of a file in UTF-8, or in UTF-16 with its mark, with line breaks of one character; null: it is no text. */
+export function decodedText(bytes: Uint8Array): string | null {
+  try {
+    const text = new TextDecoder(encodingOf(bytes), { fatal: true }).decode(bytes);
+    return BINARY.test(text) ? null : text.replace(/\r\n?/g, '\n');
+  } catch {
+    return null;
+  }
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
+}
+
+/** The beginning of a text, of so many characters at most; none is cut into halves. */
+export function beginningOf(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+}
