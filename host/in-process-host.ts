@@ -283,7 +283,7 @@ export class InProcessHost {
     }
     if (this.#whyHeld !== null) throw new HostClosedError(this.#whyHeld);
     const { request, fault } = takenRequest(given);
-    this.#checkRoom(request.queueKey ?? '');
+    this.checkRoom(request.queueKey ?? '');
     const requestId = this.#nextId++;
     const width = request.beams?.width ?? 1;
     // An invalid number is refused below, which needs one stream to say so.
@@ -415,7 +415,8 @@ export class InProcessHost {
     return count;
   }
 
-  #checkRoom(key: string): void {
+  /** Whether one more request of the key may wait now. @throws QueueFullError where it may not */
+  checkRoom(key: string): void {
     const waiters = { size: this.#numWaiting, ofKey: () => this.#queuedOf(key) };
     requireRoom(this.#limits, waiters, (size) => this.#pace.waitMs(size, performance.now()));
   }

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error-text.js';
 import { asClause, asSentence } from '../../base/sentences.js';
+import type { Orientation } from './files/exif-orientation.js';
 import { gifPicture } from './files/gif-picture.js';
 import { checkScans } from './files/jpeg-header.js';
 import { type PictureHeader, pictureHeader } from './files/picture-header.js';
@@ -54,12 +55,34 @@ async function decodedBy(open: () => SharpPicture, header: PictureHeader): Promi
     throw new PictureError(
       `The ${header.kind} picture has ${width} x ${height} pixels, and its header says ${header.width} x ${header.height}.`,
     );
-  const upright = open().autoOrient();
+  const upright = turned(open(), header.orientation);
   if (space === 'cmyk')
     return flattened(upright.pipelineColourspace('cmyk').toColourspace('cmyk').raw(), ofInks);
   if (space === 'grey16' && channels === 1)
     return flattened(upright.toColourspace('grey16').raw({ depth: 'ushort' }), ofWideGreys);
   return flattened(upright.raw(), (bytes) => bytes);
+}
+
+/** A picture turned upright. A mirror comes before a turn. */
+function turned(picture: SharpPicture, orientation: Orientation): SharpPicture {
+  switch (orientation) {
+    case 1:
+      return picture;
+    case 2:
+      return picture.flop();
+    case 3:
+      return picture.rotate(180);
+    case 4:
+      return picture.flip();
+    case 5:
+      return picture.flip().rotate(90);
+    case 6:
+      return picture.rotate(90);
+    case 7:
+      return picture.flop().rotate(90);
+    case 8:
+      return picture.rotate(270);
+  }
 }
 
 /** @param inColour makes red, green and blue of what is decoded, where that has no alpha */

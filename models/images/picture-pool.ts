@@ -8,12 +8,12 @@ import {
   HelperTimeError,
 } from '../helper-pool.js';
 import { ByteBudget } from './byte-budget.js';
-import { pictureHeader } from './files/picture-header.js';
+import { pictureHeader, uprightSize } from './files/picture-header.js';
 import { PictureDecoderError, PictureError, PicturesBusyError } from './picture-error.js';
 import { checkFiles, PICTURE_LIMITS, type PictureLimits } from './picture-limits.js';
 import { type PictureJob, type PreparedPicture, preparationBytes } from './prepare-picture.js';
 import { picturePreprocessor } from './preprocess/index.js';
-import type { PictureFiles, PicturePreprocessor } from './preprocess/picture-preprocessor.js';
+import type { PictureFiles, PicturePlan, PicturePreprocessor } from './preprocess/picture-preprocessor.js';
 
 export interface PicturePoolOptions {
   /** Limits other than PICTURE_LIMITS. */
@@ -55,6 +55,12 @@ export class PicturePool {
   /** Processes started so far: more than `workers` where some ended while they had a picture. */
   get processes(): number {
     return this.#helpers.starts;
+  }
+
+  /** What a file's picture becomes, by its header. @throws PictureError for a file that is none, or whose picture is too large */
+  look(file: Uint8Array): PicturePlan {
+    const { width, height } = uprightSize(pictureHeader(file, this.#limits));
+    return this.preprocessor.plan(width, height);
   }
 
   /**

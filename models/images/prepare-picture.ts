@@ -1,5 +1,5 @@
 import { decodedPicture } from './decode-picture.js';
-import type { PictureHeader } from './files/picture-header.js';
+import { type PictureHeader, uprightSize } from './files/picture-header.js';
 import { pictureDigest } from './picture-identity.js';
 import type { PictureLimits } from './picture-limits.js';
 import type { PictureFiles, PicturePreprocessor } from './preprocess/picture-preprocessor.js';
@@ -39,11 +39,11 @@ export async function preparedPicture(
 /** Bytes that it takes at a time to prepare a picture, known before it is decoded. @throws PictureError for a size that the model cannot have */
 export function preparationBytes(
   { byteLength }: Uint8Array,
-  { width, height, decodedBytes }: PictureHeader,
+  header: PictureHeader,
   preprocessor: PicturePreprocessor,
 ): number {
-  // A picture that lies on its side is turned upright when it is decoded.
-  const resized = Math.max(preprocessor.plan(width, height).bytes, preprocessor.plan(height, width).bytes);
+  const { width, height } = uprightSize(header);
+  const resized = preprocessor.plan(width, height).bytes;
   // The file is there twice, since it goes to another process; samples become red, green and blue, and are turned.
-  return 2 * byteLength + width * height * (decodedBytes + 2 * CHANNELS) + resized;
+  return 2 * byteLength + width * height * (header.decodedBytes + 2 * CHANNELS) + resized;
 }

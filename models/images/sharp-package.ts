@@ -24,7 +24,12 @@ interface SharpOptions {
 }
 
 export interface SharpPicture {
-  autoOrient(): SharpPicture;
+  /** Mirrors it left and right. */
+  flop(): SharpPicture;
+  /** Mirrors it up and down. */
+  flip(): SharpPicture;
+  /** Turns it clockwise, behind what mirrors it. */
+  rotate(degrees: 90 | 180 | 270): SharpPicture;
   pipelineColourspace(space: string): SharpPicture;
   toColourspace(space: string): SharpPicture;
   timeout(options: { seconds: number }): SharpPicture;

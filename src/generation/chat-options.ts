@@ -7,9 +7,9 @@ import {
   type ChatAsk,
   type ChatPlan,
   type PlannedFields,
-  picturesOf,
   planChat,
   plannedFields,
+  plannedPictures,
 } from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
@@ -113,9 +113,7 @@ export function chatPrompt(
   return inOptionNames(async () => {
     const ask = await conversationOf(model, messages, options);
     const prompt = await promptOf(model, ask, model.maxInputLen);
-    const { imageGrids, promptTokens } = prompt;
-    const fits = promptTokens.length <= (model.maxInputLen ?? Number.POSITIVE_INFINITY);
-    return { ...prompt, pictures: await picturesOf(ask, imageGrids, fits) };
+    return { ...prompt, pictures: plannedPictures(ask, prompt.imageGrids) };
   });
 }
 

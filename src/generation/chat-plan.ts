@@ -5,7 +5,7 @@ import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
 import { TextCallsParser } from './harmony/text-calls-parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
 import type { Picture } from './pictures/picture.js';
-import { type PictureFields, rowsOfPictures } from './pictures/spell-pictures.js';
+import type { PlannedPictures } from './pictures/seen-request.js';
 import { type ChatPrompt, promptOf, sourceOf } from './prompt/chat-prompt.js';
 import { type AnswerReasoning, CHANNEL_BEGIN, CHANNEL_END } from './reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from './reasoning/reasoning-parser.js';
@@ -70,9 +70,10 @@ export interface ChatAsk {
 
 /** Prompt and settings for a chat, and how its answers are read. */
 export interface ChatPlan {
+  /** Pictures have the token that stands for them. */
   promptTokens: PromptTokens;
-  /** Rows and grids of its pictures; null: it has none. */
-  pictures: PictureFields | null;
+  /** Its pictures; null: it has none. */
+  pictures: PlannedPictures | null;
   /** What was changed about the functions for the template, and what of their schemas is not followed: a sentence each. */
   warnings: readonly string[];
   guide: Guide | undefined;
@@ -89,17 +90,14 @@ export interface ChatPlan {
 }
 
 /** What a request for text has of a plan. */
-export type PlannedFields = Pick<ChatPlan, 'promptTokens' | 'guide' | 'shownTokens' | 'createParser'> &
-  Partial<PictureFields>;
+export type PlannedFields = Pick<
+  ChatPlan,
+  'promptTokens' | 'guide' | 'shownTokens' | 'createParser' | 'pictures'
+>;
 
 export function plannedFields(plan: ChatPlan): PlannedFields {
   const { promptTokens, guide, shownTokens, createParser, pictures } = plan;
-  return { promptTokens, guide, shownTokens, createParser, ...pictures };
-}
-
-/** Tokens of a chat's prompt that are of pictures. */
-export function imageTokensOf({ pictures }: Pick<ChatPlan, 'pictures'>): number {
-  return pictures?.promptEmbeddings.length ?? 0;
+  return { promptTokens, guide, shownTokens, createParser, pictures };
 }
 
 const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
@@ -129,7 +127,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
   return {
     promptTokens,
-    pictures: await picturesOf(ask, imageGrids, promptTokens.length <= model.maxInputLen),
+    pictures: plannedPictures(ask, imageGrids),
     warnings: [...warnings, ...form.warnings],
     guide: form.guide,
     reasoning,
@@ -141,17 +139,12 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
 }
 
-/**
- * The rows and the places of the pictures of a chat; null: it has none.
- * @param fits false: the prompt is refused, and nobody needs the rows
- */
-export async function picturesOf(
+/** The pictures of a chat, and their places; null: it has none. */
+export function plannedPictures(
   { pictures = [], signal }: ChatAsk,
-  imageGrids: readonly (readonly number[])[],
-  fits: boolean,
-): Promise<PictureFields | null> {
-  if (pictures.length === 0 || !fits) return null;
-  return { imageGrids, promptEmbeddings: await rowsOfPictures(pictures, signal) };
+  imageGrids: PlannedPictures['imageGrids'],
+): PlannedPictures | null {
+  return pictures.length === 0 ? null : { pictures, imageGrids, signal };
 }
 
 /** How answers are read. */

@@ -4,7 +4,7 @@ import type { ChatMessage } from '../../models/chat-template.js';
 import { hasPictures } from '../../models/template-messages.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 import type { ChatRequestMessage } from '../schemas/messages.js';
-import { base64OfUrl } from './pictures/data-url.js';
+import { pictureAt, sourceOfUrl } from './pictures/picture-part.js';
 
 const NEWER_ROLES: Readonly<Record<string, string>> = { developer: 'system', function: 'tool' };
 
@@ -13,7 +13,7 @@ const FUNCTION_CALL_ID = 'function0';
 
 /**
  * A message in the form that templates know: with their name of the system role, and without fields that were not
- * given. @param index its place in the request @throws InvalidRequestError for a picture that is in no data: URL
+ * given. @param index its place in the request @throws InvalidRequestError for a picture that is in no data: URL, and at no address
  */
 export function templateMessage(message: ChatRequestMessage, index = 0): ChatMessage {
   const { role, content, name } = message;
@@ -42,7 +42,7 @@ function templateContent(content: ChatRequestMessage['content'], index: number):
   return content.map((part, at) => {
     if (part.type === 'text') return part;
     const place = `messages[${index}].content[${at}].image_url`;
-    return { type: 'image', base64: base64OfUrl(part.url, place), place };
+    return pictureAt(sourceOfUrl(part.url, place), place);
   });
 }
 

@@ -100,6 +100,8 @@ export interface TokenEngine {
    * Submits a request with several sequences or beams, with pieces for each. Absent: the engine takes no such requests.
    */
   submitSeveral?(request: TokenRequest): PieceSource<TokenPiece>[];
+  /** Whether a request of this queueKey would be taken now. Absent: it is not known. @throws QueueFullError where it would not */
+  checkRoom?(queueKey: string): void;
 }
 
 /** A model that is ready to generate text. */

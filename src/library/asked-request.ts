@@ -4,6 +4,7 @@ import { chatPrompt, hasParts, planOptions } from '../generation/chat-options.js
 import { stopParser } from '../generation/chat-plan.js';
 import { dryBreakerTokens } from '../generation/dry-breakers.js';
 import { checkGuideEnds, guideOf, leftOutWarning } from '../generation/guided.js';
+import { seenRequest } from '../generation/pictures/seen-request.js';
 import type { TextRequest } from '../generation/text-generation.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
 import type { AnswerPlan, GenerateOptions } from './answers.js';
@@ -29,18 +30,16 @@ export async function askedRequest(
       return { request, plan: warnings.length > 0 ? plan : null };
     }
     const { promptTokens, reasoning, pictures } = await chatPrompt(model, messages, options);
-    const request = { ...(await textRequest(model, options, promptTokens)), ...pictures };
+    const request = { ...(await textRequest(model, options, promptTokens)), pictures };
     // Reasoning is part of the text, and no part of the answer that a stop string ends.
-    request.createParser = stopParser(reasoning);
-    return { request, plan: null };
+    const createParser = stopParser(reasoning);
+    return { request: await seenRequest(model, { ...request, createParser }), plan: null };
   }
   const { plan, fields } = await planOptions(model, options);
   const { guided: _, ...others } = options;
   const request = await textRequest(model, others, fields.promptTokens);
-  return {
-    request: { ...request, ...fields, guideParam: options.guided === undefined ? 'tools' : 'guided' },
-    plan,
-  };
+  const guideParam = options.guided === undefined ? 'tools' : 'guided';
+  return { request: await seenRequest(model, { ...request, ...fields, guideParam }), plan };
 }
 
 async function textRequest(

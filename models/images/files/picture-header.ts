@@ -1,4 +1,6 @@
 import { checkSize, type PictureLimits } from '../picture-limits.js';
+import type { Size } from '../resize.js';
+import { isOnSide, type Orientation } from './exif-orientation.js';
 import { gifHeader } from './gif-header.js';
 import { jpegHeader } from './jpeg-header.js';
 import { type PictureKind, pictureKind } from './picture-kind.js';
@@ -12,6 +14,12 @@ export interface PictureHeader {
   height: number;
   /** Bytes of a pixel as it is decoded: samples, and two bytes for each of 16 bits. */
   decodedBytes: number;
+  orientation: Orientation;
+}
+
+/** The size of a picture once it has been turned upright. */
+export function uprightSize({ width, height, orientation }: PictureHeader): Size {
+  return isOnSide(orientation) ? { width: height, height: width } : { width, height };
 }
 
 const READERS: Readonly<Record<PictureKind, (bytes: Uint8Array) => Omit<PictureHeader, 'kind'>>> = {

@@ -1,14 +1,15 @@
 import { damaged, viewOf } from './damaged.js';
+import { exifOrientation } from './exif-orientation.js';
 
 /** Beginning of a file, before its chunks. */
 const SIGNATURE_BYTES = 8;
 /** A chunk's length, type and checksum. */
 const CHUNK_FRAME = 12;
 /**
- * Chunks that are decoded: the picture itself, and which way up it is. All others (texts, colour profiles, frames of an animation) are
+ * Chunks that are decoded: those of the picture itself. All others (texts, colour profiles, frames of an animation) are
  * left out before the decoder sees the file, since they may unpack to any size.
  */
-const KEPT = new Set(['IHDR', 'PLTE', 'tRNS', 'IDAT', 'IEND', 'eXIf']);
+const KEPT = new Set(['IHDR', 'PLTE', 'tRNS', 'IDAT', 'IEND']);
 /** A colour type's channels, and the bits that their samples may have. */
 const COLOUR_TYPES = new Map<number, { channels: number; bits: readonly number[] }>([
   [0, { channels: 1, bits: [1, 2, 4, 8, 16] }],
@@ -30,11 +31,14 @@ interface Chunk {
   length: number;
 }
 
-/** Size of a PNG picture, by its first chunk. */
-export function pngHeader(bytes: Uint8Array): { width: number; height: number; decodedBytes: number } {
+/** Size of a PNG picture, by its first chunk, and its orientation. */
+export function pngHeader(bytes: Uint8Array) {
   const view = viewOf(bytes);
-  const { width, height, bits, channels } = imageHeader(view, chunksOf(view));
-  return { width, height, decodedBytes: (channels + 1) * (bits === 16 ? 2 : 1) };
+  const chunks = chunksOf(view);
+  const { width, height, bits, channels } = imageHeader(view, chunks);
+  const exif = chunks.find(({ type }) => type === 'eXIf');
+  const orientation = exifOrientation(exif ? bytes.subarray(exif.at + 8, exif.at + 8 + exif.length) : null);
+  return { width, height, decodedBytes: (channels + 1) * (bits === 16 ? 2 : 1), orientation };
 }
 
 /** A PNG file that is ready to be decoded. */

@@ -4,16 +4,24 @@ export interface PictureGrid {
   columns: number;
 }
 
-/** A picture that has been read, as a prompt has it. */
+/** A picture whose file says what stands for it in a prompt. Nothing is decoded yet. */
 export interface Picture {
   /** Text that stands for it in the prompt, with one token of Sight.tokenId for each of its own. */
   text: string;
-  /** Ids from the vocabulary's size on that spell what its rows are made of, one for each of its tokens [count]. */
-  ids: Int32Array;
   /** Runs of its tokens within the text, one after the other. */
   grids: readonly PictureGrid[];
-  /** Bytes that it takes at most until it has its rows. */
+  /** Bytes that it takes at most until it has its rows, beside its file. */
   bytes: number;
+  /**
+   * Decodes it, and makes it what the tower takes.
+   * @throws InvalidRequestError for a file that is damaged; PicturesBusyError, PictureDecoderError; the signal's reason
+   */
+  decode(signal: AbortSignal | undefined): Promise<DecodedPicture>;
+}
+
+export interface DecodedPicture {
+  /** Ids from the vocabulary's size on that spell what its rows are made of, one for each of its tokens [count]. */
+  ids: Int32Array;
   /** Rows for its tokens, [count x width]: those that are kept, or new ones. @throws RequestError where its tower fails */
   rows(signal: AbortSignal | undefined): Promise<Float32Array>;
 }
@@ -24,9 +32,6 @@ export interface Sight {
   readonly placeholder: string;
   /** Token that stands for each token of a picture in its text. */
   readonly tokenId: number;
-  /**
-   * Reads a picture's file: decodes it, and makes it what the tower takes. @param place where it stands in the request, for errors
-   * @throws InvalidRequestError for a file that is no picture, or too large; PicturesBusyError
-   */
-  read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<Picture>;
+  /** Reads the header of a picture's file. @param place where it stands in the request @throws InvalidRequestError for a file that is no picture, or too large */
+  look(file: Uint8Array, place: string): Picture;
 }

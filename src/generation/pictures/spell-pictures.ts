@@ -1,78 +1,72 @@
 import type { TokenRequest } from '../../../callbacks/token-request.js';
-import type { PromptTokens, TextModel } from '../text-model.js';
-import type { Picture } from './picture.js';
+import type { PromptTokens } from '../text-model.js';
+import type { DecodedPicture, Picture } from './picture.js';
 
-/** A prompt in which pictures have ids of their own. */
-export interface SpelledPrompt {
-  promptTokens: Int32Array;
-  /** See TokenRequest. */
-  imageGrids: number[][];
-}
+/** See TokenRequest.imageGrids. */
+export type ImageGrids = readonly (readonly number[])[];
 
 /**
- * Replaces the tokens that stand for pictures by the ids that spell them:
+ * Where pictures stand in a prompt: each run of their tokens.
  *
  *   text     a  <begin> <image> <image> <end>  b        pictures in the order of their places
- *   tokens   5  30      31      31      32     6        tokenId 31
- *   spelled  5  30      V+7     V+90    32     6        imageGrids [[2, 1, 2]]
+ *   tokens   5  30      31      31      32     6        tokenId 31, grids [[2, 1, 2]]
  *
  * @throws Error where the text has other tokens of pictures than they have
  */
-export function spellPictures(
+export function gridsIn(
   tokens: PromptTokens,
   tokenId: number,
-  pictures: readonly Picture[],
-): SpelledPrompt {
-  const promptTokens = Int32Array.from(tokens);
-  const imageGrids: number[][] = [];
+  pictures: readonly Pick<Picture, 'grids'>[],
+): ImageGrids {
+  const found: number[][] = [];
   let place = 0;
   const next = () => {
-    place = promptTokens.indexOf(tokenId, place);
+    place = tokens.indexOf(tokenId, place);
     return place >= 0;
   };
-  for (const { ids, grids } of pictures) {
-    let spelled = 0;
-    for (const { rows, columns } of grids) {
-      if (!next())
-        throw new Error(
-          `The prompt has fewer tokens of pictures than its pictures: one of ${ids.length} has only ${spelled}.`,
-        );
-      imageGrids.push([place, rows, columns]);
-      for (let i = 0; i < rows * columns; i++, place++) {
-        if (promptTokens[place] !== tokenId)
-          throw new Error(
-            `The prompt has ${i} tokens side by side where a picture has ${rows} x ${columns}.`,
-          );
-        promptTokens[place] = ids[spelled++]!;
-      }
+  for (const { rows, columns } of pictures.flatMap(({ grids }) => grids)) {
+    if (!next())
+      throw new Error(
+        `The prompt has fewer tokens of pictures than its pictures: ${found.length} runs of them.`,
+      );
+    found.push([place, rows, columns]);
+    for (let i = 0; i < rows * columns; i++, place++) {
+      if (tokens[place] === tokenId) continue;
+      throw new Error(`The prompt has ${i} tokens side by side where a picture has ${rows} x ${columns}.`);
     }
   }
   if (next()) throw new Error('The prompt has more tokens of pictures than its pictures.');
-  return { promptTokens, imageGrids };
+  return found;
 }
 
-/** What a request has of pictures. */
-export type PictureFields = Required<Pick<TokenRequest, 'promptEmbeddings' | 'imageGrids'>>;
+/**
+ * A prompt in which pictures have the ids that spell them:
+ *
+ *   tokens   5  30      31      31      32     6
+ *   spelled  5  30      V+7     V+90    32     6
+ */
+export function spelled(
+  tokens: PromptTokens,
+  grids: ImageGrids,
+  pictures: readonly Pick<DecodedPicture, 'ids'>[],
+): Int32Array {
+  const prompt = Int32Array.from(tokens);
+  const ids = pictures.flatMap((picture) => [...picture.ids]);
+  let next = 0;
+  for (const [place = 0, rows = 0, columns = 0] of grids)
+    for (let i = 0; i < rows * columns; i++) prompt[place + i] = ids[next++]!;
+  return prompt;
+}
 
 /** The rows of all pictures, one for each token, in the order of their places. */
 export async function rowsOfPictures(
-  pictures: readonly Picture[],
+  pictures: readonly DecodedPicture[],
   signal: AbortSignal | undefined,
-): Promise<Float32Array[]> {
+): Promise<NonNullable<TokenRequest['promptEmbeddings']>> {
   const all = await Promise.all(pictures.map((picture) => picture.rows(signal)));
   return all.flatMap((rows, i) => {
     const { length } = pictures[i]!.ids;
     const width = rows.length / length;
     return Array.from({ length }, (_, row) => rows.subarray(row * width, (row + 1) * width));
   });
-}
-
-/** A prompt to be shown, in which pictures have the token that stands for them in the vocabulary. */
-export function unspelled(
-  tokens: PromptTokens,
-  { sight, vocabSize }: Pick<TextModel, 'sight' | 'vocabSize'>,
-): PromptTokens {
-  if (!sight) return tokens;
-  const { tokenId } = sight;
-  return Int32Array.from(tokens, (token) => (token >= vocabSize ? tokenId : token));
 }

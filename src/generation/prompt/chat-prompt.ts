@@ -5,7 +5,7 @@ import type { ChatAsk, ChatPlan } from '../chat-plan.js';
 import { harmonyMessages } from '../harmony/conversation.js';
 import type { HarmonyStart } from '../harmony/parser.js';
 import { blindness } from '../pictures/see-messages.js';
-import { spellPictures } from '../pictures/spell-pictures.js';
+import { gridsIn, type ImageGrids } from '../pictures/spell-pictures.js';
 import type { AnswerReasoning, ReasoningStart } from '../reasoning/reasoning-marks.js';
 import {
   marksOf,
@@ -23,8 +23,8 @@ import { findPrompt } from './template-forms.js';
 
 /** A chat's prompt. */
 export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> {
-  /** Places and grids of its pictures, see TokenRequest. */
-  imageGrids: readonly (readonly number[])[];
+  /** Places and grids of its pictures. */
+  imageGrids: ImageGrids;
   style: ToolStyle;
   reasoning: AnswerReasoning | null;
   /** True where thoughts may stand in an answer's channels, before it or after it. */
@@ -102,7 +102,8 @@ export async function promptOf(
   );
   const { promptTokens, warnings } = found;
   return {
-    ...spelled(model, ask, promptTokens),
+    promptTokens,
+    imageGrids: imageGridsOf(model, ask, promptTokens),
     warnings,
     style: found.usesTemplate === usesTemplate ? style : { format: 'hermes', usesTemplate: false },
     reasoning:
@@ -122,9 +123,8 @@ function picturesFor(model: PromptModel, { pictures = [] }: ChatAsk): Pick<ChatR
   return { pictures: { placeholder: sight.placeholder, texts: pictures.map(({ text }) => text) } };
 }
 
-function spelled({ sight }: PromptModel, { pictures = [] }: ChatAsk, promptTokens: PromptTokens) {
-  if (!sight || pictures.length === 0) return { promptTokens, imageGrids: [] };
-  return spellPictures(promptTokens, sight.tokenId, pictures);
+function imageGridsOf({ sight }: PromptModel, { pictures = [] }: ChatAsk, tokens: PromptTokens): ImageGrids {
+  return !sight || pictures.length === 0 ? [] : gridsIn(tokens, sight.tokenId, pictures);
 }
 
 /** True where reasoning is always told apart: it is in channels, whose marks are no text of an answer. */

@@ -5,6 +5,7 @@ import { drawSeed } from '../../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import { answerMemory } from '../../generation/answer-memory.js';
 import { bestFirst } from '../../generation/best-first.js';
+import { type AskedRequest, seenRequest } from '../../generation/pictures/seen-request.js';
 import type { PromptLogProbList } from '../../generation/returned-logits.js';
 import { withDefaults } from '../../generation/sampling-defaults.js';
 import { generateTexts, type TextPiece, type TextRequest } from '../../generation/text-generation.js';
@@ -56,7 +57,7 @@ const NOTHING_ADDED = { completionTokens: 0, cachedTokens: 0 };
 /** What a run is started with. */
 type Started = [
   model: ServedGenerator,
-  requests: readonly TextRequest[],
+  requests: readonly AskedRequest[],
   counts: ChoiceCounts,
   observe: ObserveRequest,
   terms: RequestTerms,
@@ -96,13 +97,14 @@ export class ChoiceRun {
   #engines: readonly string[] | null = null;
 
   /**
-   * Starts the choices of a request that its caller's limits allow: see the constructor.
-   * @throws as it; ApiError where they do not
+   * Starts the choices of a request that its caller's limits allow: see the constructor. Pictures are decoded once they do.
+   * @throws as it, and as seenRequest; ApiError where they do not
    */
-  static async start(...[model, requests, counts, observe, terms, live]: Started): Promise<ChoiceRun> {
-    const admission = await terms.admit?.(costOf(requests, counts), terms.tally);
+  static async start(...[model, asked, counts, observe, terms, live]: Started): Promise<ChoiceRun> {
+    const admission = await terms.admit?.(costOf(asked, counts), terms.tally);
     const admitted = admission === undefined ? terms : { ...terms, tally: admission.tally };
     try {
+      const requests = await Promise.all(asked.map((one) => seenRequest(model, one, terms.caller.name)));
       return new ChoiceRun(model, requests, counts, observe, admitted, live);
     } catch (error) {
       admission?.cancel();
@@ -422,8 +424,8 @@ export class ChoiceRun {
 }
 
 /** Most tokens that the answers to prompts can take. */
-function costOf(requests: readonly TextRequest[], { bestOf }: ChoiceCounts): AnswerCost {
-  const sumOf = (value: (request: TextRequest) => number) =>
+function costOf(requests: readonly AskedRequest[], { bestOf }: ChoiceCounts): AnswerCost {
+  const sumOf = (value: (request: AskedRequest) => number) =>
     requests.reduce((sum, request) => sum + value(request), 0);
   return {
     promptTokens: sumOf(({ promptTokens }) => promptTokens.length),

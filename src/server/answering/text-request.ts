@@ -5,6 +5,7 @@ import type { Retention } from '../../../kvcache/retention.js';
 import { badWordTokens } from '../../generation/bad-words.js';
 import { biasByToken } from '../../generation/bias-texts.js';
 import { dryBreakerTokens } from '../../generation/dry-breakers.js';
+import type { AskedRequest } from '../../generation/pictures/seen-request.js';
 import type { TextRequest } from '../../generation/text-generation.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import { parametersOf } from '../../schemas/parameter-fields.js';
@@ -27,11 +28,10 @@ export function textRequest(
     guideParam?: string | undefined;
     shownTokens?: TextRequest['shownTokens'];
     createParser?: TextRequest['createParser'];
-    promptEmbeddings?: TextRequest['promptEmbeddings'];
-    imageGrids?: TextRequest['imageGrids'];
+    pictures?: AskedRequest['pictures'];
     reasoningBudget?: TextRequest['reasoningBudget'];
   },
-): TextRequest {
+): AskedRequest {
   if (request.min_tokens !== undefined && request.min_tokens > fields.maxTokens) {
     throw new ApiError(
       400,

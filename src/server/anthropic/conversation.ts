@@ -1,7 +1,7 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatTextPart } from '../../../models/chat-message.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
-import type { PicturePart } from '../../generation/pictures/see-messages.js';
+import { type PicturePart, pictureAt } from '../../generation/pictures/picture-part.js';
 import { ApiError } from '../web/errors.js';
 import { type Warn, warnOfTypes } from '../web/warnings.js';
 import {
@@ -182,7 +182,7 @@ const isImage = (block: { type: string }): block is ImageBlock => block.type ===
 function partOf(block: ReadableBlock): ChatTextPart | PicturePart {
   if (!isImage(block)) return { type: 'text', text: blockText(block) };
   const { source, place } = block as ImageBlock & Partial<Placed>;
-  return { type: 'image', base64: source.data, place: place ?? 'messages' };
+  return pictureAt({ base64: source.data }, place ?? 'messages');
 }
 
 interface Placed {

@@ -1,7 +1,7 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatTextPart } from '../../../models/chat-message.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
-import type { PicturePart } from '../../generation/pictures/see-messages.js';
+import { type PicturePart, pictureAt } from '../../generation/pictures/picture-part.js';
 import { ApiError } from '../web/errors.js';
 import type { OllamaMessage } from './schemas.js';
 
@@ -66,8 +66,8 @@ export function withImages(
     const message = `'${place}' holds pictures in a message of the role '${role}', which has none here.`;
     throw new ApiError(400, message, { param: place, code: 'unsupported_parameter' });
   }
-  const parts: (ChatTextPart | PicturePart)[] = images.map((base64, i): PicturePart => {
-    return { type: 'image', base64, place: `${place}[${i}]` };
-  });
+  const parts: (ChatTextPart | PicturePart)[] = images.map((base64, i) =>
+    pictureAt({ base64 }, `${place}[${i}]`),
+  );
   return text === '' ? parts : [...parts, { type: 'text', text }];
 }

@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type ChatPlan, imageTokensOf } from '../../generation/chat-plan.js';
+import type { ChatPlan } from '../../generation/chat-plan.js';
 import { templateMessage } from '../../generation/messages.js';
-import { unspelled } from '../../generation/pictures/spell-pictures.js';
+import { imageTokensOf } from '../../generation/pictures/seen-request.js';
 import type { TextLogProb, TextPiece } from '../../generation/text-generation.js';
-import type { PromptTokens } from '../../generation/text-model.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { type CallField, ChatMessageReader } from '../answering/chat-message.js';
@@ -102,18 +101,13 @@ export class ChatAnswer {
     const found = run.promptLogProbs[0] ?? null;
     return {
       ...(count === undefined ? {} : { prompt_logprobs: promptLogProbs(model.codec, found, count) }),
-      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(this.#shownPrompt) } : {}),
+      ...(this.#givesTokens ? { prompt_token_ids: new JsonNumbers(this.#options.plan.promptTokens) } : {}),
       ...timingsOf(request, run),
     };
   }
 
   get #givesTokens(): boolean {
     return this.#options.request.return_token_ids ?? false;
-  }
-
-  get #shownPrompt(): PromptTokens {
-    const { plan, model } = this.#options;
-    return unspelled(plan.promptTokens, model);
   }
 
   get #seed(): number {
@@ -135,7 +129,7 @@ export class ChatAnswer {
       const content = isCall ? 'null' : '""';
       const role = chunk(
         `{"index":${index},"delta":{"role":"assistant","content":${content}},"logprobs":null,"finish_reason":null}`,
-        isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#shownPrompt.join()}]` : '',
+        isFirst && this.#givesTokens ? `,"prompt_token_ids":[${this.#options.plan.promptTokens.join()}]` : '',
       );
       return echoed === null ? role : role + chunk(`{"index":${index},${echoed}`);
     };

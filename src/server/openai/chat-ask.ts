@@ -1,7 +1,6 @@
 import { carryForm } from '../../../base/written-json.js';
 import type { ChatAsk } from '../../generation/chat-plan.js';
 import { checkFinalMessage, templateMessage } from '../../generation/messages.js';
-import { unspelled } from '../../generation/pictures/spell-pictures.js';
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
@@ -104,7 +103,7 @@ export function toldChat(
     const ask = await chatAsk(context, model, request, exchange);
     const { promptTokens, warnings } = await toldPrompt(model, ask);
     warnOfAll(warnings, exchange.warn);
-    return unspelled(truncatedChat(promptTokens, request, model, ask), model);
+    return truncatedChat(promptTokens, request, model, ask);
   });
 }
 

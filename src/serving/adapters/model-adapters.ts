@@ -266,8 +266,9 @@ function withAdapter(
   const adapted: TokenEngine = {
     submit: (request): PieceSource<TokenPiece> => engine.submit({ ...request, ...own }),
   };
-  const { submitSeveral } = engine;
+  const { submitSeveral, checkRoom } = engine;
   if (submitSeveral !== undefined)
     adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, ...own });
+  if (checkRoom !== undefined) adapted.checkRoom = (key) => checkRoom.call(engine, key);
   return { ...model, engine: adapted };
 }

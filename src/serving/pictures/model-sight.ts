@@ -1,6 +1,7 @@
 import { pictureIds } from '../../../models/images/picture-identity.js';
-import { type PicturePlan, patchCount } from '../../../models/images/preprocess/picture-preprocessor.js';
-import type { Picture, PictureGrid, Sight } from '../../generation/pictures/picture.js';
+import { type PicturePlan, patchCount, pictureTokens } from '../../../models/images/preprocess/picture-preprocessor.js';
+import { CHANNELS } from '../../../models/images/resize.js';
+import type { DecodedPicture, Picture, PictureGrid, Sight } from '../../generation/pictures/picture.js';
 import { PictureRows, type RowParts } from './picture-rows.js';
 
 /** What a model that sees makes of pictures in its prompts. */
@@ -30,21 +31,23 @@ export class ModelSight implements Sight {
     this.#rows = new PictureRows(parts);
   }
 
-  async read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<Picture> {
-    const { towerDigest, vocabSize, tokenText, rowBytes } = this.#parts;
-    const { prepared, plan, rows } = await this.#rows.read(file, place, signal);
-    const { tiles, digest } = prepared;
-    const grids = gridsOf(plan);
-    const count = grids.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
-    const ofTiles = tiles.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
+  look(file: Uint8Array, place: string): Picture {
+    const { tokenText, rowBytes } = this.#parts;
+    const plan = this.#rows.look(file, place);
+    const ofTiles = plan.tiles.reduce((sum, { width, height }) => sum + width * height * CHANNELS, 0);
     return {
       text: plan.prompt.map((part) => (typeof part === 'number' ? tokenText.repeat(part) : part)).join(''),
-      ids: pictureIds(digest, towerDigest, count, vocabSize),
-      grids,
+      grids: gridsOf(plan),
       // Its rows are there once more on their way into the engine; its patches are counted by themselves.
-      bytes: ofTiles + 2 * count * rowBytes,
-      rows,
+      bytes: ofTiles + 2 * pictureTokens(plan) * rowBytes,
+      decode: (signal) => this.#decode(file, place, signal),
     };
+  }
+
+  async #decode(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<DecodedPicture> {
+    const { towerDigest, vocabSize } = this.#parts;
+    const { prepared, plan, rows } = await this.#rows.read(file, place, signal);
+    return { ids: pictureIds(prepared.digest, towerDigest, pictureTokens(plan), vocabSize), rows };
   }
 }
 

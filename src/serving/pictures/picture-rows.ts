@@ -31,7 +31,8 @@ const MAX_WAITING = 4096;
 /**
  * A model's way from a picture's file to the rows that its tower makes:
  *
- *   file -> PicturePool (decoded, resized, in a process of its own) -> digest of its content
+ *   file -> header: what becomes of it
+ *        -> PicturePool (decoded, resized, in a process of its own) -> digest of its content
  *        -> rows that are kept, or patches -> TowerHost (with pictures of other requests) -> rows
  */
 export class PictureRows {
@@ -44,10 +45,21 @@ export class PictureRows {
     this.#kept = new KeptRows(parts.maxKeptBytes);
   }
 
+  /** What a file's picture becomes, by its header. @param place where it stands in the request @throws InvalidRequestError */
+  look(file: Uint8Array, place: string): PicturePlan {
+    try {
+      return this.#parts.pool.look(file);
+    } catch (error) {
+      throw requestsError(place, error);
+    }
+  }
+
   /** @param place where the file stands in the request @throws InvalidRequestError, PicturesBusyError, PictureDecoderError; the signal's reason */
   async read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<ReadPicture> {
     const { pool } = this.#parts;
-    const [picture] = await inRequestsWords(place, pool.prepare([file], signal));
+    const [picture] = await pool.prepare([file], signal).catch((error: unknown) => {
+      throw requestsError(place, error);
+    });
     const prepared = picture!;
     const plan = pool.preprocessor.plan(prepared.width, prepared.height);
     const key = Buffer.from(prepared.digest).toString('hex');
@@ -85,11 +97,7 @@ function joined(parts: readonly Float32Array[]): Float32Array {
 }
 
 /** A picture that is refused is a fault of its request. */
-async function inRequestsWords<T>(place: string, made: Promise<T>): Promise<T> {
-  try {
-    return await made;
-  } catch (error) {
-    if (!(error instanceof PictureError)) throw error;
-    throw new InvalidRequestError(`${place}: ${error.message}`, place, 'invalid_image');
-  }
+function requestsError(place: string, error: unknown): unknown {
+  if (!(error instanceof PictureError)) return error;
+  return new InvalidRequestError(`${place}: ${error.message}`, place, 'invalid_image');
 }

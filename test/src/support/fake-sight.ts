@@ -7,24 +7,28 @@ import { bytesOf, TOY_VOCAB, toyCodec } from './toy-codec.js';
 /** The byte that stands for a picture's tokens. */
 export const IMAGE = 255;
 
-/** A toy that writes pictures where they stand in the messages, and a sight that notes the files that it reads. */
+/** A toy that writes pictures where they stand in the messages, and a sight that notes the files that it looks at and the places of those that it decodes. @param fail of a file that is decoded */
 export function seeingToy(fail: (file: Uint8Array) => Error | null = () => null) {
   const read: { file: number[]; length: number; place: string }[] = [];
+  const decoded: string[] = [];
   const sight: Sight = {
     placeholder: '<i>',
     tokenId: IMAGE,
-    read: async (file, place) => {
-      const error = fail(file);
-      if (error !== null) throw error;
+    look: (file, place) => {
       if (file[0] === 0) throw new InvalidRequestError(`${place}: it is no picture.`, place, 'invalid_image');
       read.push({ file: [...file.subarray(0, 4)], length: file.length, place });
-      const ids = Int32Array.of(TOY_VOCAB + file[0]!, TOY_VOCAB + file[0]! + 1);
-      const rows = async () => Float32Array.of(file[0]!, 0, file[0]!, 1);
-      return { text: '<i><i>', ids, grids: [{ rows: 1, columns: 2 }], bytes: 100, rows };
+      const decode = async () => {
+        const error = fail(file);
+        if (error !== null) throw error;
+        decoded.push(place);
+        const ids = Int32Array.of(TOY_VOCAB + file[0]!, TOY_VOCAB + file[0]! + 1);
+        return { ids, rows: async () => Float32Array.of(file[0]!, 0, file[0]!, 1) };
+      };
+      return { text: '<i><i>', grids: [{ rows: 1, columns: 2 }], bytes: 100, decode };
     },
   };
   const codec: TextCodec = { ...toyCodec, templateSource: '{{ messages }}{{ tools }}', encodeChat };
-  return { fields: { sight, codec }, read };
+  return { fields: { sight, codec }, read, decoded };
 }
 
 function encodeChat(messages: readonly ChatMessage[], { pictures }: ChatRenderOptions): number[] {

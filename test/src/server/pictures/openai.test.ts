@@ -74,7 +74,7 @@ describe('pictures of /v1/chat/completions', () => {
   });
 
   it.each<[string, object, string, string | RegExp]>([
-    ['an address', image('https://a.example/b.png'), '.image_url', 'this server fetches none'],
+    ['an address', image('https://a.example/b.png'), '.image_url', /this server fetches none.*--allow-image-urls/],
     ['a file', image('file:///etc/passwd'), '.image_url', 'is no data: URL'],
     ['an URL without base64', image('data:image/png,abc'), '.image_url', 'is no data: URL with base64'],
     ['other characters', image('data:;base64,ab*d'), '.image_url', 'has other characters'],

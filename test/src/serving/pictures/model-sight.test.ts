@@ -44,6 +44,10 @@ function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number): 
   let made = 0;
   const whole = { ...plan, rowWidth: 2, tiles: [], pixels: 0, bytes: 0 };
   return {
+    look: (file: Uint8Array) => {
+      if (file[0] === 255) throw new PictureError('The file is no picture.');
+      return whole;
+    },
     preprocessor: {
       plan: () => whole,
       patchesInTurns: async () => {
@@ -88,12 +92,13 @@ function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) 
 describe('a sight', () => {
   it('makes a picture whose rows are merged patches a grid, and sees it once', async () => {
     const { sight, seen } = sightOf({ prompt: [6], grids: [{ rows: 4, columns: 6 }] });
-    const picture = await sight.read(Uint8Array.of(1), 'messages[0]', undefined);
-    expect(picture).toMatchObject({ text: '<image>'.repeat(6), grids: [{ rows: 2, columns: 3 }] });
+    const looked = sight.look(Uint8Array.of(1), 'messages[0]');
+    expect(looked).toMatchObject({ text: '<image>'.repeat(6), grids: [{ rows: 2, columns: 3 }] });
+    const picture = await looked.decode(undefined);
     expect(picture.ids).toHaveLength(6);
     expect(Math.min(...picture.ids)).toBeGreaterThanOrEqual(1000);
-    const again = await sight.read(Uint8Array.of(1), 'messages[2]', undefined);
-    const other = await sight.read(Uint8Array.of(2), 'messages[2]', undefined);
+    const again = await sight.look(Uint8Array.of(1), 'messages[2]').decode(undefined);
+    const other = await sight.look(Uint8Array.of(2), 'messages[2]').decode(undefined);
     expect(again.ids).toEqual(picture.ids);
     expect(other.ids).not.toEqual(picture.ids);
     expect(await again.rows(undefined)).toBe(await picture.rows(undefined));
@@ -110,13 +115,14 @@ describe('a sight', () => {
       { rows: 2, columns: 2 },
     ];
     const { sight, seen } = sightOf({ prompt: ['<a>', 4, '<b>', 4, '<c>'], grids });
-    const picture = await sight.read(Uint8Array.of(1), 'messages[0]', undefined);
+    const picture = sight.look(Uint8Array.of(1), 'messages[0]');
     expect(picture.text).toBe(`<a>${'<image>'.repeat(4)}<b>${'<image>'.repeat(4)}<c>`);
     expect(picture.grids).toEqual([
       { rows: 1, columns: 4 },
       { rows: 1, columns: 4 },
     ]);
-    expect([...(await picture.rows(undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
+    const { rows } = await picture.decode(undefined);
+    expect([...(await rows(undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
     expect(seen[0]!.map(({ patches }) => patches.length)).toEqual([8, 8]);
   });
 
@@ -127,10 +133,9 @@ describe('a sight', () => {
       { prompt: [1], grids: [{ rows: side, columns: (3 * side) / 2 }] },
       1,
     );
-    const pictures = await Promise.all(
-      [1, 2, 3, 4, 5].map((one) => sight.read(Uint8Array.of(one), 'messages[0]', undefined)),
-    );
-    const waiting = pictures.map((picture) => picture.rows(undefined));
+    const pictures = [1, 2, 3, 4, 5].map((one) => sight.look(Uint8Array.of(one), 'messages[0]'));
+    const decoded = await Promise.all(pictures.map((picture) => picture.decode(undefined)));
+    const waiting = decoded.map((picture) => picture.rows(undefined));
     const rows = await Promise.all(waiting);
     expect(rows.map(({ length }) => length)).toEqual(Array(5).fill(1));
     expect([seen.length, atATime()]).toEqual([5, 2]);
@@ -139,9 +144,10 @@ describe('a sight', () => {
 
   it('refuses a damaged file by the place where it stands', async () => {
     const { sight } = sightOf({ prompt: [1], grids: [{ rows: 1, columns: 1 }] });
-    await expect(sight.read(Uint8Array.of(0), 'messages[1].content[2]', undefined)).rejects.toMatchObject({
-      message: 'messages[1].content[2]: The PNG picture is damaged.',
-      param: 'messages[1].content[2]',
-    });
+    const place = 'messages[1].content[2]';
+    const damaged = sight.look(Uint8Array.of(0), place);
+    const message = `${place}: The PNG picture is damaged.`;
+    await expect(damaged.decode(undefined)).rejects.toMatchObject({ message, param: place });
+    expect(() => sight.look(Uint8Array.of(255), place)).toThrow(`${place}: The file is no picture.`);
   });
 });

@@ -1,0 +1,48 @@
+import { checkLengths, type TextRequest } from '../text-generation.js';
+import type { TextModel } from '../text-model.js';
+import type { DecodedPicture, Picture } from './picture.js';
+import { type ImageGrids, rowsOfPictures, spelled } from './spell-pictures.js';
+
+/** The pictures of a prompt, which nobody has decoded yet. */
+export interface PlannedPictures {
+  pictures: readonly Picture[];
+  imageGrids: ImageGrids;
+  /** Ends the wait for what they are made into. */
+  signal: AbortSignal | undefined;
+}
+
+/** A request whose prompt may have pictures that are to be decoded. */
+export type AskedRequest = Omit<TextRequest, 'pictures'> & { pictures?: PlannedPictures | null | undefined };
+
+/** Number of tokens that are of pictures. */
+export function imageTokensOf({ pictures }: Pick<AskedRequest, 'pictures'>): number {
+  return (pictures?.imageGrids ?? []).reduce((sum, [, rows = 0, columns = 0]) => sum + rows * columns, 0);
+}
+
+/**
+ * The request as the engine takes it: its pictures are decoded now, one after the other, and seen. One that the model's context or queue
+ * would refuse is refused before.
+ * @param queueKey of whoever asks
+ * @throws ContextLengthError, QueueFullError; InvalidRequestError for a damaged file; as Picture and DecodedPicture
+ */
+export async function seenRequest(
+  model: TextModel,
+  { pictures: planned, ...request }: AskedRequest,
+  queueKey = request.queueKey ?? '',
+): Promise<TextRequest> {
+  if (!planned) return request;
+  checkLengths(model, request);
+  model.engine.checkRoom?.(queueKey);
+  const { pictures, imageGrids, signal } = planned;
+  const decoded: DecodedPicture[] = [];
+  for (const picture of pictures) {
+    signal?.throwIfAborted();
+    decoded.push(await picture.decode(signal));
+  }
+  return {
+    ...request,
+    promptTokens: spelled(request.promptTokens, imageGrids, decoded),
+    imageGrids: imageGrids.map((grid) => [...grid]),
+    promptEmbeddings: await rowsOfPictures(decoded, signal),
+  };
+}
