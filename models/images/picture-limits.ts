@@ -25,17 +25,25 @@ export const PICTURE_LIMITS: Readonly<PictureLimits> = {
 
 /** @throws PictureError where there are too many files, or too large ones */
 export function checkFiles(files: readonly { byteLength: number }[], limits: PictureLimits): void {
-  if (files.length > limits.maxPictures) {
-    throw new PictureError(
-      `The request has ${counted(files.length, 'picture')}, and may have ${limits.maxPictures}.`,
-    );
-  }
-  const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  if (bytes > limits.maxFileBytes) {
-    throw new PictureError(
-      `The files of the request's pictures have ${bytes} bytes together, and may have ${limits.maxFileBytes}.`,
-    );
-  }
+  checkCount(files.length, limits);
+  checkBytes(
+    files.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    limits,
+  );
+}
+
+/** @throws PictureError for more pictures than a request may have */
+export function checkCount(count: number, { maxPictures }: PictureLimits): void {
+  if (count <= maxPictures) return;
+  throw new PictureError(`The request has ${counted(count, 'picture')}, and may have ${maxPictures}.`);
+}
+
+/** @param bytes of the files of a request, as far as they are known @throws PictureError for more than there may be */
+export function checkBytes(bytes: number, { maxFileBytes }: PictureLimits): void {
+  if (bytes <= maxFileBytes) return;
+  throw new PictureError(
+    `The files of the request's pictures have ${bytes} bytes together, and may have ${maxFileBytes}.`,
+  );
 }
 
 /** @throws PictureError for a picture without pixels, or with more than it may have */

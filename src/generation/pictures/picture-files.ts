@@ -1,5 +1,5 @@
 import { PictureError } from '../../../models/images/picture-error.js';
-import { checkFiles, PICTURE_LIMITS } from '../../../models/images/picture-limits.js';
+import { checkBytes, checkCount, PICTURE_LIMITS } from '../../../models/images/picture-limits.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { PicturePart } from './picture-part.js';
 
@@ -10,64 +10,80 @@ export interface NamedFile {
   place: string;
 }
 
+/** How files are loaded that a request only names. */
 export interface FileLoading {
-  /** Most bytes of all files together. */
-  maxBytes: number;
+  /** Counts bytes before they are taken. @throws InvalidRequestError for more than a request may have; what is in the way */
+  take(bytes: number): void;
   /** Ends the wait. */
-  signal?: AbortSignal | undefined;
-  /** Called with bytes before they are taken; may throw. */
-  hold?: ((bytes: number) => void) | undefined;
+  signal: AbortSignal | undefined;
 }
 
-/** Ways to the files of pictures that a request only names. One that is absent is closed. */
+type Way = (files: readonly NamedFile[], loading: FileLoading) => Promise<Uint8Array[]>;
+
+/** Ways to the files of pictures that a request only names, in their order. One that is absent is closed. */
 export interface PictureSources {
-  /** Files at addresses, in their order. @throws InvalidRequestError for an address that is refused; what else is in the way */
-  fetched?(addresses: readonly NamedFile[], loading: FileLoading): Promise<Uint8Array[]>;
-  /** Files that the request's caller has stored, in their order. @throws the same */
-  stored?(ids: readonly NamedFile[], loading: FileLoading): Promise<Uint8Array[]>;
+  /** At addresses. @throws InvalidRequestError for an address that is refused; what else is in the way */
+  fetched?: Way | undefined;
+  /** Stored by the request's caller. @throws the same */
+  stored?: Way | undefined;
+}
+
+/** What is loaded for a request. */
+export interface FilesOptions {
+  sources: PictureSources;
+  signal: AbortSignal | undefined;
+  /** Called with bytes before they are taken that are no part of the request; may throw. */
+  hold: ((bytes: number) => void) | undefined;
+  /** Name of the field with all pictures. */
+  param: string;
 }
 
 const NONE_FETCHED =
-  'is the address of a picture, and this server fetches none: send its bytes in a data: URL. Its option --allow-image-urls (allowImageUrls of Skein.load) would let it.';
-const NONE_STORED = 'names a stored file, and none are stored here: send its bytes in a data: URL.';
+  'is the address of a picture, and none is fetched here: send its bytes in a data: URL, or start the server with --allow-image-urls (Skein.load with allowImageUrls).';
+const NONE_STORED = 'names a stored file, and there are none here: send its bytes in a data: URL.';
 
 /**
  * The files of a request's pictures, in their order. Their number, and the bytes that are known, are looked at before one is loaded.
- * @param param name of the field with all of them @throws InvalidRequestError where they are too many or too large, or one is not there
+ * @throws InvalidRequestError where they are too many or too large, or one is not there; what `hold` and the sources throw
  */
 export async function filesOf(
   parts: readonly PicturePart[],
-  { fetched, stored }: PictureSources,
-  { signal, hold }: Omit<FileLoading, 'maxBytes'>,
-  param: string,
+  { sources, signal, hold, param }: FilesOptions,
 ): Promise<Uint8Array[]> {
-  checkAll(parts, param);
-  const files = parts.map(({ source, place }) => ('base64' in source ? fileOf(source.base64, place) : null));
-  let maxBytes = PICTURE_LIMITS.maxFileBytes - files.reduce((sum, file) => sum + (file?.length ?? 0), 0);
-  const load = async (kind: 'fileId' | 'url', way: PictureSources['stored'], closed: string) => {
-    const places = parts.flatMap(({ source, place }, at) =>
-      kind in source ? [{ at, name: (source as Record<typeof kind, string>)[kind], place }] : [],
-    );
-    const [first] = places;
+  let total = 0;
+  const count = (bytes: number) => {
+    total += bytes;
+    inRequestsWords(param, () => checkBytes(total, PICTURE_LIMITS));
+  };
+  inRequestsWords(param, () => checkCount(parts.length, PICTURE_LIMITS));
+  for (const { source } of parts) if ('base64' in source) count(fileLength(source.base64));
+  const take = (bytes: number) => {
+    count(bytes);
+    hold?.(bytes);
+  };
+  const files = new Map<PicturePart, Uint8Array>();
+  const load = async (nameOf: (part: PicturePart) => string | null, way: Way | undefined, closed: string) => {
+    const named = parts.flatMap((part) => {
+      const name = nameOf(part);
+      return name === null ? [] : [{ name, place: part.place, part }];
+    });
+    const [first] = named;
     if (first === undefined) return;
     if (way === undefined) throw refused(first.place, closed);
-    for (const [i, file] of (await way(places, { maxBytes, signal, hold })).entries()) {
-      files[places[i]!.at] = file;
-      maxBytes -= file.length;
-    }
+    const loaded = await way(named, { take, signal });
+    for (const [i, { part }] of named.entries()) files.set(part, loaded[i]!);
   };
-  await load('fileId', stored, NONE_STORED);
-  await load('url', fetched, NONE_FETCHED);
-  return files as Uint8Array[];
+  await load(({ source }) => ('fileId' in source ? source.fileId : null), sources.stored, NONE_STORED);
+  await load(({ source }) => ('url' in source ? source.url : null), sources.fetched, NONE_FETCHED);
+  return parts.map((part) => {
+    const { source, place } = part;
+    return 'base64' in source ? fileOf(source.base64, place) : files.get(part)!;
+  });
 }
 
-/** @throws InvalidRequestError where there are too many pictures, or their files are too large */
-function checkAll(parts: readonly PicturePart[], param: string): void {
-  const files = parts.map(({ source }) => ({
-    byteLength: 'base64' in source ? fileLength(source.base64) : 0,
-  }));
+function inRequestsWords(param: string, check: () => void): void {
   try {
-    checkFiles(files, PICTURE_LIMITS);
+    check();
   } catch (error) {
     if (!(error instanceof PictureError)) throw error;
     throw new InvalidRequestError(error.message, param, 'invalid_image');

@@ -2,7 +2,7 @@ import type { ChatMessage, ChatTextPart } from '../../../models/chat-message.js'
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { TextModel } from '../text-model.js';
 import type { Picture } from './picture.js';
-import { type FileLoading, filesOf, type PictureSources } from './picture-files.js';
+import { type FilesOptions, filesOf } from './picture-files.js';
 import { isUnread, partsOf } from './picture-part.js';
 
 /** A conversation the headers of whose pictures have been read. */
@@ -13,12 +13,8 @@ export interface SeenMessages {
   picturesOf(some: readonly ChatMessage[]): Picture[];
 }
 
-export interface SeeOptions extends Omit<FileLoading, 'maxBytes'> {
-  /** Default: none, and what a request only names is refused. */
-  sources?: PictureSources | undefined;
-  /** The request's name of the messages. Default messages. */
-  param?: string | undefined;
-}
+/** Default: no sources, so that what a request only names is refused, and a field messages. */
+export type SeeOptions = Partial<FilesOptions>;
 
 /**
  * Loads the files of a conversation's pictures and reads their headers. Nothing is decoded: a request may be refused by what it asks for.
@@ -29,17 +25,17 @@ export interface SeeOptions extends Omit<FileLoading, 'maxBytes'> {
 export async function seeMessages(
   model: Pick<TextModel, 'sight' | 'whyBlind'>,
   messages: readonly ChatMessage[],
-  { sources = {}, param = 'messages', ...loading }: SeeOptions = {},
+  { sources = {}, param = 'messages', signal, hold }: SeeOptions = {},
 ): Promise<SeenMessages> {
   const unread = messages.flatMap((message) => partsOf(message).filter(isUnread));
   const [first] = unread;
   if (first === undefined) return { messages, picturesOf: () => [] };
   const { sight } = model;
   if (!sight) throw blindness(model, first.place);
-  const files = await filesOf(unread, sources, loading, param);
+  const files = await filesOf(unread, { sources, signal, hold, param });
   const pictures = unread.map(({ place }, i) => {
     const picture = sight.look(files[i]!, place);
-    loading.hold?.(picture.bytes);
+    hold?.(picture.bytes);
     return picture;
   });
   const byMessage = new Map<ChatMessage, Picture[]>();

@@ -42,8 +42,12 @@ export class FakeEngine implements TokenEngine {
     this.#maxActive = maxActive;
   }
 
-  submit(request: TokenRequest): PieceSource<TokenPiece> {
+  checkRoom(): void {
     if (this.active >= this.#maxActive) throw new QueueFullError(this.#maxActive);
+  }
+
+  submit(request: TokenRequest): PieceSource<TokenPiece> {
+    this.checkRoom();
     const index = this.requests.push(request) - 1;
     this.active++;
     let ended = false;
