@@ -16,6 +16,7 @@ const library = '.dist-next';
 /** Each module with the package that goes into it. */
 const MODULES = {
   'src/hub/hub-client.js': '@huggingface/hub',
+  'src/generation/pictures/fetch/public-address.js': 'ipaddr.js',
   'loadgen/metrics/latency-histogram.js': 'hdr-histogram-js',
   'loadgen/arrivals/trace.js': 'csv-parse',
   'cluster/zeromq/kv-event-publisher.js': '@msgpack/msgpack',

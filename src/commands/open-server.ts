@@ -1,6 +1,7 @@
 import { skeinVersion } from '../../base/package-info.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
 import { EngineFailure } from '../../host/engine-failure.js';
+import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';
 import type { ModelLife } from '../server/answering/model-life.js';
 import { createApp } from '../server/app/app.js';
@@ -262,6 +263,9 @@ export function serveModels(
     corsOrigins: security.corsOrigins,
     unknownFields: config.unknownFields,
     trustsTemplates: config.trustRequestChatTemplate,
+    fetchedPictures: config.allowImageUrls
+      ? lateFetcher({ isShared: () => security.apiKeys.isShared })
+      : null,
     eventStream: { stallLimitMs },
     life,
   });

@@ -41,11 +41,12 @@ export interface ChatOptions {
   addGenerationPrompt?: boolean | undefined;
   continueFinalMessage?: boolean | undefined;
   templateVariables?: Readonly<Record<string, unknown>> | undefined;
+  signal?: AbortSignal | undefined;
 }
 
 type ConversationOptions = Pick<
   ChatOptions,
-  'addGenerationPrompt' | 'continueFinalMessage' | 'templateVariables'
+  'addGenerationPrompt' | 'continueFinalMessage' | 'templateVariables' | 'signal'
 >;
 
 /**
@@ -118,11 +119,12 @@ export function chatPrompt(
 }
 
 async function conversationOf(
-  model: Pick<TextModel, 'sight' | 'whyBlind'>,
+  model: Pick<TextModel, 'sight' | 'whyBlind' | 'pictureSources'>,
   messages: readonly ChatMessage[],
   options: ConversationOptions,
 ): Promise<ChatAsk> {
-  const { continueFinalMessage, addGenerationPrompt = !continueFinalMessage, templateVariables } = options;
+  const { continueFinalMessage, addGenerationPrompt = !continueFinalMessage } = options;
+  const { templateVariables, signal } = options;
   // Programs that have no conversations do not load the schemas.
   const { readMessages } = await import('../schemas/messages.js');
   const read = readMessages(messages);
@@ -130,10 +132,12 @@ async function conversationOf(
     { continue_final_message: continueFinalMessage, add_generation_prompt: addGenerationPrompt },
     read,
   );
-  const seen = await seeMessages(model, read.map(templateMessage));
+  const sources = model.pictureSources;
+  const seen = await seeMessages(model, read.map(templateMessage), { sources, signal });
   return {
     messages: seen.messages,
     pictures: seen.picturesOf(seen.messages),
+    signal,
     addGenerationPrompt,
     continueFinalMessage,
     variables: templateVariables,

@@ -41,8 +41,9 @@ function templateContent(content: ChatRequestMessage['content'], index: number):
   if (typeof content !== 'object' || content === null) return content ?? null;
   return content.map((part, at) => {
     if (part.type === 'text') return part;
-    const place = `messages[${index}].content[${at}].image_url`;
-    return pictureAt(sourceOfUrl(part.url, place), place);
+    const { field: name, picture } = part;
+    const place = `messages[${index}].content[${at}].${name}`;
+    return pictureAt('url' in picture ? sourceOfUrl(picture.url, place) : picture, place);
   });
 }
 

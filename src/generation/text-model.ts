@@ -3,6 +3,7 @@ import type { PieceSource } from '../../callbacks/piece-source.js';
 import type { TokenPiece, TokenRequest } from '../../callbacks/token-request.js';
 import type { BegunReasoning, ChatMessage, TemplatePictures } from '../../models/chat-template.js';
 import type { Sight } from './pictures/picture.js';
+import type { PictureSources } from './pictures/picture-files.js';
 import type { ReasoningParserName } from './reasoning/reasoning-style.js';
 import type { SamplingDefaults } from './sampling-defaults.js';
 import type { ToolFormatName } from './tools/types.js';
@@ -121,6 +122,8 @@ export interface TextModel {
   toolCallParser?: ToolFormatName | 'auto';
   /** What the model makes of pictures; absent or null: it reads text alone. */
   sight?: Sight | null | undefined;
+  /** Ways to pictures that a program's requests only name; absent: none. A server has its own for each caller. */
+  pictureSources?: PictureSources | undefined;
   /** Sentence on why it takes no pictures, where it might have. */
   whyBlind?: string;
   /** Way to tell reasoning from answers; absent or auto: as the template shows. */

@@ -28,19 +28,49 @@ const imageUrl = z.union(
   [
     z.string(),
     z.object({
-      url: about(z.string(), 'A data: URL with base64, such as data:image/png;base64,iVBORw0...'),
+      url: about(
+        z.string(),
+        'A data: URL with base64, such as data:image/png;base64,iVBORw0..., or an https: address, where --allow-image-urls is given.',
+      ),
       detail: ignored('Accepted; a picture has the size that the model gives it.'),
     }),
   ],
-  { error: 'expected {"url": a data: URL with base64}, or that URL' },
+  { error: 'expected {"url": a data: URL with base64 or an address}, or that URL' },
 );
+const storedFile = z.object({
+  file_id: optional(z.string(), 'The id of a picture that was stored with POST /v1/files.'),
+  file_data: optional(z.string(), 'In its place: a data: URL with base64.'),
+  filename: ignored('Accepted; a file itself tells its kind.'),
+});
 const USER_PART = {
   ...PART,
   image_url: optional(imageUrl, 'A picture (JPEG, PNG, WebP or GIF), in a part of type image_url.'),
+  file: optional(storedFile, 'A picture as a file, in a part of type file.'),
 };
 
 /** A part of content, as it is read. */
-export type ReadPart = { type: 'text'; text: string } | { type: 'image'; url: string };
+export type ReadPart =
+  | { type: 'text'; text: string }
+  | { type: 'image'; field: keyof PictureFields; picture: { url: string } | { fileId: string } };
+
+interface PictureFields {
+  image_url?: z.output<typeof imageUrl> | undefined;
+  file?: Partial<z.output<typeof storedFile>> | undefined;
+}
+
+/** The picture of a part; a sentence where it has none. */
+function pictureOf(
+  type: keyof PictureFields,
+  { image_url: image, file = {} }: PictureFields,
+): Extract<ReadPart, { type: 'image' }>['picture'] | string {
+  if (type === 'image_url') {
+    if (image === undefined) return 'expected the URL of a picture';
+    return { url: typeof image === 'string' ? image : image.url };
+  }
+  const { file_id: fileId, file_data: url } = file;
+  if ((fileId === undefined) === (url === undefined)) return 'expected one of file_id and file_data';
+  return fileId === undefined ? { url: url! } : { fileId };
+}
 
 /**
  * A part of content; one that is neither a text nor, where the fields have it, a picture is refused by the name of its place.
@@ -49,17 +79,17 @@ export type ReadPart = { type: 'text'; text: string } | { type: 'image'; url: st
 const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 'text' | 'refusal'>>) =>
   withOtherFields(
     z.object(fields),
-    'image_url' in fields ? without(OTHER_PART_FIELDS, 'image_url') : OTHER_PART_FIELDS,
+    'image_url' in fields ? without(OTHER_PART_FIELDS, 'image_url file') : OTHER_PART_FIELDS,
   ).transform((given, context): ReadPart => {
     const { type } = given as { type: string };
     const refuse = (issue: { message: string; path?: string[]; params?: object }) => {
       context.addIssue({ code: 'custom', ...issue, continue: false });
       return z.NEVER;
     };
-    if (type === 'image_url' && 'image_url' in fields) {
-      const { image_url: image } = given as { image_url?: z.output<typeof imageUrl> };
-      if (image === undefined) return refuse({ message: 'expected a data: URL', path: ['image_url'] });
-      return { type: 'image', url: typeof image === 'string' ? image : image.url };
+    if ((type === 'image_url' || type === 'file') && 'image_url' in fields) {
+      const picture = pictureOf(type, given as PictureFields);
+      if (typeof picture === 'string') return refuse({ message: picture, path: [type] });
+      return { type: 'image', field: type, picture };
     }
     const field = Object.hasOwn(ofType, type) ? ofType[type]! : null;
     if (field === null) return refuse({ message: unread(type), params: { refused: true } });
@@ -69,8 +99,8 @@ const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 
   });
 
 const unread = (type: string) =>
-  type === 'image_url'
-    ? "parts of type 'image_url' outside of a user's message"
+  type === 'image_url' || type === 'file'
+    ? `parts of type '${type}' outside of a user's message`
     : `parts of type '${type}': the model reads text`;
 
 const ONLY_TEXT =
@@ -82,7 +112,8 @@ const content = () => z.union([text(), z.array(part(PART, { text: 'text' }))], {
 /** Content of a user's message, of which parts may be pictures. */
 const userContent = () =>
   z.union([text(), z.array(part(USER_PART, { text: 'text' }))], {
-    error: 'expected a string or a list of {"type": "text"} and {"type": "image_url"} parts',
+    error:
+      'expected a string or a list of parts {"type": "text"}, {"type": "image_url"} and {"type": "file"}',
   });
 
 /** Content of an assistant's message, of which a part may be a refusal. */
@@ -143,7 +174,7 @@ export const message = component(
       role: z.literal('user'),
       content: about(
         userContent(),
-        'Text, or parts of type text and image_url. Text that spells a special token stays text.',
+        'Text, or parts of type text, image_url and file. Text that spells a special token stays text.',
       ),
       name: optional(text(), 'Reaches the chat template.'),
     }),

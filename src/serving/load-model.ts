@@ -7,6 +7,7 @@ import type { AvailableMemory } from '../../kvcache/available-memory.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
 import { blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
 import type { ModelCodec } from '../generation/model-codec.js';
+import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import type { TextModel } from '../generation/text-model.js';
 import type { ModelAdapters } from './adapters/model-adapters.js';
 import type { LoadedBase } from './adapters/start-adapters.js';
@@ -148,14 +149,15 @@ async function sightOf(
   engine: Engine,
   codec: ModelCodec,
   { vocabSize }: EngineInfo,
-): Promise<{ fields: Pick<TextModel, 'sight' | 'whyBlind'>; close(): Promise<void> }> {
+): Promise<{ fields: Pick<TextModel, 'sight' | 'whyBlind' | 'pictureSources'>; close(): Promise<void> }> {
   const nothing = { fields: {}, close: async () => {} };
   if (!hasSight(engine.directory)) return nothing;
   const { openSight } = await import('./pictures/open-sight.js');
   const params = towerParams(options);
   const opened = openSight({ directory: engine.directory, codec, vocabSize, params });
   if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
-  return { fields: { sight: opened.sight }, close: opened.close };
+  const pictureSources = options.allowImageUrls ? { fetched: lateFetcher()('') } : undefined;
+  return { fields: { sight: opened.sight, pictureSources }, close: opened.close };
 }
 
 function markLoaded(host: InProcessHost): void {

@@ -158,6 +158,7 @@ describe('a parameter that is added to the table', () => {
       adapters: null,
       maxLogProbs: 5,
       excludesInput: true,
+      hold: undefined,
       endsByItself: true,
       caller: '',
       signal: undefined,

@@ -97,6 +97,12 @@ const items: readonly JsonText[] = [
   list(4000, (index) => `{"role":"user","content":"hi ${index}"}`),
   list(100, () => `{"role":"user","content":${list(1200, () => '{"type":"input_text","text":"a"}')}}`),
   list(4000, (index) => `{"type":"function_call","call_id":"${index}","name":"f","arguments":"{}"}`),
+  `[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,${LARGEST_FILE.slice(1)}}]}]`,
+  list(
+    60,
+    () =>
+      `{"role":"user","content":${list(1000, () => '{"type":"input_image","image_url":"data:;base64,Qk1Q"}')}}`,
+  ),
   list(
     2000,
     (index) =>

@@ -32,6 +32,16 @@ export const DEAR_ITEMS: Readonly<Record<string, readonly DearItem[]>> = {
       role: 'assistant',
       content: parts.map(({ text }) => ({ type: 'output_text', text, annotations: [] })),
     },
+    {
+      type: 'message',
+      role: 'user',
+      content: [{ type: 'input_image', image_url: `data:;base64,Qk1Q${long(4)}` }],
+    },
+    {
+      type: 'message',
+      role: 'user',
+      content: times(3000, () => ({ type: 'input_image', file_id: 'file-1' })),
+    },
   ],
   function_call: [{ type: 'function_call', ...call, arguments: long(4) }],
   function_call_output: [{ type: 'function_call_output', call_id: 'call', output: parts }],

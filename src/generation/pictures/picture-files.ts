@@ -56,7 +56,10 @@ export async function filesOf(
     inRequestsWords(param, () => checkBytes(total, PICTURE_LIMITS));
   };
   inRequestsWords(param, () => checkCount(parts.length, PICTURE_LIMITS));
-  for (const { source } of parts) if ('base64' in source) count(fileLength(source.base64));
+  for (const { source } of parts) {
+    if ('base64' in source) count(fileLength(source.base64));
+    if ('file' in source) count(source.file.length);
+  }
   const take = (bytes: number) => {
     count(bytes);
     hold?.(bytes);
@@ -77,7 +80,8 @@ export async function filesOf(
   await load(({ source }) => ('url' in source ? source.url : null), sources.fetched, NONE_FETCHED);
   return parts.map((part) => {
     const { source, place } = part;
-    return 'base64' in source ? fileOf(source.base64, place) : files.get(part)!;
+    if ('base64' in source) return fileOf(source.base64, place);
+    return 'file' in source ? source.file : files.get(part)!;
   });
 }
 

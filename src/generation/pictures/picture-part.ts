@@ -1,8 +1,8 @@
 import type { ChatMessage, ChatTextPart } from '../../../models/chat-message.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 
-/** Where the file of a picture is: in the request, at an address, or among the files that its caller has stored. */
-export type PictureSource = { base64: string } | { url: string } | { fileId: string };
+/** Where the file of a picture is: in the request, in base64 or as it is; at an address; or among the files that its caller has stored. */
+export type PictureSource = { base64: string } | { file: Uint8Array } | { url: string } | { fileId: string };
 
 /** A part of a message with a picture that has not been read yet. */
 export interface PicturePart extends ChatTextPart {
@@ -19,7 +19,8 @@ export const pictureAt = (source: PictureSource, place: string): PicturePart => 
 });
 
 /** True for a part whose picture has not been read. */
-export const isUnread = (part: ChatTextPart): part is PicturePart => part.type === 'image' && 'source' in part;
+export const isUnread = (part: ChatTextPart): part is PicturePart =>
+  part.type === 'image' && 'source' in part;
 
 /** The parts of a message; []: its content is a text. */
 export const partsOf = ({ content }: ChatMessage): readonly ChatTextPart[] =>

@@ -14,7 +14,7 @@ export interface SeenMessages {
 }
 
 /** Default: no sources, so that what a request only names is refused, and a field messages. */
-export type SeeOptions = Partial<FilesOptions>;
+export type SeeOptions = { [Name in keyof FilesOptions]?: FilesOptions[Name] | undefined };
 
 /**
  * Loads the files of a conversation's pictures and reads their headers. Nothing is decoded: a request may be refused by what it asks for.
@@ -22,28 +22,40 @@ export type SeeOptions = Partial<FilesOptions>;
  * @throws InvalidRequestError where the model takes none, for files that are none, or are too many or too large; the signal's reason; what
  * `hold` and the sources throw
  */
-export async function seeMessages(
+export async function seeMessages(...asked: Parameters<typeof lookAtPictures>): Promise<SeenMessages> {
+  const [, messages] = asked;
+  return withPictures(messages, await lookAtPictures(...asked));
+}
+
+/** The pictures of a conversation, in their order: see seeMessages. */
+export async function lookAtPictures(
   model: Pick<TextModel, 'sight' | 'whyBlind'>,
   messages: readonly ChatMessage[],
   { sources = {}, param = 'messages', signal, hold }: SeeOptions = {},
-): Promise<SeenMessages> {
-  const unread = messages.flatMap((message) => partsOf(message).filter(isUnread));
+): Promise<Picture[]> {
+  const unread = messages.flatMap(unreadOf);
   const [first] = unread;
-  if (first === undefined) return { messages, picturesOf: () => [] };
+  if (first === undefined) return [];
   const { sight } = model;
   if (!sight) throw blindness(model, first.place);
   const files = await filesOf(unread, { sources, signal, hold, param });
-  const pictures = unread.map(({ place }, i) => {
+  return unread.map(({ place }, i) => {
     const picture = sight.look(files[i]!, place);
     hold?.(picture.bytes);
     return picture;
   });
-  const byMessage = new Map<ChatMessage, Picture[]>();
+}
+
+/** A conversation with its pictures. @param pictures those of its parts, in their order; further ones are left out */
+export function withPictures(messages: readonly ChatMessage[], pictures: readonly Picture[]): SeenMessages {
+  const byMessage = new Map<ChatMessage, readonly Picture[]>();
+  let next = 0;
   const seen = messages.map((message) => {
-    const count = partsOf(message).filter(isUnread).length;
+    const count = unreadOf(message).length;
     if (count === 0) return message;
     const bare = { ...message, content: partsOf(message).map(bared) };
-    byMessage.set(bare, pictures.splice(0, count));
+    byMessage.set(bare, pictures.slice(next, next + count));
+    next += count;
     return bare;
   });
   return { messages: seen, picturesOf: (some) => some.flatMap((message) => byMessage.get(message) ?? []) };
@@ -55,4 +67,5 @@ export function blindness({ whyBlind }: Pick<TextModel, 'whyBlind'>, place: stri
   return new InvalidRequestError(`'${place}' has a picture, which is not taken: ${why}`, place, 'no_vision');
 }
 
+const unreadOf = (message: ChatMessage) => partsOf(message).filter(isUnread);
 const bared = (part: ChatTextPart): ChatTextPart => (isUnread(part) ? { type: part.type } : part);

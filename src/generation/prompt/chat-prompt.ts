@@ -36,7 +36,7 @@ export interface ChatPrompt extends Pick<ChatPlan, 'promptTokens' | 'warnings'> 
 /** What the prompt of a chat depends on beside the chat. */
 export type PromptModel = Pick<
   TextModel,
-  'codec' | 'toolCallParser' | 'reasoningParser' | 'sight' | 'whyBlind'
+  'codec' | 'toolCallParser' | 'reasoningParser' | 'sight' | 'whyBlind' | 'pictureSources'
 > &
   Partial<Pick<TextModel, 'maxSeqLen'>>;
 

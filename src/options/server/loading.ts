@@ -122,6 +122,12 @@ export const LOADING_OPTIONS = {
     },
     { isForBatch: false, hostField: 'maxQueueSizePerKey' },
   ),
+  /** Fetches pictures whose https: addresses requests name, from public addresses; default false. */
+  allowImageUrls: ofServer(SWITCH, {
+    group: REQUESTS,
+    default: false,
+    help: 'Fetch pictures whose https: addresses requests name: from public addresses alone, without redirects, 12 MB and 5 seconds a request.',
+  }),
   /** Chooses the next request by deficit round robin over queueKeys, in tokens; default false. */
   fairQueueing: ofServer(
     SWITCH,

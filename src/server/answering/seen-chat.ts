@@ -4,26 +4,37 @@ import { type SeenMessages, seeMessages } from '../../generation/pictures/see-me
 import type { ServedGenerator } from '../../serving/served-model.js';
 import { ApiError } from '../web/errors.js';
 import type { Exchange } from '../web/exchange.js';
+import type { AnsweringServices } from './services.js';
 
 type SeeingModel = Pick<ServedGenerator, 'sight' | 'whyBlind'>;
-type SeeingExchange = Pick<Exchange, 'signal' | 'terms'>;
+type SeeingExchange = Pick<Exchange, 'terms'> & { signal?: AbortSignal | undefined };
 
-/** Reads the pictures of a request's conversation, whose memory the request holds. @throws as seeMessages; ApiError 429, 400 */
+type SeeingServices = Pick<AnsweringServices, 'pictureSources'>;
+
+/**
+ * Looks at the pictures of a request's conversation, whose memory the request holds. @param param the request's name of the messages
+ * @throws as seeMessages; ApiError 429, 400
+ */
 export function seenMessages(
+  { pictureSources }: SeeingServices,
   model: SeeingModel,
   messages: readonly ChatMessage[],
   { signal, terms }: SeeingExchange,
+  param?: string,
 ): Promise<SeenMessages> {
-  return seeMessages(model, messages, { signal, hold: (bytes) => terms.memory.addAnswer(bytes) });
+  const { caller, memory } = terms;
+  const hold = (bytes: number) => memory.addAnswer(bytes);
+  return seeMessages(model, messages, { sources: pictureSources(caller), signal, hold, param });
 }
 
 /** What a chat has of its messages, none of which is left out. @throws as seenMessages */
 export async function seenChat(
+  services: SeeingServices,
   model: SeeingModel,
   messages: readonly ChatMessage[],
   exchange: SeeingExchange,
 ): Promise<Pick<ChatAsk, 'messages' | 'pictures' | 'signal'>> {
-  const seen = await seenMessages(model, messages, exchange);
+  const seen = await seenMessages(services, model, messages, exchange);
   return { messages: seen.messages, pictures: seen.picturesOf(seen.messages), signal: exchange.signal };
 }
 

@@ -1,5 +1,7 @@
+import type { PictureSources } from '../../generation/pictures/picture-files.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ObserveRequest } from '../../serving/request-observer.js';
+import type { Caller } from '../web/access/api-keys.js';
 import type { EventStreamOptions } from '../web/event-stream.js';
 
 /** Services behind every answer of a text model, whatever the protocol. */
@@ -9,4 +11,6 @@ export interface AnsweringServices {
   eventStream: EventStreamOptions;
   /** True where requests may bring chat templates. */
   trustsTemplates: boolean;
+  /** Ways to pictures that a caller's requests only name. */
+  pictureSources: (caller: Caller) => PictureSources;
 }

@@ -1,7 +1,12 @@
 import { writtenJson } from '../../../base/written-json.js';
 import type { ChatTextPart } from '../../../models/chat-message.js';
 import type { ChatMessage } from '../../../models/chat-template.js';
-import { type PicturePart, pictureAt } from '../../generation/pictures/picture-part.js';
+import {
+  type PicturePart,
+  type PictureSource,
+  pictureAt,
+  sourceOfUrl,
+} from '../../generation/pictures/picture-part.js';
 import { ApiError } from '../web/errors.js';
 import { type Warn, warnOfTypes } from '../web/warnings.js';
 import {
@@ -181,8 +186,20 @@ const isImage = (block: { type: string }): block is ImageBlock => block.type ===
 
 function partOf(block: ReadableBlock): ChatTextPart | PicturePart {
   if (!isImage(block)) return { type: 'text', text: blockText(block) };
-  const { source, place } = block as ImageBlock & Partial<Placed>;
-  return pictureAt({ base64: source.data }, place ?? 'messages');
+  const { source, place = 'messages' } = block as ImageBlock & Partial<Placed>;
+  return pictureAt(sourceOf(source, place), place);
+}
+
+/** @throws InvalidRequestError for a URL that is no address */
+function sourceOf(source: ImageBlock['source'], place: string): PictureSource {
+  switch (source.type) {
+    case 'base64':
+      return { base64: source.data };
+    case 'url':
+      return sourceOfUrl(source.url, place);
+    case 'file':
+      return { fileId: source.file_id };
+  }
 }
 
 interface Placed {

@@ -53,7 +53,7 @@ export function countTokens(
 ): Promise<Response> {
   return inMessageWords(request, async () => {
     const model = findGenerator(context, request.model);
-    const ask = await askedChat(model, request, exchange);
+    const ask = await askedChat(context, model, request, exchange);
     const { promptTokens, warnings } = await toldPrompt(model, ask);
     warnOfAll(warnings, exchange.warn);
     return Response.json({ input_tokens: promptTokens.length });
@@ -70,7 +70,7 @@ async function answerMessage(
   const common = commonOf(request);
   const guide = await guideOfRequest(common, model.codec, exchange.warn);
   const plan = await planChat(model, {
-    ...(await askedChat(model, request, exchange)),
+    ...(await askedChat(context, model, request, exchange)),
     guide,
     ignoreEos: request.ignore_eos,
   });
@@ -124,6 +124,7 @@ function inMessageWords<T>(request: CountTokensRequest, run: () => Promise<T>): 
 
 /** The chat that a request asks for, without the form of its answer. @throws ApiError in the words of chat, and as seenChat */
 async function askedChat(
+  context: AnsweringServices,
   model: ServedGenerator,
   request: CountTokensRequest,
   exchange: Exchange,
@@ -131,7 +132,7 @@ async function askedChat(
   const { messages, continuesLast } = conversationOf(request, exchange.warn);
   return {
     ...chosenTools(request, exchange.warn),
-    ...(await seenChat(model, messages, exchange)),
+    ...(await seenChat(context, model, messages, exchange)),
     addGenerationPrompt: !continuesLast,
     continueFinalMessage: continuesLast,
     variables: request.chat_template_kwargs,

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
+import type { PictureSources } from '../../generation/pictures/picture-files.js';
 import type { UnknownFieldRule } from '../../schemas/field-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import { borrowNamed, type ModelLife } from '../answering/model-life.js';
@@ -9,6 +10,7 @@ import type { FeedOptions } from '../feeds/model-feed.js';
 import { ModelFeeds } from '../feeds/model-feeds.js';
 import { RepositoryFeed } from '../feeds/repository-feed.js';
 import { FileStore } from '../files/file-store.js';
+import { storedPictures } from '../files/stored-pictures.js';
 import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from '../kserve/errors.js';
 import type { Metrics } from '../metrics/metrics.js';
 import { isOfOllama, ollamaError } from '../ollama/errors.js';
@@ -88,6 +90,8 @@ export interface AppOptions {
   unknownFields?: UnknownFieldRule;
   /** Lets requests bring chat templates; default: they may not. */
   trustsTemplates?: boolean;
+  /** The way of a key, by its name, to pictures at addresses; default: none are fetched. */
+  fetchedPictures?: ((key: string) => PictureSources['fetched']) | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
@@ -215,6 +219,10 @@ function contextOf(
     platform: options.platform ?? null,
     unknownFields: options.unknownFields ?? 'warn',
     trustsTemplates: options.trustsTemplates ?? false,
+    pictureSources: (caller) => ({
+      stored: storedPictures(files.of(caller)),
+      fetched: options.fetchedPictures?.(caller.name),
+    }),
     life,
     lendModel: life === null ? null : (name, signal) => lendNamed(life, options.models, name, signal),
     adapterFolder: options.adapterFolder ?? null,

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { skeinVersion } from '../../../base/package-info.js';
+import { lateFetcher } from '../../generation/pictures/fetch/late-fetcher.js';
 import { LiveModels } from '../../serving/model-directory.js';
 import type { ModelOptions } from '../../serving/model-options.js';
 import type { RunningModel } from '../../serving/running-model.js';
@@ -61,6 +62,7 @@ export class ProgramApi {
       files,
       batches: this.#batches,
       withoutRoutes: PAGES,
+      fetchedPictures: options.allowImageUrls ? lateFetcher() : null,
     });
     this.#batches.start();
   }

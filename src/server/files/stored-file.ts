@@ -1,4 +1,4 @@
-/** What a file is for, by OpenAI's names. Only batches read files; others are stored alone. */
+/** What a file is for, by OpenAI's names. Batches read files, and some may be pictures; others are stored alone. */
 export const UPLOAD_PURPOSES = ['batch', 'assistants', 'fine-tune', 'vision', 'user_data', 'evals'] as const;
 export type FilePurpose = (typeof UPLOAD_PURPOSES)[number] | 'batch_output';
 

@@ -24,7 +24,7 @@ export function chat(context: OllamaServices, request: ChatBody, exchange: Excha
       what: 'chat',
       withContext: false,
       plan: async (model) => {
-        const seen = await seenMessages(model, templateMessages(messages), exchange);
+        const seen = await seenMessages(context, model, templateMessages(messages), exchange);
         const ask = {
           messages: seen.messages,
           signal: exchange.signal,

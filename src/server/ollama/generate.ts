@@ -31,7 +31,7 @@ export async function generate(
       what: 'generate',
       // Pictures are no tokens that a later request could bring.
       withContext: request.raw !== true && images.length === 0,
-      plan: (model) => planOf(request, model, exchange),
+      plan: (model) => planOf(context, request, model, exchange),
     },
     exchange,
   );
@@ -63,7 +63,12 @@ function checkImages(others: Pick<GenerateBody, 'raw' | 'template' | 'suffix' | 
   throw new ApiError(400, message, { param: 'images', code: 'invalid_value' });
 }
 
-async function planOf(request: GenerateBody, model: ServedGenerator, exchange: Exchange): Promise<ChatPlan> {
+async function planOf(
+  services: OllamaServices,
+  request: GenerateBody,
+  model: ServedGenerator,
+  exchange: Exchange,
+): Promise<ChatPlan> {
   const { model: asked, prompt = '', suffix = '', system = '', template, raw, context = [] } = request;
   const guide = await guideOfFormat(request.format, model);
   checkTokens(context, model);
@@ -94,7 +99,7 @@ async function planOf(request: GenerateBody, model: ServedGenerator, exchange: E
   ];
   if (system !== '') messages.unshift({ role: 'system', content: system });
   const plan = await planChat(model, {
-    ...(await seenChat(model, messages, exchange)),
+    ...(await seenChat(services, model, messages, exchange)),
     guide,
     addGenerationPrompt: true,
     ...reasoningOf(request.think, model, asked),

@@ -38,7 +38,7 @@ export function inChatWords<T>(
  * answers, counts or shows one asks here. @throws ApiError, and as seenChat
  */
 export async function chatAsk(
-  context: Pick<AnsweringServices, 'trustsTemplates'>,
+  context: Pick<AnsweringServices, 'trustsTemplates' | 'pictureSources'>,
   model: Pick<ServedGenerator, 'codec' | 'sight' | 'whyBlind'>,
   request: ChatPromptRequest,
   exchange: Pick<Exchange, 'signal' | 'terms'>,
@@ -47,7 +47,7 @@ export async function chatAsk(
   const template = templateOf(context, request);
   return {
     ...chatToolRequest(request),
-    ...(await seenChat(model, request.messages.map(templateMessage), exchange)),
+    ...(await seenChat(context, model, request.messages.map(templateMessage), exchange)),
     template,
     addSpecialTokens: request.add_special_tokens,
     addGenerationPrompt: request.add_generation_prompt ?? !request.continue_final_message,
@@ -94,7 +94,7 @@ export function truncatedChat(
 
 /** The prompt of a chat that is shown, not answered. @throws as toldPrompt */
 export function toldChat(
-  context: Pick<AnsweringServices, 'trustsTemplates'>,
+  context: Pick<AnsweringServices, 'trustsTemplates' | 'pictureSources'>,
   model: ServedGenerator,
   request: ChatPromptRequest,
   exchange: Pick<Exchange, 'signal' | 'terms' | 'warn'>,

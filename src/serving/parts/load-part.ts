@@ -58,7 +58,7 @@ function generatingOf(name: string, model: InferModel): Generating {
 
 /** Tensors of the engine, without what a tokenizer has to do first. */
 function enginePartTensors(): { input: ModelInput[]; output: ModelOutput[] } {
-  const isOfText = ['text_input', 'bad_words', 'embedding_bias_words', 'embedding_bias_weights'];
+  const isOfText = ['text_input', 'image', 'bad_words', 'embedding_bias_words', 'embedding_bias_weights'];
   return {
     input: textInputs(true, (name) => isOfText.includes(name)),
     output: [...tokenOutputs(true), outputOf('stop_words', 'TYPE_STRING', [-1])],

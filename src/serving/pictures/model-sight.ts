@@ -1,5 +1,9 @@
 import { pictureIds } from '../../../models/images/picture-identity.js';
-import { type PicturePlan, patchCount, pictureTokens } from '../../../models/images/preprocess/picture-preprocessor.js';
+import {
+  type PicturePlan,
+  patchCount,
+  pictureTokens,
+} from '../../../models/images/preprocess/picture-preprocessor.js';
 import { CHANNELS } from '../../../models/images/resize.js';
 import type { DecodedPicture, Picture, PictureGrid, Sight } from '../../generation/pictures/picture.js';
 import { PictureRows, type RowParts } from './picture-rows.js';

@@ -4,6 +4,7 @@ import { ParameterError } from '../../../callbacks/sampling-params.js';
 import { RequestError } from '../../../callbacks/token-request.js';
 import { GuideError } from '../../../engine/guided/guide-error.js';
 import { HelperBusyError, HelperClosedError } from '../../../models/helper-pool.js';
+import { PicturesBusyError } from '../../../models/images/picture-error.js';
 import {
   PromptTimeError,
   TokenizerBusyError,
@@ -23,6 +24,7 @@ const NOT_NOW = [
   HelperBusyError,
   HelperClosedError,
   GuideCheckTimeError,
+  PicturesBusyError,
 ];
 
 /** Why a request for text has no answer, with its inputs by the names under which the client sent them. */

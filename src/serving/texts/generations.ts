@@ -4,6 +4,7 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import { fingerprintWithAdapter } from '../../../engine/peft/adapter-fingerprint.js';
 import { answerMemory } from '../../generation/answer-memory.js';
+import { seenRequest } from '../../generation/pictures/seen-request.js';
 import type { TextModel } from '../../generation/text-model.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
 import type { ObserveRequest } from '../request-observer.js';
@@ -11,7 +12,7 @@ import { generationError } from './generation-error.js';
 import { GenerationOutputs, stoppedOutputs, wantedOutputs } from './generation-outputs.js';
 import { GenerationRun } from './generation-run.js';
 import { GivenInputs } from './given-inputs.js';
-import { type Generation, readGeneration } from './read-generation.js';
+import { type AskedGeneration, type Generation, readGeneration } from './read-generation.js';
 import { RunningIds } from './running-ids.js';
 import { termFields } from './term-fields.js';
 
@@ -100,7 +101,8 @@ export class Generations {
         const admission = await terms?.admit?.(costOf(generation), terms.tally);
         try {
           const tally = admission?.tally ?? terms?.tally;
-          run = this.#runOf(asked, generating, model, generation, tally, over);
+          const seen = await seenRequest(model, generation.request, terms?.caller);
+          run = this.#runOf(asked, generating, model, { ...generation, request: seen }, tally, over);
           if (isStopped) run.stop();
           run.begin();
         } catch (error) {
@@ -111,10 +113,11 @@ export class Generations {
       .catch(over);
   }
 
-  #read({ given, request }: Asked, generating: Generating, model: TextModel): Promise<Generation> {
+  #read({ given, request }: Asked, generating: Generating, model: TextModel): Promise<AskedGeneration> {
     const { adapters, maxLogProbs } = generating;
     const { excludesInput, endsByItself } = this.#form;
-    const { signal } = request;
+    const { signal, terms } = request;
+    const hold = terms && ((bytes: number) => terms.hold(bytes));
     const caller = callerOf(request);
     return readGeneration(given, {
       model,
@@ -124,6 +127,7 @@ export class Generations {
       endsByItself,
       caller,
       signal,
+      hold,
     });
   }
 
@@ -170,7 +174,7 @@ export class Generations {
 }
 
 /** Most tokens that a request can take. */
-function costOf({ request: { promptTokens, maxTokens }, count }: Generation): AnswerCost {
+function costOf({ request: { promptTokens, maxTokens }, count }: AskedGeneration): AnswerCost {
   return { promptTokens: promptTokens.length, outputTokens: count * maxTokens, answers: count };
 }
 

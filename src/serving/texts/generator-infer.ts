@@ -1,6 +1,7 @@
 import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { IterationStats } from '../../../callbacks/iteration-stats.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
+import { blindness } from '../../generation/pictures/see-messages.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity } from '../infer-model.js';
@@ -39,10 +40,16 @@ export class GeneratorInfer implements InferModel {
       outputOf('text_output', 'TYPE_STRING', [-1]),
       outputOf('finish_reason', 'TYPE_STRING', [-1]),
     ];
+    const { sight, maxSeqLen } = generating.model;
+    const input = textInputs(false, (one) => one === 'image' && !sight);
     this.config = textConfig(
       name,
-      { max_batch_size: 0, input: textInputs(false), output: [...texts, ...tokenOutputs(false)] },
-      { task: 'generation', max_context_tokens: generating.model.maxSeqLen },
+      { max_batch_size: 0, input, output: [...texts, ...tokenOutputs(false)] },
+      {
+        task: 'generation',
+        max_context_tokens: maxSeqLen,
+        input_modalities: sight ? 'text,image' : 'text',
+      },
     );
   }
 
@@ -81,6 +88,8 @@ export class GeneratorInfer implements InferModel {
   }
 
   infer(request: InferRequest, on: InferListener): void {
+    const { model } = this.generating;
+    if (!model.sight && request.inputs.some(({ name }) => name === 'image')) throw blindness(model, 'image');
     const whole = withParameterInputs(this.config, request, TEXT_PARAMETERS);
     const { inputs } = checkedRequest(this.config, inFittingShapes(this.config, whole));
     const span = modelSpan(request.trace, this.config, this.version, request.id, performance.now());

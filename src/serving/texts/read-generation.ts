@@ -11,12 +11,14 @@ import {
 } from '../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { badWordTokens } from '../../generation/bad-words.js';
+import type { AskedRequest } from '../../generation/pictures/seen-request.js';
 import type { EngineFields, TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
-import type { PromptTokens, TextModel } from '../../generation/text-model.js';
+import type { TextModel } from '../../generation/text-model.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
 import { adapterFields } from './given-adapter.js';
 import type { GivenInputs } from './given-inputs.js';
+import { type PicturedPrompt, picturedPrompt } from './given-pictures.js';
 import { logitBiasOf, wordList, wordTexts } from './given-words.js';
 import type { TextInputName } from './text-inputs.js';
 
@@ -48,6 +50,9 @@ export interface Generation {
   };
 }
 
+/** The same before its pictures are seen. */
+export type AskedGeneration = Omit<Generation, 'request'> & { request: AskedRequest };
+
 /** How a model takes requests for tensors. */
 export interface GenerationOptions {
   model: TextModel;
@@ -62,6 +67,8 @@ export interface GenerationOptions {
   /** Name of whoever asks, by which adapters are apart. */
   caller: string;
   signal: AbortSignal | undefined;
+  /** Called with the bytes that pictures take until they are seen; may throw. */
+  hold: ((bytes: number) => void) | undefined;
 }
 
 /** Tokens of an answer to a text, where the request names no limit. */
@@ -71,7 +78,10 @@ export const MAX_SEQUENCES = 128;
 const MAX_ROWS = 65_536;
 
 /** @throws InferError; and what the codec refuses */
-export async function readGeneration(given: GivenInputs, options: GenerationOptions): Promise<Generation> {
+export async function readGeneration(
+  given: GivenInputs,
+  options: GenerationOptions,
+): Promise<AskedGeneration> {
   const { model, maxLogProbs } = options;
   const isOfTokens = given.has('input_ids');
   if (isOfTokens === given.has('text_input')) {
@@ -82,7 +92,7 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
     );
   }
   const returns = returnsOf(given, maxLogProbs);
-  const promptTokens = isOfTokens ? tokensOf(given) : await promptOf(given, options);
+  const prompt = isOfTokens ? { promptTokens: tokensOf(given) } : await promptOf(given, options);
   const words = wordTexts(given, 'bad_words');
   const badWords = [...(await badWordTokens(model.codec, words)), ...wordList(given, 'bad_words_list')];
   const beamWidth = given.number('beam_width') ?? 1;
@@ -90,8 +100,8 @@ export async function readGeneration(given: GivenInputs, options: GenerationOpti
   const count = countOf(given, beamWidth, sequences);
   const guide = await guideOf(given, model);
   const known = knownOutputs(given, count);
-  const request: TextRequest = {
-    promptTokens,
+  const request: AskedRequest = {
+    ...prompt,
     promptParam: isOfTokens ? 'input_ids' : 'text_input',
     maxTokens: maxTokensOf(given, isOfTokens),
     ...(await samplingOf(given, model, options.signal)),
@@ -154,18 +164,26 @@ function maxTokensOf(given: GivenInputs, isOfTokens: boolean): number {
   return asked ?? DEFAULT_MAX_TOKENS;
 }
 
-/** @throws InferError where input_lengths is no length of the prompt */
+/** @throws InferError where input_lengths is no length of the prompt, and for pictures, which have no place among tokens */
 function tokensOf(given: GivenInputs): Int32Array {
+  if (given.has('image'))
+    throw refused("'image' is given with 'input_ids'; pictures are taken with 'text_input'");
   const tokens = given.integers('input_ids')!;
   const length = given.number('input_lengths') ?? tokens.length;
   if (length >= 0 && length <= tokens.length) return tokens.subarray(0, length);
   throw refused(`'input_lengths' is ${length}; 'input_ids' has ${tokens.length} tokens`);
 }
 
-async function promptOf(given: GivenInputs, { model, signal }: GenerationOptions): Promise<PromptTokens> {
+async function promptOf(
+  given: GivenInputs,
+  { model, signal, hold }: GenerationOptions,
+): Promise<PicturedPrompt> {
   const [text = ''] = given.texts('text_input')!;
   checkTextLength(text.length, promptLimit(model), 'text_input');
-  return model.codec.encodeText(text, signal);
+  const images = given.get('image');
+  if (images !== undefined && images.data.length > 0)
+    return picturedPrompt(model, text, images, { signal, hold });
+  return { promptTokens: await model.codec.encodeText(text, signal) };
 }
 
 /** Greedy if none of temperature, top-k, top-p and min-p is given, as TensorRT-LLM is. */

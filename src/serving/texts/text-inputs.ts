@@ -82,10 +82,11 @@ const { min_length, random_seed, ...samplers } = engine(
 
 /**
  * Inputs of a model that generates text, all of them optional: one of text_input and input_ids is the prompt. Names, types and shapes are
- * those of TensorRT-LLM's batch manager, and beside them those of its backend for Triton.
+ * those of TensorRT-LLM's batch manager, and beside them those of its backend for Triton; `image` is that of vLLM's.
  */
 const TEXT_INPUTS = {
   text_input: own('TYPE_STRING'),
+  image: own('TYPE_STRING', ANY),
   ...engine('input_ids', 'input_lengths', 'request_output_len', 'end_id', 'pad_id'),
   stop_words: own('TYPE_STRING', ANY),
   ...engine('stop_words_list'),

@@ -38,7 +38,7 @@ describe('messages of a program', () => {
     ],
     [
       [{ role: 'user', content: [{ type: 'image_url' }] }],
-      "'messages[0].content[0].image_url': expected a data: URL",
+      "'messages[0].content[0].image_url': expected the URL of a picture",
     ],
     [[{ ...user, contnt: 'a' }], "Unknown field 'messages[0].contnt'. Did you mean 'content'?"],
     [[{ ...user, prefix: true }], "'messages[0].prefix' is not supported: use 'continue_final_message'."],

@@ -7,8 +7,8 @@ import { bytesOf, TOY_VOCAB, toyCodec } from './toy-codec.js';
 /** The byte that stands for a picture's tokens. */
 export const IMAGE = 255;
 
-/** A toy that writes pictures where they stand in the messages, and a sight that notes the files that it looks at and the places of those that it decodes. @param fail of a file that is decoded */
-export function seeingToy(fail: (file: Uint8Array) => Error | null = () => null) {
+/** A toy that writes pictures where they stand in the messages, and a sight that notes the files that it looks at and the places of those that it decodes. @param fail of a file that is decoded @param bytes of a picture */
+export function seeingToy(fail: (file: Uint8Array) => Error | null = () => null, bytes = 100) {
   const read: { file: number[]; length: number; place: string }[] = [];
   const decoded: string[] = [];
   const sight: Sight = {
@@ -24,7 +24,7 @@ export function seeingToy(fail: (file: Uint8Array) => Error | null = () => null)
         const ids = Int32Array.of(TOY_VOCAB + file[0]!, TOY_VOCAB + file[0]! + 1);
         return { ids, rows: async () => Float32Array.of(file[0]!, 0, file[0]!, 1) };
       };
-      return { text: '<i><i>', grids: [{ rows: 1, columns: 2 }], bytes: 100, decode };
+      return { text: '<i><i>', grids: [{ rows: 1, columns: 2 }], bytes, decode };
     },
   };
   const codec: TextCodec = { ...toyCodec, templateSource: '{{ messages }}{{ tools }}', encodeChat };

@@ -12,8 +12,16 @@ const imageSource = z.discriminatedUnion(
       media_type: ignored('Accepted; a file itself tells its kind.'),
       data: about(z.string(), 'The file (JPEG, PNG, WebP or GIF) in base64.'),
     }),
+    z.object({
+      type: z.literal('url'),
+      url: about(z.string(), 'An https: address, where --allow-image-urls is given.'),
+    }),
+    z.object({
+      type: z.literal('file'),
+      file_id: about(z.string(), 'The id of a picture that was stored with POST /v1/files.'),
+    }),
   ],
-  { error: 'expected a source of type base64 (this server fetches no pictures, and keeps none as files)' },
+  { error: 'expected a source of type base64, url or file' },
 );
 
 const imageBlock = z.object({

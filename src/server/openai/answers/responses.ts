@@ -107,6 +107,7 @@ const usage = z.object({
   input_tokens_details: z.object({
     cached_tokens: about(z.int(), 'Those that were found in the cache.'),
     cache_write_tokens: about(z.literal(0), 'Nothing is charged for what stays in the cache.'),
+    image_tokens: about(z.int().optional(), 'Those that are of pictures; only where there are any.'),
   }),
   output_tokens: about(z.int(), 'Tokens generated.'),
   output_tokens_details: z.object({ reasoning_tokens: about(z.int(), 'Those that were reasoning.') }),

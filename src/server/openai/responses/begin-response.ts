@@ -1,11 +1,13 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import { type SeenMessages, withPictures } from '../../../generation/pictures/see-messages.js';
 import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { askedBudget } from '../../answering/asked-budget.js';
 import { guideOfRequest } from '../../answering/guides.js';
 import { planWithin } from '../../answering/plan-within.js';
 import { plannedRun } from '../../answering/planned-run.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { chatMaxTokens } from '../../answering/text-request.js';
 import { keptEventsMemory } from '../../web/memory/memory-estimates.js';
 import type { LiveRequest } from '../../web/request-registry.js';
@@ -36,9 +38,17 @@ export interface Asked {
   turn: ConversationTurn | null;
   store: OwnResponses;
   warn: Warn;
+  /** Aborted when the client leaves. */
+  signal?: AbortSignal | undefined;
   /** Where another server may go on with it: from where it is made, and what was told of it. */
   origin?: Origin;
   told?: readonly string[];
+}
+
+/** A response whose pictures have been looked at. */
+interface Looked extends Asked {
+  /** The messages of all items of its conversation. */
+  seen: SeenMessages;
 }
 
 /** Terms of a pass, which ends when the time of all passes is over. */
@@ -50,18 +60,20 @@ interface Pass {
 
 /** Starts the passes that make a response. @throws ApiError and as planChat. */
 export async function begin(
-  asked: Asked,
+  given: Asked,
   live: LiveRequest,
   terms: RequestTerms,
 ): Promise<{ run: ResponseRun; making: ResponseMaking }> {
-  const { model, request, conversation, turn, store } = asked;
+  const { context, model, request, conversation, turn, store } = given;
+  const { items } = conversation;
+  const exchange = { signal: given.signal, terms };
+  const seen = await seenMessages(context, model, chatOf(conversation, items), exchange, 'input');
+  const asked = { ...given, seen };
   // The request ends with its last pass.
   const pass = { terms, live: { ...live, release: () => {} }, sinceMs: performance.now() };
   const compaction = await compactionOf(asked);
   const first =
-    compaction === null
-      ? await answerPass(asked, conversation.items, pass)
-      : await summaryOf(asked, compaction, pass);
+    compaction === null ? await answerPass(asked, items, pass) : await summaryOf(asked, compaction, pass);
   let making: ResponseMaking | null = null;
   const next = async (): Promise<ResponsePass | null> => {
     if (compaction === null || making === null || making.isOver) return null;
@@ -81,31 +93,33 @@ export async function begin(
   return { run, making };
 }
 
+/** The messages of items that a conversation begins with, or that have no pictures. */
+function seenItems({ conversation, seen }: Looked, items: readonly KeptItem[]): SeenMessages {
+  if (items === conversation.items) return seen;
+  return withPictures(chatOf(conversation, items), seen.picturesOf(seen.messages));
+}
+
 /** The compaction that a request asks for, or that its conversation needs; null: none. */
-async function compactionOf({ model, request, conversation }: Asked): Promise<Compaction | null> {
+async function compactionOf(asked: Looked): Promise<Compaction | null> {
+  const { model, request, conversation } = asked;
   const { items, isToCompact, tools } = conversation;
   if (isToCompact) return summaryOnly(items);
   const threshold = compactionThreshold(request, model);
   const compaction = threshold === null ? null : wholeCompaction(items, model);
   if (threshold === null || compaction === null) return null;
-  const messages = chatOf(conversation, items);
-  const { promptTokens } = await toldPrompt(model, { ...askOf(request, tools), messages });
+  const { messages, picturesOf } = asked.seen;
+  const pictures = picturesOf(messages);
+  const { promptTokens } = await toldPrompt(model, { ...askOf(request, tools), messages, pictures });
   return promptTokens.length >= threshold ? compaction : null;
 }
 
-function summaryOf(asked: Asked, { items }: Compaction, { terms, live }: Pass): Promise<ResponsePass> {
-  const { context, model, request, conversation } = asked;
-  const ask = askOf(request, conversation.tools);
-  return summaryPass(
-    context,
-    model,
-    { engine: request, ask, messages: chatOf(conversation, items) },
-    terms,
-    live,
-  );
+function summaryOf(asked: Looked, { items }: Compaction, { terms, live }: Pass): Promise<ResponsePass> {
+  const { context, model, request, conversation, signal } = asked;
+  const ask = { ...askOf(request, conversation.tools), signal };
+  return summaryPass(context, model, { engine: request, ask, seen: seenItems(asked, items) }, terms, live);
 }
 
-async function answerPass(asked: Asked, items: readonly KeptItem[], pass: Pass): Promise<ResponsePass> {
+async function answerPass(asked: Looked, items: readonly KeptItem[], pass: Pass): Promise<ResponsePass> {
   const { context, model, request } = asked;
   const { live, sinceMs } = pass;
   const plan = await planOf(asked, items);
@@ -128,16 +142,21 @@ function left(limitMs: number | null, sinceMs: number): number | null {
   return limitMs === null ? null : Math.max(1, Math.ceil(limitMs - (performance.now() - sinceMs)));
 }
 
-async function planOf(
-  { model, request, conversation, warn }: Asked,
-  items: readonly KeptItem[],
-): Promise<ChatPlan> {
-  const ask = askOf(request, conversation.tools);
+async function planOf(asked: Looked, items: readonly KeptItem[]): Promise<ChatPlan> {
+  const { model, request, conversation, warn, signal } = asked;
+  const ask = { ...askOf(request, conversation.tools), signal };
   const guide = await guideOfRequest(commonOf(request), model.codec, warn);
-  const messages = chatOf(conversation, items);
+  const { messages, picturesOf } = seenItems(asked, items);
   const plan = async (kept: readonly ChatMessage[]) => {
+    const pictures = picturesOf(kept);
     try {
-      return await planChat(model, { ...ask, messages: kept, guide, ignoreEos: request.ignore_eos });
+      return await planChat(model, {
+        ...ask,
+        messages: kept,
+        pictures,
+        guide,
+        ignoreEos: request.ignore_eos,
+      });
     } catch (error) {
       await rethrowPatternFault(error, conversation.tools, model.codec);
       throw error;

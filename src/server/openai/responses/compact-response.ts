@@ -1,5 +1,7 @@
+import { imageTokensOf } from '../../../generation/pictures/seen-request.js';
 import { findGenerator } from '../../answering/find-model.js';
 import { collect } from '../../answering/respond.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
 import { ApiError } from '../../web/errors.js';
@@ -43,8 +45,9 @@ export async function compactResponse(
     registry.accept(caller, requestId, async (live) => {
       const id = newId('resp');
       const ask = askOf(request, conversation.tools);
-      const messages = chatOf(conversation, items);
-      const asked = { engine: request, ask, messages };
+      const seen = await seenMessages(context, model, chatOf(conversation, items), exchange, 'input');
+      const { signal } = exchange;
+      const asked = { engine: request, ask: { ...ask, signal }, seen };
       const { plan, run } = await summaryPass(context, model, asked, exchange.terms, live);
       run.addId(id);
       const reader = new SummaryReader(plan, model);
@@ -57,7 +60,8 @@ export async function compactResponse(
       const encrypted_content = sealedState(stateOf(reader.text));
       const compaction = { type: 'compaction' as const, id: newId('cmp'), encrypted_content };
       const { completionTokens, cachedTokens } = run;
-      const counts = { promptTokens: plan.promptTokens.length, completionTokens, cachedTokens };
+      const promptTokens = plan.promptTokens.length;
+      const counts = { promptTokens, completionTokens, cachedTokens, imageTokens: imageTokensOf(plan) };
       return jsonAnswer(
         new JsonObject({
           id,

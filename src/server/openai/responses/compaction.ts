@@ -1,7 +1,7 @@
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { type CompactionState, type KeptMessage, MAX_KEPT_MESSAGES } from './compaction-state.js';
-import { textOf } from './item-messages.js';
+import { hasPictures, textOf } from './item-messages.js';
 import type { KeptItem } from './response-store.js';
 import { maxRetainedTokens, retainedMessages } from './retained-items.js';
 
@@ -36,7 +36,7 @@ export function summaryOnly(items: readonly KeptItem[]): Compaction {
  *   system, user, assistant, ..., tool | user       ->      system, user | summary | user
  *   `---------- summarised ----------´                      `- before -´           after
  *
- * @returns null where there is nothing but what the user says last.
+ * @returns null where there is nothing but what the user says last, or where that has pictures, which no summary holds.
  */
 export function wholeCompaction(
   items: readonly KeptItem[],
@@ -46,9 +46,11 @@ export function wholeCompaction(
   const start = Math.max(last + 1, items.length - MAX_KEPT_MESSAGES / 2);
   const head = items.slice(0, start);
   if (!head.some((item) => item.type !== 'message' || item.role === 'assistant')) return null;
-  const after = items
-    .slice(start)
-    .flatMap((item): KeptMessage[] => (isOfUser(item) ? [{ role: 'user', text: textOf(item.content) }] : []));
+  const tail = items.slice(start);
+  if (tail.some((item) => isOfUser(item) && hasPictures(item.content))) return null;
+  const after = tail.flatMap((item): KeptMessage[] =>
+    isOfUser(item) ? [{ role: 'user', text: textOf(item.content) }] : [],
+  );
   const before = retainedMessages(head, maxRetainedTokens(model)).slice(-MAX_KEPT_MESSAGES / 2);
   return { items: head, stateOf: (summary) => ({ summary, before, after }) };
 }

@@ -115,9 +115,15 @@ export function conversationWith(
   };
 }
 
-/** The messages of a conversation, for a chat template. */
-export function chatOf({ instructions }: Conversation, items: readonly KeptItem[]): ChatMessage[] {
-  const messages = messagesOf(items);
+/** The messages of a conversation, for a chat template. @throws InvalidRequestError for a picture that is in no data: URL, and at no address */
+export function chatOf({ instructions, input, id }: Conversation, items: readonly KeptItem[]): ChatMessage[] {
+  let indexes: Map<KeptItem, number> | null = null;
+  const messages = messagesOf(items, (item) => {
+    indexes ??= new Map<KeptItem, number>(input.map((one, i) => [one, i]));
+    const index = indexes.get(item);
+    if (index !== undefined) return `input[${index}]`;
+    return id === undefined ? 'previous_response_id' : 'conversation';
+  });
   if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
   return messages;
 }

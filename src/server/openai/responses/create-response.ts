@@ -3,6 +3,7 @@ import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import { findGenerator } from '../../answering/find-model.js';
 import { planWithin } from '../../answering/plan-within.js';
 import { collect, respondWithStream } from '../../answering/respond.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { ApiError } from '../../web/errors.js';
 import type { Exchange } from '../../web/exchange.js';
@@ -36,8 +37,9 @@ export async function createResponse(
     conversation.id === undefined
       ? null
       : await own.conversations.beginTurn(conversation.id, conversation.input);
-  const { warn } = exchange;
-  const asked: Asked = { context, model, request, json, conversation, turn, store: own.responses, warn };
+  const { warn, signal } = exchange;
+  const store = own.responses;
+  const asked: Asked = { context, model, request, json, conversation, turn, store, warn, signal };
   const answer = request.background ? answerLater : answerNow;
   try {
     return await inResponseWords(conversation.tools, () =>
@@ -104,8 +106,9 @@ async function answerLater(asked: Asked, live: LiveRequest, exchange: Exchange):
 export async function countInputTokens(
   context: ResponsesContext,
   request: InputTokensRequest,
-  { terms, warn }: Exchange,
+  exchange: Exchange,
 ): Promise<Response> {
+  const { terms, warn } = exchange;
   const model = findGenerator(context, request.model);
   const conversation = await conversationOf(
     request,
@@ -114,9 +117,11 @@ export async function countInputTokens(
     warn,
   );
   return inResponseWords(conversation.tools, async () => {
-    const messages = chatOf(conversation, conversation.items);
+    const all = chatOf(conversation, conversation.items);
+    const { messages, picturesOf } = await seenMessages(context, model, all, exchange, 'input');
     const ask = askOf(request, conversation.tools);
-    const told = (kept: readonly ChatMessage[]) => toldPrompt(model, { ...ask, messages: kept });
+    const told = (kept: readonly ChatMessage[]) =>
+      toldPrompt(model, { ...ask, messages: kept, pictures: picturesOf(kept) });
     const { promptTokens, warnings } = await (request.truncation === 'auto'
       ? planWithin(model, messages, told, request.max_output_tokens ?? 1)
       : told(messages));

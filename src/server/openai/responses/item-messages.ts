@@ -1,5 +1,7 @@
 import { writtenJson } from '../../../../base/written-json.js';
+import type { ChatTextPart } from '../../../../models/chat-message.js';
 import type { ChatMessage } from '../../../../models/chat-template.js';
+import { type PictureSource, pictureAt, sourceOfUrl } from '../../../generation/pictures/picture-part.js';
 import { isHosted, type MessageItem } from '../schemas/response-items.js';
 import { type KeptMessage, openedState } from './compaction-state.js';
 import { argumentsOf } from './custom-tools.js';
@@ -12,8 +14,9 @@ import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 /**
  * Messages of items, for a chat template. The model's text, its reasoning and the calls behind it become one message;
  * each output of a call becomes one message of the tool.
+ * @param placeOf where an item stands in the request @throws InvalidRequestError for a picture that is in no data: URL, and at no address
  */
-export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
+export function messagesOf(items: readonly KeptItem[], placeOf: (item: KeptItem) => string): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let reasoning = '';
   /** Calls of the last message that has some: there may be thousands. */
@@ -49,7 +52,13 @@ export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
       }
       case 'function_call_output':
       case 'custom_tool_call_output':
-        messages.push({ role: 'tool', content: textOf(item.output), tool_call_id: item.call_id });
+        messages.push({
+          role: 'tool',
+          content: hasPictures(item.output)
+            ? partsOf(item.output, () => `${placeOf(item)}.output`)
+            : textOf(item.output),
+          tool_call_id: item.call_id,
+        });
         break;
       case 'tool_search_output':
         messages.push({ role: 'tool', content: foundTools(item.tools), tool_call_id: item.call_id ?? '' });
@@ -64,7 +73,10 @@ export function messagesOf(items: readonly KeptItem[]): ChatMessage[] {
       default: {
         const { role, content } = item;
         if (role === 'assistant') assistant({ content: textOf(content) });
-        else messages.push({ role: role === 'developer' ? 'system' : role, content: partsOf(content) });
+        else {
+          const told = partsOf(content, () => `${placeOf(item)}.content`);
+          messages.push({ role: role === 'developer' ? 'system' : role, content: told });
+        }
       }
     }
   }
@@ -120,16 +132,34 @@ function compactedMessages(content: string): ChatMessage[] {
 
 type Content = MessageItem['content'] | Extract<OutputItem, { type: 'message' }>['content'];
 
+type Part = Exclude<Content, string>[number];
+type ImagePart = Extract<Part, { type: 'input_image' }>;
+
+export const isImage = (part: Part): part is ImagePart => part.type === 'input_image';
+export const hasPictures = (content: Content): boolean =>
+  typeof content === 'object' && content.some(isImage);
+
+/** The texts of a content, without its pictures. */
 export function textOf(content: Content): string {
-  return typeof content === 'string' ? content : content.map(partText).join('\n');
+  if (typeof content === 'string') return content;
+  return content.flatMap((part) => (isImage(part) ? [] : partText(part))).join('\n');
 }
 
-/** A text, or several as parts: templates that read parts write them in their own way. */
-function partsOf(content: Content): NonNullable<ChatMessage['content']> {
-  if (typeof content === 'string' || content.length < 2) return textOf(content);
-  return content.map((part) => ({ type: 'text', text: partText(part) }));
+/** A text, or several and pictures as parts: templates that read parts write them in their own way. */
+function partsOf(content: Content, placeOf: () => string): NonNullable<ChatMessage['content']> {
+  if (typeof content === 'string' || (content.length < 2 && !hasPictures(content))) return textOf(content);
+  return content.map((part, i): ChatTextPart => {
+    if (!isImage(part)) return { type: 'text', text: partText(part) };
+    const place = `${placeOf()}[${i}]`;
+    return pictureAt(sourceOf(part, place), place);
+  });
 }
 
-function partText(part: Exclude<Content, string>[number]): string {
+/** Where the picture of a part is. @throws InvalidRequestError for a URL that is none */
+export function sourceOf({ image_url: url, file_id: fileId }: ImagePart, place: string): PictureSource {
+  return url === undefined ? { fileId: fileId! } : sourceOfUrl(url, place);
+}
+
+function partText(part: Exclude<Part, ImagePart>): string {
   return part.type === 'refusal' ? part.refusal : part.text;
 }

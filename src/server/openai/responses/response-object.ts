@@ -55,7 +55,7 @@ export type OutputItem =
 export interface ResponseUsage {
   input_tokens: number;
   /** Tokens found in the cache. Tokens written to it are not counted, since nothing is charged for them. */
-  input_tokens_details: { cached_tokens: number; cache_write_tokens: 0 };
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: 0; image_tokens?: number };
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;
@@ -66,13 +66,15 @@ interface PassCounts {
   promptTokens: number;
   completionTokens: number;
   cachedTokens: number;
+  imageTokens: number;
 }
 
 export function responseUsage(counts: PassCounts, reasoning_tokens: number): ResponseUsage {
   const { promptTokens: input, completionTokens: output, cachedTokens: cached_tokens } = counts;
+  const { imageTokens: image_tokens } = counts;
   return {
     input_tokens: input,
-    input_tokens_details: { cached_tokens, cache_write_tokens: 0 },
+    input_tokens_details: { cached_tokens, cache_write_tokens: 0, ...(image_tokens > 0 && { image_tokens }) },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens },
     total_tokens: input + output,

@@ -1,4 +1,5 @@
 import type { ChatPlan } from '../../../generation/chat-plan.js';
+import { imageTokensOf } from '../../../generation/pictures/seen-request.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
 import type { ChoiceRun } from '../../answering/choice-run.js';
 import type { AnswerRun } from '../../answering/respond.js';
@@ -37,6 +38,10 @@ export class ResponseRun implements AnswerRun {
 
   get promptTokens(): number {
     return this.#passes.reduce((sum, { plan }) => sum + plan.promptTokens.length, 0);
+  }
+
+  get imageTokens(): number {
+    return this.#passes.reduce((sum, { plan }) => sum + imageTokensOf(plan), 0);
   }
 
   get completionTokens(): number {

@@ -1,6 +1,6 @@
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { type KeptMessage, MAX_KEPT_MESSAGES, openedState } from './compaction-state.js';
-import { textOf } from './item-messages.js';
+import { hasPictures, textOf } from './item-messages.js';
 import { keptMessages } from './kept-messages.js';
 import { newId } from './response-object.js';
 import type { KeptItem, StoredItem } from './response-store.js';
@@ -25,10 +25,10 @@ export function retainedMessages(items: readonly KeptItem[], maxTokens: number):
   return retained(items, maxTokens).map(({ role, text }) => ({ role, text }));
 }
 
-/** The same as items. One that was not cut stays as it is. */
+/** The same as items. One that was not cut stays as it is; pictures go, of which the summary tells. */
 export function retainedItems(items: readonly KeptItem[], maxTokens: number): StoredItem[] {
   return retained(items, maxTokens).map(({ item, role, text }): StoredItem => {
-    if (item?.type === 'message' && textOf(item.content) === text) return item;
+    if (item?.type === 'message' && !hasPictures(item.content) && textOf(item.content) === text) return item;
     return {
       type: 'message',
       id: newId('msg'),
@@ -64,5 +64,7 @@ function messagesIn(item: KeptItem): Retained[] {
   }
   if (item.type !== 'message' || item.role === 'assistant') return [];
   const role = item.role === 'user' ? 'user' : 'system';
-  return [{ role, text: textOf(item.content), item: item as StoredItem }];
+  const text = textOf(item.content);
+  if (text === '' && hasPictures(item.content)) return [];
+  return [{ role, text, item: item as StoredItem }];
 }

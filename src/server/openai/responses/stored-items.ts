@@ -1,6 +1,7 @@
 import { ApiError } from '../../web/errors.js';
 import { type InputItem, isHosted, type MessageItem } from '../schemas/response-items.js';
 import type { ResponseRequest } from '../schemas/responses.js';
+import { isImage, sourceOf } from './item-messages.js';
 import type { OwnStore } from './own-store.js';
 import { newId } from './response-object.js';
 import type { KeptItem, StoredItem } from './response-store.js';
@@ -77,10 +78,12 @@ function storedItem(item: InputItem, place: string): StoredItem {
     case 'compaction_trigger':
     case 'additional_tools':
       return { ...item, id: item.id ?? freshId(item) };
-    case 'function_call':
     case 'function_call_output':
-    case 'custom_tool_call':
     case 'custom_tool_call_output':
+      if (typeof item.output !== 'string') checkPictures(item.output, `${place}.output`, 'tool');
+      return { ...item, id: item.id ?? freshId(item), status: 'completed' };
+    case 'function_call':
+    case 'custom_tool_call':
     case 'tool_search_call':
     case 'tool_search_output':
       return { ...item, id: item.id ?? freshId(item), status: 'completed' };
@@ -88,14 +91,32 @@ function storedItem(item: InputItem, place: string): StoredItem {
       const { role, content, id = freshId(item) } = item;
       const type = role === 'assistant' ? 'output_text' : 'input_text';
       const parts = typeof content === 'string' ? [{ type, text: content } as const] : content;
+      checkPictures(parts, `${place}.content`, role);
       return { type: 'message', id, role, status: 'completed', content: parts.map(wholePart) };
     }
   }
 }
 
+/** @throws ApiError for pictures of others than users and tools; InvalidRequestError for a URL of a picture that is none */
+function checkPictures(
+  parts: readonly MessagePart[],
+  place: string,
+  role: MessageItem['role'] | 'tool',
+): void {
+  for (const [i, part] of parts.entries()) {
+    if (!isImage(part)) continue;
+    const param = `${place}[${i}]`;
+    sourceOf(part, param);
+    if (role === 'user' || role === 'tool') continue;
+    const message = `'${param}' is a picture in a message of the role '${role}', which has none here: users and tools have them.`;
+    throw new ApiError(400, message, { param, code: 'unsupported_parameter' });
+  }
+}
+
 /** A part with the fields that OpenAI's lists have. */
 function wholePart(part: MessagePart): MessagePart {
-  return part.type === 'output_text' ? { annotations: [], ...part } : part;
+  if (part.type === 'output_text') return { annotations: [], ...part };
+  return isImage(part) ? { ...part, detail: part.detail ?? 'auto' } : part;
 }
 
 /** The same item under another id. */

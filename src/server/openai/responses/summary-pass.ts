@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, planChat } from '../../../generation/chat-plan.js';
+import type { SeenMessages } from '../../../generation/pictures/see-messages.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { ChatMessageReader } from '../../answering/chat-message.js';
@@ -25,7 +26,7 @@ export interface SummaryAsk {
   engine: Pick<CommonRequest, 'priority' | 'cache_salt' | 'time_limit_ms'>;
   /** The chat as the request would have it answered. */
   ask: Omit<ChatAsk, 'messages'>;
-  messages: readonly ChatMessage[];
+  seen: SeenMessages;
 }
 
 /**
@@ -37,18 +38,18 @@ export interface SummaryAsk {
 export async function summaryPass(
   context: Pick<AnsweringServices, 'observe'>,
   model: ServedGenerator,
-  { engine, ask, messages }: SummaryAsk,
+  { engine, ask, seen }: SummaryAsk,
   terms: RequestTerms,
   live: LiveRequest,
 ): Promise<ResponsePass> {
   const { maxSeqLen } = model;
   const most = Math.min(MAX_SUMMARY_TOKENS, Math.floor(maxSeqLen * SUMMARY_SHARE));
-  const asked = [...messages, { role: 'user', content: SUMMARY_PROMPT }];
+  const asked: ChatMessage[] = [...seen.messages, { role: 'user', content: SUMMARY_PROMPT }];
   const summaryAsk = { ...ask, toolChoice: { mode: 'none' }, showsTools: true, guide: undefined } as const;
   const plan = await planWithin(
     model,
     asked,
-    (kept) => planChat(model, { ...summaryAsk, messages: kept }),
+    (kept) => planChat(model, { ...summaryAsk, messages: kept, pictures: seen.picturesOf(kept) }),
     most,
   );
   const { priority, cache_salt, time_limit_ms } = engine;

@@ -30,7 +30,7 @@ export const fileUploadSchema = component(
     file: filePart,
     purpose: about(
       z.enum(UPLOAD_PURPOSES),
-      'What it is for. Batches read files for `batch`; others are kept, and nothing here reads them.',
+      'What it is for. Batches read files for `batch`; those for `vision` and `user_data` may be pictures of requests; others are kept, and nothing here reads them.',
     ),
     expires_after: optional(life(secondsAsText), 'When it is deleted. Not given: after 30 days.'),
   }),

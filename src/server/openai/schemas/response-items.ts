@@ -9,10 +9,25 @@ const status = () => ignored('As it came with the item; it has no bearing on the
 const kept = () => ({ id: id(), status: status(), internal_chat_message_metadata_passthrough: ignored() });
 const namespace = () => optional(functionName, 'The namespace of the tool, as it came with the call.');
 
+const inputImage = z
+  .object({
+    type: z.literal('input_image'),
+    image_url: optional(
+      z.string(),
+      'A picture (JPEG, PNG, WebP or GIF): a data: URL with base64, or an https: address, where --allow-image-urls is given.',
+    ),
+    file_id: optional(z.string(), 'In its place: the id of a picture that was stored with POST /v1/files.'),
+    detail: ignored('Accepted; a picture has the size that the model gives it.'),
+  })
+  .refine(({ image_url: url, file_id: id }) => (url === undefined) !== (id === undefined), {
+    error: 'expected one of image_url and file_id',
+  });
+
 const part = z.discriminatedUnion(
   'type',
   [
     z.object({ type: z.literal('input_text'), text: about(z.string(), 'The text.') }),
+    inputImage,
     z.object({
       type: z.literal('output_text'),
       text: about(z.string(), 'What the model wrote.'),
@@ -21,19 +36,25 @@ const part = z.discriminatedUnion(
     }),
     z.object({ type: z.literal('refusal'), refusal: about(z.string(), 'What the model wrote.') }),
   ],
-  { error: 'expected a part of type input_text or output_text (no other kind of part is supported)' },
+  {
+    error:
+      'expected a part of type input_text, input_image or output_text (no other kind of part is supported)',
+  },
 );
 
 const content = () =>
   z.union([z.string(), z.array(part)], {
     error:
-      'expected a string or a list of {"type": "input_text"} or "output_text" parts (no other kind of part is supported)',
+      'expected a string or a list of {"type": "input_text"}, "input_image" or "output_text" parts (no other kind of part is supported)',
   });
 
 const messageItem = z.object({
   type: optional(z.literal('message')),
   role: about(z.enum(['user', 'assistant', 'system', 'developer']), 'Who says it.'),
-  content: about(content(), 'Text, or parts of text. Text that spells a special token stays text.'),
+  content: about(
+    content(),
+    'Text, or parts of text and, of a user, pictures. Text that spells a special token stays text.',
+  ),
   ...kept(),
   phase: ignored(),
 });

@@ -74,13 +74,19 @@ describe('pictures of /v1/chat/completions', () => {
   });
 
   it.each<[string, object, string, string | RegExp]>([
-    ['an address', image('https://a.example/b.png'), '.image_url', /this server fetches none.*--allow-image-urls/],
+    [
+      'an address',
+      image('https://a.example/b.png'),
+      '.image_url',
+      /none is fetched here.*--allow-image-urls/,
+    ],
     ['a file', image('file:///etc/passwd'), '.image_url', 'is no data: URL'],
     ['an URL without base64', image('data:image/png,abc'), '.image_url', 'is no data: URL with base64'],
     ['other characters', image('data:;base64,ab*d'), '.image_url', 'has other characters'],
     ['an empty file', image('data:;base64,'), '.image_url', 'is empty'],
     ['no picture', image(dataUrl(0)), '.image_url', 'it is no picture'],
-    ['a part without one', { type: 'image_url' }, '.image_url', 'a data: URL'],
+    ['a part without one', { type: 'image_url' }, '.image_url', 'the URL of a picture'],
+    ['a file that is none', { type: 'file', file: {} }, '.file', 'one of file_id and file_data'],
     ['an unknown field', { ...image(dataUrl(5)), url: 'x' }, '.url', 'Unknown field'],
     ['sound', { type: 'input_audio' }, '', 'the model reads text'],
   ])('are refused: %s', async (_, part, place, sentence) => {

@@ -58,7 +58,9 @@ describe('pictures of /v1/messages', () => {
     const address = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } };
     const refused = await post('/v1/messages', body([address]));
     expect(refused).toMatchObject({ status: 400, json: { error: { type: 'invalid_request_error' } } });
-    expect(JSON.stringify(refused.json)).toMatch(/messages\[0\]\.content\[0\]\.source.*fetches no pictures/);
+    expect(JSON.stringify(refused.json)).toMatch(
+      /messages\[0\]\.content\[0\]' is the address.*--allow-image-urls/,
+    );
     const broken = { ...image, source: { ...image.source, data: '*' } };
     const wrong = await post('/v1/messages', body([broken]));
     expect(wrong.status).toBe(400);

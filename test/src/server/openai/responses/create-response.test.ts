@@ -311,8 +311,8 @@ describe('a response that cannot be', () => {
       'expected an item of type',
     ],
     [
-      'an image',
-      { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
+      'a file',
+      { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'x' }] }] },
       'input[0].content[0].type',
       'input_text',
     ],
