@@ -22,10 +22,13 @@ function exif({ order = 'II', first = 8, tag = 0x112, type = 3, value = 6, count
 }
 
 describe('the orientation of EXIF', () => {
-  it.each(pictureGoldens().files)('gives the size of the upright picture before it is decoded: $name', (one) => {
-    const header = pictureHeader(Buffer.from(one.file, 'base64'), PICTURE_LIMITS);
-    expect(uprightSize(header)).toEqual({ width: one.width, height: one.height });
-  });
+  it.each(pictureGoldens().files)(
+    'gives the size of the upright picture before it is decoded: $name',
+    (one) => {
+      const header = pictureHeader(Buffer.from(one.file, 'base64'), PICTURE_LIMITS);
+      expect(uprightSize(header)).toEqual({ width: one.width, height: one.height });
+    },
+  );
 
   it('is read in both orders of bytes, in both types, and behind its mark', () => {
     expect(exifOrientation(exif())).toBe(6);
