@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../../models/checkpoints/checkpoint.js';
+import type { Checkpoint, TensorLocation } from '../../models/checkpoints/checkpoint.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ConvertJob } from '../directory/convert-job.js';
 import { type EngineTensor, tensorsByWeight } from '../directory/engine-directory.js';
@@ -11,7 +11,7 @@ export interface TensorJob {
 }
 
 /**
- * Makes one job per source: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
+ * Makes one job per source, or one per row of it where its columns are interleaved: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
  * in two of them.
  */
 export function convertJobs(
@@ -24,7 +24,7 @@ export function convertJobs(
     const parts = ofWeight.get(weight.name)!.values();
     let part = parts.next().value!;
     let done = 0;
-    return weight.sources.map(({ name, rows, columns, factor = 1 }): TensorJob => {
+    return weight.sources.flatMap(({ name, rows, columns, factor = 1 }): TensorJob[] => {
       if (done === part.rows && weight.kind === 'matrix') {
         part = parts.next().value!;
         done = 0;
@@ -51,7 +51,22 @@ export function convertJobs(
         targetOffset: offset + before,
         targetType: dtype,
       };
-      return { tensor: part, job };
+      return rowsInOrder(job, tensor).map((one) => ({ tensor: part, job: one }));
     });
+  });
+}
+
+/** The job itself, or one for each row whose columns are interleaved: the row is a matrix that is turned. */
+function rowsInOrder(job: ConvertJob, { interleavedColumns: count }: TensorLocation): ConvertJob[] {
+  if (count === undefined) return [job];
+  const sourceBytes = job.sourceByteLength / job.rows;
+  const targetBytes = storedBytes(job.targetType, 1, job.columns);
+  return Array.from({ length: job.rows }, (_, row): ConvertJob => {
+    const place = {
+      sourceOffset: job.sourceOffset + row * sourceBytes,
+      sourceByteLength: sourceBytes,
+      targetOffset: job.targetOffset + row * targetBytes,
+    };
+    return { ...job, ...place, rows: count, columns: job.columns / count, transposed: true };
   });
 }

@@ -54,6 +54,11 @@ export interface TensorLocation {
    * file's.
    */
   transposed?: boolean;
+  /**
+   * Number of matrices whose columns stand by turns, column c of matrix p at c * interleavedColumns + p; the conversion puts them side by
+   * side, one matrix after the other. Not of quantised matrices.
+   */
+  interleavedColumns?: number;
   /** Number added to each element: Gemma's norms store the difference of their weights from 1. Absent: 0. */
   addend?: number;
   /** Where the other numbers of a quantised matrix lie, which is read as blocks of `type`; `byteLength` is that of its codes. */

@@ -13,7 +13,8 @@ import { stateModelTensors } from './state-tensors.js';
 import type { UnreadTensor } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
-export type NamedTensor = RawTensor & Pick<TensorLocation, 'interleavedHeads' | 'transposed' | 'addend'>;
+export type NamedTensor = RawTensor &
+  Pick<TensorLocation, 'interleavedHeads' | 'interleavedColumns' | 'transposed' | 'addend'>;
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIXES = new Map([

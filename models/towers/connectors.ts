@@ -38,6 +38,18 @@ export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef
       const layers = ['connector.linear_1', 'connector.linear_2'] as const;
       return parts.twoLayers(net.selectRows(rows), 'connector', layers, textWidth, activation, biased);
     }
+    case 'mergedLayers': {
+      const { activation, biased } = connector;
+      const normed = parts.rmsNorm(rows, 'connectorNorm', 'connector.norm', connector.epsilon);
+      const square = net.mergeRows(normed, count);
+      const source = 'connector.patch_merger.merging_layer';
+      const merged = net.linear(
+        square,
+        parts.project('connectorMerge', source, square.width, hiddenSize, false),
+      );
+      const layers = ['connector.linear_1', 'connector.linear_2'] as const;
+      return parts.twoLayers(merged, 'connector', layers, textWidth, activation, biased);
+    }
     case 'merger':
       throw new Error('A merger belongs to the towers of Qwen.');
   }

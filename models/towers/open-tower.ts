@@ -34,7 +34,7 @@ export function openTower(path: string, textWidth: number): TowerCheckpoint | nu
   const config = readTower(file, wrapper, fields, textWidth);
   const method = quantizationOf(file, fields, true, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
-  const named = namedTensors(method === null ? stored : quantizedTensors(stored, method));
+  const named = namedTensors(method === null ? stored : quantizedTensors(stored, method), config);
   return { format: files.format, config, tensors: checkedTensors(named, planTower(config), files) };
 }
 
@@ -46,30 +46,41 @@ const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector)\./;
 export const isOfTower = (part: string): boolean => TOWER.test(`${part}.`) || CONNECTOR.test(`${part}.`);
 
 /** A tower's tensors under the network's names. */
-function namedTensors(tensors: readonly RawTensor[]): Map<string, NamedTensor> {
+function namedTensors(tensors: readonly RawTensor[], config: TowerConfig): Map<string, NamedTensor> {
   const named = new Map<string, NamedTensor>();
   for (const tensor of tensors) {
     const name = tensor.name.replace(TOWER, 'tower.').replace(CONNECTOR, 'connector.');
     if (name === tensor.name) continue;
-    const [own, one] = converted(name, tensor);
+    const [own, one] = converted(name, tensor, config);
     if (named.has(own)) throw new CheckpointError(`${tensor.file}: tensor ${own} is there twice.`);
     named.set(own, one);
   }
   return named;
 }
 
-function converted(name: string, tensor: RawTensor): [string, NamedTensor] {
+const MERGING_LAYER = 'connector.patch_merger.merging_layer.weight';
+
+function converted(name: string, tensor: RawTensor, config: TowerConfig): [string, NamedTensor] {
   switch (name) {
     // Gemma 3's linear layer, stored as [in, out], and its norm, which multiplies by 1 + weight.
     case 'connector.mm_input_projection_weight':
       return ['connector.mm_input_projection.weight', { ...tensor, transposed: true }];
     case 'connector.mm_soft_emb_norm.weight':
       return [name, { ...tensor, addend: 1 }];
+    // Mistral 3's layer over the patches of a square has the columns of all patches by turns.
+    case MERGING_LAYER:
+      return [name, { ...tensor, interleavedColumns: squareOf(tensor, config) }];
     case 'tower.embeddings.class_embedding':
       return [name, { ...tensor, shape: [1, ...tensor.shape] }];
     default:
       return [name, asMatrix(tensor)];
   }
+}
+
+/** Patches of a square. @throws CheckpointError where the layer over them is quantised */
+function squareOf({ file, name, quantized }: RawTensor, { merge }: TowerConfig): number {
+  if (quantized === undefined) return merge ** 2;
+  throw new CheckpointError(`${file}: tensor ${name} is quantised, which is not supported for it.`);
 }
 
 /** A convolution over patches that do not overlap is a matrix over the numbers of a patch. */

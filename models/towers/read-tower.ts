@@ -1,9 +1,10 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
-import { ConfigFields, LIMITS } from '../checkpoints/config-fields.js';
+import { ConfigFields } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
+import { mistral3, ofPixtral, PIXTRAL } from './read-pixtral.js';
 import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';
-import { activationOf, type Configs, ofOneSize, ropeTheta, type Usual } from './tower-fields.js';
+import { activationOf, type Configs, chosenLayers, ofOneSize, type Usual } from './tower-fields.js';
 
 /** By the name in "architectures". */
 const READERS = new Map<string, (configs: Configs) => TowerConfig>([
@@ -11,6 +12,7 @@ const READERS = new Map<string, (configs: Configs) => TowerConfig>([
   ['Idefics3ForConditionalGeneration', smolVlm],
   ['Gemma3ForConditionalGeneration', gemma3],
   ['LlavaForConditionalGeneration', llava],
+  ['Mistral3ForConditionalGeneration', mistral3],
   ['Qwen2VLForConditionalGeneration', qwen2],
   ['Qwen2_5_VLForConditionalGeneration', qwen2dot5],
   ['Qwen3VLForConditionalGeneration', qwen],
@@ -64,8 +66,6 @@ const CLIP: Usual = {
   epsilon: 1e-5,
 };
 
-const PIXTRAL: Usual = { ...CLIP, image: 1024, patch: 16, activation: 'gelu' };
-
 function smolVlm(configs: Configs): TowerConfig {
   const tower = ofOneSize(configs, SMOLVLM);
   const merge = configs.outer.integer('scale_factor', 1, tower.positionSide, 2);
@@ -93,25 +93,12 @@ function llava(configs: Configs): TowerConfig {
   const strategy = isClip ? 'default' : 'full';
   if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== strategy)
     throw outer.error('vision_feature_select_strategy', `"${strategy}"`);
-  const { numLayers: all } = tower;
-  const layer = outer.integer('vision_feature_layer', -all - 1, all, -2);
   const biased = outer.boolean('multimodal_projector_bias', true);
   const activation = activationOf(outer, 'projector_hidden_act', 'gelu');
   return {
     ...tower,
     ...(isClip ? { kind: 'clip' } : ofPixtral(vision, tower)),
     connector: { kind: 'layers', activation, biased },
-    numLayers: layer < 0 ? all + 1 + layer : layer,
+    numLayers: chosenLayers(outer, tower.numLayers, -2),
   };
-}
-
-/** Pixtral sees pictures of any size, by RoPE alone. */
-function ofPixtral(
-  vision: ConfigFields,
-  { hiddenSize, numHeads }: Pick<TowerConfig, 'hiddenSize' | 'numHeads'>,
-) {
-  const headDim = hiddenSize / numHeads;
-  if (vision.integer('head_dim', 1, LIMITS.heads, headDim) !== headDim)
-    throw vision.error('head_dim', `${headDim}, a share of hidden_size`);
-  return { kind: 'pixtral', epsilon: 1e-5, anyGrid: true, ropeTheta: ropeTheta(vision) } as const;
 }

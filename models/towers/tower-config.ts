@@ -59,6 +59,11 @@ export type Connector =
   /** LLaVA's: two linear layers. */
   | { kind: 'layers'; activation: Activation; biased: boolean }
   /**
+   * Mistral 3's: a norm with an epsilon of its own, a linear layer that makes of the rows of a square one of the tower's width, and LLaVA's
+   * two.
+   */
+  | { kind: 'mergedLayers'; epsilon: number; activation: Activation; biased: boolean }
+  /**
    * Qwen's: a norm, and two linear layers over the rows of a square. levels: layers whose rows go the same way, each by layers of its
    * own; their part of an output row stands after the others.
    */

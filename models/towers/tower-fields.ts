@@ -75,6 +75,12 @@ export function activationOf(config: ConfigFields, key: string, usual: string): 
   return activation;
 }
 
+/** Layers before the one whose rows a connector reads, of `all`: negative numbers count from the last one. */
+export function chosenLayers(outer: ConfigFields, all: number, usual: number): number {
+  const layer = outer.integer('vision_feature_layer', -all - 1, all, usual);
+  return layer < 0 ? all + 1 + layer : layer;
+}
+
 /** A list of whole numbers of layers, ascending. */
 export function layersOf(
   vision: ConfigFields,

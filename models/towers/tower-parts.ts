@@ -49,9 +49,9 @@ export class TowerParts {
     return layerNorm(this.net, x, name, source, { epsilon: this.#config.epsilon, biased: true });
   }
 
-  rmsNorm(x: ValueRef, name: string, source: string): ValueRef {
+  rmsNorm(x: ValueRef, name: string, source: string, epsilon = this.#config.epsilon): ValueRef {
     const weight = this.net.vector(name, [{ name: `${source}.weight`, columns: x.width }]);
-    return this.net.rmsNorm(x, weight, this.#config.epsilon);
+    return this.net.rmsNorm(x, weight, epsilon);
   }
 
   /** @param segments true: patches attend within their window */

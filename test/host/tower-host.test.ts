@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { TowerHost, TowerHostOptions } from '../../host/tower-host.js';
 import { TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
@@ -69,9 +71,13 @@ describe('a tower in its worker', () => {
   });
 
   it('is refused by the name of a model whose pictures are not supported, and of one that reads texts alone', async () => {
-    const others = await open(madeModelPath(folder, 'mistral-small3'), { workerRestart: false });
+    const model = madeModelPath(folder, 'smolvlm');
+    const file = join(model, 'config.json');
+    const config = JSON.parse(readFileSync(file, 'utf8')) as object;
+    writeFileSync(file, JSON.stringify({ ...config, architectures: ['LlavaNextForConditionalGeneration'] }));
+    const others = await open(model, { workerRestart: false });
     await expect(others.ready).rejects.toThrow(
-      'pictures of Mistral3ForConditionalGeneration are not supported',
+      'pictures of LlavaNextForConditionalGeneration are not supported',
     );
     const texts = await open(tinyModelPath('gqa'), { workerRestart: false });
     await expect(texts.ready).rejects.toThrow('this model reads texts alone; it sees no pictures');

@@ -72,6 +72,15 @@ def sees(spec, grids, inputs, frames=1, merge=1, answers=True):
     return spec | {"grids": grids, "inputs": inputs, "width": CHANNELS * frames * PATCH**2, "merge": merge, "answers": answers}
 
 
+def padded(rows, grids):
+    """Pictures of different sizes, which are made as large as the largest one."""
+    parts = [pixels([one], [grid])[0] for one, grid in zip(rows, grids)]
+    high, wide = (max(grid[side] for grid in grids) * PATCH for side in (0, 1))
+    whole = [torch.nn.functional.pad(part, (0, wide - part.shape[2], 0, high - part.shape[1])) for part in parts]
+    sizes = torch.tensor([[height * PATCH, width * PATCH] for height, width in grids])
+    return {"pixel_values": torch.stack(whole), "image_sizes": sizes}
+
+
 TOWERS = {
     "qwen2-vl": sees(
         wrapped(
@@ -182,6 +191,20 @@ TOWERS = {
         ),
         [[3, 3], [3, 3]],
         lambda rows, grids: {"pixel_values": pixels(rows, grids)},
+    ),
+    "mistral3": sees(
+        wrapped(
+            "Mistral3",
+            decoder(model_type="mistral", head_dim=16, sliding_window=None, rms_norm_eps=1e-3),
+            SIGLIP | {"model_type": "pixtral", "head_dim": 8, "hidden_act": "silu"},
+            [],
+            image_token_index=IMAGE,
+            spatial_merge_size=2,
+            tie_word_embeddings=False,
+        ),
+        [[4, 6], [2, 4]],
+        padded,
+        merge=2,
     ),
     "pixtral": sees(
         wrapped(

@@ -25,6 +25,12 @@ describe("the configuration of a model's tower", () => {
       patchWidth: 588,
       positionSide: 24,
     });
+    const mistral3 = { vision_config: { head_dim: 64 }, text_config: { rms_norm_eps: 1e-4 } };
+    expect(read('Mistral3ForConditionalGeneration', mistral3)).toMatchObject({
+      merge: 2,
+      numLayers: 24,
+      connector: { epsilon: 1e-4, biased: false },
+    });
     const smolVlm = { scale_factor: 4, vision_config: { image_size: 512, patch_size: 16 } };
     expect(read('SmolVLMForConditionalGeneration', smolVlm)).toMatchObject({ merge: 4, positionSide: 32 });
   });
@@ -46,6 +52,16 @@ describe("the configuration of a model's tower", () => {
       QWEN,
       { vision_config: { out_hidden_size: 2048, deepstack_visual_indexes: [3, 2] } },
       'ascending numbers of the 27 layers',
+    ],
+    [
+      'Mistral3ForConditionalGeneration',
+      { vision_config: { model_type: 'siglip_vision_model' } },
+      'model_type should be "pixtral"',
+    ],
+    [
+      'Mistral3ForConditionalGeneration',
+      { vision_config: {}, vision_feature_layer: [-1, -2] },
+      'vision_feature_layer should be',
     ],
     ['Qwen2VLForConditionalGeneration', { vision_config: {} }, 'hidden_size should be 2048'],
     [

@@ -89,7 +89,9 @@ void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, in
   const int64_t rowBytes = job.columns / job.type->blockElements * job.type->blockBytes;
   raw_.resize(size_t(count * rowBytes));
   const SourceSpan span = spanOf(job, first, count);
-  if (job.transposed) {
+  if (job.interleavedHeads == 0 && (!job.transposed || count == job.rows)) {
+    source.read(raw_.data(), count * rowBytes, job.sourceOffset + first * rowBytes);
+  } else if (job.transposed) {
     const int64_t element = job.type->blockBytes;
     for (int64_t c = 0; c < job.columns; c++) {
       uint8_t* target = raw_.data() + c * count * element;
@@ -106,8 +108,6 @@ void ConvertedRows::read(const ConvertJob& job, const PositionedFile& source, in
     heads_.resize(size_t(span.count * rowBytes));
     source.read(heads_.data(), span.count * rowBytes, job.sourceOffset + span.first * rowBytes);
     pickRows(job, span, first, count, rowBytes, heads_.data(), raw_.data());
-  } else if (job.interleavedHeads == 0) {
-    source.read(raw_.data(), count * rowBytes, job.sourceOffset + first * rowBytes);
   } else {
     const int64_t headRows = job.rows / job.interleavedHeads;
     for (int64_t r = 0; r < count; r++) {

@@ -75,7 +75,9 @@ export class ConvertedRows {
     const rowBytes = (columns / type.blockElements) * type.blockBytes;
     this.#raw = grown(this.#raw, count * rowBytes);
     const raw = new Uint8Array(this.#raw, 0, count * rowBytes);
-    if (job.transposed) {
+    if (interleavedHeads === 0 && (!job.transposed || count === rows)) {
+      source.read(raw, sourceOffset + first * rowBytes);
+    } else if (job.transposed) {
       const element = type.blockBytes;
       for (let c = 0; c < columns; c++) {
         const part = raw.subarray(c * count * element, (c + 1) * count * element);
@@ -86,8 +88,6 @@ export class ConvertedRows {
         });
         if (ordered !== part) part.set(ordered);
       }
-    } else if (interleavedHeads === 0) {
-      source.read(raw, sourceOffset + first * rowBytes);
     } else {
       const headRows = rows / interleavedHeads;
       for (let r = 0; r < count; r++) {
