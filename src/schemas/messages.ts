@@ -51,7 +51,7 @@ const USER_PART = {
 /** A part of content, as it is read. */
 export type ReadPart =
   | { type: 'text'; text: string }
-  | { type: 'image'; field: keyof PictureFields; picture: { url: string } | { fileId: string } };
+  | { type: 'image'; field: 'image_url' | 'file'; picture: { url: string } | { fileId: string } };
 
 interface PictureFields {
   image_url?: z.output<typeof imageUrl> | undefined;

@@ -1,5 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
+import type { Admit } from '../../../callbacks/infer/answer-tally.js';
 import type { PictureSources } from '../../generation/pictures/picture-files.js';
 import type { UnknownFieldRule } from '../../schemas/field-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
@@ -191,7 +192,7 @@ function contextOf(
   routes: readonly ServerRoute[],
 ): ServerContext {
   const { state, metrics, log, apiKeys, maxBodyBytes, life = null, tracing = null } = options;
-  const { files = new FileStore() } = options;
+  const { files = new FileStore(), quotas = new Quotas(), fetchedPictures } = options;
   const ofBatches = { ...BATCH_DEFAULTS, files, log, maxLineBytes: maxBodyBytes, apiKeys };
   const { batches = new Batches(ofBatches) } = options;
   return {
@@ -208,7 +209,7 @@ function contextOf(
     ),
     openMemory: ({ name }) => new RequestMemory(ledger.open('request', name), ledger.limit),
     apiKeys,
-    quotas: options.quotas ?? new Quotas(),
+    quotas,
     files,
     batches,
     feeds: new ModelFeeds(options.models, options.feed),
@@ -221,7 +222,7 @@ function contextOf(
     trustsTemplates: options.trustsTemplates ?? false,
     pictureSources: (caller) => ({
       stored: storedPictures(files.of(caller)),
-      fetched: options.fetchedPictures?.(caller.name),
+      fetched: allowedWay(fetchedPictures?.(caller.name), quotas.admitOf(caller)),
     }),
     life,
     lendModel: life === null ? null : (name, signal) => lendNamed(life, options.models, name, signal),
@@ -234,6 +235,17 @@ function contextOf(
       onStall: () => metrics.readerStalled(),
       ...options.eventStream,
     },
+  };
+}
+
+/** The way to pictures at addresses of a caller, who takes it as long as there is something left of its limits. @throws as Quotas.admit */
+function allowedWay(way: PictureSources['fetched'], admit: Admit | undefined): PictureSources['fetched'] {
+  if (way === undefined || admit === undefined) return way;
+  return async (named, loading) => {
+    const admission = await admit({ promptTokens: 1, outputTokens: 0, answers: 1 }, undefined);
+    // What the whole request takes is known once its pictures are.
+    admission.cancel();
+    return way(named, loading);
   };
 }
 

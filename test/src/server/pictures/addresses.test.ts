@@ -84,6 +84,16 @@ describe('addresses of pictures, where they are allowed', () => {
     expect([held.status, held.text]).toEqual([400, expect.stringContaining('answer_too_large')]);
   });
 
+  it('are not fetched for a key whose limits are used up', async () => {
+    const limits = { requests_per_minute: 1 };
+    const apiKeys = new ApiKeys([{ name: 'alice', key: 'sk-alice', weight: 1, limits }]);
+    const { chat, asked } = serverOf({ apiKeys });
+    expect((await chat(URL_OF_9)).status).toBe(200);
+    const beyond = await chat(URL_OF_9);
+    expect([beyond.status, beyond.text]).toEqual([429, expect.stringContaining('requests per minute')]);
+    expect(asked).toHaveLength(1);
+  });
+
   it('are an error of the request, or of too many at a time', async () => {
     const { chat } = serverOf();
     const gone = await chat('https://a.example/gone');

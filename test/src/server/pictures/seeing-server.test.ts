@@ -56,6 +56,52 @@ describe('a server whose model sees', () => {
     expect(textOf(other!)).not.toBe(textOf(first));
   });
 
+  it('sees a stored file in a response and its next turn, and a tensor, as a picture of a chat', async () => {
+    const question = 'which one is it of these?';
+    const chat = await ask(question, 'png palette');
+    const { prompt_tokens, prompt_tokens_details: details } = chat.usage;
+    const form = new FormData();
+    form.set('purpose', 'vision');
+    form.set('file', new Blob([new Uint8Array(golden('png palette'))]), 'a.png');
+    const stored = await fetch(`${server.url}/v1/files`, { method: 'POST', body: form });
+    const { id } = (await stored.json()) as { id: string };
+    const content = [
+      { type: 'input_image', file_id: id },
+      { type: 'input_text', text: question },
+    ];
+    const respond = async (fields: object) => {
+      const body = { max_output_tokens: 12, temperature: 0, ignore_eos: true, ...fields };
+      const response = await postJson(`${server.url}/v1/responses`, body);
+      return (await response.json()) as {
+        id: string;
+        output: { content: { text: string }[] }[];
+        usage: {
+          input_tokens: number;
+          input_tokens_details: { cached_tokens: number; image_tokens: number };
+        };
+      };
+    };
+    const first = await respond({ input: [{ role: 'user', content }] });
+    expect(first.output[0]!.content[0]!.text).toBe(textOf(chat));
+    expect(first.usage).toMatchObject({
+      input_tokens: prompt_tokens,
+      input_tokens_details: { image_tokens: details.image_tokens },
+    });
+    const next = await respond({ previous_response_id: first.id, input: 'and why?' });
+    const { cached_tokens: cached, image_tokens: tokens } = next.usage.input_tokens_details;
+    expect(tokens).toBe(details.image_tokens);
+    expect(cached).toBeGreaterThan(tokens);
+    const generated = await postJson(`${server.url}/v2/models/qwen3-vl/generate`, {
+      text_input: `u:<|image_pad|>${question};a:`,
+      image: golden('png palette').toString('base64'),
+      max_tokens: 12,
+      end_id: -1,
+      return_num_input_tokens: true,
+    });
+    const tensors = (await generated.json()) as { text_output: string; num_input_tokens: number };
+    expect(tensors).toMatchObject({ text_output: textOf(chat), num_input_tokens: prompt_tokens });
+  });
+
   it('refuses a file that is no picture by its place', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,PHN2Zz4=' } };
     const body = { messages: [{ role: 'user', content: [image] }] };
