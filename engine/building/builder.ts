@@ -49,6 +49,8 @@ export interface BuildOptions {
   outputPrecision?: string;
   /** True: the engine has the model's head that guesses tokens too, for speculation. */
   draftHead?: boolean;
+  /** The GGUF of the part that sees, of a model that is a GGUF; default: the one that lies next to it. */
+  mmproj?: string;
   /** Threads that convert; default: physical cores, without efficiency cores, within the container's CPU quota. */
   threads?: number;
   onProgress?: (progress: BuildProgress) => void;
@@ -104,7 +106,7 @@ export async function buildAside(target: string, given: BuildAsideOptions): Prom
   const wanted = checkWeightPrecision(options.precision);
   const wantedOutput = checkOutputPrecision(options.outputPrecision ?? 'auto');
   onProgress?.({ phase: 'reading', done: 0, total: 0 });
-  const checkpoint = openCheckpoint(model, true, options.draftHead);
+  const checkpoint = openCheckpoint(model, { wantsHead: options.draftHead, mmproj: options.mmproj });
   signal?.throwIfAborted();
   const directory = makeTarget(target);
   try {

@@ -1,4 +1,5 @@
 import type { Checkpoint, TensorLocation } from '../../models/checkpoints/checkpoint.js';
+import { bytesOf } from '../../models/checkpoints/raw-tensor.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ConvertJob } from '../directory/convert-job.js';
 import { type EngineTensor, tensorsByWeight } from '../directory/engine-directory.js';
@@ -11,7 +12,7 @@ export interface TensorJob {
 }
 
 /**
- * Makes one job per source, or one per row of it where its columns are interleaved: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
+ * Makes one job per source, or several of one whose columns are interleaved or come by turns: the sources of a stacked weight follow one another in the rows of its tensors, and no source has rows
  * in two of them.
  */
 export function convertJobs(
@@ -51,7 +52,8 @@ export function convertJobs(
         targetOffset: offset + before,
         targetType: dtype,
       };
-      return rowsInOrder(job, tensor).map((one) => ({ tensor: part, job: one }));
+      const jobs = tensor.byTurns === undefined ? rowsInOrder(job, tensor) : jobsByTurns(job, tensor.byTurns);
+      return jobs.map((one) => ({ tensor: part, job: one }));
     });
   });
 }
@@ -68,5 +70,27 @@ function rowsInOrder(job: ConvertJob, { interleavedColumns: count }: TensorLocat
       targetOffset: job.targetOffset + row * targetBytes,
     };
     return { ...job, ...place, rows: count, columns: job.columns / count, transposed: true };
+  });
+}
+
+/** One job for each piece of a row, where several tensors have its columns by turns. */
+function jobsByTurns(job: ConvertJob, { run, others }: NonNullable<TensorLocation['byTurns']>): ConvertJob[] {
+  const { rows, columns, type, source, sourceOffset, targetOffset, targetType } = job;
+  const parts = [{ file: source, offset: sourceOffset }, ...others];
+  const pieceBytes = bytesOf(source, '', type, [1, run]);
+  const perPart = columns / (run * parts.length);
+  return Array.from({ length: rows * (columns / run) }, (_, piece): ConvertJob => {
+    const { file, offset } = parts[piece % parts.length]!;
+    const row = Math.floor(piece / (perPart * parts.length));
+    const turn = Math.floor(piece / parts.length) - row * perPart;
+    return {
+      ...job,
+      source: file,
+      sourceOffset: offset + (row * perPart + turn) * pieceBytes,
+      sourceByteLength: pieceBytes,
+      rows: 1,
+      columns: run,
+      targetOffset: targetOffset + piece * storedBytes(targetType, 1, run),
+    };
   });
 }

@@ -65,7 +65,7 @@ export async function cachedEngine(options: CachedEngineOptions): Promise<Engine
 
 async function foundOrBuilt(options: CachedEngineOptions): Promise<Engine> {
   const directory = resolve(options.cacheDirectory ?? defaultCacheDirectory());
-  const files = findModelFiles(options.model);
+  const files = findModelFiles(options.model, options.mmproj);
   // 'auto' stays a name of its own: the engine records what it means for this model, so a start need not open the model.
   const precision = checkWeightPrecision(options.precision);
   const outputPrecision = checkOutputPrecision(options.outputPrecision ?? 'auto');
@@ -229,8 +229,10 @@ async function buildInto(
     sumsWhenPacked: options.checksums === 'when packed',
   });
   // Its name says what it was made of, and whoever packs matrices later opens the file again.
-  const { model, precision, outputPrecision = 'auto', draftHead = false } = options;
-  if (entryName(findModelFiles(model), { precision, outputPrecision, draftHead }) !== basename(entry)) {
+  const { model, mmproj, precision, outputPrecision = 'auto', draftHead = false } = options;
+  if (
+    entryName(findModelFiles(model, mmproj), { precision, outputPrecision, draftHead }) !== basename(entry)
+  ) {
     discardBuildDirectory(directory);
     throw changedMeanwhile(found.file);
   }

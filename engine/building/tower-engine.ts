@@ -3,9 +3,10 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../base/error-text.js';
 import { asSentence } from '../../base/sentences.js';
-import { type Checkpoint, CheckpointError } from '../../models/checkpoints/checkpoint.js';
-import { readPictureFiles } from '../../models/images/picture-files.js';
+import { CheckpointError } from '../../models/checkpoints/checkpoint.js';
 import type { PictureFiles } from '../../models/images/preprocess/picture-preprocessor.js';
+import type { TextCheckpoint } from '../../models/towers/gguf/open-gguf-tower.js';
+import { whyBlind } from '../../models/towers/gguf/why-blind.js';
 import { planTower } from '../../models/towers/index.js';
 import { openTower, type TowerCheckpoint } from '../../models/towers/open-tower.js';
 import type { TowerConfig } from '../../models/towers/tower-config.js';
@@ -57,10 +58,10 @@ export interface TowerEngine {
  */
 export async function writeTower(
   { directory, target }: { directory: string; target: string },
-  { path, config: { hiddenSize } }: Pick<Checkpoint, 'path' | 'config'>,
+  text: TextCheckpoint,
   options: BuildAsideOptions & { precision: EnginePrecision },
 ): Promise<void> {
-  const tower = opened(path, hiddenSize);
+  const tower = opened(text, options.mmproj !== undefined);
   if (tower === null) return;
   const folder = towerFolder(directory);
   mkdirSync(folder);
@@ -70,7 +71,7 @@ export async function writeTower(
       : await writeWhole({ directory: folder, target }, tower, options);
   const write = (name: string, value: unknown) =>
     writeFileSync(join(folder, name), `${JSON.stringify(value, null, 1)}\n`, { flush: true });
-  const pictures = typeof tower === 'string' ? null : readPictureFiles(path);
+  const pictures = typeof tower === 'string' ? null : tower.pictures;
   if (pictures !== null) write(PICTURES_FILE, pictures);
   write(TOWER_FILE, written);
 }
@@ -88,12 +89,12 @@ export function towerPictures(enginePath: string): PictureFiles {
   return readManifestText(file) as PictureFiles;
 }
 
-/** The part of a checkpoint that sees; null: there is none; or why it is not supported. */
-function opened(path: string, textWidth: number): TowerCheckpoint | string | null {
+/** The part of a checkpoint that sees; null: there is none; or why it is not supported. @throws CheckpointError where one was named */
+function opened(text: TextCheckpoint, isNamed: boolean): TowerCheckpoint | string | null {
   try {
-    return openTower(path, textWidth);
+    return openTower(text) ?? whyBlind(text);
   } catch (error) {
-    if (error instanceof CheckpointError) return error.message;
+    if (error instanceof CheckpointError && !isNamed) return error.message;
     throw error;
   }
 }

@@ -61,6 +61,11 @@ export interface TensorLocation {
   interleavedColumns?: number;
   /** Number added to each element: Gemma's norms store the difference of their weights from 1. Absent: 0. */
   addend?: number;
+  /**
+   * Tensors of the same type and rows, whose columns follow by turns: of each row first `run` columns of this one, then as many of each
+   * other, and again. `shape` is that of all together, and `byteLength` that of this one.
+   */
+  byTurns?: { run: number; others: readonly Pick<TensorLocation, 'file' | 'offset'>[] };
   /** Where the other numbers of a quantised matrix lie, which is read as blocks of `type`; `byteLength` is that of its codes. */
   quantized?: QuantizedSource;
 }
@@ -94,6 +99,8 @@ export interface Checkpoint {
   /** Sentences on what is computed otherwise than the files' names say, for the log of a start. */
   remarks: string[];
   tokenizer: TokenizerFiles;
+  /** See ModelFiles. */
+  mmproj: readonly string[];
   /** Settings of sampling that its makers recommend. */
   sampling: RecommendedSampling;
   /** Hash that changes with the checkpoint: of names, sizes, modification times and header bytes. */

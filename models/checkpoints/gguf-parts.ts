@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { CheckpointError } from './checkpoint.js';
 import { type GgufHeader, readGguf } from './gguf.js';
 import type { GgufMetadata } from './gguf-metadata.js';
+import { isMmprojName } from './mmproj-files.js';
 
 // A GGUF may be split into files of one name and a number, as llama-gguf-split writes them. The first has the metadata:
 //
@@ -102,7 +103,7 @@ export function modelAmong(folder: string, names: readonly string[]): string {
 const MAX_READ = 8;
 
 function isModel(file: string): boolean {
-  if (/^mmproj/i.test(basename(file))) return false;
+  if (isMmprojName(file)) return false;
   const [first] = ggufParts(file);
   const { metadata } = readGguf(first!);
   const type = metadata.string('general.type') ?? 'model';

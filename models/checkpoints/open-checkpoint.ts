@@ -32,15 +32,25 @@ import { withXieluOfGguf, withXieluOfTensors } from './xielu-numbers.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
+export interface OpenOptions {
+  hasWeights?: boolean | undefined;
+  wantsHead?: boolean | undefined;
+  mmproj?: string | undefined;
+}
+
 /**
  * Opens a published model and checks it: a folder with config.json and safetensors, a .gguf file, or a folder with
  * exactly one GGUF that is a model; a GGUF may be split. Only headers are read. Throws a CheckpointError that names file, tensor, expected and found.
  *
  * @param hasWeights false where there are headers alone, before holes
  * @param wantsHead true for a model with its head that guesses tokens
+ * @param mmproj see findModelFiles
  */
-export function openCheckpoint(path: string, hasWeights = true, wantsHead = false): Checkpoint {
-  const files = findModelFiles(path);
+export function openCheckpoint(
+  path: string,
+  { hasWeights = true, wantsHead = false, mmproj }: OpenOptions = {},
+): Checkpoint {
+  const files = findModelFiles(path, mmproj);
   const hash = sourceHash(files);
   const generation = generationConfig(files);
   const gguf = files.format === 'gguf' ? readGgufParts(files.weights) : null;
@@ -49,7 +59,10 @@ export function openCheckpoint(path: string, hasWeights = true, wantsHead = fals
     : folderWeights(files, generation, { hasWeights, wantsHead });
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
   const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
-  return { path, format: files.format, config, ...weights, tokenizer, sampling, sourceHash: hash };
+  return {
+    ...{ path, format: files.format, config, ...weights, tokenizer, sampling },
+    ...{ mmproj: files.mmproj, sourceHash: hash },
+  };
 }
 
 type Weights = Pick<Checkpoint, 'config' | 'tensors' | 'leftAside' | 'remarks'>;

@@ -14,7 +14,7 @@ import type { UnreadTensor } from './unread-tensors.js';
 
 /** A tensor under the name that the network asks for, with the steps of its conversion beside rounding. */
 export type NamedTensor = RawTensor &
-  Pick<TensorLocation, 'interleavedHeads' | 'interleavedColumns' | 'transposed' | 'addend'>;
+  Pick<TensorLocation, 'interleavedHeads' | 'interleavedColumns' | 'transposed' | 'addend' | 'byTurns'>;
 
 /** Prefix of the tensors of a model with a head on it, which is left out: `bert.encoder.layer.0...` */
 const ENCODER_PREFIXES = new Map([

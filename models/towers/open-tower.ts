@@ -1,5 +1,5 @@
 import { type Checkpoint, CheckpointError, type TensorLocation } from '../checkpoints/checkpoint.js';
-import { findModelFiles } from '../checkpoints/model-files.js';
+import { findModelFiles, type ModelFiles } from '../checkpoints/model-files.js';
 import { checkedTensors, configJson } from '../checkpoints/open-checkpoint.js';
 import { quantizationOf } from '../checkpoints/quantized/quantization-config.js';
 import { readQuantizationFile } from '../checkpoints/quantized/quantization-file.js';
@@ -8,6 +8,9 @@ import type { RawTensor } from '../checkpoints/raw-tensor.js';
 import { readSafetensorsDirectory } from '../checkpoints/safetensors-directory.js';
 import type { NamedTensor } from '../checkpoints/tensor-layout.js';
 import { unwrapConfig } from '../checkpoints/wrappers.js';
+import { readPictureFiles } from '../images/picture-files.js';
+import type { PictureFiles } from '../images/preprocess/picture-preprocessor.js';
+import { readGgufTower, type TextCheckpoint } from './gguf/open-gguf-tower.js';
 import { planTower } from './index.js';
 import { readTower } from './read-tower.js';
 import type { TowerConfig } from './tower-config.js';
@@ -17,25 +20,36 @@ export interface TowerCheckpoint {
   format: Checkpoint['format'];
   config: TowerConfig;
   tensors: Map<string, TensorLocation>;
+  /** How its pictures are prepared; null: the model's folder does not say. */
+  pictures: PictureFiles | null;
 }
 
 /**
  * Opens the part of a model that sees. null: the model reads texts alone.
  *
- * @param textWidth width of its text model
+ * @param text its text model
  * @throws CheckpointError for a tower that is not supported, or is not whole
  */
-export function openTower(path: string, textWidth: number): TowerCheckpoint | null {
-  const files = findModelFiles(path);
-  if (files.format === 'gguf') return null;
+export function openTower(text: TextCheckpoint): TowerCheckpoint | null {
+  const files = findModelFiles(text.path);
+  if (files.format === 'gguf') return openGguf(files, text);
   const [file, fields] = configJson(files);
   const { wrapper } = unwrapConfig(file, fields);
   if (wrapper === null) return null;
-  const config = readTower(file, wrapper, fields, textWidth);
+  const config = readTower(file, wrapper, fields, text.config.hiddenSize);
   const method = quantizationOf(file, fields, true, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
   const named = namedTensors(method === null ? stored : quantizedTensors(stored, method), config);
-  return { format: files.format, config, tensors: checkedTensors(named, planTower(config), files) };
+  const tensors = checkedTensors(named, planTower(config), files);
+  return { format: files.format, config, tensors, pictures: readPictureFiles(text.path) };
+}
+
+function openGguf(files: ModelFiles, text: TextCheckpoint): TowerCheckpoint | null {
+  const read = readGgufTower(text);
+  if (read === null) return null;
+  const { file, config, tensors, pictures } = read;
+  const checked = checkedTensors(tensors, planTower(config), { ...files, weights: [file] });
+  return { format: 'gguf', config, tensors: checked, pictures };
 }
 
 /** Beginnings of the names of a tower's tensors and of a connector's, in all layouts that transformers has written. */

@@ -19,6 +19,7 @@ export interface BuildFlags {
   threads?: string;
   revision?: string;
   draftHead?: boolean;
+  mmproj?: string;
   force?: boolean;
   json?: boolean;
 }
@@ -40,6 +41,7 @@ export async function build(model: string, flags: BuildFlags): Promise<void> {
     options.threads = threads;
   }
   if (flags.draftHead) options.draftHead = true;
+  if (flags.mmproj !== undefined) options.mmproj = flags.mmproj;
   if (!flags.force) refuseToReplace(flags.output);
   const interruption = listenForInterruption('interrupted; nothing was written');
   const { signal } = interruption;

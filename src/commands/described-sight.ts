@@ -2,7 +2,8 @@ import { EngineError, layOutWeights } from '../../engine/building/engine.js';
 import { openTowerEngine, towerPictures, towerPrecision } from '../../engine/building/tower-engine.js';
 import type { EnginePrecision } from '../../engine/directory/engine-directory.js';
 import { CheckpointError, type PartLeftAside } from '../../models/checkpoints/checkpoint.js';
-import { readPictureFiles } from '../../models/images/picture-files.js';
+import type { TextCheckpoint } from '../../models/towers/gguf/open-gguf-tower.js';
+import { whyBlind } from '../../models/towers/gguf/why-blind.js';
 import { planTower } from '../../models/towers/index.js';
 import { isOfTower, openTower } from '../../models/towers/open-tower.js';
 import { MAX_KEPT_BYTES, PATCH_BYTES } from '../serving/pictures/kept-rows.js';
@@ -20,15 +21,24 @@ export type SightDescription =
   /** Why the model takes none. */
   | { problem: string };
 
-/** What the model at a path sees with; null: it reads texts alone. */
+/**
+ * What a model sees with; null: it reads texts alone.
+ *
+ * @param model its checkpoint, or the path of its engine directory
+ * @param weights precision of the text model's weights
+ * @param isNamed whether the file of its tower was named
+ * @throws CheckpointError where a file was named that cannot be read
+ */
 export function describeSight(
-  path: string,
-  { isEngine, hiddenSize, weights }: { isEngine: boolean; hiddenSize: number; weights: EnginePrecision },
+  model: TextCheckpoint | string,
+  weights: EnginePrecision,
+  isNamed = false,
 ): SightDescription | null {
   try {
-    return isEngine ? ofEngine(path) : ofCheckpoint(path, hiddenSize, weights);
+    return typeof model === 'string' ? ofEngine(model) : ofCheckpoint(model, weights);
   } catch (error) {
-    if (error instanceof EngineError || error instanceof CheckpointError) return { problem: error.message };
+    const isKnown = error instanceof EngineError || error instanceof CheckpointError;
+    if (isKnown && !isNamed) return { problem: error.message };
     throw error;
   }
 }
@@ -42,11 +52,14 @@ export function leftBeside(parts: PartLeftAside[], sight: SightDescription | nul
   return sight === null || 'problem' in sight ? parts : parts.filter(({ part }) => !isOfTower(part));
 }
 
-function ofCheckpoint(path: string, hiddenSize: number, weights: EnginePrecision): SightDescription | null {
-  const tower = openTower(path, hiddenSize);
-  if (tower === null) return null;
-  if (readPictureFiles(path) === null)
-    return { problem: `${path}: there is no preprocessor_config.json, so its pictures cannot be prepared.` };
+function ofCheckpoint(text: TextCheckpoint, weights: EnginePrecision): SightDescription | null {
+  const tower = openTower(text);
+  const why = tower === null ? whyBlind(text) : null;
+  if (tower === null) return why === null ? null : { problem: why };
+  if (tower.pictures === null)
+    return {
+      problem: `${text.path}: there is no preprocessor_config.json, so its pictures cannot be prepared.`,
+    };
   const precision = towerPrecision(weights);
   const { byteLength } = layOutWeights(planTower(tower.config), precision, precision, () => []);
   return { precision, weightBytes: byteLength, keptBytes: MAX_KEPT_BYTES };

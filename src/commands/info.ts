@@ -17,13 +17,14 @@ export interface InfoFlags {
   revision?: string;
   executor?: string;
   kvCacheDtype?: string;
+  mmproj?: string;
   json?: boolean;
 }
 
 /** Runs skein info MODEL. @throws UsageError, HubError, CheckpointError, EngineError, TokenizerError, AddonError. */
 export async function info(
   model: string,
-  { length: given, executor, kvCacheDtype, revision, json }: InfoFlags,
+  { length: given, executor, kvCacheDtype, mmproj, revision, json }: InfoFlags,
 ): Promise<void> {
   const length = given === undefined ? undefined : Number(given);
   if (length !== undefined && !(Number.isSafeInteger(length) && length > 0))
@@ -33,6 +34,7 @@ export async function info(
     length,
     executor: chosen('executor', executor),
     kvDtype: cache === 'auto' ? undefined : cache,
+    mmproj,
   };
   const description = await describe(model, revision, options);
   if (length !== undefined && length > description.maxSeqLen) {

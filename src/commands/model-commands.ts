@@ -33,6 +33,7 @@ export function buildCommand(): Command {
       '--draft-head',
       'with the head by which the model drafts tokens (speculation by mtp), which it must have',
     )
+    .addOption(flagsOf('mmproj')[0]!)
     .option('--threads <N>', 'threads that convert the weights (default: one for each physical core)')
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--force', 'replace an existing engine')
@@ -89,6 +90,7 @@ export function infoCommand(): Command {
     .option('--length <TOKENS>', 'length of the sequences that should fit')
     .addOption(flagsOf('executor')[0]!)
     .addOption(flagsOf('kvCacheDtype')[0]!)
+    .addOption(flagsOf('mmproj')[0]!)
     .option('--revision <REVISION>', 'branch, tag or commit of a model from the hub')
     .option('--json', 'print the result as JSON')
     .action(async (model: string, flags: InfoFlags) => {

@@ -22,9 +22,9 @@ import { availableMemory } from '../../kvcache/available-memory.js';
 import type { KvDtype, StateShape } from '../../kvcache/cache-shape.js';
 import { kvBytesPerBlock, stateBytesPerSlot } from '../../kvcache/kv-cache-size.js';
 import { planNetwork } from '../../models/architectures/index.js';
-import type { PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
+import type { Checkpoint, PartLeftAside, TensorType } from '../../models/checkpoints/checkpoint.js';
 import { eosTokenIds } from '../../models/checkpoints/config-values.js';
-import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
+import { type OpenOptions, openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
 import { keptNumbers } from '../../models/checkpoints/quantized/quantized-blocks.js';
 import type { RecommendedSampling } from '../../models/checkpoints/recommended-sampling.js';
 import type { ExpertsConfig, ModelConfig } from '../../models/model-config.js';
@@ -129,6 +129,8 @@ export interface DescriptionOptions {
   executor?: ExecutorChoice | undefined;
   /** Number type of the KV cache; default: the executor's type for these weights. */
   kvDtype?: KvDtype | undefined;
+  /** GGUF of the part that sees, of a GGUF; default: the one next to it. */
+  mmproj?: string | undefined;
   /** Of a model whose headers alone are at the path. */
   remote?: RemoteModel | null;
 }
@@ -141,12 +143,12 @@ export interface DescriptionOptions {
  */
 export async function describeModel(
   path: string,
-  { length, executor, kvDtype, remote = null }: DescriptionOptions = {},
+  { length, executor, kvDtype, mmproj, remote = null }: DescriptionOptions = {},
 ): Promise<ModelDescription> {
   const opened = existsSync(join(path, 'engine.json'))
     ? await ofEngine(openEngine(path))
-    : ofCheckpoint(path, remote === null);
-  const { config, plan, files, layerTypes: types, widened, sampling, ...others } = opened;
+    : ofCheckpoint(path, { hasWeights: remote === null, mmproj });
+  const { config, plan, files, layerTypes: types, widened, sampling, text, ...others } = opened;
   const { weights, outputWeights, weightBytes, leftAside, ...rest } = others;
   const { encoder, experts } = config;
   const tokenizer = new Tokenizer(files);
@@ -154,11 +156,7 @@ export async function describeModel(
   const maxSeqLen = longestSequence(config);
   const dtype = kvDtype ?? kind.kvDtypeFor(weights);
   const computing = await kind.computesWith();
-  const pictures = describeSight(path, {
-    isEngine: rest.format === 'engine',
-    hiddenSize: config.hiddenSize,
-    weights,
-  });
+  const pictures = describeSight(text ?? path, weights, mmproj !== undefined);
   const taken = weightBytes + sightBytes(pictures);
   const room = encoder === undefined ? await roomFor(plan, kind, taken) : null;
   const states = room === null || plan.states === undefined ? null : statesOf(plan.states, room);
@@ -232,6 +230,8 @@ interface Opened
   > {
   config: ModelConfig;
   plan: NetworkPlan;
+  /** Null: an engine directory. */
+  text: Checkpoint | null;
   files: TokenizerSourceFiles;
   layerTypes: TensorType[];
   widened: number;
@@ -242,8 +242,8 @@ interface Opened
   weightForms: Record<string, number> | null;
 }
 
-function ofCheckpoint(path: string, hasWeights: boolean): Opened {
-  const checkpoint = openCheckpoint(path, hasWeights);
+function ofCheckpoint(path: string, options: OpenOptions): Opened {
+  const checkpoint = openCheckpoint(path, options);
   const { format, config, tensors, leftAside, remarks, tokenizer, sampling } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
@@ -263,6 +263,7 @@ function ofCheckpoint(path: string, hasWeights: boolean): Opened {
     format,
     config,
     plan,
+    text: checkpoint,
     files: tokenizer,
     layerTypes: layerTypes(checkpoint, plan),
     widened,
@@ -297,6 +298,7 @@ async function ofEngine({ directory, manifest, plan }: Engine): Promise<Opened> 
     format: 'engine',
     config,
     plan,
+    text: null,
     files,
     layerTypes: [],
     widened: 0,

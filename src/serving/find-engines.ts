@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { onlyTold } from '../../base/error-reporter.js';
-import { option, says } from '../../base/named-text.js';
+import { type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import { type Engine, openEngine } from '../../engine/building/engine.js';
 import { type CachedEngineOptions, cachedEngine } from '../../engine/building/engine-cache.js';
@@ -31,7 +31,10 @@ export async function findEngines(options: ModelOptions, isRank = false): Promis
   const draft =
     draftModel === undefined
       ? null
-      : await engineOf({ ...options, model: draftModel, revision: undefined, speculate: undefined }, isRank);
+      : await engineOf(
+          { ...options, model: draftModel, revision: undefined, mmproj: undefined, speculate: undefined },
+          isRank,
+        );
   performance.mark('skein: engine found');
   return { engine, draft };
 }
@@ -49,9 +52,11 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
   const model = await localModel(options.model, { revision, onProgress: onDownload, signal });
   if (options.panels === false) {
     checkStored(options);
+    refuseMmproj(options, says`without ${option('panels')} a model reads texts alone`);
     return engineToLoad(model, false);
   }
   if (existsSync(join(model, 'engine.json'))) {
+    refuseMmproj(options, 'an engine directory has its own');
     const engine = openEngine(model);
     await checkWeights(engine, options.executor);
     return engine;
@@ -64,6 +69,7 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
   };
   if (options.outputWeights !== undefined) cached.outputPrecision = options.outputWeights;
   if (options.speculate === 'mtp') cached.draftHead = true;
+  if (options.mmproj !== undefined) cached.mmproj = options.mmproj;
   if (options.cacheDir !== undefined) cached.cacheDirectory = options.cacheDir;
   if (options.threads !== undefined) cached.threads = options.threads;
   if (options.onProgress !== undefined) cached.onProgress = options.onProgress;
@@ -75,6 +81,12 @@ async function engineOf(options: ModelOptions, isRank: boolean): Promise<Engine>
     });
   cached.onDamaged = options.onDamaged === undefined ? warn : onlyTold('onDamaged', options.onDamaged);
   return cachedEngine(cached);
+}
+
+/** @throws ParameterError where a tower's file is named that is not read */
+function refuseMmproj({ mmproj }: ModelOptions, why: NamedText): void {
+  if (mmproj === undefined) return;
+  throw new ParameterError('mmproj', says`${option('mmproj')} is ${mmproj}, and ${why}; leave it out.`);
 }
 
 /** @throws ParameterError where options ask for other weights than those of the file, or for an executor that packs its own */

@@ -10,6 +10,7 @@ import { pictureRows } from '../../models/towers/picture-places.js';
 import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { writeMadeGgufs } from '../support/made-mmproj.js';
 import { numbers, writeMadeModel } from '../support/made-models.js';
 import {
   MADE_TOWERS,
@@ -163,6 +164,26 @@ it('is one engine from the first files of Qwen2.5-VL, whose text model is not in
   const [own, another] = [one, other].map(({ directory: of }) => openTowerEngine(of));
   expect(another!.config).toEqual(own!.config);
 });
+it.each([
+  ['qwen3-vl', '<|image_pad|>'],
+  ['smolvlm', '<image>'],
+  ['pixtral', '[IMG]'],
+])(
+  'answers prompts with pictures as transformers does from GGUF files of %s, with its tower next to it',
+  async (name, token) => {
+    const made = madeTower(name);
+    const engine = await engines.get(writeMadeGgufs(folder, name, token), 'f32');
+    const tower = await loadTower(engine.directory, { maxPatches: 320, threads: 1 });
+    const rows = tower.see(madePictures(made)).slice(0, made.rows.length * made.width);
+    const request = requestOf(made, rows, tower.config.merge);
+    tower.close();
+    const { tokens, logProbs, error } = answerOf(engine, request);
+    expect(error).toBe('');
+    expect(tokens).toEqual(made.tokens);
+    const worst = made.logProbs!.reduce((most, one, i) => Math.max(most, Math.abs(one - logProbs[i]!)), 0);
+    expect(worst).toBeLessThan(LOG_PROB_DIFFERENCE_MAX);
+  },
+);
 
 it("is one engine from files that have experts' matrices as [out, in], and from those of its makers, as [in, out]", async () => {
   const made = madeTower('qwen3-vl-moe');

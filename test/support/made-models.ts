@@ -41,6 +41,8 @@ interface MadeHow {
   joined?: string[];
   /** Matrices of [count, rows, columns] of which each was [columns, rows]. */
   turned?: true;
+  /** This frame of a convolution over frames [rows, channels, frames, height, width]. */
+  frame?: number;
   /** Heads of values from `first` on along an axis: first those that come first of each key head, which has several. */
   tiled?: [axis: number, first: number, keyHeads: number, ofKey: number, width: number];
 }
@@ -85,45 +87,39 @@ export function writeMadeGguf(
   gguf: MadeGguf,
   change: (tensor: TestTensor) => TestTensor = (tensor) => tensor,
 ): string {
-  const made = gguf.tensors.map(
-    ([
-      name,
-      shape,
-      source,
-      { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned, stack, columns, scaled },
-    ]): TestTensor => {
-      if (values !== undefined)
-        return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
-      if (joined !== undefined) {
-        const parts = joined.map((one) => Buffer.from(numbers(...sources.get(one)!).buffer));
-        const length = shape.reduce((product, one) => product * one, 4);
-        return { name, shape, data: Buffer.concat(parts).subarray(0, length) };
-      }
-      const all = numbers(...sources.get(source)!).map((value) => value + addend);
-      if (rows !== undefined) {
-        const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
-        return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
-      }
-      if (columns !== undefined) {
-        const taken = columnsOf(all, sources.get(source)![1], columns);
-        return { name, shape, data: new Uint8Array(taken.buffer) };
-      }
-      if (stack !== undefined)
-        return { name, shape, data: new Uint8Array(ofStack(all, shape, stack).buffer) };
-      if (scaled !== undefined)
-        return { name, shape, data: new Uint8Array(inParts(all, shape, scaled).buffer) };
-      if (tiled !== undefined)
-        return { name, shape, data: new Uint8Array(inTiles(all, shape, tiled).buffer) };
-      if (turned) return { name, shape, data: new Uint8Array(eachTurned(all, shape).buffer) };
-      const size = shape.reduce((product, one) => product * one, 1);
-      const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
-      const bytes = new Uint8Array(
-        all.slice(begin, firstRow === undefined ? undefined : begin + size).buffer,
-      );
-      const data = interleavedHeads === undefined ? bytes : interleave(bytes, shape[0]!, interleavedHeads);
-      return { name, shape, data };
-    },
-  );
+  const made = gguf.tensors.map(([name, shape, source, how]): TestTensor => {
+    const { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned } = how;
+    const { stack, columns, scaled, frame } = how;
+    if (values !== undefined) return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
+    if (joined !== undefined) {
+      const parts = joined.map((one) => Buffer.from(numbers(...sources.get(one)!).buffer));
+      const length = shape.reduce((product, one) => product * one, 4);
+      return { name, shape, data: Buffer.concat(parts).subarray(0, length) };
+    }
+    const all = numbers(...sources.get(source)!).map((value) => value + addend);
+    if (rows !== undefined) {
+      const chosen = rows.flatMap((row) => [...all.subarray(row * shape[1]!, (row + 1) * shape[1]!)]);
+      return { name, shape, data: new Uint8Array(Float32Array.from(chosen).buffer) };
+    }
+    if (frame !== undefined) {
+      const taken = frameOf(all, sources.get(source)![1], frame);
+      return { name, shape, data: new Uint8Array(taken.buffer) };
+    }
+    if (columns !== undefined) {
+      const taken = columnsOf(all, sources.get(source)![1], columns);
+      return { name, shape, data: new Uint8Array(taken.buffer) };
+    }
+    if (stack !== undefined) return { name, shape, data: new Uint8Array(ofStack(all, shape, stack).buffer) };
+    if (scaled !== undefined)
+      return { name, shape, data: new Uint8Array(inParts(all, shape, scaled).buffer) };
+    if (tiled !== undefined) return { name, shape, data: new Uint8Array(inTiles(all, shape, tiled).buffer) };
+    if (turned) return { name, shape, data: new Uint8Array(eachTurned(all, shape).buffer) };
+    const size = shape.reduce((product, one) => product * one, 1);
+    const begin = firstRow === undefined ? 0 : firstRow * shape[1]!;
+    const bytes = new Uint8Array(all.slice(begin, firstRow === undefined ? undefined : begin + size).buffer);
+    const data = interleavedHeads === undefined ? bytes : interleave(bytes, shape[0]!, interleavedHeads);
+    return { name, shape, data };
+  });
   const tokenizer = Object.entries(TINY_GGUF_METADATA).filter(([key]) => key.startsWith('tokenizer.'));
   const keys = gguf.keys.map(([key, type, value]): [string, TypedValue] => [
     key,
@@ -145,6 +141,12 @@ function eachTurned(numbers: Float32Array, [, rows, columns]: readonly number[])
     const within = i % size;
     return numbers[i - within + (within % columns!) * rows! + Math.floor(within / columns!)]!;
   });
+}
+
+function frameOf(numbers: Float32Array, shape: readonly number[], frame: number): Float32Array {
+  const [, , frames = 1, height = 1, width = 1] = shape;
+  const size = height * width;
+  return numbers.filter((_, i) => Math.floor(i / size) % frames === frame);
 }
 
 /** Columns of each matrix of a stack as rows, or entries of each vector. */

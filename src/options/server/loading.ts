@@ -21,6 +21,14 @@ export const LOADING_OPTIONS = {
     defaultText: 'main',
     isForAsking: true,
   }),
+  /** GGUF of the part that sees, of a model that is a GGUF (llama.cpp's mmproj). Default: the one next to the model with mmproj in its name. */
+  mmproj: ofModel(NAME, {
+    group: 'Models',
+    metavar: 'FILE',
+    isForAsking: true,
+    defaultText: 'the one next to the model with mmproj in its name',
+    help: "GGUF of the tower by which a GGUF sees pictures (llama.cpp's mmproj).",
+  }),
   /**
    * Precision of the weights. stored: each matrix in the numbers that the checkpoint has. auto, the default: stored, int4 or
    * int8 for checkpoints of up to 8 bits, else bf16.

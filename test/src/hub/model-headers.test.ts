@@ -28,7 +28,7 @@ async function fetched(files: ReadonlyMap<string, HubFile>, change: (hub: FakeHu
 
 /** What is read of a checkpoint, without what depends on its place and times. */
 const contentOf = (path: string, hasWeights = true) => {
-  const { config, tensors, leftAside, remarks, tokenizer } = openCheckpoint(path, hasWeights);
+  const { config, tensors, leftAside, remarks, tokenizer } = openCheckpoint(path, { hasWeights });
   const places = [...tensors.values()].map((tensor) =>
     JSON.stringify(tensor, (key, value) => (key === 'file' ? basename(value) : value)),
   );

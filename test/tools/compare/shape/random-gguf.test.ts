@@ -152,7 +152,7 @@ describe('writeRandomGguf of layers with states', () => {
     const shape: ModelShape = { ...SMALL, architecture: 'qwen35', numLayers: 4, delta, draftHead: true };
     writeRandomGguf(file, shape, 'Q8_0');
     expect(openCheckpoint(file).config.numLayers).toBe(4);
-    const { config, tensors } = openCheckpoint(file, true, true);
+    const { config, tensors } = openCheckpoint(file, { wantsHead: true });
     expect(config).toMatchObject({ numLayers: 4, draftHead: true });
     expect(tensors.get('mtp.fc.weight')?.shape).toEqual([512, 1024]);
     expect(tensors.get('model.layers.4.self_attn.k_proj.weight')?.type).toBe('Q8_0');

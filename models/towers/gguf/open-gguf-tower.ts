@@ -1,0 +1,164 @@
+import { basename, dirname } from 'node:path';
+import { type Checkpoint, CheckpointError } from '../../checkpoints/checkpoint.js';
+import { LIMITS } from '../../checkpoints/config-fields.js';
+import { isObject } from '../../checkpoints/file-reading.js';
+import { type GgufHeader, readGguf } from '../../checkpoints/gguf.js';
+import { GgufKeys } from '../../checkpoints/gguf-keys.js';
+import type { RawTensor } from '../../checkpoints/raw-tensor.js';
+import type { NamedTensor } from '../../checkpoints/tensor-layout.js';
+import { readPictureFiles } from '../../images/picture-files.js';
+import type { PictureFiles } from '../../images/preprocess/picture-preprocessor.js';
+import { readTower } from '../read-tower.js';
+import type { TowerConfig, TowerKind } from '../tower-config.js';
+import { levelsOf, PROJECTORS, type Projector } from './projectors.js';
+import { towerTensorName } from './tensor-names.js';
+
+/** The text model that a tower's GGUF belongs to. */
+export type TextCheckpoint = Pick<Checkpoint, 'path' | 'format' | 'config' | 'tokenizer' | 'mmproj'>;
+
+/** What a tower's GGUF says: its network, its tensors under the network's names, and how pictures are prepared. */
+export interface GgufTower {
+  file: string;
+  config: TowerConfig;
+  tensors: Map<string, NamedTensor>;
+  pictures: PictureFiles;
+}
+
+/**
+ * Reads the part that sees of a model that is a GGUF: a GGUF of its own (general.architecture `clip`), as llama.cpp's converter writes it
+ * with --mmproj. null: there is none.
+ *
+ * @throws CheckpointError where there are several, and for one of another model, of a kind that is not supported, or not whole
+ */
+export function readGgufTower(text: TextCheckpoint): GgufTower | null {
+  const [file, ...others] = text.mmproj;
+  if (file === undefined) return null;
+  if (others.length > 0) throw several(text.mmproj);
+  const header = readGguf(file);
+  const keys = new GgufKeys(header.metadata, 'clip');
+  const projector = projectorOf(header, keys);
+  const model = modelOf(keys, projector, text);
+  const names = new Set(header.tensors.map(({ name }) => name));
+  const told = projector.read(keys, (name) => names.has(name));
+  const fields = { ...told.config, image_token_id: tokenOf(file, projector, text) };
+  const config = readTower(file, model, fields, text.config.hiddenSize);
+  const beside = readPictureFiles(dirname(file));
+  const pictures: PictureFiles = {
+    processor: {},
+    tokenizer: text.tokenizer.tokenizerConfig,
+    ...beside,
+    imageProcessor: beside?.imageProcessor ?? told.imageProcessor,
+    config: fields,
+  };
+  return { file, config, tensors: namedTensors(header, keys, config), pictures };
+}
+
+const several = (files: readonly string[]) => {
+  const names = files.slice(0, 5).map((file) => basename(file));
+  return new CheckpointError(
+    `${dirname(files[0]!)}: holds ${files.length} GGUF files of towers (${names.join(', ')}); name the one you mean with --mmproj.`,
+  );
+};
+
+function projectorOf({ file, metadata }: GgufHeader, keys: GgufKeys): Projector {
+  const architecture = metadata.string('general.architecture');
+  if (architecture !== 'clip')
+    throw new CheckpointError(
+      `${file}: general.architecture should be clip, as that of a tower, found ${architecture ?? 'nothing'}.`,
+    );
+  if (keys.boolean('has_vision_encoder') !== true)
+    throw new CheckpointError(`${file}: sees no pictures: clip.has_vision_encoder is not true.`);
+  const type = keys.string('projector_type') ?? keys.string('vision.projector_type');
+  const projector = PROJECTORS.get(type ?? '');
+  if (projector !== undefined) return projector;
+  throw keys.error('projector_type', `one of ${[...PROJECTORS.keys()].join(', ')}`, type);
+}
+
+/** The class of the model. @throws CheckpointError for a file of another model */
+function modelOf(
+  keys: GgufKeys,
+  { model, namesOtherWidth }: Projector,
+  { path, config }: TextCheckpoint,
+): string {
+  const { architecture, hiddenSize, promptLevels = 0 } = config;
+  const found = typeof model === 'string' ? model : model[architecture];
+  if (found === undefined)
+    throw new CheckpointError(
+      `${keys.file}: belongs to a text model of ${Object.keys(model).join(', ')}; ${path} is ${architecture}.`,
+    );
+  const width = keys.integer('vision.projection_dim', 0, LIMITS.width, hiddenSize);
+  if (width !== hiddenSize && !namesOtherWidth)
+    throw keys.error('vision.projection_dim', `${hiddenSize}, the width of ${path}`, width);
+  const levels = levelsOf(keys).length;
+  if (levels === promptLevels) return found;
+  throw new CheckpointError(
+    `${keys.file}: makes ${levels} levels of a picture (clip.vision.is_deepstack_layers), and ${path} adds ${promptLevels}.`,
+  );
+}
+
+/** Id of the token that stands for a picture's tokens, of the text model's tokenizer. */
+function tokenOf(file: string, { token }: Projector, { path, tokenizer }: TextCheckpoint): number {
+  const json = tokenizer.tokenizerJson;
+  const added: unknown = isObject(json) ? json.added_tokens : undefined;
+  const found = Array.isArray(added)
+    ? added.find((one) => isObject(one) && one.content === token)
+    : undefined;
+  if (Number.isSafeInteger(found?.id)) return found.id as number;
+  throw new CheckpointError(`${path}: has no token ${token}, which stands for the pictures of ${file}.`);
+}
+
+/** A tower's tensors under the network's names; what the network has none for is left out. */
+function namedTensors(
+  header: GgufHeader,
+  keys: GgufKeys,
+  { kind, intermediateSize, numHeads }: TowerConfig,
+): Map<string, NamedTensor> {
+  const up = header.tensors.find(
+    ({ name }) => name === 'v.blk.0.ffn_up.bias' || name === 'v.blk.0.ffn_up.weight',
+  );
+  const options = {
+    levels: levelsOf(keys),
+    swapsUpAndDown: up !== undefined && up.shape[0] !== intermediateSize,
+  };
+  const named = new Map<string, NamedTensor>();
+  for (const tensor of header.tensors) {
+    const name = towerTensorName(tensor.name, kind, options);
+    if (name === null) continue;
+    if (named.has(name)) throw new CheckpointError(`${header.file}: tensor ${name} is there twice.`);
+    named.set(name, converted(name, tensor, header, kind, numHeads));
+  }
+  return named;
+}
+
+function converted(
+  name: string,
+  tensor: RawTensor,
+  header: GgufHeader,
+  kind: TowerKind,
+  heads: number,
+): NamedTensor {
+  if (tensor.name === 'v.class_embd') return { ...tensor, shape: [1, ...tensor.shape] };
+  if (tensor.name === 'v.patch_embd.weight') return patches(tensor, header);
+  // Gemma 3's linear layer has its columns first, as in the model's own files.
+  if (tensor.name === 'mm.input_projection.weight') return { ...tensor, transposed: true };
+  // The converter writes Pixtral's queries and keys in the order of llama.cpp's RoPE.
+  const turns = kind === 'pixtral' && /\.attention\.[qk]_proj\.weight$/.test(name);
+  return turns ? { ...tensor, interleavedHeads: heads } : tensor;
+}
+
+/**
+ * The convolution over patches as a matrix over the numbers of a patch. Files have one tensor for each frame [rows, channels, height,
+ * width]; a patch has of each channel all frames.
+ */
+function patches(first: RawTensor, { tensors }: GgufHeader): NamedTensor {
+  const [rows = 0, channels = 0, height = 0, width = 0] = first.shape;
+  const frame = height * width;
+  const second = tensors.find(({ name }) => name === `${first.name}.1`);
+  if (second === undefined) return { ...first, shape: [rows, channels * frame] };
+  const isAlike = second.type === first.type && second.shape.join() === first.shape.join();
+  if (!isAlike)
+    throw new CheckpointError(
+      `${first.file}: tensors ${first.name} and ${second.name} should have the same type and shape, found ${first.type} [${first.shape.join(', ')}] and ${second.type} [${second.shape.join(', ')}].`,
+    );
+  return { ...first, shape: [rows, 2 * channels * frame], byTurns: { run: frame, others: [second] } };
+}

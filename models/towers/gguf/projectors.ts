@@ -1,0 +1,238 @@
+import { LIMITS } from '../../checkpoints/config-fields.js';
+import type { JsonObject } from '../../checkpoints/file-reading.js';
+import type { GgufKeys } from '../../checkpoints/gguf-keys.js';
+
+/** Sides of pictures and patches in pixels. */
+const MAX_SIDE = 2 ** 14;
+const MAX_PIXELS = 2 ** 24;
+
+/** What a projector's file says, in the words of a folder with safetensors: its config.json and its preprocessor_config.json. */
+export interface ToldByProjector {
+  config: JsonObject;
+  imageProcessor: JsonObject;
+}
+
+/** What kinds of models a projector goes with, and how its file's keys are read. */
+export interface Projector {
+  /** Class of the model, or classes by the architectures of text models, where it goes with those alone. */
+  model: string | Readonly<Record<string, string>>;
+  /** Token that stands for each token of a picture. */
+  token: string;
+  /** True where `clip.vision.projection_dim` is CLIP's own, and no width of the text model. */
+  namesOtherWidth?: true;
+  read(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector;
+}
+
+/** By `clip.projector_type`. */
+export const PROJECTORS: ReadonlyMap<string, Projector> = new Map<string, Projector>([
+  [
+    'qwen3vl_merger',
+    {
+      model: {
+        qwen3: 'Qwen3VLForConditionalGeneration',
+        qwen3moe: 'Qwen3VLMoeForConditionalGeneration',
+        qwen35: 'Qwen3_5ForConditionalGeneration',
+        qwen35moe: 'Qwen3_5MoeForConditionalGeneration',
+      },
+      token: '<|image_pad|>',
+      read: qwen3,
+    },
+  ],
+  ['idefics3', { model: 'Idefics3ForConditionalGeneration', token: '<image>', read: idefics3 }],
+  ['pixtral', { model: 'LlavaForConditionalGeneration', token: '[IMG]', read: pixtral }],
+  ['mlp', { model: 'LlavaForConditionalGeneration', token: '<image>', namesOtherWidth: true, read: llava }],
+  [
+    'gemma3',
+    {
+      model: { gemma3: 'Gemma3ForConditionalGeneration' },
+      token: '<image_soft_token>',
+      read: gemma3,
+    },
+  ],
+]);
+
+/** Numbers of GGUF are f32: the shortest decimal of one, as a JSON file has it. */
+export function shortest(value: number): number {
+  for (let digits = 1; digits < 9; digits++) {
+    const decimal = Number(value.toPrecision(digits));
+    if (Math.fround(decimal) === Math.fround(value)) return decimal;
+  }
+  return value;
+}
+
+function sizes(keys: GgufKeys) {
+  const patch = keys.integer('vision.patch_size', 1, MAX_SIDE);
+  return {
+    patch,
+    image: keys.integer('vision.image_size', patch, MAX_SIDE),
+    hidden: keys.integer('vision.embedding_length', 1, LIMITS.width),
+    inner: keys.integer('vision.feed_forward_length', 1, LIMITS.width),
+    layers: keys.integer('vision.block_count', 1, LIMITS.layers),
+    heads: keys.integer('vision.attention.head_count', 1, LIMITS.heads),
+  };
+}
+
+/** Sizes of towers by the names that most configurations have for them. */
+function visionConfig(keys: GgufKeys): JsonObject {
+  const { patch, image, hidden, inner, layers, heads } = sizes(keys);
+  return {
+    hidden_size: hidden,
+    intermediate_size: inner,
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    image_size: image,
+    patch_size: patch,
+    layer_norm_eps: shortest(keys.positive('vision.attention.layer_norm_epsilon')),
+  };
+}
+
+/** Means and deviations of the channels, which every file has. */
+function colours(keys: GgufKeys): JsonObject {
+  const channels = (key: string) => {
+    const list = Array.from(keys.list(key) ?? [], Number).map(shortest);
+    if (list.length === 3 && list.every(Number.isFinite)) return list;
+    throw keys.error(key, 'a list of 3 numbers', list.length === 0 ? undefined : list.join(', '));
+  };
+  return { image_mean: channels('vision.image_mean'), image_std: channels('vision.image_std') };
+}
+
+/** The activation of the tower's layers: the file says GELU, of which there are two, SiLU, or nothing for CLIP's. */
+function activation(keys: GgufKeys, gelu: string): string {
+  if (keys.boolean('use_gelu')) return gelu;
+  return keys.boolean('use_silu') ? 'silu' : 'quick_gelu';
+}
+
+/** Layers whose rows go to the text model too. */
+export function levelsOf(keys: GgufKeys): number[] {
+  const isLevel = Array.from(keys.list('vision.is_deepstack_layers') ?? []);
+  return isLevel.flatMap((is, layer) => (is ? [layer] : []));
+}
+
+function qwen3(keys: GgufKeys): ToldByProjector {
+  const { patch, image, hidden, inner, layers, heads } = sizes(keys);
+  const merge = keys.integer('vision.spatial_merge_size', 1, 16, 2);
+  return {
+    config: {
+      vision_config: {
+        depth: layers,
+        hidden_size: hidden,
+        intermediate_size: inner,
+        num_heads: heads,
+        patch_size: patch,
+        temporal_patch_size: 2,
+        spatial_merge_size: merge,
+        num_position_embeddings: Math.floor(image / patch) ** 2,
+        out_hidden_size: keys.integer('vision.projection_dim', 1, LIMITS.width),
+        hidden_act: activation(keys, 'gelu_pytorch_tanh'),
+        deepstack_visual_indexes: levelsOf(keys),
+      },
+    },
+    imageProcessor: {
+      image_processor_type: 'Qwen2VLImageProcessor',
+      patch_size: patch,
+      temporal_patch_size: 2,
+      merge_size: merge,
+      // The limits of Qwen3-VL and Qwen3.5, where the file has none.
+      size: {
+        shortest_edge: keys.integer('vision.image_min_pixels', 1, MAX_PIXELS, 256 * 256),
+        longest_edge: keys.integer('vision.image_max_pixels', 1, MAX_PIXELS, MAX_PIXELS),
+      },
+      ...colours(keys),
+    },
+  };
+}
+
+function idefics3(keys: GgufKeys): ToldByProjector {
+  const vision = visionConfig(keys);
+  const tile = vision.image_size as number;
+  return {
+    config: {
+      model_type: 'idefics3',
+      scale_factor: keys.integer('vision.projector.scale_factor', 1, 64, 2),
+      vision_config: { ...vision, hidden_act: activation(keys, 'gelu_pytorch_tanh') },
+    },
+    imageProcessor: {
+      image_processor_type: 'Idefics3ImageProcessor',
+      // Four tiles a side, as the published models have, where the file does not say it.
+      size: { longest_edge: keys.integer('vision.preproc_image_size', 1, MAX_SIDE, 4 * tile) },
+      max_image_size: { longest_edge: tile },
+      ...colours(keys),
+    },
+  };
+}
+
+/** What LLaVA and Pixtral have in common: all layers of the file are computed. */
+const ofLlava = (vision: JsonObject, hasTensor: (name: string) => boolean, bias: string): JsonObject => ({
+  model_type: 'llava',
+  vision_feature_layer: vision.num_hidden_layers,
+  multimodal_projector_bias: hasTensor(bias),
+  projector_hidden_act: 'gelu',
+  vision_config: vision,
+});
+
+function pixtral(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector {
+  const merge = keys.integer('vision.spatial_merge_size', 1, 16, 1);
+  if (merge !== 1) throw keys.error('vision.spatial_merge_size', '1, as towers of Pixtral have it', merge);
+  const vision = visionConfig(keys);
+  const theta = keys.number('rope.freq_base');
+  return {
+    config: {
+      ...ofLlava(
+        {
+          ...vision,
+          model_type: 'pixtral',
+          hidden_act: activation(keys, 'gelu'),
+          ...(theta !== undefined && { rope_parameters: { rope_theta: theta } }),
+        },
+        hasTensor,
+        'mm.1.bias',
+      ),
+      vision_feature_select_strategy: 'full',
+    },
+    imageProcessor: {
+      image_processor_type: 'PixtralImageProcessor',
+      size: { longest_edge: vision.image_size },
+      ...colours(keys),
+    },
+  };
+}
+
+function llava(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector {
+  // Those of LLaVA-NeXT see parts of a picture too, and others read several layers.
+  for (const key of ['vision.image_grid_pinpoints', 'vision.feature_layer'])
+    if ((keys.list(key)?.length ?? 0) > (key.endsWith('layer') ? 1 : 0))
+      throw keys.error(key, 'left out: such a LLaVA is not supported', 'a list');
+  const vision = visionConfig(keys);
+  const side = vision.image_size;
+  return {
+    config: ofLlava(
+      { ...vision, model_type: 'clip_vision_model', hidden_act: activation(keys, 'gelu') },
+      hasTensor,
+      'mm.0.bias',
+    ),
+    imageProcessor: {
+      image_processor_type: 'CLIPImageProcessor',
+      size: { shortest_edge: side },
+      crop_size: side,
+      ...colours(keys),
+    },
+  };
+}
+
+function gemma3(keys: GgufKeys): ToldByProjector {
+  const vision = visionConfig(keys);
+  const side = vision.image_size as number;
+  const merge = keys.integer('vision.projector.scale_factor', 1, 64, 4);
+  return {
+    config: {
+      model_type: 'gemma3',
+      mm_tokens_per_image: Math.floor(side / (vision.patch_size as number) / merge) ** 2,
+      vision_config: { ...vision, hidden_act: activation(keys, 'gelu_pytorch_tanh') },
+    },
+    imageProcessor: {
+      image_processor_type: 'Gemma3ImageProcessor',
+      size: { height: side, width: side },
+      ...colours(keys),
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type { TowerKind } from '../tower-config.js';
+
+/** The network's names of what a tower's GGUF has, without `weight` and `bias`. */
+interface Names {
+  global: Readonly<Record<string, string>>;
+  /** Beginning of the names in a layer, before its number. */
+  layers: string;
+  inLayer: Readonly<Record<string, string>>;
+}
+
+const SIGLIP: Names = {
+  global: {
+    'v.patch_embd': 'tower.embeddings.patch_embedding',
+    'v.position_embd': 'tower.embeddings.position_embedding',
+    'v.class_embd': 'tower.embeddings.class_embedding',
+    'v.pre_ln': 'tower.pre_layrnorm',
+    'v.post_ln': 'tower.post_layernorm',
+    'mm.model.fc': 'connector.modality_projection.proj',
+    'mm.input_projection': 'connector.mm_input_projection',
+    'mm.soft_emb_norm': 'connector.mm_soft_emb_norm',
+    'mm.0': 'connector.linear_1',
+    'mm.2': 'connector.linear_2',
+  },
+  layers: 'tower.encoder.layers',
+  inLayer: {
+    ln1: 'layer_norm1',
+    ln2: 'layer_norm2',
+    attn_q: 'self_attn.q_proj',
+    attn_k: 'self_attn.k_proj',
+    attn_v: 'self_attn.v_proj',
+    attn_out: 'self_attn.out_proj',
+    ffn_up: 'mlp.fc1',
+    ffn_down: 'mlp.fc2',
+  },
+};
+
+const FAMILIES: Readonly<Partial<Record<TowerKind, Names>>> = {
+  siglip: SIGLIP,
+  clip: SIGLIP,
+  pixtral: {
+    global: {
+      'v.patch_embd': 'tower.patch_conv',
+      'v.pre_ln': 'tower.ln_pre',
+      'mm.1': 'connector.linear_1',
+      'mm.2': 'connector.linear_2',
+    },
+    layers: 'tower.transformer.layers',
+    inLayer: {
+      ln1: 'attention_norm',
+      ln2: 'ffn_norm',
+      attn_q: 'attention.q_proj',
+      attn_k: 'attention.k_proj',
+      attn_v: 'attention.v_proj',
+      attn_out: 'attention.o_proj',
+      ffn_gate: 'feed_forward.gate_proj',
+      ffn_up: 'feed_forward.up_proj',
+      ffn_down: 'feed_forward.down_proj',
+    },
+  },
+  qwen: {
+    global: {
+      'v.patch_embd': 'tower.patch_embed.proj',
+      'v.position_embd': 'tower.pos_embed',
+      'v.post_ln': 'tower.merger.norm',
+      'mm.0': 'tower.merger.linear_fc1',
+      'mm.2': 'tower.merger.linear_fc2',
+    },
+    layers: 'tower.blocks',
+    inLayer: {
+      ln1: 'norm1',
+      ln2: 'norm2',
+      attn_qkv: 'attn.qkv',
+      attn_out: 'attn.proj',
+      ffn_up: 'mlp.linear_fc1',
+      ffn_down: 'mlp.linear_fc2',
+    },
+  },
+};
+
+/** What a level of Qwen3-VL has, which is named by its layer in a GGUF, and by its own number in the network. */
+const OF_LEVEL: Readonly<Record<string, string>> = { norm: 'norm', fc1: 'linear_fc1', fc2: 'linear_fc2' };
+
+/** The network's name of a tensor of a tower's GGUF; null for one that it has none for. */
+export function towerTensorName(
+  name: string,
+  kind: TowerKind,
+  { levels, swapsUpAndDown }: { levels: readonly number[]; swapsUpAndDown: boolean },
+): string | null {
+  const names = FAMILIES[kind];
+  if (names === undefined) return null;
+  const { global, layers, inLayer } = names;
+  const [, stem = name, end = 'weight'] = /^(.*)\.(weight|bias)$/.exec(name) ?? [];
+  const whole = Object.hasOwn(global, stem) ? global[stem] : undefined;
+  // CLIP's own row has no end.
+  if (whole !== undefined) return stem === name ? whole : `${whole}.${end}`;
+  const [, level, part] = /^v\.deepstack\.(0|[1-9]\d*)\.(\w+)$/.exec(stem) ?? [];
+  const at = levels.indexOf(Number(level));
+  if (part !== undefined && at >= 0 && Object.hasOwn(OF_LEVEL, part))
+    return `tower.deepstack_merger_list.${at}.${OF_LEVEL[part]}.${end}`;
+  const [, layer, given] = /^v\.blk\.(0|[1-9]\d*)\.(\w+)$/.exec(stem) ?? [];
+  const own = swapsUpAndDown ? swapped(given) : given;
+  return own !== undefined && Object.hasOwn(inLayer, own)
+    ? `${layers}.${layer}.${inLayer[own]}.${end}`
+    : null;
+}
+
+/** Files of the first converters have the two layers of an MLP under each other's names. */
+function swapped(name: string | undefined): string | undefined {
+  if (name === 'ffn_up') return 'ffn_down';
+  return name === 'ffn_down' ? 'ffn_up' : name;
+}
