@@ -24,7 +24,7 @@ export type SeeOptions = { [Name in keyof FilesOptions]?: FilesOptions[Name] | u
  */
 export async function seeMessages(...asked: Parameters<typeof lookAtPictures>): Promise<SeenMessages> {
   const [, messages] = asked;
-  return withPictures(messages, await lookAtPictures(...asked));
+  return seenWith(messages, await lookAtPictures(...asked));
 }
 
 /** The pictures of a conversation, in their order: see seeMessages. */
@@ -47,7 +47,8 @@ export async function lookAtPictures(
 }
 
 /** A conversation with its pictures. @param pictures those of its parts, in their order; further ones are left out */
-export function withPictures(messages: readonly ChatMessage[], pictures: readonly Picture[]): SeenMessages {
+export function seenWith(messages: readonly ChatMessage[], pictures: readonly Picture[]): SeenMessages {
+  if (pictures.length === 0) return { messages, picturesOf: () => [] };
   const byMessage = new Map<ChatMessage, readonly Picture[]>();
   let next = 0;
   const seen = messages.map((message) => {

@@ -77,13 +77,16 @@ function bodyOf(response: IncomingMessage, take: (bytes: number) => void): Promi
     });
     response.on('end', () => resolve(Buffer.concat(chunks)));
     response.on('error', (error) => reject(inWords(error)));
+    response.on('close', () => reject(brokenOff()));
   });
 }
 
+/** Addresses of IPv6 have brackets in URLs. */
+const withoutBrackets = (hostname: string) => hostname.replace(/^\[|\]$/g, '');
+
 /** The address of a host. @throws NotFetchedError for a host with an address that is not public */
 async function publicAddress(hostname: string, resolve: ResolveHost, signal: AbortSignal): Promise<string> {
-  // Addresses of IPv6 have brackets in URLs.
-  const literal = hostname.replace(/^\[|\]$/g, '');
+  const literal = withoutBrackets(hostname);
   let addresses: readonly string[];
   try {
     addresses = isIP(literal) === 0 ? await resolve(hostname, signal) : [literal];
@@ -103,7 +106,7 @@ function requestTo(
   address: string,
   { dial, ca }: Network,
 ): ClientRequest {
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const host = withoutBrackets(hostname);
   const name = isIP(host) === 0 ? { servername: host } : {};
   const tls = { host, ...name, ca, rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] };
   return request({
@@ -130,6 +133,8 @@ function responseTo(asked: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     asked.on('response', resolve);
     asked.on('error', (error) => reject(inWords(error)));
+    // Such as an answer that goes over to another protocol.
+    asked.on('close', () => reject(brokenOff()));
     asked.end();
   });
 }
@@ -147,6 +152,8 @@ function checkResponse({ statusCode = 0, headers }: IncomingMessage): void {
       `has ${length} bytes, and pictures may have ${PICTURE_LIMITS.maxFileBytes} together`,
     );
 }
+
+const brokenOff = () => new NotFetchedError('was not answered to the end');
 
 /** An error of a connection, of which a client is told no more than its kind. */
 function inWords({ code, message }: NodeJS.ErrnoException): NotFetchedError {

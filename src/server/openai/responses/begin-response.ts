@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatPlan, planChat } from '../../../generation/chat-plan.js';
-import { type SeenMessages, withPictures } from '../../../generation/pictures/see-messages.js';
+import { type SeenMessages, seenWith } from '../../../generation/pictures/see-messages.js';
 import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { askedBudget } from '../../answering/asked-budget.js';
@@ -96,7 +96,7 @@ export async function begin(
 /** The messages of items that a conversation begins with, or that have no pictures. */
 function seenItems({ conversation, seen }: Looked, items: readonly KeptItem[]): SeenMessages {
   if (items === conversation.items) return seen;
-  return withPictures(chatOf(conversation, items), seen.picturesOf(seen.messages));
+  return seenWith(chatOf(conversation, items), seen.picturesOf(seen.messages));
 }
 
 /** The compaction that a request asks for, or that its conversation needs; null: none. */

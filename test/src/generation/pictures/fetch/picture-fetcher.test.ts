@@ -172,6 +172,14 @@ describe('pictures at addresses', () => {
       /cannot be read from its server \(HPE_/,
     ],
     [
+      'goes over to another protocol',
+      (request) => {
+        const head = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n';
+        request.socket.write(head);
+      },
+      /cannot be read from its server|was not answered to the end/,
+    ],
+    [
       'has headers without end',
       (request) => void request.socket.write(`HTTP/1.1 200 OK\r\na: ${'b'.repeat(1e6)}`),
       /HPE_HEADER_OVERFLOW/,
