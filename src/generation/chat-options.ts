@@ -9,7 +9,7 @@ import {
   type PlannedFields,
   planChat,
   plannedFields,
-  plannedPictures,
+  unseenPictures,
 } from './chat-plan.js';
 import { checkGuideEnds, type GuidedOptions, guideOf, leftOutWarning } from './guided.js';
 import { checkFinalMessage, templateMessage } from './messages.js';
@@ -110,11 +110,11 @@ export function chatPrompt(
   model: PromptModel & Partial<Pick<TextModel, 'maxInputLen'>>,
   messages: readonly ChatMessage[],
   options: ConversationOptions,
-): Promise<ChatPrompt & Pick<ChatPlan, 'pictures'>> {
+): Promise<ChatPrompt & Pick<ChatPlan, 'unseen'>> {
   return inOptionNames(async () => {
     const ask = await conversationOf(model, messages, options);
     const prompt = await promptOf(model, ask, model.maxInputLen);
-    return { ...prompt, pictures: plannedPictures(ask, prompt.imageGrids) };
+    return { ...prompt, unseen: unseenPictures(ask, prompt.imageGrids) };
   });
 }
 

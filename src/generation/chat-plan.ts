@@ -5,7 +5,7 @@ import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
 import { TextCallsParser } from './harmony/text-calls-parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
 import type { Picture } from './pictures/picture.js';
-import type { PlannedPictures } from './pictures/seen-request.js';
+import type { UnseenPictures } from './pictures/seen-request.js';
 import { type ChatPrompt, promptOf, sourceOf } from './prompt/chat-prompt.js';
 import { type AnswerReasoning, CHANNEL_BEGIN, CHANNEL_END } from './reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from './reasoning/reasoning-parser.js';
@@ -73,7 +73,7 @@ export interface ChatPlan {
   /** Pictures have the token that stands for them. */
   promptTokens: PromptTokens;
   /** Its pictures; null: it has none. */
-  pictures: PlannedPictures | null;
+  unseen: UnseenPictures | null;
   /** What was changed about the functions for the template, and what of their schemas is not followed: a sentence each. */
   warnings: readonly string[];
   guide: Guide | undefined;
@@ -92,12 +92,12 @@ export interface ChatPlan {
 /** What a request for text has of a plan. */
 export type PlannedFields = Pick<
   ChatPlan,
-  'promptTokens' | 'guide' | 'shownTokens' | 'createParser' | 'pictures'
+  'promptTokens' | 'guide' | 'shownTokens' | 'createParser' | 'unseen'
 >;
 
 export function plannedFields(plan: ChatPlan): PlannedFields {
-  const { promptTokens, guide, shownTokens, createParser, pictures } = plan;
-  return { promptTokens, guide, shownTokens, createParser, pictures };
+  const { promptTokens, guide, shownTokens, createParser, unseen } = plan;
+  return { promptTokens, guide, shownTokens, createParser, unseen };
 }
 
 const MARKERS: Readonly<Record<TextFormatName, readonly string[]>> = {
@@ -127,7 +127,7 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
   };
   return {
     promptTokens,
-    pictures: plannedPictures(ask, imageGrids),
+    unseen: unseenPictures(ask, imageGrids),
     warnings: [...warnings, ...form.warnings],
     guide: form.guide,
     reasoning,
@@ -140,10 +140,10 @@ export async function planChat(model: TextModel, ask: ChatAsk): Promise<ChatPlan
 }
 
 /** The pictures of a chat, and their places; null: it has none. */
-export function plannedPictures(
+export function unseenPictures(
   { pictures = [], signal }: ChatAsk,
-  imageGrids: PlannedPictures['imageGrids'],
-): PlannedPictures | null {
+  imageGrids: UnseenPictures['imageGrids'],
+): UnseenPictures | null {
   return pictures.length === 0 ? null : { pictures, imageGrids, signal };
 }
 

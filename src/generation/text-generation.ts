@@ -50,8 +50,8 @@ type SharedFields = Given<Pick<TokenRequest, (typeof SHARED_FIELDS)[number]>>;
 /** A request at the level of text: prompt tokens in, pieces of text out. Fields of TokenRequest's names are documented there. */
 export interface TextRequest extends Omit<SamplingOptions, keyof SharedFields>, SharedFields {
   promptTokens: Int32Array | readonly number[];
-  /** Pictures have been seen: see AskedRequest. */
-  pictures?: undefined;
+  /** Its pictures have been seen: see AskedRequest. */
+  unseen?: undefined;
   /** Most tokens to generate. */
   maxTokens: number;
   /** Texts that end the generation. Several requests of one caller may bring the same StopStrings, made once. */

@@ -29,8 +29,8 @@ export async function askedRequest(
       const plan = { createParser: null, callIds: 'openai', warnings } as const;
       return { request, plan: warnings.length > 0 ? plan : null };
     }
-    const { promptTokens, reasoning, pictures } = await chatPrompt(model, messages, options);
-    const request = { ...(await textRequest(model, options, promptTokens)), pictures };
+    const { promptTokens, reasoning, unseen } = await chatPrompt(model, messages, options);
+    const request = { ...(await textRequest(model, options, promptTokens)), unseen };
     // Reasoning is part of the text, and no part of the answer that a stop string ends.
     const createParser = stopParser(reasoning);
     return { request: await seenRequest(model, { ...request, createParser }), plan: null };

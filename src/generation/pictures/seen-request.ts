@@ -4,7 +4,7 @@ import type { DecodedPicture, Picture } from './picture.js';
 import { type ImageGrids, rowsOfPictures, spelled } from './spell-pictures.js';
 
 /** The pictures of a prompt, which nobody has decoded yet. */
-export interface PlannedPictures {
+export interface UnseenPictures {
   pictures: readonly Picture[];
   imageGrids: ImageGrids;
   /** Ends the wait for what they are made into. */
@@ -12,11 +12,11 @@ export interface PlannedPictures {
 }
 
 /** A request whose prompt may have pictures that are to be decoded. */
-export type AskedRequest = Omit<TextRequest, 'pictures'> & { pictures?: PlannedPictures | null | undefined };
+export type AskedRequest = Omit<TextRequest, 'unseen'> & { unseen?: UnseenPictures | null | undefined };
 
 /** Number of tokens that are of pictures. */
-export function imageTokensOf({ pictures }: Pick<AskedRequest, 'pictures'>): number {
-  return (pictures?.imageGrids ?? []).reduce((sum, [, rows = 0, columns = 0]) => sum + rows * columns, 0);
+export function imageTokensOf({ unseen }: Pick<AskedRequest, 'unseen'>): number {
+  return (unseen?.imageGrids ?? []).reduce((sum, [, rows = 0, columns = 0]) => sum + rows * columns, 0);
 }
 
 /**
@@ -27,13 +27,13 @@ export function imageTokensOf({ pictures }: Pick<AskedRequest, 'pictures'>): num
  */
 export async function seenRequest(
   model: TextModel,
-  { pictures: planned, ...request }: AskedRequest,
+  { unseen, ...request }: AskedRequest,
   queueKey = request.queueKey ?? '',
 ): Promise<TextRequest> {
-  if (!planned) return request;
+  if (!unseen) return request;
   checkLengths(model, request);
   model.engine.checkRoom?.(queueKey);
-  const { pictures, imageGrids, signal } = planned;
+  const { pictures, imageGrids, signal } = unseen;
   const decoded: DecodedPicture[] = [];
   for (const picture of pictures) {
     signal?.throwIfAborted();

@@ -28,7 +28,7 @@ export function textRequest(
     guideParam?: string | undefined;
     shownTokens?: TextRequest['shownTokens'];
     createParser?: TextRequest['createParser'];
-    pictures?: AskedRequest['pictures'];
+    unseen?: AskedRequest['unseen'];
     reasoningBudget?: TextRequest['reasoningBudget'];
   },
 ): AskedRequest {

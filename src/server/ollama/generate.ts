@@ -90,7 +90,7 @@ async function planOf(
       harmony: null,
       callIds: 'openai',
       createParser: null,
-      pictures: null,
+      unseen: null,
     } as const;
     return { ...whole, promptTokens, guide };
   }

@@ -10,7 +10,7 @@ import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { TextModel } from '../../generation/text-model.js';
 
 /** A prompt of a text and pictures. */
-export type PicturedPrompt = Pick<AskedRequest, 'promptTokens' | 'pictures'>;
+export type PicturedPrompt = Pick<AskedRequest, 'promptTokens' | 'unseen'>;
 
 /**
  * The prompt of a text with the pictures of a BYTES tensor, each a file, its base64 or a data: URL. They stand where the text has the
@@ -37,7 +37,7 @@ export async function picturedPrompt(
   const promptTokens = await model.codec.encodeText(whole, options.signal);
   try {
     const imageGrids = gridsIn(promptTokens, tokenId, pictures);
-    return { promptTokens, pictures: { pictures, imageGrids, signal: options.signal } };
+    return { promptTokens, unseen: { pictures, imageGrids, signal: options.signal } };
   } catch {
     throw new InferError(
       `'text_input' has tokens that stand for pictures beside those of '${name}'`,
