@@ -43,14 +43,15 @@ async function give(
   page: Page,
   how: 'paste' | 'drop',
   { name, mimeType, buffer }: Given,
-  text = '',
+  formatted = '',
 ): Promise<void> {
   const bytes = [...buffer];
   await page.evaluate(
-    ({ how, name, mimeType, bytes, text }) => {
+    ({ how, name, mimeType, bytes, formatted }) => {
       const data = new DataTransfer();
       data.items.add(new File([Uint8Array.from(bytes)], name, { type: mimeType }));
-      if (text !== '') data.setData('text/plain', text);
+      data.setData('text/plain', name);
+      if (formatted !== '') data.setData('text/html', formatted);
       const always = { bubbles: true, cancelable: true };
       const event =
         how === 'paste'
@@ -58,7 +59,7 @@ async function give(
           : new DragEvent('drop', { ...always, dataTransfer: data });
       document.querySelector(how === 'paste' ? '#prompt' : '.header')!.dispatchEvent(event);
     },
-    { how, name, mimeType, bytes, text },
+    { how, name, mimeType, bytes, formatted },
   );
 }
 
@@ -183,7 +184,7 @@ export function attachmentsSuite(browser: () => Browser): void {
     await give(page, 'drop', mislabelled);
     await expect.poll(() => names(page)).toEqual(['goose.png', 'webp.jpg']);
     // A table of an office program comes with a picture of itself.
-    await give(page, 'paste', goose, 'a\tb');
+    await give(page, 'paste', goose, '<table><tr><td>a</td></tr></table>');
     await choose(page, file('notes.md', '# Notes\r\n\r\n```\ncode\n```\n', 'text/markdown'));
     await expect.poll(() => names(page)).toEqual(['goose.png', 'webp.jpg', 'notes.md']);
     await page.getByText('notes.md attached, 22 tokens').waitFor({ state: 'attached' });
@@ -233,6 +234,7 @@ export function attachmentsSuite(browser: () => Browser): void {
     const long = pdfOf(Array.from({ length: 501 }, (_, index) => `Page ${index + 1}.`));
     await choose(page, file('long.pdf', long));
     expect(await page.locator('.tray-item small').textContent()).toMatch(/ tokens, pages 1 to 500 of 501$/);
+    await expect.poll(() => page.workers().length).toBe(0);
     expect(problems).toEqual([]);
     await close();
   });
@@ -244,6 +246,10 @@ export function attachmentsSuite(browser: () => Browser): void {
     const damaged = Buffer.concat([PICTURE.subarray(0, 60), Buffer.alloc(40)]);
     const large = (bytes: number) => Buffer.concat([PICTURE, Buffer.alloc(bytes - PICTURE.length)]);
     for (const [given, sentence] of [
+      [
+        file('long.txt', 'x'.repeat(8192)),
+        /^“long\.txt” has 8,192 tokens, and the model's context has 8,192\.$/,
+      ],
       [file('empty.txt', ''), /^“empty\.txt” is empty\.$/],
       [
         file('a.zip', 'PK\x03\x04\0\0'),
@@ -325,6 +331,39 @@ export function attachmentsSuite(browser: () => Browser): void {
     await page.reload();
     await page.locator('.attachment-gone').getByText('not kept in this browser').waitFor();
     expect((await ask(page, 'And?')).map(({ content }) => content)).toEqual(['Heavy?', 'Seen.', 'And?']);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it('are kept in a browser that has conversations of a page without files', async () => {
+    const { page, problems, close } = await seeing();
+    await page.goto(`${servers[0]!.url}/health`);
+    await page.evaluate(async () => {
+      const done = (request: IDBRequest | IDBTransaction) =>
+        new Promise((resolve) => {
+          for (const event of ['success', 'complete']) request.addEventListener(event, resolve);
+        });
+      await done(indexedDB.deleteDatabase('skein-chat'));
+      const request = indexedDB.open('skein-chat', 1);
+      request.onupgradeneeded = () => request.result.createObjectStore('conversations', { keyPath: 'id' });
+      await done(request);
+      const transaction = request.result.transaction('conversations', 'readwrite');
+      const turns = [{ question: 'Old?', answer: 'Yes.', reasoning: '' }];
+      transaction
+        .objectStore('conversations')
+        .put({ id: 'o', title: 'Old', model: 'toy', changedMs: 1, turns });
+      await done(transaction);
+      request.result.close();
+    });
+    await page.goto(servers[0]!.url);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('.chats summary').click();
+    await page.locator('.chats').getByText('Old').click();
+    await choose(page, goose);
+    await ask(page, 'And this?');
+    await page.getByText('Regenerate').nth(1).waitFor();
+    await page.reload();
+    await expect.poll(() => page.locator('.attachment-picture img').count()).toBe(1);
     expect(problems).toEqual([]);
     await close();
   });

@@ -1,6 +1,5 @@
 import type { ConversationStore, Kept } from './conversation-store.js';
-import { newId } from './new-id.js';
-import { type StoredConversation, titleIn } from './stored-conversation.js';
+import { newId, type StoredConversation, titleIn } from './stored-conversation.js';
 
 /** Name under which a tab keeps the id of its conversation. */
 const OPENED = 'skein-conversation';

@@ -23,6 +23,12 @@ export interface StoredConversation {
 
 const LONGEST_TITLE = 60;
 
+/** An id of a conversation or of a file, that no other has. crypto.randomUUID needs HTTPS, which a server in a local network lacks. */
+export function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** Title of a conversation: the one that the reader gave to what is stored of it, else the beginning of its first question. */
 export function titleIn(turns: readonly StoredTurn[], stored: StoredConversation | null): string {
   const isGiven = stored !== null && stored.title !== titleOf(stored.turns[0]!);

@@ -1,6 +1,7 @@
+import type { ChatModel } from '../../models.js';
 import type { Page } from '../../panels.js';
 import { type Attachment, isPicture } from './attachment.js';
-import { quoted } from './attachment-problem.js';
+import { AttachmentProblem, quoted } from './attachment-problem.js';
 import { readFile } from './read-file.js';
 
 /** Reads files for the model that the page is of: pictures where it sees, texts with their size in its tokens. */
@@ -13,8 +14,12 @@ export class FileReading {
 
   /** True where the model takes pictures. */
   get sees(): boolean {
+    return this.#model?.input_modalities?.includes('image') ?? false;
+  }
+
+  get #model(): ChatModel | null {
     const { choice, feed } = this.#page;
-    return choice.find(feed.model)?.input_modalities?.includes('image') ?? false;
+    return choice.find(feed.model);
   }
 
   /** The sentence that refuses pictures; null: the model takes them. */
@@ -32,7 +37,13 @@ export class FileReading {
   ): Promise<Attachment> => {
     const attachment = await readFile(file, { whyNoPictures: this.whyNoPictures(), onProgress, signal });
     if (isPicture(attachment)) return attachment;
-    return { ...attachment, tokens: await this.#tokensOf(attachment.content ?? '', signal) };
+    const tokens = await this.#tokensOf(attachment.content ?? '', signal);
+    const room = this.#model?.max_model_len ?? Number.POSITIVE_INFINITY;
+    if (tokens !== null && tokens >= room) {
+      const counts = `${tokens.toLocaleString('en')} tokens, and the model's context has ${room.toLocaleString('en')}`;
+      throw new AttachmentProblem(`${quoted(file.name)} has ${counts}.`);
+    }
+    return { ...attachment, tokens };
   };
 
   /** Tokens of a text, as the server counts them; null where it does not say. */

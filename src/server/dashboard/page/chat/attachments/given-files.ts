@@ -3,20 +3,23 @@ const HELD = 'holds-files';
 
 /**
  * Takes files that are pasted into the text, or dropped anywhere on the page: a file that misses its place would else be opened in place of the
- * page. A paste that has a text too stays a text, as of a table of which an office program gives a picture as well.
+ * page.
+ * @param dropped what shows that files are held over the page; where it is not to be seen, none are taken
  */
 export function onGivenFiles(text: HTMLElement, dropped: HTMLElement, take: (files: File[]) => void): void {
   text.addEventListener('paste', (event) => {
     const { clipboardData: given } = event;
-    if (given === null || given.files.length === 0 || given.types.includes('text/plain')) return;
+    if (given === null || given.files.length === 0 || isFormatted(given.types)) return;
     event.preventDefault();
     take([...given.files]);
   });
   const hold = (isHeld: boolean) => dropped.classList.toggle(HELD, isHeld);
   document.addEventListener('dragover', (event) => {
-    if (!hasFiles(event) || document.querySelector('dialog[open]') !== null) return;
+    if (!hasFiles(event)) return;
     event.preventDefault();
-    hold(true);
+    const isTaken = dropped.offsetParent !== null && document.querySelector('dialog[open]') === null;
+    event.dataTransfer!.dropEffect = isTaken ? 'copy' : 'none';
+    hold(isTaken);
   });
   document.addEventListener('dragleave', (event) => {
     // Nothing is entered: they have left the page.
@@ -29,5 +32,9 @@ export function onGivenFiles(text: HTMLElement, dropped: HTMLElement, take: (fil
     take([...event.dataTransfer!.files]);
   });
 }
+
+/** A text with its looks, of which office programs give a picture as well: it stays a text. The name of a copied file is a text without. */
+const isFormatted = (types: readonly string[]) =>
+  types.includes('text/plain') && (types.includes('text/html') || types.includes('text/rtf'));
 
 const hasFiles = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') ?? false;

@@ -1,7 +1,7 @@
 import { pictureHeader } from '../../../../../../models/images/files/picture-header.js';
 import { pictureKind } from '../../../../../../models/images/files/picture-kind.js';
 import { PictureError } from '../../../../../../models/images/picture-error.js';
-import { newId } from '../new-id.js';
+import { newId } from '../stored-conversation.js';
 import { type AttachedText, type Attachment, bytesWords, PICTURE_TYPES, type Picture } from './attachment.js';
 import { AttachmentProblem, quoted } from './attachment-problem.js';
 import { base64Of } from './base64-of.js';

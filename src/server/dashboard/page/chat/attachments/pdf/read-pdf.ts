@@ -22,6 +22,7 @@ export async function readPdf(
   onProgress: (share: number) => void,
   signal: AbortSignal,
 ): Promise<PdfText> {
+  signal.throwIfAborted();
   const { maxPdfPages: maxPages, maxCharacters, pdfTimeLimitMs } = ATTACHMENT_LIMITS;
   const worker = startPdfWorker();
   const { port1, port2: port } = new MessageChannel();
