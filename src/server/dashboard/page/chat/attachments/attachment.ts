@@ -21,7 +21,7 @@ export interface Picture extends File {
   kind: 'picture';
   /** One of `PICTURE_TYPES`. */
   type: string;
-  /** Pixels, as the file has them. */
+  /** Pixels, once it has been turned upright. */
   width: number;
   height: number;
   /** The file in base64; null: it is kept elsewhere, or the browser had no room for it. */

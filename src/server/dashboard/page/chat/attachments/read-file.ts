@@ -1,4 +1,8 @@
-import { pictureHeader } from '../../../../../../models/images/files/picture-header.js';
+import {
+  type PictureHeader,
+  pictureHeader,
+  uprightSize,
+} from '../../../../../../models/images/files/picture-header.js';
 import { pictureKind } from '../../../../../../models/images/files/picture-kind.js';
 import { PictureError } from '../../../../../../models/images/picture-error.js';
 import { newId } from '../stored-conversation.js';
@@ -53,16 +57,16 @@ function isPictureFile(head: Uint8Array): boolean {
 async function pictureOf(file: File, { onProgress, signal }: ReadingOptions): Promise<Picture> {
   const { name, size: bytes } = file;
   mayHave(file, LIMITS.maxFileBytes);
-  const { kind, width, height } = headerOf(name, new Uint8Array(await file.arrayBuffer()));
-  const type = PICTURE_TYPES[kind];
+  const header = headerOf(name, new Uint8Array(await file.arrayBuffer()));
+  const type = PICTURE_TYPES[header.kind];
   const blob = new Blob([file], { type });
   await checkShown(name, blob);
   const content = await base64Of(blob, onProgress, signal);
-  return { kind: 'picture', id: newId(), name, bytes, type, width, height, content };
+  return { kind: 'picture', id: newId(), name, bytes, type, ...uprightSize(header), content };
 }
 
 /** What the server would say of a picture is said before it is sent. */
-function headerOf(name: string, bytes: Uint8Array): ReturnType<typeof pictureHeader> {
+function headerOf(name: string, bytes: Uint8Array): PictureHeader {
   try {
     return pictureHeader(bytes, LIMITS);
   } catch (error) {
