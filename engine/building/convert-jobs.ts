@@ -73,20 +73,17 @@ function rowsInOrder(job: ConvertJob, { interleavedColumns: count }: TensorLocat
   });
 }
 
-/** One job for each piece of a row, where several tensors have its columns by turns. */
+/** One job for each piece of a matrix whose numbers several tensors have by turns. */
 function jobsByTurns(job: ConvertJob, { run, others }: NonNullable<TensorLocation['byTurns']>): ConvertJob[] {
   const { rows, columns, type, source, sourceOffset, targetOffset, targetType } = job;
   const parts = [{ file: source, offset: sourceOffset }, ...others];
   const pieceBytes = bytesOf(source, '', type, [1, run]);
-  const perPart = columns / (run * parts.length);
-  return Array.from({ length: rows * (columns / run) }, (_, piece): ConvertJob => {
+  return Array.from({ length: (rows * columns) / run }, (_, piece): ConvertJob => {
     const { file, offset } = parts[piece % parts.length]!;
-    const row = Math.floor(piece / (perPart * parts.length));
-    const turn = Math.floor(piece / parts.length) - row * perPart;
     return {
       ...job,
       source: file,
-      sourceOffset: offset + (row * perPart + turn) * pieceBytes,
+      sourceOffset: offset + Math.floor(piece / parts.length) * pieceBytes,
       sourceByteLength: pieceBytes,
       rows: 1,
       columns: run,

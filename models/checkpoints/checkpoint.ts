@@ -62,8 +62,8 @@ export interface TensorLocation {
   /** Number added to each element: Gemma's norms store the difference of their weights from 1. Absent: 0. */
   addend?: number;
   /**
-   * Tensors of the same type and rows, whose columns follow by turns: of each row first `run` columns of this one, then as many of each
-   * other, and again. `shape` is that of all together, and `byteLength` that of this one.
+   * Tensors of one type and shape whose numbers follow by turns: first `run` of this one, then as many of each other, and again. `shape` is
+   * that of all together, and `byteLength` that of this one.
    */
   byTurns?: { run: number; others: readonly Pick<TensorLocation, 'file' | 'offset'>[] };
   /** Where the other numbers of a quantised matrix lie, which is read as blocks of `type`; `byteLength` is that of its codes. */

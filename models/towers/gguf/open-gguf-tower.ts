@@ -9,8 +9,8 @@ import type { NamedTensor } from '../../checkpoints/tensor-layout.js';
 import { readPictureFiles } from '../../images/picture-files.js';
 import type { PictureFiles } from '../../images/preprocess/picture-preprocessor.js';
 import { readTower } from '../read-tower.js';
-import type { TowerConfig, TowerKind } from '../tower-config.js';
-import { levelsOf, PROJECTORS, type Projector } from './projectors.js';
+import type { TowerConfig } from '../tower-config.js';
+import { levelsOf, MERGING_LAYER, PROJECTORS, type Projector, shortest } from './projectors.js';
 import { towerTensorName } from './tensor-names.js';
 
 /** The text model that a tower's GGUF belongs to. */
@@ -38,10 +38,15 @@ export function readGgufTower(text: TextCheckpoint): GgufTower | null {
   const keys = new GgufKeys(header.metadata, 'clip');
   const projector = projectorOf(header, keys);
   const model = modelOf(keys, projector, text);
-  const names = new Set(header.tensors.map(({ name }) => name));
-  const told = projector.read(keys, (name) => names.has(name));
-  const fields = { ...told.config, image_token_id: tokenOf(file, projector, text) };
-  const config = readTower(file, model, fields, text.config.hiddenSize);
+  const shapes = new Map(header.tensors.map(({ name, shape }) => [name, shape]));
+  const told = projector.read(keys, (name) => shapes.get(name));
+  const fields = {
+    architectures: [model],
+    ...told.config,
+    image_token_id: tokenOf(file, projector, text),
+    text_config: { rms_norm_eps: shortest(text.config.rmsNormEpsilon) },
+  };
+  const config = readTower(file, fields.architectures[0]!, fields, text.config.hiddenSize);
   const beside = readPictureFiles(dirname(file));
   const pictures: PictureFiles = {
     processor: {},
@@ -108,14 +113,11 @@ function tokenOf(file: string, { token }: Projector, { path, tokenizer }: TextCh
 }
 
 /** A tower's tensors under the network's names; what the network has none for is left out. */
-function namedTensors(
-  header: GgufHeader,
-  keys: GgufKeys,
-  { kind, intermediateSize, numHeads }: TowerConfig,
-): Map<string, NamedTensor> {
+function namedTensors(header: GgufHeader, keys: GgufKeys, config: TowerConfig): Map<string, NamedTensor> {
   const up = header.tensors.find(
     ({ name }) => name === 'v.blk.0.ffn_up.bias' || name === 'v.blk.0.ffn_up.weight',
   );
+  const { kind, intermediateSize } = config;
   const options = {
     levels: levelsOf(keys),
     swapsUpAndDown: up !== undefined && up.shape[0] !== intermediateSize,
@@ -125,7 +127,7 @@ function namedTensors(
     const name = towerTensorName(tensor.name, kind, options);
     if (name === null) continue;
     if (named.has(name)) throw new CheckpointError(`${header.file}: tensor ${name} is there twice.`);
-    named.set(name, converted(name, tensor, header, kind, numHeads));
+    named.set(name, converted(name, tensor, header, config));
   }
   return named;
 }
@@ -134,31 +136,58 @@ function converted(
   name: string,
   tensor: RawTensor,
   header: GgufHeader,
-  kind: TowerKind,
-  heads: number,
+  { kind, numHeads, merge }: TowerConfig,
 ): NamedTensor {
-  if (tensor.name === 'v.class_embd') return { ...tensor, shape: [1, ...tensor.shape] };
-  if (tensor.name === 'v.patch_embd.weight') return patches(tensor, header);
-  // Gemma 3's linear layer has its columns first, as in the model's own files.
-  if (tensor.name === 'mm.input_projection.weight') return { ...tensor, transposed: true };
+  const { shape } = tensor;
+  switch (tensor.name) {
+    case 'v.class_embd':
+      return { ...tensor, shape: [1, ...shape] };
+    case 'v.patch_embd.weight':
+      return patches(tensor, header);
+    // Gemma 3's linear layer has its columns first, as in the model's own files.
+    case 'mm.input_projection.weight':
+      return { ...tensor, transposed: true };
+    case MERGING_LAYER:
+      return { ...tensor, interleavedColumns: merge ** 2 };
+  }
+  const isPart = /\.attn\.qkv\.(weight|bias)$/.test(name) && /\.attn_q\.(weight|bias)$/.test(tensor.name);
+  if (isPart) {
+    const others = ['k', 'v'].map((part) => tensor.name.replace('attn_q', `attn_${part}`));
+    const size = shape.reduce((product, one) => product * one, 1);
+    return byTurns(tensor, others, header, { shape: [3 * shape[0]!, ...shape.slice(1)], run: size });
+  }
   // The converter writes Pixtral's queries and keys in the order of llama.cpp's RoPE.
   const turns = kind === 'pixtral' && /\.attention\.[qk]_proj\.weight$/.test(name);
-  return turns ? { ...tensor, interleavedHeads: heads } : tensor;
+  return turns ? { ...tensor, interleavedHeads: numHeads } : tensor;
 }
 
 /**
  * The convolution over patches as a matrix over the numbers of a patch. Files have one tensor for each frame [rows, channels, height,
  * width]; a patch has of each channel all frames.
  */
-function patches(first: RawTensor, { tensors }: GgufHeader): NamedTensor {
+function patches(first: RawTensor, header: GgufHeader): NamedTensor {
   const [rows = 0, channels = 0, height = 0, width = 0] = first.shape;
   const frame = height * width;
-  const second = tensors.find(({ name }) => name === `${first.name}.1`);
-  if (second === undefined) return { ...first, shape: [rows, channels * frame] };
-  const isAlike = second.type === first.type && second.shape.join() === first.shape.join();
-  if (!isAlike)
+  const second = `${first.name}.1`;
+  if (!header.tensors.some(({ name }) => name === second))
+    return { ...first, shape: [rows, channels * frame] };
+  return byTurns(first, [second], header, { shape: [rows, 2 * channels * frame], run: frame });
+}
+
+/** One tensor of several, whose numbers follow by turns. @throws CheckpointError where they are not alike */
+function byTurns(
+  first: RawTensor,
+  names: readonly string[],
+  { tensors }: GgufHeader,
+  { shape, run }: { shape: number[]; run: number },
+): NamedTensor {
+  const others = names.map((name) => {
+    const other = tensors.find((one) => one.name === name);
+    if (other?.type === first.type && other.shape.join() === first.shape.join()) return other;
+    const found = other === undefined ? 'none' : `${other.type} [${other.shape.join(', ')}]`;
     throw new CheckpointError(
-      `${first.file}: tensors ${first.name} and ${second.name} should have the same type and shape, found ${first.type} [${first.shape.join(', ')}] and ${second.type} [${second.shape.join(', ')}].`,
+      `${first.file}: tensor ${name} should be as ${first.name}, ${first.type} [${first.shape.join(', ')}], found ${found}.`,
     );
-  return { ...first, shape: [rows, 2 * channels * frame], byTurns: { run: frame, others: [second] } };
+  });
+  return { ...first, shape, byTurns: { run, others } };
 }

@@ -8,9 +8,13 @@ const MAX_PIXELS = 2 ** 24;
 
 /** What a projector's file says, in the words of a folder with safetensors: its config.json and its preprocessor_config.json. */
 export interface ToldByProjector {
-  config: JsonObject;
+  /** Its class stands in `architectures` where the file tells it. */
+  config: JsonObject & { architectures?: string[] };
   imageProcessor: JsonObject;
 }
+
+/** Shape of a tensor of the file; undefined: it has none of that name. */
+type ShapeOf = (name: string) => readonly number[] | undefined;
 
 /** What kinds of models a projector goes with, and how its file's keys are read. */
 export interface Projector {
@@ -20,7 +24,7 @@ export interface Projector {
   token: string;
   /** True where `clip.vision.projection_dim` is CLIP's own, and no width of the text model. */
   namesOtherWidth?: true;
-  read(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector;
+  read(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector;
 }
 
 /** By `clip.projector_type`. */
@@ -37,6 +41,14 @@ export const PROJECTORS: ReadonlyMap<string, Projector> = new Map<string, Projec
       token: '<|image_pad|>',
       read: qwen3,
     },
+  ],
+  [
+    'qwen2vl_merger',
+    { model: { qwen2: 'Qwen2VLForConditionalGeneration' }, token: '<|image_pad|>', read: qwen2 },
+  ],
+  [
+    'qwen2.5vl_merger',
+    { model: { qwen2: 'Qwen2_5_VLForConditionalGeneration' }, token: '<|image_pad|>', read: qwen2dot5 },
   ],
   ['idefics3', { model: 'Idefics3ForConditionalGeneration', token: '<image>', read: idefics3 }],
   ['pixtral', { model: 'LlavaForConditionalGeneration', token: '[IMG]', read: pixtral }],
@@ -127,20 +139,71 @@ function qwen3(keys: GgufKeys): ToldByProjector {
         deepstack_visual_indexes: levelsOf(keys),
       },
     },
-    imageProcessor: {
-      image_processor_type: 'Qwen2VLImageProcessor',
-      patch_size: patch,
-      temporal_patch_size: 2,
-      merge_size: merge,
-      // The limits of Qwen3-VL and Qwen3.5, where the file has none.
-      size: {
-        shortest_edge: keys.integer('vision.image_min_pixels', 1, MAX_PIXELS, 256 * 256),
-        longest_edge: keys.integer('vision.image_max_pixels', 1, MAX_PIXELS, MAX_PIXELS),
-      },
-      ...colours(keys),
-    },
+    imageProcessor: ofQwen(keys, { patch, merge, least: 256 * 256, most: MAX_PIXELS }),
   };
 }
+
+/** How pictures are prepared for Qwen; `least` and `most` pixels are those of its makers, for a file that has none. */
+const ofQwen = (
+  keys: GgufKeys,
+  { patch, merge, least, most }: { patch: number; merge: number; least: number; most: number },
+): JsonObject => ({
+  image_processor_type: 'Qwen2VLImageProcessor',
+  patch_size: patch,
+  temporal_patch_size: 2,
+  merge_size: merge,
+  size: {
+    shortest_edge: keys.integer('vision.image_min_pixels', 1, MAX_PIXELS, least),
+    longest_edge: keys.integer('vision.image_max_pixels', 1, MAX_PIXELS, most),
+  },
+  ...colours(keys),
+});
+
+/** Qwen2-VL, whose files have another number in place of the width inside of its MLPs. */
+function qwen2(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector {
+  const { patch, hidden, layers, heads } = sizes(keys);
+  const [inner = 4 * hidden] = shapeOf('v.blk.0.ffn_up.weight') ?? [];
+  return {
+    config: {
+      vision_config: {
+        ...ofQwen2(patch, layers, heads),
+        embed_dim: hidden,
+        hidden_size: keys.integer('vision.projection_dim', 1, LIMITS.width),
+        mlp_ratio: inner / hidden,
+        hidden_act: activation(keys, 'gelu_pytorch_tanh'),
+      },
+    },
+    imageProcessor: ofQwen(keys, { patch, merge: 2, least: 56 * 56, most: 28 * 28 * 16_384 }),
+  };
+}
+
+/** Qwen2.5-VL: of so many layers the last one sees the whole picture, the others windows of it. */
+function qwen2dot5(keys: GgufKeys): ToldByProjector {
+  const { patch, hidden, inner, layers, heads } = sizes(keys);
+  const pattern = keys.integer('vision.n_wa_pattern', 1, LIMITS.layers);
+  return {
+    config: {
+      vision_config: {
+        ...ofQwen2(patch, layers, heads),
+        hidden_size: hidden,
+        intermediate_size: inner,
+        out_hidden_size: keys.integer('vision.projection_dim', 1, LIMITS.width),
+        hidden_act: activation(keys, 'gelu_pytorch_tanh'),
+        window_size: keys.integer('vision.window_size', 1, MAX_SIDE, 112),
+        fullatt_block_indexes: Array.from(
+          { length: Math.floor(layers / pattern) },
+          (_, i) => (i + 1) * pattern - 1,
+        ),
+      },
+    },
+    imageProcessor: ofQwen(keys, { patch, merge: 2, least: 56 * 56, most: 28 * 28 * 16_384 }),
+  };
+}
+
+const ofQwen2 = (patch: number, depth: number, heads: number): JsonObject => ({
+  ...{ depth, num_heads: heads, patch_size: patch },
+  ...{ temporal_patch_size: 2, spatial_merge_size: 2 },
+});
 
 function idefics3(keys: GgufKeys): ToldByProjector {
   const vision = visionConfig(keys);
@@ -161,18 +224,22 @@ function idefics3(keys: GgufKeys): ToldByProjector {
   };
 }
 
+/** The layer over the patches of a square. */
+export const MERGING_LAYER = 'mm.patch_merger.weight';
+const MISTRAL3 = 'Mistral3ForConditionalGeneration';
+
 /** What LLaVA and Pixtral have in common: all layers of the file are computed. */
-const ofLlava = (vision: JsonObject, hasTensor: (name: string) => boolean, bias: string): JsonObject => ({
+const ofLlava = (vision: JsonObject, isBiased: boolean): JsonObject => ({
   model_type: 'llava',
   vision_feature_layer: vision.num_hidden_layers,
-  multimodal_projector_bias: hasTensor(bias),
+  multimodal_projector_bias: isBiased,
   projector_hidden_act: 'gelu',
   vision_config: vision,
 });
 
-function pixtral(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector {
-  const merge = keys.integer('vision.spatial_merge_size', 1, 16, 1);
-  if (merge !== 1) throw keys.error('vision.spatial_merge_size', '1, as towers of Pixtral have it', merge);
+/** Pixtral, and Mistral Small 3.1 and later, whose patches are merged by squares. */
+function pixtral(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector {
+  const merge = shapeOf(MERGING_LAYER) && keys.integer('vision.spatial_merge_size', 1, 16);
   const vision = visionConfig(keys);
   const theta = keys.number('rope.freq_base');
   return {
@@ -184,10 +251,10 @@ function pixtral(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByPr
           hidden_act: activation(keys, 'gelu'),
           ...(theta !== undefined && { rope_parameters: { rope_theta: theta } }),
         },
-        hasTensor,
-        'mm.1.bias',
+        shapeOf('mm.1.bias') !== undefined,
       ),
       vision_feature_select_strategy: 'full',
+      ...(merge !== undefined && { spatial_merge_size: merge, architectures: [MISTRAL3] }),
     },
     imageProcessor: {
       image_processor_type: 'PixtralImageProcessor',
@@ -197,7 +264,7 @@ function pixtral(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByPr
   };
 }
 
-function llava(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProjector {
+function llava(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector {
   // Those of LLaVA-NeXT see parts of a picture too, and others read several layers.
   for (const key of ['vision.image_grid_pinpoints', 'vision.feature_layer'])
     if ((keys.list(key)?.length ?? 0) > (key.endsWith('layer') ? 1 : 0))
@@ -207,8 +274,7 @@ function llava(keys: GgufKeys, hasTensor: (name: string) => boolean): ToldByProj
   return {
     config: ofLlava(
       { ...vision, model_type: 'clip_vision_model', hidden_act: activation(keys, 'gelu') },
-      hasTensor,
-      'mm.0.bias',
+      shapeOf('mm.0.bias') !== undefined,
     ),
     imageProcessor: {
       image_processor_type: 'CLIPImageProcessor',

@@ -34,7 +34,7 @@ const SIGLIP: Names = {
   },
 };
 
-const FAMILIES: Readonly<Partial<Record<TowerKind, Names>>> = {
+const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5'>, Names>> = {
   siglip: SIGLIP,
   clip: SIGLIP,
   pixtral: {
@@ -43,6 +43,8 @@ const FAMILIES: Readonly<Partial<Record<TowerKind, Names>>> = {
       'v.pre_ln': 'tower.ln_pre',
       'mm.1': 'connector.linear_1',
       'mm.2': 'connector.linear_2',
+      'mm.input_norm': 'connector.norm',
+      'mm.patch_merger': 'connector.patch_merger.merging_layer',
     },
     layers: 'tower.transformer.layers',
     inLayer: {
@@ -55,6 +57,24 @@ const FAMILIES: Readonly<Partial<Record<TowerKind, Names>>> = {
       ffn_gate: 'feed_forward.gate_proj',
       ffn_up: 'feed_forward.up_proj',
       ffn_down: 'feed_forward.down_proj',
+    },
+  },
+  qwen2: {
+    global: {
+      'v.patch_embd': 'tower.patch_embed.proj',
+      'v.post_ln': 'tower.merger.ln_q',
+      'mm.0': 'tower.merger.mlp.0',
+      'mm.2': 'tower.merger.mlp.2',
+    },
+    layers: 'tower.blocks',
+    inLayer: {
+      ln1: 'norm1',
+      ln2: 'norm2',
+      // With keys and values: see open-gguf-tower.ts.
+      attn_q: 'attn.qkv',
+      attn_out: 'attn.proj',
+      ffn_up: 'mlp.fc1',
+      ffn_down: 'mlp.fc2',
     },
   },
   qwen: {
@@ -77,6 +97,16 @@ const FAMILIES: Readonly<Partial<Record<TowerKind, Names>>> = {
   },
 };
 
+const QWEN25: Names = {
+  ...FAMILIES.qwen2,
+  inLayer: {
+    ...FAMILIES.qwen2.inLayer,
+    ffn_gate: 'mlp.gate_proj',
+    ffn_up: 'mlp.up_proj',
+    ffn_down: 'mlp.down_proj',
+  },
+};
+
 /** What a level of Qwen3-VL has, which is named by its layer in a GGUF, and by its own number in the network. */
 const OF_LEVEL: Readonly<Record<string, string>> = { norm: 'norm', fc1: 'linear_fc1', fc2: 'linear_fc2' };
 
@@ -86,9 +116,7 @@ export function towerTensorName(
   kind: TowerKind,
   { levels, swapsUpAndDown }: { levels: readonly number[]; swapsUpAndDown: boolean },
 ): string | null {
-  const names = FAMILIES[kind];
-  if (names === undefined) return null;
-  const { global, layers, inLayer } = names;
+  const { global, layers, inLayer } = kind === 'qwen2.5' ? QWEN25 : FAMILIES[kind];
   const [, stem = name, end = 'weight'] = /^(.*)\.(weight|bias)$/.exec(name) ?? [];
   const whole = Object.hasOwn(global, stem) ? global[stem] : undefined;
   // CLIP's own row has no end.

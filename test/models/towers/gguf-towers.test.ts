@@ -52,10 +52,16 @@ async function written(text: TextCheckpoint) {
   return { weights: read('weights.bin'), ...JSON.parse(read('tower.json').toString()) };
 }
 
+/** Keys of the file. The converter writes no size of windows, as those of all published models are alike. */
+const keysOf = ({ name, tower }: MadeMmproj): MadeMmproj['tower']['keys'] =>
+  name === 'qwen2.5-vl' ? [...tower.keys, ['clip.vision.window_size', 'UINT32', 8]] : tower.keys;
+
 describe.each(MADE_MMPROJ)("$name's tower as llama.cpp's converter writes it", (gguf) => {
   it.each(Object.keys(gguf.types))('has the weights of the model, byte for byte: %s', async (type) => {
     const stored: TestTensor[] = [];
-    const file = writeMadeMmproj(`${fresh()}.gguf`, gguf, type, {}, (tensor) => stored.push(tensor));
+    const file = writeMadeMmproj(`${fresh()}.gguf`, gguf, type, { keys: keysOf(gguf) }, (tensor) =>
+      stored.push(tensor),
+    );
     const inOrder = stored.sort((a, b) => (a.name < b.name ? -1 : 1));
     const sum = inOrder.reduce((before, { data }) => crc32(data, before), 0);
     expect(sum).toBe(gguf.sums[type]);
