@@ -4,6 +4,7 @@
  *     npm run bench:compare -- --model DIR_OR_GGUF
  *     npm run bench:compare -- --shape llama-8b             larger models with random weights (shape/compare-shape.ts)
  *     npm run bench:compare -- http --model DIR_OR_GGUF     the servers under load (http.ts)
+ *     npm run bench:compare -- pictures                     the servers of a model that sees (pictures.ts)
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -123,6 +124,9 @@ try {
   if (process.argv[2] === 'http') {
     process.argv.splice(2, 1);
     await import('./http.js');
+  } else if (process.argv[2] === 'pictures') {
+    process.argv.splice(2, 1);
+    await import('./pictures.js');
   } else if (process.argv.some((argument) => /^--shape(=|$)/.test(argument))) {
     await import('./shape/compare-shape.js');
   } else await main();

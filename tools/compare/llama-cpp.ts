@@ -97,7 +97,7 @@ export class LlamaCpp implements ServingPeer {
 
   /**
    * llama-server with a slot of `slotTokens` tokens for each of `slots` clients. The store of earlier prompts is off: no
-   * two prompts here are alike, so that it would only cost time.
+   * two prompts here are alike, so that it would only cost time. `mmproj`: the GGUF of its tower.
    */
   serve(
     model: string,
@@ -106,10 +106,12 @@ export class LlamaCpp implements ServingPeer {
     threads: number,
     slots: number,
     slotTokens: number,
+    mmproj?: string,
   ): ChildProcess {
     const args = ['-m', this.weightsFile(model, type), '--port', `${port}`, '-t', `${threads}`];
     args.push('-np', `${slots}`, '-c', `${slots * slotTokens}`, '-b', '2048', '-ub', '512');
     args.push('--cache-ram', '0', '--no-webui');
+    if (mmproj !== undefined) args.push('--mmproj', mmproj);
     return spawn(this.#program('llama-server'), args, { stdio: 'ignore' });
   }
 

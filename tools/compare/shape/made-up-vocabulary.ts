@@ -10,13 +10,21 @@ function byteLetters(): string[] {
 
 const SPACE = '\u0120';
 
+const TEXTS = '{% for message in messages %}{{ message.content }}\n{% endfor %}';
+
+/** Contents as one text, or as parts of texts and pictures. */
+const parts = (picture: string) =>
+  `{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' or part.type == 'image_url' %}${picture}{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}`;
+
 /**
  * A byte-level BPE of `size` tokens, as keys of a GGUF: each word of the load generator is one token with the space in front of it;
  * any other text is bytes, and the rest of the vocabulary are names that no text is made of.
  *
+ * @param pictures tokens that stand for a picture, which its template writes; none: the model reads texts alone
+ *
  *   merges   (_, a) -> _a, (_a, b) -> _ab, (_ab, o) -> _abo, ...      all from the space on, so that no word disturbs another
  */
-export function madeUpVocabulary(size: number): Record<string, TypedValue> {
+export function madeUpVocabulary(size: number, pictures: readonly string[] = []): Record<string, TypedValue> {
   const tokens = new Set(byteLetters());
   const merges: string[] = [];
   for (const word of WORDS.map((plain) => `${SPACE}${plain}`)) {
@@ -28,11 +36,12 @@ export function madeUpVocabulary(size: number): Record<string, TypedValue> {
     }
   }
   const end = size - 1;
-  if (tokens.size > end)
-    throw new Error(`A vocabulary of ${size} tokens has no room for ${tokens.size + 1}.`);
+  const firstControl = end - pictures.length;
+  if (tokens.size > firstControl)
+    throw new Error(`A vocabulary of ${size} tokens has no room for ${tokens.size + pictures.length + 1}.`);
   const all = [...tokens];
-  while (all.length < end) all.push(`<filler-${all.length}>`);
-  all.push('<end>');
+  while (all.length < firstControl) all.push(`<filler-${all.length}>`);
+  all.push(...pictures, '<end>');
   const [normal, control] = [1, 3];
   return {
     'tokenizer.ggml.model': { type: 'string', value: 'gpt2' },
@@ -41,7 +50,7 @@ export function madeUpVocabulary(size: number): Record<string, TypedValue> {
     'tokenizer.ggml.token_type': {
       type: 'array',
       of: 'i32',
-      value: all.map((_, id) => (id === end ? control : normal)),
+      value: all.map((_, id) => (id >= firstControl ? control : normal)),
     },
     'tokenizer.ggml.merges': { type: 'array', of: 'string', value: merges },
     'tokenizer.ggml.bos_token_id': { type: 'u32', value: end },
@@ -49,7 +58,7 @@ export function madeUpVocabulary(size: number): Record<string, TypedValue> {
     'tokenizer.ggml.add_bos_token': { type: 'bool', value: false },
     'tokenizer.chat_template': {
       type: 'string',
-      value: '{% for message in messages %}{{ message.content }}\n{% endfor %}',
+      value: pictures.length === 0 ? TEXTS : TEXTS.replace('{{ message.content }}', parts(pictures.join(''))),
     },
   };
 }

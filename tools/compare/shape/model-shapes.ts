@@ -1,9 +1,10 @@
 import { bytesOf } from '../../../models/checkpoints/raw-tensor.js';
+import type { TowerShape } from './tower-shape.js';
 
 /** Sizes of a model whose weights are random. */
 export interface ModelShape {
   name: string;
-  architecture: 'llama' | 'qwen3' | 'qwen3moe' | 'qwen35' | 'gpt-oss' | 'gemma4';
+  architecture: 'llama' | 'qwen3' | 'qwen3vl' | 'qwen3moe' | 'qwen35' | 'gpt-oss' | 'gemma4';
   vocabSize: number;
   hiddenSize: number;
   /** Width of the MLP; of each expert's where there are experts. */
@@ -26,6 +27,8 @@ export interface ModelShape {
   delta?: { keyHeads: number; valueHeads: number; keyDim: number; valueDim: number };
   /** True: with a head that guesses tokens, a layer that attends behind the others. */
   draftHead?: true;
+  /** What it sees pictures with, in a file of its own; absent: nothing. */
+  tower?: TowerShape;
 }
 
 /** Of four layers with a delta rule the last one attends. */
@@ -46,7 +49,7 @@ const QWEN35 = {
 const QWEN = { vocabSize: 151_936, numHeads: 32, headDim: 128, ropeTheta: 1_000_000 } as const;
 
 /**
- * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, of 16 of the 48 layers of the last with a small
+ * Sizes of SmolLM2 135M, Llama 3.2 1B and 3B, Llama 3.1 8B, Qwen3 0.6B, 4B and 30B-A3B, Qwen3-VL 2B, of 16 of the 48 layers of the last with a small
  * vocabulary (6 GB as Q4_K_M), Qwen3.5 0.8B and 4B, and of 6 of the 24 layers of gpt-oss-20b, whose experts are in MXFP4 in a file of any type,
  * and of the 30 of Gemma 4 26B-A4B.
  */
@@ -124,6 +127,27 @@ export const MODEL_SHAPES: readonly ModelShape[] = [
     numHeads: 16,
     numKvHeads: 8,
     isTied: true,
+  },
+  {
+    ...QWEN,
+    name: 'qwen3-vl-2b',
+    architecture: 'qwen3vl',
+    hiddenSize: 2048,
+    intermediateSize: 6144,
+    numLayers: 28,
+    numHeads: 16,
+    numKvHeads: 8,
+    isTied: true,
+    tower: {
+      hiddenSize: 1024,
+      intermediateSize: 4096,
+      numLayers: 24,
+      numHeads: 16,
+      patch: 16,
+      image: 768,
+      merge: 2,
+      levels: [5, 11, 17],
+    },
   },
   {
     ...QWEN,
@@ -253,7 +277,7 @@ export function plannedTensors(shape: ModelShape, fileType: FileType): PlannedTe
   const tensors: PlannedTensor[] = [];
   const add = (name: string, wanted: StoredType, ...sizes: number[]) => {
     const type = sizes.at(-1)! % SUPERBLOCK === 0 ? wanted : (WITHOUT_SUPERBLOCKS[wanted] ?? wanted);
-    tensors.push({ name, shape: sizes, type, byteLength: bytesOf('', name, type, sizes) });
+    tensors.push(plannedTensor(name, type, sizes));
   };
   add('token_embd.weight', isTied ? logits : plainType, vocabSize, hiddenSize);
   for (let layer = 0; layer < numLayers; layer++) {
@@ -295,8 +319,13 @@ function hasMoreBits(layer: number, numLayers: number): boolean {
 /** Rates of decay are below 0: with this one a state is halved in about 50 tokens. */
 const DECAY_RATE = -0.01;
 
+export const plannedTensor = (name: string, type: StoredType, shape: number[]): PlannedTensor => ({
+  ...{ name, shape, type },
+  byteLength: bytesOf('', name, type, shape),
+});
+
 function vectorOf(name: string, entries: number, value: number): PlannedTensor {
-  return { name, shape: [entries], type: 'F32', byteLength: bytesOf('', name, 'F32', [entries]), value };
+  return { ...plannedTensor(name, 'F32', [entries]), value };
 }
 
 /** Scores without values and biases of a layer of gpt-oss. */

@@ -16,6 +16,7 @@ import {
   type StoredType,
   weightBytes,
 } from './model-shapes.js';
+import { PICTURE_TOKENS, plannedTowerTensors, type TowerType, towerMetadata } from './tower-shape.js';
 
 /** Bytes of random blocks that all matrices of a type are cut from, about. */
 const POOL_BYTES = 4 << 20;
@@ -62,13 +63,32 @@ const BLOCKS: Readonly<Record<StoredType, { bytes: number; scales: readonly [at:
  * @returns its bytes. @throws where the disk has no room for it.
  */
 export function writeRandomGguf(file: string, shape: ModelShape, fileType: FileType): number {
-  const tensors = plannedTensors(shape, fileType);
+  return writeTensors(file, shape.name, plannedTensors(shape, fileType), metadataOf(shape, fileType));
+}
+
+/** Writes the GGUF of what a shape sees with; see writeRandomGguf. */
+export function writeRandomMmproj(
+  file: string,
+  { name, tower, hiddenSize }: ModelShape,
+  type: TowerType,
+): number {
+  if (tower === undefined) throw new Error(`${name} sees nothing: it has no tower.`);
+  const tensors = plannedTowerTensors(tower, hiddenSize, type);
+  return writeTensors(file, name, tensors, towerMetadata(tower, hiddenSize));
+}
+
+function writeTensors(
+  file: string,
+  name: string,
+  tensors: readonly PlannedTensor[],
+  metadata: Record<string, TypedValue>,
+): number {
   mkdirSync(dirname(file), { recursive: true });
-  checkRoom(dirname(file), shape.name, weightBytes(tensors));
+  checkRoom(dirname(file), name, weightBytes(tensors));
   const pools = new Map<StoredType, RandomPool>();
   const descriptor = openSync(file, 'w');
   try {
-    let position = writeAll(descriptor, headerOf(shape, fileType, tensors));
+    let position = writeAll(descriptor, headerOf(metadata, tensors));
     for (const tensor of tensors) {
       const pool = pools.get(tensor.type) ?? new RandomPool(tensor.type);
       pools.set(tensor.type, pool);
@@ -95,8 +115,7 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   return bytes.length;
 }
 
-function headerOf(shape: ModelShape, fileType: FileType, tensors: readonly PlannedTensor[]): Buffer {
-  const metadata = metadataOf(shape, fileType);
+function headerOf(metadata: Record<string, TypedValue>, tensors: readonly PlannedTensor[]): Buffer {
   const writer = new GgufWriter().header(tensors.length, Object.keys(metadata).length);
   for (const [key, value] of Object.entries(metadata)) writer.pair(key, value);
   let offset = 0;
@@ -124,6 +143,10 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     'attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
     'rope.freq_base': { type: 'f32', value: shape.ropeTheta },
   };
+  if (shape.tower !== undefined) {
+    keys.n_deepstack_layers = number(shape.tower.levels.length);
+    keys['rope.dimension_sections'] = { type: 'array', of: 'i32', value: [...SECTIONS, 0] };
+  }
   if (shape.draftHead) keys.nextn_predict_layers = number(1);
   if (experts !== undefined) {
     keys.expert_count = number(experts.count);
@@ -154,9 +177,12 @@ function metadataOf(shape: ModelShape, fileType: FileType): Record<string, Typed
     'general.name': { type: 'string', value: shape.name },
     'general.file_type': number(FILE_TYPE_IDS[fileType]),
     ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`${architecture}.${key}`, value])),
-    ...madeUpVocabulary(shape.vocabSize),
+    ...madeUpVocabulary(shape.vocabSize, shape.tower === undefined ? [] : PICTURE_TOKENS),
   };
 }
+
+/** Pairs of a head of 128 that turn by time, rows and columns. */
+const SECTIONS = [24, 20, 20];
 
 /** Keys of layers that are not alike. */
 function keysOfGemma4(

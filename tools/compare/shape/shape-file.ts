@@ -75,6 +75,11 @@ export class ShapeFile {
     writeRandomGguf(this.path, this.shape, this.type);
   }
 
+  /** Folder of its files. */
+  get folder(): string {
+    return this.#place;
+  }
+
   remove(): void {
     rmSync(this.#place, { recursive: true, force: true });
   }

@@ -24,6 +24,7 @@ describe('plannedTensors', () => {
       ['qwen3.5-0.8b', '0.50'],
       ['qwen3.5-4b', '2.63'],
       ['qwen3-0.6b', '0.39'],
+      ['qwen3-vl-2b', '1.10'],
       ['qwen3-4b', '2.49'],
       ['qwen3-30b-a3b', '18.55'],
       ['qwen3-moe-16-layers', '6.18'],

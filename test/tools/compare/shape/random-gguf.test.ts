@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { drawWords } from '../../../../loadgen/data/words.js';
 import { Random as LoadRandom } from '../../../../loadgen/random.js';
 import { openCheckpoint } from '../../../../models/checkpoints/open-checkpoint.js';
 import { Tokenizer } from '../../../../models/tokenizer/tokenizer.js';
+import { openTower } from '../../../../models/towers/open-tower.js';
 import type { ModelShape } from '../../../../tools/compare/shape/model-shapes.js';
-import { checkRoom, writeRandomGguf } from '../../../../tools/compare/shape/random-gguf.js';
+import {
+  checkRoom,
+  writeRandomGguf,
+  writeRandomMmproj,
+} from '../../../../tools/compare/shape/random-gguf.js';
 import { blockValues } from '../../../../tools/support/block-values.js';
 import { fromHalf } from '../../../../tools/support/quantized.js';
 import { freshFolders } from '../../../support/fresh-folders.js';
@@ -45,6 +50,24 @@ describe('writeRandomGguf', () => {
     });
     expect(bytes).toBe(readFileSync(file).length);
     expect(checkpoint.tensors.get('model.layers.1.mlp.up_proj.weight')?.type).toBe('Q4_K');
+  });
+
+  it('writes a model that sees, with its tower in a file of its own', () => {
+    const tower = {
+      ...{ hiddenSize: 64, intermediateSize: 96, numLayers: 3, numHeads: 2 },
+      ...{ patch: 16, image: 64, merge: 2, levels: [0, 1] },
+    };
+    const shape: ModelShape = { ...SMALL, architecture: 'qwen3vl', headDim: 128, tower };
+    const path = join(freshFolder(), 'seeing.Q8_0.gguf');
+    writeRandomGguf(path, shape, 'Q8_0');
+    writeRandomMmproj(join(dirname(path), 'mmproj.gguf'), shape, 'Q8_0');
+    const text = openCheckpoint(path);
+    expect(text.config.promptLevels).toBe(2);
+    const seen = openTower(text)!;
+    expect(seen.config).toMatchObject({ kind: 'qwen', numLayers: 3, textWidth: 512, positionSide: 4 });
+    const tokens = new Tokenizer(text.tokenizer).encode('<|vision_start|><|image_pad|><|vision_end|>');
+    expect(tokens[1]).toBe(seen.pictures!.config.image_token_id);
+    expect(tokens).toHaveLength(3);
   });
 
   it('writes a gpt-oss with experts in MXFP4, whose spread is about that of others', () => {

@@ -1,0 +1,149 @@
+/**
+ * `skein serve` and llama-server side by side with a model that sees, whose weights are random: users with a picture each, a second question
+ * on a picture, and users of texts beside pictures. See --help.
+ *
+ *     npm run bench:compare -- pictures
+ */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  countOf,
+  type FlagTable,
+  type FlagValues,
+  flagsOrHelp,
+  listOf,
+  outputFlag,
+  SIDES_FLAGS,
+  TURNS_FLAGS,
+} from './flags.js';
+import { LlamaCpp } from './llama-cpp.js';
+import { firstAndSecond, picturesPerSecond, type SeeingServer, textsBeside } from './pictures-load.js';
+import { picturesReport } from './pictures-report.js';
+import { type ComparisonPlan, runComparison } from './run-comparison.js';
+import { spawnSkein, withServer } from './run-server.js';
+import { writeRandomMmproj } from './shape/random-gguf.js';
+import { SHAPE_FLAGS, ShapeFile } from './shape/shape-file.js';
+import type { TowerType } from './shape/tower-shape.js';
+import type { Candidate, Values } from './side.js';
+import { skeinDigest } from './skein.js';
+import { LLAMA_SERVER } from './tables.js';
+
+const { model: _, ...PLACES } = SIDES_FLAGS;
+const FLAGS = {
+  ...SHAPE_FLAGS,
+  shape: { ...SHAPE_FLAGS.shape, default: 'qwen3-vl-2b' },
+  type: { ...SHAPE_FLAGS.type, default: 'Q8_0' },
+  towers: {
+    argument: 'LIST',
+    default: 'BF16,Q8_0',
+    help: "types of llama-server's tower (default BF16,Q8_0); Skein's is that of the first",
+  },
+  users: { argument: 'N', default: '8', help: 'users with a picture each (default 8)' },
+  side: { argument: 'N', default: '448', help: 'pixels of a side of a picture (default 448)' },
+  texts: { argument: 'N', default: '4', help: 'users of texts beside pictures (default 4)' },
+  pictures: { argument: 'N', default: '4', help: 'pictures beside them, one after the other (default 4)' },
+  ...PLACES,
+  ...TURNS_FLAGS,
+  rounds: { ...TURNS_FLAGS.rounds, default: '1' },
+  ...outputFlag('bench-results/pictures.json'),
+} as const satisfies FlagTable;
+
+/** What is measured of a server. */
+type PicturesColumn = 'users' | 'second' | 'texts';
+const COLUMNS: readonly PicturesColumn[] = ['users', 'second', 'texts'];
+/** Tokens of a sequence, and how long users of texts are alone. */
+const [SEQUENCE_TOKENS, ALONE_MS] = [2048, 6000];
+
+async function main(): Promise<void> {
+  const flags = flagsOrHelp(FLAGS, 'Measures Skein beside llama-server with pictures and random weights.');
+  if (flags === null) return;
+  const model = new ShapeFile(flags);
+  const reports = [{ of: picturesReport, document: 'docs/lab/comparisons.md', section: 'pictures' }];
+  try {
+    await runComparison(flags, { plan: () => planOf(flags, model), reports });
+  } finally {
+    model.remove();
+  }
+}
+
+function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPlan<PicturesColumn> {
+  const [threads, users, texts] = [
+    countOf('threads', flags.threads),
+    countOf('users', flags.users),
+    countOf('texts', flags.texts),
+  ];
+  const [side, pictures] = [countOf('side', flags.side), countOf('pictures', flags.pictures)];
+  model.write();
+  const types = listOf(flags.towers) as TowerType[];
+  const towers = types.map((type) => {
+    const file = join(model.folder, `mmproj-${type}.gguf`);
+    writeRandomMmproj(file, model.shape, type);
+    return { type, file };
+  });
+  const slots = Math.max(users, texts + 1);
+  let round = 0;
+  const measure = async (server: SeeingServer, column: PicturesColumn): Promise<Values> => {
+    const seed = round++;
+    if (column === 'users') return { picturesPerSecond: await picturesPerSecond(server, users, seed) };
+    if (column === 'second') return { ...(await firstAndSecond(server, seed)) };
+    const { alone, beside } = await textsBeside(server, { users: texts, aloneMs: ALONE_MS, pictures, seed });
+    return {
+      alone: alone.tokensPerSecond,
+      beside: beside.tokensPerSecond,
+      lostPercent: 100 * (1 - beside.tokensPerSecond / alone.tokensPerSecond),
+      gapAlone: alone.longestGapMs,
+      gapBeside: beside.longestGapMs,
+    };
+  };
+  const measured = (start: Parameters<typeof withServer>[0], column: PicturesColumn) =>
+    withServer(start, ({ url, model: name }) => measure({ url, model: name, side }, column));
+  const peers = towers.map(
+    ({ type, file }): Candidate<PicturesColumn> => ({
+      engine: LLAMA_SERVER,
+      format: type,
+      open: () => {
+        const peer = new LlamaCpp(flags.peers);
+        const serve = (port: number) =>
+          peer.serve(model.path, model.type, port, threads, slots, SEQUENCE_TOKENS, file);
+        return {
+          ...{ name: `${LLAMA_SERVER} ${type}`, engine: LLAMA_SERVER, format: type },
+          bytes: statSync(model.path).size + statSync(file).size,
+          version: peer.version(),
+          measure: (column) => measured(serve, column),
+        };
+      },
+    }),
+  );
+  const tower = towers[0]!;
+  const serve = (port: number) => {
+    const args = [
+      '--model',
+      model.path,
+      '--mmproj',
+      tower.file,
+      '--cache-dir',
+      model.cache,
+      '--port',
+      `${port}`,
+    ];
+    args.push('--threads', `${threads}`, '--max-active-requests', `${slots}`);
+    return spawnSkein([...args, '--max-context-tokens', `${SEQUENCE_TOKENS}`]);
+  };
+  const skein: Candidate<PicturesColumn> = {
+    engine: 'skein',
+    format: tower.type,
+    open: () => ({
+      ...{ name: `skein ${tower.type}`, engine: 'skein', format: tower.type },
+      bytes: statSync(model.path).size + statSync(tower.file).size,
+      version: skeinDigest(),
+      measure: (column) => measured(serve, column),
+    }),
+  };
+  return {
+    candidates: [...peers, skein],
+    columns: COLUMNS.map((name) => ({ name, shape: name })),
+    settings: { model: model.name, threads, users, side, texts, pictures },
+  };
+}
+
+await main();
