@@ -13,6 +13,17 @@ import type { SharedTensors } from './shared-tensors.js';
 /** Most sequences, or beams, of one request. */
 export const MAX_SEQUENCES = 4096;
 
+/** A picture in the form that a model's tower sees; its size decides everything but its pixels. */
+export interface RequestPicture {
+  /** What its rows are made of; see pictureDigest. */
+  digest: Uint8Array;
+  /** Its size in pixels, upright, before it became tiles. */
+  width: number;
+  height: number;
+  /** Pixels of its tiles, one tile after the other, [height x width x 3] each; see PicturePlan. */
+  bytes: Uint8Array;
+}
+
 /** A request to the in-process host. Sampling fields not given take DEFAULT_SAMPLING_PARAMS. */
 export interface TokenRequest extends Partial<SamplingParams> {
   /** Token ids of the prompt. */
@@ -27,6 +38,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
    * equal ids share what is cached.
    */
   imageGrids?: readonly (readonly number[])[];
+  /** The pictures of imageGrids in place of promptEmbeddings, where another process runs the request and makes their rows. */
+  sentPictures?: readonly RequestPicture[];
   /** Position of each prompt token; the tokens generated count on from the last. Default 0, 1, 2, ... */
   positionIds?: Int32Array | readonly number[];
   /** Tokens that end the generation; they are not returned. */

@@ -122,6 +122,8 @@ export const REQUEST_FIELDS = {
     option: 'promptEmbeddings',
   },
   imageGrids: { kind: 'lists', tensor: 'image_grids', shape: '[n, 3]' },
+  // Workers fetch them.
+  sentPictures: { kind: 'here' },
   positionIds: { kind: 'tokens', tensor: 'position_ids', option: 'positionIds' },
   // Workers number adapters each for itself: they go by name.
   loraTaskId: { kind: 'key', tensor: 'lora_task_id', staysInGateway: true },

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { messageOf } from '../../base/error-text.js';
 import { says } from '../../base/named-text.js';
 import { onAbort } from '../../base/on-abort.js';
@@ -18,12 +19,15 @@ import { checkTokenValues } from '../../host/token-values.js';
 import { type Beat, nameOfKey } from '../nats/beat.js';
 import type { CacheChange } from '../nats/cache-messages.js';
 import type { GatewayListener, GatewayPort } from '../nats/gateway-port.js';
+import { NO_BLOCKS } from '../nats/kept-blocks.js';
 import type { Frame } from '../nats/lease-book.js';
 import {
+  type BlocksAnswer,
   type FailureFrame,
   type FramesMessage,
   type HoldAnswer,
   type HoldMessage,
+  type PictureMessage,
   type PieceFrame,
   type PrefilledFrame,
   requestId,
@@ -436,6 +440,15 @@ export class QueueGateway implements GatewayListener {
       this.#attempts.fall(this.#attempts.requests.get(id)!, 'gap');
     for (const model of pumped) this.#attempts.pumpModel(model);
     return { kind: 'held', stale };
+  }
+
+  onPicture({ id, attempt, index, offset, length }: PictureMessage, most: number): BlocksAnswer {
+    const request = this.#attempts.requests.get(id);
+    const picture = request?.request.sentPictures?.[index];
+    const isCurrent = request !== undefined && this.#attempts.book.attemptOf(id) === attempt;
+    if (picture === undefined || !isCurrent || length > most) return NO_BLOCKS;
+    const bytes = picture.bytes.subarray(offset, offset + length);
+    return { kind: 'blocksPart', bytes, sum: crc32(bytes) };
   }
 
   onCache(change: CacheChange): void {

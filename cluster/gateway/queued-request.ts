@@ -5,7 +5,7 @@ import type { Waiting } from '../../host/queue/waiting-queue.js';
 import type { PieceQueue } from '../../host/token-stream.js';
 import type { ModelCard } from '../nats/beat.js';
 import type { Offer } from '../nats/gateway-port.js';
-import type { HandOver, WorkItem } from '../nats/messages.js';
+import type { HandOver, ItemPicture, WorkItem } from '../nats/messages.js';
 import type { PoolName } from '../nats/names.js';
 import type { Packable } from '../nats/packet.js';
 import { type RequestNames, requestNames } from '../nats/request-names.js';
@@ -85,6 +85,8 @@ export class QueuedRequest implements Waiting {
   readonly pin: string | null;
   /** It is among the requests that its engine was given. */
   isCounted = false;
+  /** Its pictures, as a worker is told of them; undefined: it has none. */
+  readonly #pictures: ItemPicture[] | undefined;
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
@@ -110,6 +112,12 @@ export class QueuedRequest implements Waiting {
     this.waitingSinceMs = nowMs;
     this.deadlineMs = nowMs + (request.timeLimitMs ?? Number.POSITIVE_INFINITY);
     this.#packed = packedRequest(request);
+    this.#pictures = request.sentPictures?.map(({ digest, width, height, bytes }) => ({
+      digest,
+      width,
+      height,
+      numBytes: bytes.length,
+    }));
     this.answer = new AnswerSoFar(request, pieces.length);
     this.#times = { submittedMs: nowMs, takenMs: null, firstTokenMs: null, lastTokenMs: null };
   }
@@ -248,6 +256,7 @@ export class QueuedRequest implements Waiting {
       ...{ kind: 'work' as const, gateway, id: this.id, number: this.number, attempt, ended: [...ended] },
       ...(this.isPrefill ? { isPrefill: true } : {}),
       ...(this.handOver === null ? {} : { handOver: this.handOver }),
+      ...(this.#pictures && { pictures: this.#pictures }),
       ...(this.trace?.context ?? {}),
     };
     const known = this.answer.next(ended);

@@ -1,5 +1,8 @@
 import { isCount, isList, isName, isObject, isSwitch, isText, isWord } from './field-checks.js';
 
+/** File that says how a model's pictures are prepared. */
+export const PICTURES_FILE = 'tower/pictures.json';
+
 /** One file that a gateway needs to serve the model. */
 export interface FileFacts {
   name: string;
@@ -58,13 +61,22 @@ export interface ModelCard {
   /** Room for adapters; null: the model takes none. See AdapterRoom. */
   adapterRoom: { [name: string]: number } | null;
   adapters: AdapterCard[];
+  /** What it sees with: the digest of its tower, and the most patches of a picture. Absent: it takes no pictures. */
+  sight?: { tower: string; maxPatches: number };
+  /** Sentence on why it takes no pictures, where it might have. */
+  whyBlind?: string;
   /** Settings of requests that have none of their own; absent: the engine's. See SamplingDefaults. */
   sampling?: { [option: string]: number };
 }
 
-/** What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. */
-export function modelKey({ name, text }: ModelCard): string {
-  return `${text}:${name}`;
+/**
+ * What tells apart models that a gateway serves: two may have one name for a while, as one follows the other. With another tower, or other
+ * settings of how pictures are prepared, a gateway makes other requests too.
+ */
+export function modelKey({ name, text, sight, files }: ModelCard): string {
+  if (sight === undefined) return `${text}:${name}`;
+  const pictures = files.find((file) => file.name === PICTURES_FILE);
+  return `${text}.${sight.tower}.${sight.maxPatches}.${pictures?.digest}:${name}`;
 }
 
 /** Name of the model with a key. */
@@ -112,6 +124,7 @@ function isBlockKey(value: unknown): boolean {
 export function isModelCard(model: unknown): model is ModelCard {
   if (!isObject(model) || !isObject(model.info) || !isObject(model.engine)) return false;
   const { name, aliases, text, fileName, files, engine, adapterRoom: room, adapters, sampling } = model;
+  const { sight, whyBlind } = model;
   const isFile = (file: unknown) =>
     isObject(file) && isName(file.name) && isCount(file.bytes) && isName(file.digest);
   const isAdapter = (one: unknown) =>
@@ -124,6 +137,8 @@ export function isModelCard(model: unknown): model is ModelCard {
     isList(adapters, isAdapter, MAX_ADAPTERS) &&
     isList(endTokenIds, isCount, MAX_END_TOKENS) &&
     Object.keys(model.info).length <= MAX_FACTS &&
+    (sight === undefined || (isObject(sight) && isName(sight.tower) && isCount(sight.maxPatches))) &&
+    (whyBlind === undefined || isName(whyBlind)) &&
     (sampling === undefined || (isObject(sampling) && Object.keys(sampling).length <= MAX_FACTS)) &&
     (window === null || isCount(window)) &&
     (room === null || (isObject(room) && Object.values(room).every(isCount))) &&

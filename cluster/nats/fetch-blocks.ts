@@ -1,11 +1,9 @@
-import { crc32 } from 'node:zlib';
 import type { OfferedBlocks } from '../../callbacks/worker-messages.js';
+import { fetchBytes } from './fetch-bytes.js';
 import type { BlocksAnswer, BlocksMessage, HandOver } from './messages.js';
 
 /** Bytes of the blocks that are written to the cache at once, between two iterations of the engine. */
 const PART_BYTES = 8 * 1024 * 1024;
-/** Questions that are under way at once. */
-const MAX_ASKED = 4;
 
 export interface BlockFetch {
   id: string;
@@ -39,15 +37,19 @@ export interface BlockFetch {
  * @returns number of the blocks that the cache has of it
  */
 export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
-  const { stateBytes } = fetch;
-  const { bytes, numBlocks } = fetch.handOver;
+  const { stateBytes, id, maxBytes, isWanted } = fetch;
+  const { bytes, numBlocks, worker, attempt } = fetch.handOver;
+  const ask = (offset: number, length: number) =>
+    fetch.ask(worker, { kind: 'blocks', id, attempt, offset, length });
   if (numBlocks === 0) return 0;
   const blockBytes = (bytes - stateBytes) / numBlocks;
   const step = blockBytes === 0 ? numBlocks : Math.max(1, Math.floor(PART_BYTES / blockBytes));
   const partAt = (first: number) => {
     const count = Math.min(step, numBlocks - first);
     const behind = first + count === numBlocks ? stateBytes : 0;
-    return count <= 0 ? null : fetchPart(fetch, first * blockBytes, count * blockBytes + behind);
+    return count <= 0
+      ? null
+      : fetchBytes(first * blockBytes, count * blockBytes + behind, { maxBytes, isWanted, ask });
   };
   let next = partAt(fetch.first);
   for (let { first } = fetch; next !== null; first += step) {
@@ -65,34 +67,4 @@ export async function fetchBlocks(fetch: BlockFetch): Promise<number> {
     }
   }
   return Math.max(numBlocks, fetch.first);
-}
-
-/** Bytes [offset, offset + length), slice by slice; null: one of them does not come. */
-async function fetchPart(fetch: BlockFetch, offset: number, length: number): Promise<Uint8Array | null> {
-  const part = new Uint8Array(length);
-  let isWhole = true;
-  let at = 0;
-  const fetchNext = async (): Promise<void> => {
-    while (isWhole && at < length) {
-      const start = at;
-      const size = Math.min(fetch.maxBytes, length - start);
-      at += size;
-      const slice = await fetchSlice(fetch, offset + start, size);
-      if (slice === null) isWhole = false;
-      else part.set(slice, start);
-    }
-  };
-  await Promise.all(Array.from({ length: MAX_ASKED }, fetchNext));
-  return isWhole ? part : null;
-}
-
-async function fetchSlice(
-  { id, handOver: { worker, attempt }, ask, isWanted }: BlockFetch,
-  offset: number,
-  length: number,
-): Promise<Uint8Array | null> {
-  if (!isWanted()) return null;
-  const answer = await ask(worker, { kind: 'blocks', id, attempt, offset, length });
-  if (answer === null || answer.bytes.length !== length || crc32(answer.bytes) !== answer.sum) return null;
-  return answer.bytes;
 }

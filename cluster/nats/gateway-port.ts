@@ -2,7 +2,15 @@ import { SkeinError } from '../../base/skein-error.js';
 import type { DirectAnswer } from '../routing/model-routing.js';
 import type { Beat } from './beat.js';
 import type { CacheAsk, CacheChange, CachePart } from './cache-messages.js';
-import type { FramesMessage, HoldAnswer, HoldMessage, StopMessage, WorkItem } from './messages.js';
+import type {
+  BlocksAnswer,
+  FramesMessage,
+  HoldAnswer,
+  HoldMessage,
+  PictureMessage,
+  StopMessage,
+  WorkItem,
+} from './messages.js';
 import type { PoolName } from './names.js';
 
 /** A request that lies in the stream. */
@@ -51,6 +59,8 @@ export interface GatewayListener {
   onBeat(beat: Beat): void;
   onFrames(message: FramesMessage): void;
   onHold(message: HoldMessage): HoldAnswer;
+  /** A worker asks for a part of a picture, of at most `most` bytes. */
+  onPicture(message: PictureMessage, most: number): BlocksAnswer;
   /** How a worker's cache changes. */
   onCache(change: CacheChange): void;
   /** The connection is lost; it will come again. */

@@ -1,5 +1,6 @@
 import { isFailureKind, type RequestFailure } from '../../callbacks/request-failure.js';
-import { MAX_SEQUENCES, type TokenPiece } from '../../callbacks/token-request.js';
+import { MAX_SEQUENCES, type RequestPicture, type TokenPiece } from '../../callbacks/token-request.js';
+import { PICTURE_LIMITS } from '../../models/images/picture-limits.js';
 import { type Beat, isBeat } from './beat.js';
 import {
   CACHE_CHECKS,
@@ -33,6 +34,13 @@ export interface WorkItem extends ItemTrace {
   isPrefill?: boolean;
   /** Where blocks of its prompt can be fetched. */
   handOver?: HandOver;
+  /** Its pictures, which its gateway has. Absent: it has none. */
+  pictures?: ItemPicture[];
+}
+
+/** What a worker is told of a picture: its bytes it asks for, if it does not have its rows. See RequestPicture. */
+export interface ItemPicture extends Pick<RequestPicture, 'digest' | 'width' | 'height'> {
+  numBytes: number;
 }
 
 /** Id of a request. @param number see WorkItem */
@@ -104,7 +112,18 @@ export interface HoldAnswer {
   stale: [id: string, attempt: number][];
 }
 
-export type ToGateway = FramesMessage | HoldMessage;
+/** A part of a picture of a request that a worker has; answered with a BlocksAnswer. */
+export interface PictureMessage {
+  kind: 'picture';
+  id: string;
+  attempt: number;
+  /** Which of its pictures. */
+  index: number;
+  offset: number;
+  length: number;
+}
+
+export type ToGateway = FramesMessage | HoldMessage | PictureMessage;
 
 /** Nobody wants a sequence any more, or, without a number, any of the request in this attempt. */
 export interface StopMessage {
@@ -136,7 +155,7 @@ export interface BlocksMessage {
   length: number;
 }
 
-/** The bytes that were asked for; none where the worker does not have them (any more). */
+/** The bytes that were asked for; none where they are not there (any more). */
 export interface BlocksAnswer {
   kind: 'blocksPart';
   bytes: Uint8Array;
@@ -217,6 +236,12 @@ function isHandOver(value: unknown): boolean {
   return isWord(worker) && isText(layout) && [attempt, bytes, numBlocks].every(isCount);
 }
 
+function isItemPicture(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { digest, width, height, numBytes } = value;
+  return digest instanceof Uint8Array && [width, height, numBytes].every(isCount);
+}
+
 function isPrefilledFrame(frame: unknown): boolean {
   if (!isObject(frame)) return false;
   const { id, attempt, cachedTokens, bytes, numBlocks } = frame;
@@ -224,8 +249,9 @@ function isPrefilledFrame(frame: unknown): boolean {
 }
 
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
-  work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver }) =>
+  work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver, pictures = [] }) =>
     isSwitch(isPrefill) &&
+    isList(pictures, isItemPicture, PICTURE_LIMITS.maxPictures) &&
     isHandOver(handOver) &&
     isWord(gateway) &&
     isText(id) &&
@@ -240,6 +266,8 @@ const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown
     isList(frames, isPieceFrame) &&
     isList(failures, isFailureFrame) &&
     isList(prefilled, isPrefilledFrame),
+  picture: ({ id, attempt, index, offset, length }) =>
+    isText(id) && [attempt, index, offset, length].every(isCount),
   hold: ({ worker, held }) => isWord(worker) && isList(held, isLease),
   held: ({ stale }) => isList(stale, isLease),
   stop: ({ id, attempt, sequence }) =>

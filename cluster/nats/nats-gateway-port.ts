@@ -76,9 +76,10 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
   }
 
   #onMessage(message: Msg, listener: GatewayListener): void {
-    const told = unpackMessage(message.data, 'frames', 'hold');
+    const told = unpackMessage(message.data, 'frames', 'hold', 'picture');
     if (told.kind === 'frames') listener.onFrames(told);
-    else message.respond(packMessage(listener.onHold(told)));
+    else if (told.kind === 'hold') message.respond(packMessage(listener.onHold(told)));
+    else message.respond(packMessage(listener.onPicture(told, this.#limit - OVERHEAD_BYTES)));
   }
 
   #onCache({ subject, data }: Msg, listener: GatewayListener): void {
@@ -96,6 +97,11 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
     }
   }
 
+  /** Bytes of a message at most. */
+  get #limit(): number {
+    return this.#options.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
+  }
+
   async offer(pool: PoolName, item: WorkItem): Promise<Offer> {
     const { stream } = this.#options;
     const sequence = await stream.publish(pool, `${item.id}/${item.attempt}`, packMessage(item));
@@ -105,8 +111,7 @@ export class NatsGatewayPort implements GatewayPort, RoutingPort {
   async direct(worker: string, item: WorkItem): Promise<DirectAnswer> {
     const { nc, names } = this.#options;
     const bytes = packMessage(item);
-    const limit = nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
-    if (nc.isClosed() || bytes.byteLength + OVERHEAD_BYTES > limit) return 'unsent';
+    if (nc.isClosed() || bytes.byteLength + OVERHEAD_BYTES > this.#limit) return 'unsent';
     try {
       const { data } = await nc.request(names.worker(worker), bytes, { timeout: DIRECT_MS });
       return unpackMessage(data, 'taken').isTaken ? 'taken' : 'full';

@@ -11,7 +11,9 @@ import {
   type FramesMessage,
   type HoldAnswer,
   type HoldMessage,
+  type PictureMessage,
   packMessage,
+  type QueueMessage,
   senderOf,
   type ToWorker,
   unpackMessage,
@@ -30,8 +32,8 @@ const PULL_LIMIT_MS = 2 * PULL_EXPIRES_MS;
 const RETRY_MS = 250;
 /** Milliseconds after which others get what a worker does not take after all. */
 const GIVE_BACK_MS = 100;
-/** Milliseconds that another worker has to send a part of its blocks. */
-const BLOCKS_MS = 3_000;
+/** Milliseconds that another worker, or a gateway, has to send a part of what it keeps. */
+const PART_MS = 3_000;
 /** Bytes of a message that its frames do not count. */
 const OVERHEAD_BYTES = 4096;
 
@@ -210,13 +212,20 @@ export class NatsWorkerPort implements WorkerPort {
     }
   }
 
-  async fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null> {
-    const { nc, names } = this.#options;
+  fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null> {
+    return this.#fetch(this.#options.names.worker(worker), message);
+  }
+
+  fetchPicture(gateway: string, message: PictureMessage): Promise<BlocksAnswer | null> {
+    return this.#fetch(this.#options.names.gateway(gateway), message);
+  }
+
+  async #fetch(subject: string, message: QueueMessage): Promise<BlocksAnswer | null> {
     try {
-      const answer = await nc.request(names.worker(worker), packMessage(message), { timeout: BLOCKS_MS });
+      const answer = await this.#options.nc.request(subject, packMessage(message), { timeout: PART_MS });
       return unpackMessage(answer.data, 'blocksPart');
     } catch {
-      // It is gone, or silent, or what it said cannot be read: the blocks are computed here.
+      // Who has it is gone, or silent, or what it said cannot be read: blocks are computed here, and pictures asked for again.
       return null;
     }
   }

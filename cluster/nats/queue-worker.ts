@@ -14,6 +14,7 @@ import type { HandOvers } from './hand-overs.js';
 import type { StopMessage, WorkItem } from './messages.js';
 import { numSequencesOf } from './request-wire.js';
 import type { ObserveWork, WorkEnd, WorkObserver } from './work-observer.js';
+import { WorkPictures, type WorkSight } from './work-pictures.js';
 import { failureFor, lanesOf, requestOf, type WorkAdapters } from './work-request.js';
 import { type Delivery, roomFor, type WorkerPort } from './worker-port.js';
 
@@ -34,6 +35,8 @@ export interface QueueWorkerOptions extends WorkAdapters {
   gatewayGraceMs: number;
   /** null: the engine's blocks cannot be had. */
   handOvers: HandOvers | null;
+  /** null: the model takes no pictures. */
+  sight: WorkSight | null;
   /** Called when there is room again, if a gateway was told that there is none. */
   onRoom?: () => void;
   /** Follows the work for requests; absent: nobody does. */
@@ -74,6 +77,7 @@ interface Held {
 export class QueueWorker {
   readonly #options: QueueWorkerOptions;
   readonly #sender: FrameSender;
+  readonly #pictures: WorkPictures;
   readonly #held = new Map<string, Held>();
   readonly #holds: GatewayHolds<Held>;
   /** Requests that were asked for and have not come. */
@@ -86,7 +90,8 @@ export class QueueWorker {
 
   constructor(options: QueueWorkerOptions) {
     this.#options = options;
-    const { id, port } = options;
+    const { id, port, sight } = options;
+    this.#pictures = new WorkPictures(sight, port);
     this.#sender = new FrameSender(id, port, (frameId, attempt, why) => this.#fail(frameId, attempt, why));
     this.#holds = new GatewayHolds(options, {
       all: () => this.#held.values(),
@@ -210,17 +215,27 @@ export class QueueWorker {
     };
     this.#held.set(item.id, held);
     this.#holds.note(item.gateway);
-    const { handOvers } = this.#options;
-    if (item.handOver === undefined || handOvers === null) this.#start(held, request);
-    else {
-      const isWanted = () => this.#isHeld(held);
-      void handOvers.bring(item, request, isWanted).then(() => {
-        if (!isWanted()) return;
-        held.observer?.onBlocks();
-        this.#start(held, request);
-      });
-    }
+    if (item.handOver === undefined && item.pictures === undefined) this.#start(held, request);
+    else void this.#bring(held, request);
     if (this.#isHeld(held)) void this.#holds.tell(item.gateway);
+  }
+
+  /** Starts a request when what it needs of others has come. */
+  async #bring(held: Held, request: TokenRequest): Promise<void> {
+    const { item } = held;
+    const isWanted = () => this.#isHeld(held);
+    const { handOvers } = this.#options;
+    try {
+      const [whole] = await Promise.all([
+        hasPictures(item) ? this.#pictures.bring(item, request, isWanted) : request,
+        item.handOver && handOvers?.bring(item, request, isWanted),
+      ]);
+      if (!isWanted()) return;
+      if (item.handOver && handOvers) held.observer?.onBlocks();
+      this.#start(held, whole);
+    } catch (error) {
+      if (isWanted()) this.#refuseHeld(held, error);
+    }
   }
 
   #start(held: Held, request: TokenRequest): void {
@@ -401,3 +416,6 @@ export class QueueWorker {
     this.#sender.flush();
   }
 }
+
+const hasPictures = (item: WorkItem): item is WorkItem & Required<Pick<WorkItem, 'pictures'>> =>
+  item.pictures !== undefined;

@@ -17,8 +17,6 @@ export interface RosterWorker {
   cacheNumber: number | null;
   isLeaving: boolean;
   heardMs: number;
-  /** When it was last put at the end of the order of those that were heard; at most `heardMs`. */
-  notedMs: number;
   /** When it last told which requests it has, or, if it had none before, when it got its first one. */
   toldMs: number;
   /** It was asked, and has not answered yet. */

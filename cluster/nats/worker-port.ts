@@ -5,6 +5,7 @@ import type {
   FramesMessage,
   HoldAnswer,
   HoldMessage,
+  PictureMessage,
   StopMessage,
   WorkItem,
 } from './messages.js';
@@ -41,6 +42,8 @@ export interface WorkerPort {
   tellCache(change: CacheChange): void;
   /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */
   fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null>;
+  /** Asks a gateway for a part of a picture; null: nobody answered. */
+  fetchPicture(gateway: string, message: PictureMessage): Promise<BlocksAnswer | null>;
 }
 
 export interface WorkerListener {

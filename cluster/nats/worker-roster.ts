@@ -38,9 +38,6 @@ interface ModelPools {
   changes: number;
 }
 
-/** A worker that is heard changes its place in their order so often. */
-const NOTE_EVERY_MS = 250;
-
 const NO_POOLS: readonly RosterPool[] = [];
 
 /**
@@ -154,14 +151,7 @@ export class WorkerRoster {
   #add(id: string, pool: RosterPool, nowMs: number): RosterWorker {
     const worker: RosterWorker = {
       ...{ id, pool, places: 0, held: 0, maxBlocks: 0, usedBlocks: 0, layout: null, cacheNumber: null },
-      ...{
-        isLeaving: false,
-        heardMs: nowMs,
-        notedMs: nowMs,
-        toldMs: nowMs,
-        isProbed: false,
-        share: noShare(),
-      },
+      ...{ isLeaving: false, heardMs: nowMs, toldMs: nowMs, isProbed: false, share: noShare() },
       ...{ heard: noLinks<RosterWorker>(), told: noLinks<RosterWorker>() },
     };
     this.#workers.set(id, worker);
@@ -209,9 +199,6 @@ export class WorkerRoster {
   heard(worker: RosterWorker, nowMs: number): void {
     worker.heardMs = nowMs;
     worker.isProbed = false;
-    // Most messages come here: workers of thousands change places only now and then.
-    if (worker.heard.isIn && nowMs - worker.notedMs < NOTE_EVERY_MS) return;
-    worker.notedMs = nowMs;
     this.#heard.note(worker);
   }
 
@@ -241,10 +228,8 @@ export class WorkerRoster {
     const toProbe: string[] = [];
     const lost: string[] = [];
     for (const worker of this.#heard) {
-      const least = Math.min(probeAfterMs, lostAfterMs);
-      if (nowMs - worker.notedMs < least) break;
       const silence = nowMs - worker.heardMs;
-      if (silence < least) continue;
+      if (silence < Math.min(probeAfterMs, lostAfterMs)) break;
       if (silence >= lostAfterMs) lost.push(worker.id);
       else if (!worker.isProbed) {
         worker.isProbed = true;

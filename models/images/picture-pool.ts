@@ -17,11 +17,28 @@ import type { PictureFiles, PicturePlan, PicturePreprocessor } from './preproces
 
 export interface PicturePoolOptions {
   /** Limits other than PICTURE_LIMITS. */
-  limits?: Partial<PictureLimits>;
+  limits?: Partial<PictureLimits> | undefined;
   /** Bytes that pictures take while they are prepared; a server's models share one. Default: one of its own with 512 MiB. */
   memory?: ByteBudget;
   /** Most processes. Default 1. */
-  workers?: number;
+  workers?: number | undefined;
+  /** Processes that other pools use too, and that do not end with this one. Default: its own. */
+  helpers?: PictureHelpers;
+}
+
+export type PictureHelpers = HelperPool<PictureJob, PreparedPicture>;
+
+/** The processes of a pool, or of several. */
+export function pictureHelpers({
+  limits,
+  workers,
+}: Pick<PicturePoolOptions, 'limits' | 'workers'>): PictureHelpers {
+  return new HelperPool({
+    script: new URL('./picture-worker.js', import.meta.url),
+    processes: true,
+    workers,
+    timeLimitMs: { ...PICTURE_LIMITS, ...limits }.timeLimitMs,
+  });
 }
 
 const DEFAULT_MEMORY_BYTES = 2 ** 29;
@@ -36,20 +53,17 @@ export class PicturePool {
   readonly #files: PictureFiles;
   readonly #limits: PictureLimits;
   readonly #memory: ByteBudget;
-  readonly #helpers: HelperPool<PictureJob, PreparedPicture>;
+  readonly #helpers: PictureHelpers;
+  readonly #sharesHelpers: boolean;
 
   /** @throws CheckpointError for an image processor that is not known */
-  constructor(files: PictureFiles, { limits, memory, workers }: PicturePoolOptions = {}) {
+  constructor(files: PictureFiles, { limits, memory, workers, helpers }: PicturePoolOptions = {}) {
     this.preprocessor = picturePreprocessor(files);
     this.#files = files;
     this.#limits = { ...PICTURE_LIMITS, ...limits };
     this.#memory = memory ?? new ByteBudget(DEFAULT_MEMORY_BYTES);
-    this.#helpers = new HelperPool({
-      script: new URL('./picture-worker.js', import.meta.url),
-      processes: true,
-      workers,
-      timeLimitMs: this.#limits.timeLimitMs,
-    });
+    this.#sharesHelpers = helpers !== undefined;
+    this.#helpers = helpers ?? pictureHelpers({ limits, workers });
   }
 
   /** Processes started so far: more than `workers` where some ended while they had a picture. */
@@ -82,9 +96,9 @@ export class PicturePool {
     return prepared;
   }
 
-  /** Fails all pictures that wait or are prepared, and ends the processes. */
-  close(): Promise<void> {
-    return this.#helpers.close();
+  /** Fails all pictures that wait or are prepared, and ends the processes, unless they are others' too. */
+  async close(): Promise<void> {
+    if (!this.#sharesHelpers) await this.#helpers.close();
   }
 
   async #prepareOne(bytes: Uint8Array): Promise<PreparedPicture> {

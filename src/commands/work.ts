@@ -18,6 +18,7 @@ import { observeWork } from '../queue/observe-work.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { ToldCache } from '../queue/told-cache.js';
 import { followParent, ownPart, tellParent, type WorkPart } from '../queue/work-part.js';
+import { QueueSight } from '../queue/work-sight.js';
 import { beatOf, identityOf, workerId } from '../queue/worker-beat.js';
 import { type HealthReport, WorkerLife } from '../queue/worker-life.js';
 import { logActivity } from '../server/logs/activity-log.js';
@@ -215,6 +216,7 @@ async function workUntilSignal(
     adapterOf: (name) => adapterOf(loaded, name),
     gatewayGraceMs: GATEWAY_GRACE_MS,
     handOvers,
+    sight: loaded.seesWith ? new QueueSight(loaded.seesWith.sight) : null,
     onRoom: () => port.tell(false),
     observe: observeWork({ worker: id, model: entry.name, ranks: loaded.state.ranks?.size }, log, tracing),
     onWarning,

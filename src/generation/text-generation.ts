@@ -36,8 +36,8 @@ export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'see
 
 /** Fields that a request for text has from the engine's, unchanged. */
 const SHARED_FIELDS = [
-  ...(['promptTokens', 'promptEmbeddings', 'imageGrids', 'positionIds', 'allowedTokens'] as const),
-  'reasoningBudget' as const,
+  ...(['promptTokens', 'promptEmbeddings', 'imageGrids', 'sentPictures', 'positionIds'] as const),
+  ...(['allowedTokens', 'reasoningBudget'] as const),
   ...(['dryBreakers', 'logitBias', 'embeddingBias', 'beams', 'badWords', 'returnContextLogits'] as const),
   ...(['returnGenerationLogits', 'logitsPostProcessor', 'maxDraftLen', 'guide', 'clientId'] as const),
   ...(['priority', 'cacheSalt', 'timeLimitMs', 'label', 'queueKey', 'queueWeight', 'signal'] as const),

@@ -61,7 +61,7 @@ export async function learnedModel({
       return most('maxSeqLen');
     },
     endTokens,
-    whyBlind: 'this gateway sends no pictures to its workers yet; ask a server that runs the model itself.',
+    ...(await sightOf(card, folder, codec)),
     sampling: info.sampling,
     fitsTogether: (count, prompt, maxTokens) => fitTogether(card, pools(), count, prompt, maxTokens),
   };
@@ -105,6 +105,18 @@ export async function learnedModel({
       await codec.close();
     },
   };
+}
+
+/** What pictures become for its workers; the code for them is imported with the first model that sees. */
+async function sightOf(
+  { sight, whyBlind, engine: { vocabSize } }: ModelCard,
+  folder: string,
+  codec: ModelCodec,
+): Promise<Pick<TextModel, 'sight' | 'whyBlind'>> {
+  if (sight === undefined) return whyBlind === undefined ? {} : { whyBlind };
+  const { openSendingSight } = await import('../serving/pictures/open-sending-sight.js');
+  const opened = openSendingSight(folder, sight, { codec, vocabSize });
+  return typeof opened === 'string' ? { whyBlind: opened } : { sight: opened };
 }
 
 /** Lets a model's requests end, or ends them. */

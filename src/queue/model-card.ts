@@ -11,7 +11,7 @@ import { type ModelFiles, textDigest } from './model-files.js';
 /** What a worker tells of its model. */
 export function modelCard(
   entry: ConfiguredModel,
-  { info, adapters, model }: RunningModel<'generator'>,
+  { info, adapters, model, seesWith }: RunningModel<'generator'>,
   engine: EngineInfo,
   { facts: files }: ModelFiles,
   maxBeamWidth: number,
@@ -46,6 +46,8 @@ export function modelCard(
     info: { ...told },
     engine: limits,
     sampling: { ...sampling },
+    ...(seesWith && { sight: { ...seesWith.facts } }),
+    ...(model.whyBlind === undefined ? {} : { whyBlind: model.whyBlind }),
     adapterRoom: engine.adapters === null || adapters === null ? null : { ...engine.adapters },
     adapters: (adapters?.list() ?? []).map(({ name, rank, modules, bytes, digest, taskId, weights }) => ({
       name,
@@ -94,7 +96,7 @@ export function poolFingerprint(
   config: Config,
   isPrefill: boolean,
 ): string {
-  const { name, text, engine, info, adapters } = card;
+  const { name, text, engine, info, adapters, sight } = card;
   const { attentionSinkTokens, draftModel, speculate, logitsPostProcessorModule } = {
     ...config,
     ...options,
@@ -111,6 +113,7 @@ export function poolFingerprint(
     attentionSinkTokens ?? null,
     // A draft changes no answer, but its engine refuses what others take.
     [draftModel, speculate, logitsPostProcessorModule].map((value) => String(value ?? '')),
+    ...(sight === undefined ? [] : [sight.tower]),
     ...(isPrefill ? ['prefill'] : []),
   ];
   return digestOf(identity);

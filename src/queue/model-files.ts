@@ -1,17 +1,18 @@
 import { createHash } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   discardBuildDirectory,
   makeBuildDirectory,
   publishBuildDirectory,
 } from '../../base/build-directory.js';
-import type { FileFacts } from '../../cluster/nats/beat.js';
+import { type FileFacts, PICTURES_FILE } from '../../cluster/nats/beat.js';
 import { isGguf } from '../../models/tokenizer/index.js';
 
 /**
- * Files of an engine directory by which a gateway serves the model: its tokenizer and chat template, and what it is.
+ * Files of an engine directory by which a gateway serves the model: its tokenizer and chat template, what it is, and how its pictures are
+ * prepared.
  * None of them has weights.
  */
 const NAMES = [
@@ -20,6 +21,7 @@ const NAMES = [
   'tokenizer_config.json',
   'chat_template.jinja',
   'tokenizer-tables.bin',
+  PICTURES_FILE,
 ];
 /** Of these, what decides how texts become tokens. */
 const OF_TEXTS: ReadonlySet<string> = new Set(NAMES.slice(1, 4));
@@ -108,7 +110,11 @@ export async function fetchFiles(
   if (size > MAX_BYTES) throw new Error(`its files have ${size} bytes; a gateway takes ${MAX_BYTES}`);
   const aside = makeBuildDirectory(folder);
   try {
-    for (const file of wanted) writeFileSync(join(aside, file.name), await fetchFile(file, read));
+    for (const file of wanted) {
+      const path = join(aside, file.name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, await fetchFile(file, read));
+    }
     publishBuildDirectory(aside, folder);
   } finally {
     discardBuildDirectory(aside);

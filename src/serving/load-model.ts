@@ -17,6 +17,7 @@ import type { KvEvents } from './kv-events/kv-events.js';
 import { LatestStats } from './latest-stats.js';
 import { infoReader } from './model-info.js';
 import type { ModelOptions } from './model-options.js';
+import type { OpenSight } from './pictures/open-sight.js';
 import { hasSight, towerParams } from './pictures/sight-memory.js';
 import type { ModelInfo, RunningModel } from './running-model.js';
 import { type HostListeners, startEngine } from './start-engine.js';
@@ -66,10 +67,7 @@ export async function startModel(
   const readInfo = infoReader(options, engine);
   const infoOf = (engineInfo: EngineInfo): ModelInfo => {
     const read = readInfo(engineInfo);
-    const { whyBlind } = sight.fields;
-    return whyBlind === undefined
-      ? read
-      : { ...read, remarks: [...read.remarks, `It takes no pictures: ${whyBlind}`] };
+    return { ...read, remarks: [...read.remarks, ...remarksOf(sight.fields)] };
   };
   const info = infoOf(loaded);
   const { numBlocks: maxBlocks } = loaded;
@@ -88,6 +86,7 @@ export async function startModel(
     await Promise.all([adapters?.close(), sight.close(), running.close(how)]);
     kvEvents?.close();
   };
+  const { opened } = sight;
   const isIdle = () => host.running === 0;
   const latest = new LatestStats(options.batchingScheme ?? 'InflightFusedBatching', loaded, isIdle);
   let usedBlocks = 0; // of the KV cache, after the latest iteration
@@ -113,11 +112,13 @@ export async function startModel(
     statistics: {
       counts: () => ({ ...countsOf(host), maxBlocks, usedBlocks }),
       paused: () => host.paused,
+      ...(opened && { pictures: () => opened.sight.counts }),
       onStats: (listener) => events.onStats(listener),
     },
     statsJson: () => latest.json(),
     watchFormation: (listener) => host.watchFormation(listener),
     resetCache: () => host.resetCache(),
+    ...(opened && { seesWith: opened }),
     ...running,
     close,
   };
@@ -143,21 +144,31 @@ function textModelOf(
   };
 }
 
+const remarksOf = ({ whyBlind }: Pick<TextModel, 'whyBlind'>) =>
+  whyBlind === undefined ? [] : [`It takes no pictures: ${whyBlind}`];
+
+interface LoadedSight {
+  fields: Pick<TextModel, 'sight' | 'whyBlind' | 'pictureSources'>;
+  /** null: it takes no pictures. */
+  opened: OpenSight | null;
+  close(): Promise<void>;
+}
+
 /** What the model sees with, where it does; its code is imported by models of a wrapper alone. */
 async function sightOf(
   options: ModelOptions,
   engine: Engine,
   codec: ModelCodec,
   { vocabSize }: EngineInfo,
-): Promise<{ fields: Pick<TextModel, 'sight' | 'whyBlind' | 'pictureSources'>; close(): Promise<void> }> {
-  const nothing = { fields: {}, close: async () => {} };
+): Promise<LoadedSight> {
+  const nothing = { fields: {}, opened: null, close: async () => {} };
   if (!hasSight(engine.directory)) return nothing;
   const { openSight } = await import('./pictures/open-sight.js');
   const params = towerParams(options);
   const opened = openSight({ directory: engine.directory, codec, vocabSize, params });
   if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
   const pictureSources = options.allowImageUrls ? { fetched: lateFetcher()('') } : undefined;
-  return { fields: { sight: opened.sight, pictureSources }, close: opened.close };
+  return { fields: { sight: opened.sight, pictureSources }, opened, close: opened.close };
 }
 
 function markLoaded(host: InProcessHost): void {

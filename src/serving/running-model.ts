@@ -10,6 +10,7 @@ import type { AdapterSet } from './adapters/model-adapters.js';
 import type { KvEventsInfo } from './kv-events/kv-events.js';
 import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
+import type { OpenSight } from './pictures/open-sight.js';
 
 /** Properties of a loaded model of any kind, and of what computes for it. */
 export interface EngineFacts {
@@ -105,6 +106,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   unusedPrefillers?(): number;
   /** Requests that engines elsewhere were given, by their fingerprints; absent: its engine is here. */
   shares?(): ReadonlyMap<string, EngineShare>;
+  /** Pictures whose rows its tower made, and those whose rows were kept; absent: it sees none here. */
+  pictures?(): Readonly<{ made: number; kept: number }>;
   /** Workers elsewhere that answer for the model at present; absent: it runs here. */
   workers?(): WorkerCounts;
   /** Calls the listener after each step, until the function that it returns is called. */
@@ -142,6 +145,8 @@ interface RunningGenerator extends Running<'generator', ModelInfo, TextModel, Ge
   facts?(): ModelFacts;
   /** See ServedGenerator; absent: the one engine of `info` answers. */
   engines?: (adapter?: string) => ReadonlyMap<string, number>;
+  /** What it sees with; absent: it takes no pictures, or they are seen elsewhere. */
+  readonly seesWith?: Pick<OpenSight, 'sight' | 'facts'>;
   /** LoRA adapters by which the model answers too; null: it was loaded without the option for them. */
   readonly adapters: AdapterSet | null;
   /** Where events of its cache are published; null: nowhere. */

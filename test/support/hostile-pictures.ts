@@ -51,6 +51,18 @@ function png(width: number, height: number, parts: PngParts = {}): Buffer {
   ]);
 }
 
+/** A PNG file whose pixels are drawn, so that it is hardly smaller than they are. */
+export function noisePng(width: number, height: number): Buffer {
+  const rows = Buffer.alloc((3 * width + 1) * height);
+  let state = 1;
+  for (let i = 0; i < rows.length; i++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    // Each row begins with the number of its filter: none.
+    rows[i] = i % (3 * width + 1) === 0 ? 0 : state >>> 24;
+  }
+  return png(width, height, { colour: 2, rows });
+}
+
 function packedText(length: number): Buffer {
   return Buffer.concat([Buffer.from('comment\0\0', 'latin1'), deflateSync(Buffer.alloc(length, 65))]);
 }

@@ -1,3 +1,5 @@
+import type { RequestPicture } from '../../../callbacks/token-request.js';
+
 /** Tokens of a picture that stand side by side in its text, in a grid. */
 export interface PictureGrid {
   rows: number;
@@ -5,26 +7,37 @@ export interface PictureGrid {
 }
 
 /** A picture whose file says what stands for it in a prompt. Nothing is decoded yet. */
-export interface Picture {
+export interface Picture<Decoded extends DecodedPicture = DecodedPicture> {
   /** Text that stands for it in the prompt, with one token of Sight.tokenId for each of its own. */
   text: string;
   /** Runs of its tokens within the text, one after the other. */
   grids: readonly PictureGrid[];
-  /** Bytes that it takes at most until it has its rows, beside its file. */
+  /** Bytes that it takes at most until it has its rows, or where these are made elsewhere until its request has ended, beside its file. */
   bytes: number;
   /**
    * Decodes it, and makes it what the tower takes.
    * @throws InvalidRequestError for a file that is damaged; PicturesBusyError, PictureDecoderError; the signal's reason
    */
-  decode(signal: AbortSignal | undefined): Promise<DecodedPicture>;
+  decode(signal: AbortSignal | undefined): Promise<Decoded>;
 }
 
-export interface DecodedPicture {
+interface SpelledPicture {
   /** Ids from the vocabulary's size on that spell what its rows are made of, one for each of its tokens [count]. */
   ids: Int32Array;
+}
+
+/** A picture whose rows are made here. */
+export interface SeenPicture extends SpelledPicture {
   /** Rows for its tokens, [count x width]: those that are kept, or new ones. @throws RequestError where its tower fails */
   rows(signal: AbortSignal | undefined): Promise<Float32Array>;
 }
+
+/** A picture whose rows are made by the process that runs its request. */
+export interface SentPicture extends SpelledPicture {
+  sent: RequestPicture;
+}
+
+export type DecodedPicture = SeenPicture | SentPicture;
 
 /** What a model that sees makes of pictures. */
 export interface Sight {

@@ -1,7 +1,7 @@
 import { checkLengths, type TextRequest } from '../text-generation.js';
 import type { TextModel } from '../text-model.js';
 import type { DecodedPicture, Picture } from './picture.js';
-import { type ImageGrids, rowsOfPictures, spelled } from './spell-pictures.js';
+import { type ImageGrids, pictureFields, spelled } from './spell-pictures.js';
 
 /** The pictures of a prompt, which nobody has decoded yet. */
 export interface UnseenPictures {
@@ -43,6 +43,6 @@ export async function seenRequest(
     ...request,
     promptTokens: spelled(request.promptTokens, imageGrids, decoded),
     imageGrids: imageGrids.map((grid) => [...grid]),
-    promptEmbeddings: await rowsOfPictures(decoded, signal),
+    ...(await pictureFields(decoded, signal)),
   };
 }

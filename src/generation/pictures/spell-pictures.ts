@@ -1,6 +1,6 @@
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import type { PromptTokens } from '../text-model.js';
-import type { DecodedPicture, Picture } from './picture.js';
+import type { DecodedPicture, Picture, SeenPicture, SentPicture } from './picture.js';
 
 /** See TokenRequest.imageGrids. */
 export type ImageGrids = readonly (readonly number[])[];
@@ -58,15 +58,49 @@ export function spelled(
   return prompt;
 }
 
+/** True where the pictures of a prompt are these, as `spelled` spells them. */
+export function spells(
+  { promptTokens, imageGrids = [] }: Pick<TokenRequest, 'promptTokens' | 'imageGrids'>,
+  pictures: readonly (Pick<Picture, 'grids'> & Pick<DecodedPicture, 'ids'>)[],
+): boolean {
+  const grids = pictures.flatMap((picture) => picture.grids);
+  const ids = pictures.flatMap((picture) => [...picture.ids]);
+  if (grids.length !== imageGrids.length) return false;
+  let next = 0;
+  return grids.every(({ rows, columns }, i) => {
+    const [place, ...given] = imageGrids[i]!;
+    const first = next;
+    next += rows * columns;
+    const own = ids.slice(first, next);
+    const isGrid = given[0] === rows && given[1] === columns;
+    return isGrid && own.every((id, token) => promptTokens[place! + token] === id);
+  });
+}
+
+const isSent = (picture: DecodedPicture): picture is SentPicture => 'sent' in picture;
+const isSeen = (picture: DecodedPicture): picture is SeenPicture => !isSent(picture);
+
+/** What a request has of one model's pictures, in the order of their places: their rows, or what these are made of where it runs. */
+export async function pictureFields(
+  pictures: readonly DecodedPicture[],
+  signal: AbortSignal | undefined,
+): Promise<Pick<TokenRequest, 'promptEmbeddings' | 'sentPictures'>> {
+  const sent = pictures.filter(isSent);
+  if (sent.length > 0) return { sentPictures: sent.map((picture) => picture.sent) };
+  return { promptEmbeddings: await rowsOfPictures(pictures.filter(isSeen), signal) };
+}
+
 /** The rows of all pictures, one for each token, in the order of their places. */
 export async function rowsOfPictures(
-  pictures: readonly DecodedPicture[],
+  pictures: readonly SeenPicture[],
   signal: AbortSignal | undefined,
 ): Promise<NonNullable<TokenRequest['promptEmbeddings']>> {
   const all = await Promise.all(pictures.map((picture) => picture.rows(signal)));
-  return all.flatMap((rows, i) => {
-    const { length } = pictures[i]!.ids;
-    const width = rows.length / length;
-    return Array.from({ length }, (_, row) => rows.subarray(row * width, (row + 1) * width));
-  });
+  return all.flatMap((rows, i) => splitRows(rows, pictures[i]!.ids.length));
+}
+
+/** A picture's rows, one for each of its tokens. */
+export function splitRows(rows: Float32Array, count: number): Float32Array[] {
+  const width = rows.length / count;
+  return Array.from({ length: count }, (_, row) => rows.subarray(row * width, (row + 1) * width));
 }

@@ -19,6 +19,7 @@ export class KeptRows {
   /** Those used last come last. */
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
+  readonly #counts = { made: 0, kept: 0 };
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -29,10 +30,16 @@ export class KeptRows {
     return this.#bytes;
   }
 
+  /** How often rows were made, and how often they were there, or on their way, when they were asked for. */
+  get counts(): Readonly<{ made: number; kept: number }> {
+    return this.#counts;
+  }
+
   /** The rows under the key, made if there are none. What could not be made is not kept. */
   of(key: string, make: () => Promise<Float32Array>): Promise<Float32Array> {
     const known = this.#kept.get(key);
     if (known !== undefined) {
+      this.#counts.kept++;
       this.#kept.delete(key);
       this.#kept.set(key, known);
       return known.rows;
@@ -47,6 +54,7 @@ export class KeptRows {
   }
 
   #keep(key: string, made: Kept, bytes: number): void {
+    this.#counts.made++;
     if (this.#kept.get(key) !== made) return;
     made.bytes = bytes;
     this.#bytes += bytes;

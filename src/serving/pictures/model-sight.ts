@@ -1,68 +1,76 @@
-import { pictureIds } from '../../../models/images/picture-identity.js';
-import {
-  type PicturePlan,
-  patchCount,
-  pictureTokens,
-} from '../../../models/images/preprocess/picture-preprocessor.js';
-import { CHANNELS } from '../../../models/images/resize.js';
-import type { DecodedPicture, Picture, PictureGrid, Sight } from '../../generation/pictures/picture.js';
+import { ByteBudget } from '../../../models/images/byte-budget.js';
+import type { Picture, SeenPicture, Sight } from '../../generation/pictures/picture.js';
+import { type PictureFacts, type PictureReader, tilesOf } from './picture-reader.js';
 import { PictureRows, type RowParts } from './picture-rows.js';
 
 /** What a model that sees makes of pictures in its prompts. */
-export interface SightParts extends RowParts {
-  /** Digest of the tower, see TowerInfo. */
-  towerDigest: string;
-  vocabSize: number;
-  placeholder: string;
-  tokenId: number;
-  /** Text of that token. */
-  tokenText: string;
+export interface SightParts extends Omit<RowParts, 'preprocessor'> {
+  reader: PictureReader;
   /** Bytes of a row that the tower makes. */
   rowBytes: number;
 }
 
-/** A model's way from a picture's file to its rows in the prompt, with ids that spell its content: see PictureRows. */
+/** Bytes of pictures of other processes that are there at a time. */
+const MAX_SENT_BYTES = 2 ** 26;
+
+/**
+ * A model's way from a picture's file to its rows in the prompt:
+ *
+ *   file -> PictureReader (decoded, resized, in a process of its own; ids by its content)
+ *        -> PictureRows (kept, or patches -> TowerHost, with pictures of other requests)
+ */
 export class ModelSight implements Sight {
   readonly placeholder: string;
   readonly tokenId: number;
-  readonly #parts: SightParts;
+  readonly reader: PictureReader;
+  readonly #rowBytes: number;
   readonly #rows: PictureRows;
+  /** Those who wait for it are bounded by the requests of a worker. */
+  readonly #sent = new ByteBudget(MAX_SENT_BYTES, Number.POSITIVE_INFINITY);
 
-  constructor(parts: SightParts) {
-    this.placeholder = parts.placeholder;
-    this.tokenId = parts.tokenId;
-    this.#parts = parts;
-    this.#rows = new PictureRows(parts);
+  constructor({ reader, rowBytes, ...parts }: SightParts) {
+    this.reader = reader;
+    this.placeholder = reader.placeholder;
+    this.tokenId = reader.tokenId;
+    this.#rowBytes = rowBytes;
+    this.#rows = new PictureRows({ ...parts, preprocessor: reader.preprocessor });
   }
 
-  look(file: Uint8Array, place: string): Picture {
-    const { tokenText, rowBytes } = this.#parts;
-    const plan = this.#rows.look(file, place);
-    const ofTiles = plan.tiles.reduce((sum, { width, height }) => sum + width * height * CHANNELS, 0);
+  /** See PictureRows. */
+  get counts(): PictureRows['counts'] {
+    return this.#rows.counts;
+  }
+
+  look(file: Uint8Array, place: string): Picture<SeenPicture> {
+    const { text, grids, tileBytes, count } = this.reader.look(file, place);
     return {
-      text: plan.prompt.map((part) => (typeof part === 'number' ? tokenText.repeat(part) : part)).join(''),
-      grids: gridsOf(plan),
+      ...{ text, grids },
       // Its rows are there once more on their way into the engine; its patches are counted by themselves.
-      bytes: ofTiles + 2 * pictureTokens(plan) * rowBytes,
+      bytes: tileBytes + 2 * count * this.#rowBytes,
       decode: (signal) => this.#decode(file, place, signal),
     };
   }
 
-  async #decode(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<DecodedPicture> {
-    const { towerDigest, vocabSize } = this.#parts;
-    const { prepared, plan, rows } = await this.#rows.read(file, place, signal);
-    return { ids: pictureIds(prepared.digest, towerDigest, pictureTokens(plan), vocabSize), rows };
+  async #decode(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<SeenPicture> {
+    const prepared = await this.reader.read(file, place, signal);
+    const { plan } = this.reader.planOf(prepared);
+    const rows = () => this.#rows.of({ digest: prepared.digest, plan }, 0n, (see) => see(prepared.tiles));
+    return { ids: this.reader.idsOf(prepared), rows };
   }
-}
 
-/** Runs of a picture's tokens: of one picture that is seen as it is, the grid of its rows; of others a line. */
-function gridsOf({ prompt, grids }: PicturePlan): PictureGrid[] {
-  const counts = prompt.filter((part) => typeof part === 'number');
-  const [grid] = grids;
-  if (counts.length === 1 && grids.length === 1) {
-    const side = Math.sqrt(patchCount(grid!) / counts[0]!);
-    const whole = { rows: grid!.rows / side, columns: grid!.columns / side };
-    if (Number.isInteger(whole.rows) && Number.isInteger(whole.columns)) return [whole];
+  /**
+   * Rows of a picture that another process has read.
+   * @param salt only pictures of the same one share rows @param bring brings its tiles, where no rows are kept
+   */
+  rowsOf(facts: PictureFacts, salt: bigint, bring: () => Promise<Uint8Array>): Promise<Float32Array> {
+    const { plan, tileBytes } = this.reader.planOf(facts);
+    return this.#rows.of({ digest: facts.digest, plan }, salt, async (see) => {
+      const giveBack = await this.#sent.take(Math.min(MAX_SENT_BYTES, tileBytes));
+      try {
+        return await see(tilesOf(plan, await bring()));
+      } finally {
+        giveBack();
+      }
+    });
   }
-  return counts.map((count) => ({ rows: 1, columns: count }));
 }

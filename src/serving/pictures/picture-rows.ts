@@ -1,40 +1,31 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TowerHost } from '../../../host/tower-host.js';
 import { ByteBudget } from '../../../models/images/byte-budget.js';
-import { PictureError } from '../../../models/images/picture-error.js';
-import type { PicturePool } from '../../../models/images/picture-pool.js';
-import type { PreparedPicture } from '../../../models/images/prepare-picture.js';
-import { type PicturePlan, patchCount } from '../../../models/images/preprocess/picture-preprocessor.js';
-import { InvalidRequestError } from '../../errors/request-errors.js';
+import {
+  type PicturePlan,
+  type PicturePreprocessor,
+  patchCount,
+} from '../../../models/images/preprocess/picture-preprocessor.js';
+import type { Pixels } from '../../../models/images/resize.js';
 import { KeptRows, PATCH_BYTES } from './kept-rows.js';
+import type { PictureFacts, PlannedPicture } from './picture-reader.js';
 
-/** What pictures go through. */
+/** What makes rows of pictures. */
 export interface RowParts {
-  pool: PicturePool;
+  preprocessor: Pick<PicturePreprocessor, 'patchesInTurns'>;
   /** Opened with the first picture. */
   tower: () => Pick<TowerHost, 'see'>;
   /** Most bytes of rows that are kept. */
   maxKeptBytes: number;
 }
 
-/** A picture that has been read. */
-export interface ReadPicture {
-  prepared: PreparedPicture;
-  plan: PicturePlan;
-  /** What the tower makes of it: rows that are kept, or new ones. */
-  rows(): Promise<Float32Array>;
-}
+/** Makes a picture's rows of its tiles. */
+export type See = (tiles: readonly Pixels[]) => Promise<Float32Array>;
 
 /** Most pictures that wait to be seen: those of the requests that may wait. */
 const MAX_WAITING = 4096;
 
-/**
- * A model's way from a picture's file to the rows that its tower makes:
- *
- *   file -> header: what becomes of it
- *        -> PicturePool (decoded, resized, in a process of its own) -> digest of its content
- *        -> rows that are kept, or patches -> TowerHost (with pictures of other requests) -> rows
- */
+/** Rows that a model's tower makes of pictures, together with those of other requests, or that are kept. */
 export class PictureRows {
   readonly #parts: RowParts;
   readonly #kept: KeptRows;
@@ -45,33 +36,29 @@ export class PictureRows {
     this.#kept = new KeptRows(parts.maxKeptBytes);
   }
 
-  /** What a file's picture becomes, by its header. @param place where it stands in the request @throws InvalidRequestError */
-  look(file: Uint8Array, place: string): PicturePlan {
-    try {
-      return this.#parts.pool.look(file);
-    } catch (error) {
-      throw requestsError(place, error);
-    }
+  /** Pictures whose rows the tower made, and those whose rows were kept. */
+  get counts(): Readonly<KeptRows['counts']> {
+    return this.#kept.counts;
   }
 
-  /** @param place where the file stands in the request @throws InvalidRequestError, PicturesBusyError, PictureDecoderError; the signal's reason */
-  async read(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<ReadPicture> {
-    const { pool } = this.#parts;
-    const [picture] = await pool.prepare([file], signal).catch((error: unknown) => {
-      throw requestsError(place, error);
-    });
-    const prepared = picture!;
-    const plan = pool.preprocessor.plan(prepared.width, prepared.height);
-    const key = Buffer.from(prepared.digest).toString('hex');
-    // One who leaves does not end the work that others wait for.
-    return { prepared, plan, rows: () => this.#kept.of(key, () => this.#see(prepared, plan)) };
+  /**
+   * Rows of a picture: those that are kept, or what `make` has the tower see. One who leaves does not end the work that others wait for.
+   * @param salt only pictures of the same one share rows
+   */
+  of(
+    { digest, plan }: Pick<PictureFacts, 'digest'> & Pick<PlannedPicture, 'plan'>,
+    salt: bigint,
+    make: (see: See) => Promise<Float32Array>,
+  ): Promise<Float32Array> {
+    const key = `${salt} ${Buffer.from(digest).toString('hex')}`;
+    return this.#kept.of(key, () => make((tiles) => this.#see(tiles, plan)));
   }
 
   /** Pictures take turns, so that their patches are not there all at a time, and nobody else waits until they are made. */
-  async #see({ tiles }: PreparedPicture, plan: PicturePlan): Promise<Float32Array> {
+  async #see(tiles: readonly Pixels[], plan: PicturePlan): Promise<Float32Array> {
     const giveBack = await this.#patches.take(Math.min(patchBytes(plan), PATCH_BYTES));
     try {
-      const { preprocessor } = this.#parts.pool;
+      const { preprocessor } = this.#parts;
       const pictures = [];
       for (const [i, grid] of plan.grids.entries())
         pictures.push({ patches: await preprocessor.patchesInTurns(tiles[i]!, nextTurn), grid });
@@ -94,10 +81,4 @@ function joined(parts: readonly Float32Array[]): Float32Array {
     end += part.length;
   }
   return all;
-}
-
-/** A picture that is refused is a fault of its request. */
-function requestsError(place: string, error: unknown): unknown {
-  if (!(error instanceof PictureError)) return error;
-  return new InvalidRequestError(`${place}: ${error.message}`, place, 'invalid_image');
 }

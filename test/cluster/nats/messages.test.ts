@@ -40,6 +40,7 @@ const work: WorkItem = {
   ...{ kind: 'work', gateway: 'g', id: 'g-1', number: 1, attempt: 1, known: [0], ended: [] },
   request: { promptTokens: Int32Array.of(1), maxNewTokens: 4 },
   handOver: { worker: 'w', attempt: 1, layout: 'l', bytes: 4, numBlocks: 2 },
+  pictures: [{ digest: Uint8Array.of(1, 2), width: 4, height: 3, numBytes: 36 }],
 };
 const beat: WholeBeat = {
   ...{ kind: 'beat', worker: 'w', pool: 'p', places: 1, held: 0, maxBlocks: 9, usedBlocks: 0 },
@@ -64,6 +65,7 @@ const part: CachePart = { kind: 'cachePart', next: 4, offset: 2, total: 5, block
 const MESSAGES: QueueMessage[] = [
   ...[frames, work, beat],
   { kind: 'hold', worker: 'w', held: [['g-1', 1]] },
+  { kind: 'picture', id: 'g-1', attempt: 1, index: 0, offset: 0, length: 4 },
   { kind: 'held', stale: [['g-1', 1]] },
   { kind: 'stop', id: 'g-1', attempt: 1, sequence: null },
   { kind: 'probe' },
@@ -116,6 +118,20 @@ describe('messages of the queue', () => {
     ['a hand-over from anywhere', work, ['handOver', 'worker'], 'a.b'],
     ['more sequences than there are', work, ['known'], Array.from({ length: 4097 }, () => 0)],
     ['more tokens than there are', work, ['known', 0], 2 ** 31],
+    [
+      'more pictures than a request has',
+      work,
+      ['pictures'],
+      Array.from({ length: 17 }, () => work.pictures![0]),
+    ],
+    ['a picture without what it is known by', work, ['pictures', 0, 'digest'], 'x'],
+    ['a picture of half a pixel', work, ['pictures', 0, 'width'], 0.5],
+    [
+      'a tower without a name',
+      { ...beat, model: { ...beat.model, sight: { tower: 't', maxPatches: 8 } } },
+      ['model', 'sight'],
+      {},
+    ],
     ['runs that are cut', frames, ['runs'], Int32Array.of(1, 2)],
     ['runs with a count below zero', frames, ['runs'], Int32Array.of(1, 0, 1, 0, 0, -6)],
     ['values that are none', frames, ['frames', 0, 'piece', 'logProbs'], 5],

@@ -5,6 +5,7 @@ import type { TokenPiece, TokenRequest } from '../../../callbacks/token-request.
 import type { HandOvers } from '../../../cluster/nats/hand-overs.js';
 import type { FramesMessage, HoldAnswer, HoldMessage, WorkItem } from '../../../cluster/nats/messages.js';
 import { QueueWorker } from '../../../cluster/nats/queue-worker.js';
+import type { WorkSight } from '../../../cluster/nats/work-pictures.js';
 
 /** A sequence whose pieces the test sends. */
 class Source implements PieceSource<TokenPiece> {
@@ -25,7 +26,11 @@ class Source implements PieceSource<TokenPiece> {
   async *[Symbol.asyncIterator](): AsyncIterator<TokenPiece> {}
 }
 
-function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null = null) {
+function setUp(
+  answers: (HoldAnswer | null)[] = [],
+  handOvers: HandOvers | null = null,
+  sight: WorkSight | null = null,
+) {
   const sources: Source[] = [];
   const sent: FramesMessage[] = [];
   const holds: HoldMessage[] = [];
@@ -43,6 +48,7 @@ function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null 
       },
       tell: () => {},
       fetchBlocks: async () => null,
+      fetchPicture: async () => null,
       tellCache: () => {},
     },
     engine: {
@@ -57,6 +63,7 @@ function setUp(answers: (HoldAnswer | null)[] = [], handOvers: HandOvers | null 
     adapterOf: () => null,
     gatewayGraceMs: 1e9,
     handOvers,
+    sight,
     onWarning: () => {},
   });
   const deliver = (id: string, attempt: number, more: Partial<WorkItem> = {}) =>

@@ -30,7 +30,7 @@ function setUp() {
     id: 'w',
     port: {
       ...{ maxBytes: 4096, pull: () => new Promise(() => {}), stopPulling: () => {}, tell: () => {} },
-      ...{ tellCache: () => {}, fetchBlocks: async () => null },
+      ...{ tellCache: () => {}, fetchBlocks: async () => null, fetchPicture: async () => null },
       send: (_, message) => sent.push(message),
       hold: async () => ({ kind: 'held', stale: [] }),
     },
@@ -39,6 +39,7 @@ function setUp() {
     adapterOf: () => null,
     gatewayGraceMs: 1e9,
     handOvers: null,
+    sight: null,
     onRoom: () => told.push('room'),
     onWarning: () => {},
   });

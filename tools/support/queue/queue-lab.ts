@@ -11,6 +11,7 @@ import {
   type BlocksMessage,
   type FramesMessage,
   type HoldMessage,
+  type PictureMessage,
   type PieceFrame,
   packMessage,
   requestId,
@@ -72,6 +73,7 @@ export class QueueLab {
   readonly #options: LabOptions;
   readonly #beats = new Map<string, Beat>();
   readonly #onFrame = new Set<(frame: SeenFrame) => void>();
+  readonly #onPicture = new Set<(message: PictureMessage) => void>();
   readonly #onHold = new Set<(message: HoldMessage) => void>();
   /** Requests whose prompts were computed by a prefill worker. */
   readonly prefilled: string[] = [];
@@ -113,8 +115,10 @@ export class QueueLab {
     const nc = await this.#connect();
     nc.subscribe(this.names.gateway('*'), {
       callback: (_, message) => {
-        const told = unpackMessage(message.data, 'frames', 'hold');
-        if (told.kind === 'hold') {
+        const told = unpackMessage(message.data, 'frames', 'hold', 'picture');
+        if (told.kind === 'picture') {
+          for (const listener of [...this.#onPicture]) listener(told);
+        } else if (told.kind === 'hold') {
           for (const [id] of told.held) this.#holders.set(id, told.worker);
           for (const listener of [...this.#onHold]) listener(told);
         } else {
@@ -245,6 +249,12 @@ export class QueueLab {
     });
     await nc!.flush();
     return () => heard.unsubscribe();
+  }
+
+  /** Calls the listener with each part of a picture that workers ask gateways for, until the returned function is called. */
+  onPicture(listener: (message: PictureMessage) => void): () => void {
+    this.#onPicture.add(listener);
+    return () => this.#onPicture.delete(listener);
   }
 
   onHold(listener: (message: HoldMessage) => void): () => void {

@@ -17,6 +17,7 @@ import { cacheFamilies } from './cache-families.js';
 import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { keyFamilies } from './key-metrics.js';
+import { pictureFamilies } from './picture-metrics.js';
 import { prefillFamilies } from './prefill-metrics.js';
 import { routingFamilies } from './routing-metrics.js';
 import { shareFamilies } from './share-metrics.js';
@@ -121,6 +122,7 @@ export class ServerMetrics implements Metrics {
     if (this.#watch !== null) scalingFamilies(this.#registry, this.#watch);
     if (options.routing) routingFamilies(this.#registry, models);
     prefillFamilies(this.#registry, models);
+    pictureFamilies(this.#registry, models);
     if (options.process) {
       collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
     }

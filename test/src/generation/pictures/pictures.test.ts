@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { planChat, plannedFields } from '../../../../src/generation/chat-plan.js';
-import type { DecodedPicture, Picture, Sight } from '../../../../src/generation/pictures/picture.js';
+import type { Picture, SeenPicture, Sight } from '../../../../src/generation/pictures/picture.js';
 import { imageTokensOf, seenRequest } from '../../../../src/generation/pictures/seen-request.js';
 import { gridsIn, rowsOfPictures, spelled } from '../../../../src/generation/pictures/spell-pictures.js';
 import { generateText } from '../../../../src/generation/text-generation.js';
@@ -21,7 +21,7 @@ function picture(first: number, ...grids: [rows: number, columns: number][]): Pi
   };
 }
 
-function decoded(first: number, count: number): DecodedPicture {
+function decoded(first: number, count: number): SeenPicture {
   return {
     ids: Int32Array.from({ length: count }, (_, i) => VOCAB + first + i),
     rows: async () => Float32Array.from({ length: 2 * count }, (_, i) => first + i),

@@ -6,6 +6,7 @@ import type { PicturePool } from '../../../../models/images/picture-pool.js';
 import type { PicturePlan } from '../../../../models/images/preprocess/picture-preprocessor.js';
 import { KeptRows } from '../../../../src/serving/pictures/kept-rows.js';
 import { ModelSight } from '../../../../src/serving/pictures/model-sight.js';
+import { PictureReader } from '../../../../src/serving/pictures/picture-reader.js';
 
 const rowsOf = (count: number, value = 0) => new Float32Array(count).fill(value);
 
@@ -68,7 +69,14 @@ function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) 
   const seen: (readonly TowerPicture[])[] = [];
   let [inTower, most] = [0, 0];
   const sight = new ModelSight({
-    pool: poolOf(plan, numbers),
+    reader: new PictureReader({
+      pool: poolOf(plan, numbers),
+      towerDigest: 'tower',
+      vocabSize: 1000,
+      placeholder: '<image>',
+      tokenId: 9,
+      tokenText: '<image>',
+    }),
     tower: () => ({
       see: async (pictures) => {
         seen.push(pictures);
@@ -78,11 +86,6 @@ function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) 
         return pictures.map(({ patches }) => patches.map((x) => -x));
       },
     }),
-    towerDigest: 'tower',
-    vocabSize: 1000,
-    placeholder: '<image>',
-    tokenId: 9,
-    tokenText: '<image>',
     rowBytes: 8,
     maxKeptBytes: 1e6,
   });
