@@ -239,6 +239,35 @@ export function attachmentsSuite(browser: () => Browser): void {
     await close();
   });
 
+  it('are waited for, until the reader takes them out or their time is over', async () => {
+    const { page, problems, close } = await seeing();
+    // The worker never comes.
+    let asked = 0;
+    await page.route('**/dashboard/pdf-worker.js', () => {
+      asked += 1;
+    });
+    const input = page.locator('.composer input[type=file]');
+    const slow = file('slow.pdf', pdfOf(['x']));
+    const reading = page.getByRole('progressbar', { name: 'Reading slow.pdf' });
+    await input.setInputFiles([slow]);
+    await reading.waitFor();
+    await expect.poll(() => asked).toBe(1);
+    await message(page).fill('And?');
+    await page.keyboard.press('Enter');
+    expect(await refusal(page)).toBe('“slow.pdf” is still being read.');
+    await page.getByRole('button', { name: 'Remove slow.pdf' }).click();
+    expect([await names(page), await refusal(page)]).toEqual([[], '']);
+    await page.clock.install();
+    await input.setInputFiles([slow]);
+    await reading.waitFor();
+    await expect.poll(() => asked).toBe(2);
+    await page.clock.fastForward(61_000);
+    await expect.poll(() => refusal(page)).toBe('“slow.pdf” takes more than 60 seconds to read.');
+    expect(await names(page)).toEqual([]);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it('are refused with a sentence before anything is sent', async () => {
     const { page, problems, close } = await seeing();
     const wide = Buffer.from(PICTURE);

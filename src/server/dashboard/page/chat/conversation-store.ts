@@ -1,5 +1,5 @@
 import { ConversationDatabase, ConversationMemory, type ConversationPlace } from './conversation-places.js';
-import { contentOf, type StoredConversation, withContents } from './stored-conversation.js';
+import { lengthOfFiles, type StoredConversation, withContents } from './stored-conversation.js';
 
 /** How many conversations of a file were taken in. */
 export interface Merged {
@@ -48,7 +48,7 @@ export class ConversationStore {
     const place = await this.#place;
     const others = (await this.list()).filter(({ id }) => id !== conversation.id);
     const dropped = others.splice(MAX_CONVERSATIONS - 1).map(({ id }) => id);
-    if (contentOf([...others, conversation]) <= MAX_CONTENT) {
+    if (lengthOfFiles([...others, conversation]) <= MAX_CONTENT) {
       if (await place.write([conversation], dropped)) return 'all';
     }
     const texts = withContents(conversation, () => null);
@@ -73,7 +73,7 @@ export class ConversationStore {
     const taken = [...incoming.values()].filter((one) => kept.has(one));
     const dropped = [...here.values()].filter((one) => !kept.has(one) && !incoming.has(one.id));
     const hasRoom =
-      contentOf(latest) <= MAX_CONTENT &&
+      lengthOfFiles(latest) <= MAX_CONTENT &&
       (await (
         await this.#place
       ).write(

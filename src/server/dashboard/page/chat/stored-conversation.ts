@@ -45,7 +45,7 @@ export const filesOf = ({ turns }: Pick<StoredConversation, 'turns'>): Attachmen
   turns.flatMap(({ attachments }) => attachments ?? []);
 
 /** Characters of the contents of all their files. */
-export function contentOf(conversations: readonly StoredConversation[]): number {
+export function lengthOfFiles(conversations: readonly StoredConversation[]): number {
   return conversations.flatMap(filesOf).reduce((sum, file) => sum + contentLength(file), 0);
 }
 

@@ -37,13 +37,13 @@ export class AttachmentViewer {
     this.#size.textContent = isPicture(attachment)
       ? `${attachment.width} \u00d7 ${attachment.height} pixels, ${sizeWords(attachment)}`
       : sizeWords(attachment);
-    this.#body.replaceChildren(contentOf(attachment));
+    this.#body.replaceChildren(shownOf(attachment));
     this.#dialog.showModal();
     this.#body.scrollTop = 0;
   }
 }
 
-function contentOf(attachment: Attachment): Element {
+function shownOf(attachment: Attachment): Element {
   if (!isPicture(attachment)) return el('pre', {}, [attachment.content ?? '']);
   return imageOf(attachment, attachment.name) ?? el('p', {}, ['It is not kept any more.']);
 }
