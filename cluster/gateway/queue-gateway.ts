@@ -149,6 +149,11 @@ export class QueueGateway implements GatewayListener {
     return this.#attempts.countsOf(model);
   }
 
+  /** Whether one more request of the key may wait for the model now. @throws QueueFullError where it may not */
+  checkRoom(model: string, key: string): void {
+    this.#attempts.models.get(model)?.checkRoom(key, performance.now());
+  }
+
   /**
    * Submits a request with one sequence or several, or with beams: see InProcessHost.submitSeveral.
    * @throws QueueFullError, HostClosedError at once

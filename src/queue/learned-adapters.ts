@@ -132,9 +132,10 @@ export class LearnedAdapters implements AdapterSet {
 function withAdapterName(model: TextModel, adapterName: string): TextModel {
   const { engine } = model;
   const adapted: TokenEngine = { submit: (request) => engine.submit({ ...request, adapterName }) };
-  const { submitSeveral } = engine;
+  const { submitSeveral, checkRoom } = engine;
   if (submitSeveral !== undefined)
     adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, adapterName });
+  if (checkRoom !== undefined) adapted.checkRoom = (key) => checkRoom.call(engine, key);
   return {
     ...model,
     get maxInputLen() {

@@ -51,6 +51,7 @@ export async function learnedModel({
     engine: {
       submit: (request) => gateway.submit(key, request)[0]!,
       submitSeveral: (request) => gateway.submit(key, request),
+      checkRoom: (queueKey) => gateway.checkRoom(key, queueKey),
     },
     vocabSize,
     // Workers with other limits come and go.

@@ -61,6 +61,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxLogprobs',
   'maxQueuedRequests',
   'maxQueuedRequestsPerKey',
+  'allowImageUrls',
   'fairQueueing',
   'filesDir',
   'maxFileBytes',

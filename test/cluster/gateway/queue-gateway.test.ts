@@ -480,6 +480,7 @@ describe('a request', () => {
   it('waits in the gateway, of which only so many do', async () => {
     const { gateway, beat, ask, offers } = setUp();
     const waiting = [ask(1), ask(1), ask(1)];
+    expect(() => gateway.checkRoom(KEY, '')).toThrow(QueueFullError);
     expect(() => ask(1)).toThrow(QueueFullError);
     await settle();
     expect(offers).toHaveLength(0);
