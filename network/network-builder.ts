@@ -165,6 +165,14 @@ export class NetworkBuilder {
     this.#ops.push({ op: 'addPromptRows', value: sum.index, first });
   }
 
+  /** sum += input * weight, column by column: the sum is written in place. */
+  addScaled(sum: ValueRef, input: ValueRef, weight: string): void {
+    this.#checkScales(weight, input.width);
+    require(sum.width === input.width &&
+      sum.rows === input.rows, `${weight}: its output does not fit the sum`);
+    this.#ops.push({ op: 'addScaled', output: sum.index, input: input.index, weight });
+  }
+
   /** @param bias null: none */
   layerNorm(input: ValueRef, weight: string, bias: string | null, epsilon: number): ValueRef {
     for (const name of bias === null ? [weight] : [weight, bias]) {

@@ -66,6 +66,8 @@ export type PlanOp =
    *   output[t] += sum over j of weight[places[t][j]] * placeShares[t][j] * scale, in ascending j
    */
   | { op: 'addEmbedding'; output: number; weight: string; by: Lookup; scale?: number }
+  /** output += input * weight, each column by its own entry of the vector. */
+  | { op: 'addScaled'; output: number; input: number; weight: string }
   /** output = input / rms(input) * weight + residual. residual may be the same value as output; absent: none. */
   | { op: 'rmsNorm'; input: number; output: number; weight: string; epsilon: number; residual?: number }
   /**

@@ -23,6 +23,8 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
       };
     case 'addEmbedding':
       return { reads: [op.output], writes: [op.output] };
+    case 'addScaled':
+      return { reads: [op.input, op.output], writes: [op.output] };
     case 'rmsNorm':
       return {
         reads: op.residual === undefined ? [op.input] : [op.input, op.residual],

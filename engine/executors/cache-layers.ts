@@ -107,6 +107,7 @@ export function rowsOfOthers({ ops }: Pick<NetworkPlan, 'ops'>, executor: string
 export function rowsOfPictures({ ops }: Pick<NetworkPlan, 'ops'>, executor: string): string | null {
   const takes = (op: PlanOp) =>
     op.op === 'rowInput' ||
+    op.op === 'addScaled' ||
     (op.op === 'attention' && op.mask?.segments === true) ||
     (op.op === 'addEmbedding' && op.by === 'places') ||
     (op.op === 'selectRows' && op.rows !== undefined);

@@ -11,7 +11,7 @@ export const TOWER_TOKENS_PER_BLOCK = 32;
 
 /** Most rows and sequences of a batch. */
 export interface TowerBatchLimits {
-  /** Patches, and CLIP's own rows. */
+  /** Patches, and the tower's own rows. */
   maxRows: number;
   maxPictures: number;
 }

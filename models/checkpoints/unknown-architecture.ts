@@ -1,4 +1,5 @@
 import { closestName } from '../../base/did-you-mean.js';
+import { UNSEEN_FAMILIES } from './unseen-families.js';
 
 const STATE_LAYERS =
   'layers of this kind may keep a state in place of keys and values, other than those of Qwen3.5, LFM2 and Mamba2, which no op computes';
@@ -9,6 +10,7 @@ const PLAIN_LAYERS = 'its layers have a LayerNorm with biases, and its MLP has n
 
 /** Architectures that a user may expect, and the operations that they need and no executor has. */
 const REASONS: readonly (readonly [name: RegExp, reason: string])[] = [
+  ...UNSEEN_FAMILIES,
   [
     /^Deberta(?!V2)/i,
     'the first DeBERTa has one projection of queries, keys and values with biases for two of them; DeBERTa v2 and v3 run',

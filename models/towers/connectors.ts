@@ -1,4 +1,5 @@
 import type { ValueRef } from '../../network/network-builder.js';
+import { layerNorm } from '../architectures/parts.js';
 import type { TowerConfig } from './tower-config.js';
 import type { TowerParts } from './tower-parts.js';
 
@@ -37,6 +38,13 @@ export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef
       const { activation, biased } = connector;
       const layers = ['connector.linear_1', 'connector.linear_2'] as const;
       return parts.twoLayers(net.selectRows(rows), 'connector', layers, textWidth, activation, biased);
+    }
+    case 'normedLayers': {
+      const square = net.mergeRows(rows, count);
+      const norm = { epsilon: 1e-5, biased: true };
+      const normed = layerNorm(net, square, 'connectorNorm', 'connector.layer_norm', norm);
+      const layers = ['connector.linear_1', 'connector.linear_2'] as const;
+      return parts.twoLayers(normed, 'connector', layers, textWidth, connector.activation);
     }
     case 'mergedLayers': {
       const { activation, biased } = connector;

@@ -1,5 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import { clip } from './clip.js';
+import { internVl } from './internvl.js';
 import { pixtral } from './pixtral.js';
 import { qwenVision } from './qwen-vision.js';
 import { qwen2Vision } from './qwen2-vision.js';
@@ -10,6 +11,7 @@ const TOWERS: Readonly<Record<TowerKind, (config: TowerConfig) => NetworkPlan>> 
   siglip,
   clip,
   pixtral,
+  internvl: internVl,
   qwen2: qwen2Vision,
   'qwen2.5': qwen2Vision,
   qwen: qwenVision,

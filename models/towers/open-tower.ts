@@ -84,11 +84,22 @@ function converted(name: string, tensor: RawTensor, config: TowerConfig): [strin
     // Mistral 3's layer over the patches of a square has the columns of all patches by turns.
     case MERGING_LAYER:
       return [name, { ...tensor, interleavedColumns: squareOf(tensor, config) }];
+    // Rows of a table of types.
     case 'tower.embeddings.class_embedding':
+    case 'tower.embeddings.patch_embeddings.projection.bias':
       return [name, { ...tensor, shape: [1, ...tensor.shape] }];
+    case 'tower.embeddings.cls_token':
+      return [name, { ...tensor, shape: ofOneMatrix(tensor) }];
+    case 'tower.embeddings.position_embeddings':
+      return ['tower.embeddings.position_embedding.weight', { ...tensor, shape: ofOneMatrix(tensor) }];
     default:
       return [name, asMatrix(tensor)];
   }
+}
+
+/** The shape of the one matrix that a tensor [1, rows, columns] has. */
+function ofOneMatrix({ shape }: RawTensor): number[] {
+  return shape.length === 3 && shape[0] === 1 ? shape.slice(1) : shape;
 }
 
 /** Patches of a square. @throws CheckpointError where the layer over them is quantised */

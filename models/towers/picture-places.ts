@@ -7,7 +7,7 @@ export interface PictureGrid {
   columns: number;
 }
 
-/** Rows of a tower's sequence for one picture: patches in the order of squares, window by window, after a row of CLIP's own. */
+/** Rows of a tower's sequence for one picture: patches in the order of squares, window by window, after a row of the tower's own. */
 export interface PicturePlaces {
   /** Number of rows. */
   length: number;
@@ -15,7 +15,7 @@ export interface PicturePlaces {
   patches: Int32Array;
   /** Row of the table of learned positions [length]. */
   positions: Int32Array;
-  /** 1 for CLIP's own row, else 0 [length]. */
+  /** 1 for the tower's own row, else 0 [length]. */
   types: Int32Array;
   /** Row and column of each patch [length x 2]. */
   grid: Int32Array;
@@ -33,9 +33,9 @@ type Placed = Pick<
   'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta' | 'windows'
 >;
 
-/** Rows of a picture's sequence, a row of CLIP's own included. */
+/** Rows of a picture's sequence, a row of the tower's own included. */
 export function sequenceLength({ kind }: Pick<TowerConfig, 'kind'>, { rows, columns }: PictureGrid): number {
-  return rows * columns + (kind === 'clip' ? 1 : 0);
+  return rows * columns + (kind === 'clip' || kind === 'internvl' ? 1 : 0);
 }
 
 /** Rows of the output that a picture becomes. */

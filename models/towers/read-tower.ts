@@ -1,6 +1,7 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { ConfigFields } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
+import { internVl } from './read-internvl.js';
 import { mistral3, ofPixtral, PIXTRAL } from './read-pixtral.js';
 import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';
@@ -12,6 +13,7 @@ const READERS = new Map<string, (configs: Configs) => TowerConfig>([
   ['Idefics3ForConditionalGeneration', smolVlm],
   ['Gemma3ForConditionalGeneration', gemma3],
   ['LlavaForConditionalGeneration', llava],
+  ['InternVLForConditionalGeneration', internVl],
   ['Mistral3ForConditionalGeneration', mistral3],
   ['Qwen2VLForConditionalGeneration', qwen2],
   ['Qwen2_5_VLForConditionalGeneration', qwen2dot5],
@@ -32,16 +34,24 @@ export const seeingModels: readonly string[] = [...READERS.keys()];
  */
 export function readTower(where: string, model: string, fields: JsonObject, textWidth: number): TowerConfig {
   const read = READERS.get(model);
-  if (read === undefined) throw unseen(where, model);
+  if (read === undefined) throw unseen(where, model, MISSING.get(model));
   const vision = fields.vision_config;
   if (!isObject(vision)) throw new CheckpointError(`${where}: vision_config should be an object.`);
   const ofVision = new ConfigFields(`${where}: vision_config`, vision);
   return read({ model, outer: new ConfigFields(where, fields), vision: ofVision, textWidth });
 }
 
-const unseen = (where: string, what: string) =>
+/** What models need whose texts are read, and whose pictures are not. */
+const TILES =
+  'the rows of its tiles are joined to one picture, cut to its ratio, with a learned row (image_newline) at the end of each line';
+const MISSING = new Map([
+  ['LlavaNextForConditionalGeneration', TILES],
+  ['LlavaOnevisionForConditionalGeneration', TILES],
+]);
+
+const unseen = (where: string, what: string, why?: string) =>
   new CheckpointError(
-    `${where}: pictures of ${what} are not supported; those of ${seeingModels.join(', ')} are.`,
+    `${where}: pictures of ${what} are not supported${why === undefined ? '' : `, since ${why}`}; those of ${seeingModels.join(', ')} are.`,
   );
 
 const SMOLVLM: Usual = {

@@ -37,8 +37,21 @@ export interface TowerConfig {
   ropeTheta?: number;
   /** Width of the text model. */
   textWidth: number;
+  /** What layers of InternViT differ in; absent: it is another tower. */
+  internVit?: InternVit;
   /** Layers in which patches attend within a part of the picture; absent: there are none. */
   windows?: TowerWindows;
+}
+
+export interface InternVit {
+  /** Whether queries, keys and values have biases. */
+  biased: boolean;
+  /** Whether rows of queries and of keys are normed as a whole. */
+  headsNormed: boolean;
+  /** RMS norms in place of layer norms. */
+  rms: boolean;
+  /** Whether a layer norm follows the last layer. */
+  normsLast: boolean;
 }
 
 export interface TowerWindows {
@@ -48,7 +61,7 @@ export interface TowerWindows {
   wholeLayers: readonly number[];
 }
 
-export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'qwen2' | 'qwen2.5' | 'qwen';
+export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'internvl' | 'qwen2' | 'qwen2.5' | 'qwen';
 
 /** What leads from the tower's rows to the text model's. */
 export type Connector =
@@ -58,6 +71,8 @@ export type Connector =
   | { kind: 'pool' }
   /** LLaVA's: two linear layers. */
   | { kind: 'layers'; activation: Activation; biased: boolean }
+  /** InternVL's: a norm over the rows of a square, side by side, and two linear layers. */
+  | { kind: 'normedLayers'; activation: Activation }
   /**
    * Mistral 3's: a norm with an epsilon of its own, a linear layer that makes of the rows of a square one of the tower's width, and LLaVA's
    * two.

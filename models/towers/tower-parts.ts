@@ -61,13 +61,28 @@ export class TowerParts {
   }
 
   /** x += the feed-forward layers of the normed x: the sum is written in place. */
-  addMlp(x: ValueRef, normed: ValueRef, own: string, [up, down]: readonly [string, string]): void {
+  addMlp(x: ValueRef, normed: ValueRef, own: string, layers: readonly [string, string]): void {
+    const [inner, down] = this.#mlp(normed, own, layers);
+    this.net.addLinear(x, inner, down);
+  }
+
+  /** Returns the feed-forward layers of the normed rows. */
+  mlp(normed: ValueRef, own: string, layers: readonly [string, string]): ValueRef {
+    const [inner, down] = this.#mlp(normed, own, layers);
+    return this.net.linear(inner, down);
+  }
+
+  #mlp(
+    normed: ValueRef,
+    own: string,
+    [up, down]: readonly [string, string],
+  ): [inner: ValueRef, down: LinearOptions] {
     const { hiddenSize, intermediateSize, activation } = this.#config;
     const inner = this.net.linear(normed, {
       ...this.project(`${own}.up`, up, hiddenSize, intermediateSize),
       activation,
     });
-    this.net.addLinear(x, inner, this.project(`${own}.down`, down, intermediateSize, hiddenSize));
+    return [inner, this.project(`${own}.down`, down, intermediateSize, hiddenSize)];
   }
 
   /** The layers of SigLIP and CLIP: each sum is written into x. */

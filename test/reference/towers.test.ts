@@ -38,7 +38,7 @@ async function withTower<T>(
   use: (tower: LoadedTower) => T,
 ): Promise<T> {
   const { directory } = await engineOf(made);
-  const tower = await loadTower(directory, { maxPatches: 320, threads: 1, ...params });
+  const tower = await loadTower(directory, { maxPatches: 512, threads: 1, ...params });
   try {
     return use(tower);
   } finally {

@@ -6,7 +6,9 @@ from transformers.models.clip.image_processing_clip import CLIPImageProcessor
 from transformers.models.gemma3.image_processing_gemma3 import Gemma3ImageProcessor
 from transformers.models.gemma3.processing_gemma3 import Gemma3Processor
 from transformers.models.gemma4.image_processing_gemma4 import Gemma4ImageProcessor
+from transformers.models.got_ocr2.image_processing_got_ocr2 import GotOcr2ImageProcessor
 from transformers.models.idefics3.image_processing_idefics3 import Idefics3ImageProcessor
+from transformers.models.internvl.processing_internvl import InternVLProcessor
 from transformers.models.llava.image_processing_llava import LlavaImageProcessor
 from transformers.models.pixtral.image_processing_pixtral import PixtralImageProcessor
 from transformers.models.pixtral.processing_pixtral import PixtralProcessor
@@ -74,6 +76,13 @@ def fixed(answer, case):
 def llava(answer, case):
     rows, _, grids = fixed(answer, case)
     return rows, "*" * len(rows), grids
+
+
+def internvl(answer, case):
+    count = case["processor"]["image_seq_length"]
+    part = Part(start_image_token="<img>", end_image_token="</img>", image_token="*", image_seq_length=count)
+    text = InternVLProcessor.replace_image_token(part, answer, 0)
+    return fixed(answer, case)[0], text, fixed(answer, case)[2]
 
 
 def pixtral(answer, case):
@@ -166,6 +175,26 @@ CASES = [
         tower(8),
         {"spatial_merge_size": 2},
         call={"patch_size": {"height": 16, "width": 16}},
+    ),
+    case(
+        "InternVL",
+        GotOcr2ImageProcessor,
+        internvl,
+        [*SIZES, (200, 50), (56, 56), (112, 112), (30, 200)],
+        {"size": {"height": 28, "width": 28}},
+        tower(14),
+        {"image_seq_length": 3},
+        call={"crop_to_patches": True},
+    ),
+    case(
+        "InternVL with few tiles",
+        GotOcr2ImageProcessor,
+        internvl,
+        [*SIZES, (60, 29)],
+        {"size": {"height": 28, "width": 56}, "min_patches": 2, "max_patches": 4},
+        tower(14),
+        {"image_seq_length": 3},
+        call={"crop_to_patches": True},
     ),
     case("without the deviation", SiglipImageProcessor, fixed, [(17, 16)], {"size": {"height": 28, "width": 28}, "do_normalize": False}, tower(14)),
     case("without the factor", SiglipImageProcessor, fixed, [(17, 16)], {"size": {"height": 28, "width": 28}, "do_rescale": False}, tower(14)),

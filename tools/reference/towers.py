@@ -192,6 +192,41 @@ TOWERS = {
         [[3, 3], [3, 3]],
         lambda rows, grids: {"pixel_values": pixels(rows, grids)},
     ),
+    "internvl": sees(
+        wrapped(
+            "InternVL",
+            decoder(model_type="qwen2"),
+            SIGLIP | {"image_size": [8, 8], "patch_size": [PATCH, PATCH], "attention_bias": True},
+            [],
+            image_token_id=IMAGE,
+            tie_word_embeddings=False,
+        ),
+        [[4, 4], [4, 4], [4, 4]],
+        lambda rows, grids: {"pixel_values": pixels(rows, grids)},
+        merge=2,
+    ),
+    # As the largest one: norms of queries and keys, RMS norms, no biases; and a norm behind the last layer.
+    "internvl-rms": sees(
+        wrapped(
+            "InternVL",
+            decoder(model_type="qwen3", head_dim=8),
+            SIGLIP
+            | {
+                "image_size": 16,
+                "use_qk_norm": True,
+                "norm_type": "rms_norm",
+                "use_mean_pooling": False,
+                "hidden_act": "gelu_pytorch_tanh",
+            },
+            [],
+            image_token_id=IMAGE,
+            downsample_ratio=0.25,
+            tie_word_embeddings=False,
+        ),
+        [[8, 8], [8, 8]],
+        lambda rows, grids: {"pixel_values": pixels(rows, grids)},
+        merge=4,
+    ),
     "mistral3": sees(
         wrapped(
             "Mistral3",

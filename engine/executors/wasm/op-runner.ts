@@ -110,6 +110,9 @@ export class OpRunner {
       case 'xielu':
         this.#xielu(op, rows);
         break;
+      case 'addScaled':
+        this.#addScaled(op, rows);
+        break;
       case 'gate':
         this.#gate(op, rows);
         break;
@@ -204,6 +207,17 @@ export class OpRunner {
     const { kernels } = this.#parts.heap;
     const count = rows * this.#width(op.value);
     kernels.xieluRows(this.#at(op.value), alphaPositive, alphaNegative, beta, epsilon, count);
+  }
+
+  #addScaled({ input, output, weight }: Op<'addScaled'>, rows: number): void {
+    const { heap } = this.#parts;
+    const width = this.#width(input);
+    const factors = heap.floatsAt(this.#vector(weight), width);
+    const from = heap.floatsAt(this.#at(input), rows * width);
+    const sum = heap.floatsAt(this.#at(output), rows * width);
+    for (let row = 0; row < rows; row++)
+      for (let i = 0, at = row * width; i < width; i++, at++)
+        sum[at]! += Math.fround(from[at]! * factors[i]!);
   }
 
   #gate(op: Op<'gate'>, rows: number): void {

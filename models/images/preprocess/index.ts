@@ -4,6 +4,7 @@ import { clipPictures, llavaPictures, siglipPictures } from './fixed-size.js';
 import { gemma3Pictures } from './gemma3.js';
 import { gemma4Pictures } from './gemma4.js';
 import { idefics3Pictures } from './idefics3.js';
+import { internVlPictures } from './internvl.js';
 import { type PictureFamily, type PictureFiles, PicturePreprocessor } from './picture-preprocessor.js';
 import { pixtralPictures } from './pixtral.js';
 import { qwenPictures } from './qwen.js';
@@ -14,6 +15,7 @@ const PREPROCESSORS = new Map<string, (fields: ConfigFields, files: PictureFiles
   ['CLIPImageProcessor', clipPictures],
   ['Gemma3ImageProcessor', gemma3Pictures],
   ['Gemma4ImageProcessor', gemma4Pictures],
+  ['GotOcr2ImageProcessor', internVlPictures],
   ['Idefics3ImageProcessor', idefics3Pictures],
   ['LlavaImageProcessor', llavaPictures],
   ['PixtralImageProcessor', pixtralPictures],

@@ -178,6 +178,29 @@ describe('openCheckpoint of a folder with safetensors', () => {
       { config: { architectures: ['Llama4ForConditionalGeneration'] } },
       /architecture Llama4ForConditionalGeneration is not supported: its layers attend in chunks/,
     ],
+    ...[
+      ['MllamaForConditionalGeneration', 'layers of Llama 3.2 Vision attend to pictures'],
+      ['Phi4MMForCausalLM', 'Phi-4 multimodal has LoRA matrices'],
+      ['Phi3VForCausalLM', 'Phi-3 Vision is not here'],
+      ['MolmoForCausalLM', 'Molmo is not here'],
+      ['DeepseekVLV2ForCausalLM', 'DeepSeek-VL and Janus see by towers of their own'],
+      ['MiniCPMV', 'pictures of MiniCPM-V go through a resampler'],
+      ['Glm4vForConditionalGeneration', 'the tower of GLM-4V stretches its positions'],
+      ['KimiVLForConditionalGeneration', 'layers of Kimi-VL keep keys and values as one latent vector'],
+      ['PaliGemmaForConditionalGeneration', 'the text model of PaliGemma attends both ways'],
+      ['AyaVisionForConditionalGeneration', 'what leads from the tower of Aya Vision'],
+      ['Idefics2ForConditionalGeneration', 'pictures of Idefics 2 go through a resampler'],
+      ['IdeficsForVisionText2Text', 'layers of the first Idefics attend to pictures'],
+      ['InternVLChatModel', "InternVL is here in transformers' format alone"],
+      ['Lfm2VlForConditionalGeneration', 'the tower of LFM2-VL'],
+    ].map(
+      ([name, reason]) =>
+        [
+          name!,
+          { config: { architectures: [name] } },
+          new RegExp(`architecture ${name} is not supported: ${reason}`),
+        ] as [string, { config: object }, RegExp],
+    ),
     [
       'heads that do not divide',
       { config: { num_key_value_heads: 4, num_attention_heads: 2 } },

@@ -4,6 +4,7 @@ import { readTower } from '../../../models/towers/read-tower.js';
 import { pictureRowWidth } from '../../../models/towers/tower-config.js';
 
 const QWEN = 'Qwen3VLForConditionalGeneration';
+const INTERNVL = 'InternVLForConditionalGeneration';
 const QWEN25 = 'Qwen2_5_VLForConditionalGeneration';
 const read = (model: string, fields: object, width = 2048) =>
   readTower('config.json', model, fields as Record<string, unknown>, width);
@@ -62,6 +63,29 @@ describe("the configuration of a model's tower", () => {
       'Mistral3ForConditionalGeneration',
       { vision_config: {}, vision_feature_layer: [-1, -2] },
       'vision_feature_layer should be',
+    ],
+    [
+      'LlavaNextForConditionalGeneration',
+      { vision_config: {} },
+      'pictures of LlavaNextForConditionalGeneration are not supported, since the rows of its tiles are joined',
+    ],
+    [INTERNVL, { vision_config: { patch_size: [14, 16] } }, 'patch_size should be a whole number of pixels'],
+    [
+      INTERNVL,
+      { vision_config: { image_size: 70 } },
+      'downsample_ratio should be 1 over a whole number that divides the 5 patches of a side',
+    ],
+    [INTERNVL, { vision_config: {}, downsample_ratio: 0.3 }, 'downsample_ratio should be 1 over a whole'],
+    [INTERNVL, { vision_config: { norm_type: 'group_norm' } }, 'norm_type should be "layer_norm" or'],
+    [
+      INTERNVL,
+      { vision_config: { use_absolute_position_embeddings: false } },
+      'use_absolute_position_embeddings should be true',
+    ],
+    [
+      INTERNVL,
+      { vision_config: {}, vision_feature_select_strategy: 'full' },
+      'vision_feature_select_strategy should be "default"',
     ],
     ['Qwen2VLForConditionalGeneration', { vision_config: {} }, 'hidden_size should be 2048'],
     [
@@ -133,6 +157,16 @@ describe('the places of a picture', () => {
       [1, 0, 0, 0, 0],
       [1, 2, 3, 4],
     ]);
+  });
+
+  it('are squares of patches behind a row of its own where the tower is InternViT', () => {
+    const internVl = read(INTERNVL, { vision_config: { image_size: [56, 56] } });
+    const { patches, positions, squares, types } = placesOf(internVl, { rows: 4, columns: 4 });
+    expect([...patches.subarray(0, 6)]).toEqual([-1, 0, 1, 4, 5, 2]);
+    expect([...positions.subarray(0, 6)]).toEqual([0, 1, 2, 5, 6, 3]);
+    expect([...squares]).toEqual([1, 5, 9, 13]);
+    expect(types[0]).toBe(1);
+    expect(whyUnseen(internVl, { rows: 4, columns: 8 })).toContain('4 x 4 are taken');
   });
 
   it('take patches from row by row to squares', () => {

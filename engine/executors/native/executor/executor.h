@@ -179,6 +179,7 @@ class Executor {
   void runRmsNormHeads(const PlanOp& op, const BatchView& batch);
   void runSoftCap(const PlanOp& op, const BatchView& batch);
   void runXielu(const PlanOp& op, const BatchView& batch);
+  void runAddScaled(const PlanOp& op, const BatchView& batch);
   void runGate(const PlanOp& op, const BatchView& batch);
   void runShortConv(const PlanOp& op, const BatchView& batch);
   void runGatedDelta(const PlanOp& op, const BatchView& batch);

@@ -93,6 +93,7 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"layerNormHeads", OpKind::kLayerNormHeads},
                                                    {"softCap", OpKind::kSoftCap},
                                                    {"xielu", OpKind::kXielu},
+                                                   {"addScaled", OpKind::kAddScaled},
                                                    {"gate", OpKind::kGate},
                                                    {"shortConv", OpKind::kShortConv},
                                                    {"gatedDelta", OpKind::kGatedDelta},
@@ -312,6 +313,10 @@ class PlanReader {
                     static_cast<float>(number(item, "alphaNegative")), static_cast<float>(number(item, "beta")),
                     static_cast<float>(number(item, "epsilon"))};
         readColumns(item, op);
+        break;
+      case OpKind::kAddScaled:
+        readInOut(item, op);
+        op.weight = weightIndex(item, "weight");
         break;
       case OpKind::kGate:
         op.input = integer(item, "value");

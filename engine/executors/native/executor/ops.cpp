@@ -127,6 +127,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kLayerNormHeads: return runLayerNormHeads(op, batch);
     case OpKind::kSoftCap: return runSoftCap(op, batch);
     case OpKind::kXielu: return runXielu(op, batch);
+    case OpKind::kAddScaled: return runAddScaled(op, batch);
     case OpKind::kGate: return runGate(op, batch);
     case OpKind::kShortConv: return runShortConv(op, batch);
     case OpKind::kGatedDelta: return runGatedDelta(op, batch);
@@ -336,6 +337,16 @@ void Executor::runScale(const PlanOp& op, const BatchView& batch) {
 
 void Executor::runXielu(const PlanOp& op, const BatchView& batch) {
   eachSpan(op, batch, [&](float* values, int32_t count) { kernels_.xieluRow(values, op.xielu, count); });
+}
+
+void Executor::runAddScaled(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  const float* input = value(op.input);
+  const float* weight = static_cast<const float*>(weights_.raw(op.weight));
+  float* output = value(op.output);
+  eachRow(rowsOf(op.input, batch), n, [&](int64_t row) {
+    for (int64_t i = 0; i < n; ++i) output[row * n + i] += input[row * n + i] * weight[i];
+  });
 }
 
 void Executor::runSoftCap(const PlanOp& op, const BatchView& batch) {

@@ -63,6 +63,7 @@ enum class OpKind : int32_t {
   kAttention,
   kSoftCap,
   kXielu,
+  kAddScaled,
   kGate,
   kShortConv,
   kGatedDelta,

@@ -22,6 +22,7 @@ const char* opName(OpKind kind) {
     case OpKind::kAttention: return "attention";
     case OpKind::kSoftCap: return "softCap";
     case OpKind::kXielu: return "xielu";
+    case OpKind::kAddScaled: return "addScaled";
     case OpKind::kGate: return "gate";
     case OpKind::kShortConv: return "shortConv";
     case OpKind::kGatedDelta: return "gatedDelta";
@@ -586,6 +587,12 @@ class PlanChecker {
         reads(op.input, "value");
         checkXielu(op.xielu);
         return checkOwnColumns(op);
+      case OpKind::kAddScaled:
+        reads(op.input, "input");
+        reads(op.output, "output");
+        separate(op.input, op.output);
+        checkVector(op.weight, value(op.input).width, "weight");
+        return writes(op.output, value(op.input).rows, value(op.input).width, "output");
       case OpKind::kGate: return checkGate(op);
       case OpKind::kShortConv: return checkShortConv(op);
       case OpKind::kGatedDelta: return checkGatedDelta(op);

@@ -4,7 +4,7 @@ import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { wasmKind } from '../../../../engine/kinds/wasm-kind.js';
 import { TOWER_TOKENS_PER_BLOCK, TowerBatch, towerBlocks } from '../../../../engine/tower/tower-batch.js';
-import type { NetworkPlan } from '../../../../network/plan.js';
+import type { NetworkPlan, PlanOp } from '../../../../network/plan.js';
 import { TestEngines } from '../../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../../support/fresh-folders.js';
 import { type MadeTower, madePictures, madeTower, writeMadeTower } from '../../../support/made-towers.js';
@@ -101,6 +101,20 @@ describe("a tower's batch", () => {
       expect(() => one.forward(made)).toThrow(message);
       one.close();
     }
+  });
+
+  it('is refused where what is added is scaled by a vector that does not fit, or by no vector', async () => {
+    const { directory } = await engines.get(writeMadeTower(folder, madeTower('internvl')), 'f32');
+    const { loadable } = openTowerEngine(directory);
+    type AddScaled = Extract<PlanOp, { op: 'addScaled' }>;
+    const open = (change: (op: AddScaled) => AddScaled) => () => {
+      const ops = loadable.plan.ops.map((op) => (op.op === 'addScaled' ? change(op) : op));
+      return new NativeExecutor({ ...loadable, plan: { ...loadable.plan, ops } }, OPTIONS);
+    };
+    expect(open((op) => ({ ...op, weight: 'layers.0.qkv' }))).toThrow('must be a vector of 16');
+    expect(open((op) => ({ ...op, weight: 'layers.0.up.bias' }))).toThrow('must be a vector of 16');
+    expect(open((op) => ({ ...op, input: op.output }))).toThrow('input and output share slot');
+    open((op) => op)().close();
   });
 
   it('is refused with rows that make one of too many', () => {
