@@ -15,8 +15,7 @@ class FiveBitGroups : public GroupWalk<V, D> {
   using GroupWalk<V, D>::GroupWalk;
   typename V::F scales(int i) const {
     if (i < 2) return V::loadHalf(this->halves(i));
-    if constexpr (D == DType::kQ5_0) return V::set1(0.0f);
-    else return V::fma(V::set1(16.0f), V::loadHalf(this->halves(i - 2)), V::loadHalf(this->halves(i)));
+    return V::fma(V::set1(16.0f), V::loadHalf(this->halves(i - 2)), V::loadHalf(this->halves(i)));
   }
   typename V::I weights(int step, int part, int half) const {
     return V::weights5(this->quants(step, half), part, this->fifthBits(half), 2 * step + part);

@@ -120,12 +120,12 @@ void lowerRows(const AdapterProduct& product, int32_t k, const float* const* x, 
   }
 }
 
-// Memory of adapters that is needed soon. A product calls some() again and again while it computes, so that it streams in meanwhile: in
-// one burst, it would wait for all of it.
+// Memory of adapters, and of weights, that is needed soon. A product calls some() again and again while it computes, so that it streams in
+// meanwhile: in one burst, it would wait for all of it.
 class Ahead {
  public:
-  // None.
-  Ahead() = default;
+  // None. Not `= default`: Ahead() would then write zeros over all pieces, for each tile.
+  Ahead() {}
   // What `count` rows need for packed panels [panel, panel + width) when they stand `step` panels further on, to be fetched in `calls` calls.
   Ahead(const AdapterRow* rows, int count, int panel, int width, int step, int calls) {
     size_t bytes = 0;
@@ -147,7 +147,18 @@ class Ahead {
     if (count_ > 0) at_ = pieces_[0].from;
   }
 
+  // The share of rows [row, row + rows), of `all`, in `bytes` of weights that are needed next, to be fetched in `calls` calls.
+  void alsoWeights(const uint8_t* weights, int64_t bytes, int row, int rows, int all, int calls) {
+    weights_ = weights + bytes * row / all;
+    endOfWeights_ = weights + bytes * (row + rows) / all;
+    bytesOfCall_ = ((endOfWeights_ - weights_) / 64 / calls + 1) * 64;
+  }
+
   [[gnu::always_inline]] void some() {
+    if (weights_ < endOfWeights_) {
+      const uint8_t* const end = weights_ + bytesOfCall_;
+      for (; weights_ < end; weights_ += 64) __builtin_prefetch(weights_);
+    }
     if (piece_ >= count_) return;
     for (int i = 0; i < linesOfCall_; i++) {
       __builtin_prefetch(at_, 0, 2);
@@ -162,6 +173,8 @@ class Ahead {
   struct Piece {
     const char *from, *to;
   };
+  const uint8_t *weights_ = nullptr, *endOfWeights_ = nullptr;
+  int64_t bytesOfCall_ = 0;
   const char* at_ = nullptr;
   int piece_ = 0, count_ = 0, linesOfCall_ = 0;
   Piece pieces_[32];  // two for each row of a tile, the tallest has 16

@@ -101,6 +101,7 @@ __attribute__((noinline)) float integerPeakLoop(int64_t iterations) {
       auto& y = total[i % kTotals];
       if constexpr (D == DType::kInt8) y = V::fma(V::toFloat(sum[i]), V::mul(scale, factor), y);
       else if constexpr (kSums == 2) y = V::fma(V::mul(V::floatOf(weighed[i]), scale), factor, V::fma(scale, factor, y));
+      else if constexpr (D == DType::kQ5_0) y = V::fma(V::scaled4(sum[i], multiples), scale, y);
       else y = V::fma(V::scaled4(sum[i], multiples), scale, V::fma(scale, factor, y));
     }
   }
@@ -157,7 +158,9 @@ float peakLoop(DType dtype, int64_t iterations) {
     case DType::kInt8: return integerPeakLoop<V, DType::kInt8>(iterations);
     case DType::kQ6K: return integerPeakLoop<V, DType::kQ6K>(iterations);
     case DType::kInt4:
-    case DType::kQ5_0: return integerPeakLoop<V, DType::kInt4>(iterations);
+    case DType::kQ5_1: return integerPeakLoop<V, DType::kInt4>(iterations);
+    case DType::kQ5_0:
+    case DType::kMxfp4: return integerPeakLoop<V, DType::kQ5_0>(iterations);
     default: break;
   }
   return floatPeakLoop<V>(iterations);

@@ -4,7 +4,8 @@
 // ascending order, in f32, by the form of the weights (formOf):
 //
 //   int8         y = fma(float(sum), weightScale * activationScale, y)
-//   int4, q5_0   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//   int4, q5_1   y = fma(weightMinimum, multiple * sumOfQuants, y), y = fma(float(sum * multiple), weightScale, y); at last y * unit
+//   q5_0, mxfp4  the same without minima
 //   q6_k         the same with the sums of both 16, each times its whole-numbered scale (below 2^24 together, so exact in f32):
 //                y = fma(float(sum0 * scale0 + sum1 * scale1) * multiple, d, y)
 #pragma once
@@ -22,7 +23,7 @@ namespace {
 template <class V, DType Form>
 inline typename V::I startOfSum(const uint8_t* block) {
   if constexpr (Form == DType::kInt8) return V::start8(loadWord(block + 4));
-  else if constexpr (Form == DType::kQ5_0) return V::startOf(loadWord(block + 8));
+  else if constexpr (kIsSixteenMore<Form>) return V::startOf(loadWord(block + 8));
   else return V::set1I(0);
 }
 
@@ -75,7 +76,11 @@ template <class V, DType Form>
 [[gnu::always_inline]] inline void addScaled(const typename V::I (&sum)[2], const uint8_t* block,
                                              const typename V::F (&scales)[2], const typename V::F (&minima)[2],
                                              typename V::F& low, typename V::F& high) {
-  if constexpr (Form != DType::kInt8) {
+  if constexpr (Form == DType::kQ5_0 || Form == DType::kMxfp4) {
+    const auto multiples = V::multiplesOf(loadWord(block));
+    low = V::fma(V::scaled4(sum[0], multiples), scales[0], low);
+    high = V::fma(V::scaled4(sum[1], multiples), scales[1], high);
+  } else if constexpr (Form != DType::kInt8) {
     const auto total = V::set1(loadFloat(block + 4));
     const auto multiples = V::multiplesOf(loadWord(block));
     low = V::fma(V::scaled4(sum[0], multiples), scales[0], V::fma(minima[0], total, low));
@@ -84,6 +89,32 @@ template <class V, DType Form>
     const auto scale = V::set1(loadFloat(block));
     low = V::fma(V::toFloat(sum[0]), V::mul(scales[0], scale), low);
     high = V::fma(V::toFloat(sum[1]), V::mul(scales[1], scale), high);
+  }
+}
+
+// Tables whose scales that are powers of two are added to the exponents of multiples.
+template <class V>
+concept AddsExponents = requires(typename V::F a) { V::timesPower(a, V::bitsOf(a)); };
+
+// Rows from which on that is more than what it takes to look at the scales.
+constexpr int kRowsOfExponents = 4;
+
+// addScaled() of scales that are powers of two: the product of multiple and scale is exact, so that one multiplication by it rounds as
+// the one by the multiple, and an addition as the fma. Processors add beside their multiplications.
+template <class V, int M>
+[[gnu::always_inline]] inline void addByExponents(const typename V::I (&sum)[M][2], const uint8_t* x, int64_t rowStride,
+                                                  const typename V::F (&scales)[2], float* tile) {
+  constexpr int NR = kPanelWidth<V>;
+  const typename V::I low = V::exponentOf(scales[0]), high = V::exponentOf(scales[1]);
+  SKEIN_UNROLL(16)
+  for (int m = 0; m < M; m++) {
+    const auto multiples = V::multiplesOf(loadWord(x + m * rowStride));
+    float* to = tile + m * NR;
+    const auto a = V::mul(V::toFloat(sum[m][0]), V::timesPower(multiples, low));
+    const auto b = V::mul(V::toFloat(sum[m][1]), V::timesPower(multiples, high));
+    const auto c = V::add(V::load(to), a), d = V::add(V::load(to + V::W), b);
+    V::store(to, c);
+    V::store(to + V::W, d);
   }
 }
 
@@ -103,7 +134,15 @@ void quantizedSums(const uint8_t* x, int64_t rowStride, const uint8_t* panel, in
     F scales[2], minima[2];
     for (int half = 0; half < 2; half++) {
       scales[half] = groups.scales(half);
-      if constexpr (Form != DType::kInt8) minima[half] = groups.scales(2 + half);
+      if constexpr (kHasMinima<Form>) minima[half] = groups.scales(2 + half);
+    }
+    if constexpr (Form == DType::kMxfp4 && AddsExponents<V> && M >= kRowsOfExponents) {
+      if (V::areMiddlePowers(scales)) [[likely]] {
+        addByExponents<V, M>(sum, x, rowStride, scales, tile);
+        x += kActivationBytes<V, Form>;
+        groups.next();
+        continue;
+      }
     }
     SKEIN_UNROLL(16)
     for (int m = 0; m < M; m++) {
@@ -287,13 +326,6 @@ const QuantizedFormat<V>& quantizedFormatOf(DType dtype) {
   });
 }
 
-// Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
-// streams from memory while all tiles compute, and no tile waits for it.
-inline void callFor(const void* weights, size_t bytes, int row, int rows, int all) {
-  const char* p = static_cast<const char*>(weights);
-  for (size_t i = bytes * row / all, end = bytes * (row + rows) / all; i < end; i += 64) __builtin_prefetch(p + i);
-}
-
 // Computes the products of rows [row, row + rows), at most kQuantizedRowBlock, and one panel into sums[(r - row) * NR
 // ..]. Calls done(first, count) for each completed tile of rows: its results are written to memory while the next tile
 // computes. aheadOf(first, count, calls) tells what the adapters of a tile's rows need next.
@@ -310,9 +342,9 @@ void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, 
     const bool callsAhead = format.callsAhead && rows > 2 * V::kTileRows;
     const int64_t panelBytes = format.offsetOf(groups);
     return forEachRowTile(tileRows, row, row + rows, [&](int first, int count) {
-      if (callsAhead) callFor(panel + panelBytes, panelBytes, first - row, count, rows);
       clear(first, count);
       Ahead ahead = aheadOf(first, count, groups);
+      if (callsAhead) ahead.alsoWeights(panel + panelBytes, panelBytes, first - row, count, rows, groups);
       format.packed.of[count](x.block(first, 0), x.rowStride, panel, 0, groups, sums + (first - row) * NR, &ahead);
       done(first, count);
     });
@@ -327,9 +359,9 @@ void panelSums(const QuantizedFormat<V>& format, const RoundedRows& x, int row, 
     const uint8_t* next = panel + format.offsetOf(end);
     const int64_t nextBytes = format.offsetOf(end) - format.offsetOf(group);
     forEachRowTile(tileRows, row, row + rows, [&](int first, int count) {
-      callFor(next, nextBytes, first - row, count, rows);
       if (part == 0) clear(first, count);
       Ahead ahead = part == 0 ? aheadOf(first, count, end - group) : Ahead();
+      ahead.alsoWeights(next, nextBytes, first - row, count, rows, end - group);
       format.expanded.of[count](x.block(first, group), x.rowStride, expanded, 0, end - group,
                                 sums + (first - row) * NR, &ahead);
       if (part == parts - 1) done(first, count);

@@ -23,14 +23,14 @@ namespace {
 //
 //   int8    scales in f32, quants of 8 bits                           int8, iq4_nl, iq4_xs
 //   int4    scales and minima in f32, quants of 4 bits                int4, q4_k
-//   q5_0    scales and minima in f32, quants of 5 bits, 16 too large  q5_0, q5_1, mxfp4
+//   q5_0    scales in f32, quants of 5 bits, 16 too large             q5_0
+//   q5_1    the same with minima                                      q5_1
+//   mxfp4   as q5_0, and scales are powers of two                     mxfp4
 //   q6_k    scales in whole numbers, quants of up to 6 bits           q5_k, q6_k
 constexpr DType formOf(DType weights) {
   switch (weights) {
     case DType::kQ4K: return DType::kInt4;
     case DType::kQ5K: return DType::kQ6K;
-    case DType::kQ5_1:
-    case DType::kMxfp4: return DType::kQ5_0;
     case DType::kIq4Nl:
     case DType::kIq4Xs: return DType::kInt8;
     default: return weights;
@@ -53,9 +53,14 @@ constexpr int kParts = D == DType::kInt8 ? V::kInt8Parts : 2;  // vectors of one
 template <class V, DType D>
 constexpr int kSteps = D == DType::kInt8 ? kGroup / 4 : kGroup / 8;  // packed vectors of a group, for each half
 
+template <DType Form>
+constexpr bool kHasMinima = Form == DType::kInt4 || Form == DType::kQ5_1;
 // Vectors of scales, then minima, of both halves.
 template <class V, DType D>
-constexpr int kScaleVectors = formOf(D) == DType::kInt8 ? 2 : 4;
+constexpr int kScaleVectors = kHasMinima<formOf(D)> ? 4 : 2;
+// True if the quants are 16 too large, which is in the sums from the start (quantized_rows.h).
+template <DType Form>
+constexpr bool kIsSixteenMore = Form == DType::kQ5_0 || Form == DType::kQ5_1 || Form == DType::kMxfp4;
 
 // Bytes of prefetch ahead, measured for each width: wide vectors finish a group in a third of the time.
 template <class V>
@@ -104,7 +109,7 @@ class PackedGroups : public GroupWalk<V, D> {
   }
 };
 
-// Form is int8, int4 or q5_0.
+// Form is one of groups of 32.
 template <class V, DType Form>
 class ExpandedGroups {
  public:

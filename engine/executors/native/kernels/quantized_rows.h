@@ -3,7 +3,7 @@
 //
 //   int8    row 0: [ scale | start of sums | 32 quants ] [ .. ] ..                 row 1: ..
 //   int4    a unit for each row, then  row 0: [ multiple | multiple x sum of quants | 32 quants ] [ .. ] ..
-//   q5_0    the same, and before the quants the start of the sums
+//   q5_0    the same, and before the quants the start of the sums (q5_1 and mxfp4 too)
 //   q6_k    the same, and before the quants the starts of the sums of both 16
 //
 // by the form of the weights (quantized_panels.h).
@@ -22,7 +22,7 @@ template <class V, DType D>
 constexpr int kQuantBytes = formOf(D) == DType::kInt8 ? V::kInt8Parts : 1;
 // Bytes of a block before its quants.
 template <DType D>
-constexpr int kBlockHead = formOf(D) == DType::kQ6K ? 16 : formOf(D) == DType::kQ5_0 ? 12 : 8;
+constexpr int kBlockHead = formOf(D) == DType::kQ6K ? 16 : kIsSixteenMore<formOf(D)> ? 12 : 8;
 template <class V, DType D>
 constexpr int kActivationBytes = kBlockHead<D> + kGroup * kQuantBytes<V, D>;  // bytes of one block
 
@@ -138,18 +138,33 @@ inline void startSums(uint8_t* block) {
 }
 
 template <class V, DType D>
-inline void quantizeGroupInUnits(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
-  if (maximum == 0.0f) return emptyGroup<V, D>(block, 0.0f);
-  const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
-  const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
-  const float total = multiple * roundGroup<V, D>(x, unitsPerValue / multiple, block);
+inline void writeMultiple(float multiple, uint8_t* block) {
   const int32_t word = V::multipleWord(int32_t(multiple));
   if constexpr (formOf(D) == DType::kQ6K) __builtin_memcpy(block, &multiple, 4);
   else __builtin_memcpy(block, &word, 4);
+}
+
+// Its multiple is 1 as well, so that none has the exponent of 0.
+template <class V, DType D>
+inline void emptyGroupInUnits(uint8_t* block) {
+  __builtin_memset(block, 0, kActivationBytes<V, D>);
+  writeMultiple<V, D>(1.0f, block);
+}
+
+template <class V, DType D>
+inline void quantizeGroupInUnits(const float* x, float maximum, float unitsPerValue, uint8_t* block) {
+  if (maximum == 0.0f) return emptyGroupInUnits<V, D>(block);
+  const float wanted = __builtin_ceilf(maximum * unitsPerValue * (1.0f / 127.0f));
+  const float multiple = wanted < 1.0f ? 1.0f : wanted > kUnits ? kUnits : wanted;
+  const float sum = roundGroup<V, D>(x, unitsPerValue / multiple, block), total = multiple * sum;
+  writeMultiple<V, D>(multiple, block);
   __builtin_memcpy(block + 4, &total, 4);
   if constexpr (D == DType::kQ5K) __builtin_memset(block + 8, 0, 8);
   if constexpr (D == DType::kQ6K) startSums<V, D, 16, 32>(block);
-  if constexpr (formOf(D) == DType::kQ5_0) startSums<V, D, kGroup, 16>(block);
+  if constexpr (!kIsSixteenMore<formOf(D)>) return;
+  if constexpr (V::kInt8Parts == 2) return startSums<V, D, kGroup, 16>(block);
+  const int32_t start = V::startWords(-16 * int32_t(sum), 0);
+  __builtin_memcpy(block + 8, &start, 4);
 }
 
 // Calls fn(values of group g, g); the last group is filled up with zeros.
@@ -190,7 +205,7 @@ void quantizeRowInUnits(const float* x, int32_t k, int32_t row, int32_t rows, ui
   const float unitsPerValue = empty ? 0.0f : 127.0f * kUnits / greatest;
   forEachGroup(x, k, [&](const float* values, int g) {
     uint8_t* block = blocks + g * kBlock;
-    if (empty) return emptyGroup<V, D>(block, 0.0f);
+    if (empty) return emptyGroupInUnits<V, D>(block);
     quantizeGroupInUnits<V, D>(values, loadFloat(block), unitsPerValue, block);
   });
 }
@@ -201,7 +216,9 @@ void quantizeRow(DType weights, const float* x, int32_t k, int32_t row, int32_t 
   if (weights == DType::kQ5K) return quantizeRowInUnits<V, DType::kQ5K>(x, k, row, rows, to);
   switch (formOf(weights)) {
     case DType::kInt8: return quantizeRow8<V>(x, k, row, rows, to);
-    case DType::kQ5_0: return quantizeRowInUnits<V, DType::kQ5_0>(x, k, row, rows, to);
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kMxfp4: return quantizeRowInUnits<V, DType::kQ5_0>(x, k, row, rows, to);
     case DType::kQ6K: return quantizeRowInUnits<V, DType::kQ6K>(x, k, row, rows, to);
     default: return quantizeRowInUnits<V, DType::kInt4>(x, k, row, rows, to);
   }
@@ -216,7 +233,9 @@ template <class V>
 size_t quantizedBytes(DType weights, int32_t rows, int32_t k) {
   switch (formOf(weights)) {
     case DType::kInt8: return quantizedBytesOf<V, DType::kInt8>(rows, k);
-    case DType::kQ5_0: return quantizedBytesOf<V, DType::kQ5_0>(rows, k);
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kMxfp4: return quantizedBytesOf<V, DType::kQ5_0>(rows, k);
     case DType::kQ6K: return quantizedBytesOf<V, DType::kQ6K>(rows, k);
     default: return quantizedBytesOf<V, DType::kInt4>(rows, k);
   }

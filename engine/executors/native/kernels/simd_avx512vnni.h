@@ -22,6 +22,16 @@ struct Avx512VnniSimd : FloatScales<Avx512Simd> {
     asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*reinterpret_cast<const Word*>(word)));
     return sum;
   }
+  // Of scales that are powers of two, 2^n, what is added to the bits of a number for its product with one.
+  static I exponentOf(F scale) { return _mm512_sub_epi32(bitsOf(scale), set1I(127 << 23)); }
+  static F timesPower(F a, I exponent) { return floatsOf(_mm512_add_epi32(bitsOf(a), exponent)); }
+  // True if all n lie in -126 .. 95: products of a multiple, below 2^15, and a sum, below 2^16, with such scales are numbers, and no product
+  // but 0 is below the normal ones.
+  static bool areMiddlePowers(const F (&scales)[2]) {
+    const I least = set1I(1 << 23);
+    const I greatest = _mm512_max_epu32(_mm512_sub_epi32(bitsOf(scales[0]), least), _mm512_sub_epi32(bitsOf(scales[1]), least));
+    return _mm512_cmpgt_epu32_mask(greatest, set1I(221 << 23)) == 0;
+  }
   static I lessBytes(I bytes, int excess) { return _mm512_sub_epi8(bytes, _mm512_set1_epi8(char(excess))); }
 };
 

@@ -111,7 +111,6 @@ struct GroupWriter : ExpandedGroups<V, Form> {
   using Expanded = ExpandedGroups<V, Form>;
   using F = typename V::F;
   using I = typename V::I;
-  static constexpr bool kHasMinima = Form != DType::kInt8;
   uint8_t* const to;
   const int half;
 
@@ -223,7 +222,7 @@ void expandStoredGroups(const uint8_t* const* rows, int group, int count, uint8_
       const Writer writer(to, half);
       const StoredNumbers<V, T> numbers(own, block);
       writer.scales(numbers.scale);
-      if constexpr (Writer::kHasMinima) writer.minima(numbers.minimum);
+      if constexpr (kHasMinima<formOf(formatOf(T).dtype)>) writer.minima(numbers.minimum);
       const StoredQuants<V, T> quants(own, block);
       SKEIN_UNROLL(8)
       for (int e = 0; e < 8; e++) writer.quants(e, quants.four(e, numbers.fifthBits));

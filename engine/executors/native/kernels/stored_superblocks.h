@@ -240,7 +240,7 @@ void expandStoredSuperblocks(const uint8_t* const* rows, int group, int count, u
             writer.minimaOfBlock(numbers.minimum[g + q]);
           } else {
             writer.scales(numbers.scale[g + q]);
-            if constexpr (Writer::kHasMinima) writer.minima(numbers.minimum[g + q]);
+            if constexpr (kHasMinima<formOf(formatOf(T).dtype)>) writer.minima(numbers.minimum[g + q]);
           }
           SKEIN_UNROLL(8)
           for (int e = 0; e < 8; e++) writer.quants(e, quants.four(q, e));

@@ -54,7 +54,7 @@ class PackedGroups<V, DType::kMxfp4> : public GroupWalk<V, DType::kMxfp4> {
  public:
   using GroupWalk<V, DType::kMxfp4>::GroupWalk;
   typename V::F scales(int i) const {
-    return i < 2 ? V::loadBf16(reinterpret_cast<const uint16_t*>(this->halves(i))) : V::set1(0.0f);
+    return V::loadBf16(reinterpret_cast<const uint16_t*>(this->halves(i)));
   }
   typename V::I weights(int step, int part, int half) const {
     return V::valuesAt(kMxfp4Quants, V::weights4(this->quants(step, half), part));

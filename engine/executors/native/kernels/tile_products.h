@@ -34,7 +34,7 @@ constexpr int kTilePartBytes = 20 << 10;              // of the first-level cach
 
 // What the quants of a format are too large by, as V's dot products take them.
 template <DType D>
-constexpr int kExcess = formOf(D) == DType::kInt8 ? 128 : formOf(D) == DType::kQ5_0 ? 16 : D == DType::kQ6K ? 32 : 0;
+constexpr int kExcess = formOf(D) == DType::kInt8 ? 128 : kIsSixteenMore<formOf(D)> ? 16 : D == DType::kQ6K ? 32 : 0;
 
 // Groups as they are packed, with signed bytes as weights.
 template <class V, DType D>
@@ -113,7 +113,7 @@ struct TileScales {
   explicit TileScales(const TileGroups<V, D>& groups) {
     for (int half = 0; half < 2; half++) {
       scales[half] = groups.scales(half);
-      if constexpr (formOf(D) != DType::kInt8) minima[half] = groups.scales(2 + half);
+      if constexpr (kHasMinima<formOf(D)>) minima[half] = groups.scales(2 + half);
     }
   }
   [[gnu::always_inline]] void add(const uint8_t* sums, const uint8_t* block, typename V::F& low, typename V::F& high) const {
@@ -249,6 +249,13 @@ class TilePanels {
   TileTurn begun_ = {};
   alignas(64) int32_t sums_[2][2 * kTileSums];
 };
+
+// Prefetches a share of `bytes` of weights that are needed next; the share is that of these rows among all. So data
+// streams from memory while all tiles compute, and no tile waits for it.
+inline void callFor(const void* weights, size_t bytes, int row, int rows, int all) {
+  const char* p = static_cast<const char*>(weights);
+  for (size_t i = bytes * row / all, end = bytes * (row + rows) / all; i < end; i += 64) __builtin_prefetch(p + i);
+}
 
 // As the panelSums() of quantized.h. A tile of rows that is lower than the others computes some rows of the one before again, so that all
 // have one shape.

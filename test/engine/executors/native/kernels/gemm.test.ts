@@ -276,3 +276,50 @@ it.each(twins)('GEMM, %s gives the bits of %s', (vector, scalar) => {
             expectSameBits(actual.row(r), wanted.row(r), () => `row ${r} of ${JSON.stringify(problem)}`);
         }
 });
+
+it.each(twins)(
+  'GEMM, %s gives the bits of %s with any scales of mxfp4 and groups of zeros',
+  (vector, scalar) => {
+    const [rows, n, k] = [7, 75, 96];
+    const x = randomFloats(rows * k, 5);
+    x.fill(0, 3 * k + 32, 3 * k + 64);
+    x.fill(0, 5 * k, 6 * k);
+    // Exponents whose scales all are added to those of multiples, the ends of these, and some beyond.
+    for (const exponents of [
+      [120, 127, 128],
+      [2, 127, 128, 223],
+      [0, 1, 2, 127, 226],
+    ]) {
+      const stored = weightsOf('mxfp4', n, k, 3).stored.slice() as Uint8Array;
+      for (let block = 0; block * 17 < stored.length; block++)
+        stored[block * 17] = exponents[(block * 7) % exponents.length]!;
+      const productOf = (table: string) => {
+        const y = new Float32Array(rows * n);
+        const packed = kernels.pack(table, { dtype: 'mxfp4', w: stored, n, k, gated: 0 });
+        const range = {
+          rowBegin: 0,
+          rowEnd: rows,
+          panelBegin: 0,
+          panelEnd: Math.ceil(n / kernels.shape(table).panelWidth),
+        };
+        const source = inputOf(table, 'mxfp4', x, k, rows, k);
+        kernels.gemm(table, {
+          ...range,
+          ...source,
+          dtype: 'mxfp4',
+          n,
+          k,
+          ldx: k,
+          packed,
+          y,
+          ldy: n,
+          activation: 0,
+        });
+        return y;
+      };
+      const [actual, wanted] = [productOf(vector), productOf(scalar)];
+      expect(wanted.every(Number.isFinite)).toBe(true);
+      expectSameBits(actual, wanted, () => `exponents ${exponents}`);
+    }
+  },
+);
