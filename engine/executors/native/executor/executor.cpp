@@ -109,6 +109,7 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
   layout.expertPairs = take(experts.pairs);
   layout.expertInner = take(experts.inner);
   layout.expertUp = take(experts.up);
+  layout.expertClamped = take(experts.clamped);
   layout.expertSums = take(experts.sums);
   const size_t blockBytes =
       mostOfLayers(config, [&](const LayerHeads& heads) { return layerShape(config, heads).bytesPerBlock(); });
@@ -246,6 +247,7 @@ void Executor::takeWorkspace() {
   expertPairs_ = base + layout.expertPairs;
   expertInner_ = base + layout.expertInner;
   expertUp_ = base + layout.expertUp;
+  expertClamped_ = base + layout.expertClamped;
   expertSums_ = base + layout.expertSums;
   if (needsSinkQueries(config_)) {
     sinkAngles_ = base + layout.sinkAngles;

@@ -35,7 +35,7 @@ struct WorkspaceLayout {
   std::vector<size_t> slots;
   std::vector<size_t> ropes;  // of the batch's angles and of each table's, behind ropeAngles
   size_t ropeAngles, threadScratch, sharedPartials, rounded, storedPanels, up, expertPairs, expertInner, expertUp,
-      expertSums, freshBlocks, sinkAngles, sinkQueries, relative;
+      expertClamped, expertSums, freshBlocks, sinkAngles, sinkQueries, relative;
   size_t attentionScratchFloats;  // of one thread
   size_t queryScratchFloats;      // of one thread: query rows of sequences that share cached blocks
   size_t threadScratchFloats;     // of one thread: both, and the partial results of one unit
@@ -198,10 +198,10 @@ class Executor {
   void runExpertPass(const PlanOp& op, int64_t begin, int64_t rows);
   template <typename RowOf>
   bool runExpertProduct(const PlanOp& op, const ExpertProduct& product, const RowOf& rowOf);
-  void clampExperts(const PlanOp& op, int32_t inner);
   void multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
                       const ExpertTask& task, int32_t thread);
-  void multiplyByUp(int32_t inner);
+  void multiplyClamped(const PlanOp& op, GemmArgs args, const ExpertTask& task, float* y, int32_t thread);
+  void joinHalves(const PlanOp& op, int32_t inner);
   // Calls fn(values, count) for the columns of each row that an op changes in place.
   template <typename Function>
   void eachSpan(const PlanOp& op, const BatchView& batch, const Function& fn);
@@ -280,8 +280,9 @@ class Executor {
   // Of one pass over the rows of an op with experts, each pair of a row and an expert with a place of its own.
   float* expertPairs_ = nullptr;  // inputs of the running product, as its kernels take them
   float* expertInner_ = nullptr;  // [pairs][inner]
-  // The same, for the up half in another format than the gate; [pairs][gate, up] of those that are clamped.
+  // The same, for the up half in another format than the gate; [pairs][gate, up] of halves that are clamped.
   float* expertUp_ = nullptr;
+  float* expertClamped_ = nullptr;  // [thread][kClampedFloats]
   float* expertSums_ = nullptr;     // [pairs][width of the output]
   uint8_t* freshBlocks_ = nullptr;  // of one layer, in the pool's layout
   size_t attentionScratchFloats_ = 0;

@@ -51,8 +51,9 @@ const std::vector<ExpertTask>& ExpertRows::cut(int32_t panels, int32_t wanted, i
     if (rows == 0) continue;
     const int64_t share = (int64_t(wanted) * rows + pairs() - 1) / pairs();
     const int32_t ranges = static_cast<int32_t>(std::clamp<int64_t>(share, 1, panels));
-    for (int32_t begin = 0; begin < rows; begin += blockRows) {
-      for (int32_t range = 0; range < ranges; ++range) {
+    // The blocks of rows are the inner loop: neighbouring tasks read the same weights.
+    for (int32_t range = 0; range < ranges; ++range) {
+      for (int32_t begin = 0; begin < rows; begin += blockRows) {
         tasks_.push_back({expert, begin, std::min(rows, begin + blockRows),
                           static_cast<int32_t>(int64_t(range) * panels / ranges),
                           static_cast<int32_t>(int64_t(range + 1) * panels / ranges)});
@@ -90,8 +91,9 @@ ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kerne
     }
     most.pairs = std::max(most.pairs, pairs * bytes / sizeof(float));
     most.inner = std::max(most.inner, pairs * static_cast<size_t>(inner));
-    if (op.clampLimit > 0) most.up = std::max(most.up, 2 * pairs * static_cast<size_t>(inner));
-    else if (isMixed) most.up = std::max(most.up, pairs * static_cast<size_t>(inner));
+    const bool isClamped = op.clampLimit > 0;
+    if (isMixed) most.up = std::max(most.up, (isClamped ? 2 : 1) * pairs * static_cast<size_t>(inner));
+    if (isClamped) most.clamped = kClampedFloats * static_cast<size_t>(config.threads);
     most.sums = std::max(most.sums, pairs * static_cast<size_t>(output.width));
   }
   return most;

@@ -43,9 +43,12 @@ inline int32_t rowsOfPass(const PlanOp& op) { return std::max(1, kPairsOfPass / 
 // Bytes of some rows of one expert as a product with such weights takes them: rounded, or as they are.
 size_t bytesOfRows(const KernelTable& kernels, DType weights, int32_t rows, int32_t k);
 
+// Floats of gate and up of some panels that one thread clamps: bytes of a core's second-level cache, beside the weights that stream by.
+constexpr size_t kClampedFloats = 16 << 10;
+
 // Floats that a pass takes at most in each of its regions: see Executor.
 struct ExpertFloats {
-  size_t pairs, inner, up, sums;
+  size_t pairs, inner, up, clamped, sums;
 };
 ExpertFloats expertFloats(const ExecutorConfig& config, const KernelTable& kernels, const PackedWeights& weights);
 

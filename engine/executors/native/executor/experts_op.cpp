@@ -17,12 +17,16 @@ namespace {
 
 // Bytes of rows that one task keeps in its core's second-level cache, beside the weights that stream by.
 constexpr size_t kTaskRowBytes = 256 << 10;
-// Tasks of a thread for few pairs, which take a few microseconds each.
-constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4;
+// Tasks of a thread for few pairs, which take a few microseconds each, and for more, which are cut where experts begin: the last task of
+// a thread is what the others wait for.
+constexpr int32_t kFewPairs = 16, kTasksOfFewPairs = 4, kTasksOfPairs = 32;
 // A score is looked at a few times.
 constexpr int64_t kElementsPerScore = 8;
 // As much work as so many elements that are only copied.
 constexpr int64_t kElementsPerClamp = 8;
+// Most rows whose gate and up are clamped at once: three panels of them fit, of 32 columns at most.
+constexpr int32_t kRowsOfClamp = 96;
+static_assert(3 * 32 * kRowsOfClamp <= kClampedFloats);
 // Columns of a sum that stay in registers and the nearest cache.
 constexpr int64_t kSumColumns = 256;
 
@@ -39,6 +43,25 @@ void addUpRow(const float* const* pairs, const float* shares, int32_t used, cons
     }
     for (int64_t c = 0; c < count; ++c) out[begin + c] = residual != nullptr ? sums[c] + residual[begin + c] : sums[c];
   }
+}
+
+// The end of products whose gate and up are clamped: gate * (up + 1), then times the sigmoid of alpha * gate. gate: overwritten.
+void clampRow(const KernelTable& kernels, const PlanOp& op, float* gate, const float* up, int32_t count, float* y) {
+  const float alpha = op.clampAlpha, limit = op.clampLimit;
+  for (int32_t column = 0; column < count; ++column) {
+    // What is no number stays none.
+    const float g = gate[column] > limit ? limit : gate[column];
+    const float u = up[column] > limit ? limit : up[column] < -limit ? -limit : up[column];
+    y[column] = g * (u + 1.0f);
+    gate[column] = alpha * g;
+  }
+  kernels.gateRow(y, gate, Activation::kSigmoid, count);
+}
+
+// Where a product would begin to write for its row `row` and column `column` to lie at `memory`.
+float* beginOf(float* memory, int64_t row, int64_t stride, int64_t column) {
+  const size_t before = static_cast<size_t>(row * stride + column) * sizeof(float);
+  return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(memory) - before);
 }
 
 }  // namespace
@@ -63,15 +86,13 @@ void Executor::runExpertPass(const PlanOp& op, int64_t begin, int64_t rows) {
           [&](int64_t row) { pass.route(static_cast<int32_t>(row), scores + row * experts); });
   pass.sort();
   expertReads_.readAhead(currentOp_, pass, pool_);
-  const bool isClamped = op.clampLimit > 0;
-  const int32_t raised = isClamped ? 2 * inner : inner;
-  const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), raised},
+  const bool isMixed = runExpertProduct(op, {false, 0, static_cast<int32_t>(k), inner},
                                         [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
-  if (isMixed)
-    runExpertProduct(op, {false, 1, static_cast<int32_t>(k), raised},
+  if (isMixed) {
+    runExpertProduct(op, {false, 1, static_cast<int32_t>(k), inner},
                      [&](int32_t pair) { return input + pass.rowOf(pair) * k; });
-  if (isClamped) clampExperts(op, inner);
-  else if (isMixed) multiplyByUp(inner);
+    joinHalves(op, inner);
+  }
   runExpertProduct(op, {true, 0, inner, static_cast<int32_t>(n)},
                    [&](int32_t pair) { return expertInner_ + int64_t(pair) * inner; });
   float* output = value(op.output) + begin * n;
@@ -120,7 +141,7 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
     std::memcpy(rows + static_cast<size_t>(row) * bytes, from, bytes);
   });
   const int32_t panels = static_cast<int32_t>(ceilDivide(product.n, kernels_.panelWidth));
-  const int64_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksPerThread;
+  const int64_t perThread = pass.pairs() <= kFewPairs ? kTasksOfFewPairs : kTasksOfPairs;
   const int32_t blockRows =
       static_cast<int32_t>(std::max<size_t>(1, kTaskRowBytes / (rowBytes * size_t(kernels_.tileRows)))) *
       kernels_.tileRows;
@@ -137,7 +158,7 @@ bool Executor::runExpertProduct(const PlanOp& op, const ExpertProduct& product, 
 void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, const PackedPart& part, bool isWhole,
                               const ExpertTask& task, int32_t thread) {
   const int32_t rows = expertRows_.rowsOf(task.expert);
-  const int64_t first = int64_t(expertRows_.firstPair(task.expert)) * product.n;
+  const int64_t firstPair = expertRows_.firstPair(task.expert);
   const uint8_t* input =
       reinterpret_cast<const uint8_t*>(expertPairs_) + expertOffset_[static_cast<size_t>(task.expert)];
   const bool isRounded = kernels_.roundedBytes(part.dtype, 1, product.k) > 0;
@@ -155,7 +176,7 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
                              .n = product.n,
                              .k = product.k,
                              .bias = bias,
-                             .y = expertInner_ + first,
+                             .y = expertInner_ + firstPair * product.n,
                              .ldy = product.n,
                              .activation = op.activation,
                              .rounded = rounded,
@@ -163,54 +184,65 @@ void Executor::multiplyExpert(const PlanOp& op, const ExpertProduct& product, co
                              .stored = part.stored};
     return multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
   }
+  // Gate and up of two parts that are clamped lie side by side.
   const bool isGate = !product.isDown && product.part == 0;
-  // Gate and up of those that are clamped lie side by side, whether they come in one part or in two.
-  const int32_t n = isClamped ? part.columns : product.n, column = isClamped ? part.firstColumn : 0;
-  const int32_t panelEnd = std::min(task.panelEnd, static_cast<int32_t>(ceilDivide(n, kernels_.panelWidth)));
-  if (task.panelBegin >= panelEnd) return;
-  float* y = product.isDown ? expertSums_ : isGate && !isClamped ? expertInner_ : expertUp_;
-  const GemmArgs args{.x = x,
-                      .ldx = product.k,
-                      .packed = part.packed,
-                      .dtype = part.dtype,
-                      .n = n,
-                      .k = product.k,
-                      .bias = bias == nullptr ? nullptr : bias + (isClamped ? column : int64_t(product.part) * n),
-                      .residual = nullptr,
-                      .ldr = 0,
-                      .y = y + first + column,
-                      .ldy = product.n,
-                      .activation = isGate && !isClamped ? op.activation : Activation::kNone,
-                      .rounded = rounded,
-                      .roundedRows = rows,
-                      .stored = part.stored};
-  multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, panelEnd}, thread);
+  const int64_t stride = isClamped ? 2 * product.n : product.n, column = isClamped ? part.firstColumn : 0;
+  float* y = product.isDown ? expertSums_ : isClamped ? expertUp_ : isGate ? expertInner_ : expertUp_;
+  GemmArgs args{.x = x,
+                .ldx = product.k,
+                .packed = part.packed,
+                .dtype = part.dtype,
+                .n = isClamped ? part.columns : product.n,
+                .k = product.k,
+                .bias = bias == nullptr ? nullptr : bias + (isClamped ? column : int64_t(product.part) * product.n),
+                .residual = nullptr,
+                .ldr = 0,
+                .y = y + firstPair * stride + column,
+                .ldy = stride,
+                .activation = isGate && !isClamped ? op.activation : Activation::kNone,
+                .rounded = rounded,
+                .roundedRows = rows,
+                .stored = part.stored};
+  if (isClamped && isWhole) return multiplyClamped(op, args, task, expertInner_ + firstPair * product.n, thread);
+  multiply(args, {task.rowBegin, task.rowEnd, task.panelBegin, task.panelEnd}, thread);
 }
 
-// The end of products whose gate and up are clamped: gate * (up + 1), then times the sigmoid of alpha * gate.
-void Executor::clampExperts(const PlanOp& op, int32_t inner) {
-  const float alpha = op.clampAlpha, limit = op.clampLimit;
-  eachRow(expertRows_.pairs(), int64_t(inner) * kElementsPerClamp, [&](int64_t pair) {
-    float* gate = expertUp_ + pair * 2 * inner;
-    const float* up = gate + inner;
-    float* y = expertInner_ + pair * inner;
-    for (int32_t column = 0; column < inner; ++column) {
-      // What is no number stays none.
-      const float g = gate[column] > limit ? limit : gate[column];
-      const float u = up[column] > limit ? limit : up[column] < -limit ? -limit : up[column];
-      y[column] = g * (u + 1.0f);
-      gate[column] = alpha * g;
+// Gate and up of a task, a few panels at a time in memory that the second-level cache holds, and what clamping makes of them. The panel in
+// which gate ends and up begins may be of both.
+void Executor::multiplyClamped(const PlanOp& op, GemmArgs args, const ExpertTask& task, float* y, int32_t thread) {
+  const int32_t inner = args.n / 2, width = kernels_.panelWidth;
+  float* gate = expertClamped_ + kClampedFloats * static_cast<size_t>(thread);
+  for (int32_t row = task.rowBegin; row < task.rowEnd; row += kRowsOfClamp) {
+    const int32_t end = std::min(task.rowEnd, row + kRowsOfClamp);
+    const int32_t wide = static_cast<int32_t>(kClampedFloats) / ((end - row) * width);
+    const int32_t together = std::max(1, (wide - 1) / 2), stride = (2 * together + 1) * width;
+    for (int32_t panel = task.panelBegin; panel < task.panelEnd; panel += together) {
+      const int32_t panelEnd = std::min(task.panelEnd, panel + together), column = panel * width;
+      const int32_t count = std::min(panelEnd * width, inner) - column, up = (inner + column) / width;
+      float* ups = gate + together * width;
+      args.ldy = stride;
+      args.y = beginOf(gate, row, stride, column);
+      multiply(args, {row, end, panel, panelEnd}, thread);
+      args.y = beginOf(ups, row, stride, up * width);
+      multiply(args, {row, end, up, static_cast<int32_t>(ceilDivide(inner + column + count, width))}, thread);
+      ups += inner + column - up * width;
+      for (int32_t i = 0; i < end - row; ++i)
+        clampRow(kernels_, op, gate + i * stride, ups + i * stride, count, y + int64_t(row + i) * inner + column);
     }
-    kernels_.gateRow(y, gate, Activation::kSigmoid, inner);
-  });
+  }
 }
 
-// The end of a gated product whose halves are in formats of their own: see runMixedGatedLinear().
-void Executor::multiplyByUp(int32_t inner) {
+// The end of gated products whose halves are in formats of their own (runMixedGatedLinear()), or of clamped ones in two parts.
+void Executor::joinHalves(const PlanOp& op, int32_t inner) {
   const std::vector<ExpertWeights>& experts = expertsOfOp_[currentOp_];
-  eachRow(expertRows_.pairs(), inner, [&](int64_t pair) {
+  const bool isClamped = op.clampLimit > 0;
+  eachRow(expertRows_.pairs(), int64_t(inner) * (isClamped ? kElementsPerClamp : 1), [&](int64_t pair) {
     if (experts[static_cast<size_t>(expertRows_.expertOf(static_cast<int32_t>(pair)))].gateUp.size() == 1) return;
     float* y = expertInner_ + pair * inner;
+    if (isClamped) {
+      float* gate = expertUp_ + pair * 2 * inner;
+      return clampRow(kernels_, op, gate, gate + inner, inner, y);
+    }
     const float* up = expertUp_ + pair * inner;
     for (int32_t column = 0; column < inner; ++column) y[column] *= up[column];
   });
