@@ -1,3 +1,4 @@
+import { SkeinError } from '../../base/skein-error.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
 import { fetchBytes } from './fetch-bytes.js';
 import type { ItemPicture, WorkItem } from './messages.js';
@@ -26,7 +27,10 @@ const SLICE_BYTES = 512 * 1024;
 const NO_SIGHT = "The request has pictures, and the worker's model takes none.";
 
 /** Nobody waits any more for the request for which a picture was to be brought. */
-class UnwantedError extends Error {}
+class UnwantedPictureError extends SkeinError {
+  override name = 'UnwantedPictureError';
+  override readonly code = 'SKEIN_PICTURE_UNWANTED';
+}
 
 /** Rows of the pictures of a worker's requests: it asks their gateway for those alone whose rows it does not have. */
 export class WorkPictures {
@@ -59,7 +63,7 @@ export class WorkPictures {
           return await sight.rows(picture, salt, () => this.#fetch(item, index, picture, isWanted));
         } catch (error) {
           // It was another request that brought the picture, and was cancelled.
-          if (!(error instanceof UnwantedError) || !isWanted()) throw error;
+          if (!(error instanceof UnwantedPictureError) || !isWanted()) throw error;
         }
       }
     };
@@ -80,6 +84,6 @@ export class WorkPictures {
       if (bytes !== null) return bytes;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
     }
-    throw new UnwantedError('The request is not wanted any more.');
+    throw new UnwantedPictureError('The request is not wanted any more.');
   }
 }

@@ -3,6 +3,7 @@ import { request } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { onAbort } from '../../../../base/on-abort.js';
+import { SkeinError } from '../../../../base/skein-error.js';
 import { PICTURE_LIMITS } from '../../../../models/images/picture-limits.js';
 import type { FileLoading } from '../picture-files.js';
 import { isPublicAddress } from './public-address.js';
@@ -12,7 +13,10 @@ import type { ResolveHost } from './resolve-host.js';
 const MAX_LENGTH = 4096;
 
 /** Why a picture is not fetched, as the end of a sentence about its address. */
-export class NotFetchedError extends Error {}
+export class NotFetchedError extends SkeinError {
+  override name = 'NotFetchedError';
+  override readonly code = 'SKEIN_PICTURE_NOT_FETCHED';
+}
 
 /** How a connection to a picture's server is made. */
 export interface Network {
