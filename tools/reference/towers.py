@@ -18,7 +18,7 @@ import transformers
 from safetensors.numpy import save_file
 
 from families import load, measure, numbers, written_names
-from family_models import DELTA, decoder, wrapped
+from family_models import DELTA, MIXTURE, decoder, wrapped
 from golden import in_double, row, significant
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "goldens", "towers.json")
@@ -150,6 +150,13 @@ TOWERS = {
             image_token_id=IMAGE,
         ),
         [[2, 4], [4, 4]],
+        qwen_input,
+        frames=2,
+        merge=2,
+    ),
+    "qwen3.5-moe": sees(
+        wrapped("Qwen3_5Moe", MIXTURE, QWEN | {"depth": 2}, [], norms_less_1=True, image_token_id=IMAGE),
+        [[4, 2], [2, 2]],
         qwen_input,
         frames=2,
         merge=2,
