@@ -1,3 +1,4 @@
+import type { TokenSpan } from '../scheduler/tokens/types.js';
 import type { BeamTables } from './beam-tables.js';
 import type { BlockCache } from './block-cache.js';
 import type { BlockTable } from './block-table.js';
@@ -14,12 +15,6 @@ export interface SharedPrefix extends ReuseKey {
   retention?: Retention;
   /** Spans of the prompt that are found whole or not at all, ascending: pictures. Absent: there are none. */
   spans?: readonly TokenSpan[];
-}
-
-/** Tokens [start, end) of a prompt. */
-export interface TokenSpan {
-  start: number;
-  end: number;
 }
 
 /**

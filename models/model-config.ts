@@ -152,6 +152,10 @@ export interface ModelConfig {
   experts?: ExpertsConfig;
   /** Number of first layers after each of which a part of a picture's rows is added, see addPromptRows. Absent: none. */
   promptLevels?: number;
+  /**
+   * Layers in which a token of a picture also attends to those of its picture that follow it: all, or those with a window. Absent: none.
+   */
+  bothWaysInPictures?: 'all' | 'windowed';
   /** True: the engine has the head that guesses tokens, a further layer of the model's files. */
   draftHead?: true;
   bosTokenId: number | null;

@@ -1,10 +1,21 @@
 import type { AttentionMask, NetworkPlan, PlanOp } from './plan.js';
 
+/**
+ * What tokens of a picture attend to: up to themselves, as all others do, or all of the picture too. unsupported: the network asks for
+ * the latter, and its executor cannot.
+ */
+export type PictureRule = 'causal' | 'bothWays' | 'unsupported';
+
 type Ops = Pick<NetworkPlan, 'ops'>;
 
 /** True if tokens also attend to what follows them, in all layers: see AttentionMask. */
 export function attendsBothWays({ ops }: Ops): boolean {
   return masksOf(ops).some((mask) => mask?.bothWays === true);
+}
+
+/** True if tokens of a picture also attend to those of it that follow them, in any layer: a step must not cut a picture. */
+export function attendsWithinPictures({ ops }: Ops): boolean {
+  return masksOf(ops).some((mask) => mask?.withinPictures === true);
 }
 
 /** True if a token's place in its sequence decides which tokens it attends to, in any layer. */

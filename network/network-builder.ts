@@ -59,6 +59,8 @@ export interface AttentionOptions {
   bothWays?: boolean;
   /** True: a token attends to its segment of the sequence alone. Absent: to the whole sequence. */
   segments?: boolean;
+  /** True: a token of a picture also attends to those of its picture that follow it. Absent: it does not. */
+  withinPictures?: boolean;
   /** Cap on the attention scores; absent or null: none. */
   softCap?: number | null;
   /** Index into the header's ropeTables; absent or null: the frequencies of the batch. */
@@ -303,6 +305,13 @@ export class NetworkBuilder {
     require(Number.isFinite(factor) &&
       first + columns <= value.width, `${columns} columns of ${value.width} by ${factor}`);
     if (factor !== 1) this.#ops.push({ op: 'scale', value: value.index, first, columns, factor });
+  }
+
+  /** Keeps columns of the value between two numbers, in place. */
+  clamp(value: ValueRef, [least, most]: readonly [number, number], first = 0, columns = value.width - first): void {
+    require(least <= most &&
+      first + columns <= value.width, `${columns} columns of ${value.width} from ${least} to ${most}`);
+    this.#ops.push({ op: 'clamp', value: value.index, first, columns, least, most });
   }
 
   /** value = cap * tanh(value / cap), in place. */
@@ -679,12 +688,13 @@ export class NetworkBuilder {
 }
 
 function maskOf(options: AttentionOptions): AttentionMask | undefined {
-  const { window, bothWays = false, segments = false } = options;
-  if (window == null && !bothWays && !segments) return undefined;
+  const { window, bothWays = false, segments = false, withinPictures = false } = options;
+  if (window == null && !bothWays && !segments && !withinPictures) return undefined;
   return {
     ...(window == null ? {} : { window }),
     ...(bothWays ? { bothWays } : {}),
     ...(segments ? { segments } : {}),
+    ...(withinPictures ? { withinPictures } : {}),
   };
 }
 

@@ -288,6 +288,8 @@ export type PlanOp =
     }
   /** Changes `columns` columns of the value, from `first` on: x * factor. */
   | { op: 'scale'; value: number; first: number; columns: number; factor: number }
+  /** Changes `columns` columns of the value, from `first` on: min(max(x, least), most). */
+  | { op: 'clamp'; value: number; first: number; columns: number; least: number; most: number }
   /**
    * Keeps the rows that logitRows names. rows: each makes one row of the output together with the rows - 1 after it, all side by side
    * [R x rows * width], or their mean. Absent: 1.
@@ -312,6 +314,7 @@ export type PlanOp =
  * where
  *
  *   j <= i, or bothWays        and        |i - j| < window, or no window
+ *   i < j, withinPictures, and both are of one of the batch's pictures
  */
 export interface AttentionMask {
   /** The layer's own window, in tokens: those to one side, the token itself included. Absent: all. */
@@ -320,6 +323,8 @@ export interface AttentionMask {
   bothWays?: boolean;
   /** True: a token attends to those of its own segment alone, see PackedBatch.segments. Only both ways, without a window. */
   segments?: boolean;
+  /** True: a token of a picture also attends to all those of its picture that follow it, however short the window is. */
+  withinPictures?: boolean;
 }
 
 /** Vectors [keyDim] by which heads of queries and of keys are normed. */

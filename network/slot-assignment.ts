@@ -35,6 +35,7 @@ export function valuesOf(op: PlanOp): { reads: number[]; writes: number[] } {
     case 'softCap':
     case 'xielu':
     case 'scale':
+    case 'clamp':
     case 'addPromptRows':
       return { reads: [op.value], writes: [op.value] };
     case 'gate':

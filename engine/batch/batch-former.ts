@@ -63,6 +63,9 @@ export class BatchFormer extends PackedArrays {
   /** Sampling parameters of the rows in logitRows. */
   readonly sampling: SamplingRows;
   readonly #adapterSlots: Int32Array;
+  /** First row and number of rows of each picture that is attended to both ways. */
+  readonly #pictures: number[] = [];
+  #pictureRows: Int32Array | null = null;
   readonly #grids = new GridPositions();
   readonly #kvCache: KvCacheManager;
   #nextPaddingBlock: number;
@@ -83,8 +86,15 @@ export class BatchFormer extends PackedArrays {
     return this.#grids.written;
   }
 
+  /** See PackedBatch; null in iterations without pictures that are attended to both ways. */
+  get pictures(): Int32Array | null {
+    return this.#pictureRows;
+  }
+
   override clear(): void {
     super.clear();
+    this.#pictures.length = 0;
+    this.#pictureRows = null;
     this.returnedRows.length = 0;
     this.promptTables.length = 0;
     this.processedRows.length = 0;
@@ -133,6 +143,9 @@ export class BatchFormer extends PackedArrays {
       this.promptTables.push({ first, count: end - start, table: promptTable.values });
       nameImageRows(promptTable, this.tokenIds.subarray(first, this.numTokens), start);
     }
+    for (const picture of request.wholeSpans ?? [])
+      if (picture.start >= start && picture.end <= end)
+        this.#pictures.push(first + picture.start - start, picture.end - picture.start);
     if (positions?.hasGrids) this.#grids.add(positions, { start, end, first });
     request.returned?.askForContext(this.returnedRows, start, end, first);
     this.#noteProcessed(request);
@@ -278,5 +291,6 @@ export class BatchFormer extends PackedArrays {
     const slots = this.slots.subarray(0, this.numTokens);
     this.numNewBlocks = this.#kvCache.drainWrittenBlocks(slots, this.newBlocks);
     this.#grids.write(this.positions, this.numTokens);
+    if (this.#pictures.length > 0) this.#pictureRows = Int32Array.from(this.#pictures);
   }
 }

@@ -126,7 +126,7 @@ export const FORMAT_VERSIONS: readonly number[] = [
  * Version of the rules by which a checkpoint becomes an engine; raised when the same options give other weights, or the tokenizer other
  * tables. Engines of the cache are then built again, under another name; engines that a user has built stay what they are.
  */
-export const BUILD_RULES_VERSION = 9;
+export const BUILD_RULES_VERSION = 10;
 /** Names of files with matrices in the layout of an instruction set. */
 export const PACKED_FILE = /^packed-.*\.bin$/;
 

@@ -3,6 +3,7 @@ import type { InstructionSet, PinThreads } from '../../callbacks/gpt-manager-opt
 import type { ExecutorMemory, ExpertReading } from '../../callbacks/worker-messages.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import type { AdapterWeights } from '../../models/adapters/adapter-weights.js';
+import type { PictureRule } from '../../network/attention-mask.js';
 import type { PackedBatch } from '../packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../packed-call/sampling-batch.js';
 import type { RankSeat } from '../sharding/group.js';
@@ -107,6 +108,7 @@ export interface Executor {
   readonly promptRowWidth: number;
   /** RoPE turns by a token's place in the grid of a picture too. */
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   /** Absent: this executor takes no LoRA adapters. */
   readonly adapters?: AdapterSlots;
   /** Absent: the content of its blocks cannot be had. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
+import type { PictureRule } from '../../network/attention-mask.js';
 import { PromptPositions } from '../sequences/prompt-positions.js';
 import type { ImageSpan, PromptTable } from '../sequences/request-spec.js';
 import { readImages } from './image-inputs.js';
@@ -21,6 +22,8 @@ export interface PromptLimits {
   promptRowWidth: number;
   /** RoPE turns by the grids of pictures. */
   turnsByGrid: boolean;
+  /** What tokens of a picture attend to; absent: causal. */
+  pictureRule?: PictureRule;
   maxSeqLen: number;
   /** True if a token attends to all tokens before it. */
   attendsToAll: boolean;
@@ -47,9 +50,33 @@ export function readPromptInputs(
   const spans = images?.spans ?? null;
   return {
     promptTokens,
-    promptTable: usesTable ? { firstId: vocabSize, values, images: spans } : null,
+    promptTable: usesTable
+      ? {
+          firstId: vocabSize,
+          values,
+          images: spans,
+          ...(attendsBothWays(spans, limits) && { bothWays: true }),
+        }
+      : null,
     positions: readPositions(inputs, { spans, length: promptTokens.length, maxNewTokens }, limits),
   };
+}
+
+/** True if tokens of these pictures attend to what follows them. @throws ParameterError where they should, and cannot */
+function attendsBothWays(
+  spans: readonly ImageSpan[] | null,
+  { pictureRule = 'causal', attendsToAll }: PromptLimits,
+): boolean {
+  if (spans === null || pictureRule === 'causal') return false;
+  const refuse = (why: NamedText) =>
+    new ParameterError('image_grids', says`${input('image_grids')} is refused: ${why}.`);
+  if (pictureRule === 'unsupported')
+    throw refuse('this executor does not attend both ways within a picture, as this model does');
+  if (!attendsToAll)
+    throw refuse(
+      says`this model attends both ways within a picture, which an attention window (${option('maxAttentionWindow')}) does not keep whole`,
+    );
+  return true;
 }
 
 function readTable(inputs: Record<string, Tensor>, width: number): Float32Array | null {

@@ -11,7 +11,7 @@ import type { PeftCacheManager } from '../peft/peft-cache-manager.js';
 import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from '../schemes/batching-scheme.js';
 import type { KeptRows } from '../speculation/hidden-rows.js';
-import { mayDraft } from '../speculation/may-draft.js';
+import { modelMayDraft } from '../speculation/may-draft.js';
 import type { FlightRecorder } from './flight-recorder.js';
 import { GuideMasks } from './guide-masks.js';
 import type { GuidedDecoding } from './guided-decoding.js';
@@ -100,6 +100,7 @@ export class PackedCall {
         continue;
       }
       const { requestId, contextPosition, chunkLength } = request;
+      if (contextTokens > 0 && chunkLength === 0) continue;
       if (contextTokens > 0) counts.contextRequests++;
       else counts.generationRequests++;
       if (contextTokens > 0) {
@@ -184,7 +185,7 @@ export class PackedCall {
   }
 
   #noteKept(request: LlmRequest, firstRow: number): void {
-    if (!mayDraft(request)) return;
+    if (!modelMayDraft(request)) return;
     const { phase, contextPosition, numTokens } = request;
     const place = phase === 'context' ? contextPosition : numTokens - 1;
     this.#keptOf.push({ request, place, firstRow, count: this.batch.numTokens - firstRow });

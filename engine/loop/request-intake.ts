@@ -17,7 +17,7 @@ import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import type { ActiveRequests } from '../request/active-requests.js';
 import { LlmRequest } from '../request/llm-request.js';
 import type { ReturnedLogitsBudget } from '../request/returned-logits.js';
-import type { RequestSpec } from '../sequences/request-spec.js';
+import { type RequestSpec, wholeSpansOf } from '../sequences/request-spec.js';
 import type { GuidedDecoding } from './guided-decoding.js';
 import type { LoopAdapters, LoopEnvironment, LoopOptions } from './loop-options.js';
 import type { IterationCounts } from './loop-statistics.js';
@@ -104,12 +104,13 @@ export class RequestIntake {
 
   #admit(request: InferenceRequest, counts: IterationCounts): void {
     try {
-      const { vocabSize, promptRowWidth, turnsByGrid } = this.#parts.world.executor;
+      const { vocabSize, promptRowWidth, turnsByGrid, pictureRule } = this.#parts.world.executor;
       const limits = {
         ...this.#parts.options,
         vocabSize,
         promptRowWidth,
         turnsByGrid,
+        pictureRule,
         attendsToAll: this.#parts.world.kvCache.window === null,
         maxTopLogProbs: Math.min(this.#parts.options.maxTopLogProbs ?? vocabSize, vocabSize),
         postProcessors: this.#postProcessors,
@@ -186,6 +187,8 @@ function whyNoAdapters({ executor, adapters }: LoopEnvironment): NamedText | nul
 }
 
 /** Greatest size of a request: all of its sequences, of which some may have ended elsewhere, at their greatest length. */
-function mostOf({ promptTokens, maxNewTokens, numSequences }: RequestSpec) {
-  return { promptLength: promptTokens.length, maxNewTokens, beamWidth: numSequences, draftLength: 0 };
+function mostOf(spec: RequestSpec) {
+  const { promptTokens, maxNewTokens, numSequences: beamWidth } = spec;
+  const lengths = { promptLength: promptTokens.length, maxNewTokens, beamWidth, draftLength: 0 };
+  return { ...lengths, wholeSpans: wholeSpansOf(spec) };
 }

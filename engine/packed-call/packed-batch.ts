@@ -126,6 +126,11 @@ export interface PackedBatch extends ColumnArrays<typeof PACKED_COLUMNS>, Column
    * absent: all tokens have the same on all axes.
    */
   readonly gridPositions?: Int32Array | null;
+  /**
+   * Rows that are pictures, for networks whose tokens attend to all of their picture (AttentionMask.withinPictures): first row and number
+   * of rows of each [2 x pictures], ascending, each within one sequence. null or absent: there are none.
+   */
+  readonly pictures?: Int32Array | null;
   /** Rows of tables [T x PLACES_OF_TOKEN] that addEmbedding by places adds for each token, and the share of each; absent for networks without it. */
   readonly places?: Int32Array;
   readonly placeShares?: Float32Array;

@@ -19,7 +19,7 @@ export function readOpen([bytes]: readonly Uint8Array[]): OpenCall {
 }
 
 /** Numbers in front of a batch's arrays. */
-const FIXED_NUMBERS = 11;
+const FIXED_NUMBERS = 12;
 const NO_STATES = new Int32Array(0);
 
 /**
@@ -31,8 +31,8 @@ export function batchArrays(batch: PackedBatch, hasStates: boolean): CallArray[]
   const { numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks } = batch;
   const returned = (batch.returnedRows ?? []).filter(({ of }) => of === 'tokens');
   const tables = batch.promptTables ?? [];
-  const { tokenTypes, adapterSlots, gridPositions } = batch;
-  const given = [tokenTypes, adapterSlots, gridPositions, hasStates ? true : null];
+  const { tokenTypes, adapterSlots, gridPositions, pictures } = batch;
+  const given = [tokenTypes, adapterSlots, gridPositions, pictures, hasStates ? true : null];
   const optional = given.map((one) => (one == null ? 0 : 1));
   const numbers = Int32Array.of(
     ...[numTokens, numSequences, numLogitRows, numNewBlocks, maxBlocks],
@@ -55,6 +55,7 @@ export function batchArrays(batch: PackedBatch, hasStates: boolean): CallArray[]
     ...(tokenTypes === undefined ? [] : [tokenTypes.subarray(0, numTokens)]),
     ...(adapterSlots ? [adapterSlots.subarray(0, numSequences)] : []),
     ...(gridPositions ? [gridPositions.subarray(0, 2 * numTokens)] : []),
+    ...(pictures ? [pictures] : []),
     ...(hasStates ? stateArrays(batch) : []),
     ...tables.map(({ table }) => table),
   ];
@@ -86,10 +87,11 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     hasTypes,
     hasSlots,
     hasGrids,
+    hasPictures,
     hasStates,
     returned,
     tables,
-  ] = Array.from(numbers.subarray(0, FIXED_NUMBERS)) as Eleven<number>;
+  ] = Array.from(numbers.subarray(0, FIXED_NUMBERS)) as Twelve<number>;
   const spans = Array.from({ length: returned + tables }, (_, i) => ({
     first: numbers[FIXED_NUMBERS + 2 * i]!,
     count: numbers[FIXED_NUMBERS + 2 * i + 1]!,
@@ -112,6 +114,7 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
     ...(hasTypes === 1 ? { tokenTypes: ints(next++) } : {}),
     ...(hasSlots === 1 ? { adapterSlots: ints(next++) } : {}),
     ...(hasGrids === 1 ? { gridPositions: ints(next++) } : {}),
+    ...(hasPictures === 1 ? { pictures: ints(next++) } : {}),
     stateSlots: hasStates === 1 ? ints(next++) : NO_STATES,
     stateDrafts: hasStates === 1 ? ints(next++) : NO_STATES,
     stateReplays: hasStates === 1 ? ints(next++) : NO_STATES,
@@ -127,7 +130,7 @@ export function readBatch(arrays: readonly Uint8Array[]): PackedBatch {
   };
 }
 
-type Eleven<T> = [T, T, T, T, T, T, T, T, T, T, T];
+type Twelve<T> = [T, T, T, T, T, T, T, T, T, T, T, T];
 
 /** The arrays of an adapter's parts: numbers, then A and B of each; parts with the same A send it once. */
 export function adapterArrays(slot: number, parts: readonly AdapterPart[]): CallArray[] {

@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/error-text.js';
 import { codeOf } from '../../base/skein-error.js';
 import type { ExecutorMemory } from '../../callbacks/worker-messages.js';
+import type { PictureRule } from '../../network/attention-mask.js';
 import {
   type AdapterSlots,
   type Executor,
@@ -46,6 +47,7 @@ export class RankedExecutor implements Executor {
   readonly vocabSize: number;
   readonly promptRowWidth: number;
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   readonly adapters?: AdapterSlots;
   readonly maxBegun: number;
   readonly minBegun: number;
@@ -96,6 +98,7 @@ export class RankedExecutor implements Executor {
     this.options = this.#own.options;
     this.vocabSize = engine.plan.vocabSize;
     this.promptRowWidth = this.#own.promptRowWidth;
+    this.pictureRule = this.#own.pictureRule;
     this.turnsByGrid = this.#own.turnsByGrid;
     this.maxBegun = seat.shape.pipelineParallelSize;
     this.minBegun = leastMicroBatch(engine, seat.shape);

@@ -7,7 +7,7 @@ import { saltWithAdapter } from '../peft/adapter-fingerprint.js';
 import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import { BeamSearch } from '../sequences/beam-search.js';
 import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from '../sequences/generated-sequence.js';
-import type { RequestSpec } from '../sequences/request-spec.js';
+import { type ImageSpan, type RequestSpec, wholeSpansOf } from '../sequences/request-spec.js';
 import { SampledSequences } from '../sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from '../sequences/sequence-group.js';
 import { RequestProgress } from './request-progress.js';
@@ -145,6 +145,10 @@ export class LlmRequest extends RequestProgress {
       ...(retention === null ? {} : { retention }),
       ...(promptTable?.images ? { spans: promptTable.images } : {}),
     };
+  }
+
+  override get wholeSpans(): readonly ImageSpan[] | undefined {
+    return wholeSpansOf(this.spec);
   }
 
   override get isComplete(): boolean {

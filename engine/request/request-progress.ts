@@ -1,6 +1,7 @@
 import type { ReuseCounts, SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import { lengthsAfterPause, type ResumeLimits } from '../../scheduler/tokens/pause.js';
-import type { AdapterNeed, SchedulableRequest } from '../../scheduler/tokens/types.js';
+import type { AdapterNeed, SchedulableRequest, TokenSpan } from '../../scheduler/tokens/types.js';
+import { uncutLength } from '../../scheduler/tokens/whole-spans.js';
 
 /**
  * State of a request for the schedulers, and how a chunk, a token and a pause change it. It knows lengths only;
@@ -74,15 +75,26 @@ export abstract class RequestProgress implements SchedulableRequest {
   /** True once it needs no further iteration. */
   abstract get isComplete(): boolean;
 
+  /** See SchedulableRequest. */
+  get wholeSpans(): readonly TokenSpan[] | undefined {
+    return undefined;
+  }
+
   /** Data by which it shares blocks through the cache; null: none. */
   get shared(): SharedPrefix | null {
     return null;
   }
 
-  /** Begins the context behind the part found in the cache; the running chunk ends with the prompt at the latest. */
+  /**
+   * Begins the context behind the part found in the cache; the running chunk ends with the prompt at the latest. It has no token where it
+   * would cut a span that begins here.
+   */
   beginContext(found: ReuseCounts): void {
     this.contextPosition = found.reusedTokens;
-    this.chunkLength = Math.min(this.chunkLength, this.promptLength - found.reusedTokens);
+    const planned = Math.min(this.chunkLength, this.promptLength - found.reusedTokens);
+    const uncut = uncutLength(this, 0, planned);
+    // A span that is longer than what was planned for has to wait for the next iteration.
+    this.chunkLength = uncut > planned ? 0 : uncut;
     if (!this.#hasBegun) this.cachedTokens = found.reusedTokens;
     this.#hasBegun = true;
     this.reusedBlocks += found.reusedBlocks;

@@ -1,8 +1,8 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { FinishCode } from '../../callbacks/response-batch.js';
 import type { SamplingParams } from '../../callbacks/sampling-params.js';
-import type { TokenSpan } from '../../kvcache/prefix-sharing.js';
 import type { Retention } from '../../kvcache/retention.js';
+import type { TokenSpan } from '../../scheduler/tokens/types.js';
 import type { BadWords } from '../decoding/bad-words.js';
 import type { DryPenalty } from '../decoding/dry-penalty.js';
 import type { ReasoningBudget } from '../decoding/reasoning-budget.js';
@@ -18,6 +18,8 @@ export interface PromptTable {
   readonly values: Float32Array;
   /** Pictures that have the rows, one after the other, in the order of their places; null: id firstId + i names row i. */
   readonly images: readonly ImageSpan[] | null;
+  /** True: tokens of a picture attend to all of it, so that no step cuts one. Absent: only to those before them. */
+  readonly bothWays?: true;
 }
 
 /** Tokens [start, end) of a prompt that are a picture's, in a grid of rows and columns. */
@@ -114,4 +116,11 @@ export interface RequestSpec {
    * asked for.
    */
   reusesBlocks: boolean;
+}
+
+/** Pictures that no step may cut; undefined: there are none. */
+export function wholeSpansOf({
+  promptTable,
+}: Pick<RequestSpec, 'promptTable'>): readonly ImageSpan[] | undefined {
+  return promptTable?.bothWays ? promptTable.images! : undefined;
 }

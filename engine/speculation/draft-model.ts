@@ -10,6 +10,7 @@ import { DraftCaches } from './draft-caches.js';
 import { DraftCost } from './draft-cost.js';
 import { HeadCaches } from './head-caches.js';
 import type { HiddenRows, KeptRows } from './hidden-rows.js';
+import { modelMayDraft } from './may-draft.js';
 
 export interface DraftModelParts {
   /** Runs the draft model, which has the same vocabulary. */
@@ -86,11 +87,12 @@ export class DraftModel {
 
   /**
    * Most tokens that a draft of the request may have now; 0 if the request brought draft logits, which its tokens are drawn
-   * against, or positions of its own.
+   * against, positions of its own, or embeddings in its prompt.
    */
   mostTokens(request: LlmRequest): number {
     const { spec, numTokens } = request;
-    if (this.#hasFailed || spec.draftLogits !== null || spec.positions !== null) return 0;
+    if (this.#hasFailed || !modelMayDraft(request)) return 0;
+    if (spec.draftLogits !== null || spec.positions !== null) return 0;
     const { hidden, kvCache } = this.#parts;
     if (hidden !== undefined && hidden.firstOf(request) === undefined) return 0;
     return Math.max(0, kvCache.maxSeqLen - numTokens);

@@ -7,13 +7,16 @@ import type { LlmRequest } from '../request/llm-request.js';
  * - several sequences or beams: each step already has a row for each of them, and beams choose among each other's tokens;
  * - a logits post-processor: it is promised one row a step, and the tokens so far in front of it;
  * - a guide: the tokens that it forces are its draft (mayJump);
- * - embeddings of its own in the prompt: a draft that repeats the prompt could name one, and none is ever generated;
  * - mirostat: what it draws a token from depends on the token drawn before;
  * - returned generation logits: the memory that is reserved for them counts one row a step.
  */
 export function mayDraft(request: LlmRequest): boolean {
-  const { guide, promptTable } = request.spec;
-  return guide === null && promptTable === null && hasRowsForDrafts(request);
+  return request.spec.guide === null && hasRowsForDrafts(request);
+}
+
+/** True if a draft model, or a head, may draft for the request: neither can read embeddings that a prompt brings, those of pictures included. */
+export function modelMayDraft(request: LlmRequest): boolean {
+  return mayDraft(request) && request.spec.promptTable === null;
 }
 
 /** True if the tokens that a request's guide forces may be its draft. */

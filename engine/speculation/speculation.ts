@@ -231,7 +231,8 @@ export class Speculation implements DraftPolicy {
     const { index, found } = state;
     if (index === null) return NO_PROPOSAL;
     const { length, matchLength } = index.propose(request.tokens, request.numTokens, found);
-    return { tokens: found, length: Math.min(most, length), rate: state.rateOf(matchLength), drawn: false };
+    const drawable = beforeOwnRows(request, found, length);
+    return { tokens: found, length: Math.min(most, drawable), rate: state.rateOf(matchLength), drawn: false };
   }
 
   #drawnFor({ modelRate, maxLength }: RequestState, request: LlmRequest, most: number): Proposal {
@@ -248,4 +249,11 @@ export class Speculation implements DraftPolicy {
     }
     return state;
   }
+}
+
+/** Number of the first tokens of a draft that can be drawn: an id of the prompt's own rows, as a picture's, never is. */
+function beforeOwnRows({ spec: { promptTable } }: LlmRequest, draft: Int32Array, length: number): number {
+  if (promptTable === null) return length;
+  const own = draft.subarray(0, length).findIndex((token) => token >= promptTable.firstId);
+  return own < 0 ? length : own;
 }

@@ -198,6 +198,7 @@ export class DecoderParts {
   /** Attention of a layer as the config describes it: with its window, RoPE, scale and cap. */
   attention(qkv: ValueRef, layer: number, norms?: TurnedNorms): ValueRef {
     const { attentionScale, attentionSoftCap: softCap, layerWindows, cacheLayers, encoder } = this.#config;
+    const { bothWaysInPictures } = this.#config;
     const { numHeads, headDim } = this.shapeOf(layer);
     const cache = encoder === undefined ? this.#caches.get(cacheLayers?.[layer] ?? layer)! : 0;
     const sinks = { name: `model.layers.${layer}.self_attn.sinks`, columns: numHeads };
@@ -211,6 +212,9 @@ export class DecoderParts {
       softCap: softCap ?? null,
       ropeTable,
       bothWays: encoder?.bothWays === true,
+      withinPictures:
+        encoder === undefined &&
+        (bothWaysInPictures === 'all' || (bothWaysInPictures === 'windowed' && window !== null)),
       ...(encoder === undefined && !this.keeps(layer) && { queriesOnly: true }),
       ...(norms !== undefined && { norms }),
       ...(this.#config.sinkLogits && { sinkLogits: this.net.vector(`layers.${layer}.sinkLogits`, [sinks]) }),

@@ -29,7 +29,7 @@ export const GEMMA4: DecoderFamily = {
   ownExperts: EXPERTS,
   read: (config, dimensions) => {
     const { name, numLayers, maxPositions } = dimensions;
-    refuseBothWays(config);
+    const bothWays = bothWaysOf(config);
     const isUnified = name.startsWith('Gemma4Unified');
     const window = config.integer('sliding_window', 1, LIMITS.positions, isUnified ? 1024 : 512);
     const isSliding = (layer: number) => (layer + 1) % 6 !== 0;
@@ -64,6 +64,7 @@ export const GEMMA4: DecoderFamily = {
       ),
       attentionScale: 1,
       ...capOfLogits(config),
+      ...bothWays,
       ...(hasExperts && { experts: expertsOfHuggingFace(config, name, numLayers, EXPERTS) }),
     };
   },
@@ -74,12 +75,15 @@ const PROPORTIONAL = { rope_type: 'proportional', partial_rotary_factor: 0.25, r
 
 const sharesKeys = (config: ConfigFields) => config.boolean('attention_k_eq_v', false);
 
-function refuseBothWays(config: ConfigFields): void {
-  if (config.raw('use_bidirectional_attention') === 'all')
+/** Unlike Gemma 3's, layers without a window stay causal (create_masks_for_vision_model of transformers). */
+function bothWaysOf(config: ConfigFields): Pick<ModelConfig, 'bothWaysInPictures'> {
+  const setting = config.raw('use_bidirectional_attention') ?? null;
+  if (setting === 'all')
     throw config.error(
       'use_bidirectional_attention',
       'null or "vision": a token that is written sees none after it',
     );
+  return setting === 'vision' ? { bothWaysInPictures: 'windowed' } : {};
 }
 
 /** Heads of a layer's keys and values, and their width. */

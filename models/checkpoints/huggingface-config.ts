@@ -15,7 +15,7 @@ import { configOfModernBert } from './modernbert-config.js';
 import { configOfOpenElm } from './openelm-config.js';
 import { configOfRopeBert } from './ropebert-config.js';
 import { refusalOfArchitecture } from './unknown-architecture.js';
-import { LEVELS_FIELD, wrapperNames } from './wrappers.js';
+import { BOTH_WAYS_FIELD, LEVELS_FIELD, wrapperNames } from './wrappers.js';
 
 const RMS_NORM_EPSILON: [string, number] = ['rms_norm_eps', 1e-6];
 
@@ -82,6 +82,7 @@ export function configOfHuggingFace(
     ...family.read(config, { name, numLayers, headDim, maxPositions }),
     ...(family.experts && { experts: expertsOfHuggingFace(config, name, numLayers, family.experts) }),
     ...promptLevels(config, numLayers),
+    ...(config.boolean(BOTH_WAYS_FIELD, false) && { bothWaysInPictures: 'all' as const }),
     bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
     eosTokenIds: eosTokenIds(
       [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],

@@ -60,6 +60,8 @@ interface TextModel {
   interleaves?: true;
   /** Its first layers add levels of what the tower makes of a picture. */
   hasLevels?: true;
+  /** Tokens of a picture attend to all of it in all layers, whatever the config says. */
+  bothWays?: true;
 }
 
 const dimensions = (
@@ -146,7 +148,14 @@ const TEXT_MODELS = new Map<string, TextModel>([
       },
     },
   ],
-  ['gemma3_text', { name: 'Gemma3ForCausalLM', usual: dimensions(262208, 2304, 9216, 26, 8, 4, 131072) }],
+  [
+    'gemma3_text',
+    {
+      name: 'Gemma3ForCausalLM',
+      bothWays: true,
+      usual: dimensions(262208, 2304, 9216, 26, 8, 4, 131072),
+    },
+  ],
   ['gemma4_text', { name: 'Gemma4ForCausalLM', usual: dimensions(262144, 2304, 9216, 30, 8, 4, 131072) }],
   [
     'gemma4_unified_text',
@@ -193,6 +202,7 @@ export function unwrapConfig(where: string, fields: JsonObject): UnwrappedConfig
       ...inner,
       ...ropeInSections(inner, text),
       ...(text.hasLevels && { [LEVELS_FIELD]: countLevels(fields.vision_config) }),
+      ...(text.bothWays && { [BOTH_WAYS_FIELD]: true }),
       ...(fields.quantization_config == null ? {} : { quantization_config: fields.quantization_config }),
       tie_word_embeddings: isTied(fields, inner, wrapper),
       architectures: [text.name],
@@ -203,6 +213,8 @@ export function unwrapConfig(where: string, fields: JsonObject): UnwrappedConfig
 
 /** Field of the text model's configuration for the number of levels that it adds. */
 export const LEVELS_FIELD = 'deepstack_levels';
+/** Field of the text model's configuration that is true where tokens of a picture attend to all of it in all layers. */
+export const BOTH_WAYS_FIELD = 'both_ways_in_pictures';
 
 /** Levels of a Qwen3-VL's tower; what is no list of layers is refused where the tower is read. */
 function countLevels(vision: unknown): number {

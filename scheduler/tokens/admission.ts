@@ -33,7 +33,10 @@ const ofSequences = (text: NamedText): Refusal => ({ field: null, text });
  * list that never fits would stop everyone behind it.
  */
 export function whyItCanNeverRun(
-  request: Pick<SchedulableRequest, 'promptLength' | 'maxNewTokens' | 'beamWidth' | 'draftLength'>,
+  request: Pick<
+    SchedulableRequest,
+    'promptLength' | 'maxNewTokens' | 'beamWidth' | 'draftLength' | 'wholeSpans'
+  >,
   limits: AdmissionLimits,
 ): Refusal | null {
   const { promptLength, maxNewTokens } = request;
@@ -65,7 +68,8 @@ export function whyItCanNeverRun(
   return (
     whyTheWindowIsTooSmall(request, limits) ??
     whyThePoolIsTooSmall(request, limits) ??
-    whyNoIterationTakesIt(request, limits)
+    whyNoIterationTakesIt(request, limits) ??
+    whyASpanIsTooLong(request, limits)
   );
 }
 
@@ -125,5 +129,22 @@ function whyNoIterationTakesIt(
   const draft = draftLength > 0 ? ` and ${draftLength} draft tokens do` : ' does';
   return ofPrompt(
     says`The prompt of ${promptLength} tokens${draft} not fit into one iteration of ${option('maxNumTokens')} = ${maxNumTokens}; chunked context is off.`,
+  );
+}
+
+/**
+ * Reason to refuse a span that has to run in one iteration: it would not fit in beside as many other sequences as may generate, whose
+ * tokens come first.
+ */
+function whyASpanIsTooLong(
+  { wholeSpans = [] }: Pick<SchedulableRequest, 'wholeSpans'>,
+  { microBatch: { chunking, maxNumTokens, maxBatchSize, maxSequences = maxBatchSize } }: AdmissionLimits,
+): Refusal | null {
+  if (chunking === undefined) return null;
+  const room = maxNumTokens - (maxSequences - 1);
+  const span = wholeSpans.find(({ start, end }) => end - start > room);
+  if (span === undefined) return null;
+  return ofPrompt(
+    says`The picture at place ${span.start} has ${span.end - span.start} tokens, which attend to one another and so run in one iteration; of ${option('maxNumTokens')} = ${maxNumTokens} there are ${Math.max(0, room)} for them where ${maxSequences - 1} other sequences generate.`,
   );
 }

@@ -1,4 +1,5 @@
 import type { Chunking, SchedulableRequest } from './types.js';
+import { uncutLength } from './whole-spans.js';
 
 /** Prompt tokens of a context that are still to be computed. */
 export function contextLeft(request: SchedulableRequest): number {
@@ -11,20 +12,26 @@ const MAX_TOGETHER = 4;
 /**
  * Room that an iteration still has for chunks: tokens, and time. All chunks that are cut share the time of one chunk.
  * Chunks that end their contexts may together take MAX_TOGETHER times as long: each of them gives a request its first
- * token, and what waits behind them is another request's next token.
+ * token, and what waits behind them is another request's next token. A span that no chunk may cut is taken whole: beyond the time and the
+ * chunks' own limits only as the first of an iteration, and beyond maxNumTokens never.
  */
 export class ChunkRoom {
   readonly #unit: number;
   readonly #maxContextLength: number;
   readonly #longestChunk: (request: SchedulableRequest) => number;
   #tokens: number;
+  /** Tokens of the iteration that are left, whatever its time. */
+  #most: number;
   /** Share of the time that is left for chunks that are cut: see Chunking.longestChunk. */
   #time = 1;
   /** Time left for all chunks, in the same unit as #time. */
   #together = MAX_TOGETHER;
+  #isUntouched = true;
 
-  constructor(capacity: number, { unit, maxContextLength, longestChunk }: Readonly<Chunking>) {
-    this.#tokens = capacity;
+  /** @param most tokens that the iteration has left for contexts */
+  constructor(most: number, { unit, maxContextLength, maxContextTokens, longestChunk }: Readonly<Chunking>) {
+    this.#most = most;
+    this.#tokens = Math.min(most, maxContextTokens ?? Number.POSITIVE_INFINITY);
     this.#unit = unit;
     this.#maxContextLength = maxContextLength ?? Number.POSITIVE_INFINITY;
     this.#longestChunk = longestChunk ?? (() => Number.POSITIVE_INFINITY);
@@ -64,7 +71,9 @@ export class ChunkRoom {
       return wanted;
     }
     const most = Math.min(wanted, this.#tokens, this.#maxContextLength, this.#inTime(longest));
-    const size = most - (most % Math.min(this.#unit, longest));
+    const size = uncutLength(request, 0, most - (most % Math.min(this.#unit, longest)));
+    // Only a whole span is longer than what there is room for.
+    if (size > most && !this.#takesBeyond(size)) return 0;
     this.#spend(size, longest, true);
     return size;
   }
@@ -76,12 +85,18 @@ export class ChunkRoom {
   takeUnit(request: SchedulableRequest, taken: number): number {
     const longest = this.#longestChunk(request);
     const wanted = contextLeft(request);
-    const more = Math.min(this.#unit, longest, wanted - taken);
+    const more = uncutLength(request, taken, Math.min(this.#unit, longest, wanted - taken));
     const isCut = wanted > longest;
-    if (more > this.#tokens || taken + more > this.#maxContextLength) return 0;
-    if (more > (isCut ? this.#inTime(longest) : within(this.#together, longest))) return 0;
+    const inTime = isCut ? this.#inTime(longest) : within(this.#together, longest);
+    if (more > Math.min(this.#tokens, this.#maxContextLength - taken, inTime) && !this.#takesBeyond(more))
+      return 0;
     this.#spend(more, longest, isCut);
     return more;
+  }
+
+  /** True if a span may take more than the time and the chunks' limits leave: nothing else has been taken before it. */
+  #takesBeyond(size: number): boolean {
+    return this.#isUntouched && size <= this.#most;
   }
 
   /** Tokens of a cut chunk that fit into the time left, where a chunk of `longest` tokens would take all of it. */
@@ -90,14 +105,17 @@ export class ChunkRoom {
   }
 
   #spend(size: number, longest: number, isCut: boolean): void {
-    this.#tokens -= size;
+    this.#isUntouched &&= size === 0;
+    this.#tokens = Math.max(0, this.#tokens - size);
+    this.#most -= size;
     this.#together -= size / longest;
     if (isCut) this.#time -= size / longest;
   }
 }
 
 function within(time: number, longest: number): number {
-  return longest === Number.POSITIVE_INFINITY ? longest : Math.floor(time * longest + ROUNDING);
+  // A span that was taken whole may have taken more time than there was.
+  return longest === Number.POSITIVE_INFINITY ? longest : Math.max(0, Math.floor(time * longest + ROUNDING));
 }
 
 /** Shares such as 1/3 add up to a little less than 1. */

@@ -3,15 +3,15 @@ import { shortestFirst } from './shortest-first.js';
 import type { Chunking, SchedulableRequest } from './types.js';
 
 /**
- * Context tokens of each request, in the order of the list, out of `capacity`: all remaining tokens of each if they all
- * fit, else as many as the policy gives.
+ * Context tokens of each request, in the order of the list, out of the `most` that the iteration has left: all remaining tokens of each if
+ * they all fit, else as many as the policy gives.
  */
 export function chunkSizes(
   contexts: readonly SchedulableRequest[],
-  capacity: number,
+  most: number,
   chunking: Readonly<Chunking>,
 ): number[] {
-  const room = new ChunkRoom(capacity, chunking);
+  const room = new ChunkRoom(most, chunking);
   if (room.holdsAll(contexts)) return contexts.map(contextLeft);
   switch (chunking.policy) {
     case 'SHORTEST_FIRST':

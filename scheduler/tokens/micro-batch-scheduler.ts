@@ -1,6 +1,6 @@
 import { contextLeft } from './chunk-room.js';
 import { chunkSizes } from './chunk-sizes.js';
-import type { Chunking, MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
+import type { MicroBatchLimits, SchedulableRequest, ScheduledChunk } from './types.js';
 
 /** Turns requests that have capacity into the chunks of an iteration. */
 export type MicroBatchScheduler = <R extends SchedulableRequest>(
@@ -29,7 +29,7 @@ export type MicroBatchScheduler = <R extends SchedulableRequest>(
  *     SHORTEST_FIRST             -  6  3     what can end does; the 30 have their turn at the latest after 3 iterations
  *
  * A context that gets no token is not scheduled, though it took its place in the walk's maxBatchSize. Every chunk
- * but a context's last is a multiple of the unit. Where chunks are cut, a draft that rides on a last chunk may use
+ * but a context's last is a multiple of the unit, or ends where a span begins or ends that may not be cut (wholeSpans). Where chunks are cut, a draft that rides on a last chunk may use
  * only tokens that the chunks leave over.
  */
 export function scheduleMicroBatch<R extends SchedulableRequest>(
@@ -51,7 +51,7 @@ export function scheduleMicroBatch<R extends SchedulableRequest>(
     else generation.push({ request, contextTokens: 0 });
   }
   const sizes = limits.chunking
-    ? chunkSizes(contexts, contextCapacity(limits.maxNumTokens - tokens, limits.chunking), limits.chunking)
+    ? chunkSizes(contexts, limits.maxNumTokens - tokens, limits.chunking)
     : contexts.map(contextLeft);
   const chunks: ScheduledChunk<R>[] = [];
   for (const [index, request] of contexts.entries()) {
@@ -74,8 +74,4 @@ export function longestContext(limits: Readonly<MicroBatchLimits>, draftLength: 
 function tokensInWalk(request: SchedulableRequest, limits: Readonly<MicroBatchLimits>): number {
   if (request.phase === 'generation') return request.beamWidth + request.draftLength;
   return limits.chunking ? 0 : contextLeft(request) + request.draftLength;
-}
-
-function contextCapacity(left: number, { maxContextTokens }: Chunking): number {
-  return Math.min(left, maxContextTokens ?? Number.POSITIVE_INFINITY);
 }

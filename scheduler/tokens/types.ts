@@ -43,6 +43,14 @@ export interface SchedulableRequest {
   readonly hasAged?: boolean;
   /** Iterations in a row in which the request's context could have run and got no token; absent: 0. */
   readonly passedOver?: number;
+  /** Spans of the prompt that no chunk cuts, ascending: pictures whose tokens attend to what follows them. Absent: there are none. */
+  readonly wholeSpans?: readonly TokenSpan[] | undefined;
+}
+
+/** Tokens [start, end) of a prompt. */
+export interface TokenSpan {
+  start: number;
+  end: number;
 }
 
 /** An adapter as the schedulers see it. */

@@ -159,13 +159,15 @@ async function sightOf(
   options: ModelOptions,
   engine: Engine,
   codec: ModelCodec,
-  { vocabSize }: EngineInfo,
+  { vocabSize, executor }: EngineInfo,
 ): Promise<LoadedSight> {
   const nothing = { fields: {}, opened: null, close: async () => {} };
   if (!hasSight(engine.directory)) return nothing;
   const { openSight } = await import('./pictures/open-sight.js');
+  const { directory, manifest } = engine;
   const params = towerParams(options);
-  const opened = openSight({ directory: engine.directory, codec, vocabSize, params });
+  const model = { directory, config: manifest.config, executor };
+  const opened = openSight({ ...model, codec, vocabSize, params });
   if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
   const pictureSources = options.allowImageUrls ? { fetched: lateFetcher()('') } : undefined;
   return { fields: { sight: opened.sight, pictureSources }, opened, close: opened.close };

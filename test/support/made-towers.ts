@@ -12,10 +12,10 @@ export interface MadeTower extends Pick<MadeModel, 'name' | 'config' | 'tensors'
   width: number;
   rows: number[][];
   /** A prompt with all pictures, the place where each begins, and its greedy answer. */
-  prompt?: number[];
-  places?: number[];
-  tokens?: number[];
-  logProbs?: number[];
+  prompt: number[];
+  places: number[];
+  tokens: number[];
+  logProbs: number[];
 }
 
 const FILE = new URL('../goldens/towers.json', import.meta.url);

@@ -23,6 +23,8 @@ export interface NaiveOptions {
   promptRows?: ReadonlyMap<number, Float32Array>;
   /** Position of each token in time, height and width; absent: its place. */
   gridPositions?: readonly (readonly [number, number, number])[];
+  /** Places [start, end) of pictures whose tokens attend to all of them; absent: there are none. */
+  pictures?: readonly (readonly [start: number, end: number])[];
   /** Rows that rowInput reads, and the list that keepRows adds its rows to. */
   rowInputs?: Matrix;
   keptRows?: Matrix;
@@ -340,6 +342,14 @@ export function naiveLogits(
     return !window || s < window.sinks || t - s < window.tokens - window.sinks;
   }
 
+  /** The last place that the token at place t sees. */
+  function lastSeen(t: number, { mask }: AttentionOp): number {
+    const own = mask?.withinPictures
+      ? options.pictures?.find(([start, end]) => start <= t && t < end)
+      : undefined;
+    return own === undefined ? t : own[1] - 1;
+  }
+
   function attended(qkv: Matrix, op: AttentionOp): Matrix {
     if (!op.queriesOnly) kept[op.layer] = qkv.map((row) => inCache(row, op.layer));
     return qkv.map((_, t) => attend(qkv, kept[op.layer]!, t, op));
@@ -370,14 +380,15 @@ export function naiveLogits(
       op.softCap === undefined ? score : op.softCap * Math.tanh(score / op.softCap);
     const numHeads = headsOf(plan.attention, op.layer);
     const { kvHeads: numKvHeads, keyDim: headDim } = plan.caches[op.layer]!;
+    const last = lastSeen(t, op);
     const rounded = options.roundsAttention ? roundToBf16 : (x: number) => x;
     const output = new Float64Array(numHeads * headDim);
     for (let head = 0; head < numHeads; head++) {
       const kvHead = Math.floor(head / (numHeads / numKvHeads));
       const k = (numHeads + kvHead) * headDim;
       const v = (numHeads + numKvHeads + kvHead) * headDim;
-      const scores = new Float64Array(t + 1).fill(Number.NEGATIVE_INFINITY);
-      for (let s = 0; s <= t; s++) {
+      const scores = new Float64Array(last + 1).fill(Number.NEGATIVE_INFINITY);
+      for (let s = 0; s <= last; s++) {
         if (!isSeen(s, t, op.mask?.window)) continue;
         const queries = options.window && s < options.window.sinks ? sinkQueries : qkv;
         let dot = 0;
@@ -389,7 +400,7 @@ export function naiveLogits(
       const maximum = Math.max(...scores, logit);
       const exps = scores.map((score) => Math.exp(score - maximum));
       const sum = exps.reduce((a, b) => a + b, Math.exp(logit - maximum));
-      for (let s = 0; s <= t; s++) {
+      for (let s = 0; s <= last; s++) {
         for (let i = 0; i < headDim; i++) {
           output[head * headDim + i]! += (rounded(exps[s]!) / sum) * cached[s]![v + i]!;
         }

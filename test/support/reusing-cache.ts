@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { KvCacheManager, type KvCacheOptions } from '../../kvcache/kv-cache-manager.js';
-import type { TokenSpan } from '../../kvcache/prefix-sharing.js';
 import type { Retention } from '../../kvcache/retention.js';
+import type { TokenSpan } from '../../scheduler/tokens/types.js';
 
 export const SIZE = 8;
 

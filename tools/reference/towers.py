@@ -68,8 +68,9 @@ def many(rows, grids):
     return {"pixel_values": pixels(rows, grids)[None]}
 
 
-def sees(spec, grids, inputs, frames=1, merge=1, answers=True):
-    return spec | {"grids": grids, "inputs": inputs, "width": CHANNELS * frames * PATCH**2, "merge": merge, "answers": answers}
+def sees(spec, grids, inputs, frames=1, merge=1, types=None):
+    """types: the argument that says which tokens are of pictures."""
+    return spec | {"grids": grids, "inputs": inputs, "width": CHANNELS * frames * PATCH**2, "merge": merge, "types": types}
 
 
 def padded(rows, grids):
@@ -121,6 +122,7 @@ TOWERS = {
         qwen_input,
         frames=2,
         merge=2,
+        types="mm_token_type_ids",
     ),
     "qwen3-vl-moe": sees(
         wrapped(
@@ -134,6 +136,7 @@ TOWERS = {
         qwen_input,
         frames=2,
         merge=2,
+        types="mm_token_type_ids",
     ),
     "qwen3.5": sees(
         wrapped(
@@ -153,6 +156,7 @@ TOWERS = {
         qwen_input,
         frames=2,
         merge=2,
+        types="mm_token_type_ids",
     ),
     "qwen3.5-moe": sees(
         wrapped("Qwen3_5Moe", MIXTURE, QWEN | {"depth": 2}, [], norms_less_1=True, image_token_id=IMAGE),
@@ -176,17 +180,25 @@ TOWERS = {
     "gemma3": sees(
         wrapped(
             "Gemma3",
-            decoder(num_key_value_heads=1, head_dim=8, query_pre_attn_scalar=12, sliding_window=64),
+            # A window that is shorter than a picture.
+            decoder(
+                num_key_value_heads=1,
+                head_dim=8,
+                query_pre_attn_scalar=12,
+                num_hidden_layers=3,
+                sliding_window=6,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            ),
             # Heads of 72 numbers, as those of the published towers.
-            SIGLIP | {"image_size": 8, "hidden_size": 144},
+            SIGLIP | {"hidden_size": 144},
             [],
-            mm_tokens_per_image=4,
+            mm_tokens_per_image=9,
             image_token_index=IMAGE,
         ),
-        [[4, 4], [4, 4]],
+        [[6, 6], [6, 6]],
         lambda rows, grids: {"pixel_values": pixels(rows, grids)},
         merge=2,
-        answers=False,
+        types="token_type_ids",
     ),
     "llava": sees(
         wrapped(
@@ -274,12 +286,12 @@ def picture_rows(model, inputs):
 
 
 @torch.no_grad()
-def answer(model, prompt, inputs):
-    """Greedy tokens with the least distance between two logits, and their log-probabilities."""
+def answer(model, prompt, inputs, named):
+    """Greedy tokens with the least distance between two logits, and their log-probabilities. named: see sees."""
     ids, gaps, found = list(prompt), [], []
     for _ in range(NEW_TOKENS):
         types = torch.tensor([[int(token == IMAGE and place < len(prompt)) for place, token in enumerate(ids)]])
-        more = {"mm_token_type_ids": types} if "image_grid_thw" in inputs else {}
+        more = {} if named is None else {named: types}
         logits = model(input_ids=torch.tensor([ids]), use_cache=False, **inputs, **more).logits[0, -1]
         logits = logits.clone()
         top = torch.topk(logits, 2)
@@ -326,11 +338,10 @@ def tower(name):
         with in_double():
             inputs = spec["inputs"]([one.double() for one in rows], grids)
             error = float((picture_rows(model, inputs) - made).abs().max())
-            if spec["answers"]:
-                prompt, places = prompt_of([h * w // merge**2 for h, w in grids])
-                tokens, found, gap = answer(model, prompt, inputs)
-                item |= {"prompt": prompt, "places": places, "tokens": tokens, "logProbs": [significant(one) for one in found]}
-                print(f"{name}: smallest gap {gap:.3g}, {len(set(tokens))} tokens")
+            prompt, places = prompt_of([h * w // merge**2 for h, w in grids])
+            tokens, found, gap = answer(model, prompt, inputs, spec["types"])
+            item |= {"prompt": prompt, "places": places, "tokens": tokens, "logProbs": [significant(one) for one in found]}
+            print(f"{name}: smallest gap {gap:.3g}, {len(set(tokens))} tokens")
         with open(f"{directory}/config.json", encoding="utf-8") as file:
             item["config"] = json.load(file)
     for key in ("transformers_version", "dtype"):

@@ -4,6 +4,8 @@ import { BegunStep } from '../../engine/executors/fake/begun-step.js';
 import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
 import type { SamplingBatch, SamplingOutput } from '../../engine/packed-call/sampling-batch.js';
 
+import type { PictureRule } from '../../network/attention-mask.js';
+
 /** A begun step; a begun forward, which has no sampling; or a change of memory, which nobody waits for. */
 type Entry =
   | { kind: 'step'; begun: BegunStep; error: unknown; hasRun: boolean }
@@ -25,6 +27,7 @@ export class StagedExecutor implements Executor {
   readonly vocabSize: number;
   readonly promptRowWidth: number;
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   readonly adapters?: AdapterSlots;
   readonly maxBegun: number;
   /** Steps that were begun and not finished, at most. */
@@ -41,6 +44,7 @@ export class StagedExecutor implements Executor {
     this.options = options;
     this.vocabSize = vocabSize;
     this.promptRowWidth = promptRowWidth;
+    this.pictureRule = inner.pictureRule;
     this.turnsByGrid = turnsByGrid;
     this.maxBegun = stages;
     this.#inner = inner;

@@ -63,10 +63,14 @@ export interface TinyShape {
   handsRows: boolean;
   /** True: RoPE turns by grids, and the first layer ends with what a prompt's own rows bring after the embedding. */
   sees: boolean;
+  /** True: tokens of a picture attend to all of it in the first two layers, of which the first has a window that is shorter than pictures. */
+  pictured: boolean;
 }
 
 /** The window of the first layer of a varied network. */
 export const OWN_WINDOW = 40;
+/** The window of the first layer of a pictured network. */
+export const PICTURED_WINDOW = 6;
 
 /** Numbers that Apertus might have. */
 const XIELU = { alphaPositive: 0.83, alphaNegative: 1.21, beta: 0.5, epsilon: -1e-6 };
@@ -95,6 +99,7 @@ const DEFAULT_SHAPE: TinyShape = {
   scanned: false,
   handsRows: false,
   sees: false,
+  pictured: false,
 };
 
 /** Heads of the delta rule of a stateful network; their widths fill no vector. */
@@ -452,6 +457,8 @@ function addAttention(
   const own = varied && layer === 0 ? { window: OWN_WINDOW, softCap: 0.8, ropeTable: 0 } : {};
   const attended = network.attention(qkv, keeper, headDim ** -0.5, {
     ...own,
+    ...(shape.pictured && layer < 2 && { withinPictures: true }),
+    ...(shape.pictured && layer === 0 && { window: PICTURED_WINDOW }),
     ...(reads && { queriesOnly: true as const }),
     ...(norms && { norms }),
     ...(shape.sunk && { sinkLogits: vector(name('sinks'), numHeads) }),

@@ -1,6 +1,7 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import type { AttentionWindow } from '../../../kvcache/attention-window.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import type { PictureRule } from '../../../network/attention-mask.js';
 import type { PackedBatch, ReturnedRows } from '../../packed-call/packed-batch.js';
 import {
   ROW_NO_TOKEN_LEFT,
@@ -21,6 +22,8 @@ export interface FakeExecutorOptions extends ExecutorOptions {
   promptRowWidth?: number;
   /** Positions in the grids of pictures count too; default: they do not. */
   turnsByGrid?: boolean;
+  /** What tokens of a picture attend to; default: causal. */
+  pictureRule?: PictureRule;
   /**
    * First padding block: from here on blocks belong to no request and are written over and over. A sequence whose table
    * begins in front of it must not read them.
@@ -67,6 +70,7 @@ export class FakeExecutor implements Executor {
   readonly vocabSize: number;
   readonly promptRowWidth: number;
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   readonly adapters?: FakeAdapters;
   readonly blockAccess: BlockAccess;
   /** Number of calls of `step` and `forward` so far. */
@@ -91,6 +95,7 @@ export class FakeExecutor implements Executor {
     this.options = options;
     this.vocabSize = options.vocabSize;
     this.promptRowWidth = options.promptRowWidth ?? 4;
+    this.pictureRule = options.pictureRule ?? 'causal';
     this.turnsByGrid = options.turnsByGrid ?? false;
     const { maxAdapters = 0, maxLoraRank = 0 } = options;
     if (maxAdapters > 0) {

@@ -5,6 +5,7 @@ import { defaultThreads } from '../../../base/topology.js';
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { kvBytesPerBlock } from '../../../kvcache/kv-cache-size.js';
+import { attendsWithinPictures, type PictureRule } from '../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import { promptRowWidth } from '../../../network/prompt-rows.js';
 import { PACKED_FILE } from '../../directory/engine-directory.js';
@@ -51,6 +52,7 @@ export class NativeExecutor implements Executor {
   readonly vocabSize: number;
   readonly promptRowWidth: number;
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   readonly adapters?: AdapterSlots;
   /** Absent for a rank, which has a part of each block, and where no layer keeps anything of a token. */
   readonly blockAccess?: BlockAccess;
@@ -69,6 +71,7 @@ export class NativeExecutor implements Executor {
     this.options = { ...options, instructionSet: this.instructionSet };
     this.vocabSize = engine.plan.vocabSize;
     this.promptRowWidth = promptRowWidth(engine.plan);
+    this.pictureRule = attendsWithinPictures(engine.plan) ? 'bothWays' : 'causal';
     this.turnsByGrid = engine.plan.attention.ropeAxes !== undefined;
     this.#secondaryKvCacheBytes = secondaryBytes(engine, options);
     this.#handle = createExecutor(native, engine.packedFolder);

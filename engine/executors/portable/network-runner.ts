@@ -28,6 +28,8 @@ export interface NetworkRunner {
   readonly name: 'tensorflow' | 'wasm';
   /** The device or instructions that the runner computes with, for people: 'CPU', 'GPU NVIDIA H100', 'SIMD'. */
   readonly device: string;
+  /** Absent: it cannot let tokens of a picture attend to those of it that follow them. */
+  readonly attendsWithinPictures?: true;
   /**
    * Zeroes the batch's new blocks, writes K and V of its rows into their slots and computes all ops over rows of tokens.
    * Their results that `head` reads stay until the next call.

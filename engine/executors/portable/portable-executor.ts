@@ -1,5 +1,6 @@
 import type { ExecutorMemory } from '../../../callbacks/worker-messages.js';
 import { resolveWindow } from '../../../kvcache/kv-cache-options.js';
+import { attendsWithinPictures, type PictureRule } from '../../../network/attention-mask.js';
 import type { NetworkPlan } from '../../../network/plan.js';
 import { promptRowWidth } from '../../../network/prompt-rows.js';
 import type { PackedBatch } from '../../packed-call/packed-batch.js';
@@ -34,6 +35,7 @@ export class PortableExecutor implements Executor {
   readonly vocabSize: number;
   readonly promptRowWidth: number;
   readonly turnsByGrid: boolean;
+  readonly pictureRule: PictureRule;
   readonly blockAccess?: BlockAccess;
   readonly #plan: NetworkPlan;
   readonly #limits: BatchLimits;
@@ -64,6 +66,8 @@ export class PortableExecutor implements Executor {
     this.options = { ...options };
     this.vocabSize = plan.vocabSize;
     this.promptRowWidth = promptRowWidth(plan);
+    const bothWays = runner.attendsWithinPictures ? 'bothWays' : 'unsupported';
+    this.pictureRule = attendsWithinPictures(plan) ? bothWays : 'causal';
     this.turnsByGrid = plan.attention.ropeAxes !== undefined;
     this.#plan = plan;
     this.#limits = { plan, options, window: resolveWindow(options), promptRowWidth: this.promptRowWidth };

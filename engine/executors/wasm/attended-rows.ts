@@ -127,15 +127,31 @@ export class AttendedRows {
       this.#attendSegments(op);
       return;
     }
-    const { numSequences, queryStart } = this.#batch;
+    const { numSequences, queryStart, contextLength, pictures } = this.#batch;
+    const { bothWays, withinPictures } = op.mask ?? {};
+    let next = 0;
     for (let s = 0; s < numSequences; s++) {
       const end = queryStart[s + 1]!;
-      const rowsAtOnce = this.#isCut[s] ? this.#pieceRows : end;
-      for (let row = queryStart[s]!; row < end; row += rowsAtOnce) {
-        const pieceEnd = Math.min(end, row + rowsAtOnce);
-        if (this.#isCut[s]) this.#store(op.qkv, op.layer, row, pieceEnd);
-        this.#attendRows(op, s, row, pieceEnd);
+      let row = queryStart[s]!;
+      for (; withinPictures && pictures && pictures[next]! < end; next += 2) {
+        const [first, count] = [pictures[next]!, pictures[next + 1]!];
+        this.#attendPieces(op, s, row, first);
+        row = first + count;
+        this.#attendRows(op, s, { begin: first, end: row, seen: contextLength[s]! - (end - row) });
       }
+      if (bothWays) this.#attendRows(op, s, { begin: row, end, seen: contextLength[s]! });
+      else this.#attendPieces(op, s, row, end);
+    }
+  }
+
+  /** Attends from rows of which each sees up to itself, and stores them where that is done piece by piece. */
+  #attendPieces(op: Attention, sequence: number, begin: number, end: number): void {
+    const isCut = this.#isCut[sequence] === 1;
+    const rowsAtOnce = isCut ? this.#pieceRows : end - begin;
+    for (let row = begin; row < end; row += rowsAtOnce) {
+      const pieceEnd = Math.min(end, row + rowsAtOnce);
+      if (isCut) this.#store(op.qkv, op.layer, row, pieceEnd);
+      this.#attendRows(op, sequence, { begin: row, end: pieceEnd, seen: 0 });
     }
   }
 
@@ -145,7 +161,7 @@ export class AttendedRows {
       const first = queryStart[s]!;
       for (let row = first; row < queryStart[s + 1]!; ) {
         const [start, end] = [segments![2 * row]!, segments![2 * row + 1]!];
-        this.#attendRows(op, s, row, first + end, { start, end });
+        this.#attendRows(op, s, { begin: row, end: first + end, seen: end, start });
         row = first + end;
       }
     }
@@ -292,13 +308,11 @@ export class AttendedRows {
     );
   }
 
-  /** @param segment positions that the rows attend to; absent: all of their sequence */
+  /** @param seen positions of the sequence that all these rows see, 0: each sees up to its own; start: the first of them */
   #attendRows(
     op: Attention,
     sequence: number,
-    begin: number,
-    end: number,
-    segment?: { start: number; end: number },
+    { begin, end, seen, start = 0 }: { begin: number; end: number; seen: number; start?: number },
   ): void {
     const numHeads = headsOf(this.#plan.attention, op.layer);
     const { mask = {} } = op;
@@ -332,9 +346,10 @@ export class AttendedRows {
       numHeads / numKvHeads,
       end - begin,
       begin - firstRow,
-      segment?.start ?? 0,
-      mask.bothWays ? (segment?.end ?? length) : 0,
+      start,
+      seen,
       Math.min(recent, mask.window ?? ALL),
+      mask.withinPictures ? ALL : (mask.window ?? ALL),
       window?.sinkTokenLength ?? 0,
       op.scale,
       op.softCap ?? 0,

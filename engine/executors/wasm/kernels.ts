@@ -16,6 +16,7 @@ export interface Kernels {
     start: number,
     length: number,
     recent: number,
+    ahead: number,
     numSinks: number,
     scale: number,
     softCap: number,

@@ -14,6 +14,7 @@ import { StateRows } from './state-rows.js';
  */
 export class WasmRunner implements NetworkRunner {
   readonly name = 'wasm';
+  readonly attendsWithinPictures = true;
   readonly device = 'SIMD';
   readonly blockAccess?: BlockAccess;
   readonly #plan: NetworkPlan;

@@ -36,7 +36,8 @@ describe('the columns that the addon reads by name', () => {
   it('are all columns of a batch, and of their types', () => {
     // No columns: a batch has them where a sequence or the network needs them.
     const more = {
-      ...{ tokenTypes: 'i32', adapterSlots: 'i32', gridPositions: 'i32', places: 'i32', segments: 'i32' },
+      ...{ tokenTypes: 'i32', adapterSlots: 'i32', gridPositions: 'i32', pictures: 'i32', places: 'i32' },
+      ...{ segments: 'i32' },
       ...{ placeShares: 'f32', rowInputs: 'f32', keptRows: 'f32' },
     } as const;
     const wanted = { ...typesOf(PACKED_COLUMNS, ROPE_COLUMNS), ...more };

@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Tensor } from '../../../callbacks/types.js';
-import { cacheSaltOf, readPromptInputs } from '../../../engine/intake/prompt-inputs.js';
+import { cacheSaltOf, type PromptLimits, readPromptInputs } from '../../../engine/intake/prompt-inputs.js';
 import { inferenceRequestOf } from '../../../host/token-inputs.js';
 
-const LIMITS = { vocabSize: 10, promptRowWidth: 2, turnsByGrid: false, maxSeqLen: 50, attendsToAll: true };
+const LIMITS: PromptLimits = {
+  vocabSize: 10,
+  promptRowWidth: 2,
+  turnsByGrid: false,
+  maxSeqLen: 50,
+  attendsToAll: true,
+};
 const i32 = (...values: number[]): Tensor => ({ shape: [1, values.length], data: Int32Array.from(values) });
 const table = (...values: number[]): Tensor => ({
   shape: [values.length / 2, 2],
@@ -39,6 +45,33 @@ describe('a prompt table', () => {
     expect(() => read({ input_ids: i32(10), prompt_embedding_table: table() })).toThrow(
       'input_ids holds 10 at place 0; tokens are from 0 to 9.',
     );
+  });
+});
+
+describe('pictures that attend both ways', () => {
+  const inputs = {
+    input_ids: i32(1, 10, 99, 2),
+    prompt_embedding_table: table(1, 2, 3, 4),
+    image_grids: { shape: [1, 3], data: Int32Array.of(1, 1, 2) },
+  };
+  const under = (limits: Partial<PromptLimits>) =>
+    read(inputs, { ...LIMITS, ...limits }).promptTable!.bothWays;
+
+  it('are so as the executor says, whatever a text has', () => {
+    expect(under({})).toBeUndefined();
+    expect(under({ pictureRule: 'bothWays' })).toBe(true);
+    const text = read({ input_ids: i32(1) }, { ...LIMITS, pictureRule: 'unsupported', attendsToAll: false });
+    expect(text.promptTable).toBeNull();
+  });
+
+  it('are refused by an executor that cannot, and in an attention window', () => {
+    expect(() => under({ pictureRule: 'unsupported' })).toThrow(
+      'image_grids is refused: this executor does not attend both ways within a picture, as this model does.',
+    );
+    expect(() => under({ pictureRule: 'bothWays', attendsToAll: false })).toThrow(
+      'image_grids is refused: this model attends both ways within a picture, which an attention window (maxAttentionWindow) does not keep whole.',
+    );
+    expect(under({ attendsToAll: false })).toBeUndefined();
   });
 });
 

@@ -89,6 +89,13 @@ describe('the bytes of a call', () => {
     );
     pair.call(CALL_KINDS.forward, batchArrays({ ...batch, ...longer }, true));
     expect(readBatch(pair.read()!.arrays)).toEqual({ ...batch, ...withStates, returnedRows: [] });
+    const seen = {
+      ...batch,
+      gridPositions: Int32Array.from({ length: 8 }, (_, i) => i),
+      pictures: Int32Array.of(1, 2),
+    };
+    pair.call(CALL_KINDS.forward, batchArrays({ ...seen, ...longer }, true));
+    expect(readBatch(pair.read()!.arrays)).toEqual({ ...seen, ...withStates, returnedRows: [] });
   });
 
   test('what does not fit comes in pieces', () => {

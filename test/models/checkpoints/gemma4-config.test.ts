@@ -101,8 +101,11 @@ describe('a config.json of Gemma 4', () => {
       return configOfHuggingFace(where, fields, null);
     };
     expect(inside('Gemma4ForConditionalGeneration', 'gemma4_text').layerWindows?.[0]).toBe(512);
-    // As the larger ones have it, whose pictures alone attend both ways.
-    expect(read({ use_bidirectional_attention: 'vision' })).toEqual(read());
+    // As the larger ones have it, whose pictures attend both ways, in layers with a window alone.
+    expect(read({ use_bidirectional_attention: 'vision' })).toEqual({
+      ...read(),
+      bothWaysInPictures: 'windowed',
+    });
     expect(inside('Gemma4UnifiedForConditionalGeneration', 'gemma4_unified_text')).toMatchObject({
       architecture: 'gemma4',
       layerWindows: [1024, 1024, 1024, 1024, 1024, null],

@@ -14,6 +14,7 @@ struct Layer {
   const LayerHeads& heads;
   bool bothWays;
   const int32_t* segments;  // of the batch; null: rows attend to their whole sequence
+  bool withinPictures;
   const BatchView& batch;
   KvLayer kv;
   const FreshChunks& fresh;
@@ -36,6 +37,11 @@ struct Layer {
   int32_t firstPosition(int32_t sequence) const {
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     return batch.contextLength[sequence] - rows;
+  }
+  // Cache position up to which all rows of a member see, whatever their own is; 0: each sees up to its own.
+  int32_t endOf(const AttentionMember& member) const {
+    if (bothWays) return batch.contextLength[member.sequence];
+    return withinPictures ? member.pictureEnd : 0;
   }
   const AttentionMember& member(int32_t index) const { return schedule.members()[static_cast<size_t>(index)]; }
   // Begin and end of the segment of a sequence's row.
@@ -73,8 +79,9 @@ const void* firstKeys(const Layer& layer, const AttentionUnit& unit, int32_t ind
   return layer.kv.keys(block, unit.kvHead, position % tokens);
 }
 
-// Arguments for the rows of one sequence.
-AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
+// Arguments for the rows of a member.
+AttentionArgs argsOf(const Layer& layer, const AttentionMember& member, const void* next) {
+  const int32_t sequence = member.sequence;
   const int64_t row = layer.batch.queryStart[sequence];
   AttentionArgs args{.kv = &layer.kv,
                      .blockTable = layer.batch.blockTables.data + sequence * layer.batch.maxBlocks,
@@ -84,7 +91,8 @@ AttentionArgs argsOf(const Layer& layer, int32_t sequence, const void* next) {
                      .firstPosition = layer.firstPosition(sequence),
                      .scale = layer.scale,
                      .softCap = layer.softCap,
-                     .bothWays = layer.bothWays ? layer.batch.contextLength[sequence] : 0,
+                     .bothWays = layer.endOf(member),
+                     .wholeAhead = layer.withinPictures,
                      .window = layer.window,
                      .next = next,
                      .relative = layer.relative};
@@ -110,7 +118,7 @@ void runShared(const Layer& layer, const AttentionUnit& unit, int32_t split, int
     for (int32_t r = member.rowBegin; r < member.rowEnd; ++r, row += layer.queryFloats())
       std::copy_n(layer.qkv + (token + r) * layer.qkvWidth + column, headFloats, row + column);
   }
-  AttentionArgs args = argsOf(layer, layer.member(unit.memberBegin).sequence, next);
+  AttentionArgs args = argsOf(layer, layer.member(unit.memberBegin), next);
   args.q = scratch.queries;
   args.ldq = layer.queryFloats();
   args.bothWays = end;
@@ -121,7 +129,7 @@ void runShared(const Layer& layer, const AttentionUnit& unit, int32_t split, int
 void runSegments(const Layer& layer, const AttentionUnit& unit, int32_t split, const void* next, const Scratch& scratch,
                  float* partial) {
   const AttentionMember& member = layer.member(unit.memberBegin);
-  AttentionArgs args = argsOf(layer, member.sequence, next);
+  AttentionArgs args = argsOf(layer, member, next);
   for (int32_t row = member.rowBegin; row < member.rowEnd;) {
     const int32_t* segment = layer.segment(member.sequence, row);
     const int32_t end = std::min(member.rowEnd, segment[1]);
@@ -146,7 +154,7 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
   if (shared == begin + kSplitTokens) return;
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
-    AttentionArgs args = argsOf(layer, member.sequence, next);
+    AttentionArgs args = argsOf(layer, member, next);
     args.from = shared;
     const int32_t end = args.bothWays > 0 ? args.bothWays : args.firstPosition + member.rowEnd;
     const int32_t rowBegin =
@@ -173,10 +181,11 @@ void merge(const Layer& layer, const AttentionUnit& unit, float* partials) {
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {
     const AttentionMember& member = layer.member(i);
     const int32_t first = layer.firstPosition(member.sequence);
+    const bool isWhole = layer.endOf(member) > 0;
     for (int32_t row = member.rowBegin; row < member.rowEnd; ++row, ofRow += layer.rowStride()) {
       const int64_t token = layer.batch.queryStart[member.sequence] + row;
       float* y = layer.output + token * layer.outputWidth + int64_t(unit.kvHead) * heads * headDim;
-      const int32_t splits = layer.bothWays ? seen.end - seen.begin : unit.splitsUpTo(first + row);
+      const int32_t splits = isWhole ? seen.end - seen.begin : unit.splitsUpTo(first + row);
       for (int32_t head = 0; head < heads; ++head) {
         float* ofHead = ofRow + head * (headDim + 2);
         if (layer.sinkLogits)
@@ -212,6 +221,7 @@ void Executor::runAttention(const PlanOp& op, const BatchView& batch) {
                        .heads = config_.plan.headsOf(op),
                        .bothWays = config_.plan.bothWays,
                        .segments = op.segments ? batch.segments.data : nullptr,
+                       .withinPictures = op.withinPictures,
                        .batch = batch,
                        .kv = layer(op.layer),
                        .fresh = fresh_,

@@ -55,8 +55,11 @@ AttentionSchedule::AttentionSchedule(const ExecutorConfig& config, const LayerHe
   const size_t maxSplits = mostSplits(config, window_);
   sharedAreas_ = config.threads == 1 || maxSplits == 1 ? 0 : 2 * config.threads;
 
+  // Each picture begins a block of rows, and so does what follows it.
   const size_t blocks =
-      static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
+      config.plan.withinPictures
+          ? static_cast<size_t>(config.maxNumTokens)
+          : static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
   const size_t units = blocks * static_cast<size_t>(heads.numKvHeads);
   members_.reserve(blocks);
   units_.reserve(units);
@@ -105,15 +108,36 @@ void AttentionSchedule::addGroups(const BatchView& batch) {
   }
 }
 
+// Cuts a sequence's rows into blocks, and at the borders of pictures.
+void AttentionSchedule::addMembers(const BatchView& batch, int32_t sequence) {
+  const int32_t base = batch.queryStart[sequence], rows = batch.queryStart[sequence + 1] - base;
+  const int32_t first = batch.contextLength[sequence] - rows;
+  const auto add = [&](int32_t begin, int32_t end, int32_t pictureEnd) {
+    for (int32_t row = begin; row < end; row += rowBlock_)
+      members_.push_back({.sequence = sequence,
+                          .rowBegin = row,
+                          .rowEnd = std::min(row + rowBlock_, end),
+                          .pictureEnd = pictureEnd});
+  };
+  int32_t done = 0;
+  for (; nextPicture_ < batch.pictures.length && batch.pictures[nextPicture_] < base + rows; nextPicture_ += 2) {
+    const int32_t begin = batch.pictures[nextPicture_] - base, end = begin + batch.pictures[nextPicture_ + 1];
+    add(done, begin, 0);
+    add(begin, end, first + end);
+    done = end;
+  }
+  add(done, rows, 0);
+}
+
 // The rows are the inner loop: neighbouring tasks read the same keys.
 void AttentionSchedule::addUnits(const BatchView& batch) {
   const bool grouped = !prefixes_.groups().empty();
+  nextPicture_ = 0;
   for (int32_t sequence = 0; sequence < batch.numSequences; ++sequence) {
     if (grouped && prefixes_.isGrouped(sequence)) continue;
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     const int32_t begin = static_cast<int32_t>(members_.size());
-    for (int32_t row = 0; row < rows; row += rowBlock_)
-      members_.push_back({.sequence = sequence, .rowBegin = row, .rowEnd = std::min(row + rowBlock_, rows)});
+    addMembers(batch, sequence);
     const int32_t end = static_cast<int32_t>(members_.size());
     for (int32_t head = 0; head < heads_.numKvHeads; ++head)
       for (int32_t member = begin; member < end; ++member)
@@ -123,7 +147,7 @@ void AttentionSchedule::addUnits(const BatchView& batch) {
 
 void AttentionSchedule::addUnit(int32_t member, int32_t kvHead, int32_t tokens, int32_t first) {
   const AttentionMember& of = members_[static_cast<size_t>(member)];
-  const int32_t length = config_.plan.bothWays ? tokens : first + of.rowEnd;
+  const int32_t length = config_.plan.bothWays ? tokens : std::max(of.pictureEnd, first + of.rowEnd);
   const int32_t splits = splitsOf(length);
   const int32_t begin = window_.on() ? std::max(0, first + of.rowBegin - window_.recent + 1) : 0;
   const int32_t sinks = std::min(window_.sinks, begin);

@@ -1,6 +1,7 @@
 // The tasks into which one iteration's attention is cut. Made once per iteration, used by every layer with the same heads.
 //
-// If tokens attend both ways, every unit meets all splits of its sequence.
+// If tokens attend both ways, every unit meets all splits of its sequence. Rows of a picture are units of their own, which meet the splits up
+// to the picture's last row; a layer that does not attend within pictures leaves out what each row does not see.
 //
 //   unit   = one KV head x up to kRowBlock query rows of one sequence, or of several that share cached blocks
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
@@ -33,6 +34,7 @@ namespace skein {
 struct AttentionMember {
   int32_t sequence;
   int32_t rowBegin, rowEnd;  // of the sequence's query rows
+  int32_t pictureEnd = 0;    // cache position behind the picture that the rows are of; 0: they are of none
 };
 
 struct AttentionUnit {
@@ -83,6 +85,7 @@ class AttentionSchedule {
  private:
   void addGroups(const BatchView& batch);
   void addUnits(const BatchView& batch);
+  void addMembers(const BatchView& batch, int32_t sequence);
   // tokens: length of the sequence, the tokens of this step included; first: cache position of its first row.
   void addUnit(int32_t member, int32_t kvHead, int32_t tokens, int32_t first);
   void addItems();
@@ -99,6 +102,7 @@ class AttentionSchedule {
   std::vector<AttentionItem> items_;
   std::vector<int32_t> groupStart_;
   std::vector<int32_t> sharedUnits_;
+  int64_t nextPicture_ = 0;  // of the batch's pictures, while members are added
 };
 
 // The schedules of a network: one for all layers with the same heads.

@@ -47,6 +47,9 @@ struct BatchView {
   ArrayView<const int32_t> ropeRows;
   // [numTokens x 2], positions in height and width, where `positions` has those in time; empty: they are the same.
   ArrayView<const int32_t> gridPositions;
+  // Rows that are pictures, where tokens attend to all of their picture: first row and number of rows of each, ascending; empty: there are
+  // none.
+  ArrayView<const int32_t> pictures;
   ArrayView<const float> ropeFrequencies, ropeScales;
   std::vector<ReturnedRows> returnedRows;
   std::vector<PromptTableRows> promptTables;  // rows ascending

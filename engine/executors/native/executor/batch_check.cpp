@@ -310,6 +310,26 @@ void checkSegments(const BatchView& batch, const NetworkPlan& plan) {
   }
 }
 
+// Checks that each picture lies within one sequence, after the picture before it.
+void checkPictures(const BatchView& batch, const ExecutorConfig& config) {
+  if (batch.pictures.length == 0) return;
+  if (!config.plan.withinPictures) fail("pictures names rows, but no layer attends within pictures");
+  if (config.window().on()) fail("pictures names rows, but an attention window does not keep pictures whole");
+  if (batch.pictures.length % 2 != 0)
+    fail("pictures has " + std::to_string(batch.pictures.length) + " numbers, but two of each picture are expected");
+  int64_t sequence = 0, end = 0;
+  for (int64_t i = 0; i < batch.pictures.length; i += 2) {
+    const int64_t first = batch.pictures[i], count = batch.pictures[i + 1];
+    while (sequence < batch.numSequences && batch.queryStart[sequence + 1] <= first) ++sequence;
+    if (count >= 1 && first >= end && sequence < batch.numSequences && first + count <= batch.queryStart[sequence + 1]) {
+      end = first + count;
+      continue;
+    }
+    fail("pictures has rows " + std::to_string(first) + " to " + std::to_string(first + count) +
+         ", but rows of one sequence from " + std::to_string(end) + " on are expected there");
+  }
+}
+
 void checkRows(const BatchView& batch, const NetworkPlan& plan) {
   for (const PlanOp& op : plan.ops) {
     const auto floats = [&](int32_t value) { return batch.numTokens * plan.values[static_cast<size_t>(value)].width; };
@@ -339,6 +359,7 @@ void checkBatch(const BatchView& batch, const ExecutorConfig& config) {
     fail(at("queryStart", batch.numSequences) + " is " + std::to_string(batch.queryStart[batch.numSequences]) +
          ", but the batch has " + std::to_string(batch.numTokens) + " tokens");
   }
+  checkPictures(batch, config);
   if (batch.adapterSlots.length > 0)
     checkEntries(batch.adapterSlots, batch.numSequences, -1, config.maxAdapters, "adapterSlots");
   checkStateSlots(batch, config);

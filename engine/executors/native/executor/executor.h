@@ -185,6 +185,7 @@ class Executor {
   void runGatedDelta(const PlanOp& op, const BatchView& batch);
   void runSelectiveScan(const PlanOp& op, const BatchView& batch);
   void runScale(const PlanOp& op, const BatchView& batch);
+  void runClamp(const PlanOp& op, const BatchView& batch);
   // Logs the inputs of rows that are drafts: columns [first, first + count) of `values`, to which `place` is added in the log.
   void logDrafts(const PlanOp& op, const BatchView& batch, const float* values, int64_t stride, int64_t count,
                  int64_t place);

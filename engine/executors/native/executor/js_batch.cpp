@@ -110,6 +110,8 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
   if (!slots.IsUndefined() && !slots.IsNull()) adapterSlots = batch.integers("adapterSlots");
   ArrayView<const int32_t> gridPositions;
   if (isGiven(batch, "gridPositions")) gridPositions = batch.integers("gridPositions");
+  ArrayView<const int32_t> pictures;
+  if (isGiven(batch, "pictures")) pictures = batch.integers("pictures");
   ArrayView<const int32_t> stateSlots, stateReplays, stateDrafts;
   ArrayView<const int32_t> snapshotStart, snapshotRows, snapshotSlots;
   if (!property(batch.object(), "stateSlots").IsUndefined()) {
@@ -147,6 +149,7 @@ BatchView readBatch(const Napi::Value& value, HeldValues* held) {
           .newBlocks = batch.integers("newBlocks"),
           .ropeRows = batch.integers("ropeRows"),
           .gridPositions = gridPositions,
+          .pictures = pictures,
           .ropeFrequencies = batch.floats("ropeFrequencies"),
           .ropeScales = batch.floats("ropeScales"),
           .returnedRows = readAll(batch, "returnedRows", readReturnedRows),

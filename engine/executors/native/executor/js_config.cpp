@@ -99,6 +99,7 @@ constexpr std::pair<const char*, OpKind> kOps[] = {{"embedding", OpKind::kEmbedd
                                                    {"gatedDelta", OpKind::kGatedDelta},
                                                    {"selectiveScan", OpKind::kSelectiveScan},
                                                    {"scale", OpKind::kScale},
+                                                   {"clamp", OpKind::kClamp},
                                                    {"exchange", OpKind::kExchange},
                                                    {"experts", OpKind::kExperts},
                                                    {"distanceRows", OpKind::kDistanceRows},
@@ -178,6 +179,7 @@ class PlanReader {
     for (const PlanOp& op : plan_.ops) {
       layers += op.kind == OpKind::kRopeAndCache && !op.queriesOnly;
       plan_.bothWays = plan_.bothWays || op.bothWays;
+      plan_.withinPictures = plan_.withinPictures || op.withinPictures;
     }
     plan_.wholeSequences = plan_.bothWays || layers > plan_.numLayers();
   }
@@ -335,6 +337,13 @@ class PlanReader {
         op.firstColumn = integer(item, "first");
         op.columns = integer(item, "columns");
         op.scale = static_cast<float>(number(item, "factor"));
+        break;
+      case OpKind::kClamp:
+        op.input = integer(item, "value");
+        op.firstColumn = integer(item, "first");
+        op.columns = integer(item, "columns");
+        op.least = static_cast<float>(number(item, "least"));
+        op.most = static_cast<float>(number(item, "most"));
         break;
       case OpKind::kLinear:
       case OpKind::kGatedLinear: readLinear(item, op); break;
@@ -529,6 +538,7 @@ class PlanReader {
       if (!isAbsent(mask, "window")) op.window = integer(mask, "window");
       op.bothWays = property(mask, "bothWays").ToBoolean();
       op.segments = property(mask, "segments").ToBoolean();
+      op.withinPictures = property(mask, "withinPictures").ToBoolean();
     }
     if (!isAbsent(item, "softCap")) op.softCap = static_cast<float>(number(item, "softCap"));
     if (!isAbsent(item, "relative")) op.relative = integer(item, "relative");

@@ -133,6 +133,7 @@ void Executor::runOp(const PlanOp& op, const BatchView& batch) {
     case OpKind::kGatedDelta: return runGatedDelta(op, batch);
     case OpKind::kSelectiveScan: return runSelectiveScan(op, batch);
     case OpKind::kScale: return runScale(op, batch);
+    case OpKind::kClamp: return runClamp(op, batch);
     case OpKind::kLayerNorm: return runLayerNorm(op, batch);
     case OpKind::kLinear: return runLinear(op, batch);
     case OpKind::kGatedLinear: return runGatedLinear(op, batch);
@@ -333,6 +334,16 @@ void Executor::runScale(const PlanOp& op, const BatchView& batch) {
   float* rows = value(op.input) + op.firstColumn;
   eachRow(rowsOf(op.input, batch), op.columns,
           [&](int64_t row) { kernels_.scaleRow(rows + row * n, op.scale, op.columns); });
+}
+
+// A NaN stays one.
+void Executor::runClamp(const PlanOp& op, const BatchView& batch) {
+  const int64_t n = width(op.input);
+  float* rows = value(op.input) + op.firstColumn;
+  eachRow(rowsOf(op.input, batch), op.columns, [&](int64_t row) {
+    float* x = rows + row * n;
+    for (int32_t i = 0; i < op.columns; ++i) x[i] = std::min(std::max(x[i], op.least), op.most);
+  });
 }
 
 void Executor::runXielu(const PlanOp& op, const BatchView& batch) {

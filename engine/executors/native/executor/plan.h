@@ -69,6 +69,7 @@ enum class OpKind : int32_t {
   kGatedDelta,
   kSelectiveScan,
   kScale,
+  kClamp,
   kSelectRows,
   kJoin,
   kMeanPool,
@@ -128,6 +129,7 @@ struct PlanOp {
   int32_t window = 0;     // of kAttention: the layer's own; 0: none
   bool bothWays = false;  // of kAttention: a token attends also to what follows it
   bool segments = false;  // of kAttention: a token attends to its segment of the sequence alone
+  bool withinPictures = false;  // of kAttention: a token of a picture attends also to those of it that follow
   // Of kAttention, kDistanceProducts and kDistanceBiases: a table of what distances add to scores; -1: none.
   int32_t relative = -1;
   int32_t sinkLogits = -1;  // of kAttention: vector of a further score of each head; -1: none
@@ -177,6 +179,7 @@ struct PlanOp {
   float epsilon = 0;
   float scale = 0;    // of kAttention, kEmbedding, kAddEmbedding and kScale
   float softCap = 0;  // of kAttention (0: none) and kSoftCap
+  float least = 0, most = 0;  // of kClamp
 };
 
 // Heads of a layer, and of the queries that read its cache: a row of qkv has those of queries, of keys and of values.
@@ -208,6 +211,7 @@ struct NetworkPlan {
   int32_t numBuckets = 0;
   std::vector<int32_t> states;  // numbers in f32 that layers keep of a sequence as a whole
   bool bothWays = false;        // tokens attend also to what follows them, in all layers
+  bool withinPictures = false;  // tokens of a picture attend also to those of it that follow, in some layers
   bool wholeSequences = false;  // a step has each of its sequences as a whole
   std::vector<PlanWeight> weights;
   std::vector<PlanValue> values;

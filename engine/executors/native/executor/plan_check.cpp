@@ -28,6 +28,7 @@ const char* opName(OpKind kind) {
     case OpKind::kGatedDelta: return "gatedDelta";
     case OpKind::kSelectiveScan: return "selectiveScan";
     case OpKind::kScale: return "scale";
+    case OpKind::kClamp: return "clamp";
     case OpKind::kSelectRows: return "selectRows";
     case OpKind::kJoin: return "join";
     case OpKind::kMeanPool: return "meanPool";
@@ -460,6 +461,13 @@ class PlanChecker {
     if (!std::isfinite(op.scale)) fail("factor must be a finite number");
   }
 
+  void checkClamp(const PlanOp& op) const {
+    reads(op.input, "value");
+    checkSpan(op.input, op.firstColumn, op.columns, "value");
+    if (!std::isfinite(op.least) || !std::isfinite(op.most) || op.least > op.most)
+      fail("least and most must be finite numbers, least no more than most");
+  }
+
   void checkXielu(const Xielu& xielu) const {
     for (const float number : {xielu.alphaPositive, xielu.alphaNegative, xielu.beta, xielu.epsilon})
       if (!std::isfinite(number)) fail("its numbers must be finite");
@@ -493,6 +501,7 @@ class PlanChecker {
       fail("attends up to each token's own position, but others of the plan both ways");
     if (op.segments && (!op.bothWays || op.window > 0 || op.relative >= 0 || config_.window().on()))
       fail("tokens attend to their segments only where they attend both ways, without a window and distances");
+    if (op.bothWays && op.withinPictures) fail("attends both ways, and so within pictures too");
     if (config_.window().on() && !followsItsCache(op)) {
       fail("with an attention window it must follow the ropeAndCache of its layer directly");
     }
@@ -598,6 +607,7 @@ class PlanChecker {
       case OpKind::kGatedDelta: return checkGatedDelta(op);
       case OpKind::kSelectiveScan: return checkSelectiveScan(op);
       case OpKind::kScale: return checkScale(op);
+      case OpKind::kClamp: return checkClamp(op);
       case OpKind::kLinear:
       case OpKind::kGatedLinear: return checkLinear(op);
       case OpKind::kRopeAndCache:

@@ -14,10 +14,14 @@ SharedPrefixes::SharedPrefixes(const Limits& limits) : limits_(limits) {
 
 void SharedPrefixes::addCandidates(const BatchView& batch) {
   candidates_.clear();
+  int64_t picture = 0;
   for (int32_t sequence = 0; sequence < batch.numSequences; ++sequence) {
     const int32_t rows = batch.queryStart[sequence + 1] - batch.queryStart[sequence];
     const int32_t length = batch.contextLength[sequence];
     const int32_t blocks = (length - rows) / limits_.tokensPerBlock;
+    const int64_t pictures = picture;
+    while (picture < batch.pictures.length && batch.pictures[picture] < batch.queryStart[sequence + 1]) picture += 2;
+    if (picture > pictures) continue;
     if (rows > kMostRowsOfOne || blocks * limits_.tokensPerBlock < kFewestTokens) continue;
     candidates_.push_back({.table = batch.blockTables.data + sequence * batch.maxBlocks,
                            .blocks = blocks,

@@ -7,7 +7,7 @@
 //
 // A block counts if it lies at the same place of both tables and all its tokens were cached before this iteration, so that
 // every row of both sequences attends to all of it. Only sequences with few rows take part: many rows of one sequence read
-// its blocks together already.
+// its blocks together already. None of these rows may be of a picture.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -19,7 +19,7 @@
 // With a window a row takes part only in steps of which it sees a token; inside them the mask has a lower edge too. The steps do
 // not move, so a row that sees all positions before it gets the same bits as without a window. If rows attend both ways, all rows
 // see all positions of the sequence, and only the last step has a mask; with a window steps behind the row have one too, and where they see a
-// segment of the sequence alone, the first step.
+// segment of the sequence alone, the first step. Rows of a picture see all positions up to its end, and of those before their window none.
 #pragma once
 #include "kernels/attention_relative.h"
 #include "kernels/tiles.h"
@@ -207,9 +207,9 @@ void splitOf(const Rows& rows, int split, float* scratch, float* partial) {
       if (step >= args.window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
     // Rows before this one end before the step begins.
-    const int firstSeeing = args.bothWays == 0 ? step - args.firstPosition
-                            : args.window.on() ? step - args.firstPosition - args.window.recent + 1
-                                               : rows.begin;
+    const int firstSeeing = args.bothWays == 0                    ? step - args.firstPosition
+                            : args.window.on() && !args.wholeAhead ? step - args.firstPosition - args.window.recent + 1
+                                                                   : rows.begin;
     const int firstRow = firstSeeing > rows.begin ? firstSeeing : rows.begin;
     const int pair = (firstRow - rows.begin) * heads;
     if (readsInPlace<V, T>(*args.kv, pairs - pair)) attendInPlace<V, T>(rows, pair, pairs, step, partial);

@@ -24,7 +24,7 @@ struct Rows {
   int endOf(int row) const {
     const int own = args.firstPosition + row + 1;
     if (args.bothWays == 0) return own;
-    if (!args.window.on() || args.window.recent > args.bothWays - own) return args.bothWays;
+    if (args.wholeAhead || !args.window.on() || args.window.recent > args.bothWays - own) return args.bothWays;
     return own + args.window.recent - 1;
   }
   int seenBy(int pair) const { return endOf(rowOf(pair)); }

@@ -346,6 +346,8 @@ struct AttentionArgs {
   int32_t bothWays = 0;
   // The first position that rows attend to, where they attend both ways without a window: that of their segment.
   int32_t begin = 0;
+  // With bothWays and a window: rows attend to all positions up to bothWays, and the window counts only what lies before them.
+  bool wholeAhead = false;
   AttentionWindow window = {};
   // With a window, a step may write over blocks that its own earlier rows attend to. Blocks from freshBlock on are then
   // read from here, one after the other in the pool's layout, and not through the table. Null: none.

@@ -301,6 +301,7 @@ void attention(const Napi::CallbackInfo& info) {
       .softCap = f.number("softCap", 0.0f),
       .bothWays = f.integer("bothWays"),
       .begin = f.integer("begin"),
+      .wholeAhead = f.integer("wholeAhead") != 0,
       .window = {f.integer("recent"), f.integer("sinks"), f.integer("sinkBlocks"), f.integer("ringBlocks")},
       .fresh = f.data<void>("fresh"),
       .freshBlock = f.integer("freshBlock"),

@@ -9,6 +9,7 @@ import {
 } from '../../../packed-call/packed-batch.js';
 import type { ExecutorOptions } from '../../executor.js';
 import { slotOf } from '../cache-places.js';
+import { checkPictures } from './check-pictures.js';
 import { checkStates } from './check-states.js';
 import { checkArrays, checkCount, checkEntries, checkIntegers, checkLength, checkObject } from './fields.js';
 
@@ -39,6 +40,7 @@ export function checkBatch(batch: PackedBatch, limits: BatchLimits): void {
   checkEntries(batch.newBlocks, batch.numNewBlocks, 0, options.numBlocks, 'newBlocks');
   checkRope(batch, plan);
   checkSequences(batch, limits);
+  checkPictures(batch, limits);
   if (plan.states !== undefined) checkStates(batch, options);
   checkLookups(batch, plan);
   checkRows(batch, plan);

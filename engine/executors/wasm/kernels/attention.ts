@@ -406,7 +406,8 @@ export function setSinkLogits(logits: usize): void {
  *   numSinks > 0
  * @param group heads that share a KV head
  * @param first position of the first row. Row i sees positions up to first + i, or both ways all from `start` to `length` (0: causal)
- * @param recent number of positions that a row sees on each side, its own included, beside the first numSinks; all: 2^31 - 1
+ * @param recent number of positions that a row sees up to its own, which is one of them, beside the first numSinks; all: 2^31 - 1
+ * @param ahead number of those that it sees from its own on, if it sees both ways; all: 2^31 - 1
  * @param cap 0: none
  * @param room scratch of attentionScratchBytes for the longest sequence; `positions`: the length of that sequence
  * @param output rows of group * kvHeads * headDim
@@ -421,6 +422,7 @@ export function attention(
   start: i32,
   length: i32,
   recent: i32,
+  ahead: i32,
   numSinks: i32,
   factor: f32,
   cap: f32,
@@ -447,7 +449,7 @@ export function attention(
         const at = pairs + <usize>i * PAIR;
         const own = first + row + 1;
         const begin = max(start, own - recent);
-        const end = length === 0 ? own : recent < length ? min(length, own + recent - 1) : length;
+        const end = length === 0 ? own : ahead < length ? min(length, own + ahead - 1) : length;
         i32.store(at + QUERY, <i32>qkv + ((row * stride + column) << 2));
         i32.store(at + SINK_QUERY, <i32>sinkQueries + ((row * width + column) << 2));
         i32.store(at + OUTPUT, <i32>output + ((row * width + column) << 2));

@@ -97,11 +97,7 @@ function sequenceOf(
   const run = (
     begin: number,
     end: number,
-    rowBegin = 0,
-    rowEnd = end - begin,
-    bothWays = 0,
-    recent = 0,
-    segment = 0,
+    ...[rowBegin = 0, rowEnd = end - begin, bothWays = 0, recent = 0, segment = 0, wholeAhead = 0]: number[]
   ) => {
     const rows = rowEnd - rowBegin;
     const queries = guarded(end - begin, stride, stride + 4, q.subarray(begin * stride, end * stride));
@@ -116,6 +112,7 @@ function sequenceOf(
       firstPosition: begin,
       bothWays,
       begin: segment,
+      wholeAhead,
       recent,
       ringBlocks: recent > 0 ? 2 ** 31 - 1 : 0,
       scale: 1 / Math.sqrt(s.headDim),
@@ -137,13 +134,13 @@ function sequenceOf(
     return cached;
   };
   const expected = (position: number) => expectedRow(table, s, asMultiplied(), position);
-  const expectedBothWays = (position: number, window = s.tokens) =>
+  const expectedBothWays = (position: number, window = s.tokens, ahead = window) =>
     expectedRow(
       table,
       s,
       asMultiplied(),
       position,
-      Math.min(s.tokens, position + window),
+      Math.min(s.tokens, position + ahead),
       Math.max(0, position - window + 1),
     );
   const expectedInSegment = (position: number, begin: number, end: number) =>
@@ -299,6 +296,13 @@ describe.each(tables)('attention, %s', (table) => {
           expectSameBits(row, whole[begin + r]!, () => `row ${begin + r} of ${tokens}`);
         });
       }
+      // Rows of a picture, which see all of it: the window counts only what lies before them.
+      const seen = sequence.run(0, tokens, 0, tokens, tokens, window, 0, 1);
+      for (const position of [0, 1, 31, 32, 64, 511, 512, tokens - 1].filter((one) => one < tokens))
+        expectNear(seen[position]!, sequence.expectedBothWays(position, window, tokens));
+      const some = sequence.run(0, tokens, 7, 23, tokens, window, 0, 1);
+      for (const [r, row] of some.entries())
+        expectSameBits(row, seen[7 + r]!, () => `row ${7 + r} of ${tokens}`);
     }
   });
 
