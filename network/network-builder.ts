@@ -308,7 +308,12 @@ export class NetworkBuilder {
   }
 
   /** Keeps columns of the value between two numbers, in place. */
-  clamp(value: ValueRef, [least, most]: readonly [number, number], first = 0, columns = value.width - first): void {
+  clamp(
+    value: ValueRef,
+    [least, most]: readonly [number, number],
+    first = 0,
+    columns = value.width - first,
+  ): void {
     require(least <= most &&
       first + columns <= value.width, `${columns} columns of ${value.width} from ${least} to ${most}`);
     this.#ops.push({ op: 'clamp', value: value.index, first, columns, least, most });

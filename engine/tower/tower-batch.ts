@@ -1,5 +1,5 @@
 import type { TowerPicture } from '../../callbacks/tower-messages.js';
-import { placesOf } from '../../models/towers/picture-places.js';
+import { hasPlaces, placesOf } from '../../models/towers/picture-places.js';
 import type { TowerConfig } from '../../models/towers/tower-config.js';
 import { PLACES_OF_TOKEN } from '../../network/plan.js';
 import { type RopeFrequencies, ropeFrequencies } from '../../network/rope.js';
@@ -50,7 +50,7 @@ export class TowerBatch extends PackedArrays {
     this.tokenTypes = new Int32Array(maxRows);
     this.gridPositions = new Int32Array(2 * maxRows);
     if (config.windows !== undefined) this.segments = new Int32Array(2 * maxRows);
-    if (config.kind !== 'qwen') return;
+    if (!hasPlaces(config)) return;
     this.places = new Int32Array(maxRows * PLACES_OF_TOKEN);
     this.placeShares = new Float32Array(maxRows * PLACES_OF_TOKEN);
   }
@@ -92,14 +92,20 @@ export class TowerBatch extends PackedArrays {
   }
 
   #copyPatches(patches: Float32Array, order: Int32Array, begin: number): void {
-    const { patchWidth } = this.#config;
+    const { patchWidth, kind } = this.#config;
     for (const [row, patch] of order.entries()) {
       const at = (begin + row) * patchWidth;
-      if (patch < 0) this.rowInputs.fill(0, at, at + patchWidth);
+      if (kind === 'gemma4')
+        for (let i = 0; i < patchWidth; i++)
+          this.rowInputs[at + i] = fromUnit(patches[patch * patchWidth + i]!);
+      else if (patch < 0) this.rowInputs.fill(0, at, at + patchWidth);
       else this.rowInputs.set(patches.subarray(patch * patchWidth, (patch + 1) * patchWidth), at);
     }
   }
 }
+
+/** From [0, 1] to [-1, 1]: Gemma 4's tower does what processors of other families do. */
+const fromUnit = (x: number): number => 2 * Math.fround(x - 0.5);
 
 /** Frequencies of a patch's row, then of its column: Qwen's are the same for both, Pixtral's are the even and the odd ones of a head. */
 function frequenciesOf({ kind, ropeTheta: theta, hiddenSize, numHeads }: TowerConfig): RopeFrequencies {

@@ -26,6 +26,7 @@ export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef
       return net.linear(merged, parts.project('connector', source, merged.width, textWidth, false));
     }
     case 'pool': {
+      if (connector.plain) return plainlyPooled(parts, config, net.mergeRows(rows, count, true));
       const weight = { name: 'connector.mm_soft_emb_norm.weight', columns: hiddenSize };
       const mean = net.mergeRows(rows, count, true);
       const normed = net.rmsNorm(mean, net.vector('connectorNorm', [weight]), epsilon);
@@ -61,4 +62,15 @@ export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef
     case 'merger':
       throw new Error('A merger belongs to the towers of Qwen.');
   }
+}
+
+function plainlyPooled(
+  parts: TowerParts,
+  { textWidth, hiddenSize, epsilon }: TowerConfig,
+  mean: ValueRef,
+): ValueRef {
+  const { net } = parts;
+  net.rmsNormPlain(mean, 0, 1, hiddenSize, epsilon);
+  const source = 'connector.embedding_projection';
+  return net.linear(mean, parts.project('connector', source, hiddenSize, textWidth, false));
 }

@@ -1,6 +1,7 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import { clip } from './clip.js';
 import { internVl } from './internvl.js';
+import { gemma4Vision } from './gemma4.js';
 import { pixtral } from './pixtral.js';
 import { qwenVision } from './qwen-vision.js';
 import { qwen2Vision } from './qwen2-vision.js';
@@ -12,6 +13,7 @@ const TOWERS: Readonly<Record<TowerKind, (config: TowerConfig) => NetworkPlan>> 
   clip,
   pixtral,
   internvl: internVl,
+  gemma4: gemma4Vision,
   qwen2: qwen2Vision,
   'qwen2.5': qwen2Vision,
   qwen: qwenVision,

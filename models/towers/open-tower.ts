@@ -8,6 +8,7 @@ import type { RawTensor } from '../checkpoints/raw-tensor.js';
 import { readSafetensorsDirectory } from '../checkpoints/safetensors-directory.js';
 import type { NamedTensor } from '../checkpoints/tensor-layout.js';
 import { unwrapConfig } from '../checkpoints/wrappers.js';
+import { gemma4TowerTensors, readClips } from './gemma4-tensors.js';
 import { readPictureFiles } from '../images/picture-files.js';
 import type { PictureFiles } from '../images/preprocess/picture-preprocessor.js';
 import { readGgufTower, type TextCheckpoint } from './gguf/open-gguf-tower.js';
@@ -36,10 +37,11 @@ export function openTower(text: TextCheckpoint): TowerCheckpoint | null {
   const [file, fields] = configJson(files);
   const { wrapper } = unwrapConfig(file, fields);
   if (wrapper === null) return null;
-  const config = readTower(file, wrapper, fields, text.config.hiddenSize);
+  const read = readTower(file, wrapper, fields, text.config.hiddenSize);
   const method = quantizationOf(file, fields, true, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
-  const named = namedTensors(method === null ? stored : quantizedTensors(stored, method), config);
+  const named = namedTensors(method === null ? stored : quantizedTensors(stored, method), read);
+  const config = read.clips === undefined ? read : { ...read, clips: readClips(named, read.numLayers) };
   const tensors = checkedTensors(named, planTower(config), files);
   return { format: files.format, config, tensors, pictures: readPictureFiles(text.path) };
 }
@@ -54,7 +56,7 @@ function openGguf(files: ModelFiles, text: TextCheckpoint): TowerCheckpoint | nu
 
 /** Beginnings of the names of a tower's tensors and of a connector's, in all layouts that transformers has written. */
 const TOWER = /^(?:model\.)?(?:vision_tower|vision_model|visual)\.(?:vision_model\.)?/;
-const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector)\./;
+const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector|embed_vision)\./;
 
 /** Whether a part of the files, such as "model.visual", is the one that sees, or what leads from it into the text model. */
 export const isOfTower = (part: string): boolean => TOWER.test(`${part}.`) || CONNECTOR.test(`${part}.`);
@@ -65,9 +67,12 @@ function namedTensors(tensors: readonly RawTensor[], config: TowerConfig): Map<s
   for (const tensor of tensors) {
     const name = tensor.name.replace(TOWER, 'tower.').replace(CONNECTOR, 'connector.');
     if (name === tensor.name) continue;
-    const [own, one] = converted(name, tensor, config);
-    if (named.has(own)) throw new CheckpointError(`${tensor.file}: tensor ${own} is there twice.`);
-    named.set(own, one);
+    const all =
+      config.kind === 'gemma4' ? gemma4TowerTensors(name, tensor, config) : [converted(name, tensor, config)];
+    for (const [own, one] of all) {
+      if (named.has(own)) throw new CheckpointError(`${tensor.file}: tensor ${own} is there twice.`);
+      named.set(own, one);
+    }
   }
   return named;
 }

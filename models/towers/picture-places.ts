@@ -50,7 +50,8 @@ export function whyUnseen(
     positionSide,
     anyGrid,
     connector,
-  }: Pick<TowerConfig, 'merge' | 'positionSide' | 'anyGrid' | 'connector'>,
+    kind,
+  }: Pick<TowerConfig, 'merge' | 'positionSide' | 'anyGrid' | 'connector' | 'kind'>,
   { rows, columns }: PictureGrid,
 ): string | null {
   const found = `${rows} x ${columns}`;
@@ -60,6 +61,8 @@ export function whyUnseen(
     (side) => Number.isSafeInteger(side) && side > 0 && side % merge === 0,
   );
   if (!isRight) return `A picture has ${found} patches; multiples of ${merge} are taken.`;
+  if (kind === 'gemma4' && Math.max(rows, columns) > positionSide)
+    return `A picture has ${found} patches; up to ${positionSide} on a side are taken.`;
   if (connector.kind === 'shuffle' && (rows !== columns || rows > positionSide))
     return `A picture has ${found} patches; as many rows as columns are taken, up to ${positionSide}.`;
   return null;
@@ -70,7 +73,7 @@ export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
   const { kind, merge, inSquares, positionSide, windows } = config;
   const length = sequenceLength(config, given);
   const before = length - given.rows * given.columns;
-  const made = emptyPlaces(length, pictureRows(config, given), kind === 'qwen');
+  const made = emptyPlaces(length, pictureRows(config, given), hasPlaces(config));
   const across = given.columns / merge;
   if (before > 0) [made.patches[0], made.types[0]] = [-1, 1];
   const [ofRow, ofColumn] = [given.rows, given.columns].map((count) => positionsOf(config, count));
@@ -81,11 +84,22 @@ export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
     made.patches[row] = inSquares ? square * merge ** 2 + inside : y * given.columns + x;
     made.positions[row] = before + ofRow![y]! * positionSide + ofColumn![x]!;
     made.grid.set([y, x], 2 * row);
+    if (kind === 'gemma4') setTwo(made, row, x, positionSide + y);
     if (inside === 0) made.squares[square] = row;
     row++;
   });
   if (kind === 'qwen') stretch(made, given, positionSide);
   return windows === undefined ? made : { ...made, segments: segmentsOf(given, merge * windows.side) };
+}
+
+/** True for a tower that adds several rows of the table of positions to each patch. */
+export const hasPlaces = ({ kind }: Pick<TowerConfig, 'kind'>): boolean =>
+  kind === 'qwen' || kind === 'gemma4';
+
+/** Gives a row two places of the table, each whole. */
+function setTwo({ places, shares }: PicturePlaces, row: number, one: number, other: number): void {
+  places!.set([one, other], row * PLACES_OF_TOKEN);
+  shares!.set([1, 1], row * PLACES_OF_TOKEN);
 }
 
 function emptyPlaces(length: number, squares: number, isStretched: boolean): PicturePlaces {

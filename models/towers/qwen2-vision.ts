@@ -26,7 +26,7 @@ export function qwen2Vision(config: TowerConfig): NetworkPlan {
     );
     const segments = windows !== undefined && !windows.wholeLayers.includes(layer);
     const output = parts.project(`${own}.attentionOutput`, `${source}.attn.proj`, hiddenSize, hiddenSize);
-    net.addLinear(x, parts.attention(qkv, segments), output);
+    net.addLinear(x, parts.attention(qkv, { segments }), output);
     const mlpInput = norm(x, `${own}.mlpNorm`, `${source}.norm2`);
     if (isGated) addGatedMlp(parts, config, x, mlpInput, own, `${source}.mlp`);
     else parts.addMlp(x, mlpInput, own, [`${source}.mlp.fc1`, `${source}.mlp.fc2`]);

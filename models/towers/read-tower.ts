@@ -2,6 +2,7 @@ import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { ConfigFields } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
 import { internVl } from './read-internvl.js';
+import { gemma4 } from './read-gemma4.js';
 import { mistral3, ofPixtral, PIXTRAL } from './read-pixtral.js';
 import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';
@@ -12,6 +13,7 @@ const READERS = new Map<string, (configs: Configs) => TowerConfig>([
   ['SmolVLMForConditionalGeneration', smolVlm],
   ['Idefics3ForConditionalGeneration', smolVlm],
   ['Gemma3ForConditionalGeneration', gemma3],
+  ['Gemma4ForConditionalGeneration', gemma4],
   ['LlavaForConditionalGeneration', llava],
   ['InternVLForConditionalGeneration', internVl],
   ['Mistral3ForConditionalGeneration', mistral3],

@@ -41,6 +41,10 @@ export interface TowerConfig {
   internVit?: InternVit;
   /** Layers in which patches attend within a part of the picture; absent: there are none. */
   windows?: TowerWindows;
+  /** Bounds of what goes into linear layers and comes out, by layer and name; absent: there are none. */
+  clips?: Readonly<Record<string, Clips>>[];
+  /** True: each column of the last rows has an addend and a factor of its own. */
+  isStandardized?: true;
 }
 
 export interface InternVit {
@@ -54,6 +58,23 @@ export interface InternVit {
   normsLast: boolean;
 }
 
+/** Numbers that a linear layer keeps its input and its output between; null: any. */
+export interface Clips {
+  input: readonly [least: number, most: number] | null;
+  output: readonly [least: number, most: number] | null;
+}
+
+/** Linear layers of a layer of Gemma 4's tower, as its files name them. */
+export const LINEAR_OF_GEMMA4 = [
+  ...['q', 'k', 'v', 'o'].map((part) => `self_attn.${part}_proj`),
+  ...['gate', 'up', 'down'].map((part) => `mlp.${part}_proj`),
+] as const;
+
+const UNCLIPPED: Clips = { input: null, output: null };
+
+export const clipsOf = ({ clips }: Pick<TowerConfig, 'clips'>, layer: number, name: string): Clips =>
+  clips?.[layer]?.[name] ?? UNCLIPPED;
+
 export interface TowerWindows {
   /** Squares on each side of a window. Those at the right and at the bottom of a picture may be smaller. */
   side: number;
@@ -61,14 +82,14 @@ export interface TowerWindows {
   wholeLayers: readonly number[];
 }
 
-export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'internvl' | 'qwen2' | 'qwen2.5' | 'qwen';
+export type TowerKind = 'siglip' | 'clip' | 'pixtral' | 'gemma4' | 'internvl' | 'qwen2' | 'qwen2.5' | 'qwen';
 
 /** What leads from the tower's rows to the text model's. */
 export type Connector =
   /** SmolVLM's: a linear layer over the rows of a square, side by side. */
   | { kind: 'shuffle' }
-  /** Gemma 3's: the mean over a square, a norm and a linear layer. */
-  | { kind: 'pool' }
+  /** Gemma's: the mean over a square, a norm, which in Gemma 4 has no weight, and a linear layer. */
+  | { kind: 'pool'; plain?: true }
   /** LLaVA's: two linear layers. */
   | { kind: 'layers'; activation: Activation; biased: boolean }
   /** InternVL's: a norm over the rows of a square, side by side, and two linear layers. */

@@ -96,9 +96,9 @@ export function layersOf(
   return layers;
 }
 
-export function ropeTheta(vision: ConfigFields): number {
+export function ropeTheta(vision: ConfigFields, usual = 10_000): number {
   const rope = vision.raw('rope_parameters');
-  if (rope === undefined) return 10_000;
+  if (rope === undefined) return usual;
   if (!isObject(rope)) throw vision.error('rope_parameters', 'an object');
-  return new ConfigFields(`${vision.where}: rope_parameters`, rope).positive('rope_theta', 10_000);
+  return new ConfigFields(`${vision.where}: rope_parameters`, rope).positive('rope_theta', usual);
 }

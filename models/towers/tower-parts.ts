@@ -54,10 +54,14 @@ export class TowerParts {
     return this.net.rmsNorm(x, weight, epsilon);
   }
 
-  /** @param segments true: patches attend within their window */
-  attention(qkv: ValueRef, segments = false): ValueRef {
+  /** @param segments true: patches attend within their window; scale: of products of queries and keys, absent: the usual one */
+  attention(
+    qkv: ValueRef,
+    { segments = false, scale }: { segments?: boolean; scale?: number } = {},
+  ): ValueRef {
     const { hiddenSize, numHeads } = this.#config;
-    return this.net.attention(qkv, 0, 1 / Math.sqrt(hiddenSize / numHeads), { bothWays: true, segments });
+    const usual = 1 / Math.sqrt(hiddenSize / numHeads);
+    return this.net.attention(qkv, 0, scale ?? usual, { bothWays: true, segments });
   }
 
   /** x += the feed-forward layers of the normed x: the sum is written in place. */

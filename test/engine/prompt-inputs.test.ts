@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Tensor } from '../../callbacks/types.js';
+import { Speculation } from '../../engine/speculation/speculation.js';
 import {
   bool,
   f32,
@@ -203,6 +204,23 @@ describe('pictures', () => {
       ],
       [[6], []],
     ]);
+  });
+
+  it('are never drafted by prompt lookup, which goes on beside them', () => {
+    const drafting = () => new Speculation({ usesNgrams: true, maxDraftLen: 8, maxRows: 64 });
+    const options = { fake: GRIDS.fake, maxSeqLen: 320, maxNumTokens: 320 };
+    // Each token of the vocabulary stands before a picture once, so that a picture follows whatever is looked up.
+    const pairs = Array.from({ length: VOCAB }, (_, token) => [
+      [token],
+      { name: token, rows: 1, columns: 1 },
+    ]);
+    for (const of of [promptOf(...pairs.flat()), OFTEN]) {
+      const harness = new LoopHarness({ ...options, maxDraftRows: 16, drafts: drafting() });
+      harness.run(ask(1n, of));
+      expect(harness.resultOf(1n).tokens).toEqual(runAlone(ask(1n, of), options).tokens);
+      const drafted = harness.stats.reduce((sum, { draftedTokens }) => sum + draftedTokens, 0);
+      if (of === OFTEN) expect(drafted).toBeGreaterThan(0);
+    }
   });
 
   it('change nothing in how the answer comes: chunks, pauses, neighbours and reuse', () => {

@@ -154,6 +154,11 @@ export function naiveLogits(
         for (const row of values[op.value]!)
           for (let i = op.first; i < op.first + op.columns; i++) row[i]! *= op.factor;
         break;
+      case 'clamp':
+        for (const row of values[op.value]!)
+          for (let i = op.first; i < op.first + op.columns; i++)
+            row[i] = Math.min(Math.max(row[i]!, op.least), op.most);
+        break;
       case 'softCap':
         values[op.value] = values[op.value]!.map((row) => row.map((x) => op.cap * Math.tanh(x / op.cap)));
         break;

@@ -64,6 +64,11 @@ def measure(name, shape, gemma, head_norms=1.6, final_norm=2.0, decay=-2.0, gain
         return size - (1 if gemma else 0), 0.2 * size
     if "embed_tokens" in name or "lm_head" in name:
         return 0.0, 0.2
+    # Bounds that some numbers are beyond.
+    if name.endswith(("input_min", "output_min")):
+        return -1.2, 0.2
+    if name.endswith(("input_max", "output_max")):
+        return 1.2, 0.2
     if name.endswith("layer_scalar"):
         return 0.9, 0.1
     if name.endswith("scale"):

@@ -49,6 +49,26 @@ SIGLIP = {
 }
 
 
+GEMMA4 = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "patch_size": PATCH,
+    "pooling_kernel_size": 2,
+    "position_embedding_size": 8,
+}
+GEMMA4_TEXT = decoder(
+    head_dim=8,
+    global_head_dim=16,
+    num_hidden_layers=3,
+    sliding_window=64,
+    layer_types=["sliding_attention", "full_attention", "full_attention"],
+)
+
+
 def qwen_input(rows, grids):
     grid = torch.tensor([[1, *grid] for grid in grids])
     return {"pixel_values": torch.cat(rows), "image_grid_thw": grid}
@@ -61,6 +81,17 @@ def pixels(rows, grids):
         parts = patches.reshape(height, width, CHANNELS, PATCH, PATCH).permute(2, 0, 3, 1, 4)
         pictures.append(parts.reshape(CHANNELS, height * PATCH, width * PATCH))
     return torch.stack(pictures)
+
+
+def gemma4_input(rows, grids):
+    """Patches with the numbers of a pixel side by side, empty ones behind those of smaller pictures, and the column and row of each."""
+    most = max(len(patches) for patches in rows)
+    places = [torch.tensor([[x, y] for y in range(height) for x in range(width)]) for height, width in grids]
+    pad = torch.nn.functional.pad
+    return {
+        "pixel_values": torch.stack([pad(patches, (0, 0, 0, most - len(patches))) for patches in rows]),
+        "image_position_ids": torch.stack([pad(own, (0, 0, 0, most - len(own)), value=-1) for own in places]),
+    }
 
 
 def many(rows, grids):
@@ -200,6 +231,34 @@ TOWERS = {
         merge=2,
         types="token_type_ids",
     ),
+    "gemma4": sees(
+        wrapped(
+            "Gemma4",
+            GEMMA4_TEXT | {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 128, "pad_token_id": 0},
+            GEMMA4 | {"use_clipped_linears": True},
+            [],
+            image_token_id=IMAGE,
+            audio_config=None,
+        ),
+        [[4, 6], [2, 4]],
+        gemma4_input,
+        merge=2,
+    ),
+    "gemma4-vision": sees(
+        wrapped(
+            "Gemma4",
+            GEMMA4_TEXT
+            | {"hidden_size_per_layer_input": 0, "use_bidirectional_attention": "vision", "sliding_window": 4, "intermediate_size": 56},
+            GEMMA4 | {"standardize": True},
+            [],
+            image_token_id=IMAGE,
+            audio_config=None,
+        ),
+        [[6, 4], [4, 6]],
+        gemma4_input,
+        merge=2,
+        types="mm_token_type_ids",
+    ),
     "llava": sees(
         wrapped(
             "Llava",
@@ -321,9 +380,11 @@ def tower(name):
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as directory:
         shapes = written_names(model_class(config), directory)
-        gemma = spec["config"].startswith("Gemma") or spec["norms_less_1"]
+        gemma = spec["config"].startswith("Gemma3") or spec["norms_less_1"]
+        # Gemma 4 does not scale the products of queries and keys.
+        measures = {"head_norms": 0.8} if spec["config"].startswith("Gemma4") else {}
         seen = ("visual", "vision", "connector", "projector")
-        tensors = [[key, shape, *measure(key, shape, gemma and not any(part in key for part in seen))] for key, shape in shapes.items()]
+        tensors = [[key, shape, *measure(key, shape, gemma and not any(part in key for part in seen), **measures)] for key, shape in shapes.items()]
         values = {key: numbers(*tensor) for key, tensor in zip(shapes, tensors)}
         save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
         model = load(model_class, directory)

@@ -132,6 +132,7 @@ export interface Kernels {
     rows: number,
     y: number,
   ): void;
+  clampColumns(x: number, stride: number, columns: number, least: number, most: number, rows: number): void;
   scaleColumns(x: number, stride: number, columns: number, factor: number, rows: number): void;
   selectiveScan(
     x: number,

@@ -128,6 +128,9 @@ export class OpRunner {
       case 'scale':
         this.#scale(op, rows);
         break;
+      case 'clamp':
+        this.#clamp(op, rows);
+        break;
       case 'rowInput':
       case 'selectRows':
       case 'meanPool':
@@ -195,6 +198,11 @@ export class OpRunner {
   #scale({ value, first, columns, factor }: Op<'scale'>, rows: number): void {
     const at = this.#at(value) + 4 * first;
     this.#parts.heap.kernels.scaleColumns(at, this.#width(value), columns, factor, rows);
+  }
+
+  #clamp({ value, first, columns, least, most }: Op<'clamp'>, rows: number): void {
+    const at = this.#at(value) + 4 * first;
+    this.#parts.heap.kernels.clampColumns(at, this.#width(value), columns, least, most, rows);
   }
 
   #distanceRows({ output, weight }: Op<'distanceRows'>, rows: number): void {

@@ -1,7 +1,6 @@
 import { messageOf } from '../../../base/error-text.js';
 import { EngineError } from '../../../engine/building/engine.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
-import { attendsBothWays } from '../../../models/images/both-ways.js';
 import { PicturePool, type PicturePoolOptions } from '../../../models/images/picture-pool.js';
 import { pictureToken } from '../../../models/images/picture-token.js';
 import type { PictureFiles } from '../../../models/images/preprocess/picture-preprocessor.js';
@@ -24,7 +23,6 @@ export function readerOf(
   { codec, vocabSize }: ReaderModel,
   options: PicturePoolOptions = {},
 ): { reader: PictureReader; pool: PicturePool } | string {
-  if (attendsBothWays(files)) return BOTH_WAYS;
   const { id: tokenId, placeholder } = pictureToken(files);
   const tokenText = codec.tokenEntry(tokenId);
   const places = placeholder ?? tokenText;
@@ -52,9 +50,6 @@ export function orReason<T>(open: () => T | string): T | string {
     throw error;
   }
 }
-
-const BOTH_WAYS =
-  'the text model attends both ways within a picture, as those of Gemma 3 do, which is not supported yet.';
 
 /** A sentence that names a file by itself: clients are told no folders. */
 const withoutFolder = (sentence: string) => sentence.replace(/^[^:]*[\\/](?=[^:\\/]+: )/, '');

@@ -5,6 +5,7 @@ import { pictureRowWidth } from '../../../models/towers/tower-config.js';
 
 const QWEN = 'Qwen3VLForConditionalGeneration';
 const INTERNVL = 'InternVLForConditionalGeneration';
+const GEMMA4 = 'Gemma4ForConditionalGeneration';
 const QWEN25 = 'Qwen2_5_VLForConditionalGeneration';
 const read = (model: string, fields: object, width = 2048) =>
   readTower('config.json', model, fields as Record<string, unknown>, width);
@@ -38,15 +39,23 @@ describe("the configuration of a model's tower", () => {
 
   it.each([
     [
-      'Gemma4ForConditionalGeneration',
+      'Gemma4UnifiedForConditionalGeneration',
       {},
-      'pictures of Gemma4ForConditionalGeneration are not supported; those of SmolVLM',
+      'pictures of Gemma4UnifiedForConditionalGeneration are not supported; those of SmolVLM',
     ],
     [
       'LlavaForConditionalGeneration',
       { vision_config: { model_type: 'siglip_vision_model' } },
       'a LLaVA with a tower of model_type "siglip_vision_model"',
     ],
+    [GEMMA4, { vision_config: { head_dim: 32 } }, 'head_dim should be 64, a share of hidden_size'],
+    [
+      GEMMA4,
+      { vision_config: { num_key_value_heads: 6 } },
+      'num_key_value_heads should be the 12 attention heads',
+    ],
+    [GEMMA4, { vision_config: { attention_bias: true } }, 'attention_bias should be false'],
+    [GEMMA4, { vision_config: {}, text_config: { pad_token_id: 3 } }, 'pad_token_id should be 0'],
     [QWEN, {}, 'vision_config should be an object'],
     [QWEN, { vision_config: {} }, 'out_hidden_size should be 2048'],
     [
@@ -173,6 +182,16 @@ describe('the places of a picture', () => {
     const { patches, positions } = placesOf(smolVlm, { rows: 4, columns: 4 });
     expect([...patches.subarray(0, 8)]).toEqual([0, 1, 4, 5, 2, 3, 6, 7]);
     expect([...positions]).toEqual([...patches]);
+  });
+
+  it('have a column and a row in the table of Gemma 4', () => {
+    const gemma4 = read(GEMMA4, { vision_config: { pooling_kernel_size: 2, position_embedding_size: 9 } });
+    const { places, shares, squares, grid } = placesOf(gemma4, { rows: 2, columns: 4 });
+    expect([...places!.subarray(0, 16)]).toEqual([0, 9, 0, 0, 1, 9, 0, 0, 0, 10, 0, 0, 1, 10, 0, 0]);
+    expect([...shares!.subarray(0, 4)]).toEqual([1, 1, 0, 0]);
+    expect([...squares]).toEqual([0, 4]);
+    expect([...grid.subarray(8, 12)]).toEqual([0, 2, 0, 3]);
+    expect(whyUnseen(gemma4, { rows: 10, columns: 2 })).toContain('up to 9 on a side are taken');
   });
 
   it.each([

@@ -78,6 +78,14 @@ export function scaleColumns(x: usize, stride: i32, columns: i32, factor: f32, r
   }
 }
 
+/** x[row][i] = min(max(x[row][i], least), most), for `columns` columns; a NaN stays one. stride: floats between rows. */
+export function clampColumns(x: usize, stride: i32, columns: i32, least: f32, most: f32, rows: i32): void {
+  const bytes = (<usize>columns) << 2;
+  for (let row = 0; row < rows; row++, x += (<usize>stride) << 2) {
+    for (let at = x; at < x + bytes; at += 4) f32.store(at, min<f32>(max<f32>(f32.load(at), least), most));
+  }
+}
+
 /** x = cap * tanh(x / cap), `count` values. */
 export function capRows(x: usize, cap: f32, count: i32): void {
   const end = x + ((<usize>count) << 2);

@@ -12,6 +12,7 @@ export {
   addShare,
   allFinite,
   capRows,
+  clampColumns,
   clampRows,
   finishRows,
   gateRows,
