@@ -538,16 +538,25 @@ describe('an engine that does not fit together', () => {
     [
       'a clamp beyond its value',
       (p) => {
-        const { value } = opOf(p, 'scale');
-        p.ops.push({ op: 'clamp', value, first: 100, columns: 88, least: 0, most: 1 });
+        const scale = opOf(p, 'scale');
+        const { value } = scale;
+        p.ops.splice(p.ops.indexOf(scale), 0, {
+          op: 'clamp',
+          value,
+          first: 100,
+          columns: 88,
+          least: 0,
+          most: 1,
+        });
       },
       /\(clamp\).*value: 88 columns from column 100 on do not lie in/,
     ],
     [
       'a clamp between no numbers',
       (p) => {
-        const { value, columns } = opOf(p, 'scale');
-        p.ops.push({ op: 'clamp', value, first: 0, columns, least: 2, most: 1 });
+        const scale = opOf(p, 'scale');
+        const { value, columns } = scale;
+        p.ops.splice(p.ops.indexOf(scale), 0, { op: 'clamp', value, first: 0, columns, least: 2, most: 1 });
       },
       /\(clamp\).*least and most must be finite numbers, least no more than most/,
     ],
