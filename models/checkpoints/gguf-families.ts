@@ -92,6 +92,9 @@ export function ggufFamilyFields(
       const levels = keys.integer('n_deepstack_layers', 0, 64, 0);
       return levels === 0 ? {} : { promptLevels: levels };
     }
+    case 'gemma3':
+      // The file does not say whether it sees; texts are the same either way.
+      return { bothWaysInPictures: 'all' };
     case 'smollm3':
       return {
         layersWithoutRope: Array.from(

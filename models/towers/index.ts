@@ -1,7 +1,7 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import { clip } from './clip.js';
-import { internVl } from './internvl.js';
 import { gemma4Vision } from './gemma4.js';
+import { internVl } from './internvl.js';
 import { pixtral } from './pixtral.js';
 import { qwenVision } from './qwen-vision.js';
 import { qwen2Vision } from './qwen2-vision.js';

@@ -1,8 +1,8 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { ConfigFields } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
-import { internVl } from './read-internvl.js';
 import { gemma4 } from './read-gemma4.js';
+import { internVl } from './read-internvl.js';
 import { mistral3, ofPixtral, PIXTRAL } from './read-pixtral.js';
 import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';

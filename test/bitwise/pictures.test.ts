@@ -26,7 +26,7 @@ const SMALL_POOL = 2 * BLOCKS_OF_ONE;
 const DRAFT_ROWS = 24;
 /** Tokens of an iteration: hardly more than the longest picture beside all others. */
 const FEW_TOKENS = 32;
-/** Longer than the model's window, which is 6, and shorter; none is a multiple of a block. */
+/** Longer than the model's window, which is 3, and shorter; none is a multiple of a block. */
 const PICTURES = [9, 17, 1, 5, 20, 12];
 const DRAWN_WITH = { vocabSize: 128, width: 32 };
 

@@ -34,7 +34,7 @@ const SIGLIP: Names = {
   },
 };
 
-const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5' | 'internvl'>, Names>> = {
+const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5' | 'internvl' | 'gemma4'>, Names>> = {
   siglip: SIGLIP,
   clip: SIGLIP,
   pixtral: {
@@ -116,8 +116,8 @@ export function towerTensorName(
   kind: TowerKind,
   { levels, swapsUpAndDown }: { levels: readonly number[]; swapsUpAndDown: boolean },
 ): string | null {
-  // No GGUF of InternVL's tower is read.
-  if (kind === 'internvl') return null;
+  // No GGUF of InternVL's tower is read, nor one of Gemma 4's.
+  if (kind === 'internvl' || kind === 'gemma4') return null;
   const { global, layers, inLayer } = kind === 'qwen2.5' ? QWEN25 : FAMILIES[kind];
   const [, stem = name, end = 'weight'] = /^(.*)\.(weight|bias)$/.exec(name) ?? [];
   const whole = Object.hasOwn(global, stem) ? global[stem] : undefined;
