@@ -110,9 +110,6 @@ export class OpRunner {
       case 'xielu':
         this.#xielu(op, rows);
         break;
-      case 'addScaled':
-        this.#addScaled(op, rows);
-        break;
       case 'gate':
         this.#gate(op, rows);
         break;
@@ -125,11 +122,10 @@ export class OpRunner {
       case 'selectiveScan':
         this.#states.selectiveScan(op);
         break;
+      case 'addScaled':
       case 'scale':
-        this.#scale(op, rows);
-        break;
       case 'clamp':
-        this.#clamp(op, rows);
+        this.#changeColumns(op, rows);
         break;
       case 'rowInput':
       case 'selectRows':
@@ -195,14 +191,16 @@ export class OpRunner {
     }
   }
 
-  #scale({ value, first, columns, factor }: Op<'scale'>, rows: number): void {
+  #changeColumns(op: Op<'addScaled'> | Op<'scale'> | Op<'clamp'>, rows: number): void {
+    if (op.op === 'addScaled') {
+      this.#addScaled(op, rows);
+      return;
+    }
+    const { value, first, columns } = op;
     const at = this.#at(value) + 4 * first;
-    this.#parts.heap.kernels.scaleColumns(at, this.#width(value), columns, factor, rows);
-  }
-
-  #clamp({ value, first, columns, least, most }: Op<'clamp'>, rows: number): void {
-    const at = this.#at(value) + 4 * first;
-    this.#parts.heap.kernels.clampColumns(at, this.#width(value), columns, least, most, rows);
+    const { kernels } = this.#parts.heap;
+    if (op.op === 'scale') kernels.scaleColumns(at, this.#width(value), columns, op.factor, rows);
+    else kernels.clampColumns(at, this.#width(value), columns, op.least, op.most, rows);
   }
 
   #distanceRows({ output, weight }: Op<'distanceRows'>, rows: number): void {
