@@ -27,6 +27,8 @@ const HEADER_BYTES = 1024;
 const STREAM_EXISTS = 10058;
 const STREAM_NOT_FOUND = 10059;
 const WRONG_LAST_SEQUENCE = 10071;
+const SEQUENCE_NOT_FOUND = 10043;
+const DELETE_FAILED = 10057;
 const FULL_CODES: readonly number[] = [10023, 10047, 10054, 10077];
 
 /** One stream of JetStream in which something is stored, and the errors of it. */
@@ -133,7 +135,7 @@ export class JetStore {
 
   /**
    * The same for a read that may find nothing: a server that leads a stream since a moment ago may still have to apply what the others have
-   * stored, so it is read again a moment later. Nothing is purged for that: nats-server 2.9 may lose more of a stream when it applies a purge again. @throws StoreError
+   * stored, so it is read again a moment later. @throws StoreError
    */
   async find<T>(read: (manager: JetStreamManager) => Promise<T | null>): Promise<T | null> {
     const found = await this.ask(read);
@@ -144,6 +146,35 @@ export class JetStore {
 
   get #hasReplicas(): boolean {
     return this.#replicas > 1 || this.nc.info?.cluster !== undefined;
+  }
+
+  /**
+   * Takes a message away. Never by a purge of its subject: where nats-server before 2.9.18 is started again in a cluster, it makes of
+   * that a purge of all that the stream had (issue 4196 of nats-server).
+   * @returns false where it is not there @throws StoreError
+   */
+  async erase(sequence: number): Promise<boolean> {
+    for (let tried = 1; ; tried++) {
+      try {
+        if (await this.with((manager) => this.#erase(manager, sequence))) return true;
+        // An earlier try has come, whose answer was lost.
+        return tried > 1;
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.kind !== 'away' || tried === STORE_TRIES) throw error;
+      }
+    }
+  }
+
+  async #erase(manager: JetStreamManager, sequence: number): Promise<boolean> {
+    try {
+      return await manager.streams.deleteMessage(this.stream, sequence, false);
+    } catch (error) {
+      if (this.isCode(error, SEQUENCE_NOT_FOUND)) return false;
+      // Of a message that went with all around it the server says the same as of one that it cannot take away.
+      if (!this.isCode(error, DELETE_FAILED)) throw error;
+      if ((await manager.streams.getMessage(this.stream, { seq: sequence })) === null) return false;
+      throw error;
+    }
   }
 
   /** Does something again as long as it is away, for a bounded time. @throws StoreError */

@@ -16,6 +16,8 @@ const BEGIN = 'Skein-Begin';
 const MAX_READ_TO = 1024;
 /** Messages that are asked for at once while a content is read: 16 MiB at most. */
 const READ_MESSAGES = 64;
+/** Messages that are taken away at once. */
+const ERASED_AT_ONCE = 16;
 /** Milliseconds that they may take. */
 const READ_EXPIRES_MS = STORE_TIMEOUT_MS;
 /** Milliseconds in which all of them must have come: a server that dies says nothing. */
@@ -115,7 +117,7 @@ export class NatsContents {
     while (bytes < length) {
       // Whoever reads may take long between two of them: nothing waits for that in the NATS server.
       const next = sequence + 1;
-      const fetch = () => this.#fetch(subject, next, lastSequence);
+      const fetch = () => fetchMessages(this.#store, subject, next, lastSequence);
       for (const message of await this.#store.wait(fetch, isBegun ? PATIENCE_MS : 0)) {
         const { begin, end } = partsOf(message.headers);
         // A piece begins anew: the one before it was not ended.
@@ -137,37 +139,13 @@ export class NatsContents {
     }
   }
 
-  /** Messages of a subject from one on; there is at least one. @throws where none comes, StoreError where the content is gone */
-  async #fetch(subject: string, from: number, lastSequence: number): Promise<JsMsg[]> {
-    const { stream, client } = this.#store;
-    const consumer = await client.consumers.get(stream, { filter_subjects: subject, opt_start_seq: from });
-    const messages: JsMsg[] = [];
-    const coming = await consumer.fetch({ max_messages: READ_MESSAGES, expires: READ_EXPIRES_MS });
-    // Without an answer it asks again and again whether its consumer is there.
-    const late = setTimeout(() => coming.stop(), READ_LIMIT_MS);
-    try {
-      for await (const message of coming) {
-        messages.push(message);
-        if (message.seq >= lastSequence) break;
-      }
-    } finally {
-      clearTimeout(late);
-      void consumer.delete().catch(() => {});
-    }
-    if (messages.length > 0) return messages;
-    if ((await this.#last(subject)) !== null) throw new Error('no message comes');
-    throw new StoreError('foreign', `The content of ${subject} was removed while it was read.`);
-  }
-
   #broken(id: string, at: number): StoreError {
     return new StoreError('foreign', `The content ${id} has a gap behind ${at} bytes.`);
   }
 
   /** @throws StoreError */
   async remove(id: string): Promise<void> {
-    if (!ID.test(id)) return;
-    const filter = this.#subject(id);
-    await this.#store.ask((manager) => manager.streams.purge(this.#store.stream, { filter }));
+    if (ID.test(id)) await eraseAll(this.#store, this.#subject(id));
   }
 
   /** Ids of all contents. @throws StoreError */
@@ -179,15 +157,70 @@ export class NatsContents {
   }
 
   #last(subject: string): Promise<StoredMsg | null> {
-    return this.#store.find((manager) =>
-      manager.streams.getMessage(this.#store.stream, { last_by_subj: subject }),
-    );
+    return lastOf(this.#store, subject);
   }
 
   #subject(id: string): string {
     if (!ID.test(id)) throw new StoreError('foreign', `${JSON.stringify(id)} is no id of a content.`);
     return `${this.#subjects}.${id}`;
   }
+}
+
+function lastOf(store: JetStore, subject: string): Promise<StoredMsg | null> {
+  return store.find((manager) => manager.streams.getMessage(store.stream, { last_by_subj: subject }));
+}
+
+/** Messages of a subject from one on; there is at least one. @throws where none comes, StoreError where the content is gone */
+async function fetchMessages(
+  store: JetStore,
+  subject: string,
+  from: number,
+  lastSequence: number,
+  more: { headers_only?: boolean } = {},
+): Promise<JsMsg[]> {
+  const { stream, client } = store;
+  const filter = { filter_subjects: subject, opt_start_seq: from, ...more };
+  const consumer = await client.consumers.get(stream, filter);
+  const messages: JsMsg[] = [];
+  const coming = await consumer.fetch({ max_messages: READ_MESSAGES, expires: READ_EXPIRES_MS });
+  // Without an answer it asks again and again whether its consumer is there.
+  const late = setTimeout(() => coming.stop(), READ_LIMIT_MS);
+  try {
+    for await (const message of coming) {
+      messages.push(message);
+      if (message.seq >= lastSequence) break;
+    }
+  } finally {
+    clearTimeout(late);
+    void consumer.delete().catch(() => {});
+  }
+  if (messages.length > 0) return messages;
+  if ((await lastOf(store, subject)) !== null) throw new Error('no message comes');
+  throw new StoreError('foreign', `The content of ${subject} was removed while it was read.`);
+}
+
+/**
+ * Takes a content away, its last message at the end: of one that nats-server 2.9 has no last message of, it tells nothing.
+ * @throws StoreError
+ */
+async function eraseAll(store: JetStore, subject: string): Promise<void> {
+  const last = await lastOf(store, subject);
+  if (last === null) return;
+  for (let from = 1; from <= last.seq; ) {
+    const next = from;
+    const fetch = () => fetchMessages(store, subject, next, last.seq, { headers_only: true });
+    const messages = await store.ask(fetch).catch((error: unknown) => {
+      // Somebody else has taken it away meanwhile.
+      if (error instanceof StoreError && error.kind === 'foreign') return [];
+      throw error;
+    });
+    if (messages.length === 0) return;
+    from = messages.at(-1)!.seq + 1;
+    const others = messages.map(({ seq }) => seq).filter((sequence) => sequence !== last.seq);
+    while (others.length > 0)
+      await Promise.all(others.splice(0, ERASED_AT_ONCE).map((sequence) => store.erase(sequence)));
+  }
+  await store.erase(last.seq);
 }
 
 /** Bytes up to the end of a message, and, where more of its piece comes, those in front of the piece; else null. @throws StoreError */
@@ -291,9 +324,6 @@ export class NatsContent {
   /** Takes away what is stored. */
   async discard(): Promise<void> {
     await this.#written.catch(() => {});
-    const filter = this.#subject;
-    await this.#store
-      .with((manager) => manager.streams.purge(this.#store.stream, { filter }))
-      .catch(() => {});
+    await eraseAll(this.#store, this.#subject).catch(() => {});
   }
 }

@@ -25,6 +25,8 @@ const PARTED = /^#parts ([0-9a-f]{24}) (\d{1,6}) ([0-9a-f]{64})$/;
 export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
 /** Parts that are on their way at once. */
 const PARTS_AT_ONCE = 4;
+/** Times that a record is read which is to be taken away, and which others change meanwhile. */
+const REMOVE_TRIES = 16;
 /** Milliseconds that all records of a bucket may take to come. */
 const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
 /** Milliseconds after which all records are read again although nothing has changed: the server that told of them may have had old ones. */
@@ -58,7 +60,6 @@ export class NatsRecords {
       max_msgs_per_subject: 1,
       retention: 'limits',
       allow_rollup_hdrs: true,
-      deny_delete: true,
       // Only the leader knows of a change as soon as it is made.
       allow_direct: false,
     });
@@ -146,13 +147,15 @@ export class NatsRecords {
   /** Takes a record away, whatever its revision. @returns false where there is none @throws StoreError */
   async remove(key: string): Promise<boolean> {
     if (!KEY.test(key)) return false;
-    const before = await this.#entry(key);
-    if (before === null) return false;
-    const { stream } = this.#store;
-    const filter = `$KV.${this.#bucket}.${key}`;
-    const { purged } = await this.#store.ask((manager) => manager.streams.purge(stream, { filter }));
-    await this.#dropParts(before.text);
-    return purged > 0;
+    for (let tried = 1; tried <= REMOVE_TRIES; tried++) {
+      const before = await this.#entry(key);
+      if (before === null) return false;
+      // Else it was changed meanwhile, or somebody else has taken it away.
+      if (!(await this.#store.erase(before.revision))) continue;
+      await this.#dropParts(before.text);
+      return true;
+    }
+    throw this.#store.away(`the record ${key} changes again and again`);
   }
 
   /** All records whose keys begin with words; they are short. @throws StoreError */
@@ -257,11 +260,16 @@ export class NatsRecords {
 
   /** Takes the parts of a value away; nothing where it has none. Never rejects: they go with their age at the latest. */
   async #dropParts(value: string): Promise<void> {
-    const [, nonce] = PARTED.exec(value) ?? [];
-    if (nonce === undefined) return;
-    const filter = `$KV.${this.#bucket}.${PARTS}.${nonce}.*`;
-    const manager = await this.#store.manager();
-    await manager.streams.purge(this.#store.stream, { filter }).catch(() => {});
+    const [, nonce, count] = PARTED.exec(value) ?? [];
+    for (let part = 0; part < Number(count ?? 0); part++) {
+      try {
+        const kv = await this.#opened();
+        const entry = await this.#store.ask(() => kv.get(`${PARTS}.${nonce}.${part}`));
+        if (entry !== null) await this.#store.erase(entry.revision);
+      } catch {
+        // The next one may be there.
+      }
+    }
   }
 }
 

@@ -50,6 +50,40 @@ function behind(): Answer {
   };
 }
 
+describeWithNats('what is taken away', () => {
+  it('goes message by message, since an old server may apply a purge again to more than its subject', async () => {
+    const name = bucket();
+    const [id, other] = [await written(name), await written(name)];
+    const asked: string[] = [];
+    const connection = answeredConnection(shared.nc, (subject) => {
+      asked.push(subject);
+      return null;
+    });
+    const store = shared.contents(name, {}, connection);
+    await store.remove(id);
+    expect([await store.size(id), await store.ids()]).toEqual([null, [other]]);
+    expect(await readText(store, other)).toBe(LINES.join(''));
+    const records = shared.records(bucket(), {}, connection);
+    await records.open();
+    // More than a message holds: its parts go too.
+    const text = 'x'.repeat(3 * 2 ** 20);
+    await records.put('a', text, (await records.put('a', text, 0))!);
+    await records.put('b', 'kept', 0);
+    expect([await records.remove('a'), await records.remove('a'), await records.get('a')]).toEqual([
+      true,
+      false,
+      null,
+    ]);
+    expect((await records.list()).map(({ key }) => key)).toEqual(['b']);
+    const { streams } = await NATS_MODULES.jetstream.jetstreamManager(shared.nc);
+    expect((await streams.info(`KV_S${count - 1}`)).state.messages).toBe(1);
+    expect(asked.filter((subject) => subject.includes('PURGE'))).toEqual([]);
+    expect(asked.filter((subject) => subject.startsWith('STREAM.MSG.DELETE.')).length).toBeGreaterThan(
+      LINES.length,
+    );
+  });
+});
+
 describeWithNats('a content of which a part was read', () => {
   it('is read on where NATS is away for longer than a question is repeated', async () => {
     const name = bucket();
