@@ -95,7 +95,7 @@ export function commandOf(options: RunOptions, more: Partial<Pick<RunOptions, 'o
     if (own !== value) parts.push(`--${name} ${own}`);
   }
   if (only !== null) parts.push(`--only ${only.join(',')}`);
-  // Which requests there are depends on the kinds of faults, so they are named beside a plan too.
+  // Whether NATS is a cluster depends on the kinds of faults, so they are named beside a plan too.
   parts.push(...countsText(options.counts));
   if (at !== '') parts.push(`--at ${at}`);
   return `npm run faults -- ${parts.join(' ')}`;

@@ -27,11 +27,7 @@ export async function wholeRun(
   known: KnownAnswers = new Map(),
 ): Promise<FaultReport> {
   const { requests: count, seed, kind, only, at, counts, concurrency } = options;
-  const drawn = drawRequests(count, seed, {
-    isOwn: options.router === '',
-    kind,
-    flags: Object.keys(counts).filter((flag) => counts[flag]! > 0),
-  });
+  const drawn = drawRequests(count, seed, { isOwn: options.router === '', kind });
   const requests = only === null ? drawn : drawn.filter(({ index }) => only.includes(index));
   const engine: EngineOptions = { modelArguments: [], ...surroundings };
   await learn(requests, known, (unknown) => {

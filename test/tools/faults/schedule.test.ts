@@ -65,9 +65,11 @@ describe('flags of a run', () => {
 
 describe('requests of a run', () => {
   const drawn = (count: number, seed: number, more: Partial<DrawOptions> = {}) =>
-    drawRequests(count, seed, { isOwn: true, kind: '', flags: [], ...more }).map(
-      ({ index, kind, script }) => ({ index, kind, key: script.key }),
-    );
+    drawRequests(count, seed, { isOwn: true, kind: '', ...more }).map(({ index, kind, script }) => ({
+      index,
+      kind,
+      key: script.key,
+    }));
   const kindsOf = (more: Partial<DrawOptions>) => new Set(drawn(60, 7, more).map(({ kind }) => kind));
 
   it('are of all kinds, and the same for the same seed', () => {
@@ -78,11 +80,9 @@ describe('requests of a run', () => {
     expect(drawn(60, 8)).not.toEqual(requests);
   });
 
-  it('are of the kinds that a fleet takes, that outlive its faults, or that are named', () => {
+  it('are of the kinds that a fleet takes, or that are named', () => {
     expect(kindsOf({ isOwn: false })).not.toContain('beams');
-    expect(kindsOf({ flags: ['kills'] })).toContain('batches and files');
-    expect(kindsOf({ flags: ['quorum-losses'] })).not.toContain('batches and files');
-    expect(kindsOf({ flags: ['quorum-losses'], kind: 'batch' })).toEqual(new Set(['batches and files']));
+    expect(kindsOf({ kind: 'batch' })).toEqual(new Set(['batches and files']));
     expect(() => kindsOf({ kind: 'poems' })).toThrow('No kind of request has "poems" in its name.');
   });
 });

@@ -12,7 +12,7 @@ export interface Call {
 /** What came of a call: the whole answer, or what came before its trouble. */
 export type Outcome =
   | { kind: 'whole'; events: unknown[] | null; value: unknown }
-  | (Omit<Trouble, 'path'> & { events: unknown[] });
+  | (Trouble & { events: unknown[] });
 
 /** Milliseconds without a byte after which an answer counts as lost: longer than any fault. */
 const MAX_SILENCE_MS = 150_000;

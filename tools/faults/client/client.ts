@@ -79,8 +79,7 @@ export class Client {
         ? null
         : differenceOfBeginning(stable(fold(outcome.events)), expected);
     if (begun !== null) throw new WrongAnswer(begun);
-    const excuse =
-      outcome.kind === 'wrong' ? null : this.#fleet.excuse({ ...outcome, path: asked.path }, address);
+    const excuse = outcome.kind === 'wrong' ? null : this.#fleet.excuse(outcome, address);
     if (excuse === null) {
       const { kind, status, text } = outcome;
       const how = status === null ? kind : `${kind} with ${status}`;

@@ -32,8 +32,6 @@ export interface Trouble {
   isToRetry: boolean;
   /** What was said. */
   text: string;
-  /** Path of the call. */
-  path: string;
 }
 
 /** Programs that together answer requests. */

@@ -11,8 +11,6 @@ export class NatsCluster {
   readonly #folder: string;
   /** Stores that were removed. */
   numErasures = 0;
-  /** A server was killed. */
-  hasBeenStruck = false;
 
   private constructor(servers: readonly ProgramMember[], ports: readonly number[], folder: string) {
     this.servers = servers;
@@ -45,12 +43,7 @@ export class NatsCluster {
       return new ProgramMember({
         name,
         role: 'nats',
-        start: async () => ({
-          ...{ command: program, args, environment: process.env, ready },
-          onEnding: () => {
-            cluster.hasBeenStruck = true;
-          },
-        }),
+        start: async () => ({ command: program, args, environment: process.env, ready }),
         erase: () => {
           cluster.numErasures += 1;
           rmSync(store, { recursive: true, force: true });

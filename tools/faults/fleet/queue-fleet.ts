@@ -23,7 +23,6 @@ export interface QueueFleetOptions extends EngineOptions {
 const SILENCE_SECONDS = 4;
 /** Room for what clients store, which NATS sets aside at once. */
 const MAX_FILES_BYTES = 64 << 20;
-const DOWNLOAD = /^\/v1\/files\/[^/]+\/content$/;
 /** Longer than any fault here: what gets a 503 then is an error. */
 const WAIT_SECONDS = 120;
 /** Tokens of a prompt that go to prefill workers. */
@@ -73,11 +72,8 @@ export class QueueFleet implements Fleet {
     return this.#cluster.numErasures;
   }
 
-  excuse({ kind, status, isToRetry, path }: Trouble, address: string): string | null {
+  excuse({ kind, status, isToRetry }: Trouble, address: string): string | null {
     if (kind === 'broken' && this.#gone.has(address)) return 'its gateway ended';
-    // The content of a file comes from NATS while it is sent.
-    if (kind === 'broken')
-      return DOWNLOAD.test(path) && this.#cluster.hasBeenStruck ? 'a download broke off' : null;
     return (status === 503 || status === 429) && isToRetry ? `${status} with Retry-After` : null;
   }
 

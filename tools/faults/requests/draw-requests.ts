@@ -17,20 +17,11 @@ export interface DrawOptions {
   isOwn: boolean;
   /** Only those whose name has this text; empty: all. */
   kind: string;
-  /** Flags of the faults that there are. */
-  flags: readonly string[];
 }
 
 /** Draws requests of all kinds. Each one depends on the seed and its number alone, so a longer run begins with the same ones. */
-export function drawRequests(
-  count: number,
-  seed: number,
-  { isOwn, kind, flags }: DrawOptions,
-): DrawnRequest[] {
-  const isIn = ({ name, isOwn: ofSkein = false, notWith = [] }: RequestKind) =>
-    (isOwn || !ofSkein) &&
-    name.includes(kind) &&
-    (kind !== '' || !notWith.some((flag) => flags.includes(flag)));
+export function drawRequests(count: number, seed: number, { isOwn, kind }: DrawOptions): DrawnRequest[] {
+  const isIn = ({ name, isOwn: ofSkein = false }: RequestKind) => (isOwn || !ofSkein) && name.includes(kind);
   const kinds = REQUEST_KINDS.filter(isIn);
   if (kinds.length === 0) throw new Error(`No kind of request has "${kind}" in its name.`);
   // Each kind in turn, in an order of the seed: a short run has all of them.

@@ -9,8 +9,6 @@ export interface RequestKind {
   draw: (random: Random) => Script;
   /** Only gateways and servers of Skein take it, and no router. */
   isOwn?: boolean;
-  /** Flags of faults that it does not outlive: it is left out of runs with them, where it is not asked for by its name. */
-  notWith?: readonly string[];
 }
 
 /** Streamed answers say how many tokens they have. */
@@ -104,6 +102,5 @@ export const REQUEST_KINDS: readonly RequestKind[] = [
   },
   { name: 'responses that continue others', isOwn: true, draw: conversation },
   { name: 'responses in the background', isOwn: true, draw: background },
-  // A batch whose file is read from a cluster of NATS just after it has lost its quorum fails, and stays so.
-  { name: 'batches and files', isOwn: true, notWith: ['quorum-losses'], draw: batch },
+  { name: 'batches and files', isOwn: true, draw: batch },
 ];
