@@ -84,6 +84,7 @@ const OF_WORKER: readonly OptionName[] = [
   'lora',
   'enableLora',
   'revision',
+  'mmproj',
   'weights',
   'outputWeights',
   'keepAlive',
