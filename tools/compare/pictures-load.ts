@@ -116,6 +116,8 @@ export async function textsBeside(
   server: SeeingServer,
   { users, aloneMs, pictures, seed }: { users: number; aloneMs: number; pictures: number; seed: number },
 ): Promise<{ alone: Window; beside: Window }> {
+  // A tower may be loaded with the first picture.
+  await secondsToFirst(server, 50_000 + seed, 0);
   const end = new AbortController();
   const pieces: number[][] = Array.from({ length: users }, () => []);
   const streams = pieces.map((times, user) =>

@@ -41,19 +41,35 @@ function cellOf(
   return Number.isNaN(value) ? '' : value.toFixed(digits);
 }
 
-/** A sentence with the ratios. */
+/** A sentence with the ratios of what was measured. */
 function ratiosOf(record: ComparisonRecord): string {
   const { sides, settings } = record.recorded;
   const value = (side: string, column: string, key: string) => median(record.values(side, column, key));
   const [ours] = sides.filter(({ engine }) => engine === 'skein');
-  const peers = sides.filter(({ engine }) => engine !== 'skein');
   if (ours === undefined) return '';
+  const peers = sides.filter(({ engine }) => engine !== 'skein');
+  const measured = (column: string) =>
+    peers.filter(({ name }) => record.values(name, column, KEYS[column]!).length > 0);
   const of = (name: string) => value(name, 'users', 'picturesPerSecond');
-  const best = Math.max(...peers.map(({ name }) => of(name)));
-  const times = of(ours.name) / best;
+  const times = of(ours.name) / Math.max(...measured('users').map(({ name }) => of(name)));
   const [first, second] = ['first', 'second'].map((key) => value(ours.name, 'second', key));
   const lost = (name: string) => value(name, 'texts', 'lostPercent').toFixed(0);
   const gap = (name: string) => value(name, 'texts', 'gapBeside').toFixed(0);
-  const others = peers.map(({ name }) => `${lost(name)} % and ${gap(name)} ms of ${name}`).join(', ');
-  return `${settings.users} users with ${settings.users} pictures: ${of(ours.name).toFixed(2)} pictures/s, ${times.toFixed(2)} times llama-server's best; a second question on a picture begins ${(first! / second!).toFixed(0)} times as early as the first; users of texts lose ${lost(ours.name)} % of their tokens while pictures are seen and wait ${gap(ours.name)} ms at most, beside ${others}.`;
+  const others = measured('texts').map(({ name }) => `${lost(name)} % and ${gap(name)} ms of ${name}`);
+  const parts = {
+    users: `${settings.users} users with ${settings.users} pictures: ${of(ours.name).toFixed(2)} pictures/s, ${times.toFixed(2)} times llama-server's best`,
+    second: `a second question on a picture begins ${(first! / second!).toFixed(0)} times as early as the first`,
+    texts: `users of texts lose ${lost(ours.name)} % of their tokens while pictures are seen and wait ${gap(ours.name)} ms at most, beside ${others.join(', ')}`,
+  };
+  const known = Object.entries(parts).filter(
+    ([column]) => record.values(ours.name, column, KEYS[column]!).length > 0,
+  );
+  return `${known.map(([, part]) => part).join('; ')}.`;
 }
+
+/** A value that each column has. */
+const KEYS: Readonly<Record<string, string>> = {
+  users: 'picturesPerSecond',
+  second: 'first',
+  texts: 'lostPercent',
+};
