@@ -28,8 +28,11 @@ interface SpelledPicture {
 
 /** A picture whose rows are made here. */
 export interface SeenPicture extends SpelledPicture {
-  /** Rows for its tokens, [count x width]: those that are kept, or new ones. @throws RequestError where its tower fails */
-  rows(signal: AbortSignal | undefined): Promise<Float32Array>;
+  /**
+   * Rows for its tokens, [count x width]: those that are kept, or new ones.
+   * @param salt only pictures of the same one share rows @throws RequestError where its tower fails
+   */
+  rows(salt: bigint | undefined, signal: AbortSignal | undefined): Promise<Float32Array>;
 }
 
 /** A picture whose rows are made by the process that runs its request. */

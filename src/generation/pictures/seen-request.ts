@@ -22,13 +22,16 @@ export function imageTokensOf({ unseen }: Pick<AskedRequest, 'unseen'>): number 
 /**
  * The request as the engine takes it: its pictures are decoded now, one after the other, and seen. One that the model's context or queue
  * would refuse is refused before.
- * @param queueKey of whoever asks
+ * @param terms of the caller: pictures of another salt share no rows with it
  * @throws ContextLengthError, QueueFullError; InvalidRequestError for a damaged file; as Picture and DecodedPicture
  */
 export async function seenRequest(
   model: TextModel,
   { unseen, ...request }: AskedRequest,
-  queueKey = request.queueKey ?? '',
+  {
+    queueKey = request.queueKey ?? '',
+    cacheSalt = request.cacheSalt,
+  }: Pick<TextRequest, 'queueKey' | 'cacheSalt'> = {},
 ): Promise<TextRequest> {
   if (!unseen) return request;
   checkLengths(model, request);
@@ -43,6 +46,6 @@ export async function seenRequest(
     ...request,
     promptTokens: spelled(request.promptTokens, imageGrids, decoded),
     imageGrids: imageGrids.map((grid) => [...grid]),
-    ...(await pictureFields(decoded, signal)),
+    ...(await pictureFields(decoded, cacheSalt, signal)),
   };
 }

@@ -83,19 +83,21 @@ const isSeen = (picture: DecodedPicture): picture is SeenPicture => !isSent(pict
 /** What a request has of one model's pictures, in the order of their places: their rows, or what these are made of where it runs. */
 export async function pictureFields(
   pictures: readonly DecodedPicture[],
+  salt: bigint | undefined,
   signal: AbortSignal | undefined,
 ): Promise<Pick<TokenRequest, 'promptEmbeddings' | 'sentPictures'>> {
   const sent = pictures.filter(isSent);
   if (sent.length > 0) return { sentPictures: sent.map((picture) => picture.sent) };
-  return { promptEmbeddings: await rowsOfPictures(pictures.filter(isSeen), signal) };
+  return { promptEmbeddings: await rowsOfPictures(pictures.filter(isSeen), salt, signal) };
 }
 
 /** The rows of all pictures, one for each token, in the order of their places. */
 export async function rowsOfPictures(
   pictures: readonly SeenPicture[],
+  salt: bigint | undefined,
   signal: AbortSignal | undefined,
 ): Promise<NonNullable<TokenRequest['promptEmbeddings']>> {
-  const all = await Promise.all(pictures.map((picture) => picture.rows(signal)));
+  const all = await Promise.all(pictures.map((picture) => picture.rows(salt, signal)));
   return all.flatMap((rows, i) => splitRows(rows, pictures[i]!.ids.length));
 }
 

@@ -104,7 +104,9 @@ export class ChoiceRun {
     const admission = await terms.admit?.(costOf(asked, counts), terms.tally);
     const admitted = admission === undefined ? terms : { ...terms, tally: admission.tally };
     try {
-      const requests = await Promise.all(asked.map((one) => seenRequest(model, one, terms.caller.name)));
+      const requests = await Promise.all(
+        asked.map((one) => seenRequest(model, one, termFields(termsOf(terms), one))),
+      );
       return new ChoiceRun(model, requests, counts, observe, admitted, live);
     } catch (error) {
       admission?.cancel();

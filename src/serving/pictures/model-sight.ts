@@ -54,7 +54,8 @@ export class ModelSight implements Sight {
   async #decode(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<SeenPicture> {
     const prepared = await this.reader.read(file, place, signal);
     const { plan } = this.reader.planOf(prepared);
-    const rows = () => this.#rows.of({ digest: prepared.digest, plan }, 0n, (see) => see(prepared.tiles));
+    const rows = (salt = 0n) =>
+      this.#rows.of({ digest: prepared.digest, plan }, salt, (see) => see(prepared.tiles));
     return { ids: this.reader.idsOf(prepared), rows };
   }
 

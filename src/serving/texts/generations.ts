@@ -101,7 +101,11 @@ export class Generations {
         const admission = await terms?.admit?.(costOf(generation), terms.tally);
         try {
           const tally = admission?.tally ?? terms?.tally;
-          const seen = await seenRequest(model, generation.request, terms?.caller);
+          const seen = await seenRequest(
+            model,
+            generation.request,
+            terms && termFields(terms, generation.request),
+          );
           run = this.#runOf(asked, generating, model, { ...generation, request: seen }, tally, over);
           if (isStopped) run.stop();
           run.begin();

@@ -68,7 +68,7 @@ describe('the tokens of pictures in a prompt', () => {
   });
 
   it('have a row each, in the order of their places', async () => {
-    const rows = await rowsOfPictures([decoded(1, 2), decoded(9, 1)], undefined);
+    const rows = await rowsOfPictures([decoded(1, 2), decoded(9, 1)], undefined, undefined);
     expect(rows.map((row) => [...row])).toEqual([
       [1, 2],
       [3, 4],
@@ -117,7 +117,7 @@ describe('a chat with pictures', () => {
     const unseen = { ...picture(5, [1, 2]), decode: () => Promise.reject(new Error('decoded')) };
     const ask = async (model: TextModel) => {
       const plan = await planChat(model, { messages, pictures: [unseen] });
-      await seenRequest(model, { ...plannedFields(plan), maxTokens: 1 }, 'key');
+      await seenRequest(model, { ...plannedFields(plan), maxTokens: 1 }, { queueKey: 'key' });
     };
     await expect(ask(modelOf({ maxInputLen: 3 }).model)).rejects.toThrow(/4 tokens, of 3 at most/);
     const { model, engine } = modelOf();

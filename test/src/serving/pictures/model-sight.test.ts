@@ -104,9 +104,14 @@ describe('a sight', () => {
     const other = await sight.look(Uint8Array.of(2), 'messages[2]').decode(undefined);
     expect(again.ids).toEqual(picture.ids);
     expect(other.ids).not.toEqual(picture.ids);
-    expect(await again.rows(undefined)).toBe(await picture.rows(undefined));
-    await other.rows(undefined);
+    expect(await again.rows(undefined, undefined)).toBe(await picture.rows(undefined, undefined));
+    await other.rows(undefined, undefined);
+    // Of another salt it is seen once more.
+    const salted = await picture.rows(5n, undefined);
+    expect(salted).not.toBe(await picture.rows(undefined, undefined));
+    expect(await again.rows(5n, undefined)).toBe(salted);
     expect(seen.map((pictures) => pictures[0]!.grid)).toEqual([
+      { rows: 4, columns: 6 },
       { rows: 4, columns: 6 },
       { rows: 4, columns: 6 },
     ]);
@@ -125,7 +130,7 @@ describe('a sight', () => {
       { rows: 1, columns: 4 },
     ]);
     const { rows } = await picture.decode(undefined);
-    expect([...(await rows(undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
+    expect([...(await rows(undefined, undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
     expect(seen[0]!.map(({ patches }) => patches.length)).toEqual([8, 8]);
   });
 
@@ -138,7 +143,7 @@ describe('a sight', () => {
     );
     const pictures = [1, 2, 3, 4, 5].map((one) => sight.look(Uint8Array.of(one), 'messages[0]'));
     const decoded = await Promise.all(pictures.map((picture) => picture.decode(undefined)));
-    const waiting = decoded.map((picture) => picture.rows(undefined));
+    const waiting = decoded.map((picture) => picture.rows(undefined, undefined));
     const rows = await Promise.all(waiting);
     expect(rows.map(({ length }) => length)).toEqual(Array(5).fill(1));
     expect([seen.length, atATime()]).toEqual([5, 2]);
