@@ -85,6 +85,8 @@ export interface EmbeddingHead extends PooledHead {
   defaultPrompt: string | null;
   /** What is given of each token; absent: nothing. */
   tokens?: TokenLayers;
+  /** Tokens that a text is filled up to with those of padding, which count as its own; absent: it is not. */
+  fillsTo?: number;
 }
 
 /** Layers over the row of each token, beside the text's embedding: those of BGE-M3. */

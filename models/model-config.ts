@@ -87,7 +87,7 @@ export interface ModelConfig {
   /** Whether norms have biases, where families differ in it. Absent: as the family has it. */
   normBias?: boolean;
   /** none: see xielu. */
-  activation: 'silu' | 'gelu' | 'geluTanh' | 'relu' | 'reluSquared' | 'none';
+  activation: 'silu' | 'gelu' | 'geluTanh' | 'quickGelu' | 'relu' | 'reluSquared' | 'none';
   /** Numbers of the xIELU that each layer's MLP has in place of another activation. */
   xielu?: Xielu[];
   /** Biases of queries, keys and values, and of the attention's output where attentionOutputBias does not say otherwise. */

@@ -125,6 +125,7 @@ export { BatchedService, type BatchedServiceOptions } from './library/batched-se
 export { type JsonForm, type JsonNumber, jsonFormOf } from './library/contracts/json-form.js';
 export { tokenRequestOf } from './library/contracts/token-request.js';
 export { Encoder, type RankedDocument } from './library/encoder.js';
+export type { ImageInput } from './library/given-pictures.js';
 export type { InferAnswer, InferCall, InferInput } from './library/inference/infer-call.js';
 export { ModelServer, type ModelServerOptions } from './library/model-server.js';
 export { openAdapter } from './library/open-adapter.js';

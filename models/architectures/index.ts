@@ -4,6 +4,7 @@ import type { ModelConfig } from '../model-config.js';
 import { apertus } from './apertus.js';
 import { arcee } from './arcee.js';
 import { bert } from './bert.js';
+import { clipText } from './clip-text.js';
 import { cohere } from './cohere.js';
 import { deberta } from './deberta.js';
 import { exaone4 } from './exaone4.js';
@@ -94,6 +95,8 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['deberta', deberta],
   ['modernbert', modernbert],
   ['ropebert', ropebert],
+  ['clip', clipText],
+  ['siglip', clipText],
 ]);
 
 /** Architectures by their names in config.json's "architectures", and in GGUF's general.architecture. */
@@ -174,6 +177,8 @@ const HUGGING_FACE_NAMES = new Map([
   ['NewForSequenceClassification', 'ropebert'],
   ['GteModel', 'ropebert'],
   ['GteForSequenceClassification', 'ropebert'],
+  ['CLIPModel', 'clip'],
+  ['SiglipModel', 'siglip'],
 ]);
 /**
  * Mistral's and Mixtral's files call their architecture llama; those of Mixtral have experts. The text model of a Qwen-VL is that of
@@ -254,6 +259,8 @@ export const encoderArchitectures: ReadonlySet<string> = new Set([
   'deberta',
   'modernbert',
   'ropebert',
+  'clip',
+  'siglip',
 ]);
 export const supportedHuggingFaceArchitectures: readonly string[] = [...HUGGING_FACE_NAMES.keys()];
 export const supportedGgufArchitectures: readonly string[] = [...GGUF_NAMES.keys()];

@@ -39,7 +39,7 @@ export function embeddingHead(
 }
 
 /** Sizes to which the embeddings may be cut, from the fields of config.json that vLLM reads. */
-function matryoshkaOf(config: ConfigFields, width: number): number[] | 'any' | null {
+export function matryoshkaOf(config: ConfigFields, width: number): number[] | 'any' | null {
   const sizes = config.raw('matryoshka_dimensions');
   if (sizes === undefined) return config.boolean('is_matryoshka', false) ? 'any' : null;
   const fits =

@@ -2,6 +2,7 @@ import { architectureOfHuggingFace, supportedHuggingFaceArchitectures } from '..
 import type { ModelConfig } from '../model-config.js';
 import { configOfBert } from './bert-config.js';
 import { CheckpointError } from './checkpoint.js';
+import { configOfClip } from './clip-config.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
 import { configOfDeberta } from './deberta-config.js';
@@ -34,6 +35,7 @@ export function configOfHuggingFace(
   if (architecture === 'deberta') return configOfDeberta(config, name);
   if (architecture === 'modernbert') return configOfModernBert(config, name);
   if (architecture === 'ropebert') return configOfRopeBert(config, name);
+  if (architecture === 'clip' || architecture === 'siglip') return configOfClip(config, architecture);
   refuseUnsupported(config);
   if (architecture === 'openelm') return configOfOpenElm(config, generation);
   if (architecture === 'mamba2') return configOfMamba2(config, name, generation);

@@ -22,6 +22,8 @@ const ENCODER_PREFIXES = new Map([
   ['deberta', /^deberta\./],
   ['ropebert', /^(bert|nomic_bert|new|gte)\./],
   ['modernbert', /^model\./],
+  ['clip', /^text_model\./],
+  ['siglip', /^text_model\./],
 ]);
 /** Tensors of a decoder that is stored by itself. */
 const INSIDE_MODEL = /^(?:embed_tokens|layers|norm)\./;

@@ -1,5 +1,5 @@
 import type { ValueRef } from '../../network/network-builder.js';
-import { layerNorm } from '../architectures/parts.js';
+import { layerNorm, projection } from '../architectures/parts.js';
 import type { TowerConfig } from './tower-config.js';
 import type { TowerParts } from './tower-parts.js';
 
@@ -59,6 +59,15 @@ export function connected(parts: TowerParts, config: TowerConfig, rows: ValueRef
       const layers = ['connector.linear_1', 'connector.linear_2'] as const;
       return parts.twoLayers(merged, 'connector', layers, textWidth, activation, biased);
     }
+    case 'class': {
+      const normed = parts.norm(net.selectRows(rows), 'connectorNorm', 'tower.post_layernorm');
+      const source = 'connector.visual_projection';
+      return net.normalize(
+        net.linear(normed, parts.project('connector', source, hiddenSize, textWidth, false)),
+      );
+    }
+    case 'probe':
+      return net.normalize(probed(parts, config, rows));
     case 'merger':
       throw new Error('A merger belongs to the towers of Qwen.');
   }
@@ -73,4 +82,23 @@ function plainlyPooled(
   net.rmsNormPlain(mean, 0, 1, hiddenSize, epsilon);
   const source = 'connector.embedding_projection';
   return net.linear(mean, parts.project('connector', source, hiddenSize, textWidth, false));
+}
+
+/** SigLIP's head: a row that is the same for all pictures attends to the patches, before an MLP. Each patch's row has its queries, of which the first is taken. */
+function probed(parts: TowerParts, { hiddenSize }: TowerConfig, rows: ValueRef): ValueRef {
+  const { net } = parts;
+  const source = 'tower.head';
+  const probe = net.embedding(
+    net.matrix('probe', [{ name: `${source}.probe`, rows: 1, columns: hiddenSize }]),
+  );
+  const names = ['q', 'k', 'v'].map((part) => [`${source}.attention.${part}_proj`, hiddenSize] as const);
+  const project = (name: string, sources: typeof names) => projection(net, name, hiddenSize, sources, true);
+  const queries = net.linear(probe, project('probe.queries', names.slice(0, 1)));
+  const keysAndValues = net.linear(rows, project('probe.keysAndValues', names.slice(1)));
+  const attended = net.selectRows(parts.attention(net.join(queries, keysAndValues)));
+  const output = parts.project('probe.output', `${source}.attention.out_proj`, hiddenSize, hiddenSize);
+  const x = net.linear(attended, output);
+  const normed = parts.norm(x, 'probe.norm', `${source}.layernorm`);
+  parts.addMlp(x, normed, 'probe', [`${source}.mlp.fc1`, `${source}.mlp.fc2`]);
+  return x;
 }

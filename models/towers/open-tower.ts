@@ -4,7 +4,8 @@ import { checkedTensors, configJson } from '../checkpoints/open-checkpoint.js';
 import { quantizationOf } from '../checkpoints/quantized/quantization-config.js';
 import { readQuantizationFile } from '../checkpoints/quantized/quantization-file.js';
 import { quantizedTensors } from '../checkpoints/quantized/quantized-tensors.js';
-import type { RawTensor } from '../checkpoints/raw-tensor.js';
+import { type RawTensor, refuseShape, refuseUnsupportedType } from '../checkpoints/raw-tensor.js';
+import { rowSlices } from '../checkpoints/row-slices.js';
 import { readSafetensorsDirectory } from '../checkpoints/safetensors-directory.js';
 import type { NamedTensor } from '../checkpoints/tensor-layout.js';
 import { unwrapConfig } from '../checkpoints/wrappers.js';
@@ -13,7 +14,7 @@ import type { PictureFiles } from '../images/preprocess/picture-preprocessor.js'
 import { gemma4TowerTensors, readClips } from './gemma4-tensors.js';
 import { readGgufTower, type TextCheckpoint } from './gguf/open-gguf-tower.js';
 import { planTower } from './index.js';
-import { readTower } from './read-tower.js';
+import { readTower, twoTowerModel } from './read-tower.js';
 import type { TowerConfig } from './tower-config.js';
 
 /** The part of a checkpoint that sees: opened and checked, with no weights read yet. */
@@ -28,16 +29,16 @@ export interface TowerCheckpoint {
 /**
  * Opens the part of a model that sees. null: the model reads texts alone.
  *
- * @param text its text model
+ * @param text its text model; of no bearing where pictures and texts become embeddings
  * @throws CheckpointError for a tower that is not supported, or is not whole
  */
 export function openTower(text: TextCheckpoint): TowerCheckpoint | null {
   const files = findModelFiles(text.path);
   if (files.format === 'gguf') return openGguf(files, text);
   const [file, fields] = configJson(files);
-  const { wrapper } = unwrapConfig(file, fields);
-  if (wrapper === null) return null;
-  const read = readTower(file, wrapper, fields, text.config.hiddenSize);
+  const model = unwrapConfig(file, fields).wrapper ?? twoTowerModel(fields);
+  if (model === null) return null;
+  const read = readTower(file, model, fields, text.config.hiddenSize);
   const method = quantizationOf(file, fields, true, readQuantizationFile(files.directory));
   const stored = readSafetensorsDirectory(files.directory);
   const named = namedTensors(method === null ? stored : quantizedTensors(stored, method), read);
@@ -56,7 +57,10 @@ function openGguf(files: ModelFiles, text: TextCheckpoint): TowerCheckpoint | nu
 
 /** Beginnings of the names of a tower's tensors and of a connector's, in all layouts that transformers has written. */
 const TOWER = /^(?:model\.)?(?:vision_tower|vision_model|visual)\.(?:vision_model\.)?/;
-const CONNECTOR = /^(?:model\.)?(?:connector|multi_modal_projector|embed_vision)\./;
+const CONNECTOR =
+  /^(?:model\.)?(?:(?:connector|multi_modal_projector|embed_vision)\.|(?=visual_projection\.))/;
+/** SigLIP's queries, keys and values in one tensor. */
+const OF_PROBE = /^(tower\.head\.attention\.)in_proj_(weight|bias)$/;
 
 /** Whether a part of the files, such as "model.visual", is the one that sees, or what leads from it into the text model. */
 export const isOfTower = (part: string): boolean => TOWER.test(`${part}.`) || CONNECTOR.test(`${part}.`);
@@ -68,7 +72,7 @@ function namedTensors(tensors: readonly RawTensor[], config: TowerConfig): Map<s
     const name = tensor.name.replace(TOWER, 'tower.').replace(CONNECTOR, 'connector.');
     if (name === tensor.name) continue;
     const all =
-      config.kind === 'gemma4' ? gemma4TowerTensors(name, tensor, config) : [converted(name, tensor, config)];
+      config.kind === 'gemma4' ? gemma4TowerTensors(name, tensor, config) : converted(name, tensor, config);
     for (const [own, one] of all) {
       if (named.has(own)) throw new CheckpointError(`${tensor.file}: tensor ${own} is there twice.`);
       named.set(own, one);
@@ -79,7 +83,23 @@ function namedTensors(tensors: readonly RawTensor[], config: TowerConfig): Map<s
 
 const MERGING_LAYER = 'connector.patch_merger.merging_layer.weight';
 
-function converted(name: string, tensor: RawTensor, config: TowerConfig): [string, NamedTensor] {
+function converted(name: string, tensor: RawTensor, config: TowerConfig): [string, NamedTensor][] {
+  const [, probe, end] = OF_PROBE.exec(name) ?? [];
+  if (probe !== undefined) return threeOf(tensor, probe, end as 'weight' | 'bias');
+  return [convertedOne(name, tensor, config)];
+}
+
+/** Queries, keys and values of a tensor that has the rows of all three, one after the other. */
+function threeOf(tensor: RawTensor, name: string, end: 'weight' | 'bias'): [string, NamedTensor][] {
+  refuseUnsupportedType(tensor);
+  const [rows = 0, columns = 1] = tensor.shape;
+  const parts = ['q', 'k', 'v'].map((part) => [`${name}${part}_proj.${end}`, rows / 3] as const);
+  if (rows % 3 !== 0) refuseShape(tensor, [3 * Math.ceil(rows / 3), columns]);
+  const slices = rowSlices(tensor, parts, columns);
+  return end === 'weight' ? slices : slices.map(([own, slice]) => [own, { ...slice, shape: [rows / 3] }]);
+}
+
+function convertedOne(name: string, tensor: RawTensor, config: TowerConfig): [string, NamedTensor] {
   switch (name) {
     // Gemma 3's linear layer, stored as [in, out], and its norm, which multiplies by 1 + weight.
     case 'connector.mm_input_projection_weight':

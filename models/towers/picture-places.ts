@@ -1,5 +1,5 @@
 import { PLACES_OF_TOKEN } from '../../network/plan.js';
-import type { TowerConfig } from './tower-config.js';
+import { becomesOneRow, type TowerConfig } from './tower-config.js';
 
 /** Patches of a picture, in rows and columns. */
 export interface PictureGrid {
@@ -30,7 +30,7 @@ export interface PicturePlaces {
 
 type Placed = Pick<
   TowerConfig,
-  'kind' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta' | 'windows'
+  'kind' | 'connector' | 'merge' | 'inSquares' | 'positionSide' | 'anyGrid' | 'ropeTheta' | 'windows'
 >;
 
 /** Rows of a picture's sequence, a row of the tower's own included. */
@@ -39,8 +39,11 @@ export function sequenceLength({ kind }: Pick<TowerConfig, 'kind'>, { rows, colu
 }
 
 /** Rows of the output that a picture becomes. */
-export function pictureRows({ merge }: Pick<TowerConfig, 'merge'>, { rows, columns }: PictureGrid): number {
-  return (rows * columns) / merge ** 2;
+export function pictureRows(
+  { merge, connector }: Pick<TowerConfig, 'merge' | 'connector'>,
+  { rows, columns }: PictureGrid,
+): number {
+  return becomesOneRow(connector) ? 1 : (rows * columns) / merge ** 2;
 }
 
 /** Why a tower cannot see a grid of patches; null: it can. */
@@ -70,12 +73,13 @@ export function whyUnseen(
 
 /** The places of a picture's patches, for a grid that the tower sees. */
 export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
-  const { kind, merge, inSquares, positionSide, windows } = config;
+  const { kind, connector, merge, inSquares, positionSide, windows } = config;
   const length = sequenceLength(config, given);
   const before = length - given.rows * given.columns;
   const made = emptyPlaces(length, pictureRows(config, given), hasPlaces(config));
   const across = given.columns / merge;
   if (before > 0) [made.patches[0], made.types[0]] = [-1, 1];
+  const isOne = becomesOneRow(connector);
   const [ofRow, ofColumn] = [given.rows, given.columns].map((count) => positionsOf(config, count));
   let row = before;
   eachPatch(given, merge, windows?.side, (y, x) => {
@@ -85,7 +89,8 @@ export function placesOf(config: Placed, given: PictureGrid): PicturePlaces {
     made.positions[row] = before + ofRow![y]! * positionSide + ofColumn![x]!;
     made.grid.set([y, x], 2 * row);
     if (kind === 'gemma4') setTwo(made, row, x, positionSide + y);
-    if (inside === 0) made.squares[square] = row;
+    // A picture that becomes one row has that of its sequence's beginning.
+    if (inside === 0 && !isOne) made.squares[square] = row;
     row++;
   });
   if (kind === 'qwen') stretch(made, given, positionSide);

@@ -1,5 +1,5 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
-import { ConfigFields } from '../checkpoints/config-fields.js';
+import { ConfigFields, LIMITS } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
 import { gemma4 } from './read-gemma4.js';
 import { internVl } from './read-internvl.js';
@@ -23,7 +23,18 @@ const READERS = new Map<string, (configs: Configs) => TowerConfig>([
   ['Qwen3VLMoeForConditionalGeneration', qwen],
   ['Qwen3_5ForConditionalGeneration', qwen],
   ['Qwen3_5MoeForConditionalGeneration', qwen],
+  ['CLIPModel', clipAlone],
+  ['SiglipModel', siglipAlone],
 ]);
+
+/** Models of two towers, one that sees and one that reads texts. */
+const TWO_TOWERS: ReadonlySet<unknown> = new Set(['CLIPModel', 'SiglipModel']);
+
+/** The name of a model of two towers in "architectures"; null: it is none. */
+export function twoTowerModel({ architectures }: JsonObject): string | null {
+  const [name] = Array.isArray(architectures) ? architectures : [];
+  return TWO_TOWERS.has(name) ? name : null;
+}
 
 /** Models whose pictures are seen, by their names in "architectures". */
 export const seeingModels: readonly string[] = [...READERS.keys()];
@@ -78,6 +89,16 @@ const CLIP: Usual = {
   epsilon: 1e-5,
 };
 
+const CLIP_ALONE: Usual = {
+  ...CLIP,
+  hiddenSize: 768,
+  intermediateSize: 3072,
+  numLayers: 12,
+  numHeads: 12,
+  image: 224,
+  patch: 32,
+};
+
 function smolVlm(configs: Configs): TowerConfig {
   const tower = ofOneSize(configs, SMOLVLM);
   const merge = configs.outer.integer('scale_factor', 1, tower.positionSide, 2);
@@ -92,6 +113,17 @@ function gemma3(configs: Configs): TowerConfig {
   if (!Number.isInteger(side) || !Number.isInteger(merge))
     throw outer.error('mm_tokens_per_image', `a square whose side divides ${tower.positionSide}`);
   return { ...tower, kind: 'siglip', connector: { kind: 'pool' }, merge };
+}
+
+function clipAlone(configs: Configs): TowerConfig {
+  const textWidth = configs.outer.integer('projection_dim', 1, LIMITS.width, 512);
+  return { ...ofOneSize(configs, CLIP_ALONE), kind: 'clip', connector: { kind: 'class' }, textWidth };
+}
+
+function siglipAlone(configs: Configs): TowerConfig {
+  const tower = ofOneSize(configs, SIGLIP);
+  if (!configs.vision.boolean('vision_use_head', true)) throw configs.vision.error('vision_use_head', 'true');
+  return { ...tower, kind: 'siglip', connector: { kind: 'probe' }, textWidth: tower.hiddenSize };
 }
 
 function llava(configs: Configs): TowerConfig {

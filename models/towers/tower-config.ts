@@ -5,6 +5,8 @@ import type { Activation } from '../../network/plan.js';
  * text model's prompt.
  *
  *   patches [n x patchWidth] -> tower -> [n x hiddenSize] -> connector -> [n / merge^2 x outputWidth]
+ *
+ * The towers of CLIP and SigLIP alone end with a row for the picture, which is an embedding.
  */
 export interface TowerConfig {
   /** Name of the model in config.json's "architectures". */
@@ -35,7 +37,7 @@ export interface TowerConfig {
   anyGrid: boolean;
   /** Period of RoPE, by which queries and keys turn with a patch's place; absent: they do not. */
   ropeTheta?: number;
-  /** Width of the text model. */
+  /** Width of the text model, or of the space that pictures and texts share. */
   textWidth: number;
   /** What layers of InternViT differ in; absent: it is another tower. */
   internVit?: InternVit;
@@ -103,7 +105,14 @@ export type Connector =
    * Qwen's: a norm, and two linear layers over the rows of a square. levels: layers whose rows go the same way, each by layers of its
    * own; their part of an output row stands after the others.
    */
-  | { kind: 'merger'; levels: readonly number[] };
+  | { kind: 'merger'; levels: readonly number[] }
+  /** CLIP's of its own: the row before the patches, normed and led into the space of texts, of length 1. */
+  | { kind: 'class' }
+  /** SigLIP's of its own: a learned row attends to the patches, and becomes a row of length 1. */
+  | { kind: 'probe' };
+
+/** Whether a picture becomes one row, an embedding, and none of a prompt. */
+export const becomesOneRow = ({ kind }: Connector): boolean => kind === 'class' || kind === 'probe';
 
 /** Width of the rows that a picture becomes: an embedding, and what later layers of the text model add. */
 export function pictureRowWidth({

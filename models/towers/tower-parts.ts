@@ -1,6 +1,7 @@
 import { equalCaches } from '../../network/cache-layers.js';
 import { type LinearOptions, NetworkBuilder, type ValueRef } from '../../network/network-builder.js';
 import type { Activation } from '../../network/plan.js';
+import { addClipLayers, mlpParts } from '../architectures/clip-layers.js';
 import { layerNorm, projection } from '../architectures/parts.js';
 import { pictureRowWidth, type TowerConfig } from './tower-config.js';
 
@@ -65,50 +66,18 @@ export class TowerParts {
   }
 
   /** x += the feed-forward layers of the normed x: the sum is written in place. */
-  addMlp(x: ValueRef, normed: ValueRef, own: string, layers: readonly [string, string]): void {
-    const [inner, down] = this.#mlp(normed, own, layers);
-    this.net.addLinear(x, inner, down);
+  addMlp(x: ValueRef, normed: ValueRef, own: string, names: readonly [string, string]): void {
+    this.net.addLinear(x, ...mlpParts(this.net, normed, own, this.#config, names));
   }
 
   /** Returns the feed-forward layers of the normed rows. */
-  mlp(normed: ValueRef, own: string, layers: readonly [string, string]): ValueRef {
-    const [inner, down] = this.#mlp(normed, own, layers);
-    return this.net.linear(inner, down);
-  }
-
-  #mlp(
-    normed: ValueRef,
-    own: string,
-    [up, down]: readonly [string, string],
-  ): [inner: ValueRef, down: LinearOptions] {
-    const { hiddenSize, intermediateSize, activation } = this.#config;
-    const inner = this.net.linear(normed, {
-      ...this.project(`${own}.up`, up, hiddenSize, intermediateSize),
-      activation,
-    });
-    return [inner, this.project(`${own}.down`, down, intermediateSize, hiddenSize)];
+  mlp(normed: ValueRef, own: string, names: readonly [string, string]): ValueRef {
+    return this.net.linear(...mlpParts(this.net, normed, own, this.#config, names));
   }
 
   /** The layers of SigLIP and CLIP: each sum is written into x. */
   addLayers(x: ValueRef): void {
-    const { numLayers, hiddenSize } = this.#config;
-    for (let layer = 0; layer < numLayers; layer++) {
-      const own = `layers.${layer}`;
-      const source = `tower.encoder.layers.${layer}`;
-      const input = this.norm(x, `${own}.attentionNorm`, `${source}.layer_norm1`);
-      const sources = ['q', 'k', 'v'].map(
-        (part) => [`${source}.self_attn.${part}_proj`, hiddenSize] as const,
-      );
-      const qkv = this.net.linear(input, projection(this.net, `${own}.qkv`, hiddenSize, sources, true));
-      const output = `${source}.self_attn.out_proj`;
-      this.net.addLinear(
-        x,
-        this.attention(qkv),
-        this.project(`${own}.attentionOutput`, output, hiddenSize, hiddenSize),
-      );
-      const mlpInput = this.norm(x, `${own}.mlpNorm`, `${source}.layer_norm2`);
-      this.addMlp(x, mlpInput, own, [`${source}.mlp.fc1`, `${source}.mlp.fc2`]);
-    }
+    addClipLayers(this.net, x, { ...this.#config, bothWays: true, source: 'tower.encoder.layers' });
   }
 
   /** Two linear layers with an activation between them. */

@@ -2,8 +2,16 @@ import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EmbeddingHead } from '../../models/encoder-config.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
+import {
+  type EmbeddingInput,
+  isPicture,
+  lookAtInputs,
+  type PictureLoading,
+  rowsOfInputs,
+} from './embed-pictures.js';
 import type { EncoderInput, TruncateSide } from './encoder-codec.js';
 import type { EncoderModel, RowEngine } from './encoder-model.js';
+import type { EncodedPicture } from './picture-encoder.js';
 import { type PromptChoice, withPrompt } from './prompts.js';
 import { wrongTask } from './wrong-task.js';
 
@@ -38,12 +46,13 @@ export interface Embeddings {
   promptTokens: number;
 }
 
-/** Computes one embedding for each input. @throws InvalidRequestError; as EncoderHost.encode */
+/** Computes one embedding for each input, a text or a picture. @throws InvalidRequestError; as lookAtInputs, EncoderHost.encode */
 export async function embed(
   model: EncoderModel,
-  inputs: readonly EncoderInput[],
+  inputs: readonly EmbeddingInput[],
   options: EmbedOptions,
   onAccepted: OnAccepted = () => {},
+  loading: PictureLoading = {},
 ): Promise<Embeddings> {
   const { head, engine } = model;
   if (head.kind !== 'embedding') throw new InvalidRequestError(wrongTask(head), 'model');
@@ -55,23 +64,36 @@ export async function embed(
       'normalize',
     );
   }
-  const sequences = await promptedSequences(model, head, inputs, options);
-  const { rows, promptTokens } = await encode(engine, sequences, options, onAccepted);
+  const places = inputs.flatMap((input, i) => (isPicture(input) ? [] : [i]));
+  const texts = places.map((place) => inputs[place] as EncoderInput);
+  const name = (i: number) => nameOf(places[i]!, inputs.length);
+  const sequences = await promptedSequences(model, head, texts, options, name);
+  const pictures = await lookAtInputs(model, inputs.filter(isPicture), {
+    ...loading,
+    signal: options.signal,
+  });
+  const { rows, promptTokens } =
+    pictures.length === 0
+      ? await encode(engine, sequences, options, onAccepted)
+      : await encodeBoth(engine, { inputs, sequences, pictures }, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;
   const { normalize = isCut } = options;
   const cut = isCut ? rows.map((row) => row.subarray(0, dimensions)) : rows;
   return { embeddings: normalize && (isCut || !head.normalize) ? cut.map(unit) : cut, promptTokens };
 }
 
-/** The sequences of inputs, with the model's prompt in front of texts. @throws InvalidRequestError */
+/** What an input is called in errors. */
+const nameOf = (place: number, count: number) => (count === 1 ? 'the input' : `input ${place}`);
+
+/** The sequences of inputs, with the model's prompt in front of texts. @param name what to call input i in errors @throws InvalidRequestError */
 export async function promptedSequences(
   { codec, maxSeqLen, vocabSize }: EncoderModel,
   head: EmbeddingHead,
   inputs: readonly EncoderInput[],
   options: Pick<EmbedOptions, 'truncatePromptTokens' | 'truncateSide' | 'signal' | keyof PromptChoice>,
+  name = (i: number) => nameOf(i, inputs.length),
 ): Promise<EncoderSequence[]> {
   const truncateTo = truncation(options.truncatePromptTokens, maxSeqLen);
-  const name = (i: number) => (inputs.length === 1 ? 'the input' : `input ${i}`);
   const limit = { maxSeqLen, truncateTo, side: options.truncateSide, signal: options.signal };
   const sequences = await codec.single(withPrompt(inputs, head, options), limit, 'input', name);
   for (const [i, { tokenIds }] of sequences.entries()) checkTokens(tokenIds, name(i), vocabSize);
@@ -101,6 +123,51 @@ export async function encode(
   const onDone = onProgress && ((done: number) => onProgress(done, sequences.length));
   await onAccepted(promptTokens);
   return { rows: await engine.encode(sequences, { signal, onDone }), promptTokens };
+}
+
+/** Rows of texts and pictures, in the order of the inputs. */
+async function encodeBoth(
+  engine: RowEngine,
+  {
+    inputs,
+    sequences,
+    pictures,
+  }: {
+    inputs: readonly EmbeddingInput[];
+    sequences: readonly EncoderSequence[];
+    pictures: readonly EncodedPicture[];
+  },
+  { signal, onProgress }: Pick<EmbedOptions, 'signal' | 'onProgress'>,
+  onAccepted: OnAccepted,
+): Promise<{ rows: Float32Array[]; promptTokens: number }> {
+  const ofPictures = pictures.reduce((sum, { tokens }) => sum + tokens, 0);
+  let [textsDone, seen] = [0, 0];
+  const tell = () => onProgress?.(textsDone + seen, inputs.length);
+  const following = {
+    signal,
+    onProgress: (done: number) => {
+      textsDone = done;
+      tell();
+    },
+  };
+  const onRow = () => {
+    seen++;
+    tell();
+  };
+  // Pictures begin when all is accepted, as texts do.
+  let rowsOfPictures: Promise<Float32Array[]> | undefined;
+  const { rows, promptTokens } = await encode(engine, sequences, following, async (ofTexts) => {
+    await onAccepted(ofTexts + ofPictures);
+    rowsOfPictures = rowsOfInputs(pictures, signal, onRow);
+    rowsOfPictures.catch(() => {});
+  });
+  const seenRows = await rowsOfPictures!;
+  signal?.throwIfAborted();
+  const [text, picture] = [rows.values(), seenRows.values()];
+  return {
+    rows: inputs.map((input) => (isPicture(input) ? picture : text).next().value!),
+    promptTokens: promptTokens + ofPictures,
+  };
 }
 
 /**

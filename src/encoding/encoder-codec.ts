@@ -2,7 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { field, says } from '../../base/named-text.js';
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncoderConfig } from '../../models/encoder-config.js';
-import { readTokenizerFiles, Tokenizer, TokenizerPool } from '../../models/tokenizer/index.js';
+import {
+  readTokenizerFiles,
+  Tokenizer,
+  TokenizerError,
+  TokenizerPool,
+} from '../../models/tokenizer/index.js';
 import {
   applyTemplate,
   type EndTokens,
@@ -14,6 +19,7 @@ import {
 import { parseTokenizerJson } from '../../models/tokenizer/tokenizer-json.js';
 import { ContextLengthError, contextWords, InvalidRequestError } from '../errors/request-errors.js';
 import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
+import type { TextFiller } from './filled-texts.js';
 import { PairTemplate } from './pair-template.js';
 
 /** A text, or token ids that are taken as they are, with any special tokens already among them. */
@@ -49,6 +55,8 @@ export class EncoderCodec {
   /** Tokens behind the document in a rendered pair, which are never cut. */
   #behind: number | null = null;
 
+  /** What texts are filled up with; null: they are not. */
+  readonly filler: TextFiller | null;
   /** Tokens that have no weight among those of a text: the first and last one of a text, padding and the unknown token. */
   readonly unweighted: ReadonlySet<number>;
 
@@ -57,8 +65,10 @@ export class EncoderCodec {
     template: TextTemplate,
     pairs: PairTemplate | null,
     unweighted: ReadonlySet<number>,
+    filler: TextFiller | null,
   ) {
     this.unweighted = unweighted;
+    this.filler = filler;
     this.#pool = pool;
     this.#template = template;
     this.#pairs = pairs;
@@ -74,7 +84,9 @@ export class EncoderCodec {
     const ends = endTokens(tokenizer, files.tokenizerConfig);
     const template = textTemplate(parseTokenizerJson(files.tokenizerJson), ends);
     const unweighted = unweightedTokens(tokenizer, files.tokenizerConfig);
-    return new EncoderCodec(pool, tokenTypes === 1 ? withoutTypes(template) : template, pairs, unweighted);
+    const filler = fillerOf(head, tokenizer, files.tokenizerConfig);
+    const plain = tokenTypes === 1 ? withoutTypes(template) : template;
+    return new EncoderCodec(pool, plain, pairs, unweighted, filler);
   }
 
   /**
@@ -211,13 +223,29 @@ const UNWEIGHTED = ['cls_token', 'eos_token', 'pad_token', 'unk_token'];
 
 /** The special tokens that FlagEmbedding leaves out of a text's weights. */
 function unweightedTokens(tokenizer: Tokenizer, config: Record<string, unknown>): ReadonlySet<number> {
-  const ids = UNWEIGHTED.map((name) => {
-    const token = config[name];
-    const text =
-      typeof token === 'object' && token !== null ? (token as { content?: unknown }).content : token;
-    return typeof text === 'string' ? tokenizer.tokenId(text) : null;
-  });
+  const ids = UNWEIGHTED.map((name) => namedToken(name, tokenizer, config));
   return new Set(ids.filter((id) => id !== null));
+}
+
+/** The token that a field of tokenizer_config.json names; null: none. */
+function namedToken(name: string, tokenizer: Tokenizer, config: Record<string, unknown>): number | null {
+  const token = config[name];
+  const text = typeof token === 'object' && token !== null ? (token as { content?: unknown }).content : token;
+  return typeof text === 'string' ? tokenizer.tokenId(text) : null;
+}
+
+/** @throws TokenizerError where texts are filled up, and nothing says with what */
+function fillerOf(
+  head: OfModel['head'],
+  tokenizer: Tokenizer,
+  config: Record<string, unknown>,
+): TextFiller | null {
+  if (head.kind !== 'embedding' || head.fillsTo === undefined) return null;
+  const token = namedToken('pad_token', tokenizer, config);
+  if (token !== null) return { token, length: head.fillsTo };
+  throw new TokenizerError(
+    'tokenizer_config.json: pad_token should be a token of the tokenizer, since texts of this model are filled up with it.',
+  );
 }
 
 /** The template for a model that knows one type of tokens, whatever its tokenizer says. */

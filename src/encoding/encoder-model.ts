@@ -2,6 +2,7 @@ import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
 import type { EncodeOptions } from '../../host/encoder-host.js';
 import type { EncoderHead } from '../../models/encoder-config.js';
 import type { EncoderCodec } from './encoder-codec.js';
+import type { PictureEncoder } from './picture-encoder.js';
 
 /** The encoder's engine, as far as texts need it. */
 export interface RowEngine {
@@ -19,4 +20,8 @@ export interface EncoderModel {
   vocabSize: number;
   /** Number of values of an embedding, or of labels; 1 for scores. */
   outputWidth: number;
+  /** What embeds pictures; absent or null: the model reads texts alone. */
+  pictures?: PictureEncoder | null | undefined;
+  /** Why it takes no pictures, though its files have a part for them. */
+  whyBlind?: string | undefined;
 }

@@ -18,6 +18,7 @@ import {
 import { inPlainNames } from '../options/flag-names.js';
 import { type EncoderOptions, loadEncoderModel } from '../serving/load-encoder-model.js';
 import type { EncoderInfoOfModel, RunningModel } from '../serving/running-model.js';
+import { type ImageInput, withPictureFiles } from './given-pictures.js';
 import { warnOfFallback } from './loading-warnings.js';
 import {
   checkedClassification,
@@ -76,11 +77,15 @@ export class Encoder {
   }
 
   /**
-   * Computes the embedding of each text; token ids are taken as they are.
+   * Computes the embedding of each text; token ids are taken as they are. Models like CLIP and SigLIP embed pictures too, into the same space.
    * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
    */
-  async embed(texts: string | readonly EncoderInput[], options: EmbedOptions = {}): Promise<Float32Array[]> {
-    return (await embed(this.#loaded.model, checkedEmbedding(texts, options), options)).embeddings;
+  async embed(
+    inputs: string | ImageInput | readonly (EncoderInput | ImageInput)[],
+    options: EmbedOptions = {},
+  ): Promise<Float32Array[]> {
+    const given = await withPictureFiles(checkedEmbedding(inputs, options));
+    return (await embed(this.#loaded.model, given, options)).embeddings;
   }
 
   /**

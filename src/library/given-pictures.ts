@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../../base/error-text.js';
 import type { ChatMessage, ChatTextPart } from '../../models/chat-message.js';
+import type { EmbeddingInput } from '../encoding/embed-pictures.js';
+import type { EncoderInput } from '../encoding/encoder-codec.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
 
 /**
@@ -16,6 +18,25 @@ export function withPictures(messages: readonly ChatMessage[]): Promise<ChatMess
         hasImage(part) ? sent(part.image, `messages[${i}].content[${at}].image`) : part,
       );
       return { ...message, content: await Promise.all(parts) };
+    }),
+  );
+}
+
+/** A picture to be embedded: its file's bytes, or the path of its file. */
+export interface ImageInput {
+  image: Uint8Array | Blob | string;
+}
+
+export const isImage = (value: unknown): value is ImageInput =>
+  typeof value === 'object' && value !== null && 'image' in value;
+
+/** Inputs of a program, with the files of pictures. @throws InvalidRequestError as withPictures */
+export function withPictureFiles(inputs: readonly (EncoderInput | ImageInput)[]): Promise<EmbeddingInput[]> {
+  return Promise.all(
+    inputs.map(async (input, i) => {
+      if (!isImage(input)) return input;
+      const place = `inputs[${i}].image`;
+      return { picture: await bytesOf(input.image, place), place };
     }),
   );
 }

@@ -115,10 +115,10 @@ export function shortText(most: number) {
  * name of the entries in a refusal of more
  * @param lists of texts
  */
-export function textsOrTokens(
+export function textsOrTokens<T = string>(
   most: number,
   what: string,
-  lists: z.ZodType<string[]> = z.array(z.string()).min(1),
+  lists: z.ZodType<(T | string)[]> = z.array(z.string()).min(1),
 ) {
   return z
     .union(

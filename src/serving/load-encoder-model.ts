@@ -1,3 +1,4 @@
+import { option, says } from '../../base/named-text.js';
 import type { EncoderInfo } from '../../callbacks/encoder-messages.js';
 import { type Engine, EngineError } from '../../engine/building/engine.js';
 import type { EncoderParams } from '../../engine/encoder/load-encoder.js';
@@ -5,9 +6,12 @@ import { checkIsolation } from '../../engine/options/check-isolation.js';
 import { checkRanks } from '../../engine/options/check-ranks.js';
 import { type EncoderBatch, EncoderHost, type EncoderHostOptions } from '../../host/encoder-host.js';
 import { EncoderCodec } from '../encoding/encoder-codec.js';
+import type { EncoderModel } from '../encoding/encoder-model.js';
+import { filledTexts } from '../encoding/filled-texts.js';
 import { findEngines } from './find-engines.js';
 import { leadingRank } from './leading-rank.js';
 import type { ModelOptions } from './model-options.js';
+import { hasSight, towerParams } from './pictures/sight-memory.js';
 import type { EncoderInfoOfModel, RunningModel } from './running-model.js';
 import { engineFacts, type HostListeners, startEngine } from './start-engine.js';
 
@@ -76,18 +80,41 @@ export async function startEncoder(
   });
   const { outputWidth, head, limits, vocabSize } = loaded;
   const { maxSeqLen } = limits;
+  const { filler } = codec;
+  if (filler !== null && filler.length > maxSeqLen) {
+    await running.close({ abort: true });
+    throw new EngineError(
+      says`${options.model}: each text of this model has ${filler.length} tokens, and ${option('maxContextTokens')} or ${option('maxBatchTokens')} leave ${maxSeqLen}.`,
+    );
+  }
+  const engineOfTexts = filler === null ? host : filledTexts(host, filler);
+  const { fields, close: closePictures } = await picturesOf(options, engine);
   return {
     kind: 'encoder',
     get info() {
       return infoOf(options.model, engine, host.info ?? loaded);
     },
-    model: { codec, engine: host, head, maxSeqLen, vocabSize, outputWidth },
+    model: { codec, engine: engineOfTexts, head, maxSeqLen, vocabSize, outputWidth, ...fields },
     statistics: {
       counts: () => ({ running: host.running, waiting: host.queued }),
       onStats: (listener) => events.onStats(listener),
     },
     ...running,
+    close: async (how) => void (await Promise.all([closePictures(), running.close(how)])),
   };
+}
+
+/** What the model embeds pictures with, where it does; its code is imported by models of two towers alone. */
+async function picturesOf(
+  options: EncoderOptions,
+  { directory }: Engine,
+): Promise<{ fields: Pick<EncoderModel, 'pictures' | 'whyBlind'>; close(): Promise<void> }> {
+  const nothing = { fields: {}, close: async () => {} };
+  if (!hasSight(directory)) return nothing;
+  const { openPictureEncoder } = await import('./pictures/open-picture-encoder.js');
+  const opened = openPictureEncoder(directory, towerParams(options));
+  if (typeof opened === 'string') return { ...nothing, fields: { whyBlind: opened } };
+  return { fields: { pictures: opened.encoder }, close: opened.close };
 }
 
 function hostOptions(

@@ -91,7 +91,8 @@ export async function startFound(
 async function encoderNeeds(options: ModelOptions, enginePath: string): Promise<MemoryNeeds> {
   const { encoderMemoryNeeds } = await import('../../engine/encoder/load-encoder.js');
   const { encoderParams } = await import('./load-encoder-model.js');
-  return encoderMemoryNeeds(enginePath, encoderParams(options));
+  const needs = await encoderMemoryNeeds(enginePath, encoderParams(options));
+  return { ...needs, fixed: await withSight(needs.fixed, options, enginePath) };
 }
 
 /** Runs work, and puts the model's name in front of its errors. */

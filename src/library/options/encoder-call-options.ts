@@ -8,6 +8,7 @@ import type { ScoreOptions } from '../../encoding/score.js';
 import type { TokenOptions } from '../../encoding/token-outputs.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
+import { type ImageInput, isImage } from '../given-pictures.js';
 
 const COUNT = wholeNumber(1, MAX_INT32);
 const TRUNCATED_TO = rule(
@@ -60,9 +61,11 @@ export function checkRerankOptions(options: unknown): void {
  * The inputs of a call as a list.
  * @throws InvalidRequestError for what is neither text nor token ids, and as checkScoreOptions
  */
-export function checkedEmbedding(texts: unknown, options: unknown): readonly EncoderInput[] {
+export function checkedEmbedding(inputs: unknown, options: unknown): readonly (EncoderInput | ImageInput)[] {
   check('embed', options, OF_EMBEDDINGS);
-  return checkedInputs('embed', texts, isInput, 'a text or token ids are expected');
+  const isEmbedded = (value: unknown): value is EncoderInput | ImageInput => isInput(value) || isImage(value);
+  const given = isImage(inputs) ? [inputs] : inputs;
+  return checkedInputs('embed', given, isEmbedded, 'a text, token ids or { image } is expected');
 }
 
 /** The inputs of a call for what is given of tokens, as a list. @throws InvalidRequestError as checkedEmbedding */

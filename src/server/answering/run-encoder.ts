@@ -1,7 +1,7 @@
 import type { Admission, Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.js';
 import { HostClosedError, QueueFullError, RequestError } from '../../../callbacks/token-request.js';
 import { type Embeddings, type EmbedOptions, embed, type OnAccepted } from '../../encoding/embed.js';
-import type { EncoderInput } from '../../encoding/encoder-codec.js';
+import type { EmbeddingInput, PictureLoading } from '../../encoding/embed-pictures.js';
 import type { ObserveRequest, RequestObserver } from '../../serving/request-observer.js';
 import type { ServedEncoder } from '../../serving/served-model.js';
 import { ApiError, clientLeft } from '../web/errors.js';
@@ -16,11 +16,14 @@ export interface Followed {
 /** Embeds inputs, and reports the request to its observers. */
 export function embedObserved(
   model: ServedEncoder,
-  input: readonly EncoderInput[],
+  input: readonly EmbeddingInput[],
   options: EmbedOptions & { signal: AbortSignal },
   followed: Followed,
+  loading?: PictureLoading,
 ): Promise<Embeddings> {
-  return observed(model, followed, options.signal, (onAccepted) => embed(model, input, options, onAccepted));
+  return observed(model, followed, options.signal, (onAccepted) =>
+    embed(model, input, options, onAccepted, loading),
+  );
 }
 
 /** Runs a request of an encoder, and reports its end to its observers. */

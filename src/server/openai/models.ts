@@ -1,6 +1,6 @@
 import { samplingFields } from '../../generation/sampling-defaults.js';
 import type { StoredModel } from '../../serving/on-demand/model-store.js';
-import { enginesOf, type ServedGenerator, type ServedModel } from '../../serving/served-model.js';
+import { enginesOf, type ServedModel } from '../../serving/served-model.js';
 
 /** One entry of GET /v1/models. Clients of other engines look for the context length in `max_model_len`. */
 export function modelObject(model: ServedModel) {
@@ -13,7 +13,7 @@ export function modelObject(model: ServedModel) {
     max_model_len: model.maxSeqLen,
     ...(model.kind === 'generator'
       ? { input_modalities: inputsOf(model), system_fingerprints: [...enginesOf(model).keys()] }
-      : {}),
+      : model.pictures && { input_modalities: inputsOf(model) }),
     ...workersOf(model),
     ...recommended(model),
   };
@@ -25,8 +25,9 @@ export function storedModelObject({ name: id, modifiedMs }: StoredModel) {
   return { id, object: 'model', created, owned_by: 'skein', root: id, parent: null };
 }
 
-/** What its messages may have, by the names that other lists of models have for it. */
-const inputsOf = ({ sight }: ServedGenerator): string[] => (sight == null ? ['text'] : ['text', 'image']);
+/** What its messages, or inputs to embed, may have, by the names that other lists of models have for it. */
+const inputsOf = (model: ServedModel): string[] =>
+  (model.kind === 'generator' ? model.sight : model.pictures) == null ? ['text'] : ['text', 'image'];
 
 /** Workers of a model of a gateway: one without those that answer is known, and its requests wait for the first. */
 function workersOf(model: ServedModel) {

@@ -117,7 +117,7 @@ function gridsOf({ prompt, grids }: PicturePlan): PictureGrid[] {
 }
 
 /** A picture that is refused is a fault of its request. */
-function requestsError(place: string, error: unknown): unknown {
+export function requestsError(place: string, error: unknown): unknown {
   if (!(error instanceof PictureError)) return error;
   return new InvalidRequestError(`${place}: ${error.message}`, place, 'invalid_image');
 }

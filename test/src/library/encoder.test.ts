@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Encoder, EngineError, InvalidRequestError, ParameterError } from 'skein';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
+import { golden } from '../../support/hostile-pictures.js';
 import { madeEmbedder, writeMadeEmbedder } from '../../support/made-embedders.js';
+import { MADE_TWO_TOWERS, writeTwoTowers } from '../../support/made-two-towers.js';
 
 const engines = new TestEngines();
 const opened: Encoder[] = [];
@@ -50,6 +52,36 @@ describe('an encoder in a program', () => {
     const [ofIds] = await encoder.embed([own[0]!.ids]);
     expect(ofIds).toEqual(rows[0]);
     expect(encoder.counts).toEqual({ running: 0, waiting: 0 });
+  });
+
+  it('embeds pictures beside texts, given as bytes, a Blob or a path', async () => {
+    const folder = temporaryFolder('skein-encoder-pictures');
+    const made = MADE_TWO_TOWERS[0]!;
+    const { directory } = await engines.get(writeTwoTowers(folder, made), 'f32');
+    const encoder = await Encoder.load({ model: directory, threads: 1 });
+    opened.push(encoder);
+    const file = golden('png rgb');
+    const path = join(folder, 'picture.png');
+    writeFileSync(path, file);
+    const done: number[] = [];
+    const [text, bytes, blob, read] = await encoder.embed(
+      [made.texts[0]!.text, { image: file }, { image: new Blob([new Uint8Array(file)]) }, { image: path }],
+      { onProgress: (count, all) => done.push(count, all) },
+    );
+    expectClose(text!, made.texts[0]!.row);
+    expect([blob, read]).toEqual([bytes, bytes]);
+    expect(bytes!.reduce((sum, value) => sum + value * value, 0)).toBeCloseTo(1, 5);
+    expect(done.slice(-2)).toEqual([4, 4]);
+    const [alone] = await encoder.embed({ image: path });
+    expect(alone).toEqual(bytes);
+    await expect(encoder.embed([{ image: join(folder, 'none.png') }])).rejects.toThrow(
+      /^'inputs\[0\]\.image' cannot be read/,
+    );
+    await expect(encoder.embed(['a', 'b '.repeat(80), { image: file }])).rejects.toThrow(/input 1 has/);
+    const texts = await load('bert-mean');
+    await expect(texts.embed([{ image: file }])).rejects.toThrow(
+      "'inputs[0].image' has a picture, which is not taken: the model reads text alone.",
+    );
   });
 
   it('gives weights and vectors of tokens between the embeddings of other calls', async () => {

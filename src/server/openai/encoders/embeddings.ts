@@ -55,9 +55,13 @@ async function embedded(
     normalize: oneOf(request, 'normalized', 'normalize'),
     signal,
   };
+  const loading = {
+    sources: context.pictureSources(terms.caller),
+    hold: (bytes: number) => terms.memory.addAnswer(bytes),
+  };
   const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const { embeddings: rows, promptTokens } = await inOtherWords(fieldsAsGiven(request), () =>
-    embedObserved(model, request.input, options, follow),
+    embedObserved(model, request.input, options, follow, loading),
   );
   return { model, rows, written, promptTokens };
 }

@@ -13,7 +13,7 @@ import {
   truncationFields,
   truncationSide,
 } from './encoder-fields.js';
-import { textsOrObjects } from './text-objects.js';
+import { textsOrPictures } from './text-objects.js';
 
 const JINA_TYPES = ['float', 'base64', 'binary', 'ubinary'] as const;
 
@@ -34,7 +34,7 @@ export const embeddingRequestSchema = component(
   withOtherFields(
     z.object({
       ...commonFields,
-      input: inputOf(textsOrObjects, "as strings or as Jina's objects with a text"),
+      input: inputOf(textsOrPictures, "as strings or as Jina's objects with a text or an image"),
       encoding_format: encodingFormat,
       dimensions,
       output_dimension: optional(dimensions, "Voyage's name of dimensions."),

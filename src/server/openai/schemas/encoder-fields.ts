@@ -54,8 +54,8 @@ export const promptName = optional(
   "Name of one of the model's prompts, which is put in front of the texts, as in text-embeddings-inference.",
 );
 
-/** The texts of a request. @param lists a schema of lists of texts @param how which forms they may have, besides token ids */
-export function inputOf(lists?: () => z.ZodType<string[]>, how?: string) {
+/** The texts of a request. @param lists a schema of lists of texts, or of what may stand in their place @param how which forms they may have, besides token ids */
+export function inputOf<T = string>(lists?: () => z.ZodType<(T | string)[]>, how?: string) {
   return about(textsOrTokens(MAX_INPUTS, 'inputs', lists?.()), {
     description: `The texts: one, or up to ${MAX_INPUTS}${how === undefined ? '' : `, ${how}`}. Token ids are taken as they are: no special tokens are put around them.`,
     examples: ['The cat sits outside.'],

@@ -1,9 +1,20 @@
 import * as z from 'zod';
+import type { PictureInput } from '../../../encoding/picture-encoder.js';
 
 const OBJECT = {
   type: 'object',
   properties: { text: { type: 'string', description: 'The text.' } },
   required: ['text'],
+};
+const PICTURE = {
+  type: 'object',
+  properties: {
+    image: {
+      type: 'string',
+      description: 'A picture (JPEG, PNG, WebP or GIF): a data: URL with base64, or the base64 alone.',
+    },
+  },
+  required: ['image'],
 };
 
 /** What a validator tells of a fault: its sentence, its place, and whether it is something that this server lacks. */
@@ -14,21 +25,45 @@ type Refuse = (message: string, path: PropertyKey[], isLacking?: boolean) => nev
  * of anything else, are refused by the name of their field. They are looked at in one go, see tokenList.
  */
 export function textsOrObjects() {
-  const schema = z.unknown().transform((value, context): string[] => {
+  return listOf([OBJECT], textOf);
+}
+
+/** The same with pictures, as Jina's objects with an image. */
+export function textsOrPictures() {
+  return listOf<string | PictureInput>([OBJECT, PICTURE], (value, path, refuse) =>
+    isObject(value) && 'image' in value ? pictureOf(value, path, refuse) : textOf(value, path, refuse),
+  );
+}
+
+function listOf<T>(
+  objects: readonly object[],
+  read: (value: unknown, path: PropertyKey[], refuse: Refuse) => T,
+) {
+  const schema = z.unknown().transform((value, context): (T | string)[] => {
     const refuse: Refuse = (message, path, isLacking = false) => {
       context.addIssue({ code: 'custom', message, path, params: { refused: isLacking }, continue: false });
       return z.NEVER;
     };
     // Lists of token ids have faults of their own.
-    if (!Array.isArray(value)) return isObject(value) ? [textOf(value, [], refuse)] : refuse(EXPECTED, []);
+    if (!Array.isArray(value)) return isObject(value) ? [read(value, [], refuse)] : refuse(EXPECTED, []);
     if (value.length === 0 || Array.isArray(value[0]) || typeof value[0] === 'number')
       return refuse(EXPECTED, []);
-    return value.map((item, i) => (typeof item === 'string' ? item : textOf(item, [i], refuse)));
+    return value.map((item, i) => (typeof item === 'string' ? item : read(item, [i], refuse)));
   });
-  const items = { anyOf: [{ type: 'string' }, OBJECT] };
-  const list = { type: 'array', items, minItems: 1 };
-  z.globalRegistry.add(schema, { anyOf: [OBJECT, list] } as z.GlobalMeta);
+  const list = { type: 'array', items: { anyOf: [{ type: 'string' }, ...objects] }, minItems: 1 };
+  z.globalRegistry.add(schema, { anyOf: [...objects, list] } as z.GlobalMeta);
   return schema;
+}
+
+function pictureOf(value: Record<string, unknown>, path: PropertyKey[], refuse: Refuse): PictureInput {
+  const other = Object.keys(value).find((key) => key !== 'image');
+  if (other !== undefined) return refuse('a picture together with anything else', [...path, other], true);
+  const { image } = value;
+  if (typeof image !== 'string')
+    return refuse('expected a data: URL with base64, or base64', [...path, 'image']);
+  const [at] = path;
+  const place = at === undefined ? 'input.image' : `input[${String(at)}].image`;
+  return { picture: image, place };
 }
 
 const EXPECTED = 'expected a string or an object with a text';

@@ -1,0 +1,31 @@
+/** A picture to be embedded in place of a text. */
+export interface PictureInput {
+  /** Its file; or that in base64, in a data: URL or by itself; or its address. */
+  picture: Uint8Array | string;
+  /** Where it stands in the request. */
+  place: string;
+}
+
+/** A picture whose header has been read. */
+export interface EncodedPicture {
+  /** Tokens that it counts as: rows that its tower computes. */
+  tokens: number;
+  /** Bytes that it takes until it has its row, beside its file. */
+  bytes: number;
+  /**
+   * Decodes it, for its embedding.
+   * @throws InvalidRequestError for a file that is damaged; PicturesBusyError, PictureDecoderError; the signal's reason
+   */
+  decode(signal: AbortSignal | undefined): Promise<DecodedEncoding>;
+}
+
+export interface DecodedEncoding {
+  /** Its embedding, of as many values as those of texts: one that is kept, or a new one. @throws RequestError where its tower fails */
+  row(): Promise<Float32Array>;
+}
+
+/** What makes embeddings of pictures, in the space of those of texts. */
+export interface PictureEncoder {
+  /** Reads the header of a picture's file. @param place where it stands in the request @throws InvalidRequestError for a file that is no picture, or too large */
+  look(file: Uint8Array, place: string): EncodedPicture;
+}
