@@ -107,9 +107,9 @@ describe('POST /v1/embeddings', () => {
   });
 
   it.each([
-    [[{ image: 'aGk=' }], 'input[0].image', /embeddings of anything but texts/],
+    [[{ image: 'aGk=' }], 'input[0].image', /has a picture, which is not taken: the model reads text alone/],
     [['a', { text: 'a', pdf: 'x' }], 'input[1].pdf', /embeddings of anything but texts/],
-    [{ image: 'aGk=' }, 'input.image', /embeddings of anything but texts/],
+    [{ image: 'aGk=' }, 'input.image', /has a picture, which is not taken/],
     [[{ text: 5 }], 'input[0].text', /expected a string/],
     [['a', {}], 'input[1]', /expected a string or an object with a text/],
     [['a', 5], 'input[1]', /expected a string or an object with a text/],
