@@ -178,12 +178,12 @@ function jpegs(): HostilePicture[] {
     file(
       'of fill bytes alone',
       Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(1e6, 0xff)]),
-      /no frame is found at its/,
+      /no scan is found at its/,
     ),
     file(
       'of restarts alone',
       Buffer.concat([jpeg.subarray(0, 3), Buffer.alloc(1e6, '\xff\xd0', 'latin1')]),
-      /no frame is/,
+      /no scan is/,
     ),
     file(
       'of a thousand scans',
