@@ -37,7 +37,7 @@ def made_model(spec, directory):
     config = getattr(transformers, spec["config"])(**spec["fields"])
     model_class = getattr(transformers, spec["model"])
     shapes = written_names(model_class(config), directory)
-    values = {key: numbers(key, shape, *measure(key, shape, True)) for key, shape in shapes.items()}
+    values = {key: numbers(key, shape, *measure(key, shape, True, **spec.get("measures", {}))) for key, shape in shapes.items()}
     save_file(values, f"{directory}/model.safetensors", {"format": "pt"})
     return load(model_class, directory)
 

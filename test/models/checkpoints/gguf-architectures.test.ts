@@ -18,7 +18,7 @@ const NOT_IN_GGUF: Record<string, (keyof ModelConfig)[]> = {
   mixtral: ['slidingWindow'],
   phi3: [],
   gemma2: ['attentionScale'],
-  gemma3: ['attentionScale'],
+  gemma3: ['attentionScale', 'bothWaysInPictures'],
   gpt2: [],
 };
 
