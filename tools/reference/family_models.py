@@ -476,7 +476,7 @@ FAMILIES = {
     ),
     "gemma4": family("Gemma4", GEMMA4, config="Gemma4TextConfig", measures={"head_norms": 0.8}, **LONG),
     "gemma4-mixture": family("Gemma4", GEMMA4_MIXTURE, config="Gemma4TextConfig", measures={"head_norms": 0.8}, **LONG),
-    "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, measures={"gain": 1.4}, **LONG),
+    "gpt-oss": family("GptOss", GPT_OSS | {"num_hidden_layers": 3}, measures={"gain": 1.3}, **LONG),
     # Gates and ways up are beyond the limit.
     "gpt-oss-clamped": family("GptOss", GPT_OSS | {"swiglu_limit": 0.6, "attention_bias": False}, **LONG),
     "olmoe": family("Olmoe", decoder(num_experts=6, num_experts_per_tok=3, intermediate_size=24)),

@@ -19,9 +19,9 @@ describe('calls of an encoder', () => {
 
   it.each([
     [5, {}, 'embed needs a text or a list of texts; it was given 5.'],
-    [['a', null], {}, 'Input 1 is null; a text or token ids are expected.'],
-    [[5], {}, 'Input 0 is 5; a text or token ids are expected.'],
-    [new Array(1), {}, /^Input 0 is .*; a text or token ids are expected\.$/],
+    [['a', null], {}, 'Input 1 is null; a text, token ids or { image } is expected.'],
+    [[5], {}, 'Input 0 is 5; a text, token ids or { image } is expected.'],
+    [new Array(1), {}, /^Input 0 is .*; a text, token ids or \{ image \} is expected\.$/],
     ['a', 5, /^embed needs an object of options/],
     ['a', { dimension: 5 }, 'embed has no option "dimension"; did you mean dimensions?'],
     ['a', { inputType: 'x' }, /^inputType is "x"; it must be/],
