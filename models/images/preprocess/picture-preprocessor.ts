@@ -92,21 +92,18 @@ export class PicturePreprocessor {
   }
 
   /**
-   * The patches of one tile, in memory that threads share, so that a worker gets them without a copy. The caller's thread has other turns
-   * in between.
+   * Writes the patches of one tile. The caller's thread has other turns in between.
+   * @param rows [patches of the tile x rowWidth]
    */
-  async patchesInTurns(tile: Pixels, nextTurn: () => Promise<void>): Promise<Float32Array> {
+  async patchesInTurns(tile: Pixels, rows: Float32Array, nextTurn: () => Promise<void>): Promise<void> {
     const { layout } = this.#family;
     const width = patchWidth(layout);
-    const numbers = patchCount(patchGrid(tile, layout.size)) * width;
-    const rows = new Float32Array(new SharedArrayBuffer(numbers * Float32Array.BYTES_PER_ELEMENT));
     let begun = 0;
     for (const done of putPatches(tile, layout, this.#table, rows, 0)) {
       if ((done - begun) * width < NUMBERS_OF_TURN) continue;
       begun = done;
       await nextTurn();
     }
-    return rows;
   }
 }
 

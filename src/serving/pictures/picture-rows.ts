@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TowerHost } from '../../../host/tower-host.js';
-import { ByteBudget } from '../../../models/images/byte-budget.js';
 import {
   type PicturePlan,
   type PicturePreprocessor,
@@ -8,6 +7,7 @@ import {
 } from '../../../models/images/preprocess/picture-preprocessor.js';
 import type { Pixels } from '../../../models/images/resize.js';
 import { KeptRows, PATCH_BYTES } from './kept-rows.js';
+import { PatchMemory } from './patch-memory.js';
 import type { PictureFacts, PlannedPicture } from './picture-reader.js';
 
 /** What makes rows of pictures. */
@@ -29,7 +29,7 @@ const MAX_WAITING = 4096;
 export class PictureRows {
   readonly #parts: RowParts;
   readonly #kept: KeptRows;
-  readonly #patches = new ByteBudget(PATCH_BYTES, MAX_WAITING);
+  readonly #patches = new PatchMemory(PATCH_BYTES, MAX_WAITING);
 
   constructor(parts: RowParts) {
     this.#parts = parts;
@@ -56,12 +56,18 @@ export class PictureRows {
 
   /** Pictures take turns, so that their patches are not there all at a time, and nobody else waits until they are made. */
   async #see(tiles: readonly Pixels[], plan: PicturePlan): Promise<Float32Array> {
-    const giveBack = await this.#patches.take(Math.min(patchBytes(plan), PATCH_BYTES));
+    const { floats, giveBack } = await this.#patches.take(patchBytes(plan));
     try {
       const { preprocessor } = this.#parts;
       const pictures = [];
-      for (const [i, grid] of plan.grids.entries())
-        pictures.push({ patches: await preprocessor.patchesInTurns(tiles[i]!, nextTurn), grid });
+      let end = 0;
+      for (const [i, grid] of plan.grids.entries()) {
+        const begin = end;
+        end += patchCount(grid) * plan.rowWidth;
+        const patches = floats.subarray(begin, end);
+        await preprocessor.patchesInTurns(tiles[i]!, patches, nextTurn);
+        pictures.push({ patches, grid });
+      }
       return joined(await this.#parts.tower().see(pictures));
     } finally {
       giveBack();

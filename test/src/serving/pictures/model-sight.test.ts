@@ -40,8 +40,8 @@ describe('kept rows', () => {
   });
 });
 
-/** A pool whose pictures become this plan; files name their content. @param numbers of patches; default: those of the plan */
-function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number): PicturePool {
+/** A pool whose pictures become this plan; files name their content. */
+function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>): PicturePool {
   let made = 0;
   const whole = { ...plan, rowWidth: 2, tiles: [], pixels: 0, bytes: 0 };
   return {
@@ -51,11 +51,8 @@ function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number): 
     },
     preprocessor: {
       plan: () => whole,
-      patchesInTurns: async () => {
-        const first = made;
-        const { rows, columns } = plan.grids[0]!;
-        made += numbers ?? 2 * rows * columns;
-        return Float32Array.from({ length: made - first }, (_, i) => first + i);
+      patchesInTurns: async (_: unknown, rows: Float32Array) => {
+        for (let i = 0; i < rows.length; i++) rows[i] = made++;
       },
     },
     prepare: async ([file]: Uint8Array[]) => {
@@ -65,12 +62,16 @@ function poolOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number): 
   } as unknown as PicturePool;
 }
 
-function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) {
+/** @param rowsOf what the tower makes of patches */
+function sightOf(
+  plan: Pick<PicturePlan, 'prompt' | 'grids'>,
+  rowsOf = (patches: Float32Array) => patches.map((x) => -x),
+) {
   const seen: (readonly TowerPicture[])[] = [];
   let [inTower, most] = [0, 0];
   const sight = new ModelSight({
     reader: new PictureReader({
-      pool: poolOf(plan, numbers),
+      pool: poolOf(plan),
       towerDigest: 'tower',
       vocabSize: 1000,
       placeholder: '<image>',
@@ -83,7 +84,7 @@ function sightOf(plan: Pick<PicturePlan, 'prompt' | 'grids'>, numbers?: number) 
         most = Math.max(most, ++inTower);
         await nextTurn();
         inTower--;
-        return pictures.map(({ patches }) => patches.map((x) => -x));
+        return pictures.map(({ patches }) => rowsOf(patches));
       },
     }),
     rowBytes: 8,
@@ -139,7 +140,7 @@ describe('a sight', () => {
     const side = 2048;
     const { sight, seen, atATime } = sightOf(
       { prompt: [1], grids: [{ rows: side, columns: (3 * side) / 2 }] },
-      1,
+      () => new Float32Array(1),
     );
     const pictures = [1, 2, 3, 4, 5].map((one) => sight.look(Uint8Array.of(one), 'messages[0]'));
     const decoded = await Promise.all(pictures.map((picture) => picture.decode(undefined)));
