@@ -1,6 +1,8 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { messageOf } from '../../base/error-text.js';
 import type { ChatMessage, ChatTextPart } from '../../models/chat-message.js';
+import { PictureError } from '../../models/images/picture-error.js';
+import { checkBytes, PICTURE_LIMITS } from '../../models/images/picture-limits.js';
 import type { EmbeddingInput } from '../encoding/embed-pictures.js';
 import type { EncoderInput } from '../encoding/encoder-codec.js';
 import { InvalidRequestError } from '../errors/request-errors.js';
@@ -54,12 +56,21 @@ async function sent(image: Image, place: string): Promise<ChatTextPart> {
 
 async function bytesOf(image: unknown, place: string): Promise<Uint8Array> {
   if (image instanceof Uint8Array) return image;
-  if (image instanceof Blob) return new Uint8Array(await image.arrayBuffer());
-  if (typeof image !== 'string')
+  if (typeof image !== 'string' && !(image instanceof Blob))
     throw new InvalidRequestError(`'${place}' has to be a Uint8Array, a Blob or the path of a file.`, place);
   try {
+    if (image instanceof Blob) return await bytesOfBlob(image);
+    const found = await stat(image);
+    // Devices and pipes have no end, or none that comes.
+    if (!found.isFile()) throw new PictureError('it is no file.');
+    checkBytes(found.size, PICTURE_LIMITS);
     return await readFile(image);
   } catch (error) {
     throw new InvalidRequestError(`'${place}' cannot be read: ${messageOf(error)}`, place);
   }
+}
+
+async function bytesOfBlob(blob: Blob): Promise<Uint8Array> {
+  checkBytes(blob.size, PICTURE_LIMITS);
+  return new Uint8Array(await blob.arrayBuffer());
 }

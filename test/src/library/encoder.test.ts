@@ -77,6 +77,11 @@ describe('an encoder in a program', () => {
     await expect(encoder.embed([{ image: join(folder, 'none.png') }])).rejects.toThrow(
       /^'inputs\[0\]\.image' cannot be read/,
     );
+    // Devices and pipes have no end, and files and blobs of any size are not read.
+    for (const image of ['/dev/zero', new Blob([new Uint8Array(12_000_001)])])
+      await expect(encoder.embed([{ image }])).rejects.toThrow(
+        /^'inputs\[0\]\.image' cannot be read: (it is no file|.* 12000001 bytes)/,
+      );
     await expect(encoder.embed(['a', 'b '.repeat(80), { image: file }])).rejects.toThrow(/input 1 has/);
     const texts = await load('bert-mean');
     await expect(texts.embed([{ image: file }])).rejects.toThrow(
