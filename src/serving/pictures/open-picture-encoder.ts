@@ -1,12 +1,12 @@
 import { openTowerEngine, towerPictures } from '../../../engine/building/tower-engine.js';
 import type { TowerParams } from '../../../engine/tower/load-tower.js';
-import { TowerHost } from '../../../host/tower-host.js';
 import { PicturePool } from '../../../models/images/picture-pool.js';
 import { CHANNELS } from '../../../models/images/resize.js';
 import { sequenceLength } from '../../../models/towers/picture-places.js';
 import type { TowerConfig } from '../../../models/towers/tower-config.js';
 import type { EncodedPicture, PictureEncoder } from '../../encoding/picture-encoder.js';
 import { MAX_KEPT_BYTES } from './kept-rows.js';
+import { LateTower } from './late-tower.js';
 import { orReason } from './open-reader.js';
 import { requestsError } from './picture-reader.js';
 import { PictureRows } from './picture-rows.js';
@@ -27,14 +27,14 @@ export function openPictureEncoder(directory: string, params: TowerParams): Open
   return orReason(() => {
     const { config } = openTowerEngine(directory);
     const pool = new PicturePool(towerPictures(directory));
-    let tower: TowerHost | null = null;
+    const tower = new LateTower(directory, params);
     const rows = new PictureRows({
       preprocessor: pool.preprocessor,
-      tower: () => (tower ??= new TowerHost({ enginePath: directory, params })),
+      tower: tower.open,
       maxKeptBytes: MAX_KEPT_BYTES,
     });
     const encoder = { look: (file: Uint8Array, place: string) => looked(pool, rows, config, file, place) };
-    return { encoder, close: async () => void (await Promise.all([pool.close(), tower?.close()])) };
+    return { encoder, close: async () => void (await Promise.all([pool.close(), tower.close()])) };
   });
 }
 

@@ -1,10 +1,10 @@
 import { openTowerEngine, towerDigest, towerPictures } from '../../../engine/building/tower-engine.js';
 import { type TowerParams, towerLimits } from '../../../engine/tower/load-tower.js';
-import { TowerHost } from '../../../host/tower-host.js';
 import { attendsBothWays } from '../../../models/images/both-ways.js';
 import type { ModelConfig } from '../../../models/model-config.js';
 import { pictureRowWidth } from '../../../models/towers/tower-config.js';
 import { MAX_KEPT_BYTES } from './kept-rows.js';
+import { LateTower } from './late-tower.js';
 import { ModelSight } from './model-sight.js';
 import { orReason, type ReaderModel, readerOf } from './open-reader.js';
 
@@ -53,14 +53,14 @@ export function openSight(source: SightSource): OpenSight | string {
     const { maxPatches } = towerLimits(engine.config, params).limits;
     const opened = readerOf({ ...files, maxPatches }, digest, { codec, vocabSize });
     if (typeof opened === 'string') return opened;
-    let tower: TowerHost | null = null;
+    const tower = new LateTower(directory, params);
     const sight = new ModelSight({
       reader: opened.reader,
-      tower: () => (tower ??= new TowerHost({ enginePath: directory, params })),
+      tower: tower.open,
       rowBytes: pictureRowWidth(engine.config) * Float32Array.BYTES_PER_ELEMENT,
       maxKeptBytes: MAX_KEPT_BYTES,
     });
-    const close = async () => void (await Promise.all([opened.pool.close(), tower?.close()]));
+    const close = async () => void (await Promise.all([opened.pool.close(), tower.close()]));
     return { sight, facts: { tower: digest, maxPatches }, close };
   });
 }
