@@ -42,7 +42,7 @@ export interface WorkerPort {
   tellCache(change: CacheChange): void;
   /** Asks another worker for a part of the blocks that it keeps; null: nobody answered. */
   fetchBlocks(worker: string, message: BlocksMessage): Promise<BlocksAnswer | null>;
-  /** Asks a gateway for a part of a picture; null: nobody answered. */
+  /** Asks a gateway for a part of a picture; null: no answer came. */
   fetchPicture(gateway: string, message: PictureMessage): Promise<BlocksAnswer | null>;
 }
 
