@@ -7,6 +7,10 @@ export interface BenchEntry {
 }
 
 export const BENCHES: Readonly<Record<string, BenchEntry>> = {
+  agreement: {
+    summary: 'greedy tokens of each format and instruction set beside transformers in float32',
+    load: () => import('./agreement/bench.js'),
+  },
   crowd: {
     summary: 'what hundreds of requests in one moment cost everybody else',
     load: () => import('./crowd/bench.js'),

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { defaultThreads } from '../../base/topology.js';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { buildEngine } from '../../engine/building/builder.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { readTokenizerFiles, Tokenizer } from '../../models/tokenizer/index.js';
@@ -13,7 +14,7 @@ import { WINDOW, windowsOf } from './windows.js';
  * The logits of the native executor.
  *
  * @param format precision of the weights; after a plus that of embedding and output layer, after a slash that of the cache
- * (default: bf16, of f32 weights f32)
+ * (default: bf16, of f32 weights f32), after an at sign the instruction set (default: the best)
  * @param text or its tokens in windows
  * @param folder for the engine, which is removed again
  */
@@ -23,7 +24,8 @@ export async function skeinLogits(
   text: string | number[][],
   folder: string,
 ): Promise<{ windows: number[][]; logits: WindowLogits }> {
-  const [weights, kvDtype = weights === 'f32' ? 'f32' : 'bf16'] = format.split('/') as [string, KvDtype?];
+  const [types, instructionSet] = format.split('@') as [string, InstructionSet?];
+  const [weights, kvDtype = weights === 'f32' ? 'f32' : 'bf16'] = types.split('/') as [string, KvDtype?];
   const [precision, outputPrecision = 'auto'] = weights.split('+') as [string, string?];
   const outputDirectory = join(folder, format.replace('/', '-'));
   const engine = await buildEngine({ model, outputDirectory, precision, outputPrecision });
@@ -37,6 +39,7 @@ export async function skeinLogits(
     maxLogitRows: WINDOW,
     maxSeqLen: WINDOW,
     kvDtype,
+    ...(instructionSet !== undefined && { instructionSet }),
   });
   const driver = new SequenceDriver(executor, engine.manifest.config);
   const logits = windows.map((window) => {

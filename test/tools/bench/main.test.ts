@@ -29,7 +29,7 @@ describe('npm run bench', () => {
   });
 
   it('refuses a name that it does not know, and says which are near', async () => {
-    await expect(printed('kernl')).rejects.toThrow("There is no bench 'kernl': expected one of crowd,");
+    await expect(printed('kernl')).rejects.toThrow("There is no bench 'kernl': expected one of agreement,");
     await expect(printed('kernl')).rejects.toThrow('Did you mean kernel?');
     await expect(printed('quite another')).rejects.toThrow(new RegExp(`${names.at(-1)}\\.$`));
   });
