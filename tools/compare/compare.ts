@@ -9,7 +9,6 @@
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { comparisonReport } from './comparison-report.js';
 import {
   countOf,
@@ -38,7 +37,7 @@ const FLAGS = {
   weights: {
     argument: 'LIST',
     default: PRECISIONS.join(','),
-    help: `Skein's formats (default ${PRECISIONS.join(',')})`,
+    help: `Skein's formats (default ${PRECISIONS.join(',')}); int4@avx512bf16: with another instruction set than it chooses`,
   },
   types: {
     argument: 'LIST',
@@ -115,7 +114,7 @@ function candidates(flags: FlagValues<typeof FLAGS>, model: string, threads: num
   const ours = listOf(flags.weights).map((format) => ({
     engine: 'skein',
     format,
-    open: () => skeinSide(ENGINES, model, format as WeightPrecision, threads),
+    open: () => skeinSide(ENGINES, model, format, threads),
   }));
   return [...llama, ...ik, ...openvino, ...ours];
 }

@@ -8,6 +8,7 @@ import { makeSamplingBatch, makeSamplingOutput } from '../support/sampling-rows.
 import { makeStepBatch, type StepSequence } from '../support/step-batch.js';
 import type { Rates } from './peer.js';
 import type { Shape } from './shapes.js';
+import type { Computing } from './skein.js';
 
 /** Tokens of an iteration; the manager's default. */
 const MAX_NUM_TOKENS = 2048;
@@ -24,13 +25,13 @@ const TOKENS_PER_BLOCK = 32;
  *
  * The executor alone: no loop, no responses. Greedy, the sampling included.
  */
-export function measureCopiedContexts(engineDirectory: string, shape: Shape, threads: number): Rates {
+export function measureCopiedContexts(engineDirectory: string, shape: Shape, computing: Computing): Rates {
   const engine = openEngine(engineDirectory);
   const { manifest } = engine;
   const { precision, config } = manifest;
   const length = shape.promptTokens + shape.generate;
   const executor = new NativeExecutor(loadableEngine(engine), {
-    threads,
+    ...computing,
     maxNumTokens: Math.max(MAX_NUM_TOKENS, shape.sequences),
     maxNumSequences: shape.sequences,
     maxLogitRows: shape.sequences,

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { packageRoot } from '../../base/package-info.js';
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { WeightPrecision } from '../../engine/directory/engine-directory.js';
 import { measureCopiedContexts } from './copied-contexts.js';
 import { EngineBench, type EngineRates, type ManagerClass } from './engine-bench.js';
@@ -16,18 +17,27 @@ const SETTLING_MS = 500;
 /** Tokens of a block of the KV cache; the default of the library. */
 const TOKENS_PER_BLOCK = 32;
 
+/** What computes: threads, and an instruction set other than the one that Skein chooses. */
+export interface Computing {
+  threads: number;
+  instructionSet?: InstructionSet;
+}
+
 /**
  * Skein with one format of the weights: whole, with the host's callbacks, the worker and the loop. Only shapes with
  * copied or shared contexts are measured at the executor, which can copy blocks.
  *
  * @param folder where engines are built
+ * @param format a precision, or precision@set: with another instruction set than the one that Skein chooses
  */
 export async function skeinSide(
   folder: string,
   model: string,
-  precision: WeightPrecision,
+  format: string,
   threads: number,
 ): Promise<Side<Shape>> {
+  const [precision, set] = format.split('@') as [WeightPrecision, InstructionSet | undefined];
+  const computing = { threads, ...(set === undefined ? {} : { instructionSet: set }) };
   const { buildEngine } = (await dist(
     'engine/building/builder.js',
   )) as typeof import('../../engine/building/builder.js');
@@ -35,23 +45,23 @@ export async function skeinSide(
   await buildEngine({ model, outputDirectory: engine, precision });
   const bytes = statSync(join(engine, 'weights.bin')).size;
   return {
-    name: `skein ${precision}`,
+    name: `skein ${format}`,
     engine: 'skein',
-    format: precision,
+    format,
     bytes,
     version: skeinDigest(),
-    measure: (shape) => measureEngine(engine, shape, threads),
+    measure: (shape) => measureEngine(engine, shape, computing),
   };
 }
 
 /** The rates of an engine that is built. */
-export async function measureEngine(engine: string, shape: Shape, threads: number): Promise<Values> {
-  if (shape.shared || hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, threads);
+export async function measureEngine(engine: string, shape: Shape, computing: Computing): Promise<Values> {
+  if (shape.shared || hasCopiedContexts(shape)) return measureCopiedContexts(engine, shape, computing);
   const { GptManager } = (await dist('src/index.js')) as { GptManager: ManagerClass };
   const { sequences, promptTokens, generate } = shape;
   const length = promptTokens + generate;
   const bench = new EngineBench(GptManager, engine, {
-    threads,
+    ...computing,
     maxNumSequences: sequences,
     maxSeqLen: length,
     kvCacheConfig: { maxTokens: sequences * (Math.ceil(length / TOKENS_PER_BLOCK) + 1) * TOKENS_PER_BLOCK },

@@ -22,6 +22,8 @@ export interface TableColumn {
 
 /** Peers' formats that have the same weights as one of Skein's; int4 has groups of 32 with a minimum, as Q4_1 has. */
 const SAME: Readonly<Record<string, string>> = { f32: 'F32', bf16: 'BF16', int8: 'Q8_0', int4: 'Q4_1' };
+/** The peers' format of a side of ours, whatever its instruction set. */
+const sameAs = ({ format }: SideInfo): string | undefined => SAME[format.split('@')[0]!];
 /** A file counts as no smaller from this share on: a GGUF has a vocabulary besides, other files have not. */
 const NO_SMALLER = 0.98;
 
@@ -43,9 +45,9 @@ export function opponentsOf(ours: SideInfo, all: readonly SideInfo[]): Opponents
     const peers = all.filter((side) => side.engine === engine);
     const best = { label: `${engine}, its best`, sides: peers };
     if (!GGUF_ENGINES.has(engine)) return [best];
-    const same = peers.filter(({ format }) => format === SAME[ours.format]);
+    const same = peers.filter(({ format }) => format === sameAs(ours));
     const noSmaller = peers.filter(({ bytes }) => bytes >= NO_SMALLER * ours.bytes);
-    const lists = [{ label: `${engine} ${SAME[ours.format]}`, sides: same }];
+    const lists = [{ label: `${engine} ${sameAs(ours)}`, sides: same }];
     if (noSmaller.length > same.length && noSmaller.length < peers.length)
       lists.push({ label: `${engine}, its best of no smaller weights`, sides: noSmaller });
     if (peers.length > same.length) lists.push(best);

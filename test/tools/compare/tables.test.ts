@@ -62,6 +62,10 @@ describe('opponentsOf', () => {
     ]);
   });
 
+  it('pairs a format with another instruction set as without', () => {
+    expect(names(side('skein', 'int8@avx512bf16', 143))).toEqual(names(INT8));
+  });
+
   it('takes a file as no smaller that differs by less than its vocabulary', () => {
     expect(names(INT4)[1]).toEqual(['llama.cpp, its best of no smaller weights', 'BF16,Q8_0,Q4_1']);
   });

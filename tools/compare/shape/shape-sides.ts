@@ -66,7 +66,7 @@ export function skeinCandidate(cache: string, { file, type, threads }: ShapeMode
       bytes: statSync(file).size,
       version: skeinDigest(),
       measure: async (column) => {
-        if (column !== 'starts') return measureEngine(await cachedFolder(file, cache), column, threads);
+        if (column !== 'starts') return measureEngine(await cachedFolder(file, cache), column, { threads });
         if (existsSync(cache)) rmSync(cache, { recursive: true });
         mkdirSync(cache, { recursive: true });
         return measureStarts({ file, start, kept: cache });
