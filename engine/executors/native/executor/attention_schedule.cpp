@@ -18,7 +18,7 @@ int32_t splitsOf(int64_t tokens) { return static_cast<int32_t>((tokens + kSplitT
 size_t mostSplits(const ExecutorConfig& config, const AttentionWindow& window) {
   const int32_t all = splitsOf(config.maxSeqLen);
   if (!window.on()) return static_cast<size_t>(all);
-  const int64_t recent = int64_t(window.recent) + AttentionSchedule::kRowBlock - 1;
+  const int64_t recent = int64_t(window.recent) + AttentionSchedule::kMostRows - 1;
   return static_cast<size_t>(std::min<int64_t>(all, splitsOf(window.sinks) + int64_t(splitsOf(recent)) + 1));
 }
 
@@ -35,8 +35,10 @@ size_t floatsOfRow(const ExecutorConfig& config, const LayerHeads& heads) {
 
 // Very long sequences take fewer rows at a time, so that a thread's partial results stay in its cache.
 int32_t rowBlockOf(const ExecutorConfig& config, const LayerHeads& heads) {
+  const int32_t most =
+      std::clamp(AttentionSchedule::kUnitPairs / heads.headsPerKvHead(), AttentionSchedule::kRowBlock, AttentionSchedule::kMostRows);
   return static_cast<int32_t>(std::clamp<size_t>(kPartialBytesWanted / (floatsOfRow(config, heads) * sizeof(float)), 1,
-                                                 AttentionSchedule::kRowBlock));
+                                                 static_cast<size_t>(most)));
 }
 
 }  // namespace
@@ -46,6 +48,7 @@ AttentionSchedule::AttentionSchedule(const ExecutorConfig& config, const LayerHe
       heads_(heads),
       window_(config.window()),
       rowBlock_(rowBlockOf(config, heads)),
+      unitRows_(rowBlock_),
       partialFloats_(floatsOfRow(config, heads) * static_cast<size_t>(rowBlock_)),
       prefixes_({.tokensPerBlock = config.tokensPerBlock,
                  .maxNumSequences = config.maxNumSequences,
@@ -59,7 +62,7 @@ AttentionSchedule::AttentionSchedule(const ExecutorConfig& config, const LayerHe
   const size_t blocks =
       config.plan.withinPictures
           ? static_cast<size_t>(config.maxNumTokens)
-          : static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / rowBlock_);
+          : static_cast<size_t>(config.maxNumSequences) + static_cast<size_t>(config.maxNumTokens / std::min(rowBlock_, kRowBlock));
   const size_t units = blocks * static_cast<size_t>(heads.numKvHeads);
   members_.reserve(blocks);
   units_.reserve(units);
@@ -74,9 +77,18 @@ void AttentionSchedule::prepare(const BatchView& batch) {
   items_.clear();
   groupStart_.clear();
   sharedUnits_.clear();
+  unitRows_ = rowsOfUnits(batch);
   addGroups(batch);
   addUnits(batch);
   addItems();
+}
+
+// Where units of the most rows would be too few for the threads, they have fewer.
+int32_t AttentionSchedule::rowsOfUnits(const BatchView& batch) const {
+  const int64_t rows = int64_t(batch.queryStart[batch.numSequences]) * heads_.numKvHeads;
+  int32_t block = rowBlock_;
+  while (block > kRowBlock && rows < int64_t(block) * kGroupsPerThread * config_.threads) block = std::max(kRowBlock, block / 2);
+  return block;
 }
 
 // In a window, rows of different positions see different beginnings.
@@ -113,10 +125,10 @@ void AttentionSchedule::addMembers(const BatchView& batch, int32_t sequence) {
   const int32_t base = batch.queryStart[sequence], rows = batch.queryStart[sequence + 1] - base;
   const int32_t first = batch.contextLength[sequence] - rows;
   const auto add = [&](int32_t begin, int32_t end, int32_t pictureEnd) {
-    for (int32_t row = begin; row < end; row += rowBlock_)
+    for (int32_t row = begin; row < end; row += unitRows_)
       members_.push_back({.sequence = sequence,
                           .rowBegin = row,
-                          .rowEnd = std::min(row + rowBlock_, end),
+                          .rowEnd = std::min(row + unitRows_, end),
                           .pictureEnd = pictureEnd});
   };
   int32_t done = 0;

@@ -3,7 +3,7 @@
 // If tokens attend both ways, every unit meets all splits of its sequence. Rows of a picture are units of their own, which meet the splits up
 // to the picture's last row; a layer that does not attend within pictures leaves out what each row does not see.
 //
-//   unit   = one KV head x up to kRowBlock query rows of one sequence, or of several that share cached blocks
+//   unit   = one KV head x up to kMostRows query rows of one sequence, or kRowBlock of several that share cached blocks
 //   split  = kSplitTokens of cache positions; a unit's rows meet the splits 0 .. last position / kSplitTokens
 //
 // With a window the rows meet the splits of the sinks, and then those from the first row's window on:
@@ -23,6 +23,7 @@
 // lie in shared memory and are merged in a second round. Small units are grouped. None of this changes a bit:
 // a split's partial result depends only on its own positions, and merges go in ascending position.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -62,7 +63,9 @@ struct AttentionItem {
 
 class AttentionSchedule {
  public:
-  static constexpr int32_t kRowBlock = 16;
+  // Query rows of a unit: of several sequences at most kRowBlock; of one, as many as have kUnitPairs (row, head) pairs, but no fewer than
+  // kRowBlock. What a unit reads of the cache is brought into the form of the kernels once for all of them.
+  static constexpr int32_t kRowBlock = 16, kMostRows = 64, kUnitPairs = 64;
 
   // For the layers that have these heads. Takes all the memory that prepare() will ever need. Keeps a reference to config.
   AttentionSchedule(const ExecutorConfig& config, const LayerHeads& heads);
@@ -81,8 +84,11 @@ class AttentionSchedule {
   // Most floats of the partial results of one unit.
   size_t partialFloats() const { return partialFloats_; }
   int32_t sharedAreas() const { return sharedAreas_; }
+  // Most (row, head) pairs of a unit.
+  int32_t mostPairs() const { return std::max(rowBlock_, kRowBlock) * heads_.headsPerKvHead(); }
 
  private:
+  int32_t rowsOfUnits(const BatchView& batch) const;
   void addGroups(const BatchView& batch);
   void addUnits(const BatchView& batch);
   void addMembers(const BatchView& batch, int32_t sequence);
@@ -93,7 +99,8 @@ class AttentionSchedule {
   const ExecutorConfig& config_;
   LayerHeads heads_;
   AttentionWindow window_;
-  int32_t rowBlock_;
+  int32_t rowBlock_;   // most rows of a unit of one sequence
+  int32_t unitRows_;   // in this iteration
   int32_t sharedAreas_;
   size_t partialFloats_;
   SharedPrefixes prefixes_;
