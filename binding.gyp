@@ -41,10 +41,7 @@
         {
           "target_name": "skein_avx512vnni",
           "type": "static_library",
-          "sources": [
-            "engine/executors/native/kernels/avx512vnni.cpp",
-            "<!@(node -p \"['engine/executors/native/kernels/emulated_amx_vnni.cpp'].filter(require('fs').existsSync).join()\")"
-          ],
+          "sources": ["engine/executors/native/kernels/avx512vnni.cpp"],
           "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
         },
         {
@@ -56,8 +53,11 @@
         {
           "target_name": "skein_amx",
           "type": "static_library",
-          "sources": ["engine/executors/native/kernels/amx.cpp"],
-          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mprefer-vector-width=512"]
+          "sources": [
+            "engine/executors/native/kernels/amx.cpp",
+            "<!@(node -p \"['engine/executors/native/kernels/emulated_amx_vectors.cpp'].filter(require('fs').existsSync).join()\")"
+          ],
+          "cflags_cc": ["-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx512bf16", "-mavx512vbmi", "-mprefer-vector-width=512"]
         }
       ]
     }],

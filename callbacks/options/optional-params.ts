@@ -310,7 +310,7 @@ export const OPTIONAL_PARAMS = {
   }),
   /** Instruction set of the native executor. */
   instructionSet: ofGptManager(oneOf(...INSTRUCTION_SETS), {
-    default: "the processor's best, but not amx",
+    default: "the processor's best",
     help: `instruction set of the native executor: ${INSTRUCTION_SETS.join(', ')}`,
   }),
   /**

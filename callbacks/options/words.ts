@@ -1,6 +1,6 @@
 import type { ChunkingPolicy, ChunkMs } from '../../scheduler/tokens/types.js';
 
-/** Instruction sets of the native executor, from the slowest to the fastest: those of x86-64, then those of ARM. `amx` runs only where it is named. */
+/** Instruction sets of the native executor, from the slowest to the fastest: those of x86-64, then those of ARM. */
 export const INSTRUCTION_SETS = [
   'scalar',
   'avx2',

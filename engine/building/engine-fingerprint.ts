@@ -29,12 +29,15 @@ export function cacheIdentity(digest: string, executor: Computing): string {
   return digestOf([...whatDecides(digest, executor), tokensPerBlock]);
 }
 
+/** Sets whose bits are others than those of an earlier Skein of the same version. */
+const CHANGED_BITS: Readonly<Record<string, string>> = { amx: 'amx, tiles of bf16' };
+
 function whatDecides(
   digest: string,
   { name, instructionSet, options: { kvDtype, maxAttentionWindow, sinkTokenLength } }: Computing,
 ): unknown[] {
   const window = [maxAttentionWindow ?? null, sinkTokenLength ?? null];
-  return [digest, skeinVersion(), name, instructionSet, kvDtype, window];
+  return [digest, skeinVersion(), name, CHANGED_BITS[instructionSet] ?? instructionSet, kvDtype, window];
 }
 
 function digestOf(parts: readonly unknown[]): string {

@@ -90,11 +90,11 @@ function textOf({ conditions, lines }: Report, note: string): string {
 
 /**
  * The section for kernels of an instruction set, since a machine with AVX-512 can run those of AVX2 too. `own`: sets that have a section of
- * their own, or none; `amx` is one, which runs only where it is named.
+ * their own.
  */
-export function sectionOfKernels(name: string, isa: string, own: readonly string[] = ['amx']): string {
+export function sectionOfKernels(name: string, isa: string, own: readonly string[] = []): string {
   if (own.includes(isa)) return `${name}-${isa}`;
-  return `${name}-${isa.startsWith('avx512') ? 'avx512' : 'avx2'}`;
+  return `${name}-${isa.startsWith('avx512') || isa === 'amx' ? 'avx512' : 'avx2'}`;
 }
 
 /** A section for each kind of machine, as `sectionOf` of base/machine.ts names them. */

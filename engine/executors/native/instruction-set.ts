@@ -1,11 +1,8 @@
 import type { InstructionSet } from '../../../callbacks/gpt-manager-options.js';
 
-/** Sets that run only where they are named: nobody has measured them yet. */
-const ONLY_WHEN_NAMED: ReadonlySet<InstructionSet> = new Set(['amx']);
-
 /**
- * Chooses the instruction set to run: the one in the options, else the one in SKEIN_ISA, else the fastest that has been measured.
- * `supported` goes from the slowest to the fastest. Throws if this processor does not run the named one.
+ * Chooses the instruction set to run: the one in the options, else the one in SKEIN_ISA, else the fastest: by what the processor is alone, so
+ * that equal machines give equal bits. `supported` goes from the slowest to the fastest. Throws if this processor does not run the named one.
  */
 export function chooseInstructionSet(
   supported: readonly InstructionSet[],
@@ -13,7 +10,7 @@ export function chooseInstructionSet(
   environment: string | undefined,
 ): InstructionSet {
   const wanted = requested ?? environment;
-  const fastest = supported.filter((name) => !ONLY_WHEN_NAMED.has(name)).at(-1)!;
+  const fastest = supported.at(-1)!;
   if (wanted === undefined || wanted === '') return fastest;
   const found = supported.find((name) => name === wanted);
   if (found !== undefined) return found;

@@ -40,7 +40,7 @@ import { ownAdapterParts } from './own-adapter-parts.js';
 export type NativeEngine = LoadableEngine;
 
 /** Part of the packed file's name; its header tells the rest, and a file that does not match is made again. */
-const PACKED_FORMAT_VERSION = 2;
+const PACKED_FORMAT_VERSION = 3;
 /** The addon's error code for matrices that are to be packed and have changed since the build. */
 const WEIGHTS_CHANGED = 'SKEIN_WEIGHTS_CHANGED';
 

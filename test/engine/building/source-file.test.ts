@@ -58,7 +58,7 @@ describe('the GGUF in which matrices of an engine stay', () => {
     await expect(checkWeights(engine)).rejects.toThrow(told);
     expect(packedFiles(engine)).toEqual([]);
     // Panels of one instruction set are of no use to an executor that has none.
-    writeFileSync(join(engine.directory, 'packed-scalar-v2.bin'), '');
+    writeFileSync(join(engine.directory, 'packed-scalar-v3.bin'), '');
     await checkWeights(engine);
     await expect(checkWeights(engine, 'wasm')).rejects.toThrow(told);
   });

@@ -26,11 +26,10 @@ export function loadKernels(): Kernels {
   return createRequire(import.meta.url)('node-gyp-build')(root).kernels;
 }
 
-/** The named instruction set, or the best one: amx, which the engine does not choose by itself either, has to be named. @throws where this processor has no such kernels. */
+/** The named instruction set, or the best one. @throws where this processor has no such kernels. */
 export function chooseTable(kernels: Kernels, name: string): string {
   const real = kernels.names().filter((table) => table !== 'scalar' && !table.startsWith('emulated'));
-  const chosen =
-    name === '' ? real.filter((table) => table !== 'amx').at(-1) : real.find((table) => table === name);
+  const chosen = name === '' ? real.at(-1) : real.find((table) => table === name);
   if (chosen === undefined)
     throw new Error(`--isa: expected one of the instruction sets ${real.join(', ')}, found '${name}'.`);
   return chosen;

@@ -81,7 +81,7 @@ function openExecutor(
 export const bench = defineBench({
   flags: FLAGS,
   document: 'docs/lab/kernels.md',
-  sections: forEachKind('prompts'),
+  sections: [...forEachKind('prompts'), 'prompts-amx'],
   async run(flags, { progress, report }) {
     const weights = WEIGHTS.find((precision) => precision === flags.weights);
     if (weights === undefined)
@@ -111,7 +111,7 @@ export const bench = defineBench({
       engine.remove();
     }
     report({
-      section: sectionOfKernels('prompts', isa),
+      section: sectionOfKernels('prompts', isa, ['amx']),
       conditions: `kernels of ${isa}, ${threads} threads, ${weights} weights of SmolLM2-135M's shape, chunks of ${CHUNK}; medians`,
       lines: [markdownTable(HEAD, rows)],
     });

@@ -149,7 +149,8 @@ void runSplit(const Layer& layer, const AttentionUnit& unit, int32_t index, cons
   float* partial = partials + index * layer.splitStride(unit);
   if (layer.segments) return runSegments(layer, unit, split, next, scratch, partial);
   // A layer with a window of its own leaves out what each row does not see.
-  const int32_t shared = layer.window.on() ? 0 : std::min(unit.sharedTokens, begin + kSplitTokens);
+  const int32_t step = layer.kernels.attentionStep;
+  const int32_t shared = layer.window.on() ? 0 : std::min(unit.sharedTokens / step * step, begin + kSplitTokens);
   if (shared > begin) runShared(layer, unit, split, shared, next, scratch, partial);
   if (shared == begin + kSplitTokens) return;
   for (int32_t i = unit.memberBegin; i < unit.memberEnd; ++i) {

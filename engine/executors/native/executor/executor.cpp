@@ -87,13 +87,11 @@ WorkspaceLayout layOutWorkspace(const ExecutorConfig& config, const KernelTable&
     partials = std::max(partials, ofUnit);
     sharedFloats = std::max(sharedFloats, ofUnit * static_cast<size_t>(schedule.sharedAreas()));
   }
-  layout.attentionScratchFloats = roundUp(mostOfLayers(config,
-                                                       [&](const LayerHeads& heads) {
-                                                         const int32_t rows =
-                                                             AttentionSchedule::kRowBlock * heads.headsPerKvHead();
-                                                         return kernels.attentionScratchFloats(heads.headDim, rows);
-                                                       }),
-                                          kAlignFloats);
+  size_t attentionFloats = 0;
+  for (const AttentionSchedule& schedule : schedules.all())
+    attentionFloats =
+        std::max(attentionFloats, kernels.attentionScratchFloats(schedule.heads().headDim, schedule.mostPairs()));
+  layout.attentionScratchFloats = roundUp(attentionFloats, kAlignFloats);
   layout.queryScratchFloats =
       roundUp(static_cast<size_t>(AttentionSchedule::kRowBlock) *
                   mostOfLayers(config, [](const LayerHeads& heads) { return heads.queryWidth(); }),

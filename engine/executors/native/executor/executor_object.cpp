@@ -618,7 +618,7 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 Napi::Value supportedInstructionSets(const Napi::CallbackInfo& info) {
   Napi::Array names = Napi::Array::New(info.Env());
   for (const Isa isa : kInstructionSets) {
-    if (isaSupported(isa)) names.Set(names.Length(), js::instructionSetName(isa));
+    if (isaSupported(isa) && isaProblem(isa) == nullptr) names.Set(names.Length(), js::instructionSetName(isa));
   }
   return names;
 }

@@ -1,4 +1,4 @@
-// Tiles of AMX-INT8, by the instructions themselves: compilers' own functions for them leave memory out of what they read (GCC 12), and
+// Tiles of AMX-BF16, by the instructions themselves: compilers' own functions for them leave memory out of what they read (GCC 12), and
 // so let stores sink below the loads of tiles. They are written as bytes, since assemblers before binutils 2.36 do not know them; the
 // tiles' numbers are part of the bytes, and memory is always at rax, with rcx between rows.
 #pragma once
@@ -30,12 +30,12 @@ class AmxTiles {
   void store(void* p, int64_t stride) {
     asm volatile(".byte 0xc4,0xe2,0x7a,0x4b,%c2,0x08  # tilestored (%0,%1,1)" : : "a"(p), "c"(stride), "i"(4 + 8 * kTile) : "memory");
   }
-  // C += A B, of signed bytes.
+  // C += A B, of bf16. The sums have an order of their own: see tiles_order.h.
   template <int kC, int kA, int kB>
-  void multiply() {
+  void multiplyBf16() {
     static_assert(kC != kA && kA != kB && kB != kC);
-    constexpr int kSecond = (15 - kB) * 8 + 3, kFirst = 0xc0 + 8 * kC + kA;
-    asm volatile(".byte 0xc4,0xe2,%c0,0x5e,%c1  # tdpbssd" : : "i"(kSecond), "i"(kFirst) : "memory");
+    constexpr int kSecond = (15 - kB) * 8 + 2, kFirst = 0xc0 + 8 * kC + kA;
+    asm volatile(".byte 0xc4,0xe2,%c0,0x5c,%c1  # tdpbf16ps" : : "i"(kSecond), "i"(kFirst) : "memory");
   }
 };
 

@@ -1,14 +1,15 @@
-// Products by tiles in plain C++, the vectors that scale their sums too: only for tests, on any machine but one of ARM.
+// Tiles in plain C++, and the vectors that unpack weights for them too: only for tests, on any machine but one of ARM.
 #ifndef SKEIN_ARM64
 #define SKEIN_EMULATED
 #include "kernels/emulated.h"
-#include "kernels/emulated_tile_table.h"
-#include "kernels/simd_emulated_vnni.h"
+#include "kernels/emulated_tiles.h"
+#include "kernels/simd_emulated_amx.h"
+#include "kernels/tile_table.h"
 
 namespace skein {
 
 const KernelTable& emulatedAmxKernels() {
-  static const KernelTable table = withEmulatedTiles<EmulatedVnniSimd>("emulatedamx", emulated16Kernels());
+  static const KernelTable table = withTiles<EmulatedAmxSimd, EmulatedTiles, emulated16PairsKernels>("emulatedamx");
   return table;
 }
 
@@ -21,7 +22,7 @@ const char* emulatedTileProduct(const void* given, const void* a, const void* b,
     tiles.load<0>(c, kMostTileBytes);
     tiles.load<4>(a, kMostTileBytes);
     tiles.load<6>(b, kMostTileBytes);
-    tiles.multiply<0, 4, 6>();
+    tiles.multiplyBf16<0, 4, 6>();
     tiles.store<0>(c, kMostTileBytes);
     return nullptr;
   } catch (const char* fault) {

@@ -72,8 +72,8 @@ bool runTile(const VexInstruction& i) {
     tiles.load(i.reg, i.base, i.index);
   } else if (i.opcode == 0x4b && i.prefix == kF3 && inMemory && i.rm == 4) {
     tiles.store(i.reg, i.base, i.index);
-  } else if (i.opcode == 0x5e && i.prefix == kF2 && !inMemory) {
-    tiles.multiply(i.reg, i.rm, i.vvvv);
+  } else if (i.opcode == 0x5c && i.prefix == kF3 && !inMemory) {
+    tiles.multiplyBf16(i.reg, i.rm, i.vvvv);
   } else {
     return false;
   }
@@ -109,28 +109,32 @@ class Traps {
   struct sigaction before_;
 };
 
+// A function of amxKernels() with its traps.
+template <auto kFunction, class... Args>
+void trap(Args... args) {
+  const Traps traps;
+  (amxKernels().*kFunction)(args...);
+}
+
 }  // namespace
 
 const KernelTable& trappedAmxKernels() {
   static const KernelTable table = [] {
     KernelTable trapped = amxKernels();
     trapped.name = "trappedamx";
-    trapped.gemm = [](const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-      const Traps traps;
-      amxKernels().gemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    };
-    trapped.gatedGemm = [](const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-      const Traps traps;
-      amxKernels().gatedGemm(args, rowBegin, rowEnd, panelBegin, panelEnd);
-    };
+    trapped.gemm = trap<&KernelTable::gemm>;
+    trapped.gatedGemm = trap<&KernelTable::gatedGemm>;
+    trapped.storedGemm = trap<&KernelTable::storedGemm>;
+    trapped.storedGatedGemm = trap<&KernelTable::storedGatedGemm>;
+    trapped.attentionSplit = trap<&KernelTable::attentionSplit>;
     return trapped;
   }();
   return table;
 }
 
-float trappedAmxPeak(int64_t iterations) {
+float trappedAmxPeak(DType dtype, int64_t iterations) {
   const Traps traps;
-  return amxPeak(iterations);
+  return amxPeak(dtype, iterations);
 }
 
 }  // namespace skein

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "kernels/tile_config.h"
+#include "kernels/tiles_order.h"
 
 namespace skein {
 namespace {
@@ -38,8 +39,8 @@ class EmulatedTiles {
     for (int row = 0; row < config_.rows[tile]; row++)
       __builtin_memcpy(static_cast<uint8_t*>(p) + row * stride, tiles_[tile][row], config_.rowBytes[tile]);
   }
-  // TDPBSSD. Where the processor would raise #UD.
-  void multiply(int c, int a, int b) {
+  // TDPBF16PS. Where the processor would raise #UD.
+  void multiplyBf16(int c, int a, int b) {
     inUse(c), inUse(a), inUse(b);
     const int rows = config_.rows[c], words = config_.rowBytes[a] / 4, columns = config_.rowBytes[c] / 4;
     need(c != a && a != b && b != c, "one tile stands twice");
@@ -48,10 +49,9 @@ class EmulatedTiles {
     need(config_.rowBytes[b] == config_.rowBytes[c], "B and C have rows of different lengths");
     need(config_.rows[b] == words, "B has not as many rows as A has words in one");
     for (int m = 0; m < rows; m++) {
-      int32_t sums[16];
+      float sums[16] = {};
       __builtin_memcpy(sums, tiles_[c][m], sizeof sums);
-      for (int word = 0; word < words; word++)
-        for (int n = 0; n < columns; n++) sums[n] = plusProducts(sums[n], tiles_[a][m] + 4 * word, tiles_[b][word] + 4 * n);
+      for (int n = 0; n < columns; n++) sums[n] = tileSum(sums[n], numbersOf(a, m), numbersOf(b, 0) + 2 * n, words, kMostTileBytes / 2);
       __builtin_memset(tiles_[c][m], 0, kMostTileBytes);
       __builtin_memcpy(tiles_[c][m], sums, size_t(columns) * 4);
     }
@@ -72,8 +72,8 @@ class EmulatedTiles {
     store(kTile, p, stride);
   }
   template <int kC, int kA, int kB>
-  void multiply() {
-    multiply(kC, kA, kB);
+  void multiplyBf16() {
+    multiplyBf16(kC, kA, kB);
   }
 
  private:
@@ -81,12 +81,7 @@ class EmulatedTiles {
     if (!holds) throw fault;
   }
   void inUse(int tile) const { need(config_.palette == 1 && config_.rows[tile] > 0, "a tile without a shape"); }
-  // Sums wrap around.
-  static int32_t plusProducts(int32_t sum, const uint8_t* a, const uint8_t* b) {
-    uint32_t total = uint32_t(sum);
-    for (int i = 0; i < 4; i++) total += uint32_t(int8_t(a[i]) * int8_t(b[i]));
-    return int32_t(total);
-  }
+  const uint16_t* numbersOf(int tile, int row) const { return reinterpret_cast<const uint16_t*>(tiles_[tile][row]); }
 
   TileConfig config_ = {.palette = 0};
   alignas(64) uint8_t tiles_[8][kMostTileRows][kMostTileBytes] = {};

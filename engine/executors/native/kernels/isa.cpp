@@ -1,6 +1,6 @@
 // Finds the instruction sets that this processor runs, and the table of kernels for each.
 #include "kernels/kernels.h"
-#include "kernels/same_products.h"
+#include "kernels/tile_check.h"
 
 #if defined(SKEIN_X64)
 #include <cpuid.h>
@@ -25,6 +25,7 @@ struct CpuFeatures {
   bool avx512 = false;
   bool vnni = false;
   bool bf16 = false;
+  bool vbmi = false;
   bool tiles = false;  // of the processor
   bool amx = false;    // and of the system
 };
@@ -59,7 +60,8 @@ CpuFeatures detect() {
   constexpr uint32_t kAvx2 = 1u << 5, kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // leaf 7, ebx: F DQ BW VL
   constexpr uint32_t kVnni = 1u << 11;                                                      // leaf 7, ecx
   constexpr uint32_t kAvxVnni = 1u << 4, kBf16 = 1u << 5;                                   // leaf 7.1, eax
-  constexpr uint32_t kAmx = 1u << 24 | 1u << 25;                                            // leaf 7, edx: tiles, INT8
+  constexpr uint32_t kVbmi = 1u << 1;                                                       // leaf 7, ecx
+  constexpr uint32_t kAmx = 1u << 24 | 1u << 22;                                            // leaf 7, edx: tiles, BF16
   constexpr uint64_t kTiles = 1u << 17 | 1u << 18;                                          // XCR0
   constexpr uint64_t kYmm = 1u << 1 | 1u << 2, kZmm = kYmm | 1u << 5 | 1u << 6 | 1u << 7;   // XCR0
   CpuFeatures features;
@@ -72,12 +74,13 @@ CpuFeatures detect() {
   features.avx2 = (ebx & kAvx2) && (saved & kYmm) == kYmm;
   features.avx512 = features.avx2 && (ebx & kAvx512) == kAvx512 && (saved & kZmm) == kZmm;
   features.vnni = features.avx512 && (ecx & kVnni);
+  features.vbmi = features.avx512 && (ecx & kVbmi);
   features.tiles = (edx & kAmx) == kAmx && (saved & kTiles) == kTiles;
   if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
     features.avxVnni = features.avx2 && (eax & kAvxVnni);
     features.bf16 = features.vnni && (eax & kBf16);
   }
-  features.amx = features.bf16 && features.tiles && systemHasTiles();
+  features.amx = features.bf16 && features.vbmi && features.tiles && systemHasTiles();
   return features;
 }
 
@@ -116,12 +119,14 @@ const KernelTable& kernelsOf(Isa isa) {
 
 bool processorHasTiles() { return cpuFeatures().tiles; }
 
+bool tileVectorsSupported() { return cpuFeatures().bf16 && cpuFeatures().vbmi; }
+
 // Once for the process, before any thread uses tiles.
 const char* isaProblem(Isa isa) {
   if (isa != Isa::kAmx) return nullptr;
   static const char* const problem = []() -> const char* {
     if (!requestTiles()) return "Linux does not let this process use AMX's tiles";
-    if (!sameProducts(amxKernels(), avx512Bf16Kernels())) return "its products differ from those of avx512bf16 here";
+    if (!sumsAsTiles(amxKernels())) return "its tiles do not sum in their order here";
     return nullptr;
   }();
   return problem;
@@ -198,6 +203,8 @@ const KernelTable& kernelsOf(Isa) { return scalarKernels(); }
 
 #ifndef SKEIN_X64
 bool processorHasTiles() { return false; }
+
+bool tileVectorsSupported() { return false; }
 
 const char* isaProblem(Isa) { return nullptr; }
 #endif

@@ -357,7 +357,7 @@ struct AttentionArgs {
   // the distances to the other keys are the same either way. [rows][numHeads * headDim]. Null: q is used for the sinks
   // too.
   const float* sinkQ = nullptr;
-  // Positions of the split before this one, a multiple of kStepTokens, are in the partial results already: they are gone on
+  // Positions of the split before this one, a multiple of the table's attentionStep, are in the partial results already: they are gone on
   // with. 0: none. Not with a window.
   int32_t from = 0;
   // The keys of the KV head that is attended to after this split, only to be prefetched; null: none.
@@ -530,6 +530,8 @@ struct KernelTable {
                          float* scratch, float* partial);
   // Floats of scratch that attentionSplit needs for so many (row, head) pairs of one KV head.
   size_t (*attentionScratchFloats)(int32_t headDim, int32_t pairs);
+  // A split is gone on with (AttentionArgs::from) at multiples of this many positions.
+  int32_t attentionStep;
   // Merges the splits of one (row, head) in ascending position: partials[s * stride], s < splits. y: [headDim]. Splits
   // in which the row attends to nothing are left out.
   void (*attentionMerge)(const float* partials, int64_t stride, int32_t splits, int32_t headDim, float* y);
@@ -567,7 +569,8 @@ const KernelTable& avx512Kernels();
 const KernelTable& avx512VnniKernels();  // the same bits from the same packed weights, with byte dot products
 // Kernels with dot products of pairs of bf16 too: other bits and other packed weights if these are bf16.
 const KernelTable& avx512Bf16Kernels();
-const KernelTable& amxKernels();  // the same bits from the same packed weights, with tiles where these are quantised
+// Kernels with tiles of bf16 too: other bits, whatever the weights are but f32, and other packed weights if these are bf16.
+const KernelTable& amxKernels();
 
 const KernelTable& neonKernels();      // the same bits as scalar and avx2
 const KernelTable& neonDotKernels();   // the same bits from the same packed weights, with byte dot products
@@ -585,7 +588,7 @@ enum class Isa : int32_t {
   kAmx = 6,
   kAvxVnni = 7
 };
-// From the slowest to the fastest of a processor, but kAmx, which has not been measured and runs only where it is named.
+// From the slowest to the fastest of a processor.
 constexpr Isa kInstructionSets[] = {Isa::kScalar,     Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
                                     Isa::kAvx512Bf16, Isa::kAmx,  Isa::kNeon,    Isa::kNeonBf16};
 // True if this processor, with the state that its operating system saves, can run the instruction set.
@@ -598,8 +601,10 @@ bool i8mmSupported();
 const KernelTable& kernelsOf(Isa isa);
 // True where the processor has AMX's tiles, whether the system lets a process use them or not.
 bool processorHasTiles();
+// True where the vectors run that unpack weights for tiles.
+bool tileVectorsSupported();
 // Makes a supported instruction set ready for this process. Returns null, or why it cannot be used, as the end of a sentence: the tiles
-// of kAmx are asked for from the system, and its products must have the bits of those without tiles.
+// of kAmx are asked for from the system, and must sum in their order.
 const char* isaProblem(Isa isa);
 
 }  // namespace skein

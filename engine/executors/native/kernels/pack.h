@@ -28,9 +28,12 @@ constexpr size_t startOf(int kk) {
   return size_t(kk) * kPanelWidth<V>;
 }
 
-// Number of k that a panel has room for.
+// Number of k that a panel has room for: of bf16 whole pairs, or whole tiles.
 template <class V>
 constexpr int paddedK(DType dtype, int k) {
+  if constexpr (requires { V::kPanelK; }) {
+    if (dtype == DType::kBf16) return (k + V::kPanelK - 1) / V::kPanelK * V::kPanelK;
+  }
   return V::kBf16Pairs && dtype == DType::kBf16 ? 2 * pairsOf(k) : k;
 }
 

@@ -173,7 +173,7 @@ float avxVnniPeak(DType dtype, int64_t iterations);
 float avx512Peak(DType dtype, int64_t iterations);
 float avx512VnniPeak(DType dtype, int64_t iterations);
 float avx512Bf16Peak(int64_t iterations);  // of pairs of bf16
-float amxPeak(int64_t iterations);         // of tiles of bytes
+float amxPeak(DType dtype, int64_t iterations);  // of tiles of bf16
 float neonPeak(DType dtype, int64_t iterations);
 float neonDotPeak(DType dtype, int64_t iterations);
 float neonI8mmPeak(DType dtype, int64_t iterations);

@@ -107,6 +107,12 @@ class PackedGroups : public GroupWalk<V, D> {
     if constexpr (D == DType::kInt4) return V::weights4(p, part);
     else return V::part8(V::loadI(p), part);
   }
+  // A double step as it is packed.
+  typename V::I nibbles(int step, int half) const
+    requires(D == DType::kInt4)
+  {
+    return V::loadI(this->quants(step, half));
+  }
 };
 
 // Form is one of groups of 32.

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/math.h"
 #include "kernels/simd_emulated.h"
+#include "kernels/tiles_order.h"
 
 namespace skein {
 namespace {
@@ -16,13 +17,32 @@ struct EmulatedPairsSimd : EmulatedSimd<kLanes, kRows> {
     low = Base::eachI([&](int i) { return Base::pair(int16_t(even[i]), int16_t(odd[i])); });
     high = Base::eachI([&](int i) { return Base::pair(int16_t(even[W + i]), int16_t(odd[W + i])); });
   }
+  static void pairHalves(const uint16_t* a, const uint16_t* b, I& low, I& high) {
+    low = Base::eachI([&](int i) { return Base::pair(int16_t(a[2 * i]), int16_t(b[2 * i])); });
+    high = Base::eachI([&](int i) { return Base::pair(int16_t(a[2 * i + 1]), int16_t(b[2 * i + 1])); });
+  }
+  static I halvesOfPairs(typename Base::F a, typename Base::F b) {
+    const I x = Base::plus(Base::bitsOf(a), Base::set1I(0x8000)), y = Base::plus(Base::bitsOf(b), Base::set1I(0x8000));
+    return Base::eachI([&](int i) { return Base::pair(int16_t(x.v[i] >> 16), int16_t(y.v[i] >> 16)); });
+  }
+  static void zip(typename Base::F a, typename Base::F b, typename Base::F& low, typename Base::F& high) {
+    for (int i = 0; i < W; i++) {
+      float* to = i < W / 2 ? low.v + 2 * i : high.v + 2 * i - W;
+      to[0] = a.v[i], to[1] = b.v[i];
+    }
+  }
+  static typename Base::F addRows(const typename Base::F (&rows)[16]) {
+    return Base::each([&](int i) { return Base::reduceAdd(rows[i]); });
+  }
+  static typename Base::F maxRows(const typename Base::F (&rows)[16]) {
+    return Base::each([&](int i) { return Base::reduceMax(rows[i]); });
+  }
 
  protected:
   // One of the two numbers of a word.
   static float valueOf(int32_t pair, int half) {
     return normalOrZero(fromBf16(uint16_t(uint32_t(pair) >> (16 * half))));
   }
-  static float normalOrZero(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
 };
 
 // AVX-512 BF16, with its layouts: see pairs.h for what the instruction does.

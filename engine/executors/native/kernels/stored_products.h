@@ -15,13 +15,21 @@
 namespace skein {
 namespace {
 
+// Unpacks `count` groups of a panel's rows into groups that products take.
+using ExpandStoredFn = void (*)(const uint8_t* const* rows, int group, int count, uint8_t* to);
+template <class V, StoredType T>
+constexpr ExpandStoredFn expandStored() {
+  if constexpr (formatOf(T).blockElements > kGroup) return expandStoredSuperblocks<V, T>;
+  else return expandStoredGroups<V, T>;
+}
+
 // What products need to know of one stored type.
 template <class V>
 struct StoredProducts {
   RoundedLayout rows;
   int mostOfOneTile, tileRows;  // as in QuantizedFormat
   Tiles<QuantizedSumsFn, V::kTileRows> sums;
-  void (*expand)(const uint8_t* const* rows, int group, int count, uint8_t* to);
+  ExpandStoredFn expand;
   Tiles<FewRowsFn<V>, kFewStoredRows<V>> few;  // of so few rows, without expanding
   OneRowFn<V> one;                             // null: as few
 };
@@ -36,8 +44,7 @@ constexpr StoredProducts<V> storedProducts() {
   products.mostOfOneTile = kMostOfOneTile<V, kFormat>;
   products.tileRows = kQuantizedTileRows<V, kFormat>;
   products.sums = quantizedTiles<V, kForm, Expanded, 1, kMostOfOneTile<V, kFormat>>();
-  if constexpr (kTogether > 1) products.expand = expandStoredSuperblocks<V, T>;
-  else products.expand = expandStoredGroups<V, T>;
+  products.expand = expandStored<V, T>();
   products.few = tilesOf<FewRowsFn<V>, 1, kFewStoredRows<V>>([]<int M>(TileRows<M>) -> FewRowsFn<V> {
     if constexpr (kTogether > 1) return fewOfSuperblocks<V, T, M>;
     else return fewOfGroups<V, T, M>;
@@ -49,22 +56,31 @@ constexpr StoredProducts<V> storedProducts() {
 template <class V, StoredType T>
 inline constexpr StoredProducts<V> kStoredProducts = storedProducts<V, T>();
 
+template <StoredType T>
+struct Stored {};
+
+// Calls fn(Stored<T>()) for the type of blocks `type`.
+template <class Fn>
+inline auto forStored(StoredType type, Fn fn) {
+  switch (type) {
+    case StoredType::kQ4_0: return fn(Stored<StoredType::kQ4_0>());
+    case StoredType::kQ5_0: return fn(Stored<StoredType::kQ5_0>());
+    case StoredType::kQ5_1: return fn(Stored<StoredType::kQ5_1>());
+    case StoredType::kQ8_0: return fn(Stored<StoredType::kQ8_0>());
+    case StoredType::kQ3K: return fn(Stored<StoredType::kQ3K>());
+    case StoredType::kQ4K: return fn(Stored<StoredType::kQ4K>());
+    case StoredType::kQ5K: return fn(Stored<StoredType::kQ5K>());
+    case StoredType::kQ6K: return fn(Stored<StoredType::kQ6K>());
+    case StoredType::kIq4Nl: return fn(Stored<StoredType::kIq4Nl>());
+    case StoredType::kIq4Xs: return fn(Stored<StoredType::kIq4Xs>());
+    case StoredType::kMxfp4: return fn(Stored<StoredType::kMxfp4>());
+    default: return fn(Stored<StoredType::kQ4_1>());
+  }
+}
+
 template <class V>
 const StoredProducts<V>& storedProductsOf(StoredType type) {
-  switch (type) {
-    case StoredType::kQ4_0: return kStoredProducts<V, StoredType::kQ4_0>;
-    case StoredType::kQ5_0: return kStoredProducts<V, StoredType::kQ5_0>;
-    case StoredType::kQ5_1: return kStoredProducts<V, StoredType::kQ5_1>;
-    case StoredType::kQ8_0: return kStoredProducts<V, StoredType::kQ8_0>;
-    case StoredType::kQ3K: return kStoredProducts<V, StoredType::kQ3K>;
-    case StoredType::kQ4K: return kStoredProducts<V, StoredType::kQ4K>;
-    case StoredType::kQ5K: return kStoredProducts<V, StoredType::kQ5K>;
-    case StoredType::kQ6K: return kStoredProducts<V, StoredType::kQ6K>;
-    case StoredType::kIq4Nl: return kStoredProducts<V, StoredType::kIq4Nl>;
-    case StoredType::kIq4Xs: return kStoredProducts<V, StoredType::kIq4Xs>;
-    case StoredType::kMxfp4: return kStoredProducts<V, StoredType::kMxfp4>;
-    default: return kStoredProducts<V, StoredType::kQ4_1>;
-  }
+  return *forStored(type, []<StoredType T>(Stored<T>) { return &kStoredProducts<V, T>; });
 }
 
 // Bytes of a group in the form that takes most.
@@ -79,6 +95,7 @@ struct PanelRows {
   const uint8_t* of[kPanelWidth<V>];
   int64_t stride;  // from each row to the next; 0: they differ
 
+  PanelRows() = default;
   PanelRows(const StoredMatrix& matrix, int64_t rowBytes, int first, int count) {
     const StoredPiece* piece = matrix.piece;
     for (; first >= piece->rows; piece++) first -= piece->rows;

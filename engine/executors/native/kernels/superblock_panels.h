@@ -62,7 +62,7 @@ class SuperblockGroups {
   // Bytes of this group in the header, of one half.
   const uint8_t* ofHeader(int half) const { return header_ + 2 * Layout::NR + (2 * inside_ + half) * V::W; }
   const uint8_t* bytes(int i) const { return group_ + i * V::W; }
-  const uint8_t* nibbles(int step, int half) const { return group_ + Layout::kNibbles + (2 * step + half) * 4 * V::W; }
+  const uint8_t* nibbleBytes(int step, int half) const { return group_ + Layout::kNibbles + (2 * step + half) * 4 * V::W; }
   const uint8_t* upper(int i) const { return group_ + Layout::kUpper + i * 4 * V::W; }
 
  private:
@@ -81,7 +81,9 @@ class PackedGroups<V, DType::kQ4K> : public SuperblockGroups<V, DType::kQ4K> {
     return i < 2 ? V::mul(this->ofSuperblock(i), whole)
                  : V::sub(V::set1(0.0f), V::mul(this->ofSuperblock(i), whole));
   }
-  typename V::I weights(int step, int part, int half) const { return V::weights4(this->nibbles(step, half), part); }
+  typename V::I weights(int step, int part, int half) const { return V::weights4(this->nibbleBytes(step, half), part); }
+  // A double step as it is packed.
+  typename V::I nibbles(int step, int half) const { return V::loadI(this->nibbleBytes(step, half)); }
 };
 
 // Scales of 16 elements are vectors that V::weigh() multiplies sums with; the quants of q6_k are 32 too large, which is in
@@ -96,7 +98,7 @@ class PackedGroups<V, DType::kQ5K> : public SuperblockGroups<V, DType::kQ5K> {
     return V::sub(V::set1(0.0f), V::mul(this->ofSuperblock(2 + half), V::floatBytes(this->bytes(2 + half))));
   }
   typename V::I weights(int step, int part, int half) const {
-    return V::weights5(this->nibbles(step, half), part, this->upper(half), 2 * step + part);
+    return V::weights5(this->nibbleBytes(step, half), part, this->upper(half), 2 * step + part);
   }
 };
 
@@ -109,7 +111,7 @@ class PackedGroups<V, DType::kQ6K> : public SuperblockGroups<V, DType::kQ6K> {
   // Added all the same: a sum of -0 would stay one in this form alone.
   typename V::F minima(int) const { return V::set1(0.0f); }
   typename V::I weights(int step, int part, int half) const {
-    return V::weights6(this->nibbles(step, half), part, this->upper(step / 2 * 2 + half), (2 * step + part) % 4);
+    return V::weights6(this->nibbleBytes(step, half), part, this->upper(step / 2 * 2 + half), (2 * step + part) % 4);
   }
 };
 

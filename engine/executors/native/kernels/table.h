@@ -56,6 +56,7 @@ constexpr KernelTable makeTable(const char* name) {
       .storeKv = storeKv<V>,
       .attentionSplit = attentionSplit<V>,
       .attentionScratchFloats = attentionScratchFloats<V>,
+      .attentionStep = kStepTokens,
       .attentionMerge = attentionMerge<V>,
       .argmax = argmax<V>,
       .sumExp = sumExp<V>,

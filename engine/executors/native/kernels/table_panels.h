@@ -40,7 +40,7 @@ class PackedGroups<V, DType::kIq4Xs> : public SuperblockGroups<V, DType::kIq4Xs>
   using SuperblockGroups<V, DType::kIq4Xs>::SuperblockGroups;
   typename V::F scales(int i) const { return V::mul(this->ofSuperblock(i), V::floatBytes(this->ofHeader(i))); }
   typename V::I weights(int step, int part, int half) const {
-    return iq4Weights<V>(this->nibbles(step / 2, half), step, part);
+    return iq4Weights<V>(this->nibbleBytes(step / 2, half), step, part);
   }
   void prefetch(int step) const {
     if (step % 2 == 0) SuperblockGroups<V, DType::kIq4Xs>::prefetch(step / 2);

@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 #include "kernels/peak.h"
 #include "kernels/read_loop.h"
-#include "kernels/same_products.h"
+#include "kernels/tile_check.h"
 
 namespace skein {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 #define SKEIN_HAS_TRAPS
 // True where the kernels of AMX run but for their tiles, which the processor does not have: one that has them and a system that keeps them
 // back need not make a trap of each.
-bool tilesAreTraps() { return isaSupported(Isa::kAvx512Bf16) && !processorHasTiles(); }
+bool tilesAreTraps() { return tileVectorsSupported() && !processorHasTiles(); }
 #endif
 
 const KernelTable& tableOf(const Napi::CallbackInfo& info) {
@@ -44,7 +44,7 @@ const KernelTable& tableOf(const Napi::CallbackInfo& info) {
   if (name == "emulated16pairs") return emulated16PairsKernels();
   if (name == "emulatedamx") return emulatedAmxKernels();
 #ifdef SKEIN_X64
-  if (name == "emulatedamxvnni" && vnniSupported()) return emulatedAmxVnniKernels();
+  if (name == "emulatedamxvectors" && tileVectorsSupported()) return emulatedAmxVectorsKernels();
 #endif
 #ifdef SKEIN_HAS_TRAPS
   if (name == "trappedamx" && tilesAreTraps()) return trappedAmxKernels();
@@ -285,7 +285,8 @@ void storeKv(const Napi::CallbackInfo& info) {
 
 // Runs rows [rowBegin, rowEnd) of one sequence over all its heads and splits; y: [rows][numHeads * headDim]. Scratch and
 // partial results start as NaN, so that a kernel that reads memory it has not written shows it. A row merges its own
-// splits, as in the executor; here every split is given all the rows, also those that end before it begins.
+// splits, as in the executor; here every split is given all the rows, also those that end before it begins. shared: first positions that
+// all rows see, which are computed in a call of their own.
 void attention(const Napi::CallbackInfo& info) {
   const KernelTable& table = tableOf(info);
   const Fields f(info);
@@ -317,8 +318,17 @@ void attention(const Napi::CallbackInfo& info) {
   std::vector<float> partials(size_t(splits * pairs * stride), kNan);
   float* y = f.data("y");
   for (int32_t kvHead = 0; kvHead < kv.kvHeads; ++kvHead) {
-    for (int32_t s = 0; s < splits; ++s)
-      table.attentionSplit(args, kvHead, rowBegin, rowEnd, s, scratch.data(), partials.data() + s * pairs * stride);
+    for (int32_t s = 0; s < splits; ++s) {
+      float* partial = partials.data() + s * pairs * stride;
+      AttentionArgs own = args;
+      own.from = std::min(f.integer("shared"), (s + 1) * kSplitTokens);
+      if (own.from > s * kSplitTokens) {
+        AttentionArgs together = args;
+        together.bothWays = own.from;
+        table.attentionSplit(together, kvHead, rowBegin, rowEnd, s, scratch.data(), partial);
+      }
+      if (own.from < (s + 1) * kSplitTokens) table.attentionSplit(own, kvHead, rowBegin, rowEnd, s, scratch.data(), partial);
+    }
     for (int64_t i = 0; i < pairs; ++i) {
       const int32_t own =
           bothWays > 0 ? splits : (args.firstPosition + rowBegin + int32_t(i / heads)) / kSplitTokens + 1;
@@ -534,13 +544,13 @@ Napi::Value names(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// Tables that have tiles in plain C++, whose products with quantised weights alone are of interest.
+// Tables that have tiles in plain C++.
 Napi::Value tileNames(const Napi::CallbackInfo& info) {
   auto result = Napi::Array::New(info.Env());
 #if defined(SKEIN_HAS_EMULATED) && !defined(SKEIN_ARM64)
   result.Set(0u, "emulatedamx");
 #ifdef SKEIN_X64
-  if (vnniSupported()) result.Set(1u, "emulatedamxvnni");
+  if (tileVectorsSupported()) result.Set(1u, "emulatedamxvectors");
 #endif
 #ifdef SKEIN_HAS_TRAPS
   if (tilesAreTraps()) result.Set(2u, "trappedamx");
@@ -559,12 +569,12 @@ void tileProduct(const Napi::CallbackInfo& info) {
 }
 #endif
 
-// Whether a table gives the products of the plainest one; with `broken`, whether it would if it wrote nothing.
-Napi::Value compareProducts(const Napi::CallbackInfo& info) {
+// Whether a table sums in the order of tiles; with `broken`, whether it would if it wrote nothing.
+Napi::Value sumsAsTilesHook(const Napi::CallbackInfo& info) {
   const Fields f(info);
   KernelTable tested = tableOf(info);
   if (f.integer("broken") != 0) tested.gemm = [](const GemmArgs&, int32_t, int32_t, int32_t, int32_t) {};
-  return Napi::Boolean::New(info.Env(), sameProducts(tested, scalarKernels()));
+  return Napi::Boolean::New(info.Env(), sumsAsTiles(tested));
 }
 
 // Runs the register-only loop of a table's products with weights of `dtype`; false if it has none. A table that another one is made
@@ -576,10 +586,10 @@ bool runPeak([[maybe_unused]] const KernelTable& table, [[maybe_unused]] DType d
   const bool tiles = isaSupported(Isa::kAmx) && &table == &amxKernels();
   const bool pairs = tiles || (isaSupported(Isa::kAvx512Bf16) && &table == &avx512Bf16Kernels());
 #ifdef SKEIN_HAS_TRAPS
-  if (tilesAreTraps() && isQuantized(dtype) && &table == &trappedAmxKernels())
-    return sink = trappedAmxPeak(iterations), true;
+  if (tilesAreTraps() && dtype != DType::kF32 && &table == &trappedAmxKernels())
+    return sink = trappedAmxPeak(dtype, iterations), true;
 #endif
-  if (tiles && isQuantized(dtype)) sink = amxPeak(iterations);
+  if (tiles && dtype != DType::kF32) sink = amxPeak(dtype, iterations);
   else if (&table == &avx2Kernels()) sink = avx2Peak(dtype, iterations);
   else if (isaSupported(Isa::kAvxVnni) && &table == &avxVnniKernels()) sink = avxVnniPeak(dtype, iterations);
   else if (&table == &avx512Kernels()) sink = avx512Peak(dtype, iterations);
@@ -663,7 +673,7 @@ Napi::Object kernelTestHooks(Napi::Env env) {
 #if defined(SKEIN_HAS_EMULATED) && !defined(SKEIN_ARM64)
   add("tileProduct", tileProduct);
 #endif
-  add("compareProducts", compareProducts);
+  add("sumsAsTiles", sumsAsTilesHook);
   add("peak", peak);
   add("read", read);
   return hooks;

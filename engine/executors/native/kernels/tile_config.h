@@ -14,17 +14,10 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// The eight tiles of a product, C += A B:
-//
-//   0 .. 3   C   `height` rows of 16 sums                    first part: outputs 0 .. 15, 16 .. 31; second part: the same
-//   4, 5     A   `height` rows of `length` activations       of the first and of the second part
-//   6, 7     B   length / 4 rows of 16 outputs x 4 weights   outputs 0 .. 15, 16 .. 31 of one part
-inline TileConfig productTiles(int height, int length) {
+// Eight whole tiles. Rows are independent, and a product takes as long for one row as for all, so that no product needs others.
+inline TileConfig wholeTiles() {
   TileConfig config;
-  for (int tile = 0; tile < 8; tile++) {
-    config.rows[tile] = uint8_t(tile < 6 ? height : length / 4);
-    config.rowBytes[tile] = uint16_t(tile == 4 || tile == 5 ? length : kMostTileBytes);
-  }
+  for (int tile = 0; tile < 8; tile++) config.rows[tile] = kMostTileRows, config.rowBytes[tile] = kMostTileBytes;
   return config;
 }
 

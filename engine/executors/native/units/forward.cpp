@@ -14,4 +14,4 @@
 #include "executor/state_ops.cpp"
 #include "executor/stored_products.cpp"
 #include "kernels/isa.cpp"
-#include "kernels/same_products.cpp"
+#include "kernels/tile_check.cpp"

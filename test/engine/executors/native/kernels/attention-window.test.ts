@@ -3,13 +3,13 @@ import type { KvDtype } from '../../../../../kvcache/cache-shape.js';
 import { draws } from '../../../../support/scale.js';
 import { type Expected, expectedHead, expectNear, joined, queriesOf } from './attention-reference.js';
 import {
+  attentionTables,
   expectSameBits,
   guarded,
   isEmulated,
   kernels,
   randomFloats,
   randomOf,
-  tables,
   twins,
 } from './kernel-hooks.js';
 import { blockElements, inCache, KV_DTYPES, type Pool, poisonedPool, zeroBlock } from './kv-pool.js';
@@ -240,7 +240,7 @@ const WINDOWS_IN_LAYOUTS = WINDOWS.flatMap(([window, sinks], i) =>
   [i, i + 3].map((layout) => [window, sinks, ...LAYOUTS[layout % LAYOUTS.length]!] as const),
 );
 
-describe.each(tables)('attention in a window, %s', (table) => {
+describe.each(attentionTables)('attention in a window, %s', (table) => {
   it('agrees with a double precision softmax over the tokens in the window', () => {
     for (const [window, sinks, dtype, group, tokensPerBlock] of WINDOWS_IN_LAYOUTS) {
       const headDim = dtype === 'f32' ? 24 : 16;

@@ -12,6 +12,8 @@ import {
   isEmulated,
   isQuantized,
   kernels,
+  multipliesTiles,
+  nearestBf16,
   productTables,
   randomFloats,
   sharedWeights,
@@ -82,7 +84,8 @@ function inputOf(table: string, dtype: Dtype, x: Float32Array, ldx: number, rows
 function problemOf(table: string, given: Problem) {
   const p = { ...given, k: storable(given.dtype, given.k) };
   const parts = p.gated ? 2 : 1;
-  const { stored, exact } = sharedWeights(p.dtype, parts * p.n, p.k);
+  const { stored, exact: asStored } = sharedWeights(p.dtype, parts * p.n, p.k);
+  const exact = isQuantized(p.dtype) && multipliesTiles(table) ? nearestBf16(asStored) : asStored;
   const input = randomFloats(p.rows * p.k, 5);
   const bias = p.bias === false ? null : randomFloats(parts * p.n, 7);
   const before = randomFloats(p.rows * p.n, 9);
@@ -93,7 +96,7 @@ function problemOf(table: string, given: Problem) {
   const source = inputOf(table, p.dtype, x.view, p.k + 3, p.rows, p.k);
   const seen = (r: number) => {
     const row = input.subarray(r * p.k, (r + 1) * p.k);
-    if (isQuantized(p.dtype)) return roundedActivations(row, p.dtype);
+    if (isQuantized(p.dtype) && !multipliesTiles(table)) return roundedActivations(row, p.dtype);
     return 'rounded' in source ? fromBf16(toBf16(row)) : row;
   };
   const output = () => guarded(p.rows, p.n, p.n + 5, before);

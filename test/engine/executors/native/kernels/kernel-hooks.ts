@@ -38,7 +38,7 @@ interface KernelHooks {
   tileNames(): string[];
   /** a, b and c: 16 rows of 64 bytes. Not on ARM. */
   tileProduct(table: string, fields: Fields): void;
-  compareProducts(table: string, fields: Fields): boolean;
+  sumsAsTiles(table: string, fields: Fields): boolean;
   shape(table: string): { panelWidth: number; tileRows: number };
   pack(table: string, fields: Fields): Uint8Array;
   packStored(table: string, fields: Fields): Uint8Array;
@@ -77,12 +77,12 @@ const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 export const kernels: KernelHooks = require('node-gyp-build')(root).kernels;
 export const tables = kernels.names();
-/** Tables of AMX's kernel with tiles in plain C++. Only their products with quantised weights are their own. */
+/** Tables of AMX's kernels with tiles in plain C++, whose products are their own. */
 export const tileTables = kernels.tileNames();
 /** Tables with products of their own, and the formats of these. Where each instruction of tiles is a trap, only tiles.test.ts waits for it. */
 export const productTables = [...tables, ...tileTables.filter((table) => table !== 'trappedamx')];
 export const dtypesOf = (table: string): readonly Dtype[] =>
-  tileTables.includes(table) ? QUANTIZED_TYPES : DTYPES;
+  tileTables.includes(table) ? DTYPES.filter((dtype) => dtype !== 'f32') : DTYPES;
 
 /** Tables that must agree bit for bit: the instruction sets of this processor and their twins in plain C++, which a short addon has not all. */
 export const twins = [
@@ -91,18 +91,25 @@ export const twins = [
   ['avx512', 'emulated16'],
   ['avx512vnni', 'emulated16'],
   ['avx512bf16', 'emulated16pairs'],
-  ['amx', 'emulated16pairs'],
+  ['amx', 'emulatedamx'],
   ['neon', 'scalar'],
   ['neondot', 'scalar'],
   ['neoni8mm', 'scalar'],
   ['neonbf16', 'emulated8pairs'],
 ].filter(
-  (pair): pair is [string, string] => tables.includes(pair[0]!) && !(isShort && !tables.includes(pair[1]!)),
+  (pair): pair is [string, string] =>
+    tables.includes(pair[0]!) && !(isShort && ![...tables, ...tileTables].includes(pair[1]!)),
 );
+
+/** True for tables that multiply tiles of bf16, and so round rows and weights of all formats but f32. */
+export const multipliesTiles = (table: string) => table === 'amx' || tileTables.includes(table);
+
+/** Tables with attention of their own. */
+export const attentionTables = productTables;
 
 /** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
 export const multipliesPairs = (table: string) =>
-  table === 'amx' || table.endsWith('bf16') || table.endsWith('pairs');
+  multipliesTiles(table) || table.endsWith('bf16') || table.endsWith('pairs');
 
 /** Emulated vectors are far slower: tests give them less. */
 export const isEmulated = (table: string) => table === 'scalar' || table.startsWith('emulated');
@@ -124,6 +131,12 @@ export function randomFloats(length: number, seed: number): Float32Array {
 export function toBf16(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.slice().buffer);
   return Uint16Array.from(bits, (b) => (b + 0x7fff + ((b >>> 16) & 1)) >>> 16);
+}
+
+/** f32 -> f32 of the nearest bf16, the greater one where two are as near: as weights are unpacked for tiles. */
+export function nearestBf16(values: Float32Array): Float32Array {
+  const bits = new Uint32Array(values.slice().buffer);
+  return new Float32Array(bits.map((b) => ((b + 0x8000) & 0xffff0000) >>> 0).buffer);
 }
 
 export function fromBf16(values: Uint16Array): Float32Array {
