@@ -248,18 +248,18 @@ struct GatedTileOutput {
   }
 };
 
-template <class V, class T>
+template <class V, class T, bool kStored>
 void tileGemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
   if (rowBegin == rowEnd || panelBegin == panelEnd) return;
-  TileSource<V> source(args);
+  TileSource<V> source(args, kStored ? args.stored : nullptr);
   const TiledRows x(args.rounded, args.roundedRows, args.k);
   TileProduct<V, T, TileOutput<V>>(source, x, {rowBegin, rowEnd, panelBegin, panelEnd, x.kTiles, 1}, {args}).run();
 }
 
-template <class V, class T>
+template <class V, class T, bool kStored>
 void tileGatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
   if (rowBegin == rowEnd || panelBegin == panelEnd) return;
-  TileSource<V> source(args);
+  TileSource<V> source(args, kStored ? args.stored : nullptr);
   const TiledRows x(args.rounded, args.roundedRows, args.k);
   TileProduct<V, T, GatedTileOutput<V>>(source, x, {rowBegin, rowEnd, 2 * panelBegin, 2 * panelEnd, x.kTiles, 2},
                                         {args})

@@ -35,12 +35,12 @@ struct TileKernels {
     if (dtype != DType::kF32) roundTiledRow<V>(x, k, row, rows, rounded);
   }
   static void gemm(const GemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin, int32_t panelEnd) {
-    const auto run = args.dtype == DType::kF32 ? Base().gemm : tileGemm<V, T>;
+    const auto run = args.dtype == DType::kF32 ? Base().gemm : tileGemm<V, T, false>;
     run(args, rowBegin, rowEnd, panelBegin, panelEnd);
   }
   static void gatedGemm(const GatedGemmArgs& args, int32_t rowBegin, int32_t rowEnd, int32_t panelBegin,
                         int32_t panelEnd) {
-    const auto run = args.dtype == DType::kF32 ? Base().gatedGemm : tileGatedGemm<V, T>;
+    const auto run = args.dtype == DType::kF32 ? Base().gatedGemm : tileGatedGemm<V, T, false>;
     run(args, rowBegin, rowEnd, panelBegin, panelEnd);
   }
   static void attentionSplit(const AttentionArgs& args, int32_t kvHead, int32_t rowBegin, int32_t rowEnd, int32_t split,
@@ -68,8 +68,8 @@ KernelTable withTiles(const char* name) {
   table.roundRow = Kernels::roundRow;
   table.gemm = Kernels::gemm;
   table.gatedGemm = Kernels::gatedGemm;
-  table.storedGemm = Kernels::gemm;
-  table.storedGatedGemm = Kernels::gatedGemm;
+  table.storedGemm = tileGemm<V, T, true>;
+  table.storedGatedGemm = tileGatedGemm<V, T, true>;
   table.attentionSplit = Kernels::attentionSplit;
   table.attentionScratchFloats = Kernels::attentionScratchFloats;
   table.attentionStep = kTileStep;

@@ -110,11 +110,12 @@ const TileFormat& tileFormatOf(DType dtype, const StoredMatrix* stored) {
 template <class V>
 class TileSource {
  public:
+  // stored: the weight where it is not packed, else null.
   template <class Args>
-  explicit TileSource(const Args& args)
-      : format_(tileFormatOf<V>(args.dtype, args.stored)),
+  TileSource(const Args& args, const StoredMatrix* stored)
+      : format_(tileFormatOf<V>(args.dtype, stored)),
         packed_(static_cast<const uint8_t*>(args.packed)),
-        stored_(args.stored),
+        stored_(stored),
         n_(args.n),
         halves_(halvesOf(args)) {
     const int groups = tilesOfK(args.k);
