@@ -22,8 +22,9 @@ export interface ServerLoad {
   keepAlive: boolean;
 }
 
-/** Most tokens of a prompt and its answer. */
-const SEQUENCE_TOKENS = 1024;
+/** Most tokens of a prompt and its answer: a word is at most two. */
+const sequenceTokens = ({ promptWords, generate }: ServerLoad): number =>
+  Math.ceil((2 * promptWords + generate) / 1024) * 1024;
 
 /** The server of a peer under the name `engine`, started anew for each number of clients with as many slots. */
 export function peerServerSide(
@@ -41,7 +42,7 @@ export function peerServerSide(
     version: peer.version(),
     measure: (shape) => {
       const start = (port: number) =>
-        peer.serve(model, format, port, load.threads, shape.clients, SEQUENCE_TOKENS);
+        peer.serve(model, format, port, load.threads, shape.clients, sequenceTokens(load));
       return measureServer(start, shape, load);
     },
   };
@@ -59,7 +60,7 @@ export function skeinServerSide(model: string, format: string, load: ServerLoad)
       const start = (port: number) => {
         const args = ['--model', model, '--weights', format, '--port', `${port}`];
         args.push('--threads', `${load.threads}`, '--max-active-requests', `${shape.clients}`);
-        args.push('--max-context-tokens', `${SEQUENCE_TOKENS}`);
+        args.push('--max-context-tokens', `${sequenceTokens(load)}`);
         return spawnSkein(args);
       };
       return measureServer(start, shape, load);
