@@ -102,7 +102,8 @@ export async function resumeResponse(
     const failed = { code: apiCode ?? 'server_error', message } as NonNullable<ResponseObject['error']>;
     const response: ResponseObject = { ...resumed.task.response, status: 'failed', error: failed };
     const { responses } = ownStore(context, terms);
-    await held.finish(() => responses.put({ response, input, previous: asPrevious(history) }));
+    const keep = () => responses.put({ response, input, previous: asPrevious(history) });
+    await held.finish(keep, () => responses.forget(response.id));
   }
 }
 

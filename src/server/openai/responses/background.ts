@@ -38,7 +38,7 @@ export async function makeInBackground({
   } finally {
     events?.end();
     const keep = () => making.keep();
-    await (held === null ? keep() : held.finish(keep)).catch(logError);
+    await (held === null ? keep() : held.finish(keep, () => making.unkeep())).catch(logError);
     const release = () => memory.release();
     if (events === null) release();
     else events.whenUnread(release);

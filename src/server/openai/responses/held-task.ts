@@ -131,17 +131,23 @@ export class HeldTask {
     }
   }
 
-  /** Keeps what was made, unless another server has the task. @param keep stores the response; may be called again */
-  async finish(keep: () => Promise<void>): Promise<void> {
+  /**
+   * Keeps what was made, unless another server has the task. Who deletes the response marks its task first, and then takes away what is
+   * kept; so what was marked while it was being kept is taken away here, and what is marked later there.
+   *
+   * @param keep stores the response; may be called again
+   * @param forget takes away what `keep` has stored
+   */
+  async finish(keep: () => Promise<void>, forget: () => Promise<void>): Promise<void> {
     try {
-      while (!this.#isLeft && !(await this.#finished(keep))) await delay(AWAY_MS);
+      while (!this.#isLeft && !(await this.#finished(keep, forget))) await delay(AWAY_MS);
     } finally {
       this.#place.over();
     }
   }
 
   /** False where the store cannot be reached. */
-  async #finished(keep: () => Promise<void>): Promise<boolean> {
+  async #finished(keep: () => Promise<void>, forget: () => Promise<void>): Promise<boolean> {
     try {
       await this.#storing;
       const events = this.#making?.events ?? null;
@@ -149,6 +155,8 @@ export class HeldTask {
         await this.#store(events);
       if (!(await this.#place.confirm())) return true;
       await keep();
+      if (!(await this.#place.confirm())) return true;
+      if (this.task.isDiscarded) await forget();
       await this.#place.remove();
       return true;
     } catch (error) {

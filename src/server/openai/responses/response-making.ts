@@ -231,6 +231,11 @@ export class ResponseMaking implements ActiveResponse {
     }
   }
 
+  /** Takes a response away that was deleted while it was being kept. */
+  unkeep(): Promise<void> {
+    return this.#options.store.forget(this.#fields.id);
+  }
+
   get #conversation() {
     const { input, previous, before } = this.#options.conversation;
     return { input, previous, before };

@@ -114,6 +114,11 @@ export class OwnResponses {
     return this.#place.putResponse(this.#owner, stored);
   }
 
+  /** Takes a response away, if it is there. @throws the store's errors */
+  async forget(id: string): Promise<void> {
+    await this.#place.forget(this.#owner, id);
+  }
+
   begin(id: string, active: ActiveResponse): void {
     this.#store.begin(this.#owner, id, active);
   }
@@ -198,6 +203,8 @@ export class OwnResponses {
       this.end(id);
       active.discard();
     }
+    // It may have been kept just now.
+    if (isTask) await this.forget(id);
     if (isTask || active?.isInBackground) return;
     const isThere = (await this.#place.response(this.#owner, id)) !== null;
     if (!isThere || !(await this.#place.forget(this.#owner, id))) throw notFound(id, null);

@@ -65,9 +65,12 @@ it('stores each event once, also where it is not told that some were stored befo
   await hasFailed;
   for (const name of names.slice(1)) events.append(frame(name));
   let isKept = false;
-  await held.finish(async () => {
-    isKept = true;
-  });
+  await held.finish(
+    async () => {
+      isKept = true;
+    },
+    async () => {},
+  );
   expect([stored.join(''), isKept]).toEqual([names.map(frame).join(''), true]);
 });
 
@@ -80,8 +83,36 @@ it('ends where the store was erased: its events have no place, and its record is
   );
   events.append(frame('a'));
   let isKept = false;
-  await held.finish(async () => {
-    isKept = true;
-  });
+  await held.finish(
+    async () => {
+      isKept = true;
+    },
+    async () => {},
+  );
   expect(isKept).toBe(false);
+});
+
+it.each([
+  ['is taken away again where it was deleted while it was being kept', true],
+  ['stays where it was not', false],
+])('what was kept %s', async (_, isDeleted) => {
+  const done: string[] = [];
+  let marked = false;
+  const place = placeOf([], () => false, {
+    confirm: async () => {
+      done.push('confirm');
+      if (marked) held.meet({ isCancelled: false, isDiscarded: true } as ResponseTask, 2);
+      return true;
+    },
+    remove: async () => void done.push('remove'),
+  });
+  const held = new HeldTask({ isCancelled: false, isDiscarded: false } as ResponseTask, 0, place);
+  await held.finish(
+    async () => {
+      done.push('keep');
+      marked = isDeleted;
+    },
+    async () => void done.push('forget'),
+  );
+  expect(done).toEqual(['confirm', 'keep', 'confirm', ...(isDeleted ? ['forget'] : []), 'remove']);
 });
