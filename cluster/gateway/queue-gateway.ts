@@ -39,7 +39,7 @@ import { offersFor, ROSTER_IS_FULL, WorkerRoster } from '../nats/worker-roster.j
 import type { EngineShare, ModelRouting } from '../routing/model-routing.js';
 import { Attempts, type AttemptsOptions, type RequestCounts } from './attempts.js';
 import { CacheRoutes, type CacheRoutesOptions } from './cache-routes.js';
-import { countFingerprints } from './card-fingerprint.js';
+import { countFingerprints, isNameOfEngine } from './card-fingerprint.js';
 import { ModelQueue } from './model-queue.js';
 import type { PoolWeights } from './pool-weights.js';
 import { QueuedRequest } from './queued-request.js';
@@ -133,10 +133,16 @@ export class QueueGateway implements GatewayListener {
     return this.#attempts.models.get(key)?.aims.shares(pools) ?? new Map();
   }
 
-  /** @throws RequestError where no worker has the engine that the request names */
+  /**
+   * Lets a request wait for an engine that it names and whose workers were there before: one may come again.
+   * @throws RequestError where no worker has had the engine
+   */
   #checkPin(request: QueuedRequest): void {
     const { pin, model } = request;
     if (pin === null || this.#attempts.hasTakersFor(request)) return;
+    const { adapterName } = request.request;
+    const met = [...this.roster.poolsOf(model).map((pool) => pool.model), ...this.roster.goneOf(model)];
+    if (met.some((card) => isNameOfEngine(pin, card, adapterName))) return;
     const engines = [...countFingerprints(this.poolsOf(model)).keys()];
     const known =
       engines.length === 0 ? 'no worker is there at present' : `its workers have ${engines.join(', ')}`;

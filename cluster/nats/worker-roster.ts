@@ -1,4 +1,4 @@
-import type { Beat } from './beat.js';
+import type { Beat, ModelCard } from './beat.js';
 import { NotedOrder, noLinks } from './noted-order.js';
 import { noShare, RosterPool, type RosterWorker } from './roster-pool.js';
 
@@ -24,6 +24,8 @@ export interface WorkerRosterOptions {
 /** Most workers of a roster, and most pools of these. */
 const MAX_WORKERS = 20_000;
 const MAX_POOLS = 512;
+/** Most pools without a worker whose names are still known. */
+const MAX_GONE_POOLS = 64;
 
 export const ROSTER_IS_FULL = `a gateway knows ${MAX_WORKERS} workers of ${MAX_POOLS} pools at most.`;
 
@@ -55,6 +57,8 @@ export class WorkerRoster {
   readonly #workers = new Map<string, RosterWorker>();
   readonly #pools = new Map<string, RosterPool>();
   readonly #models = new Map<string, ModelPools>();
+  /** What pools were whose last worker is gone, by their fingerprints, the latest last. */
+  readonly #gone = new Map<string, RosterPool>();
   readonly #heard = new NotedOrder<RosterWorker>(({ heard }) => heard);
   readonly #told = new NotedOrder<RosterWorker>(({ told }) => told);
   /** Never the same twice, also where a model comes again. */
@@ -81,6 +85,13 @@ export class WorkerRoster {
   /** Pools whose workers answer requests of a model. @param key see modelKey */
   poolsOf(key: string): readonly RosterPool[] {
     return this.#models.get(key)?.answering ?? NO_POOLS;
+  }
+
+  /** What pools of a model were that answered its requests, and have no worker now: the latest MAX_GONE_POOLS of all models. */
+  goneOf(key: string): ModelCard[] {
+    return [...this.#gone.values()]
+      .filter((pool) => pool.key === key && !pool.isPrefill)
+      .map(({ model }) => model);
   }
 
   /** Pools whose workers compute prompts of a model for others. */
@@ -142,6 +153,7 @@ export class WorkerRoster {
     if (this.#pools.size >= MAX_POOLS) return 'refused';
     const made = new RosterPool(fingerprint, model, isPrefill);
     this.#pools.set(fingerprint, made);
+    this.#gone.delete(fingerprint);
     const pools = this.#models.get(made.key) ?? { answering: [], prefilling: [], numTakers: 0, changes: 0 };
     this.#models.set(made.key, pools);
     (isPrefill ? pools.prefilling : pools.answering).push(made);
@@ -174,6 +186,8 @@ export class WorkerRoster {
     this.#counting(pool, () => pool.remove(worker));
     if (pool.size > 0) return;
     this.#pools.delete(pool.name.fingerprint);
+    this.#gone.set(pool.name.fingerprint, pool);
+    if (this.#gone.size > MAX_GONE_POOLS) this.#gone.delete(this.#gone.keys().next().value!);
     const pools = this.#models.get(pool.key)!;
     pools.answering = pools.answering.filter((one) => one !== pool);
     pools.prefilling = pools.prefilling.filter((one) => one !== pool);

@@ -426,6 +426,18 @@ describe('engines of one model', () => {
     expect((await pinned).tokens).toEqual([5, 6]);
   });
 
+  it('that are named and were there are waited for', async () => {
+    const { beat, ask, last, send } = withTwo();
+    beat('b', { pool: 'pb', isGone: true });
+    const pinned = ask(3, { engineFingerprint: 'fp_b' });
+    await settle();
+    beat('b2', { pool: 'pb', model: card('fp_b') });
+    await settle();
+    expect(last()).toMatchObject({ pool: { fingerprint: 'pb' } });
+    send('b2', 0, [5, 6, 7], true);
+    expect((await pinned).tokens).toEqual([5, 6, 7]);
+  });
+
   it('that are named and lost are waited for, though others are there', async () => {
     const { gateway, beat, offers } = withTwo();
     const [stream] = gateway.submit(KEY, { promptTokens: [1], maxNewTokens: 4, engineFingerprint: 'fp_b' });
