@@ -10,7 +10,7 @@
 // Number of the interface between the addon and JavaScript, which grows with every change of it: ADDON_ABI in
 // engine/executors/native/load-addon.ts is the same number. An addon compiled from older sources is refused on load instead of
 // misreading its arguments.
-static constexpr int kAddonAbi = 42;
+static constexpr int kAddonAbi = 43;
 
 static Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("abi", kAddonAbi);

@@ -8,7 +8,7 @@ import { type FoundAddons, findAddons } from './find-addon.js';
  * Number of the interface to the addon, kAddonAbi in addon.cpp. It grows with every change of NativeAddon or of its
  * arguments, so that an addon compiled from other sources is refused.
  */
-export const ADDON_ABI = 42;
+export const ADDON_ABI = 43;
 
 /** The compiled addon is missing, does not load on this machine, or was compiled from other sources. */
 export class AddonError extends SkeinError {
