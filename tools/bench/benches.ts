@@ -8,7 +8,7 @@ export interface BenchEntry {
 
 export const BENCHES: Readonly<Record<string, BenchEntry>> = {
   agreement: {
-    summary: 'greedy tokens of each format and instruction set beside transformers in float32',
+    summary: 'greedy tokens of each format and instruction set compared with transformers in float32',
     load: () => import('./agreement/bench.js'),
   },
   crowd: {

@@ -48,7 +48,7 @@ export async function answersOf(
       if (!final) return;
       const i = Number(requestId) - 1;
       const dataOf = (name: string) => outputs.find((output) => output.name === name)!.data as Int32Array;
-      // Both count the prompt; behind the answer stands padding.
+      // Both count the prompt; after the answer stands padding.
       answers[i] = [
         ...dataOf('output_ids').slice(prompts[i]!.promptIds.length, dataOf('sequence_length')[0]),
       ];

@@ -49,7 +49,7 @@ const FLAGS = {
 } as const;
 
 /**
- * Greedy tokens after many prompts beside those of Hugging Face transformers in float32, which tools/reference/agreement.py has written
+ * Greedy tokens after many prompts compared with those of Hugging Face transformers in float32, which tools/reference/agreement.py has written
  * for SmolLM2-135M-Instruct. All requests are there at once, so that most products have the rows of many sequences.
  */
 export const bench = defineBench({

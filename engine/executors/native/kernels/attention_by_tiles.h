@@ -1,6 +1,6 @@
 // Attention over a bf16 cache by products of AMX's tiles, for any number of (row, head) pairs: one pair has the bits that it has among
 // others, because the rows of a tile do not meet. The walk over the cache is that of attention.h in longer steps, of kTileStep absolute
-// positions: what a step costs beside its scores, an update of each pair's maximum and of its sums, is as much for one of 32.
+// positions: what a step costs besides its scores, an update of each pair's maximum and of its sums, is as much for one of 32.
 //
 // A pair's own arithmetic, with sums of 32 numbers as tiles make them (tiles_order.h):
 //
@@ -164,7 +164,7 @@ void walkByTiles(T& tiles, const Rows& rows, int split, const TileScratch& scrat
       const int begin = args.firstPosition + rows.begin - window.recent + 1;
       if (step >= window.sinks && begin > step) step = begin / kTileStep * kTileStep;
       if (step >= splitEnd) return;
-      // For rows from here on the window begins behind the step.
+      // For rows from here on the window begins after the step.
       const int unseen = step + kTileStep - 1 + window.recent - args.firstPosition;
       if (step >= window.sinks && unseen < rows.end) pairs = (unseen - rows.begin) * heads;
     }
@@ -177,7 +177,7 @@ void walkByTiles(T& tiles, const Rows& rows, int split, const TileScratch& scrat
   }
 }
 
-// The numbers that a partial result has behind its accumulators, side by side while the split is computed.
+// The numbers that a partial result has after its accumulators, side by side while the split is computed.
 inline void takeSums(const TileScratch& scratch, int pairs, int headDim, bool goesOn, float* partial) {
   for (int p = 0; p < pairs; p++) {
     float* acc = partial + size_t(p) * (headDim + 2);

@@ -53,9 +53,9 @@ struct TileScratch {
 
 constexpr int linesOf(int headDim) { return (headDim + kTileLine - 1) / kTileLine; }
 
-// Rows of scores that so many pairs need at once.
+// Rows of scores that this number of pairs needs at once.
 constexpr size_t scoreRows(int pairs) { return size_t(pairs < kStepPairs ? padTo(pairs, kMostTileRows) : kStepPairs); }
-// Tiles reach behind the last pair.
+// Tiles reach past the last pair.
 constexpr size_t paddedPairs(int pairs) { return size_t(padTo(pairs, 16)) + kTileBlock; }
 
 inline size_t tileScratchFloats(int32_t headDim, int32_t pairs) {
@@ -133,7 +133,7 @@ inline void pairLines(const uint16_t* a, const uint16_t* b, Paired* to) {
 
 alignas(64) constexpr uint16_t kZeroLine[kTileLine] = {};
 
-// Keys of 32 tokens that lie in several blocks, as one block would have them. Blocks behind `valid` tokens are not read: the table may
+// Keys of 32 tokens that lie in several blocks, as one block would have them. Blocks past `valid` tokens are not read: the table may
 // end there.
 inline const uint16_t* gatherKeys(const AttentionArgs& args, int kvHead, int position, int valid, uint16_t* to) {
   const int tokens = args.kv->tokensPerBlock, headDim = args.kv->headDim;
@@ -179,8 +179,8 @@ void keyTiles(const Rows& rows, int position, int valid, const TileScratch& scra
   }
 }
 
-// Two rows of V in one line. What lies behind their last number is other rows of the block, which give columns that nothing reads; the
-// block's last rows are copied, because memory may end behind them.
+// Two rows of V in one line. What lies past their last number is other rows of the block, which give columns that nothing reads; the
+// block's last rows are copied, because memory may end after them.
 template <class V>
 inline void valueRows(const uint16_t* even, const uint16_t* odd, const uint16_t* blockEnd, int left, Paired* to) {
   if (odd + kTileLine <= blockEnd) return pairLines<V>(even, odd, to);

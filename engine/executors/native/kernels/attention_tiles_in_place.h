@@ -51,7 +51,7 @@ void spreadQueries(const Paired* queries, const PairBlock& block, const TileScra
       spreadWords<V>(queries + (block.pair + p) * scratch.queryWords() + line * 16, p, to + line * 2 * kTileWords);
 }
 
-// Two products from 0 by rows of B that lie `stride` bytes apart, the second of them `apart` bytes behind the first. kC: 0 or 1.
+// Two products from 0 by rows of B that lie `stride` bytes apart, the second of them `apart` bytes after the first. kC: 0 or 1.
 template <int kC, class T>
 inline void spreadLine(T& tiles, const Paired* a, const uint16_t* b, int64_t stride, int64_t apart, float* to) {
   tiles.template zero<kC>();
@@ -64,7 +64,7 @@ inline void spreadLine(T& tiles, const Paired* a, const uint16_t* b, int64_t str
   tiles.template store<kC>(to, kMostTileBytes);
 }
 
-// Adds `count` tiles of sums in their order; to: [pairs][stride], numbers of the low halves and 16 behind them those of the high ones.
+// Adds `count` tiles of sums in their order; to: [pairs][stride], numbers of the low halves and 16 after them those of the high ones.
 template <class V>
 inline void joinParts(const float* parts, int count, int pairs, float* to, int stride) {
   for (int p = 0; p < pairs; p++)
@@ -88,7 +88,7 @@ inline const uint16_t* keysAhead(const Rows& rows, const TileStep& step, int gro
   return group == 0 ? static_cast<const uint16_t*>(rows.args.next) : nullptr;
 }
 
-// Values are prefetched while keys are multiplied, and the next step's keys beside values: half a step lies between lines and their use, more
+// Values are prefetched while keys are multiplied, and the next step's keys with the values: half a step lies between lines and their use, more
 // than the nearest cache holds. (A step that lies near already takes a fifth longer so, one from memory a fifth less.)
 template <class V, class T>
 void scoresInPlace(T& tiles, const Rows& rows, const TileStep& step, int pairs, const Paired* queries,

@@ -1,4 +1,4 @@
-// Tiles in plain C++ under the vectors of AVX-512 that AMX has beside it: only for tests. All of the kernels of AMX but its tiles.
+// Tiles in plain C++ under the vectors of AVX-512 that AMX has with it: only for tests. All of the kernels of AMX but its tiles.
 #include "kernels/emulated.h"
 #include "kernels/emulated_tiles.h"
 #include "kernels/simd_amx.h"

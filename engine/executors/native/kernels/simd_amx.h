@@ -1,4 +1,4 @@
-// The vectors beside AMX's tiles: AVX-512 with VNNI, BF16 and VBMI, which every processor with AMX has.
+// The vectors next to AMX's tiles: AVX-512 with VNNI, BF16 and VBMI, which every processor with AMX has.
 #pragma once
 #include <type_traits>
 

@@ -31,7 +31,7 @@ constexpr int kRunTiles = 32, kRunTilesOfFew = 8;  // most tiles of k of a run, 
 constexpr int kSumFloats = kMostTileRows * 32;     // of one tile of rows and one panel
 constexpr int kSumStride = 32 * 4;                 // bytes between rows of sums
 constexpr int kPanelsTogether = 4;
-constexpr int64_t kRowBytesInCache = 768 << 10;  // of activations, beside the weights and sums
+constexpr int64_t kRowBytesInCache = 768 << 10;  // of activations, besides the weights and sums
 
 // What a product is cut into: rows, packed panels, k. Panels that are finished together are `atOnce`.
 struct TileShare {
@@ -151,7 +151,7 @@ void tileSums(T& tiles, const TiledRows& x, int tile, int group, int steps, cons
 }
 
 // The runs of one share. `output` has two functions: prepare(row, rows, panel) calls for what finish(row, rows, panel, sums) will write
-// once all k are summed. Sums lie in rows of 32; of panels that are finished together those of one lie kPanelSums behind those before.
+// once all k are summed. Sums lie in rows of 32; of panels that are finished together those of one lie kPanelSums after those before.
 constexpr int kPanelSums = kBlockTiles * kSumFloats;
 
 // What a thread unpacks weights into and sums in: more than the stack of a thread need hold (musl's have 128 KiB).

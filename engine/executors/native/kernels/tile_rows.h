@@ -5,7 +5,7 @@
 //   rows 32 .. 36     | k 0 .. 31: 5 rows x 64 bytes  | ..
 //
 // k is filled up with zeros. A product loads 16 rows of every tile: of a lower one some that are not its own, which nothing reads, and for
-// which there is memory behind the last tile.
+// which there is memory after the last tile.
 #pragma once
 #include "kernels/math.h"
 #include "kernels/tile_config.h"

@@ -141,7 +141,7 @@ class TileSource {
   const uint8_t* tiles() const { return begin_; }
 
  private:
-  // Packed weights are called for so many bytes before they are unpacked, their scales too: a group takes so many instructions that the
+  // Packed weights are called for kAhead bytes before they are unpacked, their scales too: a group takes so many instructions that the
   // processor does not come to the next one while it waits for memory.
   static constexpr int64_t kAhead = 8192;
   static constexpr int kExpandedBytes = kStoredGroups * kMostExpandedBytes<V>;

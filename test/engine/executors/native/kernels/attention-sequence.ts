@@ -18,14 +18,14 @@ export interface Shape {
 
 /**
  * A pool whose blocks the sequence takes in a shuffled order. Its own blocks are zeroed before they are written, as the
- * executor does; all others, and the table's entries behind the last block, are poison (NaN, a block far outside).
+ * executor does; all others, and the table's entries past the last block, are poison (NaN, a block far outside).
  */
 function cacheOf(table: string, s: Shape, k: Float32Array, v: Float32Array) {
   const { tokensPerBlock, kvHeads, headDim, dtype } = s;
   const width = kvHeads * headDim;
   const blocks = Math.ceil(s.tokens / tokensPerBlock);
   const cache = poisonedPool(s, 2 * blocks + 1);
-  // Every other block, from the last to the first: neighbours on both sides belong to nobody.
+  // Every other block, from the last to the first: neighbours on both sides are of no sequence.
   const blockTable = Int32Array.from({ length: blocks }, (_, i) => 2 * (blocks - 1 - i) + 1);
   for (const block of blockTable) zeroBlock(cache, s, block);
   const layer = { dtype, cache, tokensPerBlock, kvHeads, headDim };

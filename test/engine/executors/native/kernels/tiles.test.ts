@@ -15,7 +15,7 @@ import {
   tileTables,
 } from './kernel-hooks.js';
 
-/** Tables of tiles beside the one that is plain C++: the bits of all are the same. */
+/** Tables of tiles next to the one that is plain C++: the bits of all are the same. */
 const PLAIN = 'emulatedamx';
 const twinsOfPlain = [...tileTables, ...tables.filter((table) => table === 'amx')].filter(
   (table) => table !== PLAIN,
