@@ -33,14 +33,20 @@ struct SeenTokens {
   bool whole(int first, int last) const { return begin <= first && end >= last; }
 };
 
+// Tokens of the scores of one vector, which begins at `at` of a row.
+template <class V>
+inline typename V::F tokensOfLanes(int at) {
+  const int odd = at % kTileLine >= 16, lane = at % 16;
+  return V::fma(V::iota(), V::set1(2.0f), V::set1(float(at / kTileLine * kTileLine + 2 * lane + odd)));
+}
+
 // Makes -infinity of the scores of one pair that it does not attend to. A function of its own, because few steps need it.
 template <class V>
 [[gnu::noinline]] void hideScores(float* scores, int first, int last, const SeenTokens& seen) {
   const auto hidden = V::set1(kMinusInfinity);
   const auto begin = V::set1(float(seen.begin)), end = V::set1(float(seen.end)), sinks = V::set1(float(seen.sinks));
   for (int at = first; at < last; at += V::W) {
-    const int odd = at % kTileLine >= 16, lane = at % 16;
-    const auto token = V::fma(V::iota(), V::set1(2.0f), V::set1(float(at / kTileLine * kTileLine + 2 * lane + odd)));
+    const auto token = tokensOfLanes<V>(at);
     const auto s = V::load(scores + at);
     const auto ofWindow = V::selectLess(token, begin, V::selectLess(token, sinks, s, hidden), s);
     V::store(scores + at, V::selectLess(token, end, ofWindow, hidden));
@@ -52,8 +58,7 @@ template <class V>
 [[gnu::noinline]] void takeSinkScores(float* scores, const float* ofSinks, int first, int last, int count) {
   const auto sinks = V::set1(float(count));
   for (int at = first; at < last; at += V::W) {
-    const int odd = at % kTileLine >= 16, lane = at % 16;
-    const auto token = V::fma(V::iota(), V::set1(2.0f), V::set1(float(at / kTileLine * kTileLine + 2 * lane + odd)));
+    const auto token = tokensOfLanes<V>(at);
     V::store(scores + at, V::selectLess(token, sinks, V::load(ofSinks + at), V::load(scores + at)));
   }
 }

@@ -1,7 +1,7 @@
 // Tables whose products with bf16 weights, and attention over a bf16 cache, multiply pairs (pairs.h); all else is another table's.
 #pragma once
 #include "kernels/attention.h"
-#include "kernels/pack_stored.h"
+#include "kernels/bf16_packing.h"
 #include "kernels/products.h"
 
 namespace skein {
@@ -10,23 +10,6 @@ namespace {
 // Base: a function that returns the table of the rest, which has vectors as wide as V's.
 template <class V, auto Base>
 struct Bf16Kernels {
-  static constexpr PanelPacking kPacking = panelPacking<V, DType::kBf16>();
-  static size_t packedBytes(DType dtype, int32_t n, int32_t k) {
-    return dtype == DType::kBf16 ? packedBytesOf<V>(kPacking, n, k) : Base().packedBytes(dtype, n, k);
-  }
-  static size_t packedGatedBytes(DType dtype, int32_t n, int32_t k) { return 2 * packedBytes(dtype, n, k); }
-  static void packWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-    if (dtype != DType::kBf16) return Base().packWeights(dtype, w, n, k, packed);
-    packPanels<V>(kPacking, w, n, k, 1, packed);
-  }
-  static void packGatedWeights(DType dtype, const void* w, int32_t n, int32_t k, void* packed) {
-    if (dtype != DType::kBf16) return Base().packGatedWeights(dtype, w, n, k, packed);
-    packGatedPanels<V>(kPacking, w, size_t(n) * rowBytes(dtype, k), n, k, packed);
-  }
-  static void packStored(StoredType type, const uint8_t* const* rows, int32_t columns, void* panel) {
-    const auto run = formatOf(type).dtype == DType::kBf16 ? skein::packStored<V> : Base().packStored;
-    run(type, rows, columns, panel);
-  }
   static size_t roundedBytes(DType dtype, int32_t rows, int32_t k) {
     return dtype == DType::kBf16 ? skein::roundedBytes<V>(dtype, rows, k) : Base().roundedBytes(dtype, rows, k);
   }
@@ -53,13 +36,8 @@ struct Bf16Kernels {
 template <class V, auto Base>
 KernelTable withBf16Products(const char* name) {
   using Kernels = Bf16Kernels<V, Base>;
-  KernelTable table = Base();
+  KernelTable table = Bf16Packing<V, Base>::table();
   table.name = name;
-  table.packedBytes = Kernels::packedBytes;
-  table.packWeights = Kernels::packWeights;
-  table.packedGatedBytes = Kernels::packedGatedBytes;
-  table.packGatedWeights = Kernels::packGatedWeights;
-  table.packStored = Kernels::packStored;
   table.roundedBytes = Kernels::roundedBytes;
   table.roundRow = Kernels::roundRow;
   table.gemm = Kernels::gemm;

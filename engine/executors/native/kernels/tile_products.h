@@ -238,8 +238,8 @@ template <class V>
 struct GatedTileOutput {
   const GatedGemmArgs& args;
   void prepare(int row, int rows, int panel) const {
-    const float* y = args.y + row * args.ldy + panel / 2 * kPanelWidth<V>;
     if (panel % 2 == 0) return;
+    const float* y = args.y + row * args.ldy + panel / 2 * kPanelWidth<V>;
     for (int m = 0; m < rows; m++, y += args.ldy)
       for (int i = 0; i < kPanelWidth<V>; i += 16) __builtin_prefetch(y + i, 1);
   }

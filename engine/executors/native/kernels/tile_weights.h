@@ -141,8 +141,8 @@ class TileSource {
   const uint8_t* tiles() const { return begin_; }
 
  private:
-  // Packed weights are called for kAhead bytes before they are unpacked, their scales too: a group takes so many instructions that the
-  // processor does not come to the next one while it waits for memory.
+  // Packed weights and their scales are prefetched this many bytes ahead. A group takes more instructions than the processor looks ahead,
+  // so that the next group's loads would not begin while this one waits for memory.
   static constexpr int64_t kAhead = 8192;
   static constexpr int kExpandedBytes = kStoredGroups * kMostExpandedBytes<V>;
   static int halvesOf(const GemmArgs&) { return 1; }
