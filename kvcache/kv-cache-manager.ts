@@ -211,6 +211,7 @@ export class KvCacheManager implements KvCacheSizes {
       from: match.nodes.at(-1) ?? null,
       foundTokens: match.nodes.length * this.tokensPerBlock,
       cachedTokens: cached.nodes.length * this.tokensPerBlock,
+      forksAt: shared?.forksAt ?? 0,
     });
     const found = shared ? this.#sharing.count(match, promptLength) : NOTHING_SHARED;
     this.#sequences.add(requestId, {

@@ -13,8 +13,10 @@ export interface SharedPrefix extends ReuseKey {
   /** The prompt; may be longer than promptLength. */
   tokens: Int32Array;
   retention?: Retention;
-  /** Spans of the prompt that are found whole or not at all, ascending: pictures. Absent: there are none. */
+  /** Spans of the prompt that are found whole or not at all, ascending: pictures, or how they begin. Absent: there are none. */
   spans?: readonly TokenSpan[];
+  /** Number of tokens after which other prompts are likely to differ: up to where the last picture ends. Absent: none in particular. */
+  forksAt?: number;
 }
 
 /**

@@ -28,6 +28,8 @@ export interface SequenceStart {
   foundTokens: number;
   /** Tokens of the prompt whose blocks are cached, with states or without. */
   cachedTokens: number;
+  /** See SharedPrefix.forksAt; 0: nowhere. */
+  forksAt: number;
 }
 
 /** A snapshot that a step makes: of the states after `position` tokens. */
@@ -56,6 +58,8 @@ interface Progress {
   loggedFrom: number;
   /** End of the cached blocks that have no states; 0: there is none. */
   junction: number;
+  /** End of the last full block before other prompts are likely to differ; 0: there is none. */
+  fork: number;
   /** Snapshots that are made and not kept yet, ascending; null: the request leaves none. */
   pending: SnapshotPlace[] | null;
 }
@@ -67,7 +71,8 @@ interface Progress {
  *   prompt       |----|----|----|----|----|--       tokensPerBlock 4, interval 8
  *                          ^         ^    ^
  *                          interval  .    the last full block before the prompt's last token
- *                                    a junction: so far cached blocks had the same tokens, without states
+ *                                    a junction: so far cached blocks had the same tokens, without states;
+ *                                    or the last full block before the end of the last picture, for other questions on it
  *   generated    ----|----|----|-                   the last full block alone: its slot is written again and again; the prompt's end
  *                              ^                    counts as one, where a block ends there
  *   a draft      ----|----|- d d d|d                in a slot of its own, until it is known how much of the draft was right
@@ -125,7 +130,7 @@ export class SequenceStates {
   /** Takes slots for a request's sequences, the first of which begins with the states of `from`. False: there are not as many. */
   add(
     requestId: bigint,
-    { width, promptLength, isShared, from, foundTokens: found, cachedTokens }: SequenceStart,
+    { width, promptLength, isShared, from, foundTokens: found, cachedTokens, forksAt }: SequenceStart,
   ): boolean {
     if (!this.#slots.take(requestId, width)) return false;
     if (from !== null) {
@@ -138,6 +143,7 @@ export class SequenceStates {
       promptLength,
       loggedFrom: -1,
       junction: cachedTokens > found ? cachedTokens : 0,
+      fork: this.#wholeBlocks(forksAt),
       pending: isShared && this.#options.numSnapshots > 0 ? [] : null,
     });
     return true;
@@ -255,12 +261,17 @@ export class SequenceStates {
     return this.#slots.findInconsistency(holders) ?? this.#snapshots.findInconsistency(reserved);
   }
 
-  #isWanted(position: number, { promptLength, junction }: Progress): boolean {
-    const { tokensPerBlock: size, interval } = this.#options;
+  #isWanted(position: number, { promptLength, junction, fork }: Progress): boolean {
     // A prompt that ends with a full block: a longer one can begin behind it, the same one only a block before.
     if (position >= promptLength) return true;
-    const isLast = position === Math.floor((promptLength - 1) / size) * size;
-    return isLast || position === junction || position % interval === 0;
+    const isLast = position === this.#wholeBlocks(promptLength - 1);
+    const isParting = position === junction || position === fork;
+    return isLast || isParting || position % this.#options.interval === 0;
+  }
+
+  /** As many of the tokens as fill blocks. */
+  #wholeBlocks(tokens: number): number {
+    return tokens - (tokens % this.#options.tokensPerBlock);
   }
 
   /** A slot for a snapshot at this position: among generated tokens that are certain the newest one alone is kept. */

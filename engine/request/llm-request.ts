@@ -6,6 +6,7 @@ import type { SamplingOutput } from '../packed-call/sampling-batch.js';
 import { saltWithAdapter } from '../peft/adapter-fingerprint.js';
 import type { AdapterUse } from '../peft/peft-cache-manager.js';
 import { BeamSearch } from '../sequences/beam-search.js';
+import { type CachedPictures, cachedPictures } from '../sequences/cached-pictures.js';
 import { type GeneratedSequence, needsLogProbs, reportsLogProbs } from '../sequences/generated-sequence.js';
 import { type ImageSpan, type RequestSpec, wholeSpansOf } from '../sequences/request-spec.js';
 import { SampledSequences } from '../sequences/sampled-sequences.js';
@@ -70,6 +71,7 @@ export class LlmRequest extends RequestProgress {
   override readonly adapter: AdapterUse | null;
   /** Part of the key under which its blocks are kept. */
   readonly #salt: bigint;
+  readonly #pictures: CachedPictures;
   readonly #group: SequenceGroup;
   #isStopped = false;
 
@@ -79,6 +81,7 @@ export class LlmRequest extends RequestProgress {
     this.spec = spec;
     this.adapter = adapter;
     this.#salt = adapter === null ? spec.cacheSalt : saltWithAdapter(spec.cacheSalt, adapter.fingerprint);
+    this.#pictures = cachedPictures(spec.promptTable);
     this.deadlineMs = spec.timeLimitMs === null ? Number.POSITIVE_INFINITY : nowMs + spec.timeLimitMs;
     // A clock that was set back must not make an arrival lie in the future.
     this.timing = new RequestTiming(Math.min(spec.arrivalTimeMs ?? nowMs, nowMs));
@@ -136,14 +139,14 @@ export class LlmRequest extends RequestProgress {
   /** Keys rotated by frequencies of the sequence's own fit no other sequence, so then nothing is shared. */
   override get shared(): SharedPrefix | null {
     if (!this.spec.reusesBlocks || this.ropeRow !== 0) return null;
-    const { retention, promptTable } = this.spec;
+    const { retention } = this.spec;
     const loraId = this.adapter?.taskId ?? null;
     return {
       tokens: this.tokens,
       salt: this.#salt,
       loraId,
       ...(retention === null ? {} : { retention }),
-      ...(promptTable?.images ? { spans: promptTable.images } : {}),
+      ...this.#pictures,
     };
   }
 

@@ -56,6 +56,18 @@ describe('the states of sequences beside their blocks', () => {
     expect(run(kv, 2n, tokens(38)).reusedTokens).toBe(36);
   });
 
+  it('are kept at the last full block in front of the place where other prompts part from this one', () => {
+    const kv = manager();
+    const first = tokens(38);
+    expect(kv.addSequence(1n, 38, { ...key(first), forksAt: 27 })).toBe(true);
+    const places = kv.states!.takeSnapshots(1n, span(0, 38)).map(({ position }) => position);
+    expect(places).toEqual([16, 24, 32, 36]);
+    kv.store(1n, first, 38);
+    kv.freeSequence(1n);
+    const second = Int32Array.of(...first.slice(0, 27), ...tokens(8, 1));
+    expect(run(kv, 2n, second).reusedTokens).toBe(24);
+  });
+
   it('are kept at the end of a prompt that ends with a full block, for longer ones, and a block before, for the same', () => {
     const kv = manager();
     expect(run(kv, 1n, tokens(24)).places).toEqual([16, 20, 24]);

@@ -17,13 +17,20 @@ interface Answer {
   usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number; image_tokens: number } };
 }
 
-async function ask(text: string, ...pictures: string[]): Promise<Answer> {
+const ask = (text: string, ...pictures: string[]) => askFor(12, text, ...pictures);
+
+async function askFor(tokens: number, text: string, ...pictures: string[]): Promise<Answer> {
   const images = pictures.map((name) => {
     const url = `data:image/png;base64,${golden(name).toString('base64')}`;
     return { type: 'image_url', image_url: { url } };
   });
   const content = [...images, { type: 'text', text }];
-  const body = { messages: [{ role: 'user', content }], temperature: 0, max_tokens: 12, ignore_eos: true };
+  const body = {
+    messages: [{ role: 'user', content }],
+    temperature: 0,
+    max_tokens: tokens,
+    ignore_eos: true,
+  };
   const response = await postJson(`${server.url}/v1/chat/completions`, body);
   const answer = (await response.json()) as Answer;
   expect(response.status, JSON.stringify(answer)).toBe(200);
@@ -41,7 +48,6 @@ describe('a server whose model sees', () => {
     expect(tokens).toBeGreaterThan(4);
     const again = await ask(question, 'png rgb');
     expect(textOf(again)).toBe(textOf(first));
-    // A match does not end within a picture.
     expect(again.usage.prompt_tokens_details.cached_tokens).toBeGreaterThan(tokens);
     // The same pixels in a file of another kind are the same picture.
     const webp = await ask(question, 'webp lossless');
@@ -54,6 +60,18 @@ describe('a server whose model sees', () => {
     ]);
     expect(textOf(among!)).toBe(textOf(first));
     expect(textOf(other!)).not.toBe(textOf(first));
+  });
+
+  it('computes the rest of a block for a second question where the first answer was short', async () => {
+    const first = await askFor(1, 'x', 'jpeg 85 420');
+    const { image_tokens: tokens } = first.usage.prompt_tokens_details;
+    const second = await ask('yz?', 'jpeg 85 420');
+    const cached = second.usage.prompt_tokens_details.cached_tokens;
+    // "user:", the picture, "x" and what is after it.
+    const whole = Math.floor((first.usage.prompt_tokens - 1) / 16) * 16;
+    expect(whole).toBeLessThan(2 + tokens);
+    expect(cached).toBe(whole);
+    expect(textOf(await ask('yz?', 'jpeg 85 420'))).toBe(textOf(second));
   });
 
   it('sees a stored file in a response and its next turn, and a tensor, as a picture of a chat', async () => {
