@@ -112,6 +112,7 @@ export type { ReasoningOptions } from './generation/chat-options.js';
 export type { ChatPiece, ToolCall, ToolCallPart } from './generation/chat-pieces.js';
 export type { GuidedOptions } from './generation/guided.js';
 export type { PromptLogProb } from './generation/returned-logits.js';
+export type { OutputOf, StandardSchema } from './generation/standard-schema.js';
 export type {
   SamplingOptions,
   TextLogProb,
@@ -122,6 +123,21 @@ export type { FunctionTool } from './generation/tools/types.js';
 export type { Completion, GenerateOptions, SeveralOptions } from './library/answers.js';
 export { DEFAULT_MAX_TOKENS } from './library/asked-request.js';
 export { BatchedService, type BatchedServiceOptions } from './library/batched-service.js';
+export { ChatError, type ChatErrorReason } from './library/chat/chat-error.js';
+export type { ChatSession } from './library/chat/chat-session.js';
+export { type CallContext, type ChatTool, tool } from './library/chat/chat-tool.js';
+export type {
+  ChatAnswer,
+  ChatEvent,
+  ChatInput,
+  ChatSessionOptions,
+  ChatSettings,
+  FinishedCall,
+  ObjectOf,
+  SendOptions,
+  WhenFull,
+} from './library/chat/chat-types.js';
+export type { SavedChat } from './library/chat/saved-chat.js';
 export { type JsonForm, type JsonNumber, jsonFormOf } from './library/contracts/json-form.js';
 export { tokenRequestOf } from './library/contracts/token-request.js';
 export { Encoder, type RankedDocument } from './library/encoder.js';

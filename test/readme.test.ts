@@ -21,6 +21,7 @@ const [apiExample, responsesExample] = codeBlocks('docs/api.md', 'js') as [strin
 const [pythonExample] = codeBlocks('docs/api.md', 'python') as [string];
 const [toolsExample] = codeBlocks('docs/function-calling.md', 'js') as [string];
 const [encoderExample] = codeBlocks('docs/embeddings.md', 'ts') as [string];
+const [chatExample] = codeBlocks('docs/chat.md', 'ts') as [string];
 const [libraryExample, callsExample] = codeBlocks('docs/embed.md', 'ts') as [string, string];
 const [managerExample, hostExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [
   string,
@@ -39,7 +40,7 @@ const folder = temporaryFolder('skein-readme');
 let server: SkeinProcess;
 
 beforeAll(async () => {
-  for (const name of ['openai', '@types/node']) install(name, join(root, 'node_modules', name));
+  for (const name of ['openai', 'zod', '@types/node']) install(name, join(root, 'node_modules', name));
   install('skein', root);
   symlinkSync(tinyModelPath('gqa'), join(folder, 'smollm2-135m-instruct'));
   symlinkSync(tinyModelPath('bert-mean'), join(folder, 'all-MiniLM-L6-v2'));
@@ -116,6 +117,13 @@ describe('the README, and docs/', () => {
     }
   });
 
+  it.skipIf(testModelPath === null)('has an example of a chat that runs', async () => {
+    const code = chatExample.replace('./smollm2-135m-instruct', testModelPath!);
+    const { stdout, stderr } = await run(process.execPath, 'chat.mjs', code);
+    expect(stderr).toBe('');
+    expect(stdout.trim().split('\n').at(-1)).toMatch(/ \d{1,3}$/);
+  });
+
   it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {
     const before = await chats();
     const { stderr } = await run(testPython!, 'openai_example.py', pythonExample);
@@ -131,7 +139,7 @@ describe('the README, and docs/', () => {
       cwd: folder,
     });
     expect(await compiled.catch((error: unknown) => error)).toMatchObject({ stdout: '', stderr: '' });
-    expect(files).toHaveLength(13);
+    expect(files).toHaveLength(14);
   });
 
   it.each([

@@ -5,6 +5,7 @@ import { writeProblem } from '../../base/system-problem.js';
 import type { SamplingSettings } from '../asking/sampling-settings.js';
 import { SAMPLING_SETTINGS } from '../asking/sampling-settings.js';
 import { fileProblem } from '../errors/file-problem.js';
+import { SAVED_CHAT_KIND, SAVED_CHAT_VERSION } from '../library/chat/saved-chat.js';
 import { Conversation } from './conversation.js';
 
 /** An error for a conversation that cannot be saved or loaded. */
@@ -13,11 +14,9 @@ export class ChatFileError extends SkeinError {
   override readonly code = 'SKEIN_CHAT_FILE';
 }
 
-const KIND = 'skein-chat';
-
 const schema = z.object({
-  kind: z.literal(KIND),
-  version: z.literal(1),
+  kind: z.literal(SAVED_CHAT_KIND),
+  version: z.literal(SAVED_CHAT_VERSION),
   model: z.string(),
   settings: z.record(z.string(), z.union([z.number(), z.array(z.string())])),
   messages: z.array(z.object({ role: z.enum(['system', 'user', 'assistant']), content: z.string() })),
@@ -37,7 +36,11 @@ export function saveChat(path: string, { model, settings, conversation }: SavedC
     throw new ChatFileError(`${path} is there, and no saved chat; name another file.`);
   }
   const { messages } = conversation;
-  const text = JSON.stringify({ kind: KIND, version: 1, model, settings, messages }, null, 2);
+  const text = JSON.stringify(
+    { kind: SAVED_CHAT_KIND, version: SAVED_CHAT_VERSION, model, settings, messages },
+    null,
+    2,
+  );
   const aside = `${path}.${process.pid}.tmp`;
   try {
     writeFileSync(aside, `${text}\n`, { mode: 0o600 });

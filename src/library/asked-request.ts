@@ -4,7 +4,7 @@ import { chatPrompt, hasParts, planOptions } from '../generation/chat-options.js
 import { stopParser } from '../generation/chat-plan.js';
 import { dryBreakerTokens } from '../generation/dry-breakers.js';
 import { checkGuideEnds, guideOf, leftOutWarning } from '../generation/guided.js';
-import { seenRequest } from '../generation/pictures/seen-request.js';
+import { type AskedRequest, seenRequest } from '../generation/pictures/seen-request.js';
 import type { TextRequest } from '../generation/text-generation.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
 import type { AnswerPlan, GenerateOptions } from './answers.js';
@@ -18,6 +18,15 @@ export async function askedRequest(
   model: TextModel,
   given: GenerateOptions,
 ): Promise<{ request: TextRequest; plan: AnswerPlan | null }> {
+  const { request, plan } = await plannedRequest(model, given);
+  return { request: await seenRequest(model, request), plan };
+}
+
+/** The same before anything of its pictures is decoded. */
+export async function plannedRequest(
+  model: TextModel,
+  given: GenerateOptions,
+): Promise<{ request: AskedRequest; plan: AnswerPlan | null }> {
   checkOnePrompt(given);
   const messages = given.messages && (await withPictures(given.messages));
   const options = { ...given, ...(messages && { messages }) };
@@ -33,13 +42,13 @@ export async function askedRequest(
     const request = { ...(await textRequest(model, options, promptTokens)), unseen };
     // Reasoning is part of the text, and no part of the answer that a stop string ends.
     const createParser = stopParser(reasoning);
-    return { request: await seenRequest(model, { ...request, createParser }), plan: null };
+    return { request: { ...request, createParser }, plan: null };
   }
   const { plan, fields } = await planOptions(model, options);
   const { guided: _, ...others } = options;
   const request = await textRequest(model, others, fields.promptTokens);
   const guideParam = options.guided === undefined ? 'tools' : 'guided';
-  return { request: await seenRequest(model, { ...request, ...fields, guideParam }), plan };
+  return { request: { ...request, ...fields, guideParam }, plan };
 }
 
 async function textRequest(

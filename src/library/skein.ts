@@ -20,6 +20,9 @@ import type { ModelOptions } from '../serving/model-options.js';
 import type { EngineCounts, ModelInfo, RunningModel } from '../serving/running-model.js';
 import { type Completion, type GenerateOptions, type SeveralOptions, whole } from './answers.js';
 import { askedRequest } from './asked-request.js';
+import { AnsweringModel } from './chat/answering-model.js';
+import type { ChatSession } from './chat/chat-session.js';
+import type { ChatSessionOptions } from './chat/chat-types.js';
 import { warnOfContext, warnOfFallback, warnOfLeftOut, warnOfRemarks } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
@@ -188,6 +191,18 @@ export class Skein {
     });
     const best = (ranks ? bestFirst(answers, ({ logProbs }) => logProbs) : answers).slice(0, n);
     return ranks && rest.logProbs === undefined ? best.map((one) => ({ ...one, logProbs: [] })) : best;
+  }
+
+  /**
+   * Begins a chat: a conversation that is kept, with functions that are run, objects of a schema and streams of events. `saved` goes on with
+   * one that was saved.
+   * @throws InvalidRequestError for options, tools or messages that are wrong
+   */
+  async chat(options: ChatSessionOptions = {}): Promise<ChatSession> {
+    // Programs without chats do not load the schemas.
+    const { beginChat } = await import('./chat/begin-chat.js');
+    const { model, info } = this.#loaded;
+    return beginChat(new AnsweringModel(info.name, model, (asked) => this.#modelOf(asked)), options);
   }
 
   /**

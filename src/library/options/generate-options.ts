@@ -56,7 +56,7 @@ const PARAMETER_RULES = Object.fromEntries(
 
 const { minTokens, ...SAMPLER_RULES } = PARAMETER_RULES;
 
-const RULES = {
+export const GENERATE_RULES = {
   prompt: TEXT,
   // readMessages checks the messages themselves.
   messages: rule('a list of messages', Array.isArray),
@@ -159,7 +159,7 @@ const OF_OTHER_CALLS: ReadonlyMap<string, { call: string; does: string }> = new 
 
 /** @throws InvalidRequestError for an unknown option, or a value that an option does not take. */
 export function checkGenerateOptions(call: string, options: unknown): asserts options is GenerateOptions {
-  const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, RULES);
+  const fault = optionFault<GenerateOptions>(call, "{ prompt: 'Once upon a time' }", options, GENERATE_RULES);
   const other = fault?.option == null ? undefined : OF_OTHER_CALLS.get(fault.option);
   if (other !== undefined && other.call !== call) {
     const message = `${call} has no option ${JSON.stringify(fault!.option)}; ${other.call} ${other.does}.`;

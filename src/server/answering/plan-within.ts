@@ -1,8 +1,7 @@
 import type { ChatMessage } from '../../../models/chat-template.js';
-import { ContextLengthError } from '../../errors/request-errors.js';
 import type { ChatPlan } from '../../generation/chat-plan.js';
+import { tooLong, truncated } from '../../generation/truncation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { truncated } from './truncation.js';
 
 /**
  * Plans as much of a conversation as leaves room for an answer: all of it, else without its oldest messages.
@@ -22,10 +21,4 @@ export async function planWithin<Plan extends Pick<ChatPlan, 'promptTokens'>>(
   if (fits(whole)) return whole;
   const kept = await truncated(messages, async (candidate) => fits(await plan(candidate).catch(tooLong)));
   return plan(kept);
-}
-
-/** Turns the error of a prompt too long to be encoded into null; throws any other. */
-function tooLong(error: unknown): null {
-  if (error instanceof ContextLengthError) return null;
-  throw error;
 }

@@ -2,13 +2,13 @@ import { writtenJson } from '../../../../base/written-json.js';
 import type { ChatTextPart } from '../../../../models/chat-message.js';
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type PictureSource, pictureAt, sourceOfUrl } from '../../../generation/pictures/picture-part.js';
+import { summaryMessage } from '../../../generation/summary-texts.js';
 import { isHosted, type MessageItem } from '../schemas/response-items.js';
 import { type KeptMessage, openedState } from './compaction-state.js';
 import { argumentsOf } from './custom-tools.js';
 import type { OutputItem } from './response-object.js';
 import type { KeptItem } from './response-store.js';
 import { REASONING_SEAL } from './sealed.js';
-import { summaryMessage } from './summary-texts.js';
 import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 
 /**

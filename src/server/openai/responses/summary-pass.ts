@@ -1,6 +1,7 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { type ChatAsk, type ChatPlan, planChat } from '../../../generation/chat-plan.js';
 import type { SeenMessages } from '../../../generation/pictures/see-messages.js';
+import { maxSummaryTokens, NO_SUMMARY, summaryPrompt } from '../../../generation/summary-texts.js';
 import type { TextPiece } from '../../../generation/text-generation.js';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import { ChatMessageReader } from '../../answering/chat-message.js';
@@ -13,12 +14,8 @@ import type { LiveRequest } from '../../web/request-registry.js';
 import type { RequestTerms } from '../../web/request-terms.js';
 import type { ResponsePass } from './response-run.js';
 import { maxRetainedTokens } from './retained-items.js';
-import { NO_SUMMARY, SUMMARY_PROMPT } from './summary-texts.js';
 
-/** Most tokens of a summary, the reasoning before it included. */
-const MAX_SUMMARY_TOKENS = 4096;
-/** Share of a context that is left for it. */
-const SUMMARY_SHARE = 1 / 4;
+const SUMMARY_PROMPT = summaryPrompt("the user's own messages and your summary");
 
 /** What is asked of a model that summarises a conversation. */
 export interface SummaryAsk {
@@ -43,7 +40,7 @@ export async function summaryPass(
   live: LiveRequest,
 ): Promise<ResponsePass> {
   const { maxSeqLen } = model;
-  const most = Math.min(MAX_SUMMARY_TOKENS, Math.floor(maxSeqLen * SUMMARY_SHARE));
+  const most = maxSummaryTokens(maxSeqLen);
   const asked: ChatMessage[] = [...seen.messages, { role: 'user', content: SUMMARY_PROMPT }];
   const summaryAsk = { ...ask, toolChoice: { mode: 'none' }, showsTools: true, guide: undefined } as const;
   const plan = await planWithin(

@@ -334,7 +334,7 @@ describe('a conversation that is too long', () => {
   });
 
   it('keeps no output of a call that is gone', async () => {
-    const { truncated } = await import('../../../../../src/server/answering/truncation.js');
+    const { truncated } = await import('../../../../../src/generation/truncation.js');
     const messages = ['user', 'assistant', 'tool', 'tool', 'user'].map((role, i) => ({
       role,
       content: String(i),

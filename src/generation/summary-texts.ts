@@ -1,5 +1,19 @@
-/** What the model is asked for, behind the conversation that is compacted. */
-export const SUMMARY_PROMPT = `This conversation has become long and is about to be replaced by a summary. Write that summary now, for a model that goes on with the work and sees nothing of the conversation but the user's own messages and your summary.
+/** Most tokens of a summary, the reasoning before it included. */
+const MAX_SUMMARY_TOKENS = 4096;
+/** Share of a context that is left for it. */
+const SUMMARY_SHARE = 1 / 4;
+
+/** Most tokens of a summary in a context of so many. */
+export const maxSummaryTokens = (contextTokens: number) =>
+  Math.min(MAX_SUMMARY_TOKENS, Math.floor(contextTokens * SUMMARY_SHARE));
+
+/**
+ * What the model is asked for, behind the conversation that is summarised.
+ * @param kept what of the conversation the model sees later
+ */
+export const summaryPrompt = (
+  kept: string,
+) => `This conversation has become long and is about to be replaced by a summary. Write that summary now, for a model that goes on with the work and sees nothing of the conversation but ${kept}.
 
 Say:
 - what the user wants, and any wishes and limits that still hold;
