@@ -188,7 +188,8 @@ describeExecutors(
         'go back to the last token of a draft that was right, on %s',
         async (instructionSet) => {
           const own = await open(instructionSet === undefined ? {} : { instructionSet });
-          for (let seed = 1; seed <= 12; seed++) {
+          const last = instructionSet === bestInstructionSet ? 12 : 3;
+          for (let seed = 1; seed <= last; seed++) {
             const random = new Random(seed);
             const whole = tokens(60, seed);
             const expected: Float32Array[] = [];

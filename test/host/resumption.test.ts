@@ -92,10 +92,10 @@ describe('requests of every kind', () => {
   afterAll(() => mortal.host.close({ abort: true }));
 
   it('are answered as without a loss, whichever step their engine dies in', async () => {
-    for (let step = 1; step <= 12; step++) {
+    for (const [deaths, step] of [1, 2, 3, 5, 8, 11, 12].entries()) {
       mortal.dieAt(step);
       expect(await allOf(mortal.host, KINDS), `step ${step}`).toEqual(undisturbed);
-      expect(mortal.host.restarts).toBe(step);
+      expect(mortal.host.restarts).toBe(deaths + 1);
     }
     const ends = undisturbed.flat().map(({ finishReason }) => finishReason);
     expect(new Set(ends)).toEqual(new Set(['stop', 'length']));

@@ -1,3 +1,4 @@
+import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import { BEST_INSTRUCTION_SET, INSTRUCTION_SETS } from '../../tools/support/test-engine.js';
 import { isShort } from './scale.js';
@@ -7,12 +8,16 @@ export {
   multipliesPairs,
 } from '../../tools/support/test-engine.js';
 
+/** Sets that differ from a neighbour in the products of some formats alone: the tests of kernels compare those, each with its scalar twin. */
+const OTHER_PRODUCTS: readonly InstructionSet[] = ['avxvnni', 'avx512bf16'];
+
 /**
- * The sets that this processor runs. Of whole networks a short run takes the vector code alone: plain C++ is one more instance of the same
- * templates, a hundred times as slow under a sanitizer, and its loads and stores are tried in the tests of kernels.
+ * The sets of this processor that run whole networks in tests: the one that a user gets, and one of each width. A short run takes the
+ * vector code alone: plain C++ is one more instance of the same templates, a hundred times as slow under a sanitizer, and its loads and
+ * stores are tried in the tests of kernels.
  */
 export const instructionSets = INSTRUCTION_SETS.filter(
-  (set) => !isShort || set !== 'scalar' || set === BEST_INSTRUCTION_SET,
+  (set) => set === BEST_INSTRUCTION_SET || !(OTHER_PRODUCTS.includes(set) || (isShort && set === 'scalar')),
 );
 
 export function executorOptions(changes: Partial<ExecutorOptions> = {}): ExecutorOptions {

@@ -26,6 +26,16 @@ async function built(model: string, precision: string, outputPrecision = 'auto')
   return buildEngine({ model, outputDirectory, precision, outputPrecision });
 }
 
+const shared = new Map<string, Promise<Engine>>();
+
+/** An engine of a model for all instruction sets. */
+function sharedEngine(model: string, precision: string): Promise<Engine> {
+  const key = `${precision} ${model}`;
+  const engine = shared.get(key) ?? built(model, precision);
+  shared.set(key, engine);
+  return engine;
+}
+
 /** Tensors of a layer's matrices: weight, precision and rows of each. */
 function matricesOf({ manifest }: Engine, layer: number): string[] {
   return manifest.tensors
@@ -148,7 +158,7 @@ describe('a GGUF of types that are kept', () => {
   )(
     'answers on %s as its numbers in float32 do, but for the rounding of activations, %s',
     async (instructionSet, _, model) => {
-      const [stored, exact] = [await built(model, 'auto'), await built(model, 'f32')];
+      const [stored, exact] = [await sharedEngine(model, 'auto'), await sharedEngine(model, 'f32')];
       const [found, expected] = [stored, exact].map((engine) => logitsOf(engine, instructionSet));
       const norm = (values: Float32Array) => Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
       const difference = found!.map((value, i) => value - expected![i]!);

@@ -8,7 +8,8 @@ import { resolveWindow } from '../../../../kvcache/kv-cache-options.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
-import { greatestError, naiveLogits } from '../../../support/naive-network.js';
+import { expectedLogits } from '../../../support/expected-logits.js';
+import { greatestError } from '../../../support/naive-network.js';
 import {
   bestInstructionSet,
   executorOptions,
@@ -95,10 +96,8 @@ describe.each(instructionSets)('a sequence in a window, on %s', (instructionSet)
       const logits = mixed({ ...window, instructionSet, kvDtype, threads: 2 }, 3);
       for (const [s, tokens] of makeTokens(LENGTHS).entries()) {
         if (tokens.length > 100) continue;
-        const expected = naiveLogits(networks[kvDtype].plan, networks[kvDtype].weights, tokens, {
+        const expected = expectedLogits(networks[kvDtype], tokens, {
           kvDtype,
-          inverseFrequencies: networks[kvDtype].inverseFrequencies,
-          ropeScale: 1,
           roundsInputs: multipliesPairs(instructionSet) && kvDtype === 'bf16',
           roundsAttention: multipliesPairs(instructionSet) && kvDtype === 'bf16',
           window: {

@@ -5,7 +5,8 @@ import type { PlanOp } from '../../../../network/plan.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { type TinyNetwork, TinyNetworks, type TinyShape } from '../../../../tools/support/tiny-network.js';
-import { greatestError, naiveLogits } from '../../../support/naive-network.js';
+import { expectedLogits } from '../../../support/expected-logits.js';
+import { greatestError } from '../../../support/naive-network.js';
 import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 import { isShort } from '../../../support/scale.js';
@@ -139,21 +140,15 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
   ])('agrees with a naive computation: %s', (_, experts) => {
     const network = make({ experts, numLayers: 2 });
     const { logits, tokens } = alone(network, { instructionSet }, [30]);
-    const expected = naiveLogits(network.plan, network.weights, tokens[0]!, {
-      kvDtype: 'f32',
-      inverseFrequencies: network.inverseFrequencies,
-      ropeScale: 1,
-    });
+    const expected = expectedLogits(network, tokens[0]!, { kvDtype: 'f32' });
     expect(greatestError(logits[0]!, expected)).toBeLessThan(2e-4);
   });
 
   it('agrees with a naive computation with bf16 weights', () => {
     const network = make({ precision: 'bf16', numLayers: 1 });
     const { logits, tokens } = alone(network, { instructionSet }, [30]);
-    const expected = naiveLogits(network.plan, network.weights, tokens[0]!, {
+    const expected = expectedLogits(network, tokens[0]!, {
       kvDtype: 'f32',
-      inverseFrequencies: network.inverseFrequencies,
-      ropeScale: 1,
       roundsInputs: multipliesPairs(instructionSet),
     });
     expect(greatestError(logits[0]!, expected)).toBeLessThan(2e-3);

@@ -4,13 +4,24 @@ import type { Activation } from '../../../../network/plan.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeSamplingBatch, makeSamplingOutput } from '../../../../tools/support/sampling-rows.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
-import { type TinyNetwork, TinyNetworks } from '../../../../tools/support/tiny-network.js';
+import { type TinyNetwork, TinyNetworks, type TinyShape } from '../../../../tools/support/tiny-network.js';
+import { expectedLogits } from '../../../support/expected-logits.js';
 import { greatestError, naiveLogits } from '../../../support/naive-network.js';
 import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { PagedSequences } from '../../../support/paged-sequences.js';
 
 const networks = new TinyNetworks();
 afterAll(() => networks.remove());
+
+const made = new Map<string, TinyNetwork>();
+
+/** A network for all instruction sets. */
+function sharedNetwork(changes: Partial<TinyShape> = {}): TinyNetwork {
+  const key = JSON.stringify(changes);
+  const network = made.get(key) ?? networks.make(changes);
+  made.set(key, network);
+  return network;
+}
 
 /** Greatest difference of any logit from the naive network's, over context and generation rows in random blocks. */
 function errorOf(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[0]): number {
@@ -27,10 +38,8 @@ function errorOf(tiny: TinyNetwork, options: Parameters<typeof executorOptions>[
   executor.close();
   let greatest = 0;
   for (const [s, ofSequence] of tokens.entries()) {
-    const expected = naiveLogits(tiny.plan, tiny.weights, ofSequence, {
+    const expected = expectedLogits(tiny, ofSequence, {
       kvDtype: executor.options.kvDtype,
-      inverseFrequencies: tiny.inverseFrequencies,
-      ropeScale: 1,
       roundsInputs: multipliesPairs(executor.instructionSet) && tiny.shape.precision === 'bf16',
       roundsAttention: multipliesPairs(executor.instructionSet) && executor.options.kvDtype === 'bf16',
     });
@@ -56,11 +65,11 @@ const UNEVEN = [
 
 describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it.each([8, 16, 32, 64])('is the naive network in f32, %i tokens per block', (tokensPerBlock) => {
-    expect(errorOf(networks.make(), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
+    expect(errorOf(sharedNetwork(), { instructionSet, tokensPerBlock })).toBeLessThan(2e-5);
   });
 
   it('is the naive network with bf16 weights and cache', () => {
-    const tiny = networks.make({ precision: 'bf16' });
+    const tiny = sharedNetwork({ precision: 'bf16' });
     // f32 and f64 may round a value that lies between two of bf16 to different ones.
     const ofRounding = multipliesPairs(instructionSet) ? 4e-2 : 2e-2;
     expect(errorOf(tiny, { instructionSet, kvDtype: 'bf16' })).toBeLessThan(ofRounding);
@@ -70,9 +79,9 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
 
   it('is the naive network with a cache in int8', () => {
     // A value between two quants may be rounded to different ones, as with bf16.
-    expect(errorOf(networks.make(), { instructionSet, kvDtype: 'int8' })).toBeLessThan(2e-2);
+    expect(errorOf(sharedNetwork(), { instructionSet, kvDtype: 'int8' })).toBeLessThan(2e-2);
     for (const tokensPerBlock of [8, 32]) {
-      const odd = networks.make({ headDim: 10 });
+      const odd = sharedNetwork({ headDim: 10 });
       expect(errorOf(odd, { instructionSet, kvDtype: 'int8', tokensPerBlock })).toBeLessThan(2e-2);
     }
   });
@@ -80,7 +89,7 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
   it.each<Activation>(['silu', 'gelu', 'geluTanh', 'reluSquared', 'quickGelu'])(
     'takes biases, and %s',
     (activation) => {
-      expect(errorOf(networks.make({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
+      expect(errorOf(sharedNetwork({ bias: true, activation }), { instructionSet })).toBeLessThan(2e-5);
     },
   );
 
@@ -90,21 +99,21 @@ describe.each(instructionSets)('a network on %s', (instructionSet) => {
     { numHeads: 6, numKvHeads: 1, headDim: 24, hiddenSize: 41, intermediateSize: 67, vocabSize: 259 },
     { numHeads: 8, numKvHeads: 8, headDim: 16, hiddenSize: 128, numLayers: 1 },
   ])('takes the shape %o', (shape) => {
-    expect(errorOf(networks.make(shape), { instructionSet })).toBeLessThan(2e-5);
+    expect(errorOf(sharedNetwork(shape), { instructionSet })).toBeLessThan(2e-5);
   });
 
   it.each(UNEVEN)('takes layers with heads of their own, or that keep nothing: %o', (shape) => {
-    const tiny = networks.make(shape);
+    const tiny = sharedNetwork(shape);
     expect(errorOf(tiny, { instructionSet, tokensPerBlock: 8 })).toBeLessThan(2e-5);
   });
 
   it.each([false, true])('keeps states of sequences, with heads in tiles: %s', (tiled) => {
-    const network = networks.make({ stateful: true, tiled });
+    const network = sharedNetwork({ stateful: true, tiled });
     expect(errorOf(network, { instructionSet, numStateSlots: 5 })).toBeLessThan(5e-5);
   });
 
   it.each([true, 'alone'] as const)('scans, beside attention or without any: %s', (scanned) => {
-    const network = networks.make({ scanned });
+    const network = sharedNetwork({ scanned });
     expect(errorOf(network, { instructionSet, numStateSlots: 5 })).toBeLessThan(5e-5);
   });
 });

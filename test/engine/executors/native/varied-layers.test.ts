@@ -4,7 +4,8 @@ import { NativeExecutor } from '../../../../engine/executors/native/native-execu
 import type { KvDtype } from '../../../../kvcache/cache-shape.js';
 import { Random } from '../../../../tools/support/random.js';
 import { makeTinyNetwork, OWN_WINDOW, type TinyNetwork } from '../../../../tools/support/tiny-network.js';
-import { greatestError, naiveLogits } from '../../../support/naive-network.js';
+import { expectedLogits } from '../../../support/expected-logits.js';
+import { greatestError } from '../../../support/naive-network.js';
 import { executorOptions, instructionSets, multipliesPairs } from '../../../support/native-options.js';
 import { expectSameLogits, PagedSequences } from '../../../support/paged-sequences.js';
 
@@ -66,10 +67,8 @@ describe.each(instructionSets)('layers that differ, on %s', (instructionSet) => 
       const logits = mixed(options, 3, SHORT);
       const rounds = multipliesPairs(instructionSet) && kvDtype === 'bf16';
       for (const [s, tokens] of makeTokens(SHORT).entries()) {
-        const expected = naiveLogits(networks[kvDtype].plan, networks[kvDtype].weights, tokens, {
+        const expected = expectedLogits(networks[kvDtype], tokens, {
           kvDtype,
-          inverseFrequencies: networks[kvDtype].inverseFrequencies,
-          ropeScale: 1,
           roundsInputs: rounds,
           roundsAttention: rounds,
           ...(maxAttentionWindow === null ? {} : { window: { tokens: maxAttentionWindow, sinks: 0 } }),

@@ -51,15 +51,15 @@ async function ask(value: number, length: number, fails: boolean, signal?: Abort
   if (answer.status !== 200) return bytes.toString();
   const data = bytes.subarray(Number(answer.headers.get('inference-header-content-length')));
   expect(data.length).toBe(4 * length);
-  for (let i = 0; i < length; i++)
-    if (data.readInt32LE(4 * i) !== -value) return `${data.readInt32LE(4 * i)} at ${i}`;
-  return 'right';
+  const numbers = new Int32Array(new Uint8Array(data).buffer);
+  const wrong = numbers.findIndex((number) => number !== -value);
+  return wrong < 0 ? 'right' : `${numbers[wrong]} at ${wrong}`;
 }
 
 it('answers each of many long requests with its own numbers, whoever fails or leaves beside them', async () => {
   const random = new Random(5);
   const client = async (first: number) => {
-    for (let i = 0; i < draws(10); i++) {
+    for (let i = 0; i < draws(5); i++) {
       const length = random.integer(1, random.integer(0, 3) === 0 ? 400_000 : 30_000);
       const kind = random.integer(0, 9);
       const gone = new AbortController();
