@@ -5,13 +5,13 @@ import {
   BEST_INSTRUCTION_SET,
   cacheOf,
   type Format,
-  INSTRUCTION_SETS,
   INT8_CACHE,
   openExecutor,
   precisionOf,
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { instructionSets } from '../support/native-options.js';
 import { type Answer, type RunOptions, type RunResult, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
 
@@ -111,7 +111,7 @@ function expectSameAnswers(result: RunResult, alone: Answers): void {
   expect(result.replayMismatches).toBe(0);
 }
 
-describe.each(INSTRUCTION_SETS)('in an attention window with sinks, on %s', (instructionSet) => {
+describe.each(instructionSets)('in an attention window with sinks, on %s', (instructionSet) => {
   describe.each(PRECISIONS)('%s', (precision) => {
     let alone: Answers;
 

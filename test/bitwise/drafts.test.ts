@@ -7,7 +7,6 @@ import {
   cacheOf,
   engineOptions,
   type Format,
-  INSTRUCTION_SETS,
   INT8_CACHE,
   nativeEngine,
   precisionOf,
@@ -18,6 +17,7 @@ import {
 import { NATIVE, RANKS, WASM } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { isMade, madeModelPath } from '../support/made-models.js';
+import { instructionSets } from '../support/native-options.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, expectAllowedLength, randomNumbers, randomScenario } from './scenario.js';
@@ -123,7 +123,7 @@ function expectDraftsChangeNothing(
   if (options.overlap) expect(result.overlapped).toBeGreaterThan(10);
 }
 
-describe.each(INSTRUCTION_SETS)('on %s, drafts change no bit of an answer', (instructionSet) => {
+describe.each(instructionSets)('on %s, drafts change no bit of an answer', (instructionSet) => {
   const isBest = instructionSet === BEST_INSTRUCTION_SET;
   const formats: Format[] = ['f32', 'bf16', 'int8', 'int4', ...(isBest ? ([INT8_CACHE] as const) : [])];
   it.each(formats)('%s', async (precision) => {

@@ -4,7 +4,6 @@ import {
   BEST_INSTRUCTION_SET,
   cacheOf,
   type Format,
-  INSTRUCTION_SETS,
   INT8_CACHE,
   openExecutor,
   precisionOf,
@@ -12,6 +11,7 @@ import {
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
 import { freshFolders } from '../support/fresh-folders.js';
+import { instructionSets } from '../support/native-options.js';
 import { spoilModel } from '../support/spoilt-model.js';
 import { type Answer, type RunOptions, runAlone, runLoop } from './run-loop.js';
 import { type Arrival, randomScenario } from './scenario.js';
@@ -85,7 +85,7 @@ function arrivals(vocabSize: number): Arrival[] {
 }
 
 /** The answers with the same weights, each request alone; what held or drew the spoilt token is left out. */
-async function answersOfIntact(format: Format, instructionSet: (typeof INSTRUCTION_SETS)[number]) {
+async function answersOfIntact(format: Format, instructionSet: (typeof instructionSets)[number]) {
   const engine = await engines.get(MODEL, precisionOf(format));
   const executor = open(engine, format, instructionSet);
   const requests = arrivals(engine.manifest.config.vocabSize);
@@ -102,7 +102,7 @@ async function answersOfIntact(format: Format, instructionSet: (typeof INSTRUCTI
   return { answers, untouched };
 }
 
-describe.each(INSTRUCTION_SETS)('on %s, a token whose embedding is not finite', (instructionSet) => {
+describe.each(instructionSets)('on %s, a token whose embedding is not finite', (instructionSet) => {
   const isBest = instructionSet === BEST_INSTRUCTION_SET;
   it.each(isBest ? ([...FORMATS, INT8_CACHE] as const) : FORMATS)(
     'fails the requests that hold it, and no other changes a bit, in %s',

@@ -4,7 +4,6 @@ import type { Engine } from '../../engine/building/engine.js';
 import type { Executor } from '../../engine/executors/executor.js';
 import {
   engineOptions,
-  INSTRUCTION_SETS,
   nativeEngine,
   TestEngines,
   type TestExecutorOptions,
@@ -12,6 +11,7 @@ import {
 import { NATIVE, RANKS, WASM } from '../support/executors.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeTower, writeMadeTower } from '../support/made-towers.js';
+import { instructionSets } from '../support/native-options.js';
 import { RandomDrafts } from '../support/random-drafts.js';
 import { type Answer, type RunOptions, runAlone, runLoop, runOptions } from './run-loop.js';
 import { type Arrival, randomNumbers } from './scenario.js';
@@ -197,7 +197,7 @@ describe('an answer to pictures that attend both ways is the same', () => {
   });
 });
 
-it.each(INSTRUCTION_SETS)('is the same in chunks with a cache of int8 on %s', async (instructionSet) => {
+it.each(instructionSets)('is the same in chunks with a cache of int8 on %s', async (instructionSet) => {
   const executor = await open(NATIVE, { instructionSet, kvDtype: 'int8' });
   const alone = runAlone(executor, engine.manifest.config, scenario());
   expectComplete(alone);

@@ -6,11 +6,11 @@ import { firstWrongToken, klDivergence, readGolden, type TinyPrompt } from '../.
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
   BEST_INSTRUCTION_SET,
-  INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { instructionSets } from '../support/native-options.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32: the bound of tiny.test.ts. */
@@ -43,7 +43,7 @@ afterAll(() => engines.remove());
 interface Setting {
   precision?: WeightPrecision;
   kvDtype?: KvDtype;
-  instructionSet?: (typeof INSTRUCTION_SETS)[number];
+  instructionSet?: (typeof instructionSets)[number];
   tokensPerBlock?: number;
   maxAttentionWindow?: number;
 }
@@ -69,7 +69,7 @@ async function openDriver(architecture: string, { precision = 'f32', ...options 
 describe.each(ARCHITECTURES)('tiny %s against Hugging Face transformers', (architecture) => {
   const prompts = readGolden<TinyPrompt>(`tiny-${architecture}`);
 
-  it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
+  it.each(instructionSets)('f32 on %s gives the same logits', async (instructionSet) => {
     const { executor, driver } = await openDriver(architecture, { instructionSet });
     compareLogits(driver, prompts, CHUNKS, (reference, ours, where) => {
       expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);

@@ -2,11 +2,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readGolden } from '../../tools/support/goldens.js';
 import {
   BEST_INSTRUCTION_SET,
-  INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
+import { instructionSets } from '../support/native-options.js';
 import { describeWithTestModel, testModelPath } from '../support/test-model.js';
 import { type BeamGolden, compareBeams, MAX_BEAM_WIDTH } from './beam-goldens.js';
 
@@ -24,7 +24,7 @@ describe.each(['tiny-gqa', 'tiny-bias'])('beam search of %s', (model) => {
     expect(cases.filter(isEarly).length).toBeGreaterThan(cases.length / 3);
   });
 
-  it.each(INSTRUCTION_SETS)('on %s is that of Hugging Face transformers', async (instructionSet) => {
+  it.each(instructionSets)('on %s is that of Hugging Face transformers', async (instructionSet) => {
     const engine = await engines.get(tinyModelPath(model.slice('tiny-'.length)), 'f32');
     const executor = openExecutor(engine, {
       instructionSet,

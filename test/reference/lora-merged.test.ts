@@ -13,13 +13,13 @@ import { Random } from '../../tools/support/random.js';
 import { safetensorsBytes } from '../../tools/support/safetensors-writer.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
 import {
-  INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
   type TestExecutorOptions,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
 import { madeModelPath } from '../support/made-models.js';
+import { instructionSets } from '../support/native-options.js';
 import { randomAdapter } from '../support/random-adapter.js';
 import { greatestDifference } from './compare-logits.js';
 
@@ -180,7 +180,7 @@ it.each([...VARIANTS, ...STATEFUL])(
     const adapter = randomAdapter(config, 7, { maxRank: MAX_RANK, unchanged: 0.2, modules });
     const merged = await engines.get(merge(variant, config, adapter), 'f32');
     const prompt = new Random(3).tokens(PROMPT_LENGTH, config.vocabSize);
-    for (const instructionSet of INSTRUCTION_SETS) {
+    for (const instructionSet of instructionSets) {
       const beside = logitsOf(base, prompt, adapter, { instructionSet });
       const expected = logitsOf(merged, prompt, null, { instructionSet });
       const without = logitsOf(base, prompt, null, { instructionSet });

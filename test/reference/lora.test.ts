@@ -2,14 +2,10 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openAdapter } from '../../models/adapters/open-adapter.js';
 import { firstWrongToken, klDivergence } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
-import {
-  BEST_INSTRUCTION_SET,
-  INSTRUCTION_SETS,
-  openExecutor,
-  TestEngines,
-} from '../../tools/support/test-engine.js';
+import { BEST_INSTRUCTION_SET, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { type AdapterGolden, adapterGoldens, pathsOf } from '../support/lora-goldens.js';
+import { instructionSets } from '../support/native-options.js';
 import { compareLogits, greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32; the logits' standard deviation is about 3. */
@@ -39,7 +35,7 @@ async function open(
 }
 
 describe.each(goldens)('$adapter on $model against PEFT and transformers', (golden) => {
-  it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
+  it.each(instructionSets)('f32 on %s gives the same logits', async (instructionSet) => {
     const { executor, driver } = await open(golden, 'f32', instructionSet);
     compareLogits(driver, golden.prompts, CHUNKS, (reference, ours, where) => {
       expect(greatestDifference(reference, ours), where).toBeLessThan(F32_LOGIT_DIFFERENCE_MAX);

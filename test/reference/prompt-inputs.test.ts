@@ -2,12 +2,12 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { firstWrongToken, readGolden } from '../../tools/support/goldens.js';
 import {
   BEST_INSTRUCTION_SET,
-  INSTRUCTION_SETS,
   openExecutor,
   TestEngines,
   tinyModelPath,
 } from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
+import { instructionSets } from '../support/native-options.js';
 import { type OwnPrompt, requestOf } from './own-prompts.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
@@ -29,7 +29,7 @@ describe.each(readGolden<OwnPrompt>('prompt-inputs'))(
       return run.answers.get(1n)!;
     }
 
-    it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits and the same greedy tokens', async (isa) => {
+    it.each(instructionSets)('f32 on %s gives the same logits and the same greedy tokens', async (isa) => {
       const { contextLogits, tokens, error } = await answer(isa);
       expect(error).toBe('');
       const vocabSize = contextLogits!.length / prompt.promptIds.length;

@@ -4,13 +4,9 @@ import type { NativeExecutor } from '../../engine/executors/native/native-execut
 import type { ModelConfig } from '../../models/model-config.js';
 import { GAP_MIN, logSumExp, readGolden, type TinyPrompt } from '../../tools/support/goldens.js';
 import { bool, makeRequest, u64 } from '../../tools/support/loop-harness.js';
-import {
-  INSTRUCTION_SETS,
-  openExecutor,
-  TestEngines,
-  tinyModelPath,
-} from '../../tools/support/test-engine.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { runLoop } from '../bitwise/run-loop.js';
+import { instructionSets } from '../support/native-options.js';
 import { greatestDifference } from './compare-logits.js';
 
 /** Greatest difference of a logit in f32, and of a log-prob. */
@@ -68,7 +64,7 @@ function compare(executor: NativeExecutor, config: ModelConfig, prompts: TinyPro
 describe.each(['gqa', 'bias', 'dynamic', 'longrope'])('returned logits of tiny %s', (variant) => {
   const prompts = readGolden<TinyPrompt>(`tiny-${variant}`);
 
-  it.each(INSTRUCTION_SETS)('on %s are those of Hugging Face transformers', async (instructionSet) => {
+  it.each(instructionSets)('on %s are those of Hugging Face transformers', async (instructionSet) => {
     const engine = await engines.get(tinyModelPath(variant), 'f32');
     const executor = openExecutor(engine, { ...EXECUTOR, instructionSet });
     const rows = compare(executor, engine.manifest.config, prompts);

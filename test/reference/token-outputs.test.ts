@@ -7,9 +7,10 @@ import { embed } from '../../src/encoding/embed.js';
 import { EncoderCodec } from '../../src/encoding/encoder-codec.js';
 import type { EncoderModel } from '../../src/encoding/encoder-model.js';
 import { embedSparse, embedTokens } from '../../src/encoding/token-outputs.js';
-import { INSTRUCTION_SETS, TestEngines } from '../../tools/support/test-engine.js';
+import { TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madeEmbedder, writeMadeEmbedder } from '../support/made-embedders.js';
+import { instructionSets } from '../support/native-options.js';
 
 const made = madeEmbedder('bge-m3');
 const cases = made.tokens!;
@@ -77,7 +78,7 @@ describe('what a model like BGE-M3 gives of tokens', () => {
     encoder.close();
   });
 
-  const SETS = INSTRUCTION_SETS.filter((isa) => isa !== 'scalar');
+  const SETS = instructionSets.filter((isa) => isa !== 'scalar');
 
   it.each(SETS)('has the same bits on %s alone and in any batch, at any thread count', async (isa) => {
     const { directory } = await engines.get(path, 'bf16');

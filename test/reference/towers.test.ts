@@ -7,7 +7,7 @@ import type { Engine } from '../../engine/building/engine.js';
 import { openTowerEngine } from '../../engine/building/tower-engine.js';
 import { type LoadedTower, loadTower, type TowerParams } from '../../engine/tower/load-tower.js';
 import { pictureRows } from '../../models/towers/picture-places.js';
-import { INSTRUCTION_SETS, openExecutor, TestEngines } from '../../tools/support/test-engine.js';
+import { openExecutor, TestEngines } from '../../tools/support/test-engine.js';
 import { type RunOptions, runLoop } from '../bitwise/run-loop.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { writeMadeGgufs } from '../support/made-mmproj.js';
@@ -19,6 +19,7 @@ import {
   madeTower,
   writeMadeTower,
 } from '../support/made-towers.js';
+import { instructionSets } from '../support/native-options.js';
 
 /** Share of the greatest number of the rows, of which that of transformers' own float32 is up to 1e-6. */
 const ROW_DIFFERENCE_MAX = 2e-6;
@@ -206,7 +207,7 @@ it.each(['qwen3-vl', 'gemma3'])(
   async (name) => {
     const made = madeTower(name);
     const { directory } = await engines.get(writeMadeTower(folder, made), 'bf16');
-    for (const instructionSet of INSTRUCTION_SETS) {
+    for (const instructionSet of instructionSets) {
       const others = await rowsOf(made, { instructionSet });
       const worst = made.rows.flat().reduce((most, one, i) => Math.max(most, Math.abs(one - others[i]!)), 0);
       expect(worst, instructionSet).toBeLessThan(2e-5);

@@ -1,10 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadEncoder } from '../../engine/encoder/load-encoder.js';
 import { loadTower } from '../../engine/tower/load-tower.js';
-import { INSTRUCTION_SETS, TestEngines } from '../../tools/support/test-engine.js';
+import { TestEngines } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
 import { madePictures } from '../support/made-towers.js';
 import { MADE_TWO_TOWERS, type MadeTwoTowers, writeTwoTowers } from '../support/made-two-towers.js';
+import { instructionSets } from '../support/native-options.js';
 
 /** Of a row of length 1, of which that of transformers' own float32 is up to 1e-7. */
 const DIFFERENCE_MAX = 2e-6;
@@ -16,7 +17,7 @@ afterAll(() => engines.remove());
 
 const paths = new Map(MADE_TWO_TOWERS.map((made) => [made.name, writeTwoTowers(folder, made)]));
 
-type Settings = { instructionSet?: (typeof INSTRUCTION_SETS)[number]; executor?: 'wasm' };
+type Settings = { instructionSet?: (typeof instructionSets)[number]; executor?: 'wasm' };
 
 /** Embeddings of all texts and pictures, in one batch or each alone. */
 async function rowsOf(made: MadeTwoTowers, settings: Settings = {}, alone = false) {
@@ -65,7 +66,7 @@ describe.each(MADE_TWO_TOWERS)('a model of two towers: $name', (made) => {
     expect(await rowsOf(made, {}, true)).toEqual(await rowsOf(made));
   });
 
-  it.each([...INSTRUCTION_SETS.map((instructionSet) => ({ instructionSet })), { executor: 'wasm' as const }])(
+  it.each([...instructionSets.map((instructionSet) => ({ instructionSet })), { executor: 'wasm' as const }])(
     'does so with %j',
     async (settings) => {
       const { texts, pictures } = await rowsOf(made, settings);

@@ -5,13 +5,9 @@ import type { ExecutorOptions } from '../../engine/executors/executor.js';
 import { resolveLimits } from '../../engine/options/engine-limits.js';
 import { firstWrongToken, klDivergence, readGolden, type WindowPrompt } from '../../tools/support/goldens.js';
 import { SequenceDriver } from '../../tools/support/sequence-driver.js';
-import {
-  INSTRUCTION_SETS,
-  openExecutor,
-  TestEngines,
-  tinyModelPath,
-} from '../../tools/support/test-engine.js';
+import { openExecutor, TestEngines, tinyModelPath } from '../../tools/support/test-engine.js';
 import { temporaryFolder } from '../support/fresh-folders.js';
+import { instructionSets } from '../support/native-options.js';
 
 const F32_LOGIT_DIFFERENCE_MAX = 2e-4;
 const BF16_DIVERGENCE_MAX = 0.05;
@@ -57,7 +53,7 @@ const prompts = readGolden<WindowPrompt>('windows');
 describe.each(prompts)(
   'a window of $window with $sinks sinks against Hugging Face transformers',
   (prompt) => {
-    it.each(INSTRUCTION_SETS)('f32 on %s gives the same logits', async (instructionSet) => {
+    it.each(instructionSets)('f32 on %s gives the same logits', async (instructionSet) => {
       const { executor, driver } = await openDriver(prompt, 'f32', { instructionSet });
       for (const { reference, ours, where } of comparisons(driver, prompt)) {
         const difference = reference.reduce((max, value, i) => Math.max(max, Math.abs(value - ours[i]!)), 0);

@@ -7,8 +7,8 @@ import {
   guardedRow,
   kernels,
   randomFloats,
+  rowTables,
   storable,
-  tables,
   twins,
   weightsOf,
 } from './kernel-hooks.js';
@@ -79,7 +79,7 @@ function expectNear(actual: Float32Array, expected: readonly number[], most: num
   }
 }
 
-describe.each(tables)('rows of encoders, %s', (table) => {
+describe.each(rowTables)('rows of encoders, %s', (table) => {
   it('normalises by mean and deviation', () => {
     for (const n of SIZES.slice(1)) {
       for (const shape of [{}, { factor: 300 }, { offset: 5 }, { biased: false }]) {

@@ -7,6 +7,7 @@ import {
   dtypesOf,
   expectSameBits,
   fromBf16,
+  gemmTables,
   guarded,
   guardedRow,
   isEmulated,
@@ -14,7 +15,6 @@ import {
   kernels,
   multipliesTiles,
   nearestBf16,
-  productTables,
   randomFloats,
   sharedWeights,
   storable,
@@ -142,7 +142,7 @@ function problemOf(table: string, given: Problem) {
   return { run, runAlone, expected, panels };
 }
 
-describe.each(productTables)('GEMM, %s', (table) => {
+describe.each(gemmTables)('GEMM, %s', (table) => {
   const dtypes = dtypesOf(table);
   const { tileRows, panelWidth } = kernels.shape(table);
 

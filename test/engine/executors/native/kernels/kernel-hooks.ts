@@ -104,8 +104,14 @@ export const twins = [
 /** True for tables that multiply tiles of bf16, and so round rows and weights of all formats but f32. */
 export const multipliesTiles = (table: string) => table === 'amx' || tileTables.includes(table);
 
-/** Tables with attention of their own. */
-export const attentionTables = productTables;
+/** Emulated tables whose bits are those of a table of this processor: where a test compares the two, its others try that one alone. */
+const emulatedTwins = twins.map(([, twin]) => twin).filter((table) => table.startsWith('emulated'));
+const isTriedAlone = (table: string) => !emulatedTwins.includes(table);
+
+/** Tables, those with products, and those with attention of their own, for tests that stand next to a comparison of `twins`. */
+export const rowTables = tables.filter(isTriedAlone);
+export const gemmTables = productTables.filter(isTriedAlone);
+export const attentionTables = gemmTables;
 
 /** True for tables that multiply bf16 as pairs, and so round rows, queries and probabilities. */
 export const multipliesPairs = (table: string) =>

@@ -8,8 +8,8 @@ import {
   guardedRow,
   kernels,
   randomFloats,
+  rowTables,
   storable,
-  tables,
   twins,
   weightsOf,
 } from './kernel-hooks.js';
@@ -103,7 +103,7 @@ const ROPE_SHAPES = [
   [1, 40, 17],
 ] as const;
 
-describe.each(tables)('rows, %s', (table) => {
+describe.each(rowTables)('rows, %s', (table) => {
   it('normalises by the root of the mean square', () => {
     for (const n of SIZES)
       for (const factor of [1, 1e-4, 300]) {

@@ -8,6 +8,7 @@ import {
   guardedRow,
   kernels,
   randomFloats,
+  rowTables,
   tables,
   twins,
 } from './kernel-hooks.js';
@@ -154,7 +155,7 @@ const DELTAS: readonly DeltaShape[] = [
   { keyDim: 16, valueDim: 17, spread: 300 },
 ];
 
-describe.each(tables)('layers that keep states, %s', (table) => {
+describe.each(rowTables)('layers that keep states, %s', (table) => {
   const expectNear = (found: ArrayLike<number>, wanted: ArrayLike<number>, most: number, place: string) =>
     expect(greatestError([found], [wanted]), place).toBeLessThan(most);
 
