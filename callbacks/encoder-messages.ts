@@ -38,23 +38,6 @@ export interface EncoderBatchLimits {
   maxSeqLen: number;
 }
 
-/** Messages from the host to an encoder's worker. After each message the host rings the doorbell. */
-export type EncoderCommand =
-  | { type: 'batch'; sequences: EncoderSequence[] }
-  /** Asks the worker to end once every batch before this message has been answered. */
-  | { type: 'shutdown' };
-
-/** Messages from an encoder's worker. Batches are answered in order. */
-export interface EncoderAnswer {
-  type: 'rows';
-  /** The values of each sequence, one behind the other, see valuesOf; those of one with an error are all 0. */
-  rows: Float32Array;
-  /** Error of each sequence; null: no error. */
-  errors: (string | null)[];
-  /** Duration of the forward, in milliseconds. */
-  forwardMs: number;
-}
-
 /** Properties of the running encoder, known once it is loaded. */
 export interface EncoderInfo {
   /** See EngineInfo. */

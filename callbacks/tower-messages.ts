@@ -15,23 +15,6 @@ export interface TowerLimits {
   maxPictures: number;
 }
 
-/** Messages from the host to a tower's worker. After each message the host rings the doorbell. */
-export type TowerCommand =
-  | { type: 'batch'; pictures: TowerPicture[] }
-  /** Asks the worker to end once every batch before this message has been answered. */
-  | { type: 'shutdown' };
-
-/** Messages from a tower's worker. Batches are answered in order. */
-export interface TowerAnswer {
-  type: 'rows';
-  /** Rows of all pictures, one after the other; those of one with an error are all 0. */
-  rows: Float32Array;
-  /** Error of each picture; null: no error. */
-  errors: (string | null)[];
-  /** Duration of the forward, in milliseconds. */
-  forwardMs: number;
-}
-
 /** Properties of the running tower, known once it is loaded. */
 export interface TowerInfo {
   /** Digest of its weights and configuration, the same on every machine. */

@@ -1,4 +1,5 @@
-import { type EncoderAnswer, type EncoderSequence, valuesOf } from '../../callbacks/encoder-messages.js';
+import { type EncoderSequence, valuesOf } from '../../callbacks/encoder-messages.js';
+import type { ItemsAnswer } from '../../callbacks/items-messages.js';
 import { tokenWidth } from '../../models/encoder-config.js';
 import { answerItems } from '../worker/answer-items.js';
 import type { LoadedEncoder } from './load-encoder.js';
@@ -8,7 +9,7 @@ type Encoder = Pick<LoadedEncoder, 'encode' | 'outputWidth'> & {
 };
 
 /** Computes the rows of a batch; see answerItems. */
-export function encodeBatch(encoder: Encoder, sequences: readonly EncoderSequence[]): EncoderAnswer {
+export function encodeBatch(encoder: Encoder, sequences: readonly EncoderSequence[]): ItemsAnswer {
   const { outputWidth, config } = encoder;
   const sizes = sequences.map((sequence) => valuesOf(sequence, { outputWidth, head: config.head }));
   return answerItems(sequences, sizes, (some, places) => fill(encoder, some, places), 'input');

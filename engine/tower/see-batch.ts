@@ -1,4 +1,5 @@
-import type { TowerAnswer, TowerPicture } from '../../callbacks/tower-messages.js';
+import type { ItemsAnswer } from '../../callbacks/items-messages.js';
+import type { TowerPicture } from '../../callbacks/tower-messages.js';
 import { pictureRows } from '../../models/towers/picture-places.js';
 import { answerItems } from '../worker/answer-items.js';
 import type { LoadedTower } from './load-tower.js';
@@ -6,7 +7,7 @@ import type { LoadedTower } from './load-tower.js';
 type Tower = Pick<LoadedTower, 'see' | 'config' | 'rowWidth'>;
 
 /** Computes the rows of a batch; see answerItems. */
-export function seeBatch(tower: Tower, pictures: readonly TowerPicture[]): TowerAnswer {
+export function seeBatch(tower: Tower, pictures: readonly TowerPicture[]): ItemsAnswer {
   const sizes = pictures.map(({ grid }) => pictureRows(tower.config, grid) * tower.rowWidth);
   const compute = (some: readonly TowerPicture[], places: readonly Float32Array[]) => {
     const rows = tower.see(some);

@@ -1,16 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../base/error-text.js';
-
-/** What becomes of the items of a batch. */
-export interface ItemsAnswer {
-  type: 'rows';
-  /** Values of all items, one after the other; those of one with an error are all 0. */
-  rows: Float32Array;
-  /** Error of each item; null: no error. */
-  errors: (string | null)[];
-  /** Milliseconds. */
-  forwardMs: number;
-}
+import type { ItemsAnswer } from '../../callbacks/items-messages.js';
 
 /**
  * Computes the values of a batch's items. If the batch fails as a whole, each item is tried by itself, so that the error goes to the one

@@ -1,5 +1,5 @@
 import type { EncoderSequence } from '../../callbacks/encoder-messages.js';
-import type { EncodeOptions } from '../../host/encoder-host.js';
+import type { ComputeOptions } from '../../host/batch/items-host.js';
 import type { EncoderHead } from '../../models/encoder-config.js';
 import type { EncoderCodec } from './encoder-codec.js';
 import type { PictureEncoder } from './picture-encoder.js';
@@ -7,7 +7,7 @@ import type { PictureEncoder } from './picture-encoder.js';
 /** The encoder's engine, as far as texts need it. */
 export interface RowEngine {
   /** Computes one row for each sequence. @throws as EncoderHost.encode */
-  encode(sequences: readonly EncoderSequence[], options?: EncodeOptions): Promise<Float32Array[]>;
+  encode(sequences: readonly EncoderSequence[], options?: ComputeOptions): Promise<Float32Array[]>;
 }
 
 /** An encoder that is ready to embed or score texts. */
