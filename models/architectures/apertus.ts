@@ -1,6 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
 
 /**
  * Apertus: Llama's layers with an RMSNorm over each head of the queries and keys, and an MLP without a gate, whose activation is an xIELU
@@ -8,10 +8,8 @@ import { DecoderParts } from './decoder-parts.js';
  */
 export function apertus(config: ModelConfig): NetworkPlan {
   const { attentionBias, xielu } = config;
-  const parts = new DecoderParts(config);
-  const { net } = parts;
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
+  return decoder(config, (parts, x, layer) => {
+    const { net } = parts;
     const attentionInput = parts.norm(x, layer, 'attentionNorm', 'attention_layernorm');
     const qkv = parts.qkv(attentionInput, layer, attentionBias);
     parts.normQueriesAndKeys(qkv, layer);
@@ -22,6 +20,5 @@ export function apertus(config: ModelConfig): NetworkPlan {
     const numbers = xielu?.[layer];
     if (numbers !== undefined) net.xielu(h, numbers);
     net.addLinear(x, h, parts.down(layer, false));
-  }
-  return parts.build(parts.logits(x));
+  });
 }

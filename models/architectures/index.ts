@@ -35,7 +35,6 @@ import { phiMoe } from './phimoe.js';
 import { qwen2 } from './qwen2.js';
 import { qwen2moe } from './qwen2moe.js';
 import { qwen3 } from './qwen3.js';
-import { qwen3moe } from './qwen3moe.js';
 import { qwen35 } from './qwen35.js';
 import { qwen35Head } from './qwen35-head.js';
 import { ropebert } from './ropebert.js';
@@ -50,7 +49,7 @@ const ARCHITECTURES = new Map<string, Architecture>([
   ['mixtral', mixtral],
   ['qwen2', qwen2],
   ['qwen3', qwen3],
-  ['qwen3moe', qwen3moe],
+  ['qwen3moe', qwen3],
   ['qwen2moe', qwen2moe],
   ['olmoe', olmoe],
   ['phimoe', phiMoe],

@@ -1,6 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
 
 /**
  * LFM2 (https://arxiv.org/abs/2511.23404): most layers have a short convolution of gated inputs in the place of attention; those that
@@ -9,12 +9,10 @@ import { DecoderParts } from './decoder-parts.js';
  *   b | c | h = in(x)       y = c * conv(b * h)       x += out(y)
  */
 export function lfm2(config: ModelConfig): NetworkPlan {
-  const parts = new DecoderParts(config);
-  const { net } = parts;
   const { hiddenSize: width } = config;
   const { taps, biased } = config.shortConv!;
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
+  return decoder(config, (parts, x, layer) => {
+    const { net } = parts;
     const input = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
     if (parts.attends(layer)) {
       const qkv = parts.qkv(input, layer, false);
@@ -38,6 +36,5 @@ export function lfm2(config: ModelConfig): NetworkPlan {
     }
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
     parts.addMlp(x, mlpInput, layer);
-  }
-  return parts.build(parts.logits(x));
+  });
 }

@@ -1,6 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
 import { addScan } from './scan-layer.js';
 
 /**
@@ -9,10 +9,8 @@ import { addScan } from './scan-layer.js';
  */
 export function nemotronH(config: ModelConfig): NetworkPlan {
   const { mlpBias, rmsNormEpsilon } = config;
-  const parts = new DecoderParts(config);
-  const { net } = parts;
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
+  return decoder(config, (parts, x, layer) => {
+    const { net } = parts;
     const input = parts.norm(x, layer, 'inputNorm', 'input_layernorm');
     if (parts.attends(layer)) {
       const attended = parts.attention(parts.qkv(input, layer, false), layer);
@@ -22,6 +20,5 @@ export function nemotronH(config: ModelConfig): NetworkPlan {
     } else if (config.mlpLayers?.[layer]) {
       net.addLinear(x, parts.up(input, layer, mlpBias), parts.down(layer, mlpBias));
     } else addScan(parts, config, x, input, layer, rmsNormEpsilon);
-  }
-  return parts.build(parts.logits(x));
+  });
 }

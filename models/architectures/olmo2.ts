@@ -1,6 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
 
 /**
  * OLMo 2 and 3: no norm before the halves of a layer but one after each, and a norm over all queries of a token together, another
@@ -10,10 +10,8 @@ import { DecoderParts } from './decoder-parts.js';
  */
 export function olmo2(config: ModelConfig): NetworkPlan {
   const { attentionBias } = config;
-  const parts = new DecoderParts(config);
-  const { net } = parts;
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
+  return decoder(config, (parts, x, layer) => {
+    const { net } = parts;
     const qkv = parts.qkv(x, layer, attentionBias);
     parts.normAllQueriesAndKeys(qkv, layer);
     const attended = net.linear(parts.attention(qkv, layer), parts.attentionOutput(layer, attentionBias));
@@ -21,6 +19,5 @@ export function olmo2(config: ModelConfig): NetworkPlan {
 
     const mlpOutput = net.linear(parts.gatedUp(x, layer, false), parts.down(layer, false));
     parts.addNorm(x, mlpOutput, layer, 'mlpOutputNorm', 'post_feedforward_layernorm');
-  }
-  return parts.build(parts.logits(x));
+  });
 }

@@ -1,6 +1,6 @@
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
 
 /**
  * Phi-3, Phi-3.5 and Phi-4-mini: Llama's network. Their checkpoints hold queries, keys and values as one tensor, gate
@@ -10,10 +10,8 @@ import { DecoderParts } from './decoder-parts.js';
 export function phi3(config: ModelConfig): NetworkPlan {
   const { numHeads, numKvHeads, headDim, hiddenSize, intermediateSize } = config;
   const qkvRows = (numHeads + 2 * numKvHeads) * headDim;
-  const parts = new DecoderParts(config);
-  const { net } = parts;
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) {
+  return decoder(config, (parts, x, layer) => {
+    const { net } = parts;
     const attentionInput = parts.norm(x, layer, 'attentionNorm', 'input_layernorm');
     const qkvWeight = parts.projection(layer, 'qkv', hiddenSize, false, [['self_attn.qkv_proj', qkvRows]]);
     const attended = parts.attention(net.linear(attentionInput, qkvWeight), layer);
@@ -22,6 +20,5 @@ export function phi3(config: ModelConfig): NetworkPlan {
     const mlpInput = parts.norm(x, layer, 'mlpNorm', 'post_attention_layernorm');
     const gated = parts.gatedUp(mlpInput, layer, false, [['mlp.gate_up_proj', 2 * intermediateSize]]);
     net.addLinear(x, gated, parts.down(layer, false));
-  }
-  return parts.build(parts.logits(x));
+  });
 }

@@ -1,7 +1,8 @@
 import type { ValueRef } from '../../network/network-builder.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import type { ModelConfig } from '../model-config.js';
-import { DecoderParts } from './decoder-parts.js';
+import { decoder } from './decoder-layers.js';
+import type { DecoderParts } from './decoder-parts.js';
 
 /**
  * Qwen3.5: three of four layers have a gated delta rule in the place of attention, and heads that attend have a gate each: their
@@ -10,10 +11,7 @@ import { DecoderParts } from './decoder-parts.js';
  * the same network; its files have the projections of the rule by heads of keys.
  */
 export function qwen35(config: ModelConfig): NetworkPlan {
-  const parts = new DecoderParts(config);
-  const x = parts.embed();
-  for (let layer = 0; layer < config.numLayers; layer++) addLayer(parts, config, x, layer);
-  return parts.build(parts.logits(x));
+  return decoder(config, (parts, x, layer) => addLayer(parts, config, x, layer));
 }
 
 /** x += what the layer makes of it: the sum is written in place. */
