@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { z } from 'zod';
-import { ITERATION_STATS, KV_CACHE_EVENT, TOKEN_PIECE } from '../src/library/contracts/outputs.js';
 import { TOKEN_REQUEST } from '../src/library/contracts/token-request.js';
+import { ITERATION_STATS, KV_CACHE_EVENT, TOKEN_PIECE } from './output-contracts.js';
 
 interface Contract {
   /** Path in docs/schemas. */

@@ -1,5 +1,5 @@
-import { flagsTables, formerNamesTable, managerTable, namesTable } from '../src/settings/option-documents.js';
 import { withSection } from './document-section.js';
+import { flagsTables, formerNamesTable, managerTable, namesTable } from './option-documents.js';
 import { parameterFieldsTable, parameterTensorsTable } from './parameter-tables.js';
 
 const SECTIONS = {

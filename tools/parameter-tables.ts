@@ -1,7 +1,7 @@
 import { MAX_INT32 } from '../base/int32.js';
 import { inShownOrder, type Parameter, shownBounds, TENSOR_TYPES } from '../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS } from '../callbacks/request/parameters.js';
-import { code, markdownTable } from '../src/settings/option-documents.js';
+import { code, markdownTable } from './option-documents.js';
 
 /** Values of a parameter, in words. */
 function valuesText(bounds: readonly [number, number] | undefined, { kind }: Parameter): string {

@@ -22,7 +22,7 @@ export interface AdapterBase {
 
 /**
  *   lora_task_id   [1]               names the adapter; later requests give this alone
- *   lora_weights   [rows, width]     the adapter, with the first request of the task: see readLoraTensors
+ *   lora_weights   [rows, width]     the adapter, with the first request of the task: see loraTensorsInParts
  *   lora_config    [rows, 3]
  *
  * Weights and configuration without elements count as not given. null: the request has no adapter.

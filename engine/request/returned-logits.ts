@@ -83,10 +83,6 @@ export class ReturnedLogits {
     this.vocabSize = vocabSize;
   }
 
-  get returnsContextLogits(): boolean {
-    return this.#options.returnContextLogits;
-  }
-
   get returnsGenerationLogits(): boolean {
     return this.#options.returnGenerationLogits;
   }

@@ -1,5 +1,5 @@
 import { input, says } from '../../base/named-text.js';
-import { type InParts, runToEnd } from '../../base/run-to-end.js';
+import type { InParts } from '../../base/run-to-end.js';
 import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 import {
@@ -37,8 +37,8 @@ export class LoraTensorsError extends SkeinError {
 }
 
 /**
- * Reads an adapter from the two tensors of a request (TensorRT-LLM's LoRA page has their layout). The scaling must be in B
- * already.
+ * Reads an adapter from the two tensors of a request (TensorRT-LLM's LoRA page has their layout), in parts: a module-layer each, which yield
+ * the number of their values. The scaling must be in B already.
  *
  *   lora_config   [module, layer, D]        lora_weights   | A: D x in | B: out x D | 0 ... |
  *                 [module, layer, D]                       | A: D x in | B: out x D         |
@@ -46,15 +46,6 @@ export class LoraTensorsError extends SkeinError {
  * The arrays are copied, unless they lie in shared memory, which whoever sends it leaves as it is.
  * @throws LoraTensorsError that names tensor, row, expected and found.
  */
-export function readLoraTensors(
-  tensors: LoraTensors,
-  model: ModelConfig,
-  limits: AdapterLimits,
-): AdapterWeights {
-  return runToEnd(loraTensorsInParts(tensors, model, limits));
-}
-
-/** The same in parts, a module-layer each, which yield the number of their values. */
 export function* loraTensorsInParts(
   tensors: LoraTensors,
   model: ModelConfig,

@@ -114,6 +114,7 @@ export function sequenceBatcher(
 
 /**
  * The soft batcher of the AMD Inference Server: a batch goes when it is full, or so long after the first of its requests came.
+ * With an infinite time it is their hard batcher: as requests are never cut, one whose rows no longer fit sends the batch before it on its way.
  * @param timeoutUs above 0
  */
 export function softBatcher({
@@ -130,14 +131,6 @@ export function softBatcher({
     maxDelayUs: timeoutUs,
     levels: ONE_LEVEL,
   };
-}
-
-/**
- * The hard batcher of the AMD Inference Server: a batch waits until it is full. As requests are never cut, one whose rows no longer fit
- * sends the batch before it on its way.
- */
-export function hardBatcher({ batchSize }: { batchSize: number }): BatcherConfig {
-  return softBatcher({ batchSize, timeoutUs: Number.POSITIVE_INFINITY });
 }
 
 /** Limits of a batched service. */

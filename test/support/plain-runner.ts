@@ -1,11 +1,6 @@
 import { type CachedHeads, uniformPlan } from '../../engine/executors/cache-layers.js';
 import type { ExecutorOptions } from '../../engine/executors/executor.js';
-import {
-  isAttendedTo,
-  placesBefore,
-  slotOf,
-  staysInCache,
-} from '../../engine/executors/portable/cache-places.js';
+import { slotOf, staysInCache } from '../../engine/executors/portable/cache-places.js';
 import {
   addPromptRows,
   writeEmbeddingRows,
@@ -21,6 +16,7 @@ import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import type { Activation, PlanOp } from '../../network/plan.js';
 import { promptRowWidth } from '../../network/prompt-rows.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
+import { isAttendedTo, placesBefore } from './attended-places.js';
 import { naiveShares } from './naive-experts.js';
 import { activate, raised, xielu } from './naive-network.js';
 

@@ -1,6 +1,7 @@
-import { describeMachine, machineLine } from '../../base/machine.js';
+import { describeMachine } from '../../base/machine.js';
 import { type FlagTable, type FlagValues, readFlags } from '../compare/flags.js';
 import { writeSection } from '../document-section.js';
+import { machineLine } from '../support/machine-words.js';
 
 /** Findings of a bench for one section of its document. */
 export interface Report {
@@ -97,7 +98,7 @@ export function sectionOfKernels(name: string, isa: string, own: readonly string
   return `${name}-${isa.startsWith('avx512') || isa === 'amx' ? 'avx512' : 'avx2'}`;
 }
 
-/** A section for each kind of machine, as `sectionOf` of base/machine.ts names them. */
+/** A section for each kind of machine, as `sectionOf` names them. */
 export function forEachKind(...names: string[]): string[] {
   return names.flatMap((name) => [`${name}-avx2`, `${name}-avx512`]);
 }

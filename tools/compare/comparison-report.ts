@@ -1,4 +1,4 @@
-import { machineLine } from '../../base/machine.js';
+import { machineLine } from '../support/machine-words.js';
 import { markdownTable } from '../support/markdown-table.js';
 import { median } from '../support/statistics.js';
 import type { ComparisonRecord } from './record.js';

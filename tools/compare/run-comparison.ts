@@ -1,5 +1,5 @@
-import { sectionOf } from '../../base/machine.js';
 import { writeSection } from '../document-section.js';
+import { sectionOf } from '../support/machine-words.js';
 import { countOf, type FlagValues, listOf, type outputFlag, type TURNS_FLAGS } from './flags.js';
 import { comparedMachine } from './held-to-avx2.js';
 import { ComparisonRecord, type Conditions } from './record.js';

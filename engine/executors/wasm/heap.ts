@@ -86,10 +86,6 @@ export class WasmHeap {
     return new Float32Array(this.#module.HEAPU8.buffer, pointer, length);
   }
 
-  intsAt(pointer: number, length: number): Int32Array<ArrayBuffer> {
-    return new Int32Array(this.#module.HEAPU8.buffer, pointer, length);
-  }
-
   copy(target: number, source: number, bytes: number): void {
     this.#module.HEAPU8.copyWithin(target, source, source + bytes);
   }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type BatcherArrival, simulateBatcher } from '../../../engine/simulation/batcher-simulation.js';
 import { Random } from '../../../loadgen/random.js';
-import { hardBatcher, softBatcher } from '../../../scheduler/tensors/batcher-presets.js';
+import { softBatcher } from '../../../scheduler/tensors/batcher-presets.js';
 import { batching, oneLevel } from '../../support/queued-requests.js';
 
 const arrival = (atUs: number, rows = 1, more: Partial<BatcherArrival> = {}): BatcherArrival => ({
@@ -56,7 +56,7 @@ describe('a simulated batcher', () => {
 
   it('ends where a part of a batch waits for ever', () => {
     const result = simulateBatcher({
-      batcher: hardBatcher({ batchSize: 4 }),
+      batcher: softBatcher({ batchSize: 4, timeoutUs: Number.POSITIVE_INFINITY }),
       instances: 1,
       computeUs: { batch: 10, row: 1 },
       arrivals: [0, 1, 2].map((atUs) => arrival(atUs)),

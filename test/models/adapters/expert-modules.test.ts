@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { baseModules } from '../../../models/adapters/base-modules.js';
 import { readGgufAdapter } from '../../../models/adapters/gguf-adapter.js';
-import { LoraTensorsError, readLoraTensors } from '../../../models/adapters/lora-tensors.js';
+import { LoraTensorsError } from '../../../models/adapters/lora-tensors.js';
 import { MODULE_IDS } from '../../../models/adapters/module-ids.js';
 import { readPeftCheckpoint } from '../../../models/adapters/peft-checkpoint.js';
 import { CheckpointError } from '../../../models/checkpoints/checkpoint.js';
 import { ggufBytes, type TestTensor } from '../../../tools/support/gguf-writer.js';
 import { expertsConfig } from '../../support/experts-config.js';
 import { freshFolders } from '../../support/fresh-folders.js';
+import { readLoraTensors } from '../../support/read-lora-tensors.js';
 import { floats, writeTinyAdapter } from '../../support/tiny-adapter.js';
 
 const fresh = freshFolders('skein-expert-modules');

@@ -9,10 +9,10 @@ import { baseModules } from '../../../models/adapters/base-modules.js';
 import {
   type LoraTensors,
   LoraTensorsError,
-  readLoraTensors,
   writeLoraTensors,
 } from '../../../models/adapters/lora-tensors.js';
 import { MODULE_IDS, type ModuleId, moduleName } from '../../../models/adapters/module-ids.js';
+import { readLoraTensors } from '../../support/read-lora-tensors.js';
 import { draws } from '../../support/scale.js';
 import { TINY_BASE } from '../../support/tiny-adapter.js';
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../../engine/peft/adapter-fingerprint.js';
-import { readLoraTensors, writeLoraTensors } from '../../../models/adapters/lora-tensors.js';
+import { writeLoraTensors } from '../../../models/adapters/lora-tensors.js';
 import { sharedAdapter, sharedTensorsOf } from '../../../models/adapters/shared-adapter.js';
 import { randomAdapter } from '../../support/random-adapter.js';
+import { readLoraTensors } from '../../support/read-lora-tensors.js';
 import { TINY_BASE } from '../../support/tiny-adapter.js';
 
 const adapter = randomAdapter(TINY_BASE, 3, { maxRank: 4 });

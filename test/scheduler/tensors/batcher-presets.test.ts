@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import {
   BatcherLimitError,
   type ConfiguredBatching,
-  hardBatcher,
   modelBatcher,
   sequenceBatcher,
   serviceBatcher,
@@ -27,7 +26,7 @@ describe('the soft batcher', () => {
 });
 
 describe('the hard batcher', () => {
-  const hard = hardBatcher({ batchSize: 4 });
+  const hard = softBatcher({ batchSize: 4, timeoutUs: Number.POSITIVE_INFINITY });
 
   it('sends full batches only', () => {
     expect(timeline(hard, [...ones(0, 'AB'), ...ones(1e9, 'CDE')])).toEqual(['1000000000 A B C D']);

@@ -110,7 +110,7 @@ describe('an option that is added to the table', () => {
   });
 
   it('has its rows in the documents, and names in messages', async () => {
-    const documents = await import('../../../src/settings/option-documents.js');
+    const documents = await import('../../../tools/option-documents.js');
     const { withFlagNames, withPlainNames } = await import('../../../src/options/flag-names.js');
     expect(documents.flagsTables().split('### KV cache')[1]).toContain(
       '| `--kv-cache-nap-seconds` | `SKEIN_KV_CACHE_NAP_SECONDS` | seconds | 6 | how long the cache naps Also `--cat-nap`. |',

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeMachine, machineLine } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { type BenchDefinition, defineBench, forEachKind } from '../../../tools/bench/bench.js';
 import { modelOf, positiveOf, roundsFlag, secondsFlag } from '../../../tools/bench/flags.js';
+import { machineLine } from '../../../tools/support/machine-words.js';
 
 const FLAGS = { ...roundsFlag(3), ...secondsFlag(2) } as const;
 type Definition = BenchDefinition<typeof FLAGS>;

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { sectionOf } from '../../../base/machine.js';
 import {
   comparedMachine,
   ggmlBuild,
   isHeldToAvx2,
   oneDnnEnvironment,
 } from '../../../tools/compare/held-to-avx2.js';
+import { sectionOf } from '../../../tools/support/machine-words.js';
 
 afterEach(() => vi.unstubAllEnvs());
 

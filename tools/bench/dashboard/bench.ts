@@ -1,8 +1,9 @@
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeMachine, sectionOf } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { launchChromium } from '../../chromium.js';
 import { countOf } from '../../compare/flags.js';
+import { sectionOf } from '../../support/machine-words.js';
 import { median } from '../../support/statistics.js';
 import { takeRounds } from '../../support/take-rounds.js';
 import { defineBench, forEachKind } from '../bench.js';

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeMachine, sectionOf } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
+import { sectionOf } from '../../support/machine-words.js';
 import { type Cell, markdownTable, tableRow } from '../../support/markdown-table.js';
 import { type BenchOutput, defineBench, forEachKind } from '../bench.js';
 import { MODEL_FLAG, modelOf, positiveOf, secondsFlag } from '../flags.js';

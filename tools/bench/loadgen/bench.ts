@@ -1,5 +1,6 @@
-import { describeMachine, sectionOf } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { listOf } from '../../compare/flags.js';
+import { sectionOf } from '../../support/machine-words.js';
 import { defineBench, forEachKind } from '../bench.js';
 import { positiveOf, secondsFlag } from '../flags.js';
 import { addedLatency, issuePrecision } from './latency.js';

@@ -4,9 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describeMachine, sectionOf } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { countOf } from '../../compare/flags.js';
 import { addressOf } from '../../listening-server.js';
+import { sectionOf } from '../../support/machine-words.js';
 import { markdownTable, tableRow } from '../../support/markdown-table.js';
 import { percentile } from '../../support/statistics.js';
 import { defineBench, forEachKind } from '../bench.js';

@@ -1,6 +1,7 @@
-import { describeMachine, sectionOf } from '../../../base/machine.js';
+import { describeMachine } from '../../../base/machine.js';
 import { countOf, type FlagValues } from '../../compare/flags.js';
 import { cpuMs } from '../../support/cpu-ms.js';
+import { sectionOf } from '../../support/machine-words.js';
 import { markdownTable } from '../../support/markdown-table.js';
 import { findNatsServer, NatsProcess } from '../../support/queue/nats-process.js';
 import { QueueLab, until } from '../../support/queue/queue-lab.js';

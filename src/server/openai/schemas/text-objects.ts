@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isObject } from '../../../../base/option-values.js';
 import type { PictureInput } from '../../../encoding/picture-encoder.js';
 
 const OBJECT = {
@@ -21,35 +22,24 @@ const PICTURE = {
 type Refuse = (message: string, path: PropertyKey[], isLacking?: boolean) => never;
 
 /**
- * Texts as Jina's API has them: an object with a text, or a list of strings and such objects, as a list of strings. Objects of images, or
- * of anything else, are refused by the name of their field. They are looked at in one go, see tokenList.
+ * Texts and pictures as Jina's API has them: an object with a text or an image, or a list of strings and such objects. Objects of anything else
+ * are refused by the name of their field. They are looked at in one go, see tokenList.
  */
-export function textsOrObjects() {
-  return listOf([OBJECT], textOf);
-}
-
-/** The same with pictures, as Jina's objects with an image. */
 export function textsOrPictures() {
-  return listOf<string | PictureInput>([OBJECT, PICTURE], (value, path, refuse) =>
-    isObject(value) && 'image' in value ? pictureOf(value, path, refuse) : textOf(value, path, refuse),
-  );
-}
-
-function listOf<T>(
-  objects: readonly object[],
-  read: (value: unknown, path: PropertyKey[], refuse: Refuse) => T,
-) {
-  const schema = z.unknown().transform((value, context): (T | string)[] => {
+  const schema = z.unknown().transform((value, context): (PictureInput | string)[] => {
     const refuse: Refuse = (message, path, isLacking = false) => {
       context.addIssue({ code: 'custom', message, path, params: { refused: isLacking }, continue: false });
       return z.NEVER;
     };
+    const read = (item: unknown, path: PropertyKey[]) =>
+      isObject(item) && 'image' in item ? pictureOf(item, path, refuse) : textOf(item, path, refuse);
     // Lists of token ids have faults of their own.
-    if (!Array.isArray(value)) return isObject(value) ? [read(value, [], refuse)] : refuse(EXPECTED, []);
+    if (!Array.isArray(value)) return isObject(value) ? [read(value, [])] : refuse(EXPECTED, []);
     if (value.length === 0 || Array.isArray(value[0]) || typeof value[0] === 'number')
       return refuse(EXPECTED, []);
-    return value.map((item, i) => (typeof item === 'string' ? item : read(item, [i], refuse)));
+    return value.map((item, i) => (typeof item === 'string' ? item : read(item, [i])));
   });
+  const objects = [OBJECT, PICTURE];
   const list = { type: 'array', items: { anyOf: [{ type: 'string' }, ...objects] }, minItems: 1 };
   z.globalRegistry.add(schema, { anyOf: [...objects, list] } as z.GlobalMeta);
   return schema;
@@ -74,8 +64,4 @@ function textOf(value: unknown, path: PropertyKey[], refuse: Refuse): string {
   if (other !== undefined) return refuse('embeddings of anything but texts', [...path, other], true);
   const { text } = value;
   return typeof text === 'string' ? text : refuse(EXPECTED, 'text' in value ? [...path, 'text'] : path);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

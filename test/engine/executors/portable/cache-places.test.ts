@@ -1,13 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  isAttendedTo,
-  placesBefore,
-  slotOf,
-  staysInCache,
-} from '../../../../engine/executors/portable/cache-places.js';
+import { slotOf, staysInCache } from '../../../../engine/executors/portable/cache-places.js';
 import { resolveWindow } from '../../../../kvcache/kv-cache-options.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
+import { isAttendedTo, placesBefore } from '../../../support/attended-places.js';
 import { draws } from '../../../support/scale.js';
 
 const TOKENS_PER_BLOCK = 8;

@@ -1,6 +1,13 @@
-import { GROUPS } from '../../callbacks/options/option.js';
-import { ENGINE_TABLE } from '../../callbacks/options/table.js';
-import { defaultText, flagName, OPTIONS, type Option, oneOfThese, variableName } from '../options/table.js';
+import { GROUPS } from '../callbacks/options/option.js';
+import { ENGINE_TABLE } from '../callbacks/options/table.js';
+import {
+  defaultText,
+  flagName,
+  OPTIONS,
+  type Option,
+  oneOfThese,
+  variableName,
+} from '../src/options/table.js';
 
 /** A name in a table's cell; null: an empty cell. */
 export const code = (name: string | null) => (name === null ? '' : `\`${name}\``);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { IterationStats } from '../../../callbacks/iteration-stats.js';
-import type { TokenPiece } from '../../../callbacks/token-request.js';
-import type { KvCacheEvent } from '../../../kvcache/cache-events.js';
-import type { JsonForm } from './json-form.js';
-import { count, floats, sameType, token, tokens, u64 } from './values.js';
+import type { IterationStats } from '../callbacks/iteration-stats.js';
+import type { TokenPiece } from '../callbacks/token-request.js';
+import type { KvCacheEvent } from '../kvcache/cache-events.js';
+import type { JsonForm } from '../src/library/contracts/json-form.js';
+import { count, floats, sameType, token, tokens, u64 } from '../src/library/contracts/values.js';
 
 const ms = z.number();
 const since = ms.nullable();

@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { ENGINE_TABLE } from '../../../callbacks/options/table.js';
-import { defaultText, flagName, OPTIONS, variableName } from '../../../src/options/table.js';
-import {
-  flagsTables,
-  formerNamesTable,
-  managerTable,
-  namesTable,
-} from '../../../src/settings/option-documents.js';
-import { DOCUMENTS, withOptionTables } from '../../../tools/option-tables.js';
-import { readDocument } from '../../support/documents.js';
+import { ENGINE_TABLE } from '../../callbacks/options/table.js';
+import { defaultText, flagName, OPTIONS, variableName } from '../../src/options/table.js';
+import { flagsTables, formerNamesTable, managerTable, namesTable } from '../../tools/option-documents.js';
+import { DOCUMENTS, withOptionTables } from '../../tools/option-tables.js';
+import { readDocument } from '../support/documents.js';
 
 const rowsOf = (table: string) => table.split('\n').filter((line) => line.startsWith('| '));
 const widthsOf = (table: string) =>
