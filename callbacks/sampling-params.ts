@@ -1,5 +1,6 @@
 import { input, type Name, type NamedText, says } from '../base/named-text.js';
 import { SkeinError } from '../base/skein-error.js';
+import type { RecommendedNames } from '../models/checkpoints/recommended-sampling.js';
 import type { Bounds, NamedParameter, NamesOf, ValuesOf } from './request/parameter.js';
 import { NAMED_PARAMETERS, type PARAMETERS, type ParameterName } from './request/parameters.js';
 
@@ -44,6 +45,14 @@ export const SAMPLING_RANGES = Object.fromEntries(
     return [name, { min, max, integer: kind === 'integer' }];
   }),
 ) as Readonly<Record<NumberParam, Range>>;
+
+/** What models' files recommend, by the names of the HTTP API: parameters, and the limit of tokens. */
+export const RECOMMENDED_NAMES: RecommendedNames = Object.fromEntries([
+  ...NAMED_PARAMETERS.flatMap(({ field, parameter: { recommendedAs } }) =>
+    recommendedAs === undefined ? [] : [[field, recommendedAs] as const],
+  ),
+  ['max_tokens', { huggingFace: 'max_new_tokens' }],
+]);
 
 /** Tensors of which one is enough for a request to draw its tokens; without all of them it is greedy. */
 export const DRAWING_TENSORS: readonly string[] = NAMED_PARAMETERS.filter(

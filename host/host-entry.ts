@@ -1,5 +1,6 @@
 import { messageOf } from '../base/error-text.js';
 import { isObject } from '../base/option-values.js';
+import { REQUEST_FIELDS } from '../callbacks/request/fields.js';
 import type { RequestFailure } from '../callbacks/request-failure.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
 import type { TokenRequest } from '../callbacks/token-request.js';
@@ -73,7 +74,7 @@ export function entryOf(
     engine: null,
     left,
     adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
-    priority: inference.priority ?? 0.5,
+    priority: inference.priority ?? REQUEST_FIELDS.priority.default,
     key: request.queueKey ?? '',
     weight: request.queueWeight ?? 1,
     cost: costOf(request),

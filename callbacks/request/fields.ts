@@ -35,6 +35,9 @@ export interface RequestField {
   min?: number;
   /** A number must be greater than `above`, and at most `max`. */
   within?: { above: number; max: number };
+  /** Limits of a number that is no tensor, and what one that is not given is. */
+  range?: { min: number; max: number; integer: boolean };
+  default?: number;
   /** Input tensor that carries it, for GptManager and for KServe; its type and shape are those of the kind. */
   tensor?: string;
   /** Shape of that tensor, where it is another than the kind's. */
@@ -167,7 +170,8 @@ export const REQUEST_FIELDS = {
     kind: 'guide',
     tensors: { guided_decoding_guide_type: text, guided_decoding_guide: text },
   },
-  priority: { kind: 'number', option: 'priority' },
+  // Higher first.
+  priority: { kind: 'number', range: { min: 0, max: 1, integer: false }, default: 0.5, option: 'priority' },
   adapterName: { kind: 'text' },
   label: { kind: 'text' },
   // Whose turn it is was decided before a request is offered.

@@ -1,3 +1,5 @@
+import type { RecommendedAs } from '../../models/checkpoints/recommended-sampling.js';
+
 /** What a request parameter holds: a number, a whole number, a switch, or a key of random numbers (u64). */
 export type ParameterKind = 'number' | 'integer' | 'flag' | 'key';
 
@@ -56,6 +58,8 @@ interface Facts {
   elsewhere?: Readonly<Record<string, readonly unknown[]>>;
   /** Ollama's option. Absent: its API lacks the parameter. `name` defaults to the HTTP field. */
   ollama?: { name?: string; help: string; default?: number };
+  /** Its names in the files in which a model's makers recommend a value. Absent: they have none. */
+  recommendedAs?: RecommendedAs;
   /** True if text models in a KServe repository do not list the tensor. */
   isNoTextInput?: true;
   /** Flag of `skein run` and `skein chat`, named like the HTTP field. */

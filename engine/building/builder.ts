@@ -8,6 +8,7 @@ import {
 import { onlyTold } from '../../base/error-reporter.js';
 import { skeinVersion } from '../../base/package-info.js';
 import { writeProblem } from '../../base/system-problem.js';
+import { RECOMMENDED_NAMES } from '../../callbacks/sampling-params.js';
 import { planNetwork } from '../../models/architectures/index.js';
 import type { Checkpoint, TokenizerFiles } from '../../models/checkpoints/checkpoint.js';
 import { openCheckpoint } from '../../models/checkpoints/open-checkpoint.js';
@@ -141,7 +142,7 @@ export function describedEngine({
   path,
   config,
   format,
-  sampling,
+  recommended,
   sourceHash,
   leftAside,
   remarks,
@@ -152,7 +153,7 @@ export function describedEngine({
     maxInputLen: longestSequence(config),
     maxSeqLen: longestSequence(config),
     source: { path: resolve(path), format, hash: sourceHash },
-    sampling,
+    sampling: recommended(RECOMMENDED_NAMES),
     ...(leftAside.length > 0 && { leftAside }),
     ...(remarks.length > 0 && { remarks }),
   };

@@ -12,6 +12,7 @@ import { defaultCacheDirectory } from '../../base/home-folder.js';
 import { ProcessLock } from '../../base/process-lock.js';
 import { writeProblem, writeReason } from '../../base/system-problem.js';
 import { defaultThreads } from '../../base/topology.js';
+import { RECOMMENDED_NAMES } from '../../callbacks/sampling-params.js';
 import { withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
 import { findModelFiles, type ModelFiles } from '../../models/checkpoints/model-files.js';
 import { readRecommendedSampling } from '../../models/checkpoints/open-checkpoint.js';
@@ -59,7 +60,7 @@ const ABANDONED_AFTER_MS = 10 * 60 * 1000;
 export async function cachedEngine(options: CachedEngineOptions): Promise<Engine> {
   const engine = await foundOrBuilt(options);
   // An entry of an earlier version does not say it; the model's own files do.
-  engine.manifest.sampling ??= readRecommendedSampling(findModelFiles(options.model));
+  engine.manifest.sampling ??= readRecommendedSampling(RECOMMENDED_NAMES, findModelFiles(options.model));
   return engine;
 }
 

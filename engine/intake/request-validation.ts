@@ -1,5 +1,6 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
+import { REQUEST_FIELDS } from '../../callbacks/request/fields.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
 import {
@@ -199,7 +200,7 @@ function readNumber(name: string, { data }: Tensor, range: Range): number {
 }
 
 function readPriority(priority: number | undefined): number {
-  if (priority === undefined) return 0.5;
-  checkRange('priority', priority, { min: 0, max: 1, integer: false });
+  if (priority === undefined) return REQUEST_FIELDS.priority.default;
+  checkRange('priority', priority, REQUEST_FIELDS.priority.range);
   return priority;
 }

@@ -1,4 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
+import { REQUEST_FIELDS } from '../../callbacks/request/fields.js';
 import { type SimulatedIteration, type SimulatedStep, Simulation } from './simulation.js';
 import { checkSimulationInput, MAX_ITERATIONS, type SimulationInput } from './simulation-input.js';
 
@@ -152,7 +153,7 @@ function arrive(simulation: Simulation, { requests }: SimulationInput, index: nu
     tokens,
     maxNewTokens,
     beamWidth = 1,
-    priority = 0.5,
+    priority = REQUEST_FIELDS.priority.default,
     draftLength = 0,
   } = requests[index]!;
   const reason = simulation.arrive({

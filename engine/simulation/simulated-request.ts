@@ -1,3 +1,4 @@
+import { REQUEST_FIELDS } from '../../callbacks/request/fields.js';
 import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
 import type { AdapterNeed } from '../../scheduler/tokens/types.js';
 import { RequestProgress } from '../request/request-progress.js';
@@ -37,7 +38,7 @@ export class SimulatedRequest extends RequestProgress {
 
   /** @param tokens null: the request shares nothing */
   constructor(arrival: SimulatedArrival, tokens: SimulatedTokens | null) {
-    const { requestId, promptLength, maxNewTokens, priority = 0.5 } = arrival;
+    const { requestId, promptLength, maxNewTokens, priority = REQUEST_FIELDS.priority.default } = arrival;
     super(requestId, { promptLength, maxNewTokens, priority });
     this.beamWidth = arrival.beamWidth ?? 1;
     this.adapter = arrival.adapter ?? null;

@@ -3,7 +3,7 @@ import { SkeinError } from '../../base/skein-error.js';
 import type { ModelConfig } from '../model-config.js';
 import type { NamedTemplates } from '../tokenizer/named-templates.js';
 import type { QuantizedSource } from './quantized/quantized-source.js';
-import type { RecommendedSampling } from './recommended-sampling.js';
+import type { RecommendedNames, RecommendedSampling } from './recommended-sampling.js';
 
 /** Storage types that the native converter reads. Names as GGUF and safetensors write them. */
 export type TensorType =
@@ -101,8 +101,8 @@ export interface Checkpoint {
   tokenizer: TokenizerFiles;
   /** See ModelFiles. */
   mmproj: readonly string[];
-  /** Settings of sampling that its makers recommend. */
-  sampling: RecommendedSampling;
+  /** What its makers recommend of these settings. */
+  recommended(names: RecommendedNames): RecommendedSampling;
   /** Hash that changes with the checkpoint: of names, sizes, modification times and header bytes. */
   sourceHash: string;
 }

@@ -21,7 +21,11 @@ import { readQuantizationFile } from './quantized/quantization-file.js';
 import { quantizationRemark } from './quantized/quantization-remarks.js';
 import { quantizedTensors } from './quantized/quantized-tensors.js';
 import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
-import { type RecommendedSampling, recommendedSampling } from './recommended-sampling.js';
+import {
+  type RecommendedNames,
+  type RecommendedSampling,
+  recommendedSampling,
+} from './recommended-sampling.js';
 import { readSafetensorsDirectory } from './safetensors-directory.js';
 import { checkSinkLogits } from './sink-logits.js';
 import { sourceHash } from './source-hash.js';
@@ -58,10 +62,10 @@ export function openCheckpoint(
     ? ggufWeights(gguf, generation, files, wantsHead)
     : folderWeights(files, generation, { hasWeights, wantsHead });
   const tokenizer = readTokenizer(files.directory, config.vocabSize, gguf?.metadata ?? null);
-  const sampling = recommendedSampling(generation, gguf?.metadata ?? null);
   return {
-    ...{ path, format: files.format, config, ...weights, tokenizer, sampling },
+    ...{ path, format: files.format, config, ...weights, tokenizer },
     ...{ mmproj: files.mmproj, sourceHash: hash },
+    recommended: (names) => recommendedSampling(names, generation, gguf?.metadata ?? null),
   };
 }
 
@@ -163,10 +167,10 @@ function shorterContext(named: unknown, { architecture, maxPositions, encoder }:
 const OWN_OUTPUT =
   'lm_head.weight differs from the embedding, although tie_word_embeddings is true: the output layer uses lm_head.weight.';
 
-/** The settings of sampling that a model's makers recommend, without the rest of it. @throws CheckpointError */
-export function readRecommendedSampling(files: ModelFiles): RecommendedSampling {
+/** What a model's makers recommend of these settings, without the rest of it. @throws CheckpointError */
+export function readRecommendedSampling(names: RecommendedNames, files: ModelFiles): RecommendedSampling {
   const gguf = files.format === 'gguf' ? readGguf(files.weights[0]!).metadata : null;
-  return recommendedSampling(generationConfig(files), gguf);
+  return recommendedSampling(names, generationConfig(files), gguf);
 }
 
 function generationConfig(files: ModelFiles): ConfigFields | null {

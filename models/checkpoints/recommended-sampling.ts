@@ -15,41 +15,29 @@ export interface Recommendation {
 /** Recommended settings of sampling by the names of the HTTP API. */
 export type RecommendedSampling = Partial<Record<string, Recommendation>>;
 
-/**
- * Names of settings in the API, in generation_config.json, and behind `general.sampling.` of a GGUF; null: that file has none. The keys of GGUF
- * are those of llama.cpp, and three that Ollama reads besides.
- */
-const NAMES: readonly (readonly [api: string, huggingFace: string | null, gguf: string | null])[] = [
-  ['temperature', 'temperature', 'temp'],
-  ['top_k', 'top_k', 'top_k'],
-  ['top_p', 'top_p', 'top_p'],
-  ['min_p', 'min_p', 'min_p'],
-  ['typical_p', 'typical_p', 'typ_p'],
-  ['repetition_penalty', 'repetition_penalty', 'penalty_repeat'],
-  ['repeat_last_n', null, 'penalty_last_n'],
-  ['presence_penalty', null, 'penalty_present'],
-  ['frequency_penalty', null, 'penalty_freq'],
-  ['no_repeat_ngram_size', 'no_repeat_ngram_size', null],
-  ['xtc_probability', null, 'xtc_probability'],
-  ['xtc_threshold', null, 'xtc_threshold'],
-  ['mirostat', null, 'mirostat'],
-  ['mirostat_tau', null, 'mirostat_tau'],
-  ['mirostat_eta', null, 'mirostat_eta'],
-  ['max_tokens', 'max_new_tokens', null],
-];
+/** Name of a setting in generation_config.json, and behind `general.sampling.` of a GGUF. Absent: that file has none. */
+export interface RecommendedAs {
+  huggingFace?: string;
+  gguf?: string;
+}
+
+/** Settings by the names of the HTTP API, with those in the files. */
+export type RecommendedNames = Readonly<Record<string, RecommendedAs>>;
+
 const GGUF_PREFIX = 'general.sampling.';
 /** Most characters that are kept of a value that is no number. */
 const MAX_SHOWN = 100;
 
-/** Reads what a model's files recommend. A GGUF is the file that was asked for: its values win over those of generation_config.json beside it. */
+/** Reads what a model's files recommend of these settings. A GGUF is the file that was asked for: its values win over those of generation_config.json beside it. */
 export function recommendedSampling(
+  names: RecommendedNames,
   generation: ConfigFields | null,
   gguf: GgufMetadata | null,
 ): RecommendedSampling {
   const found: RecommendedSampling = {};
-  for (const [name, huggingFace, ggufName] of NAMES) {
-    const own = ggufName === null ? undefined : gguf?.get(GGUF_PREFIX + ggufName);
-    const other = huggingFace === null ? undefined : generation?.raw(huggingFace);
+  for (const [name, { huggingFace, gguf: ggufName }] of Object.entries(names)) {
+    const own = ggufName === undefined ? undefined : gguf?.get(GGUF_PREFIX + ggufName);
+    const other = huggingFace === undefined ? undefined : generation?.raw(huggingFace);
     if (own !== undefined) found[name] = { value: kept(own), from: 'GGUF', key: GGUF_PREFIX + ggufName };
     else if (other !== undefined) {
       found[name] = { value: kept(other), from: 'generation_config.json', key: huggingFace! };

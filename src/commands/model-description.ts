@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutorChoice, ExecutorName } from '../../callbacks/gpt-manager-options.js';
 import { DEFAULT_KV_FRACTION, DEFAULT_STATE_FRACTION } from '../../callbacks/options/kv-cache-options.js';
+import { RECOMMENDED_NAMES } from '../../callbacks/sampling-params.js';
 import { longestSequence } from '../../engine/building/builder.js';
 import { type Engine, layOutWeights, openEngine } from '../../engine/building/engine.js';
 import {
@@ -244,7 +245,7 @@ interface Opened
 
 function ofCheckpoint(path: string, options: OpenOptions): Opened {
   const checkpoint = openCheckpoint(path, options);
-  const { format, config, tensors, leftAside, remarks, tokenizer, sampling } = checkpoint;
+  const { format, config, tensors, leftAside, remarks, tokenizer } = checkpoint;
   const plan = planNetwork(config);
   const weights = automaticPrecision(checkpoint, plan);
   const outputWeights = automaticOutputPrecision(weights, checkpoint, plan);
@@ -267,7 +268,7 @@ function ofCheckpoint(path: string, options: OpenOptions): Opened {
     files: tokenizer,
     layerTypes: layerTypes(checkpoint, plan),
     widened,
-    sampling,
+    sampling: checkpoint.recommended(RECOMMENDED_NAMES),
     parameters: parametersOf(plan),
     storedTypes,
     storedBytes,

@@ -1,6 +1,6 @@
 import { MAX_INT32 } from '../../base/int32.js';
 import type { PieceSource } from '../../callbacks/piece-source.js';
-import type { FieldName } from '../../callbacks/request/fields.js';
+import { type FieldName, NAMED_FIELDS, REQUEST_FIELDS } from '../../callbacks/request/fields.js';
 import type { OptionsOf } from '../../callbacks/request/parameter.js';
 import { NAMED_PARAMETERS, type PARAMETERS } from '../../callbacks/request/parameters.js';
 import { drawSeed } from '../../callbacks/sampling-params.js';
@@ -34,21 +34,55 @@ export interface SamplingOptions extends Omit<OptionsOf<typeof PARAMETERS>, 'see
   seed?: bigint | number | undefined;
 }
 
-/** Fields that a request for text has from the engine's, unchanged. */
-const SHARED_FIELDS = [
-  ...(['promptTokens', 'promptEmbeddings', 'imageGrids', 'sentPictures', 'positionIds'] as const),
-  ...(['allowedTokens', 'reasoningBudget'] as const),
-  ...(['dryBreakers', 'logitBias', 'embeddingBias', 'beams', 'badWords', 'returnContextLogits'] as const),
-  ...(['returnGenerationLogits', 'logitsPostProcessor', 'maxDraftLen', 'guide', 'clientId'] as const),
-  ...(['priority', 'cacheSalt', 'timeLimitMs', 'label', 'queueKey', 'queueWeight', 'signal'] as const),
-  ...(['retention', 'shared', 'trace', 'engineFingerprint'] as const),
+/** Fields of the engine's request that a request for text has in a form of its own, or in `engine` alone. */
+const FIELDS_APART = [
+  ...(['maxNewTokens', 'endTokenIds', 'stopWords', 'streaming', 'knownOutputIds'] as const),
+  ...(['numSequences', 'firstSequenceIndex', 'draftTokens', 'draftLogits'] as const),
+  ...(['returnLogProbs', 'topLogProbs', 'returnContextLogProbs', 'topContextLogProbs'] as const),
+  ...(['returnContextProgress', 'loraTaskId', 'adapter', 'adapterName'] as const),
 ] as const satisfies readonly FieldName[];
 
+type SharedName = Exclude<FieldName, (typeof FIELDS_APART)[number]>;
+
+const isShared = (name: FieldName): name is SharedName =>
+  !(FIELDS_APART as readonly FieldName[]).includes(name);
+
+/** Fields that a request for text has from the engine's, unchanged. */
+const SHARED_FIELDS = NAMED_FIELDS.map(([name]) => name).filter(isShared);
+
 type Given<T> = { [Name in keyof T]: T[Name] | undefined };
-type SharedFields = Given<Pick<TokenRequest, (typeof SHARED_FIELDS)[number]>>;
+type SharedFields = Given<Pick<TokenRequest, SharedName>>;
+
+/** How an answer is read, and what comes with it. */
+export interface AnswerOptions
+  extends Given<
+    Pick<TokenRequest, 'returnGenerationLogits' | 'returnContextLogits' | 'logitsPostProcessor' | 'clientId'>
+  > {
+  /** Token ids that end the answer; their text is part of it only with includeStop. */
+  stopTokens?: readonly number[] | undefined;
+  /** Keeps the stop string or stop token in the answer. Default false. */
+  includeStop?: boolean | undefined;
+  /** Continues past the model's own end tokens. Default false. */
+  ignoreEos?: boolean | undefined;
+  /** Leaves special tokens out of the text. Default true. */
+  skipSpecialTokens?: boolean | undefined;
+  /**
+   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
+   * tokens too.
+   */
+  logProbs?: number | undefined;
+  /**
+   * Log-probs of the prompt's tokens, in the first piece. Default: none; 0: those of the tokens themselves; n: those of
+   * the n most probable tokens too.
+   */
+  contextLogProbs?: number | undefined;
+}
 
 /** A request at the level of text: prompt tokens in, pieces of text out. Fields of TokenRequest's names are documented there. */
-export interface TextRequest extends Omit<SamplingOptions, keyof SharedFields>, SharedFields {
+export interface TextRequest
+  extends Omit<SamplingOptions, keyof SharedFields>,
+    Omit<AnswerOptions, keyof SharedFields>,
+    SharedFields {
   promptTokens: Int32Array | readonly number[];
   /** Its pictures have been seen: see AskedRequest. */
   unseen?: undefined;
@@ -58,24 +92,8 @@ export interface TextRequest extends Omit<SamplingOptions, keyof SharedFields>, 
   stop?: readonly string[] | StopStrings | undefined;
   /** Makes the parser of an answer with reasoning or calls, in whose content alone stop strings are looked for. Default: in all text. */
   createParser?: (() => AnswerParser) | null | undefined;
-  stopTokens?: readonly number[] | undefined;
-  /** Continues past the model's own end tokens. */
-  ignoreEos?: boolean | undefined;
-  includeStop?: boolean | undefined;
-  /** Leaves special tokens out of the text. Default true. */
-  skipSpecialTokens?: boolean | undefined;
   /** Special tokens that are not skipped. */
   shownTokens?: readonly ShownToken[] | undefined;
-  /**
-   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
-   * tokens too.
-   */
-  logProbs?: number | undefined;
-  /**
-   * Log-probs of the prompt's tokens. Default: none; 0: those of the tokens themselves; n: those of the n most probable
-   * tokens too.
-   */
-  contextLogProbs?: number | undefined;
   /** Pieces in front of the text tell how far the prompt is. */
   contextProgress?: boolean | undefined;
   /** The caller's field that the guide came from, for errors. */
@@ -153,8 +171,6 @@ export interface TextPiece {
   /** Times of the request; in the last piece, unless a stop string ended the request before the engine did. */
   timing?: TokenTiming;
 }
-
-const DEFAULT_PRIORITY = 0.5;
 
 /**
  * Checks the request's lengths. @throws ContextLengthError, with the numbers, where the model's context cannot hold it.
@@ -282,7 +298,7 @@ function givenFields(request: TextRequest): Partial<TokenRequest> {
 function tokenRequest(model: TextModel, request: TextRequest): TokenRequest {
   const { logProbs, contextLogProbs } = request;
   return {
-    priority: DEFAULT_PRIORITY,
+    priority: REQUEST_FIELDS.priority.default,
     ...givenFields(request),
     promptTokens: request.promptTokens,
     maxNewTokens: request.maxTokens,

@@ -6,12 +6,17 @@ import { type ChatPiece, CollectedCalls, chatPieces, type ToolCall } from '../ge
 import type { ChatPlan } from '../generation/chat-plan.js';
 import type { DryBreaker } from '../generation/dry-breakers.js';
 import type { GuidedOptions } from '../generation/guided.js';
-import type { SamplingOptions, TextLogProb, TextPiece } from '../generation/text-generation.js';
+import type {
+  AnswerOptions,
+  SamplingOptions,
+  TextLogProb,
+  TextPiece,
+} from '../generation/text-generation.js';
 import type { PromptTokens } from '../generation/text-model.js';
 import type { FunctionTool } from '../generation/tools/types.js';
 
 /** Options of one answer. One of prompt, messages and promptTokens is given. */
-export interface GenerateOptions extends SamplingOptions {
+export interface GenerateOptions extends SamplingOptions, AnswerOptions {
   /** Text to continue. */
   prompt?: string | undefined;
   /** A conversation to answer, through the model's chat template. */
@@ -31,40 +36,14 @@ export interface GenerateOptions extends SamplingOptions {
   minTokens?: number | undefined;
   /** Texts that end the answer; they are not part of it. */
   stop?: string | readonly string[] | undefined;
-  /** Token ids that end the answer; their text is part of it only with includeStop. */
-  stopTokens?: readonly number[] | undefined;
   /** Texts, or sequences of tokens, that are not generated. */
   badWords?: readonly BadWord[] | undefined;
   /** Texts, or sequences of tokens, over which DRY sees no repetition. Default: a new line, a colon, a quote, an asterisk. */
   dryBreakers?: readonly DryBreaker[] | undefined;
-  /** Keeps the stop string or stop token in the answer. Default false. */
-  includeStop?: boolean | undefined;
-  /** Continues past the model's own end tokens. Default false. */
-  ignoreEos?: boolean | undefined;
-  /** Leaves special tokens out of the text. Default true. */
-  skipSpecialTokens?: boolean | undefined;
-  /**
-   * Log-probs of the answer's tokens. Default: none; 0: those of the drawn tokens; n: those of the n most probable
-   * tokens too.
-   */
-  logProbs?: number | undefined;
-  /** Returns raw logits of each token of the answer, in the piece that has the token. */
-  returnGenerationLogits?: boolean | undefined;
-  /** Returns raw logits of each token of the prompt, in the first piece. The whole prompt is computed for them. */
-  returnContextLogits?: boolean | undefined;
-  /**
-   * Log-probs of the prompt's tokens, in the first piece. Default: none; 0: those of the tokens themselves; n: those of
-   * the n most probable tokens too.
-   */
-  contextLogProbs?: number | undefined;
   /** Most tokens of a draft that the engine makes for the answer; 0: none. Default: ModelOptions.maxDraftTokens. */
   maxDraftLen?: number | undefined;
-  /** Name of a logits post-processor of the module given as logitsPostProcessorModule. */
-  logitsPostProcessor?: string | undefined;
   /** Form that the answer must have: JSON of a schema, a regular expression, a choice, a grammar, tags. */
   guided?: GuidedOptions | undefined;
-  /** Client id that post-processors get. */
-  clientId?: bigint | undefined;
   /** Priority from 0 to 1, higher first; default 0.5. */
   priority?: number | undefined;
   /** Name of the client, by which ModelOptions.fairQueueing and maxQueuedRequestsPerKey tell requests apart. */

@@ -19,6 +19,7 @@ const made = {
   alias: { field: 'doze', help: 'Another name of nap.' },
   elsewhere: { nap_mode: [0] },
   ollama: { name: 'siesta', help: 'Default 2.', default: 2 },
+  recommendedAs: { gguf: 'penalty_nap' },
   flag: { metavar: 'NAPS', help: 'sleeps so much' },
   form: { label: 'Naps', step: 0.25, empty: 'awake' },
 } as const;
@@ -179,6 +180,15 @@ describe('a parameter that is added to the table', () => {
     const { fieldOfOption, optionOfInput } = await import('../../src/request-vocabulary.js');
     expect(optionOfInput('nap_penalty')).toBe('napPenalty');
     expect(fieldOfOption('napPenalty')).toBe('nap');
+  });
+
+  it('is recommended by models, under its names in their files', async () => {
+    const { RECOMMENDED_NAMES } = await import('../../callbacks/sampling-params.js');
+    expect(RECOMMENDED_NAMES.nap).toEqual({ gguf: 'penalty_nap' });
+    const { checkedSampling } = await import('../../src/generation/sampling-defaults.js');
+    const found = { value: 3, from: 'GGUF', key: 'general.sampling.penalty_nap' } as const;
+    expect(napIn(checkedSampling({ nap: found }).defaults)).toBe(3);
+    expect(checkedSampling({ nap: { ...found, value: 10 } }).leftOut[0]).toContain('a number from 0 to 9');
   });
 
   it("is a field of the page's form, and a row of the documents", async () => {

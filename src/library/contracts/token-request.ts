@@ -74,6 +74,7 @@ const FORMS = {
 } satisfies Record<Exclude<FieldKind, 'here'>, z.ZodType>;
 
 const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
+const { range: PRIORITY } = REQUEST_FIELDS.priority;
 
 type Fields = typeof REQUEST_FIELDS;
 type Carried = { [Name in keyof Fields]: Fields[Name]['kind'] extends 'here' ? never : Name }[keyof Fields];
@@ -96,7 +97,7 @@ const schema = z.strictObject({
   positionIds: z.array(count).optional(),
   topLogProbs: count.optional(),
   topContextLogProbs: count.optional(),
-  priority: z.number().min(0).max(1).optional(),
+  priority: z.number().min(PRIORITY.min).max(PRIORITY.max).optional(),
   queueWeight: z.number().gt(WEIGHT.above).max(WEIGHT.max).optional(),
 });
 

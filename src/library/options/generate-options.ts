@@ -15,11 +15,13 @@ import {
   type ParameterName,
 } from '../../../callbacks/request/parameters.js';
 import { BIAS_MAX, type NumberParam, SAMPLING_RANGES } from '../../../callbacks/sampling-params.js';
+import { MAX_SEQUENCES } from '../../../callbacks/token-request.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 import type { GenerateOptions, SeveralOptions } from '../answers.js';
 
+const SEQUENCES = wholeNumber(1, MAX_SEQUENCES);
 const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
 const MAX_U64 = 2n ** 64n - 1n;
 const MIN_I64 = -(2n ** 63n);
@@ -33,6 +35,9 @@ const isToken = (value: unknown) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INT32;
 
 const isBadWord = (value: unknown) => isStop(value) || (isListOf(value, isToken) && value.length > 0);
+const WORDS = rule('a list of texts or lists of token ids, none of them empty', (value) =>
+  isListOf(value, isBadWord),
+);
 const isReasoning = ({ effort, maxTokens, ...others }: Record<string, unknown>) =>
   Object.keys(others).length === 0 &&
   (effort === undefined || typeof effort === 'string') &&
@@ -79,9 +84,7 @@ export const GENERATE_RULES = {
     (value) => isStop(value) || isListOf(value, isStop),
   ),
   stopTokens: rule('a list of token ids', (value) => isListOf(value, isToken)),
-  badWords: rule('a list of texts or lists of token ids, none of them empty', (value) =>
-    isListOf(value, isBadWord),
-  ),
+  badWords: WORDS,
   includeStop: SWITCH,
   ignoreEos: SWITCH,
   skipSpecialTokens: SWITCH,
@@ -94,7 +97,7 @@ export const GENERATE_RULES = {
   // guideOf checks the content.
   guided: rule("an object such as { json: true } or { regex: '[0-9]+' }", isObject),
   clientId: U64,
-  priority: numberIn({ min: 0, max: 1, integer: false }),
+  priority: numberIn(REQUEST_FIELDS.priority.range),
   queueKey: TEXT,
   queueWeight: rule(
     `a number above ${WEIGHT.above} and at most ${WEIGHT.max}`,
@@ -121,9 +124,7 @@ export const GENERATE_RULES = {
   timeLimitMs: wholeNumber(1, MAX_INT32),
   signal: SIGNAL,
   ...SAMPLER_RULES,
-  dryBreakers: rule('a list of texts or lists of token ids, none of them empty', (value) =>
-    isListOf(value, isBadWord),
-  ),
+  dryBreakers: WORDS,
   allowedTokens: rule(
     'a list of token ids',
     (value) => value instanceof Int32Array || isListOf(value, isToken),
@@ -176,14 +177,9 @@ export function checkSeveralOptions(options: unknown): SeveralOptions & { n: num
   if (!isObject(options)) checkGenerateOptions('completeSeveral', options);
   const { n: asked, bestOf: candidates, beams, ...rest } = options as SeveralOptions;
   checkGenerateOptions('completeSeveral', rest);
-  const isCount = (value: unknown) =>
-    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 4096;
   const check = (name: string, value: unknown) => {
-    if (isCount(value)) return;
-    throw new InvalidRequestError(
-      `${name} is ${String(value)}; a whole number from 1 to 4096 is expected.`,
-      name,
-    );
+    if (SEQUENCES.accepts(value)) return;
+    throw new InvalidRequestError(`${name} is ${String(value)}; ${SEQUENCES.expected} is expected.`, name);
   };
   if (beams !== undefined)
     check('beams.width', isObject(beams) ? (beams as { width?: unknown }).width : beams);

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AnswerCost } from '../../../callbacks/infer/answer-tally.js';
 import type { PieceSource } from '../../../callbacks/piece-source.js';
+import { REQUEST_FIELDS } from '../../../callbacks/request/fields.js';
 import { drawSeed } from '../../../callbacks/sampling-params.js';
 import { SharedTensors } from '../../../callbacks/shared-tensors.js';
 import { answerMemory } from '../../generation/answer-memory.js';
@@ -142,7 +143,9 @@ export class ChoiceRun {
         const asked: TextRequest = {
           ...withDefaults(model.sampling, request),
           ...termFields(termsOf(terms), request),
-          ...(terms.isBatch ? { priority: BATCH_PRIORITY * (request.priority ?? 0.5) } : {}),
+          ...(terms.isBatch
+            ? { priority: BATCH_PRIORITY * (request.priority ?? REQUEST_FIELDS.priority.default) }
+            : {}),
           // For an answer of no tokens one is generated and dropped, so that the prompt is computed.
           maxTokens: Math.max(1, request.maxTokens),
           seed: this.seeds[prompt]!,

@@ -13,9 +13,9 @@ import type { ModelInput, ModelOutput } from '../../../models/repository/model-c
 import { StopStrings } from '../../../models/tokenizer/stop-strings.js';
 import { SequenceText } from '../../generation/sequence-text.js';
 import type { TextModel } from '../../generation/text-model.js';
+import { MAX_CHOICES } from '../../generation/word-limits.js';
 import { asInferError } from '../infer-failure.js';
 import { nextTurn } from '../protocol/turns.js';
-import { MAX_SEQUENCES } from '../texts/read-generation.js';
 import { textsOf, textTensor } from '../texts/tensor-values.js';
 import { inputOf, outputOf } from '../texts/text-config.js';
 import { TOKEN_OUTPUTS, type TokenOutputName, tokenOutputs } from '../texts/text-inputs.js';
@@ -152,8 +152,8 @@ export class Detokenizing implements PartWork {
     const of = (name: TokenOutputName) => given.get(inputName(name));
     const tokens = of('output_ids')!;
     const [count = 0, width = 0] = tokens.shape.slice(1);
-    if (count > MAX_SEQUENCES)
-      throw new InferError(`'TOKENS_BATCH' has ${count} rows; at most ${MAX_SEQUENCES} are taken`, 'invalid');
+    if (count > MAX_CHOICES)
+      throw new InferError(`'TOKENS_BATCH' has ${count} rows; at most ${MAX_CHOICES} are taken`, 'invalid');
     const { maxSeqLen } = this.#find();
     if (width > maxSeqLen)
       throw new InferError(

@@ -2,17 +2,12 @@ import { InferError } from '../../../callbacks/infer/infer-error.js';
 import { decodeWordList } from '../../../callbacks/stop-words.js';
 import { encodeTexts } from '../../generation/encode-texts.js';
 import type { TextCodec } from '../../generation/text-model.js';
+import { BAD_WORD_LIMITS, STOP_LIMITS, type WordLimits } from '../../generation/word-limits.js';
 import type { GivenInputs } from './given-inputs.js';
 
-/** Most texts of a list, characters of one, and characters of all. */
-interface WordLimits {
-  most: number;
-  longest: number;
-  units: number;
-}
 const LIMITS = {
-  stop_words: { most: 64, longest: 4096, units: 16_384 },
-  bad_words: { most: 1024, longest: 512, units: 32_768 },
+  stop_words: STOP_LIMITS,
+  bad_words: BAD_WORD_LIMITS,
   embedding_bias_words: { most: 1024, longest: 32_768, units: 32_768 },
 } satisfies Record<string, WordLimits>;
 

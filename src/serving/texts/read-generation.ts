@@ -15,6 +15,7 @@ import type { AskedRequest } from '../../generation/pictures/seen-request.js';
 import type { EngineFields, TextRequest } from '../../generation/text-generation.js';
 import { checkTextLength, promptLimit } from '../../generation/text-length.js';
 import type { TextModel } from '../../generation/text-model.js';
+import { MAX_CHOICES } from '../../generation/word-limits.js';
 import type { AdapterSet } from '../adapters/model-adapters.js';
 import { adapterFields } from './given-adapter.js';
 import type { GivenInputs } from './given-inputs.js';
@@ -73,7 +74,6 @@ export interface GenerationOptions {
 
 /** Tokens of an answer to a text, where the request names no limit. */
 export const DEFAULT_MAX_TOKENS = 16;
-export const MAX_SEQUENCES = 128;
 /** Rows of a table of embeddings, or of a draft's logits: more than a context has places. */
 const MAX_ROWS = 65_536;
 
@@ -145,10 +145,8 @@ function countOf(given: GivenInputs, beamWidth: number, sequences: number): numb
     ['beam_width', beamWidth],
     ['num_return_sequences', sequences],
   ] as const) {
-    if (value >= 1 && value <= MAX_SEQUENCES) continue;
-    throw refused(
-      `'${given.nameOf(name)}' is ${value}; a whole number from 1 to ${MAX_SEQUENCES} is expected`,
-    );
+    if (value >= 1 && value <= MAX_CHOICES) continue;
+    throw refused(`'${given.nameOf(name)}' is ${value}; a whole number from 1 to ${MAX_CHOICES} is expected`);
   }
   if (beamWidth > 1 && sequences > 1)
     throw refused(

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { RECOMMENDED_NAMES } from '../../../callbacks/sampling-params.js';
 import { findModelFiles } from '../../../models/checkpoints/model-files.js';
 import { openCheckpoint, readRecommendedSampling } from '../../../models/checkpoints/open-checkpoint.js';
 import type { RecommendedSampling } from '../../../models/checkpoints/recommended-sampling.js';
@@ -23,8 +24,8 @@ function recommended(metadata: Record<string, TypedValue>, generation?: object):
   });
   if (generation !== undefined)
     writeFileSync(join(folder, 'generation_config.json'), JSON.stringify(generation));
-  const { sampling } = openCheckpoint(folder);
-  expect(readRecommendedSampling(findModelFiles(folder))).toEqual(sampling);
+  const sampling = openCheckpoint(folder).recommended(RECOMMENDED_NAMES);
+  expect(readRecommendedSampling(RECOMMENDED_NAMES, findModelFiles(folder))).toEqual(sampling);
   return sampling;
 }
 

@@ -1,8 +1,15 @@
 import * as z from 'zod';
 import { MAX_INT32 } from '../../../../base/int32.js';
+import { REQUEST_FIELDS } from '../../../../callbacks/request/fields.js';
 import { PARAMETERS } from '../../../../callbacks/request/parameters.js';
 import { LENGTH_PENALTY_RANGE } from '../../../../callbacks/sampling-params.js';
 import { StopStrings } from '../../../../models/tokenizer/stop-strings.js';
+import {
+  BAD_WORD_LIMITS,
+  MAX_CHOICES,
+  STOP_LIMITS,
+  type WordLimits,
+} from '../../../generation/word-limits.js';
 import {
   about,
   count,
@@ -17,42 +24,31 @@ import { PARAMETER_FIELDS } from '../../../schemas/parameter-fields.js';
 import { guideFields } from '../guides.js';
 import { logitBias } from './logit-bias.js';
 
-const MAX_STOPS = 64;
-/** Longest stop string, in UTF-16 units: each answer is held back by as many. */
-const MAX_STOP_LENGTH = 4096;
-const MAX_STOP_LENGTHS = 16_384;
-const MAX_BAD_WORDS = 1024;
-const MAX_BAD_WORD_LENGTH = 512;
-const MAX_BAD_WORD_LENGTHS = 32_768;
 const MAX_BREAKERS = 16;
 const MAX_BREAKER_LENGTH = 40;
-const MAX_CHOICES = 128;
 const MAX_SALT_LENGTH = 1024;
 
 const stop = about(
   optional(
     z
-      .union([z.string().min(1), z.array(z.string().min(1)).max(MAX_STOPS)], {
-        error: `expected a string or up to ${MAX_STOPS} strings, none of them empty`,
+      .union([z.string().min(1), z.array(z.string().min(1)).max(STOP_LIMITS.most)], {
+        error: `expected a string or up to ${STOP_LIMITS.most} strings, none of them empty`,
       })
       .transform((value) => (typeof value === 'string' ? [value] : value))
-      .superRefine(limitTexts('stop texts', { each: MAX_STOP_LENGTH, all: MAX_STOP_LENGTHS })),
+      .superRefine(limitTexts('stop texts', STOP_LIMITS)),
   ).transform((texts) => new StopStrings(texts ?? [])),
   {
     description:
-      `Texts that end the answer: one, or up to ${MAX_STOPS}, of ${MAX_STOP_LENGTH} characters at most each and ` +
-      `${MAX_STOP_LENGTHS} together. They are not part of it.`,
+      `Texts that end the answer: one, or up to ${STOP_LIMITS.most}, of ${STOP_LIMITS.longest} characters at most each and ` +
+      `${STOP_LIMITS.units} together. They are not part of it.`,
     examples: [['\n\n']],
   },
 );
 
 const badWords = optional(
-  z
-    .array(z.string().min(1))
-    .max(MAX_BAD_WORDS)
-    .superRefine(limitTexts('bad words', { each: MAX_BAD_WORD_LENGTH, all: MAX_BAD_WORD_LENGTHS })),
-  `Texts that are not generated: up to ${MAX_BAD_WORDS}, of ${MAX_BAD_WORD_LENGTH} characters at most each and ` +
-    `${MAX_BAD_WORD_LENGTHS} together.`,
+  z.array(z.string().min(1)).max(BAD_WORD_LIMITS.most).superRefine(limitTexts('bad words', BAD_WORD_LIMITS)),
+  `Texts that are not generated: up to ${BAD_WORD_LIMITS.most}, of ${BAD_WORD_LIMITS.longest} characters at most each and ` +
+    `${BAD_WORD_LIMITS.units} together.`,
 );
 
 /** True for the integers of 64 bits with a sign, as in OpenAI's API. The nearest number to 2^63 - 1 is 2^63. */
@@ -86,7 +82,7 @@ export const samplingFields = {
 export const stopFields = {
   min_tokens,
   stop,
-  stop_token_ids: optional(z.array(tokenId).max(MAX_STOPS), 'Tokens that end the answer.'),
+  stop_token_ids: optional(z.array(tokenId).max(STOP_LIMITS.most), 'Tokens that end the answer.'),
   ignore_eos: optional(z.boolean(), {
     description: "Goes on past the model's own end tokens.",
     default: false,
@@ -125,7 +121,7 @@ export const engineFields = {
   priority: optional(z.number().min(-MAX_INT32).max(MAX_INT32), {
     description:
       "Requests of a higher priority are started first, 0 to 1. A number outside of these is vLLM's, where a lower one is started first and 0 is the default.",
-    default: 0.5,
+    default: REQUEST_FIELDS.priority.default,
   }),
   cache_salt: optional(
     shortText(MAX_SALT_LENGTH).min(1),
@@ -238,17 +234,8 @@ export const commonFields = {
 /** Parsed values of the common fields. */
 export type CommonRequest = z.output<z.ZodObject<typeof commonFields>>;
 
-/** Limits of a list of texts, in UTF-16 units. */
-interface TextLimits {
-  each: number;
-  all: number;
-}
-
-/**
- * Makes a check for superRefine that limits texts, whose lengths decide the cost. @param what name of the texts, for
- * errors
- */
-function limitTexts(what: string, { each, all }: TextLimits) {
+/** Makes a check for superRefine that limits texts. @param what name of the texts, for errors */
+function limitTexts(what: string, { longest: each, units: all }: WordLimits) {
   return (texts: readonly string[], context: z.RefinementCtx): void => {
     const refuse = (message: string, path: number[] = []) =>
       context.addIssue({ code: 'custom', message, path, continue: false });
