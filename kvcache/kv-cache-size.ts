@@ -59,7 +59,7 @@ export function stateBytesPerSlot(states: readonly StateShape[]): number {
   );
 }
 const STATE_ALIGN_BYTES = 64;
-const MAX_STATE_SLOTS = 2 ** 20 - 1;
+export const MAX_STATE_SLOTS = 2 ** 20 - 1;
 
 export interface StateBudget {
   bytesPerSlot: number;

@@ -1,4 +1,5 @@
-import { isCount, isList, isName, isObject, isSwitch, isText, isWord } from './field-checks.js';
+import { isObject } from '../../base/option-values.js';
+import { isCount, isList, isName, isSwitch, isText, isWord } from './field-checks.js';
 
 /** File that says how a model's pictures are prepared. */
 export const PICTURES_FILE = 'tower/pictures.json';

@@ -14,7 +14,5 @@ export const isName = (value: unknown) => isText(value) && (value as string).len
 export const isList = (value: unknown, is: (one: unknown) => boolean, most = Number.POSITIVE_INFINITY) =>
   Array.isArray(value) && value.length <= most && value.every(is);
 export const isLease = (value: unknown) => Array.isArray(value) && isText(value[0]) && isCount(value[1]);
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 /** A field that may be absent. */
 export const isSwitch = (value: unknown) => value === undefined || typeof value === 'boolean';

@@ -1,4 +1,5 @@
-import { isCount, isName, isObject, isWord } from './field-checks.js';
+import { isObject } from '../../base/option-values.js';
+import { isCount, isName, isWord } from './field-checks.js';
 import { PacketError } from './packet.js';
 
 /**

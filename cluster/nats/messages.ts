@@ -1,3 +1,4 @@
+import { isObject } from '../../base/option-values.js';
 import { isFailureKind, type RequestFailure } from '../../callbacks/request-failure.js';
 import { MAX_SEQUENCES, type RequestPicture, type TokenPiece } from '../../callbacks/token-request.js';
 import { PICTURE_LIMITS } from '../../models/images/picture-limits.js';
@@ -9,7 +10,7 @@ import {
   type CachePart,
   type TakenAnswer,
 } from './cache-messages.js';
-import { isCount, isLease, isLength, isList, isObject, isSwitch, isText, isWord } from './field-checks.js';
+import { isCount, isLease, isLength, isList, isSwitch, isText, isWord } from './field-checks.js';
 import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
 import type { PackedRequest } from './request-wire.js';

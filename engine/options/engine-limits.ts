@@ -15,14 +15,13 @@ import { resolveWindow } from '../../kvcache/kv-cache-options.js';
 import { kvCacheSize } from '../../kvcache/kv-cache-size.js';
 import type { ModelConfig } from '../../models/model-config.js';
 import type { MicroBatchLimits } from '../../scheduler/tokens/types.js';
+import { MAX_STEP_ROWS } from '../packed-call/call-limits.js';
 import { type PaddingRoom, paddingRoom } from '../schemes/padding-room.js';
 import { headProblem } from './check-head.js';
 import { checkIsolation } from './check-isolation.js';
 import { checkValues } from './check-values.js';
 import { checkExecutor } from './option-effects.js';
 
-/** Most tokens of a step of any executor. */
-const MAX_STEP_TOKENS = 2 ** 20 - 1;
 /** Rows of logits for draft tokens, for all sequences of a step together, where only requests and guides bring drafts. */
 const DRAFT_ROWS = 32;
 /**
@@ -222,7 +221,7 @@ export function resolveLimits(
   const maxSequences = maxBatchSize * maxBeamWidth;
   const longestStep = params.enableChunkedContext ? maxSequences : Math.max(maxInputLen, maxSequences);
   const maxNumTokens =
-    params.maxNumTokens ?? Math.min(Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep), MAX_STEP_TOKENS);
+    params.maxNumTokens ?? Math.min(Math.max(DEFAULT_MAX_NUM_TOKENS, longestStep), MAX_STEP_ROWS);
   const chunking = params.enableChunkedContext && {
     policy: params.chunkingPolicy ?? ('FIRST_COME_FIRST_SERVED' as const),
     unit: tokensPerBlock,

@@ -2,6 +2,9 @@ import type { ColumnCounts } from '../../base/columns.js';
 import type { PACKED_COLUMNS } from './packed-batch.js';
 import type { CANDIDATE_COLUMNS, OUTPUT_COLUMNS, SAMPLING_COLUMNS } from './sampling-batch.js';
 
+/** Most tokens, sequences or rows of logits in a step of any executor. */
+export const MAX_STEP_ROWS = 2 ** 20 - 1;
+
 /** Greatest size of a batch. */
 export interface PackedLimits {
   tokens: number;

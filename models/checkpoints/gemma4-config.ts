@@ -40,7 +40,7 @@ export const GEMMA4: DecoderFamily = {
     if (!hasExperts) refuseExperts(config, `${name} without ${HAS_EXPERTS}`);
     const width = config.integer('hidden_size_per_layer_input', 0, LIMITS.width, isUnified ? 0 : 256);
     const count = config.integer('num_kv_shared_layers', 0, numLayers - 1, 0);
-    const shared = sharedCaches(count, windows);
+    const shared = attendedLayers(count, windows);
     if (shared === null)
       throw config.error(
         'num_kv_shared_layers',
@@ -162,7 +162,7 @@ function headsByLayer(
  * The layer whose keys and values each layer attends to: its own, or of the last `count` layers that of the last layer of their kind before
  * them. Null where there is none of a kind.
  */
-export function sharedCaches(count: number, windows: readonly (number | null)[]): number[] | null {
+export function attendedLayers(count: number, windows: readonly (number | null)[]): number[] | null {
   const own = windows.slice(0, windows.length - count);
   const layers = windows.map((window, layer) => (layer < own.length ? layer : own.lastIndexOf(window)));
   return layers.includes(-1) ? null : layers;

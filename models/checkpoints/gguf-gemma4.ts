@@ -1,7 +1,7 @@
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { LIMITS } from './config-fields.js';
-import { sharedCaches } from './gemma4-config.js';
+import { attendedLayers } from './gemma4-config.js';
 import type { GgufKeys } from './gguf-keys.js';
 
 /** A number of all layers, or one of each. */
@@ -50,7 +50,7 @@ export function gemma4OfGguf(
       `${keys.file}: tensor rope_freqs.weight, by which layers without a window turn a part of their heads, is missing.`,
     );
   const count = keys.integer('attention.shared_kv_layers', 0, windows.length - 1, 0);
-  const shared = sharedCaches(count, windows);
+  const shared = attendedLayers(count, windows);
   if (shared === null)
     throw keys.error(
       'attention.shared_kv_layers',

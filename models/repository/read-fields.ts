@@ -1,6 +1,6 @@
 import type protobuf from 'protobufjs';
 import { closestName } from '../../base/did-you-mean.js';
-import { shown } from '../../base/option-values.js';
+import { isObject, shown } from '../../base/option-values.js';
 import { meantDataType } from './meant-data-type.js';
 import { ModelConfigError } from './model-config-error.js';
 import { whyFieldIsRefused } from './refused-fields.js';
@@ -11,10 +11,6 @@ const MAX_ELEMENTS = 4096;
 
 /** An error with the rest of a sentence that begins with the field. */
 const problem = (path: FieldPath, rest: string) => new ModelConfigError(rest, { path });
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** What JSON or YAML has for a message, as fields of the schema: enums by their names, whole numbers as numbers. @throws ModelConfigError with the field's path */
 export function readMessage(type: protobuf.Type, value: unknown, path: FieldPath): Record<string, unknown> {

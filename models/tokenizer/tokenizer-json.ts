@@ -1,3 +1,4 @@
+import { isObject } from '../../base/option-values.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { checkConfigShape, checkTokenizerShape, type Refuse } from './tokenizer-shape.js';
 
@@ -87,10 +88,6 @@ export function flattenComponents(part: ComponentJson | null): ComponentJson[] {
   const inner = part.normalizers ?? part.pretokenizers ?? part.processors ?? part.decoders;
   if (!Array.isArray(inner)) return [];
   return inner.flatMap((item) => flattenComponents(item as ComponentJson));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function describe(value: unknown): string {

@@ -1,3 +1,5 @@
+import { isObject } from '../../base/option-values.js';
+
 /**
  * Checks of values in tokenizer.json. The library believes all of them, and a wrong one would show as an error of
  * JavaScript, far from its place.
@@ -18,8 +20,6 @@ const MAX_ID = 2 ** 24;
 const MAX_CONTENT = 1024;
 const MAX_DEPTH = 16;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isText: Check = (value) => typeof value === 'string';
 const isId: Check = (value) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_ID;

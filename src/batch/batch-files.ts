@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
+import { isObject } from '../../base/option-values.js';
 import { SkeinError } from '../../base/skein-error.js';
 import { fileProblem } from '../errors/file-problem.js';
 import { UsageError } from '../errors/user-errors.js';
-import { isObject } from './batch-line.js';
 import { type BatchUsage, NO_USAGE, plus, usageOf } from './batch-usage.js';
 import { splitLines } from './split-lines.js';
 

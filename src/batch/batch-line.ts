@@ -1,4 +1,5 @@
 import { messageOf } from '../../base/error-text.js';
+import { isObject } from '../../base/option-values.js';
 import { parseWritten } from '../../base/written-json.js';
 import type { FileLine } from './split-lines.js';
 
@@ -87,8 +88,4 @@ export function parseBatchLine(line: FileLine, rules: LineRules): BatchRequest |
   // Nobody goes on with a response of a batch: storing it would only take the place of others.
   const body = url === '/v1/responses' ? { store: false, ...value.body } : value.body;
   return { customId: id, url, body };
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

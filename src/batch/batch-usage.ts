@@ -1,4 +1,4 @@
-import { isObject } from './batch-line.js';
+import { isObject } from '../../base/option-values.js';
 
 /** Tokens that answers took. */
 export interface BatchUsage {

@@ -1,11 +1,12 @@
 import { MAX_INT32 } from '../../../../base/int32.js';
+import { MAX_STATE_SLOTS } from '../../../../kvcache/kv-cache-size.js';
 import { takesWholeSequences } from '../../../../network/attention-mask.js';
 import { headsOf } from '../../../../network/cache-layers.js';
 import type { NetworkPlan } from '../../../../network/plan.js';
+import { MAX_STEP_ROWS } from '../../../packed-call/call-limits.js';
 import type { ExecutorOptions } from '../../executor.js';
 
 const GREATEST = 2 ** 30;
-const LONGEST_LIST = 2 ** 20 - 1;
 
 /**
  * Checks an executor's options, and the shape of the network's attention, against the native executor's limits. The ops
@@ -16,9 +17,9 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
   checkAttention(plan);
   const { numBlocks, numSecondaryBlocks = 0, tokensPerBlock } = options;
   checkRange('threads', options.threads, 1, 1024);
-  checkRange('maxNumTokens', options.maxNumTokens, 1, LONGEST_LIST);
-  checkRange('maxNumSequences', options.maxNumSequences, 1, LONGEST_LIST);
-  checkRange('maxLogitRows', options.maxLogitRows, 1, LONGEST_LIST);
+  checkRange('maxNumTokens', options.maxNumTokens, 1, MAX_STEP_ROWS);
+  checkRange('maxNumSequences', options.maxNumSequences, 1, MAX_STEP_ROWS);
+  checkRange('maxLogitRows', options.maxLogitRows, 1, MAX_STEP_ROWS);
   checkRange('maxSeqLen', options.maxSeqLen, 1, GREATEST);
   checkRange('numBlocks', numBlocks, 1, GREATEST);
   checkRange('numSecondaryBlocks', numSecondaryBlocks, 0, GREATEST);
@@ -27,7 +28,7 @@ export function checkOptions(plan: NetworkPlan, options: ExecutorOptions): void 
     throw new Error(`tokensPerBlock must be a power of two, but it is ${tokensPerBlock}.`);
   checkRange('numBlocks x tokensPerBlock', (numBlocks + numSecondaryBlocks) * tokensPerBlock, 1, MAX_INT32);
   const { numStateSlots = 0, numDraftSlots = 0, stateDraftRows = 0 } = options;
-  checkRange('numStateSlots', numStateSlots, plan.states === undefined ? 0 : 1, LONGEST_LIST);
+  checkRange('numStateSlots', numStateSlots, plan.states === undefined ? 0 : 1, MAX_STATE_SLOTS);
   checkRange('numDraftSlots', numDraftSlots, 0, numStateSlots);
   checkRange('stateDraftRows', stateDraftRows, 0, 2 ** 16 - 1);
   checkWindow(plan, options);

@@ -1,3 +1,4 @@
+import { isObject } from '../../../../base/option-values.js';
 import type { ResponseFunction } from '../schemas/response-tools.js';
 
 /** Keywords without schemas inside, beside those that hold schemas. */
@@ -19,16 +20,16 @@ const PLAIN = new Set([
  */
 export function isStrict({ strict, parameters }: ResponseFunction): boolean {
   if (strict !== undefined && strict !== null) return strict;
-  return isRecord(parameters) && parameters.type === 'object' && fitsStrict(parameters);
+  return isObject(parameters) && parameters.type === 'object' && fitsStrict(parameters);
 }
 
 function fitsStrict(schema: unknown): boolean {
-  if (!isRecord(schema)) return false;
+  if (!isObject(schema)) return false;
   const { properties, required, additionalProperties } = schema;
   for (const [keyword, value] of Object.entries(schema)) {
     if (PLAIN.has(keyword)) continue;
     const inner =
-      (keyword === 'properties' || keyword === '$defs') && isRecord(value)
+      (keyword === 'properties' || keyword === '$defs') && isObject(value)
         ? Object.values(value)
         : keyword === 'anyOf' && Array.isArray(value)
           ? value
@@ -39,10 +40,6 @@ function fitsStrict(schema: unknown): boolean {
   }
   if (schema.type !== 'object') return properties === undefined;
   if (additionalProperties !== false) return false;
-  const names = Object.keys(isRecord(properties) ? properties : {});
+  const names = Object.keys(isObject(properties) ? properties : {});
   return names.every((name) => Array.isArray(required) && required.includes(name));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
