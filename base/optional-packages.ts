@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { defaultCacheDirectory } from './home-folder.js';
 
 /**
@@ -21,12 +21,27 @@ export function findPackages(
   const setups = (setupFolder === null ? [] : caches.map(setupFolder))
     .map((folder) => join(folder, 'package.json'))
     .filter((file) => existsSync(file));
-  for (const origin of [import.meta.url, join(process.cwd(), 'package.json'), ...setups]) {
+  for (const origin of [...appOrigins(), ...setups]) {
     const require = createRequire(origin);
     if (names.every((name) => resolves(require, name))) return require;
   }
   return null;
 }
+
+/** The folder of a package among the modules of the program, or those of the working directory (a linked package); null: it is not there. */
+export function packageOfApp(name: string): string | null {
+  for (const origin of appOrigins()) {
+    try {
+      return dirname(createRequire(origin).resolve(`${name}/package.json`));
+    } catch {
+      // It is not installed there.
+    }
+  }
+  return null;
+}
+
+/** Seen from this package (npm puts an app's modules beside it) and from the working directory. */
+const appOrigins = () => [import.meta.url, join(process.cwd(), 'package.json')];
 
 function resolves(require: NodeJS.Require, name: string): boolean {
   try {

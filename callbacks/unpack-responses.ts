@@ -1,3 +1,4 @@
+import { joinedFloats } from '../base/joined-floats.js';
 import { messageOfFailure, type RequestFailure } from './request-failure.js';
 import {
   RESPONSE_BEAM,
@@ -285,21 +286,9 @@ function generationLogits(returned: ReturnedTensors | undefined, width: number):
   const name = 'generation_logits';
   const rows = returned?.generationLogits ?? null;
   if (rows === null) return { name, shape: [1, 1, 1, 1], data: new Float32Array(1) };
-  const data = joinRows(rows);
+  const data = joinedFloats(rows);
   const { vocabSize } = returned!;
   return { name, shape: [1, width, data.length / vocabSize / width, vocabSize], data };
-}
-
-/** Joins arrays: a single one is returned as it is, several are copied into a new one. */
-function joinRows(arrays: readonly Float32Array[]): Float32Array {
-  if (arrays.length === 1) return arrays[0]!;
-  const joined = new Float32Array(arrays.reduce((sum, array) => sum + array.length, 0));
-  let offset = 0;
-  for (const array of arrays) {
-    joined.set(array, offset);
-    offset += array.length;
-  }
-  return joined;
 }
 
 function pushContextLogProbs(outputs: NamedTensor[], { context }: ReturnedTensors): void {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { isAlive } from '../../base/build-directory.js';
 
 /**
  * Names of files of groups' memory, which tell who made them:
@@ -20,12 +21,12 @@ export function newMemoryName(): string {
  * Removes memory whose process was killed before all ranks had opened it: nobody else does, and it stays until the machine's next start.
  * Memory of processes that live, or that cannot be told, stays.
  */
-export function removeStaleMemory(folder: string, isAlive: (pid: number) => boolean = isRunning): void {
+export function removeStaleMemory(folder: string, lives: (pid: number) => boolean = isAlive): void {
   const namespace = namespaceOfProcesses();
   try {
     for (const name of readdirSync(folder)) {
       const [, of, pid] = NAME.exec(name) ?? [];
-      if (of === namespace && !isAlive(Number(pid))) rmSync(join(folder, name), { force: true });
+      if (of === namespace && !lives(Number(pid))) rmSync(join(folder, name), { force: true });
     }
   } catch {
     // Another user's, or a folder that cannot be listed: it is in nobody's way.
@@ -38,14 +39,5 @@ function namespaceOfProcesses(): string {
     return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0';
   } catch {
     return '0';
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

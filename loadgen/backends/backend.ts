@@ -74,19 +74,47 @@ export function answerOf(text: string, sink: AnswerSink): Record<string, unknown
   return null;
 }
 
-/** Fields for every body of chat and completions, with counts at the end of a stream. */
-export function fieldsWithUsage({
-  model,
-  stream,
-  ignoreEos,
-  fields,
-}: BackendOptions): Record<string, unknown> {
-  return {
+/** Backend of chat or completions, which have their prompts apart and choices with texts. */
+export function openAiBackend(
+  { path, model, stream, ignoreEos, fields }: BackendOptions,
+  ownPath: string,
+  promptOf: (turn: Turn, earlier: readonly Message[]) => Record<string, unknown>,
+  textOf: (choice: object) => string | null | undefined,
+): Backend {
+  const common = {
     model,
     stream,
+    // Counts at the end of a stream.
     ...(stream ? { stream_options: { include_usage: true } } : {}),
     ...(ignoreEos ? { ignore_eos: true } : {}),
     ...fields,
+  };
+  const read = (data: string, sink: AnswerSink): void => {
+    const answer = answerOf(data, sink);
+    if (answer === null) return;
+    const choices = (answer.choices ?? []) as { finish_reason?: string | null }[];
+    for (const choice of choices) {
+      const text = textOf(choice);
+      if (text) sink.text(text);
+    }
+    tellUsage(answer, sink);
+    if (choices.some(({ finish_reason }) => typeof finish_reason === 'string')) sink.finish();
+  };
+  return {
+    path: path ?? ownPath,
+    endsWithConnection: false,
+    body: (turn, earlier) =>
+      JSON.stringify({
+        ...common,
+        ...promptOf(turn, earlier),
+        ...(turn.maxTokens === null ? {} : { max_tokens: turn.maxTokens }),
+        ...turn.fields,
+      }),
+    readEvent: (data, sink) => {
+      if (data === '[DONE]') sink.finish();
+      else read(data, sink);
+    },
+    readWhole: read,
   };
 }
 
@@ -106,7 +134,7 @@ interface Usage {
 }
 
 /** Tells the sink the counts of chat and completions. */
-export function tellUsage(answer: Record<string, unknown>, sink: AnswerSink): void {
+function tellUsage(answer: Record<string, unknown>, sink: AnswerSink): void {
   const usage = answer.usage as Usage | null | undefined;
   if (usage === null || usage === undefined) return;
   sink.usage(usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens_details?.cached_tokens);

@@ -1,17 +1,8 @@
-import {
-  type AnswerSink,
-  answerOf,
-  asMessages,
-  type Backend,
-  type BackendOptions,
-  fieldsWithUsage,
-  tellUsage,
-} from './backend.js';
+import { asMessages, type Backend, type BackendOptions, openAiBackend } from './backend.js';
 
 interface Choice {
   delta?: Content;
   message?: Content;
-  finish_reason?: string | null;
 }
 
 interface Content {
@@ -23,35 +14,12 @@ interface Content {
 
 /** Backend for OpenAI's chat completions. */
 export function chatBackend(options: BackendOptions): Backend {
-  const common = fieldsWithUsage(options);
-  return {
-    path: options.path ?? '/v1/chat/completions',
-    endsWithConnection: false,
-    body: (turn, earlier) =>
-      JSON.stringify({
-        ...common,
-        messages: asMessages(turn, earlier),
-        ...(turn.maxTokens === null ? {} : { max_tokens: turn.maxTokens }),
-        ...turn.fields,
-      }),
-    readEvent: (data, sink) => {
-      if (data === '[DONE]') sink.finish();
-      else readChat(data, sink);
-    },
-    readWhole: readChat,
-  };
-}
-
-function readChat(data: string, sink: AnswerSink): void {
-  const answer = answerOf(data, sink);
-  if (answer === null) return;
-  const choices = (answer.choices ?? []) as Choice[];
-  for (const choice of choices) {
-    const text = textOf(choice.delta ?? choice.message ?? {});
-    if (text !== '') sink.text(text);
-  }
-  tellUsage(answer, sink);
-  if (choices.some(({ finish_reason }) => typeof finish_reason === 'string')) sink.finish();
+  return openAiBackend(
+    options,
+    '/v1/chat/completions',
+    (turn, earlier) => ({ messages: asMessages(turn, earlier) }),
+    ({ delta, message }: Choice) => textOf(delta ?? message ?? {}),
+  );
 }
 
 /** Text of a delta: reasoning and calls are tokens too. */

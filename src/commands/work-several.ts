@@ -9,7 +9,7 @@ import { keepAliveMs } from '../options/keep-alive.js';
 import { type OpenQueue, openQueue } from '../queue/open-nats.js';
 import { environmentOf, type PartReport } from '../queue/work-part.js';
 import { workerId } from '../queue/worker-beat.js';
-import type { HealthReport } from '../queue/worker-life.js';
+import { followConnection, type HealthReport } from '../queue/worker-life.js';
 import { tellTerminal } from '../server/logs/log-output.js';
 import type { ServerLog } from '../server/web/server-log.js';
 import { findEnginesAside } from '../serving/on-demand/find-engines-aside.js';
@@ -40,13 +40,9 @@ export class SeveralLife {
   }
 
   follow({ nc }: OpenQueue): void {
-    this.#isConnected = true;
-    void (async () => {
-      for await (const { type } of nc.status()) {
-        if (type === 'disconnect') this.#isConnected = false;
-        if (type === 'reconnect') this.#isConnected = true;
-      }
-    })();
+    void followConnection(nc, (isConnected) => {
+      this.#isConnected = isConnected;
+    });
   }
 
   leave(): void {

@@ -27,6 +27,18 @@ export interface WorkerFacts {
   state: Pick<ModelState, 'status' | 'reason'>;
 }
 
+/** Reports whether a connection, which is there now, is there. */
+export async function followConnection(
+  nc: Pick<NatsConnection, 'status'>,
+  note: (isConnected: boolean) => void,
+): Promise<void> {
+  note(true);
+  for await (const { type } of nc.status()) {
+    if (type === 'disconnect') note(false);
+    if (type === 'reconnect') note(true);
+  }
+}
+
 /** Follows a worker from its start to its end. */
 export class WorkerLife {
   readonly #model: string;
@@ -41,13 +53,9 @@ export class WorkerLife {
 
   /** Follows the connection to the work queue from now on. */
   follow(nc: Pick<NatsConnection, 'status'>): void {
-    this.#isConnected = true;
-    void (async () => {
-      for await (const { type } of nc.status()) {
-        if (type === 'disconnect') this.#isConnected = false;
-        if (type === 'reconnect') this.#isConnected = true;
-      }
-    })();
+    void followConnection(nc, (isConnected) => {
+      this.#isConnected = isConnected;
+    });
   }
 
   /** Tells from now on how far the load is. */

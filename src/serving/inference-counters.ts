@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+import type { InferListener } from '../../callbacks/infer/infer-types.js';
 import type {
   BatchStatistics,
   FailureReason,
@@ -20,6 +22,9 @@ const MAX_BATCH_SIZES = 1024;
 /** Bounds of the times to a first response, in milliseconds. Source: Triton's defaults. */
 const FIRST_RESPONSE_BOUNDS = [100, 500, 2000, 5000];
 
+/** Nanoseconds since a moment of performance.now. */
+export const nsSince = (startMs: number): number => 1e6 * (performance.now() - startMs);
+
 const zero = (): StatisticDuration => ({ count: 0, ns: 0 });
 
 /** Counts of one version of a model since it was loaded, whichever protocol its requests came by. */
@@ -41,6 +46,20 @@ export class InferenceCounters {
   readonly #batches = new Map<number, BatchStatistics>();
   readonly #firstResponses = FIRST_RESPONSE_BOUNDS.map(() => 0).concat(0);
   #firstResponsesMs = 0;
+
+  /** A listener that notes when the first response of its request comes. @param sinceNs nanoseconds that the request has taken */
+  notingFirst(on: InferListener, sinceNs: () => number): InferListener {
+    let hasResponded = false;
+    return {
+      response: (response) => {
+        if (!hasResponded) this.noteFirstResponse(sinceNs());
+        hasResponded = true;
+        return on.response(response);
+      },
+      end: () => on.end(),
+      fail: (error) => on.fail(error),
+    };
+  }
 
   /** One execution of a batch with so many rows. */
   noteExecution(rows: number, { inputNs, inferNs, outputNs }: ExecutionTimes): void {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../../base/home-folder.js';
+import { packageOfApp } from '../../../base/optional-packages.js';
 
 export const ONNX_PACKAGE = 'onnxruntime-node';
 
@@ -26,7 +26,8 @@ export const onnxPackageFolder = (folder: string) => join(folder, 'node_modules'
 
 /** The program's own package goes before that of `skein setup onnx`. null: there is neither. Loads nothing. */
 export function findOnnxRuntime(cacheDirectory?: string): OnnxInstallation | null {
-  const app = ofApp();
+  const own = packageOfApp(ONNX_PACKAGE);
+  const app = own === null ? null : packageAt(own);
   if (app !== null) return { ...app, from: 'app' };
   const { SKEIN_CACHE_DIR: _, ...others } = process.env;
   const folders =
@@ -36,18 +37,6 @@ export function findOnnxRuntime(cacheDirectory?: string): OnnxInstallation | nul
   for (const folder of folders) {
     const installed = packageAt(onnxPackageFolder(folder));
     if (installed !== null) return { ...installed, from: 'setup' };
-  }
-  return null;
-}
-
-/** Seen from this package (npm puts an app's modules beside it) and from the working directory (a linked package). */
-function ofApp(): Pick<OnnxInstallation, 'folder' | 'version'> | null {
-  for (const origin of [import.meta.url, join(process.cwd(), 'package.json')]) {
-    try {
-      return packageAt(dirname(createRequire(origin).resolve(`${ONNX_PACKAGE}/package.json`)));
-    } catch {
-      // Not there.
-    }
   }
   return null;
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { defaultCacheDirectory } from '../../../base/home-folder.js';
+import { packageOfApp } from '../../../base/optional-packages.js';
 
 /** The packages in the order of search: the one that can use a GPU, then its replacement. */
 export const TENSORFLOW_PACKAGES = ['@tensorflow/tfjs-node-gpu', '@tensorflow/tfjs-node'] as const;
@@ -59,7 +59,7 @@ export function readSetupRecord(folder: string): SetupRecord | null {
  */
 export function findInstallation(cacheDirectory?: string): TensorFlowInstallation | null {
   for (const name of TENSORFLOW_PACKAGES) {
-    const folder = ofApp(name);
+    const folder = packageOfApp(name);
     if (folder !== null && hasBinding(folder)) return { package: name, folder, from: 'app' };
   }
   for (const folder of setupFolders(cacheDirectory)) {
@@ -84,21 +84,6 @@ function setupFolders(cacheDirectory: string | undefined): string[] {
 export function seesGpu({ package: name, folder, from }: TensorFlowInstallation): boolean {
   if (from === 'setup') return readSetupRecord(join(folder, '..', '..', '..'))?.gpu === true;
   return name === TENSORFLOW_PACKAGES[0] && existsSync('/dev/nvidiactl');
-}
-
-/**
- * Finds a package as seen from this package (npm puts an app's modules beside it) and from the working directory (a
- * linked package).
- */
-function ofApp(name: TensorFlowPackage): string | null {
-  for (const origin of [import.meta.url, join(process.cwd(), 'package.json')]) {
-    try {
-      return dirname(createRequire(origin).resolve(`${name}/package.json`));
-    } catch {
-      // The package is not installed there.
-    }
-  }
-  return null;
 }
 
 /** True if the native part was built; node-pre-gyp puts it into a folder for each version of Node-API. */

@@ -1,3 +1,4 @@
+import { isObject } from '../../../base/option-values.js';
 import { JsonScanner } from './json-scanner.js';
 
 /** Result of one character. `call` and `args` are set once the name and the beginning of the arguments are known. */
@@ -175,12 +176,12 @@ export class CallReader {
 /** JSON text of an object, which may itself be written as a text; null: it is no object. */
 function objectText(raw: string): string | null {
   const value: unknown = JSON.parse(raw);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return raw;
+  if (isObject(value)) return raw;
   if (value === null) return '{}';
   if (typeof value !== 'string') return null;
   try {
     const inner: unknown = JSON.parse(value);
-    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? value : null;
+    return isObject(inner) ? value : null;
   } catch {
     return null;
   }

@@ -1,3 +1,5 @@
+import { isObject } from '../../../base/option-values.js';
+
 const CLOSERS: Readonly<Record<string, string>> = { '{': '}', '[': ']' };
 
 /**
@@ -15,9 +17,7 @@ export function partialInput(text: string): Record<string, unknown> {
 function objectOf(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

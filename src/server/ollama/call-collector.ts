@@ -1,3 +1,4 @@
+import { isObject } from '../../../base/option-values.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 
 /** A call as this API has it: whole, its arguments an object. */
@@ -63,7 +64,7 @@ function objectOf(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as never) : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

@@ -15,7 +15,7 @@ import type { OnCall } from '../answer-call.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, SequencePlace, TimeCounts } from '../infer-model.js';
-import { InferenceCounters } from '../inference-counters.js';
+import { InferenceCounters, nsSince } from '../inference-counters.js';
 import { endModelSpan, modelSpan } from '../model-span.js';
 import type { RateLimits } from '../rate-limits.js';
 import { BatchedEntry } from './batched-entry.js';
@@ -33,7 +33,7 @@ import {
   type ModelInstance,
 } from './model-host.js';
 import { ModelInstances } from './model-instances.js';
-import { ModelReplies, nsSince } from './model-replies.js';
+import { ModelReplies } from './model-replies.js';
 import { ModelTurns } from './model-turns.js';
 import { type KeyedSequence, keyedSequence, SequenceFormer } from './sequence-former.js';
 import { keyOf, VersionBefore } from './version-before.js';

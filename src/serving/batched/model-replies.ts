@@ -1,9 +1,8 @@
-import { performance } from 'node:perf_hooks';
 import { InferError } from '../../../callbacks/infer/infer-error.js';
 import type { InstanceMessage } from '../../../callbacks/infer/instance-messages.js';
 import { unpackTensor } from '../../../engine/backends/packed-batch.js';
 import { reasonOf } from '../infer-failure.js';
-import type { InferenceCounters } from '../inference-counters.js';
+import { type InferenceCounters, nsSince } from '../inference-counters.js';
 import { endModelSpan } from '../model-span.js';
 import type { BatchedEntry } from './batched-entry.js';
 import type { Batch } from './batched-former.js';
@@ -125,10 +124,6 @@ function askForMore(instance: ModelInstance, rooms: readonly Promise<void>[]): v
   };
   if (rooms.length === 0) ask();
   else void Promise.all(rooms).then(ask);
-}
-
-export function nsSince(startMs: number): number {
-  return 1e6 * (performance.now() - startMs);
 }
 
 function tooManyHeld(name: string): InferError {

@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { InferListener, InferRequest } from '../../../callbacks/infer/infer-types.js';
 import { ReplyOrder } from '../../../scheduler/tensors/reply-order.js';
 import type { InferModel, ModelActivity, VersionStatistics } from '../infer-model.js';
+import { nsSince } from '../inference-counters.js';
 import { modelSpan } from '../model-span.js';
 import { requestKey } from './request-key.js';
 import { type KeptAnswer, ownCopy, type ResponseCache } from './response-cache.js';
@@ -197,5 +198,3 @@ export class CachedModel implements InferModel {
     else for (const { answer } of this.#order.settle(place, tell)) answer();
   }
 }
-
-const nsSince = (startMs: number) => 1e6 * (performance.now() - startMs);

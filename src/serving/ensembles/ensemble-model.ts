@@ -8,7 +8,8 @@ import type { EnsemblePlan } from '../../../scheduler/tensors/ensemble-plan.js';
 import { checkedRequest } from '../check-request.js';
 import { reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
-import { InferenceCounters } from '../inference-counters.js';
+import { InferenceCounters, nsSince } from '../inference-counters.js';
+import { ModelRuns } from '../model-runs.js';
 import { inEnsemble } from './ensemble-errors.js';
 import { type EnsembleParts, EnsembleRun } from './ensemble-run.js';
 import { MAX_DEPTH, StepLimit } from './step-limit.js';
@@ -36,15 +37,13 @@ export class EnsembleModel implements InferModel {
   readonly firstResponses?: () => TimeCounts;
   readonly #parts: EnsembleParts;
   readonly #counters = new InferenceCounters();
-  readonly #runs = new Set<EnsembleRun>();
+  readonly #runs: ModelRuns<EnsembleRun>;
   /** Steps of this ensemble where another one's step asks, so that they stay the same for all requests of that step. */
   readonly #origins = new WeakMap<InferOrigin, readonly InferOrigin[]>();
-  #isClosed = false;
-  /** Called when the last request is over. */
-  readonly #onIdle: (() => void)[] = [];
 
   constructor({ config, plan, version, modelDirectory, find }: EnsembleModelOptions) {
     this.config = config;
+    this.#runs = new ModelRuns(config.name);
     this.version = version;
     this.modelDirectory = modelDirectory;
     if (plan.isDecoupled) this.firstResponses = () => this.#counters.firstResponses();
@@ -70,19 +69,10 @@ export class EnsembleModel implements InferModel {
     this.#checkRoom(request);
     request.signal?.throwIfAborted();
     const startMs = performance.now();
-    let hasResponded = false;
-    const listener: InferListener = {
-      response: (response) => {
-        if (!hasResponded && this.firstResponses !== undefined)
-          this.#counters.noteFirstResponse(nsSince(startMs));
-        hasResponded = true;
-        return on.response(response);
-      },
-      end: () => on.end(),
-      fail: (error) => on.fail(error),
-    };
+    const listener =
+      this.firstResponses === undefined ? on : this.#counters.notingFirst(on, () => nsSince(startMs));
     const onOver = (error: InferError | null, times: BatchTimes) => {
-      this.#leave(run);
+      this.#runs.leave(run);
       if (error === null) {
         this.#counters.noteExecution(batchSize, times);
         this.#counters.noteSuccess(batchSize, nsSince(startMs), 0, times);
@@ -96,7 +86,7 @@ export class EnsembleModel implements InferModel {
 
   #checkRoom({ id, origin }: InferRequest): void {
     const { name } = this.config;
-    if (this.#isClosed) throw new InferError(`Request for model '${name}', which is unloaded`, 'unavailable');
+    this.#runs.requireOpen();
     if (this.#runs.size >= MAX_REQUESTS) {
       const told = `[request id: ${id === '' ? '<id_unknown>' : id}] Exceeds maximum queue size`;
       throw new InferError(told, 'unavailable');
@@ -118,32 +108,13 @@ export class EnsembleModel implements InferModel {
     return origins;
   }
 
-  #leave(run: EnsembleRun): void {
-    this.#runs.delete(run);
-    if (this.#runs.size > 0) return;
-    for (const tell of this.#onIdle.splice(0)) tell();
-  }
-
-  /** Takes no more requests; resolves when those that were taken are answered, or cancelled. */
-  async close({ abort = false, timeoutMs }: CloseOptions = {}): Promise<void> {
-    this.#isClosed = true;
-    const cancel = () => {
-      const reason = new InferError(`the model '${this.config.name}' is unloaded`, 'unavailable');
-      for (const run of [...this.#runs]) run.cancel(reason);
-    };
-    if (abort) cancel();
-    if (this.#runs.size === 0) return;
-    const timer = timeoutMs === undefined ? undefined : setTimeout(cancel, timeoutMs);
-    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
-    clearTimeout(timer);
+  /** See ModelRuns. */
+  close(options: CloseOptions = {}): Promise<void> {
+    return this.#runs.close(options, (run, reason) => run.cancel(reason));
   }
 }
 
 /** Source: Triton, which counts what a member refuses or fails as OTHER. */
 function reasonOfEnsemble(error: InferError): FailureReason {
   return reasonOf(error) === 'CANCELED' ? 'CANCELED' : 'OTHER';
-}
-
-function nsSince(startMs: number): number {
-  return 1e6 * (performance.now() - startMs);
 }

@@ -1,17 +1,13 @@
 import { performance } from 'node:perf_hooks';
-import { InferError } from '../../../callbacks/infer/infer-error.js';
-import type {
-  InferListener,
-  InferRequest,
-  InferResponse,
-  InferTensor,
-} from '../../../callbacks/infer/infer-types.js';
+import type { InferError } from '../../../callbacks/infer/infer-error.js';
+import type { InferListener, InferRequest, InferTensor } from '../../../callbacks/infer/infer-types.js';
 import type { CloseOptions } from '../../../host/in-process-host.js';
 import type { ModelConfig } from '../../../models/repository/model-config.js';
 import { checkedRequest } from '../check-request.js';
 import { asInferError, reasonOf } from '../infer-failure.js';
 import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
-import { InferenceCounters } from '../inference-counters.js';
+import { InferenceCounters, nsSince } from '../inference-counters.js';
+import { ModelRuns } from '../model-runs.js';
 import { withParameterInputs } from '../texts/parameter-inputs.js';
 
 /** What a part does with a request whose tensors fit. */
@@ -48,12 +44,11 @@ export class PartModel implements InferModel {
   readonly firstResponses?: () => TimeCounts;
   readonly #work: PartWork;
   readonly #counters = new InferenceCounters();
-  readonly #aborts = new Set<AbortController>();
-  #isClosed = false;
-  readonly #onIdle: (() => void)[] = [];
+  readonly #runs: ModelRuns<AbortController>;
 
   constructor({ config, version, modelDirectory, work }: PartModelOptions) {
     this.config = config;
+    this.#runs = new ModelRuns(config.name);
     this.version = version;
     this.modelDirectory = modelDirectory;
     this.#work = work;
@@ -68,7 +63,7 @@ export class PartModel implements InferModel {
 
   activity(): ModelActivity {
     const { lastInference } = this.#counters;
-    return { waiting: 0, running: this.#aborts.size, instances: [], restarts: 0, lastInference };
+    return { waiting: 0, running: this.#runs.size, instances: [], restarts: 0, lastInference };
   }
 
   failures(): Readonly<Record<FailureReason, number>> {
@@ -79,17 +74,16 @@ export class PartModel implements InferModel {
     const { parameters } = this.#work;
     const whole = parameters === undefined ? request : withParameterInputs(this.config, request, parameters);
     const { inputs } = checkedRequest(this.config, whole);
-    if (this.#isClosed)
-      throw new InferError(`Request for model '${this.config.name}', which is unloaded`, 'unavailable');
+    this.#runs.requireOpen();
     request.signal?.throwIfAborted();
     const closing = new AbortController();
     const signal =
       request.signal === undefined ? closing.signal : AbortSignal.any([request.signal, closing.signal]);
-    this.#aborts.add(closing);
+    this.#runs.add(closing);
     const startMs = performance.now();
     const onOver = (error: InferError | null) => {
-      this.#leave(closing);
-      const totalNs = 1e6 * (performance.now() - startMs);
+      this.#runs.leave(closing);
+      const totalNs = nsSince(startMs);
       if (error !== null) {
         this.#counters.noteFailure(reasonOf(error), totalNs);
         return;
@@ -99,45 +93,18 @@ export class PartModel implements InferModel {
       this.#counters.noteSuccess(1, totalNs, 0, times);
       request.onTimes?.(times);
     };
+    const listener =
+      this.firstResponses === undefined ? on : this.#counters.notingFirst(on, () => nsSince(startMs));
     try {
-      this.#work.answer({ ...whole, signal }, inputs, this.#heard(on, startMs), onOver);
+      this.#work.answer({ ...whole, signal }, inputs, listener, onOver);
     } catch (error) {
-      this.#leave(closing);
+      this.#runs.leave(closing);
       throw asInferError(error);
     }
   }
 
-  /** The listener, whose first response is noted where there may be several. */
-  #heard(on: InferListener, startMs: number): InferListener {
-    if (this.firstResponses === undefined) return on;
-    let hasResponded = false;
-    return {
-      response: (response: InferResponse) => {
-        if (!hasResponded) this.#counters.noteFirstResponse(1e6 * (performance.now() - startMs));
-        hasResponded = true;
-        return on.response(response);
-      },
-      end: () => on.end(),
-      fail: (error) => on.fail(error),
-    };
-  }
-
-  #leave(closing: AbortController): void {
-    this.#aborts.delete(closing);
-    if (this.#aborts.size === 0) for (const tell of this.#onIdle.splice(0)) tell();
-  }
-
-  /** Takes no more requests; resolves when those that were taken are answered, or cancelled. */
-  async close({ abort = false, timeoutMs }: CloseOptions = {}): Promise<void> {
-    this.#isClosed = true;
-    const cancel = () => {
-      const reason = new InferError(`the model '${this.config.name}' is unloaded`, 'unavailable');
-      for (const closing of [...this.#aborts]) closing.abort(reason);
-    };
-    if (abort) cancel();
-    if (this.#aborts.size === 0) return;
-    const timer = timeoutMs === undefined ? undefined : setTimeout(cancel, timeoutMs);
-    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
-    clearTimeout(timer);
+  /** See ModelRuns. */
+  close(options: CloseOptions = {}): Promise<void> {
+    return this.#runs.close(options, (closing, reason) => closing.abort(reason));
   }
 }

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { joinedFloats } from '../../../base/joined-floats.js';
 import type { TowerHost } from '../../../host/tower-host.js';
 import {
   type PicturePlan,
@@ -68,7 +69,7 @@ export class PictureRows {
         await preprocessor.patchesInTurns(tiles[i]!, patches, nextTurn);
         pictures.push({ patches, grid });
       }
-      return joined(await this.#parts.tower().see(pictures));
+      return joinedFloats(await this.#parts.tower().see(pictures));
     } finally {
       giveBack();
     }
@@ -77,14 +78,3 @@ export class PictureRows {
 
 const patchBytes = ({ grids, rowWidth }: PicturePlan): number =>
   grids.reduce((sum, grid) => sum + patchCount(grid), 0) * rowWidth * Float32Array.BYTES_PER_ELEMENT;
-
-function joined(parts: readonly Float32Array[]): Float32Array {
-  if (parts.length === 1) return parts[0]!;
-  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let end = 0;
-  for (const part of parts) {
-    all.set(part, end);
-    end += part.length;
-  }
-  return all;
-}

@@ -759,9 +759,9 @@ void checkConfig(const ExecutorConfig& config) {
     checkRange(static_cast<int64_t>(table.size()), 0, 1 << 11, "The number of frequencies of a RoPE table");
   checkRange(config.threads, 1, ThreadPool::kMaxThreads, "threads");
   checkPlaces(config);
-  checkRange(config.maxNumTokens, 1, ThreadPool::kMaxTasks, "maxNumTokens");
-  checkRange(config.maxNumSequences, 1, ThreadPool::kMaxTasks, "maxNumSequences");
-  checkRange(config.maxLogitRows, 1, ThreadPool::kMaxTasks, "maxLogitRows");
+  checkRange(config.maxNumTokens, 1, (1 << 20) - 1, "maxNumTokens");
+  checkRange(config.maxNumSequences, 1, (1 << 20) - 1, "maxNumSequences");
+  checkRange(config.maxLogitRows, 1, (1 << 20) - 1, "maxLogitRows");
   checkRange(config.maxSeqLen, 1, kMost, "maxSeqLen");
   checkRange(config.numBlocks, 1, kMost, "numBlocks");
   checkRange(config.tokensPerBlock, 8, 1 << 16, "tokensPerBlock");
@@ -772,7 +772,7 @@ void checkConfig(const ExecutorConfig& config) {
   checkRange(int64_t(config.numBlocks) * config.tokensPerBlock, 1, INT32_MAX, "numBlocks x tokensPerBlock");
   checkRange(config.maxAttentionWindow, 0, kMost, "maxAttentionWindow");
   for (const int32_t size : plan.states) checkRange(size, 1, kMost, "The size of a state");
-  checkRange(config.numStateSlots, plan.states.empty() ? 0 : 1, ThreadPool::kMaxTasks, "numStateSlots");
+  checkRange(config.numStateSlots, plan.states.empty() ? 0 : 1, (1 << 20) - 1, "numStateSlots");
   checkRange(config.numDraftSlots, 0, config.numStateSlots, "numDraftSlots");
   checkRange(config.stateDraftRows, 0, (1 << 16) - 1, "stateDraftRows");
   checkRange(config.maxAdapters, 0, kMostAdapters, "maxAdapters");

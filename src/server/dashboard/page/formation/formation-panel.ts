@@ -3,6 +3,7 @@ import type { FormationEvent } from '../feed.js';
 import type { MountPanel } from '../panels.js';
 import { BlockView } from './block-view.js';
 import { BurstControls } from './burst-controls.js';
+import { legend } from './legend.js';
 import { RequestDetails } from './request-details.js';
 import { RequestList } from './request-list.js';
 import { RequestTable } from './request-table.js';
@@ -44,7 +45,7 @@ export const mountFormation: MountPanel = (root, { feed, session }) => {
   root.append(
     head(burst.element),
     el('div', { class: 'timeline' }, [list.element, empty]),
-    legend(),
+    legend(ENTRIES),
     el('div', { class: 'timeline-foot' }, [details.element, windows]),
     el('div', { class: 'blocks-head' }, [el('h3', { class: 'panel-title' }, ['KV cache']), blockText, whole]),
     el('div', { class: 'blocks' }, [blocks]),
@@ -183,14 +184,3 @@ const ENTRIES: readonly [mark: string, text: string][] = [
   ['cancelled', 'cancelled'],
   ['failed', 'failed'],
 ];
-
-/** Legend: the marks of the timeline with their names. Marks differ by form as well as by colour. */
-function legend(): HTMLElement {
-  return el(
-    'ul',
-    { class: 'legend', 'aria-label': 'Legend' },
-    ENTRIES.map(([mark, text]) =>
-      el('li', {}, [el('span', { class: `mark mark-${mark}`, 'aria-hidden': 'true' }), text]),
-    ),
-  );
-}

@@ -1,4 +1,5 @@
 import { el } from '../dom.js';
+import { legend } from '../formation/legend.js';
 import { count, milliseconds } from '../formation/words.js';
 import type { MountPanel } from '../panels.js';
 import { type Recordings, type SchemeRecording, tokensAt, totalsOf } from './recording.js';
@@ -58,7 +59,7 @@ export const mountSchemes: MountPanel = (root) => {
     time.setAttribute('aria-valuetext', text);
   });
   body.append(
-    el('div', { class: 'schemes-tools' }, [play, time, clock, legend()]),
+    el('div', { class: 'schemes-tools' }, [play, time, clock, legend(LEGEND)]),
     ...rows.map(({ element }) => element),
     totalsTable(RECORDINGS),
     el('p', { class: 'schemes-source' }, [sourceOf(RECORDINGS)]),
@@ -144,16 +145,6 @@ function totalsTable({ schemes }: Recordings): HTMLElement {
         el('tbody', {}, rows),
       ]),
     ],
-  );
-}
-
-function legend(): HTMLElement {
-  return el(
-    'ul',
-    { class: 'legend', 'aria-label': 'Legend' },
-    LEGEND.map(([mark, text]) =>
-      el('li', {}, [el('span', { class: `mark mark-${mark}`, 'aria-hidden': 'true' }), text]),
-    ),
   );
 }
 
