@@ -1,6 +1,5 @@
 import { dirname } from 'node:path';
 import type { RopeConfig } from '../../network/rope.js';
-import type { EncoderHead } from '../encoder-config.js';
 import type { ExpertsConfig, ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
 import { ACTIVATIONS, checkHeads, tokenId, widthAndHeads } from './config-values.js';
@@ -11,7 +10,7 @@ import { isObject } from './file-reading.js';
 import { rowsOf } from './head-tensors.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
 import { ropeOfHuggingFace } from './rope-config.js';
-import { readSentenceTransformers, type SentenceTransformers } from './sentence-transformers.js';
+import { readSentenceTransformers } from './sentence-transformers.js';
 import type { NamedTensor } from './tensor-layout.js';
 
 /** Fields as nomic-embed was published, by the names that transformers has now. */
@@ -68,7 +67,9 @@ export function configOfRopeBert(config: ConfigFields, name: string): ModelConfi
       ...(types === 0 && { withoutTypes: true }),
       positionRows: 0,
       firstPosition: 0,
-      head: headOf(config, name, sentences, hiddenSize),
+      head: name.endsWith('ForSequenceClassification')
+        ? poolerHead(config, sentences, hiddenSize, 'tanh')
+        : embeddingHead(config, sentences, hiddenSize),
     },
   };
 }
@@ -150,16 +151,6 @@ function ropeOf(config: ConfigFields, headDim: number, positions: number, name: 
   }
   const theta = isNomic ? 1000 : name.startsWith('Gte') ? 160_000 : 10_000;
   return ropeOfHuggingFace(config, headDim, positions, { theta });
-}
-
-function headOf(
-  config: ConfigFields,
-  name: string,
-  sentences: SentenceTransformers,
-  hiddenSize: number,
-): EncoderHead {
-  if (!name.endsWith('ForSequenceClassification')) return embeddingHead(config, sentences, hiddenSize);
-  return poolerHead(config, sentences, hiddenSize, 'tanh');
 }
 
 /** Names of tensors as they are published, by those of the network: nomic-embed's, then GTE's. */

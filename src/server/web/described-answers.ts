@@ -82,6 +82,12 @@ export const answerOrStream = (
   },
 });
 
+/** What a route answers that generates a text, whole or as a stream. */
+export const generationResponses = (...answer: Parameters<typeof answerOrStream>): Responses => ({
+  200: answerOrStream(...answer),
+  ...errors(400, 401, 404, 413, 429, 500, 503),
+});
+
 const milliseconds = z.number();
 
 export const timings = about(

@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
 import {
-  answerOrStream,
   choiceFields,
   envelope,
-  errors,
+  generationResponses,
   orNull,
   promptLogProbs,
   promptProgress,
@@ -135,12 +134,9 @@ const EXAMPLE = [
 ].join('\n\n');
 
 export function chatResponses(): Responses {
-  return {
-    200: answerOrStream('The answer, or a stream of chunks that ends with [DONE].', {
-      whole: chatCompletion,
-      event: chatChunk,
-      example: EXAMPLE,
-    }),
-    ...errors(400, 401, 404, 413, 429, 500, 503),
-  };
+  return generationResponses('The answer, or a stream of chunks that ends with [DONE].', {
+    whole: chatCompletion,
+    event: chatChunk,
+    example: EXAMPLE,
+  });
 }

@@ -1,11 +1,10 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
 import {
-  answerOrStream,
   choiceFields,
   envelope,
-  errors,
   finishReason,
+  generationResponses,
   orNull,
   promptLogProbs,
   promptProgress,
@@ -74,14 +73,11 @@ const EXAMPLE = [
 ].join('\n\n');
 
 export function completionResponses(): Responses {
-  return {
-    200: answerOrStream('The answer, or a stream of chunks that ends with [DONE].', {
-      whole: completion,
-      event: completionChunk,
-      example: EXAMPLE,
-    }),
-    ...errors(400, 401, 404, 413, 429, 500, 503),
-  };
+  return generationResponses('The answer, or a stream of chunks that ends with [DONE].', {
+    whole: completion,
+    event: completionChunk,
+    example: EXAMPLE,
+  });
 }
 
 const infillProgress = {
@@ -112,13 +108,10 @@ const infillAnswer = component(
 );
 
 export function infillResponses(): Responses {
-  return {
-    200: answerOrStream('The answer, or a stream of pieces, the last of which has `stop` true.', {
-      whole: infillAnswer,
-      event: infillAnswer,
-      example:
-        'data: {"index":0,"content":" a + b","tokens":[],"stop":false,"id_slot":-1,"tokens_predicted":1,"tokens_evaluated":9}',
-    }),
-    ...errors(400, 401, 404, 413, 429, 500, 503),
-  };
+  return generationResponses('The answer, or a stream of pieces, the last of which has `stop` true.', {
+    whole: infillAnswer,
+    event: infillAnswer,
+    example:
+      'data: {"index":0,"content":" a + b","tokens":[],"stop":false,"id_slot":-1,"tokens_predicted":1,"tokens_evaluated":9}',
+  });
 }

@@ -1,6 +1,12 @@
 import * as z from 'zod';
 import { about, component } from '../../../schemas/fields.js';
-import { answerOrStream, errors, jsonAnswer, orNull } from '../../web/described-answers.js';
+import {
+  answerOrStream,
+  errors,
+  generationResponses,
+  jsonAnswer,
+  orNull,
+} from '../../web/described-answers.js';
 import type { Responses } from '../../web/route.js';
 
 const itemStatus = about(z.enum(['in_progress', 'completed', 'incomplete']), 'incomplete: a limit cut it.');
@@ -236,14 +242,11 @@ const stored = (description: string): Responses => ({
 });
 
 export function createResponses(): Responses {
-  return {
-    200: answerOrStream('The response, or a stream of events.', {
-      whole: response,
-      event: streamEvent,
-      example: EXAMPLE,
-    }),
-    ...errors(400, 401, 404, 413, 429, 500, 503),
-  };
+  return generationResponses('The response, or a stream of events.', {
+    whole: response,
+    event: streamEvent,
+    example: EXAMPLE,
+  });
 }
 
 export function inputTokensResponses(): Responses {
