@@ -30,7 +30,7 @@ export function cacheIdentity(digest: string, executor: Computing): string {
 }
 
 /** Sets whose bits are others than those of an earlier Skein of the same version. */
-const CHANGED_BITS: Readonly<Record<string, string>> = { amx: 'amx, tiles of bf16' };
+const CHANGED_BITS: Readonly<Record<string, string>> = { amx: 'amx, tiles of cut bf16' };
 
 function whatDecides(
   digest: string,

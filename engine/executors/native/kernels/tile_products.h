@@ -5,9 +5,8 @@
 //   rows  0 .. 15   A (4)      C0 (0)         C1 (1)         16 rows x 16 sums in f32
 //   rows 16 .. 31   A (5)      C2 (2)         C3 (3)         in parentheses: the number of the tile
 //
-// Tiles have one order of sums for all numbers of rows (tiles_order.h), and take as long for one row as for sixteen. So all numbers of rows
-// take them, and a row's bits are those that it has alone: each sum is a chain over ascending runs of 32 k, which goes through memory
-// between two runs of groups.
+// Tiles have one order of sums for all numbers of rows (tiles_order.h), so that all numbers of rows take them, and a row's bits are those
+// that it has alone: each sum is a chain over ascending runs of 32 k, which goes through memory between two runs of groups.
 //
 // Vectors unpack the weights of the next run while tiles multiply this one:
 //
@@ -172,7 +171,7 @@ class TileProduct {
 
   void run() {
     TileWalk run(share_);
-    tiles_.configure(wholeTiles());
+    tiles_.configure(tilesOfRows(share_.rowEnd - run.firstTile * kMostTileRows));
     source_.begin(run.panel, run.group, run.groups(), memory_.weights[0]);
     for (int i = 0; i < 2 * run.groups(); i++) source_.one();
     for (int at = 0;; at ^= 1) {

@@ -5,10 +5,7 @@
 //                 (k 2, k 3)                 (k 2, k 3)                  which is tiles as it lies
 //                 ..  16 rows                ..
 //
-//   weight = bf16(fma(1 + quant / 2^bits, 2^bits scale, offset))      quant: without a sign, as panels hold it, which is put into the bits of a
-//                                                                     number; offset: what that is too large by, and the minimum
-//
-// The weight is that of its own numbers, so it is the same from a packed panel and from the rows of a file.
+// A weight is that of its own quant, scale and minimum (tile_quants.h), so it is the same from a packed panel and from the rows of a file.
 #pragma once
 #include "kernels/quantized_panels.h"
 #include "kernels/stored_products.h"
@@ -38,34 +35,32 @@ template <class V, DType D, class Groups>
 [[gnu::always_inline]] inline void writeTile(const Groups& groups, int half, uint8_t* to) {
   constexpr DType kForm = formOf(D);
   constexpr int kBits = kTileBits<D>, kParts = kForm == DType::kInt8 ? 1 : 2;
-  constexpr float kOne = 1 << kBits;
-  typename V::F scale, offset;
-  const auto put = [&](typename V::F of, typename V::F minimum) __attribute__((always_inline)) {
-    offset = V::plainNan(V::fma(V::set1(-kOne - kExcess<D>), of, minimum));
-    scale = V::plainNan(V::mul(V::set1(kOne), of));
-  };
-  const auto two = [&]<int kFrom>(typename V::I quants, int word,
-                                  std::integral_constant<int, kFrom>) __attribute__((always_inline)) {
-    V::template storeTileRows<kBits, kFrom>(quants, scale, offset, to + 2 * word * kTileStride, kTileStride);
+  TileScales<V, kBits> scales;
+  const auto put = [&](typename V::F of, typename V::F minimum)
+                       __attribute__((always_inline)) { scales.set(of, minimum, kExcess<D>); };
+  // Two rows of quants that lie from bit kFrom of each byte on.
+  const auto two = [&]<int kFrom, bool kOdd>(typename V::I quants, int word, std::integral_constant<int, kFrom>,
+                                             std::bool_constant<kOdd>) __attribute__((always_inline)) {
+    V::template storeTileRows<kBits, kFrom, kOdd>(quants, scales, to + 2 * word * kTileStride, kTileStride);
   };
   constexpr std::integral_constant<int, 0> kLow;
+  constexpr std::false_type kEven;
+  constexpr std::true_type kOdd;
   if constexpr (kForm != DType::kQ6K) {
     if constexpr (kHasMinima<kForm>) put(groups.scales(half), groups.scales(2 + half));
     else put(groups.scales(half), V::set1(0.0f));
   }
-  if constexpr (kBits == 4 && HasNibbles<Groups>) {
-    SKEIN_UNROLL(4)
-    for (int step = 0; step < 4; step++) {
-      const auto nibbles = groups.nibbles(step, half);
-      two(nibbles, 2 * step, kLow);
-      two(nibbles, 2 * step + 1, std::integral_constant<int, 4>());
-    }
-  } else {
-    SKEIN_UNROLL(8)
-    for (int word = 0; word < 8; word++) {
-      if constexpr (kForm == DType::kQ6K)
-        if (word % 4 == 0) put(V::mul(groups.ofBlock(half), groups.scales(word / 4, half)), groups.minima(half));
-      two(groups.weights(word / kParts, word % kParts, half), word, kLow);
+  SKEIN_UNROLL(4)
+  for (int word = 0; word < 8; word += 2) {
+    if constexpr (kForm == DType::kQ6K)
+      if (word % 4 == 0) put(V::mul(groups.ofBlock(half), groups.scales(word / 4, half)), groups.minima(half));
+    if constexpr (kBits == 4 && HasNibbles<Groups>) {
+      const auto nibbles = groups.nibbles(word / 2, half);
+      two(nibbles, word, kLow, kEven);
+      two(nibbles, word + 1, std::integral_constant<int, 4>(), kOdd);
+    } else {
+      two(groups.weights(word / kParts, word % kParts, half), word, kLow, kEven);
+      two(groups.weights((word + 1) / kParts, (word + 1) % kParts, half), word + 1, kLow, kOdd);
     }
   }
 }
@@ -132,7 +127,7 @@ class TileSource {
     at_ = called_ = weights + kAhead;
   }
   void one() {
-    for (at_ += tileBytes_; called_ < at_; called_ += 64) __builtin_prefetch(called_);
+    for (at_ += tileBytes_; called_ < at_; called_ += 64) __builtin_prefetch(called_, 0, 2);
     if (format_.expand && half_ == 0 && group_ == expandedEnd_) expand();
     if (format_.write) format_.write(panel_, group_ - firstOfPanel_, half_, to_ + half_ * kMostTileBytes);
     if (half_ == 1) group_++, to_ += kTilePairBytes;

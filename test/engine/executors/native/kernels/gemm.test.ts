@@ -14,13 +14,14 @@ import {
   isQuantized,
   kernels,
   multipliesTiles,
-  nearestBf16,
+  productTables,
   randomFloats,
   sharedWeights,
   storable,
   toBf16,
   twins,
   weightsOf,
+  weightsOfTiles,
 } from './kernel-hooks.js';
 
 /** Outputs and inner dimension: odd ones, and those around a panel's and a vector's width. */
@@ -63,6 +64,9 @@ const countsOf = (tileRows: number) => {
   return [...new Set([1, 2, 3, 4, ...borders, 65])];
 };
 
+/** All tables of tiles have the same weights: see below. */
+const quickestTiles = productTables.find((table) => table === 'amx' || table === 'emulatedamxvectors') ?? 'emulatedamx';
+
 interface Problem {
   rows: number;
   n: number;
@@ -85,7 +89,8 @@ function problemOf(table: string, given: Problem) {
   const p = { ...given, k: storable(given.dtype, given.k) };
   const parts = p.gated ? 2 : 1;
   const { stored, exact: asStored } = sharedWeights(p.dtype, parts * p.n, p.k);
-  const exact = isQuantized(p.dtype) && multipliesTiles(table) ? nearestBf16(asStored) : asStored;
+  const byTiles = isQuantized(p.dtype) && multipliesTiles(table);
+  const exact = byTiles ? weightsOfTiles(quickestTiles, p.dtype, parts * p.n, p.k) : asStored;
   const input = randomFloats(p.rows * p.k, 5);
   const bias = p.bias === false ? null : randomFloats(parts * p.n, 7);
   const before = randomFloats(p.rows * p.n, 9);
@@ -96,7 +101,7 @@ function problemOf(table: string, given: Problem) {
   const source = inputOf(table, p.dtype, x.view, p.k + 3, p.rows, p.k);
   const seen = (r: number) => {
     const row = input.subarray(r * p.k, (r + 1) * p.k);
-    if (isQuantized(p.dtype) && !multipliesTiles(table)) return roundedActivations(row, p.dtype);
+    if (isQuantized(p.dtype) && !byTiles) return roundedActivations(row, p.dtype);
     return 'rounded' in source ? fromBf16(toBf16(row)) : row;
   };
   const output = () => guarded(p.rows, p.n, p.n + 5, before);
@@ -141,6 +146,25 @@ function problemOf(table: string, given: Problem) {
   };
   return { run, runAlone, expected, panels };
 }
+
+describe.each(productTables.filter(multipliesTiles))('weights of tiles, %s', (table) => {
+  it.each(dtypesOf(table).filter(isQuantized))('are what they stand for, cut to bf16, %s', (dtype) => {
+    const [n, k] = [70, storable(dtype, 300)];
+    const { exact } = sharedWeights(dtype, n, k);
+    const greatest = exact.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0);
+    let error = 0;
+    for (const [i, weight] of weightsOfTiles(table, dtype, n, k).entries()) {
+      const [is, wanted] = [Math.abs(weight), Math.abs(exact[i]!)];
+      expect(new Uint32Array(Float32Array.of(weight).buffer)[0]! & 0xffff).toBe(0);
+      // A unit of the last place lower, or a greater number by less than a unit. Scales are rounded before quants are multiplied.
+      const near = 2 ** -12 * greatest;
+      if (is < wanted * (1 - 2 ** -7) - near || is > wanted * (1 + 2 ** -8) + near)
+        throw new Error(`weight ${i} is ${weight}, for ${exact[i]}`);
+      error += (is - wanted) / greatest;
+    }
+    expect(Math.abs(error / (n * k))).toBeLessThan(2e-4);
+  });
+});
 
 describe.each(gemmTables)('GEMM, %s', (table) => {
   const dtypes = dtypesOf(table);

@@ -139,12 +139,6 @@ export function toBf16(values: Float32Array): Uint16Array {
   return Uint16Array.from(bits, (b) => (b + 0x7fff + ((b >>> 16) & 1)) >>> 16);
 }
 
-/** f32 -> f32 of the nearest bf16, the greater one where two are as near: as weights are unpacked for tiles. */
-export function nearestBf16(values: Float32Array): Float32Array {
-  const bits = new Uint32Array(values.slice().buffer);
-  return new Float32Array(bits.map((b) => ((b + 0x8000) & 0xffff0000) >>> 0).buffer);
-}
-
 export function fromBf16(values: Uint16Array): Float32Array {
   return new Float32Array(Uint32Array.from(values, (v) => v << 16).buffer);
 }
@@ -173,6 +167,40 @@ export function sharedWeights(dtype: Dtype, rows: number, columns: number): Retu
   madeWeights.set(key, made);
   return made;
 }
+
+/** The same weights as tiles multiply them, each cut to bf16: the product of rows that have a single 1. */
+const madeTiles = new Map<string, Float32Array>();
+export function weightsOfTiles(table: string, dtype: Dtype, n: number, k: number): Float32Array {
+  const key = `${table} ${dtype} ${n} ${k}`;
+  const made = madeTiles.get(key) ?? transposed(productOfUnits(table, dtype, n, k), k, n);
+  madeTiles.set(key, made);
+  return made;
+}
+
+function productOfUnits(table: string, dtype: Dtype, n: number, k: number): Float32Array {
+  const x = Float32Array.from({ length: k * k }, (_, i) => (i % (k + 1) === 0 ? 1 : 0));
+  const y = new Float32Array(k * n);
+  kernels.gemm(table, {
+    rounded: kernels.round(table, { dtype, x, ldx: k, k, rows: k }),
+    roundedRows: k,
+    ldx: k,
+    packed: kernels.pack(table, { dtype, w: sharedWeights(dtype, n, k).stored, n, k, gated: 0 }),
+    dtype,
+    n,
+    k,
+    y,
+    ldy: n,
+    activation: 0,
+    rowBegin: 0,
+    rowEnd: k,
+    panelBegin: 0,
+    panelEnd: Math.ceil(n / kernels.shape(table).panelWidth),
+  });
+  return y;
+}
+
+const transposed = (values: Float32Array, rows: number, columns: number) =>
+  values.map((_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
 
 /** A matrix of NaN with guards before, between (stride > width) and after its rows. */
 export function guarded(rows: number, width: number, stride: number, fill?: Float32Array) {

@@ -35,15 +35,15 @@ const STORED: Record<Dtype, string> = {
 /** The same of tiles of bf16, made by tiles in plain C++. */
 const STORED_TILES: Record<Exclude<Dtype, 'f32'>, string> = {
   bf16: 'fe0739e8f2ef83b1',
-  int8: '780efdf20179b911',
-  int4: '1167e2ead6f93501',
-  q4_k: '835b522ce2bb77bd',
-  q5_k: '02cc2a438a447f1d',
-  q6_k: 'a3ca135c43619f8f',
-  q5_0: '536311fc0ab369dc',
-  q5_1: 'bd9f7da31f5376ca',
-  iq4_nl: '899cd11c42308bca',
-  iq4_xs: '39814298ae469376',
+  int8: '1a30a4102814b878',
+  int4: 'd4fb470cfffc292e',
+  q4_k: '7508a93be9c1e003',
+  q5_k: '1dc801aaad7c0ef0',
+  q6_k: '105c8f0f2dc12a64',
+  q5_0: 'e4d14aee90c222bd',
+  q5_1: '41121b7239053a4e',
+  iq4_nl: '5802b9d3f6291d89',
+  iq4_xs: '4964af2d5ff50558',
   mxfp4: 'db8ca8944d1af03b',
 };
 
