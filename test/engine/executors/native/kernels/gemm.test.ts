@@ -65,7 +65,8 @@ const countsOf = (tileRows: number) => {
 };
 
 /** All tables of tiles have the same weights: see below. */
-const quickestTiles = productTables.find((table) => table === 'amx' || table === 'emulatedamxvectors') ?? 'emulatedamx';
+const quickestTiles =
+  productTables.find((table) => table === 'amx' || table === 'emulatedamxvectors') ?? 'emulatedamx';
 
 interface Problem {
   rows: number;
@@ -147,7 +148,7 @@ function problemOf(table: string, given: Problem) {
   return { run, runAlone, expected, panels };
 }
 
-describe.each(productTables.filter(multipliesTiles))('weights of tiles, %s', (table) => {
+describe.each(gemmTables.filter(multipliesTiles))('weights of tiles, %s', (table) => {
   it.each(dtypesOf(table).filter(isQuantized))('are what they stand for, cut to bf16, %s', (dtype) => {
     const [n, k] = [70, storable(dtype, 300)];
     const { exact } = sharedWeights(dtype, n, k);
