@@ -101,6 +101,8 @@ export const MORE_APART = [
   'test/host/links/*.test.ts',
   'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks}.test.ts',
   'test/loadgen/benchmark.test.ts',
+  // Three seconds of processor time in a process of its own, and forty in one that has run hundreds of files.
+  'test/reference/embedders.test.ts',
   'test/src/{address-space,gpu-memory,isolation,load,operations}.test.ts',
   'test/src/clients/{anthropic-pip,tritonclient}.test.ts',
   'test/src/{costs,disconnects,held}/*.test.ts',

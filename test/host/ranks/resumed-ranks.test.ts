@@ -83,7 +83,7 @@ it.each<[string, OptionalParams, number]>([
     let untilKill = TOKENS_UNTIL_KILL;
     let kills = 0;
     let most = 0;
-    const isWanted = () => kills < 4 || numResumed < 40;
+    const isWanted = () => kills < 2 * size || numResumed < 20;
     const kill = ({ tokens }: TokenPiece) => {
       untilKill -= tokens.length;
       if (untilKill > 0 || kills > host.restarts || kills === most || host.state !== 'running') return;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openTowerEngine } from '../../../../engine/building/tower-engine.js';
-import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
+import type { Executor, ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { wasmKind } from '../../../../engine/kinds/wasm-kind.js';
 import { TOWER_TOKENS_PER_BLOCK, TowerBatch, towerBlocks } from '../../../../engine/tower/tower-batch.js';
@@ -75,6 +75,19 @@ describe("a tower's batch", () => {
     expect(() => executor.forward({ ...plain, ...change(made) } as never)).toThrow(message);
   });
 
+  const limits = { ...LIMITS, maxRows: 96 };
+  let executors: readonly Executor[];
+  beforeAll(async () => {
+    const options = { ...OPTIONS, maxNumTokens: 96, maxSeqLen: 96, numBlocks: towerBlocks(limits) };
+    executors = [
+      new NativeExecutor(windowed.loadable, options),
+      await wasmKind.open(windowed.loadable, options),
+    ];
+  });
+  afterAll(() => {
+    for (const one of executors) one.close();
+  });
+
   it.each<[string, (segments: Int32Array) => Int32Array | null, string]>([
     ['none', () => null, 'segments'],
     ['too few', (segments) => segments.subarray(0, 20), 'segments has 20 entries'],
@@ -87,20 +100,11 @@ describe("a tower's batch", () => {
       'must lie one after the other in a sequence of 60',
     ],
   ])('is refused where its segments are %s', async (_, change, message) => {
-    const limits = { ...LIMITS, maxRows: 96 };
     const made = batch(windowed, WINDOWED, limits);
-    const options = { ...OPTIONS, maxNumTokens: 96, maxSeqLen: 96, numBlocks: towerBlocks(limits) };
-    const executors = [
-      new NativeExecutor(windowed.loadable, options),
-      await wasmKind.open(windowed.loadable, options),
-    ];
     const changed = change(made.segments!.slice()) ?? undefined;
     for (const one of executors) expect(one.forward(made).length).toBeGreaterThan(0);
     Object.assign(made, { segments: changed });
-    for (const one of executors) {
-      expect(() => one.forward(made)).toThrow(message);
-      one.close();
-    }
+    for (const one of executors) expect(() => one.forward(made)).toThrow(message);
   });
 
   it('is refused where what is added is scaled by a vector that does not fit, or by no vector', async () => {
