@@ -11,6 +11,7 @@ const MORE = [...OUTSIDE, ...LONG, ...MORE_APART];
 export default defineConfig({
   resolve: {
     alias: {
+      'skein/ai-sdk': fileURLToPath(new URL('./dist/src/ai-sdk/index.js', import.meta.url)),
       'skein/loadgen': fileURLToPath(new URL('./dist/loadgen/index.js', import.meta.url)),
       skein: fileURLToPath(new URL('./dist/src/index.js', import.meta.url)),
     },

@@ -67,7 +67,12 @@ describe('the types of the package', () => {
     const attw = join(repository, 'node_modules/@arethetypeswrong/cli/dist/index.js');
     const { stdout, code } = await nodeRun(attw, tarball, '--profile', 'esm-only', '--format', 'json');
     const report = JSON.parse(stdout) as { analysis: { entrypoints: object; types: unknown } };
-    expect(Object.keys(report.analysis.entrypoints)).toEqual(['.', './loadgen', './package.json']);
+    expect(Object.keys(report.analysis.entrypoints)).toEqual([
+      '.',
+      './ai-sdk',
+      './loadgen',
+      './package.json',
+    ]);
     expect([code, report.analysis.types]).toEqual([0, { kind: 'included' }]);
   });
 

@@ -22,6 +22,7 @@ const [pythonExample] = codeBlocks('docs/api.md', 'python') as [string];
 const [toolsExample] = codeBlocks('docs/function-calling.md', 'js') as [string];
 const [encoderExample] = codeBlocks('docs/embeddings.md', 'ts') as [string];
 const [chatExample] = codeBlocks('docs/chat.md', 'ts') as [string];
+const [sdkExample] = codeBlocks('docs/in-process.md', 'js') as [string];
 const [libraryExample, callsExample] = codeBlocks('docs/embed.md', 'ts') as [string, string];
 const [managerExample, hostExample, moduleExample] = codeBlocks('docs/host-server.md', 'ts') as [
   string,
@@ -40,7 +41,7 @@ const folder = temporaryFolder('skein-readme');
 let server: SkeinProcess;
 
 beforeAll(async () => {
-  for (const name of ['openai', 'zod', '@types/node']) install(name, join(root, 'node_modules', name));
+  for (const name of ['openai', 'ai', 'zod', '@types/node']) install(name, join(root, 'node_modules', name));
   install('skein', root);
   symlinkSync(tinyModelPath('gqa'), join(folder, 'smollm2-135m-instruct'));
   symlinkSync(tinyModelPath('bert-mean'), join(folder, 'all-MiniLM-L6-v2'));
@@ -122,6 +123,13 @@ describe('the README, and docs/', () => {
     const { stdout, stderr } = await run(process.execPath, 'chat.mjs', code);
     expect(stderr).toBe('');
     expect(stdout.trim().split('\n').at(-1)).toMatch(/ \d{1,3}$/);
+  });
+
+  it.skipIf(testModelPath === null)('has an example of the AI SDK in process that runs', async () => {
+    const code = sdkExample.replace('./smollm2-135m-instruct', testModelPath!);
+    const { stdout, stderr } = await run(process.execPath, 'ai-sdk.mjs', code);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/2 [01]\n$/);
   });
 
   it.skipIf(testPython === null)('has an example for the openai package of pip that runs', async () => {

@@ -2,7 +2,7 @@ import { closestName } from '../../base/did-you-mean.js';
 import { says, worded } from '../../base/named-text.js';
 import { isObject, shown } from '../../base/option-values.js';
 import type { ChatMessage } from '../../models/chat-template.js';
-import { InvalidRequestError } from '../errors/request-errors.js';
+import { ContextLengthError, InvalidRequestError } from '../errors/request-errors.js';
 import {
   type ChatAsk,
   type ChatPlan,
@@ -152,7 +152,9 @@ async function inOptionNames<T>(plan: () => Promise<T>): Promise<T> {
     if (!(error instanceof InvalidRequestError)) throw error;
     const called = (name: string) => OPTION_NAMES[name] ?? name.replace('.function', '');
     const text = worded(error.text, ({ name }) => called(name));
-    throw new InvalidRequestError(text, called(error.param ?? ''), error.apiCode);
+    const param = called(error.param ?? '');
+    if (error instanceof ContextLengthError) throw new ContextLengthError(text, param);
+    throw new InvalidRequestError(text, param, error.apiCode);
   }
 }
 

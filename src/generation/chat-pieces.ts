@@ -19,6 +19,8 @@ export interface ChatPiece extends TextPiece {
   reasoning?: string;
   /** Calls, or parts of them, that are new since the last piece; absent: there are none. */
   toolCalls?: readonly ToolCallPart[];
+  /** In the first piece of Skein.generate: number of prompt tokens. */
+  promptTokens?: number;
   /** In the first piece: what was changed about the functions, so that the model's chat template took them, and what of a schema is not followed; absent: nothing. */
   warnings?: readonly string[];
 }

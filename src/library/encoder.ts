@@ -78,14 +78,16 @@ export class Encoder {
 
   /**
    * Computes the embedding of each text; token ids are taken as they are. Models like CLIP and SigLIP embed pictures too, into the same space.
+   * @param options onTokens is called once with the number of tokens of all inputs, before they are computed
    * @throws InvalidRequestError, QueueFullError, RequestError, HostClosedError; the reason of the signal.
    */
   async embed(
     inputs: string | ImageInput | readonly (EncoderInput | ImageInput)[],
-    options: EmbedOptions = {},
+    options: EmbedOptions & { onTokens?: ((tokens: number) => void) | undefined } = {},
   ): Promise<Float32Array[]> {
     const given = await withPictureFiles(checkedEmbedding(inputs, options));
-    return (await embed(this.#loaded.model, given, options)).embeddings;
+    const { onTokens, ...others } = options;
+    return (await embed(this.#loaded.model, given, others, onTokens)).embeddings;
   }
 
   /**

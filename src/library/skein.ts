@@ -152,7 +152,11 @@ export class Skein {
     const model = this.#modelOf(options);
     const { request, plan } = await askedRequest(this.#loaded.model, options);
     const pieces = generateText(model, withDefaults(model.sampling, request));
-    yield* plan === null ? pieces : chatPieces(pieces, plan);
+    let isFirst = true;
+    for await (const piece of plan === null ? pieces : chatPieces(pieces, plan)) {
+      yield isFirst ? { ...piece, promptTokens: request.promptTokens.length } : piece;
+      isFirst = false;
+    }
   }
 
   /**

@@ -78,6 +78,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['serving'],
     ['server'],
     ['library', 'settings'],
+    ['ai-sdk'],
     ['queue', 'terminal'],
     ['asking'],
     ['chat', 'completion', 'top'],

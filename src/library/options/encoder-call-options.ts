@@ -1,5 +1,5 @@
 import { MAX_INT32 } from '../../../base/int32.js';
-import { oneOf, rule, SWITCH, shown, TEXT, wholeNumber } from '../../../base/option-values.js';
+import { callback, oneOf, rule, SWITCH, shown, TEXT, wholeNumber } from '../../../base/option-values.js';
 import type { ClassifiedInput, ClassifyOptions } from '../../encoding/classify.js';
 import type { EmbedOptions } from '../../encoding/embed.js';
 import type { EncoderInput } from '../../encoding/encoder-codec.js';
@@ -34,8 +34,9 @@ const OF_TOKENS: Rules<TokenOptions> = {
   inputType: oneOf(...INPUT_TYPES),
 };
 
-const OF_EMBEDDINGS: Rules<EmbedOptions> = {
+const OF_EMBEDDINGS: Rules<EmbedOptions & { onTokens?: unknown }> = {
   ...OF_TOKENS,
+  onTokens: callback(),
   dimensions: COUNT,
   normalize: SWITCH,
 };

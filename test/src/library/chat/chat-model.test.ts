@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { ChatError, Skein, tool } from 'skein';
+import { ChatError, ContextLengthError, Skein, tool } from 'skein';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { repository } from '../../../support/documents.js';
@@ -66,6 +66,18 @@ describe('Skein.chat', () => {
     }
     expect(left).toBeGreaterThan(4);
     expect(chat.messages.at(-1)!.role).toBe('assistant');
+  });
+
+  it('shortens a conversation that is far beyond the context', async () => {
+    const messages = Array.from({ length: 600 }, (_, i) => ({
+      role: i % 2 === 0 ? 'user' : 'assistant',
+      content: `Number ${i} of many messages that nobody can read at once.`,
+    }));
+    const chat = await skein.chat({ messages, maxTokens: 8 });
+    await chat.send('Who are you?');
+    expect(chat.messages.length).toBeLessThan(200);
+    const refusing = await skein.chat({ messages, whenFull: 'refuse' });
+    await expect(refusing.send('Who are you?')).rejects.toBeInstanceOf(ContextLengthError);
   });
 
   it('leaves nothing running where it is aborted', async () => {

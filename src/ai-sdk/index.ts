@@ -1,0 +1,9 @@
+/**
+ * Models of this process for Vercel's AI SDK:
+ *
+ *   import { languageModel } from 'skein/ai-sdk';
+ *   const { text } = await generateText({ model: languageModel(skein), prompt: 'Hello!' });
+ */
+export { embeddingModel } from './embedding-model.js';
+export { languageModel } from './language-model.js';
+export { rerankingModel } from './reranking-model.js';
