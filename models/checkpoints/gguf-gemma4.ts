@@ -63,6 +63,7 @@ export function gemma4OfGguf(
   return {
     ...(count > 0 && { cacheLayers: shared }),
     ...(asValues.includes(true) && { keysAsValues: asValues }),
-    ...(width > 0 && { layerInputWidth: width }),
+    // The file does not say how it sees: of the published models those without inputs of layers attend both ways.
+    ...(width > 0 ? { layerInputWidth: width } : { bothWaysInPictures: 'windowed' as const }),
   };
 }

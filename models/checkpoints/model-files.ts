@@ -6,6 +6,7 @@ import { CheckpointError } from './checkpoint.js';
 import { fileSystemErrors } from './file-reading.js';
 import { ggufParts, modelAmong } from './gguf-parts.js';
 import { mmprojFiles } from './mmproj-files.js';
+import { PICTURE_FILES } from './picture-file-names.js';
 import { QUANTIZATION_FILES } from './quantized/quantization-file.js';
 import { safetensorsFiles } from './safetensors-directory.js';
 import { SENTENCE_TRANSFORMERS_FILES } from './sentence-transformers.js';
@@ -26,8 +27,7 @@ export interface ModelFiles {
 const SIDE_FILES = [
   'config.json',
   'generation_config.json',
-  'preprocessor_config.json',
-  'processor_config.json',
+  ...PICTURE_FILES,
   'model.safetensors.index.json',
   ...TOKENIZER_FILES,
   ...OLDER_TOKENIZER_FILES,

@@ -1,9 +1,9 @@
 import { messageOf } from '../../base/error-text.js';
-import { asClause, asSentence } from '../../base/sentences.js';
 import type { Orientation } from './files/exif-orientation.js';
 import { gifPicture } from './files/gif-picture.js';
 import { checkScans } from './files/jpeg-header.js';
 import { type PictureHeader, pictureHeader } from './files/picture-header.js';
+import type { PictureKind } from './files/picture-kind.js';
 import { plainPng } from './files/png-header.js';
 import { ofInks, ofWideGreys, onWhite, withoutColour } from './flatten.js';
 import { PictureError } from './picture-error.js';
@@ -40,13 +40,17 @@ export async function decodedPicture(
     pixels = await decodedBy(open, header);
   } catch (error) {
     if (error instanceof PictureError) throw error;
-    throw new PictureError(
-      `The ${header.kind} picture cannot be decoded: ${asClause(asSentence(messageOf(error)))}.`,
-      { cause: error },
-    );
+    throw undecoded(header.kind, error, seconds);
   }
   if (hole !== null) withoutColour(pixels.bytes, hole);
   return pixels;
+}
+
+/** The error of a file that the library gives up. Its own text, which names its functions, is the cause. */
+function undecoded(kind: PictureKind, cause: unknown, seconds: number): PictureError {
+  const isLate = /^timeout\b/.test(messageOf(cause));
+  const why = isLate ? `it takes more than ${seconds} s` : 'its data are damaged, or end too soon';
+  return new PictureError(`The ${kind} picture cannot be decoded: ${why}.`, { cause });
 }
 
 async function decodedBy(open: () => SharpPicture, header: PictureHeader): Promise<Pixels> {

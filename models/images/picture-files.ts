@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { isObject, readJsonObject } from '../checkpoints/file-reading.js';
+import { isObject, type JsonObject, readJsonObject } from '../checkpoints/file-reading.js';
+import { PICTURE_FILES } from '../checkpoints/picture-file-names.js';
 import type { PictureFiles } from './preprocess/picture-preprocessor.js';
 
 /** Most bytes of a file that says how pictures are prepared. */
@@ -11,8 +12,7 @@ const MAX_BYTES = 4 * 2 ** 20;
  */
 export function readPictureFiles(folder: string): PictureFiles | null {
   const read = (name: string) => readJsonObject(join(folder, name), MAX_BYTES) ?? {};
-  const processor = read('processor_config.json');
-  const own = read('preprocessor_config.json');
+  const [own, processor] = PICTURE_FILES.map(read) as [JsonObject, JsonObject];
   const inner = isObject(processor.image_processor) ? processor.image_processor : {};
   const imageProcessor = Object.keys(own).length > 0 ? own : inner;
   if (Object.keys(imageProcessor).length === 0) return null;

@@ -1,6 +1,6 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { numberOf } from '../checkpoints/one-number.js';
-import { type RawTensor, refuseShape, refuseUnsupportedType } from '../checkpoints/raw-tensor.js';
+import { refuseShape, refuseUnsupportedType } from '../checkpoints/raw-tensor.js';
 import { rowSlices } from '../checkpoints/row-slices.js';
 import type { NamedTensor } from '../checkpoints/tensor-layout.js';
 import { type Clips, LINEAR_OF_GEMMA4, type TowerConfig } from './tower-config.js';
@@ -41,7 +41,7 @@ const TURNED = /^(tower\.encoder\.layers\.\d+\.self_attn\.[qk]_)(?:(proj)\.linea
 /** Tensors of Gemma 4's tower under the network's names. */
 export function gemma4TowerTensors(
   name: string,
-  tensor: RawTensor,
+  tensor: NamedTensor,
   { hiddenSize, numHeads }: Heads,
 ): [string, NamedTensor][] {
   const [, begin, projection, norm] = TURNED.exec(name) ?? [];

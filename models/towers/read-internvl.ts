@@ -1,11 +1,12 @@
-import { type ConfigFields, LIMITS } from '../checkpoints/config-fields.js';
+import { LIMITS } from '../checkpoints/config-fields.js';
+import { squareSide } from '../checkpoints/square-side.js';
 import type { TowerConfig } from './tower-config.js';
 import { activationOf, type Configs, chosenLayers, heads, MAX_SIDE } from './tower-fields.js';
 
 /** InternVL in transformers' format. */
 export function internVl({ model, outer, vision, textWidth }: Configs): TowerConfig {
-  const patch = squareSide(vision, 'patch_size', 14);
-  const image = squareSide(vision, 'image_size', 448);
+  const patch = squareSide(vision, 'patch_size', MAX_SIDE, 14);
+  const image = squareSide(vision, 'image_size', MAX_SIDE, 448);
   const side = Math.floor(image / patch);
   const ratio = outer.positive('downsample_ratio', 0.5);
   const merge = Math.floor(1 / ratio);
@@ -43,15 +44,4 @@ export function internVl({ model, outer, vision, textWidth }: Configs): TowerCon
       normsLast: isLast && !vision.boolean('use_mean_pooling', true),
     },
   };
-}
-
-/** A length, or two that are equal. */
-function squareSide(vision: ConfigFields, key: string, usual: number): number {
-  const given = vision.raw(key);
-  if (!Array.isArray(given)) return vision.integer(key, 1, MAX_SIDE, usual);
-  const [height, width] = given as unknown[];
-  const isSquare = given.length === 2 && height === width;
-  if (isSquare && Number.isInteger(height) && (height as number) > 0 && (height as number) <= MAX_SIDE)
-    return height as number;
-  throw vision.error(key, `a whole number of pixels up to ${MAX_SIDE}, or two that are equal`);
 }

@@ -9,7 +9,10 @@ import type { EncodedPicture, PictureInput } from './picture-encoder.js';
 export type EmbeddingInput = EncoderInput | PictureInput;
 
 /** How the files of pictures are loaded. Default: none that a request only names are. */
-export type PictureLoading = Partial<Pick<FilesOptions, 'sources' | 'hold'>>;
+export interface PictureLoading extends Partial<Pick<FilesOptions, 'sources' | 'hold'>> {
+  /** Pictures of other salts share no rows with these. Default: that of all who have none. */
+  salt?: bigint | undefined;
+}
 
 export const isPicture = (input: EmbeddingInput): input is PictureInput =>
   typeof input === 'object' && 'picture' in input;
@@ -39,13 +42,13 @@ export async function lookAtInputs(
 /** Embeddings of pictures, which are decoded one after the other. @param onRow called with each that is there */
 export async function rowsOfInputs(
   pictures: readonly EncodedPicture[],
-  signal: AbortSignal | undefined,
+  { signal, salt }: Pick<PictureLoading, 'salt'> & { signal: AbortSignal | undefined },
   onRow: () => void,
 ): Promise<Float32Array[]> {
   const rows: Promise<Float32Array>[] = [];
   for (const picture of pictures) {
     signal?.throwIfAborted();
-    const row = (await picture.decode(signal)).row();
+    const row = (await picture.decode(signal)).row(salt);
     row.then(onRow, () => {});
     rows.push(row);
   }

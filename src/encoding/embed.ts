@@ -75,7 +75,7 @@ export async function embed(
   const { rows, promptTokens } =
     pictures.length === 0
       ? await encode(engine, sequences, options, onAccepted)
-      : await encodeBoth(engine, { inputs, sequences, pictures }, options, onAccepted);
+      : await encodeBoth(engine, { inputs, sequences, pictures, salt: loading.salt }, options, onAccepted);
   const isCut = dimensions !== undefined && dimensions < model.outputWidth;
   const { normalize = isCut } = options;
   const cut = isCut ? rows.map((row) => row.subarray(0, dimensions)) : rows;
@@ -132,11 +132,12 @@ async function encodeBoth(
     inputs,
     sequences,
     pictures,
+    salt,
   }: {
     inputs: readonly EmbeddingInput[];
     sequences: readonly EncoderSequence[];
     pictures: readonly EncodedPicture[];
-  },
+  } & Pick<PictureLoading, 'salt'>,
   { signal, onProgress }: Pick<EmbedOptions, 'signal' | 'onProgress'>,
   onAccepted: OnAccepted,
 ): Promise<{ rows: Float32Array[]; promptTokens: number }> {
@@ -158,7 +159,7 @@ async function encodeBoth(
   let rowsOfPictures: Promise<Float32Array[]> | undefined;
   const { rows, promptTokens } = await encode(engine, sequences, following, async (ofTexts) => {
     await onAccepted(ofTexts + ofPictures);
-    rowsOfPictures = rowsOfInputs(pictures, signal, onRow);
+    rowsOfPictures = rowsOfInputs(pictures, { signal, salt }, onRow);
     rowsOfPictures.catch(() => {});
   });
   const seenRows = await rowsOfPictures!;

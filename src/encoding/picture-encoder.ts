@@ -20,8 +20,11 @@ export interface EncodedPicture {
 }
 
 export interface DecodedEncoding {
-  /** Its embedding, of as many values as those of texts: one that is kept, or a new one. @throws RequestError where its tower fails */
-  row(): Promise<Float32Array>;
+  /**
+   * Its embedding, of as many values as those of texts: one that is kept, or a new one.
+   * @param salt only pictures of the same one share rows; default 0n @throws RequestError where its tower fails
+   */
+  row(salt?: bigint): Promise<Float32Array>;
 }
 
 /** What makes embeddings of pictures, in the space of those of texts. */

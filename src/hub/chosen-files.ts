@@ -1,6 +1,9 @@
+import { posix } from 'node:path';
 import { closestName } from '../../base/did-you-mean.js';
 import { PEFT_FILES } from '../../models/adapters/peft-files.js';
 import { partOf, withoutPartNumber } from '../../models/checkpoints/gguf-parts.js';
+import { isMmprojName } from '../../models/checkpoints/mmproj-files.js';
+import { PICTURE_FILES } from '../../models/checkpoints/picture-file-names.js';
 import { QUANTIZATION_FILES } from '../../models/checkpoints/quantized/quantization-file.js';
 import { SENTENCE_TRANSFORMERS_FILES } from '../../models/checkpoints/sentence-transformers.js';
 import { TOKEN_LAYER_FILES } from '../../models/checkpoints/token-layers.js';
@@ -25,6 +28,7 @@ const BESIDE = [
   ...SENTENCE_TRANSFORMERS_FILES,
   ...QUANTIZATION_FILES,
   ...TOKEN_LAYER_FILES,
+  ...PICTURE_FILES,
 ];
 /** Chat templates of other names. */
 const TEMPLATES = new RegExp(`^${ADDITIONAL_FOLDER}/[\\w.-]+\\.jinja$`);
@@ -53,6 +57,9 @@ const PREFERRED = [
   'F32',
 ];
 
+/** Preferred precisions of a tower, which is small. */
+const TOWERS = ['F16', 'BF16', 'F32', 'Q8_0'];
+
 /** Chooses the files of a model. @throws HubError where the repository holds no such model. */
 export function chooseFiles(all: readonly string[], { id, quant }: Repository): ChosenFiles {
   const templates = all.filter((path) => TEMPLATES.test(path));
@@ -60,11 +67,11 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
   const beside = [...[...BESIDE, ...tokenizer].filter((path) => all.includes(path)), ...templates];
   const safetensors = quant === null ? safetensorsOf(all) : [];
   if (safetensors.length > 0) return { paths: [...beside, ...safetensors], gguf: null };
-  const ggufs = all.filter((path) => /\.gguf$/i.test(path) && !/(^|\/)mmproj/i.test(path)).sort();
+  const ggufs = all.filter((path) => isGguf(path) && !isMmprojName(path)).sort();
   if (ggufs.length > 0) {
     const parts = chooseGguf(ggufs, { id, quant });
     const small = beside.filter((path) => path !== 'model.safetensors.index.json');
-    return { paths: [...small, ...parts], gguf: parts[0]! };
+    return { paths: [...small, ...towerOf(parts[0]!, all), ...parts], gguf: parts[0]! };
   }
   if (quant !== null) {
     throw new HubError(
@@ -74,6 +81,18 @@ export function chooseFiles(all: readonly string[], { id, quant }: Repository): 
   const pickled = all.find((path) => /\.(bin|pth?|ckpt|onnx)$/.test(path));
   const hint = pickled === undefined ? '' : ` (${pickled} is no such format)`;
   throw new HubError(`${id} holds neither *.safetensors nor a .gguf file${hint}.`);
+}
+
+const isGguf = (path: string) => /\.gguf$/i.test(path);
+
+/** The tower that lies next to a GGUF: the only one, or else that of the first of TOWERS that is there. None: the model reads texts alone. */
+function towerOf(gguf: string, all: readonly string[]): string[] {
+  const found = all
+    .filter((path) => isMmprojName(path) && posix.dirname(path) === posix.dirname(gguf))
+    .sort();
+  if (found.length === 1) return found;
+  const best = TOWERS.find((quant) => found.some((path) => quantOf(path) === quant));
+  return best === undefined ? [] : [found.find((path) => quantOf(path) === best)!];
 }
 
 /** Chooses the files of a LoRA adapter: those of PEFT, or a GGUF file. @throws HubError where the repository holds none. */
@@ -103,7 +122,10 @@ export interface Wanted {
 
 /** True where files of a folder are all that a model needs, with no part missing. */
 export function isComplete({ paths, gguf }: ChosenFiles): boolean {
-  if (gguf !== null) return paths.filter((path) => /\.gguf$/i.test(path)).length === partOf(gguf).count;
+  if (gguf !== null) {
+    const parts = paths.filter((path) => isGguf(path) && !isMmprojName(path));
+    return parts.length === partOf(gguf).count;
+  }
   if (!paths.includes('config.json')) return false;
   const shards = paths.flatMap((path) => SHARD.exec(path)?.[2] ?? []);
   return shards.length === 0 || shards.length === Number(shards[0]);

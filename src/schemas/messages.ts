@@ -98,10 +98,19 @@ const part = <T extends typeof PART>(fields: T, ofType: Readonly<Record<string, 
     return { type: 'text', text: found };
   });
 
-const unread = (type: string) =>
-  type === 'image_url' || type === 'file'
-    ? `parts of type '${type}' outside of a user's message`
-    : `parts of type '${type}': the model reads text`;
+/** Parts of other APIs with a picture, and the API. */
+const OTHER_PICTURES = new Map([
+  ['input_image', '/v1/responses'],
+  ['image', '/v1/messages'],
+]);
+
+function unread(type: string): string {
+  if (type === 'image_url' || type === 'file') return `parts of type '${type}' outside of a user's message`;
+  const api = OTHER_PICTURES.get(type);
+  if (api !== undefined)
+    return `parts of type '${type}', which are those of ${api}: a picture is {"type": "image_url", "image_url": {"url": ...}} here`;
+  return `parts of type '${type}': the model reads text`;
+}
 
 const ONLY_TEXT =
   'expected a string or a list of {"type": "text"} parts (no other kind of part is supported)';

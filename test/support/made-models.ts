@@ -41,6 +41,8 @@ interface MadeHow {
   joined?: string[];
   /** Matrices of [count, rows, columns] of which each was [columns, rows]. */
   turned?: true;
+  /** By channel [rows, channels, height, width] what is by pixel in the model. */
+  channelsFirst?: true;
   /** This frame of a convolution over frames [rows, channels, frames, height, width]. */
   frame?: number;
   /** Heads of values from `first` on along an axis: first those that come first of each key head, which has several. */
@@ -89,7 +91,7 @@ export function writeMadeGguf(
 ): string {
   const made = gguf.tensors.map(([name, shape, source, how]): TestTensor => {
     const { addend = 0, interleavedHeads, firstRow, rows, values, joined, tiled, turned } = how;
-    const { stack, columns, scaled, frame } = how;
+    const { stack, columns, scaled, frame, channelsFirst } = how;
     if (values !== undefined) return { name, shape, data: new Uint8Array(Float32Array.from(values).buffer) };
     if (joined !== undefined) {
       const parts = joined.map((one) => Buffer.from(numbers(...sources.get(one)!).buffer));
@@ -105,6 +107,7 @@ export function writeMadeGguf(
       const taken = frameOf(all, sources.get(source)![1], frame);
       return { name, shape, data: new Uint8Array(taken.buffer) };
     }
+    if (channelsFirst) return { name, shape, data: new Uint8Array(byChannel(all, shape).buffer) };
     if (columns !== undefined) {
       const taken = columnsOf(all, sources.get(source)![1], columns);
       return { name, shape, data: new Uint8Array(taken.buffer) };
@@ -140,6 +143,17 @@ function eachTurned(numbers: Float32Array, [, rows, columns]: readonly number[])
   return numbers.map((_, i) => {
     const within = i % size;
     return numbers[i - within + (within % columns!) * rows! + Math.floor(within / columns!)]!;
+  });
+}
+
+function byChannel(
+  numbers: Float32Array,
+  [, channels = 1, height = 1, width = 1]: readonly number[],
+): Float32Array<ArrayBuffer> {
+  const size = height * width;
+  return Float32Array.from(numbers, (_, i) => {
+    const within = i % (channels * size);
+    return numbers[i - within + (within % size) * channels + Math.floor(within / size)]!;
   });
 }
 

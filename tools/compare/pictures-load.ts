@@ -112,12 +112,34 @@ interface Window {
 }
 
 /** What users of texts get alone, and while pictures are seen one after the other. */
-export async function textsBeside(
+export function textsBeside(
   server: SeeingServer,
   { users, aloneMs, pictures, seed }: { users: number; aloneMs: number; pictures: number; seed: number },
 ): Promise<{ alone: Window; beside: Window }> {
+  return withTexts(server, { users, seed, sees: true }, async (window) => ({
+    alone: await window(() => sleep(aloneMs)),
+    beside: await window(async () => {
+      for (let i = 0; i < pictures; i++) await secondsToFirst(server, 40_000 + seed * 100 + i, 0);
+    }),
+  }));
+}
+
+/** What users of texts get where no picture comes. @param sees whether the server has a tower, which is loaded before */
+export function textsAlone(
+  server: SeeingServer,
+  { aloneMs, ...texts }: { users: number; aloneMs: number; seed: number; sees: boolean },
+): Promise<Window> {
+  return withTexts(server, texts, (window) => window(() => sleep(aloneMs)));
+}
+
+/** Runs `measure` while so many users read their texts. */
+async function withTexts<T>(
+  server: SeeingServer,
+  { users, seed, sees }: { users: number; seed: number; sees: boolean },
+  measure: (window: (run: () => Promise<unknown>) => Promise<Window>) => Promise<T>,
+): Promise<T> {
   // A tower may be loaded with the first picture.
-  await secondsToFirst(server, 50_000 + seed, 0);
+  if (sees) await secondsToFirst(server, 50_000 + seed, 0);
   const end = new AbortController();
   const pieces: number[][] = Array.from({ length: users }, () => []);
   const streams = pieces.map((times, user) =>
@@ -133,13 +155,10 @@ export async function textsBeside(
     return windowOf(pieces, startMs, performance.now());
   };
   while (pieces.some((times) => times.length < 2)) await sleep(20);
-  const alone = await window(() => sleep(aloneMs));
-  const beside = await window(async () => {
-    for (let i = 0; i < pictures; i++) await secondsToFirst(server, 40_000 + seed * 100 + i, 0);
-  });
+  const measured = await measure(window);
   end.abort();
   await Promise.all(streams);
-  return { alone, beside };
+  return measured;
 }
 
 function windowOf(pieces: readonly number[][], startMs: number, endMs: number): Window {

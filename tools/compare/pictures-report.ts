@@ -13,6 +13,7 @@ const SHOWN = [
   ['lost, %', 'texts', 'lostPercent', 0],
   ['longest gap alone, ms', 'texts', 'gapAlone', 0],
   ['beside pictures, ms', 'texts', 'gapBeside', 0],
+  ['texts where no picture comes, tokens/s', 'plain', 'tokens', 1],
 ] as const;
 
 /** All that was measured, by server. */
@@ -45,7 +46,7 @@ function cellOf(
 function ratiosOf(record: ComparisonRecord): string {
   const { sides, settings } = record.recorded;
   const value = (side: string, column: string, key: string) => median(record.values(side, column, key));
-  const [ours] = sides.filter(({ engine }) => engine === 'skein');
+  const [ours, blind] = sides.filter(({ engine }) => engine === 'skein');
   if (ours === undefined) return '';
   const peers = sides.filter(({ engine }) => engine !== 'skein');
   const measured = (column: string) =>
@@ -55,11 +56,17 @@ function ratiosOf(record: ComparisonRecord): string {
   const [first, second] = ['first', 'second'].map((key) => value(ours.name, 'second', key));
   const lost = (name: string) => value(name, 'texts', 'lostPercent').toFixed(0);
   const gap = (name: string) => value(name, 'texts', 'gapBeside').toFixed(0);
+  const earlier = (name: string) =>
+    `, ${(value(name, 'second', 'first') / value(name, 'second', 'second')).toFixed(0)} times with ${name}`;
+  const peersEarlier = measured('second')
+    .map(({ name }) => earlier(name))
+    .join('');
   const others = measured('texts').map(({ name }) => `${lost(name)} % and ${gap(name)} ms of ${name}`);
   const parts = {
     users: `${settings.users} users with ${settings.users} pictures: ${of(ours.name).toFixed(2)} pictures/s, ${times.toFixed(2)} times llama-server's best`,
-    second: `a second question on a picture begins ${(first! / second!).toFixed(0)} times as early as the first`,
+    second: `a second question on a picture begins ${(first! / second!).toFixed(0)} times as early as the first${peersEarlier}`,
     texts: `users of texts lose ${lost(ours.name)} % of their tokens while pictures are seen and wait ${gap(ours.name)} ms at most, beside ${others.join(', ')}`,
+    plain: `texts have ${(value(ours.name, 'plain', 'tokens') / value(blind?.name ?? '', 'plain', 'tokens')).toFixed(3)} times the tokens of the same model without a tower where no picture comes`,
   };
   const known = Object.entries(parts).filter(
     ([column]) => record.values(ours.name, column, KEYS[column]!).length > 0,
@@ -72,4 +79,5 @@ const KEYS: Readonly<Record<string, string>> = {
   users: 'picturesPerSecond',
   second: 'first',
   texts: 'lostPercent',
+  plain: 'tokens',
 };

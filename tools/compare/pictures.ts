@@ -1,11 +1,11 @@
 /**
  * `skein serve` and llama-server side by side with a model that sees, whose weights are random: users with a picture each, a second question
- * on a picture, and users of texts beside pictures. See --help.
+ * on a picture, and users of texts beside pictures, and where none comes: with a tower and without. See --help.
  *
  *     npm run bench:compare -- pictures
  */
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { linkSync, mkdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import {
   countOf,
   type FlagTable,
@@ -17,7 +17,13 @@ import {
   TURNS_FLAGS,
 } from './flags.js';
 import { LlamaCpp } from './llama-cpp.js';
-import { firstAndSecond, picturesPerSecond, type SeeingServer, textsBeside } from './pictures-load.js';
+import {
+  firstAndSecond,
+  picturesPerSecond,
+  type SeeingServer,
+  textsAlone,
+  textsBeside,
+} from './pictures-load.js';
 import { picturesReport } from './pictures-report.js';
 import { type ComparisonPlan, runComparison } from './run-comparison.js';
 import { spawnSkein, withServer } from './run-server.js';
@@ -49,8 +55,8 @@ const FLAGS = {
 } as const satisfies FlagTable;
 
 /** What is measured of a server. */
-type PicturesColumn = 'users' | 'second' | 'texts';
-const COLUMNS: readonly PicturesColumn[] = ['users', 'texts', 'second'];
+type PicturesColumn = 'users' | 'second' | 'texts' | 'plain';
+const COLUMNS: readonly PicturesColumn[] = ['users', 'texts', 'second', 'plain'];
 /** Tokens of a sequence, and how long users of texts are alone. */
 const [SEQUENCE_TOKENS, ALONE_MS] = [2048, 6000];
 
@@ -80,10 +86,18 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
     writeRandomMmproj(file, model.shape, type);
     return { type, file };
   });
+  // Where no tower lies next to it.
+  const blindPath = join(model.folder, 'blind', 'model.gguf');
+  mkdirSync(dirname(blindPath), { recursive: true });
+  linkSync(model.path, blindPath);
   const slots = Math.max(users, texts + 1);
   let round = 0;
-  const measure = async (server: SeeingServer, column: PicturesColumn): Promise<Values> => {
+  const measure = async (server: SeeingServer, column: PicturesColumn, sees: boolean): Promise<Values> => {
     const seed = round++;
+    if (column === 'plain') {
+      const plain = await textsAlone(server, { users: texts, aloneMs: ALONE_MS, seed, sees });
+      return { tokens: plain.tokensPerSecond, gap: plain.longestGapMs };
+    }
     if (column === 'users') return { picturesPerSecond: await picturesPerSecond(server, users, seed) };
     if (column === 'second') return { ...(await firstAndSecond(server, seed)) };
     const { alone, beside } = await textsBeside(server, { users: texts, aloneMs: ALONE_MS, pictures, seed });
@@ -95,8 +109,8 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
       gapBeside: beside.longestGapMs,
     };
   };
-  const measured = (start: Parameters<typeof withServer>[0], column: PicturesColumn) =>
-    withServer(start, ({ url, model: name }) => measure({ url, model: name, side }, column));
+  const measured = (start: Parameters<typeof withServer>[0], column: PicturesColumn, sees = true) =>
+    withServer(start, ({ url, model: name }) => measure({ url, model: name, side }, column, sees));
   const peers = towers.map(
     ({ type, file }): Candidate<PicturesColumn> => ({
       engine: LLAMA_SERVER,
@@ -110,39 +124,32 @@ function planOf(flags: FlagValues<typeof FLAGS>, model: ShapeFile): ComparisonPl
           bytes: statSync(model.path).size + statSync(file).size,
           version: peer.version(),
           // Types of the tower differ in how fast pictures are seen.
-          measures: (column) => column === 'users' || type === types[0],
+          measures: (column) => column === 'users' || (column !== 'plain' && type === types[0]),
           measure: (column) => measured(serve, column),
         };
       },
     }),
   );
   const tower = towers[0]!;
-  const serve = (port: number) => {
-    const args = [
-      '--model',
-      model.path,
-      '--mmproj',
-      tower.file,
-      '--cache-dir',
-      model.cache,
-      '--port',
-      `${port}`,
-    ];
+  const serve = (port: number, path = model.path, seeing = ['--mmproj', tower.file]) => {
+    const args = ['--model', path, ...seeing, '--cache-dir', model.cache, '--port', `${port}`];
     args.push('--threads', `${threads}`, '--max-active-requests', `${slots}`);
     return spawnSkein([...args, '--max-context-tokens', `${SEQUENCE_TOKENS}`]);
   };
-  const skein: Candidate<PicturesColumn> = {
+  const skeinOf = (format: string, sees: boolean): Candidate<PicturesColumn> => ({
     engine: 'skein',
-    format: tower.type,
+    format,
     open: () => ({
-      ...{ name: `skein ${tower.type}`, engine: 'skein', format: tower.type },
-      bytes: statSync(model.path).size + statSync(tower.file).size,
+      ...{ name: `skein ${format}`, engine: 'skein', format },
+      bytes: statSync(model.path).size + (sees ? statSync(tower.file).size : 0),
       version: skeinDigest(),
-      measure: (column) => measured(serve, column),
+      measures: (column) => sees || column === 'plain',
+      measure: (column) =>
+        measured((port) => (sees ? serve(port) : serve(port, blindPath, [])), column, sees),
     }),
-  };
+  });
   return {
-    candidates: [skein, ...peers],
+    candidates: [skeinOf(tower.type, true), skeinOf('no tower', false), ...peers],
     columns: COLUMNS.map((name) => ({ name, shape: name })),
     settings: { model: model.name, threads, users, side, texts, pictures },
   };

@@ -38,12 +38,18 @@ WITH_TEXT = {"qwen3-vl", "smolvlm", "pixtral"}
 # LLaVA's towers come from the script for models that were there before --mmproj.
 OLDER = {"llava"}
 # Names that published files have, for those that transformers 5 writes.
-PUBLISHED = {"gemma3": "vision_tower.vision_model.", "llava": "vision_tower.vision_model."}
+DEEPER = {"vision_tower.": "vision_tower.vision_model."}
+INTERNVL = {"vision_tower.": "model.vision_tower.", "multi_modal_projector.": "model.multi_modal_projector."}
+PUBLISHED = {"gemma3": DEEPER, "llava": DEEPER, "internvl": INTERNVL}
+# Classes of towers that the converter knows apart from the model's.
+TOWER_CLASSES = {"internvl": "InternVisionModel"}
 
 
 def published(name, tensor):
-    ours = PUBLISHED.get(name)
-    return tensor.replace("vision_tower.", ours, 1) if ours and tensor.startswith("vision_tower.") else tensor
+    for begin, ours in PUBLISHED.get(name, {}).items():
+        if tensor.startswith(begin):
+            return tensor.replace(begin, ours, 1)
+    return tensor
 
 
 def processor_of(config):
@@ -86,6 +92,13 @@ def tensor_of(tensor, values, heads, orders):
         for frame in range(array.shape[2] if array.ndim == 5 else 0):
             if array[:, :, frame].shape == data.shape and numpy.array_equal(array[:, :, frame], data):
                 return [tensor.name, shape, name, {"frame": frame}]
+    # Gemma 4's patches have their numbers by pixel, and in the file by channel.
+    for name, array in values.items():
+        if data.ndim == 4 and array.ndim == 2 and array.size == data.size:
+            rows, channels, height, width = data.shape
+            if numpy.array_equal(array.reshape(rows, height, width, channels).transpose(0, 3, 1, 2), data):
+                return [tensor.name, shape, name, {"channelsFirst": True}]
+    values = {name: array.reshape(1) if array.ndim == 0 else array for name, array in values.items()}
     source, how = made_of_families.made_of(data, values, heads, orders, [])
     return [tensor.name, shape, source, how]
 
@@ -95,7 +108,8 @@ def write(directory, config, kind, file_type, file):
         return older(directory, config, file_type, file)
     # Published files of a SmolVLM name the class of its text model.
     is_smol = kind == ModelType.TEXT and config["model_type"] == "smolvlm"
-    model_class = get_model_class("LlamaForCausalLM" if is_smol else config["architectures"][0], mmproj=kind == ModelType.MMPROJ)
+    own = TOWER_CLASSES.get(config["model_type"], config["architectures"][0])
+    model_class = get_model_class("LlamaForCausalLM" if is_smol else own, mmproj=kind == ModelType.MMPROJ)
     if kind != ModelType.MMPROJ:
         model_class.set_vocab = lambda self: None
         model_class.no_mtp = True

@@ -1,5 +1,6 @@
 import { ConfigFields } from '../../checkpoints/config-fields.js';
 import { isObject } from '../../checkpoints/file-reading.js';
+import { squareSide } from '../../checkpoints/square-side.js';
 import { resized, type Size } from '../resize.js';
 import { CLIP_COLOURS, colourSettings, HALF_COLOURS } from './colours.js';
 import { centerCropped, placed } from './crops.js';
@@ -18,7 +19,7 @@ import type { PictureFamily, PictureFiles } from './picture-preprocessor.js';
 export function towerPatchSize(files: PictureFiles): number {
   const config = new ConfigFields('config.json', files.config);
   const tower = isObject(config.raw('vision_config')) ? innerFields(config, 'vision_config') : config;
-  return tower.integer('patch_size', 1, MAX_PATCH_SIZE);
+  return squareSide(tower, 'patch_size', MAX_PATCH_SIZE);
 }
 
 /** SigLIP, alone: the picture in one size, whatever its ratio. No text goes with it. */

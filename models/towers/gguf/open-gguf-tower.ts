@@ -8,9 +8,12 @@ import type { RawTensor } from '../../checkpoints/raw-tensor.js';
 import type { NamedTensor } from '../../checkpoints/tensor-layout.js';
 import { readPictureFiles } from '../../images/picture-files.js';
 import type { PictureFiles } from '../../images/preprocess/picture-preprocessor.js';
+import { readClips } from '../gemma4-tensors.js';
 import { readTower } from '../read-tower.js';
 import type { TowerConfig } from '../tower-config.js';
-import { levelsOf, MERGING_LAYER, PROJECTORS, type Projector, shortest } from './projectors.js';
+import { networkTensors } from '../tower-tensors.js';
+import { levelsOf, shortest } from './projector-fields.js';
+import { MERGING_LAYER, PROJECTORS, type Projector } from './projectors.js';
 import { towerTensorName } from './tensor-names.js';
 
 /** The text model that a tower's GGUF belongs to. */
@@ -46,16 +49,18 @@ export function readGgufTower(text: TextCheckpoint): GgufTower | null {
     image_token_id: tokenOf(file, projector, text),
     text_config: { rms_norm_eps: shortest(text.config.rmsNormEpsilon) },
   };
-  const config = readTower(file, fields.architectures[0]!, fields, text.config.hiddenSize);
+  const read = readTower(file, fields.architectures[0]!, fields, text.config.hiddenSize);
+  const tensors = namedTensors(header, keys, read);
+  const config = read.clips === undefined ? read : { ...read, clips: readClips(tensors, read.numLayers) };
   const beside = readPictureFiles(dirname(file));
   const pictures: PictureFiles = {
     processor: {},
-    tokenizer: text.tokenizer.tokenizerConfig,
+    tokenizer: { ...told.tokenizer, ...text.tokenizer.tokenizerConfig },
     ...beside,
     imageProcessor: beside?.imageProcessor ?? told.imageProcessor,
     config: fields,
   };
-  return { file, config, tensors: namedTensors(header, keys, config), pictures };
+  return { file, config, tensors, pictures };
 }
 
 const several = (files: readonly string[]) => {
@@ -126,13 +131,36 @@ function namedTensors(header: GgufHeader, keys: GgufKeys, config: TowerConfig): 
   for (const tensor of header.tensors) {
     const name = towerTensorName(tensor.name, kind, options);
     if (name === null) continue;
-    if (named.has(name)) throw new CheckpointError(`${header.file}: tensor ${name} is there twice.`);
-    named.set(name, converted(name, tensor, header, config));
+    for (const [own, one] of converted(name, tensor, header, config)) {
+      if (named.has(own)) throw new CheckpointError(`${header.file}: tensor ${own} is there twice.`);
+      named.set(own, one);
+    }
   }
   return named;
 }
 
+/** What the network has of a tensor whose name is the network's, or transformers' for towers whose tensors are converted as its are. */
 function converted(
+  name: string,
+  tensor: RawTensor,
+  header: GgufHeader,
+  config: TowerConfig,
+): [string, NamedTensor][] {
+  if (config.kind === 'internvl') return networkTensors(name, tensor, config);
+  if (config.kind !== 'gemma4') return [[name, convertedOne(name, tensor, header, config)]];
+  return networkTensors(name, tensor.name === PATCHES ? byPixel(tensor) : tensor, config);
+}
+
+const PATCHES = 'v.patch_embd.weight';
+
+/** Gemma 4's layer over patches, whose columns are by pixel, and in the file by channel. */
+function byPixel(tensor: RawTensor): NamedTensor {
+  const [rows = 0, channels = 0, height = 0, width = 0] = tensor.shape;
+  const pixels = height * width;
+  return { ...tensor, shape: [rows, channels * pixels], interleavedColumns: pixels };
+}
+
+function convertedOne(
   name: string,
   tensor: RawTensor,
   header: GgufHeader,
@@ -142,7 +170,7 @@ function converted(
   switch (tensor.name) {
     case 'v.class_embd':
       return { ...tensor, shape: [1, ...shape] };
-    case 'v.patch_embd.weight':
+    case PATCHES:
       return patches(tensor, header);
     // Gemma 3's linear layer has its columns first, as in the model's own files.
     case 'mm.input_projection.weight':

@@ -1,20 +1,19 @@
 import { LIMITS } from '../../checkpoints/config-fields.js';
 import type { JsonObject } from '../../checkpoints/file-reading.js';
 import type { GgufKeys } from '../../checkpoints/gguf-keys.js';
-
-/** Sides of pictures and patches in pixels. */
-const MAX_SIDE = 2 ** 14;
-const MAX_PIXELS = 2 ** 24;
-
-/** What a projector's file says, in the words of a folder with safetensors: its config.json and its preprocessor_config.json. */
-export interface ToldByProjector {
-  /** Its class stands in `architectures` where the file tells it. */
-  config: JsonObject & { architectures?: string[] };
-  imageProcessor: JsonObject;
-}
-
-/** Shape of a tensor of the file; undefined: it has none of that name. */
-type ShapeOf = (name: string) => readonly number[] | undefined;
+import { gemma3, gemma4 } from './gemma-projectors.js';
+import { internVl } from './internvl-projector.js';
+import {
+  activation,
+  colours,
+  levelsOf,
+  MAX_PIXELS,
+  MAX_SIDE,
+  type ShapeOf,
+  sizes,
+  type ToldByProjector,
+  visionConfig,
+} from './projector-fields.js';
 
 /** What kinds of models a projector goes with, and how its file's keys are read. */
 export interface Projector {
@@ -61,64 +60,9 @@ export const PROJECTORS: ReadonlyMap<string, Projector> = new Map<string, Projec
       read: gemma3,
     },
   ],
+  ['gemma4v', { model: { gemma4: 'Gemma4ForConditionalGeneration' }, token: '<|image|>', read: gemma4 }],
+  ['internvl', { model: 'InternVLForConditionalGeneration', token: '<IMG_CONTEXT>', read: internVl }],
 ]);
-
-/** Numbers of GGUF are f32: the shortest decimal of one, as a JSON file has it. */
-export function shortest(value: number): number {
-  for (let digits = 1; digits < 9; digits++) {
-    const decimal = Number(value.toPrecision(digits));
-    if (Math.fround(decimal) === Math.fround(value)) return decimal;
-  }
-  return value;
-}
-
-function sizes(keys: GgufKeys) {
-  const patch = keys.integer('vision.patch_size', 1, MAX_SIDE);
-  return {
-    patch,
-    image: keys.integer('vision.image_size', patch, MAX_SIDE),
-    hidden: keys.integer('vision.embedding_length', 1, LIMITS.width),
-    inner: keys.integer('vision.feed_forward_length', 1, LIMITS.width),
-    layers: keys.integer('vision.block_count', 1, LIMITS.layers),
-    heads: keys.integer('vision.attention.head_count', 1, LIMITS.heads),
-  };
-}
-
-/** Sizes of towers by the names that most configurations have for them. */
-function visionConfig(keys: GgufKeys): JsonObject {
-  const { patch, image, hidden, inner, layers, heads } = sizes(keys);
-  return {
-    hidden_size: hidden,
-    intermediate_size: inner,
-    num_hidden_layers: layers,
-    num_attention_heads: heads,
-    image_size: image,
-    patch_size: patch,
-    layer_norm_eps: shortest(keys.positive('vision.attention.layer_norm_epsilon')),
-  };
-}
-
-/** Means and deviations of the channels, which every file has. */
-function colours(keys: GgufKeys): JsonObject {
-  const channels = (key: string) => {
-    const list = Array.from(keys.list(key) ?? [], Number).map(shortest);
-    if (list.length === 3 && list.every(Number.isFinite)) return list;
-    throw keys.error(key, 'a list of 3 numbers', list.length === 0 ? undefined : list.join(', '));
-  };
-  return { image_mean: channels('vision.image_mean'), image_std: channels('vision.image_std') };
-}
-
-/** The activation of the tower's layers: the file says GELU, of which there are two, SiLU, or nothing for CLIP's. */
-function activation(keys: GgufKeys, gelu: string): string {
-  if (keys.boolean('use_gelu')) return gelu;
-  return keys.boolean('use_silu') ? 'silu' : 'quick_gelu';
-}
-
-/** Layers whose rows go to the text model too. */
-export function levelsOf(keys: GgufKeys): number[] {
-  const isLevel = Array.from(keys.list('vision.is_deepstack_layers') ?? []);
-  return isLevel.flatMap((is, layer) => (is ? [layer] : []));
-}
 
 function qwen3(keys: GgufKeys): ToldByProjector {
   const { patch, image, hidden, inner, layers, heads } = sizes(keys);
@@ -280,24 +224,6 @@ function llava(keys: GgufKeys, shapeOf: ShapeOf): ToldByProjector {
       image_processor_type: 'CLIPImageProcessor',
       size: { shortest_edge: side },
       crop_size: side,
-      ...colours(keys),
-    },
-  };
-}
-
-function gemma3(keys: GgufKeys): ToldByProjector {
-  const vision = visionConfig(keys);
-  const side = vision.image_size as number;
-  const merge = keys.integer('vision.projector.scale_factor', 1, 64, 4);
-  return {
-    config: {
-      model_type: 'gemma3',
-      mm_tokens_per_image: Math.floor(side / (vision.patch_size as number) / merge) ** 2,
-      vision_config: { ...vision, hidden_act: activation(keys, 'gelu_pytorch_tanh') },
-    },
-    imageProcessor: {
-      image_processor_type: 'Gemma3ImageProcessor',
-      size: { height: side, width: side },
       ...colours(keys),
     },
   };

@@ -1,4 +1,5 @@
 import type { TowerKind } from '../tower-config.js';
+import { gemma4TensorName } from './gemma4-names.js';
 
 /** The network's names of what a tower's GGUF has, without `weight` and `bias`. */
 interface Names {
@@ -6,6 +7,8 @@ interface Names {
   /** Beginning of the names in a layer, before its number. */
   layers: string;
   inLayer: Readonly<Record<string, string>>;
+  /** Those of them that have no end. */
+  bare?: ReadonlySet<string>;
 }
 
 const SIGLIP: Names = {
@@ -34,7 +37,7 @@ const SIGLIP: Names = {
   },
 };
 
-const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5' | 'internvl' | 'gemma4'>, Names>> = {
+const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5' | 'gemma4'>, Names>> = {
   siglip: SIGLIP,
   clip: SIGLIP,
   pixtral: {
@@ -58,6 +61,32 @@ const FAMILIES: Readonly<Record<Exclude<TowerKind, 'qwen2.5' | 'internvl' | 'gem
       ffn_up: 'feed_forward.up_proj',
       ffn_down: 'feed_forward.down_proj',
     },
+  },
+  internvl: {
+    global: {
+      'v.patch_embd': 'tower.embeddings.patch_embeddings.projection',
+      'v.position_embd': 'tower.embeddings.position_embeddings',
+      'v.class_embd': 'tower.embeddings.cls_token',
+      'mm.model.mlp.0': 'connector.layer_norm',
+      'mm.model.mlp.1': 'connector.linear_1',
+      'mm.model.mlp.3': 'connector.linear_2',
+    },
+    layers: 'tower.encoder.layer',
+    inLayer: {
+      ln1: 'layernorm_before',
+      ln2: 'layernorm_after',
+      attn_q: 'attention.q_proj',
+      attn_k: 'attention.k_proj',
+      attn_v: 'attention.v_proj',
+      attn_q_norm: 'attention.q_norm',
+      attn_k_norm: 'attention.k_norm',
+      attn_out: 'attention.projection_layer',
+      ls1: 'lambda_1',
+      ls2: 'lambda_2',
+      ffn_up: 'mlp.fc1',
+      ffn_down: 'mlp.fc2',
+    },
+    bare: new Set(['tower.embeddings.position_embeddings', 'lambda_1', 'lambda_2']),
   },
   qwen2: {
     global: {
@@ -116,22 +145,21 @@ export function towerTensorName(
   kind: TowerKind,
   { levels, swapsUpAndDown }: { levels: readonly number[]; swapsUpAndDown: boolean },
 ): string | null {
-  // No GGUF of InternVL's tower is read, nor one of Gemma 4's.
-  if (kind === 'internvl' || kind === 'gemma4') return null;
-  const { global, layers, inLayer } = kind === 'qwen2.5' ? QWEN25 : FAMILIES[kind];
+  if (kind === 'gemma4') return gemma4TensorName(name);
+  const { global, layers, inLayer, bare } = kind === 'qwen2.5' ? QWEN25 : FAMILIES[kind];
+  const ended = (own: string, end: string) => (bare?.has(own) ? '' : `.${end}`);
   const [, stem = name, end = 'weight'] = /^(.*)\.(weight|bias)$/.exec(name) ?? [];
   const whole = Object.hasOwn(global, stem) ? global[stem] : undefined;
   // CLIP's own row has no end.
-  if (whole !== undefined) return stem === name ? whole : `${whole}.${end}`;
+  if (whole !== undefined) return stem === name ? whole : whole + ended(whole, end);
   const [, level, part] = /^v\.deepstack\.(0|[1-9]\d*)\.(\w+)$/.exec(stem) ?? [];
   const at = levels.indexOf(Number(level));
   if (part !== undefined && at >= 0 && Object.hasOwn(OF_LEVEL, part))
     return `tower.deepstack_merger_list.${at}.${OF_LEVEL[part]}.${end}`;
   const [, layer, given] = /^v\.blk\.(0|[1-9]\d*)\.(\w+)$/.exec(stem) ?? [];
   const own = swapsUpAndDown ? swapped(given) : given;
-  return own !== undefined && Object.hasOwn(inLayer, own)
-    ? `${layers}.${layer}.${inLayer[own]}.${end}`
-    : null;
+  if (own === undefined || !Object.hasOwn(inLayer, own)) return null;
+  return `${layers}.${layer}.${inLayer[own]}${ended(inLayer[own]!, end)}`;
 }
 
 /** Files of the first converters have the two layers of an MLP under each other's names. */

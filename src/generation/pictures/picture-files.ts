@@ -38,9 +38,13 @@ export interface FilesOptions {
   param: string;
 }
 
-const NONE_FETCHED =
+const NONE_FETCHED = (url: string) =>
+  /^https:/i.test(url)
+    ? NOT_ALLOWED
+    : 'is the address of a picture that is not https:, and no other is fetched: send its bytes in a data: URL.';
+const NOT_ALLOWED =
   'is the address of a picture, and none is fetched here: send its bytes in a data: URL, or start the server with --allow-image-urls (Skein.load with allowImageUrls).';
-const NONE_STORED = 'names a stored file, and there are none here: send its bytes in a data: URL.';
+const NONE_STORED = () => 'names a stored file, and there are none here: send its bytes in a data: URL.';
 
 /**
  * The files of a request's pictures, in their order. Their number, and the bytes that are known, are looked at before one is loaded.
@@ -65,14 +69,18 @@ export async function filesOf(
     hold?.(bytes);
   };
   const files = new Map<PicturePart, Uint8Array>();
-  const load = async (nameOf: (part: PicturePart) => string | null, way: Way | undefined, closed: string) => {
+  const load = async (
+    nameOf: (part: PicturePart) => string | null,
+    way: Way | undefined,
+    closed: (name: string) => string,
+  ) => {
     const named = parts.flatMap((part) => {
       const name = nameOf(part);
       return name === null ? [] : [{ name, place: part.place, part }];
     });
     const [first] = named;
     if (first === undefined) return;
-    if (way === undefined) throw refused(first.place, closed);
+    if (way === undefined) throw refused(first.place, closed(first.name));
     const loaded = await way(named, { take, signal });
     for (const [i, { part }] of named.entries()) files.set(part, loaded[i]!);
   };
@@ -106,8 +114,12 @@ function fileOf(base64: string, place: string): Uint8Array {
   // Characters that are none of base64 are left out, so that the bytes are fewer.
   const file = Buffer.from(text, 'base64');
   if (file.length > 0 && file.length === fileLength(text)) return file;
-  const found = file.length === 0 ? 'is empty' : 'has other characters';
-  throw refused(place, `should hold a picture's file in base64, and ${found}.`);
+  throw refused(place, `should hold a picture's file in base64, and ${faultOf(text)}.`);
+}
+
+function faultOf(text: string): string {
+  if (text === '') return 'is empty';
+  return /^[\w+/-]*={0,2}$/.test(text) ? 'breaks off' : 'has other characters';
 }
 
 /** @param why as the end of a sentence about the place */

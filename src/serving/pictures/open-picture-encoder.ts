@@ -57,7 +57,7 @@ function looked(
         });
         const { digest, width, height, tiles: prepared } = picture!;
         const plan = pool.preprocessor.plan(width, height);
-        return { row: () => rows.of({ digest, plan }, 0n, (see) => see(prepared)) };
+        return { row: (salt = 0n) => rows.of({ digest, plan }, salt, (see) => see(prepared)) };
       },
     };
   } catch (error) {

@@ -7,7 +7,8 @@ import { openCheckpoint } from '../../../models/checkpoints/open-checkpoint.js';
 import { picturePreprocessor } from '../../../models/images/preprocess/index.js';
 import type { PictureFiles } from '../../../models/images/preprocess/picture-preprocessor.js';
 import type { TextCheckpoint } from '../../../models/towers/gguf/open-gguf-tower.js';
-import { PROJECTORS, shortest } from '../../../models/towers/gguf/projectors.js';
+import { shortest } from '../../../models/towers/gguf/projector-fields.js';
+import { PROJECTORS } from '../../../models/towers/gguf/projectors.js';
 import { openTower } from '../../../models/towers/open-tower.js';
 import type { TestTensor } from '../../../tools/support/gguf-writer.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
@@ -26,12 +27,16 @@ let made = 0;
 const fresh = () => join(folder, `${made++}`);
 
 const keyOf = ({ tower }: MadeMmproj, name: string) => tower.keys.find(([key]) => key === name)?.[2];
+const projectorOf = (gguf: MadeMmproj) =>
+  PROJECTORS.get(
+    (keyOf(gguf, 'clip.projector_type') ?? keyOf(gguf, 'clip.vision.projector_type')) as string,
+  )!;
 
 /** The text model of the golden, as a GGUF whose tower is `file`. */
 function textOf(name: string, file: string, change: Partial<TextCheckpoint['config']> = {}): TextCheckpoint {
   const directory = join(folder, name);
   const checkpoint = openCheckpoint(writeMadeModel(directory, madeTower(name)));
-  const { token } = PROJECTORS.get(keyOf(madeMmproj(name), 'clip.projector_type') as string)!;
+  const { token } = projectorOf(madeMmproj(name));
   const tokenizerJson = { added_tokens: [{ id: 100, content: token }] };
   const tokenizer = { ...checkpoint.tokenizer, tokenizerJson };
   const config = { ...checkpoint.config, ...change };
@@ -52,9 +57,15 @@ async function written(text: TextCheckpoint) {
   return { weights: read('weights.bin'), ...JSON.parse(read('tower.json').toString()) };
 }
 
-/** Keys of the file. The converter writes no size of windows, as those of all published models are alike. */
-const keysOf = ({ name, tower }: MadeMmproj): MadeMmproj['tower']['keys'] =>
-  name === 'qwen2.5-vl' ? [...tower.keys, ['clip.vision.window_size', 'UINT32', 8]] : tower.keys;
+type Keys = MadeMmproj['tower']['keys'];
+const POOLED_BY_2: Keys = [['clip.vision.projector.scale_factor', 'UINT32', 2]];
+/** Keys that the converter does not write, as what they say is alike in all published models. */
+const UNWRITTEN: Record<string, Keys> = {
+  'qwen2.5-vl': [['clip.vision.window_size', 'UINT32', 8]],
+  gemma4: POOLED_BY_2,
+  'gemma4-vision': POOLED_BY_2,
+};
+const keysOf = ({ name, tower }: MadeMmproj): Keys => [...tower.keys, ...(UNWRITTEN[name] ?? [])];
 
 describe.each(MADE_MMPROJ)("$name's tower as llama.cpp's converter writes it", (gguf) => {
   it.each(Object.keys(gguf.types))('has the weights of the model, byte for byte: %s', async (type) => {
@@ -91,7 +102,11 @@ const PREPARED: Record<string, object> = {
   pixtral: { image_processor_type: 'PixtralImageProcessor', size: { longest_edge: 12 } },
   llava: { image_processor_type: 'CLIPImageProcessor', size: { shortest_edge: 6 }, crop_size: 6 },
   gemma3: { image_processor_type: 'Gemma3ImageProcessor', size: { height: 8, width: 8 } },
+  gemma4: { image_processor_type: 'Gemma4ImageProcessor', patch_size: 2, pooling_kernel_size: 2 },
+  internvl: { image_processor_type: 'GotOcr2ImageProcessor', size: { height: 8, width: 8 } },
 };
+/** Texts of tokens that a tower's file does not have. */
+const AROUND: Record<string, object> = { gemma4: { boi_token: '<|image>', eoi_token: '<image|>' } };
 const COLOURS = { image_mean: [0.48, 0.45, 0.41], image_std: [0.26, 0.25, 0.28] };
 
 describe('the settings by which pictures are prepared', () => {
@@ -100,11 +115,12 @@ describe('the settings by which pictures are prepared', () => {
   it.each(Object.keys(PREPARED))(
     "are those of %s's image processor, by its keys and the family's defaults",
     (name) => {
-      const file = writeMadeMmproj(`${fresh()}.gguf`, madeMmproj(name));
+      const made = madeMmproj(name);
+      const file = writeMadeMmproj(`${fresh()}.gguf`, made, 'F32', { keys: keysOf(made) });
       const { pictures } = openTower(textOf(name, file))!;
       const { config } = madeTower(name);
       const imageProcessor = { ...PREPARED[name], ...COLOURS };
-      const own = settingsOf({ imageProcessor, processor: {}, config, tokenizer: {} });
+      const own = settingsOf({ imageProcessor, processor: {}, config, tokenizer: { ...AROUND[name] } });
       expect(settingsOf(pictures!)).toEqual(own);
       expect(pictures!.config.image_token_id).toBe(100);
     },

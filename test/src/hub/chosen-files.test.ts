@@ -30,6 +30,12 @@ describe('of a repository with safetensors', () => {
     expect(isComplete({ ...chosen, paths: chosen.paths.slice(1) })).toBe(false);
   });
 
+  it('what says how pictures are prepared comes with them', () => {
+    const pictures = ['preprocessor_config.json', 'processor_config.json'];
+    const all = ['config.json', ...pictures, 'video_preprocessor_config.json', 'model.safetensors'];
+    expect(choose('a/b', all).paths).toEqual(['config.json', ...pictures, 'model.safetensors']);
+  });
+
   it('other names are taken where there are none of these', () => {
     expect(
       choose('a/b', ['weights.safetensors', 'adapter_x.safetensors', 'sub/x.safetensors']).paths,
@@ -38,6 +44,18 @@ describe('of a repository with safetensors', () => {
 });
 
 describe('of a repository with GGUF files', () => {
+  it.each([
+    [['mmproj-Q8_0.gguf', 'mmproj-F32.gguf', 'mmproj-BF16.gguf', 'm.mmproj-f16.gguf'], 'm.mmproj-f16.gguf'],
+    [['mmproj-Q8_0.gguf', 'mmproj-F32.gguf'], 'mmproj-F32.gguf'],
+    [['mmproj-model.gguf', 'sub/mmproj-F16.gguf'], 'mmproj-model.gguf'],
+    [['mmproj-a.gguf', 'mmproj-b.gguf'], null],
+    [['sub/mmproj-F16.gguf'], null],
+  ])('of the towers %j next to it comes %j', (towers, expected) => {
+    const chosen = choose('a/b', ['m-Q8_0.gguf', ...towers]);
+    expect(chosen.paths).toEqual([...(expected === null ? [] : [expected]), 'm-Q8_0.gguf']);
+    expect(chosen.gguf).toBe('m-Q8_0.gguf');
+  });
+
   const files = [
     'm-Q4_K_M.gguf',
     'm.q8_0.gguf',
@@ -55,16 +73,22 @@ describe('of a repository with GGUF files', () => {
     ['a/b', 'm.q8_0.gguf'],
   ])('%s is %s', (name, gguf) => {
     const chosen = choose(name, [...files, 'config.json']);
-    expect(chosen).toEqual({ paths: ['config.json', gguf], gguf });
+    const tower = gguf.startsWith('sub/') ? [] : ['mmproj-F16.gguf'];
+    expect(chosen).toEqual({ paths: ['config.json', ...tower, gguf], gguf });
     expect(isComplete(chosen)).toBe(true);
   });
 
   it('the parts of one are all of it, and the first is what is loaded', () => {
     const parts = [1, 2, 3].map((i) => `big-Q4_K_M-0000${i}-of-00003.gguf`);
-    expect(choose('a/b', [...parts, 'mmproj-F16.gguf'])).toEqual({ paths: parts, gguf: parts[0] });
+    expect(choose('a/b', [...parts, 'mmproj-F16.gguf'])).toEqual({
+      paths: ['mmproj-F16.gguf', ...parts],
+      gguf: parts[0],
+    });
     expect(choose('a/b:Q4_K_M', [...parts, 'small-Q8_0.gguf'])).toEqual({ paths: parts, gguf: parts[0] });
     expect(isComplete({ paths: parts, gguf: parts[0]! })).toBe(true);
     expect(isComplete({ paths: parts.slice(0, 2), gguf: parts[0]! })).toBe(false);
+    expect(isComplete({ paths: ['mmproj-F16.gguf', ...parts], gguf: parts[0]! })).toBe(true);
+    expect(isComplete({ paths: ['mmproj-F16.gguf', ...parts.slice(1)], gguf: parts[0]! })).toBe(false);
   });
 
   it('the only one is meant whatever it is called, and GGUF where it is asked for beside safetensors', () => {

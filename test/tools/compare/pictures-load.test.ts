@@ -7,6 +7,7 @@ import {
   firstAndSecond,
   noisePng,
   picturesPerSecond,
+  textsAlone,
   textsBeside,
 } from '../../../tools/compare/pictures-load.js';
 
@@ -71,4 +72,11 @@ it('counts what users of texts get alone and beside pictures', async () => {
     expect(tokensPerSecond).toBeGreaterThan(0);
     expect(longestGapMs).toBeGreaterThan(0);
   }
+});
+
+it.each([true, false])('counts what they get where no picture comes: with a tower %s', async (sees) => {
+  asked.length = 0;
+  const { tokensPerSecond } = await textsAlone(seeing, { users: 2, aloneMs: 20, seed: 2, sees });
+  expect(tokensPerSecond).toBeGreaterThan(0);
+  expect(asked.map((one) => pictureOf(one) !== null)).toEqual([...(sees ? [true] : []), false, false]);
 });

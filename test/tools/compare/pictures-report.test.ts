@@ -8,6 +8,7 @@ const MACHINE = { cpu: 'CPU', cores: 2, memoryGiB: 8, features: ['avx512f'] };
 const VALUES = {
   users: { picturesPerSecond: 0.25 },
   second: { first: 4, second: 0.125 },
+  plain: { tokens: 24 },
   texts: { alone: 20, beside: 15, lostPercent: 25, gapAlone: 100, gapBeside: 150 },
 };
 
@@ -25,13 +26,15 @@ it('has a row of each server, and the ratios to the best of the others', () => {
       record.add({ round: 1, side: name, column, values, seconds: 1, at: '' });
     }
   };
-  add('skein', 'BF16', 1, ['users', 'second', 'texts']);
+  add('skein', 'BF16', 1, ['users', 'second', 'texts', 'plain']);
+  add('skein', 'no tower', 0.8, ['plain']);
   add('llama-server', 'BF16', 0.25, ['users', 'second', 'texts']);
   add('llama-server', 'Q8_0', 0.5, ['users']);
   const report = picturesReport(record);
-  expect(report).toContain('| skein BF16 | 0.25 | 4.00 | 0.125 | 20.0 | 15.0 | 25 | 100 | 150 |');
+  expect(report).toContain('| skein BF16 | 0.25 | 4.00 | 0.125 | 20.0 | 15.0 | 25 | 100 | 150 | 24.0 |');
+  expect(report).toContain('1.250 times the tokens of the same model without a tower');
   expect(report).toContain('| llama-server Q8_0 | 0.13 |  |');
   expect(report).toMatch(/8 pictures: 0\.25 pictures\/s, 2\.00 times llama-server's best;/);
-  expect(report).toContain('32 times as early as the first');
-  expect(report).toContain('6 % and 38 ms of llama-server BF16.');
+  expect(report).toContain('32 times as early as the first, 32 times with llama-server BF16;');
+  expect(report).toContain('6 % and 38 ms of llama-server BF16;');
 });

@@ -4,6 +4,7 @@ import type { ServedEncoder } from '../../../serving/served-model.js';
 import { findEncoder } from '../../answering/find-model.js';
 import { embedObserved } from '../../answering/run-encoder.js';
 import type { AnsweringServices } from '../../answering/services.js';
+import { cacheSaltFor } from '../../web/access/cache-salt.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
 import type { Exchange } from '../../web/exchange.js';
@@ -58,6 +59,7 @@ async function embedded(
   const loading = {
     sources: context.pictureSources(terms.caller),
     hold: (bytes: number) => terms.memory.addAnswer(bytes),
+    salt: cacheSaltFor(terms.caller, undefined),
   };
   const follow = { observe: context.observe, tally: terms.tally, admit: terms.admit };
   const { embeddings: rows, promptTokens } = await inOtherWords(fieldsAsGiven(request), () =>

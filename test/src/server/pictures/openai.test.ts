@@ -80,14 +80,28 @@ describe('pictures of /v1/chat/completions', () => {
       '.image_url',
       /none is fetched here.*--allow-image-urls/,
     ],
+    [
+      'an address that is not https:',
+      image('http://a.example/b.png'),
+      '.image_url',
+      /is not https:, and no other is fetched: send its bytes in a data: URL\.$/,
+    ],
     ['a file', image('file:///etc/passwd'), '.image_url', 'is no data: URL'],
     ['an URL without base64', image('data:image/png,abc'), '.image_url', 'is no data: URL with base64'],
     ['other characters', image('data:;base64,ab*d'), '.image_url', 'has other characters'],
+    ['only other characters', image('data:image/png;base64,!!!!'), '.image_url', 'has other characters'],
+    ['base64 that breaks off', image('data:;base64,A'), '.image_url', 'breaks off'],
     ['an empty file', image('data:;base64,'), '.image_url', 'is empty'],
     ['no picture', image(dataUrl(0)), '.image_url', 'it is no picture'],
     ['a part without one', { type: 'image_url' }, '.image_url', 'the URL of a picture'],
     ['a file that is none', { type: 'file', file: {} }, '.file', 'one of file_id and file_data'],
     ['an unknown field', { ...image(dataUrl(5)), url: 'x' }, '.url', 'Unknown field'],
+    [
+      "another API's part",
+      { type: 'input_image', image_url: dataUrl(5) },
+      '',
+      /parts of type 'input_image', which are those of \/v1\/responses: a picture is \{"type": "image_url"/,
+    ],
     ['sound', { type: 'input_audio' }, '', 'the model reads text'],
   ])('are refused: %s', async (_, part, place, sentence) => {
     const { status, message, param } = await refusal({ messages: [user(text('a'), part)] });

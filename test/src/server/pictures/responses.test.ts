@@ -142,12 +142,13 @@ describe('pictures of /v1/responses', () => {
     const many = await ask('POST', PATH, { input: [user(...Array.from({ length: 17 }, () => image(5)))] });
     expect(many.json.error).toMatchObject({
       param: 'input',
-      message: 'The request has 17 pictures, and may have 16.',
+      message:
+        'The conversation has 17 pictures, those of earlier turns included, and may have 16: delete items that have some, or go on from an earlier response.',
     });
     const ten = user(...Array.from({ length: 10 }, () => image(5)));
     const first = await ask('POST', PATH, { input: [ten] });
     const next = await ask('POST', PATH, { previous_response_id: first.json.id, input: [ten] });
-    expect(next.json.error.message).toBe('The request has 20 pictures, and may have 16.');
+    expect(next.json.error.message).toMatch(/^The conversation has 20 pictures, those of earlier/);
     const blind = serverOf({ model: { sight: null } });
     const refused = await blind.ask('POST', PATH, { input: [user(image(5))] });
     expect(refused.json.error).toMatchObject({ param: 'input[0].content[0]', code: 'no_vision' });
