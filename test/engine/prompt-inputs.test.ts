@@ -141,6 +141,12 @@ describe('block reuse', () => {
   });
 });
 
+it.each([Number.NaN, Infinity, -Infinity])('refuses an embedding with %s by its row', (value) => {
+  const rows = [1, 2, 3, 4, 5, value, 7, 8];
+  const { error } = answerOf(tableOf(...rows));
+  expect(error).toBe(`prompt_embedding_table holds ${value} in row 1; finite numbers are expected.`);
+});
+
 describe('pictures', () => {
   const GRIDS = { fake: { turnsByGrid: true }, maxSeqLen: 128, maxNumTokens: 128 };
   /** Ids that spell a picture of this name. */
