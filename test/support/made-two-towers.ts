@@ -12,6 +12,10 @@ export interface MadeTwoTowers
   tokenizerConfig: object;
   /** Embedding of each picture. */
   pictureRows: number[][];
+  /** How pictures are prepared: to the one size that the model sees. */
+  imageProcessor: object;
+  /** Files of the goldens of pictures, each with its embedding. */
+  files: { file: string; row: number[] }[];
   /** Each with its tokens, without padding, and its embedding. */
   texts: { text: string; tokens: number[]; row: number[] }[];
 }
@@ -20,18 +24,12 @@ const FILE = new URL('../goldens/two-towers.json', import.meta.url);
 
 export const MADE_TWO_TOWERS = (JSON.parse(readFileSync(FILE, 'utf8')) as { models: MadeTwoTowers[] }).models;
 
-/** How pictures are prepared for a model: to the one size that it sees. */
-const PROCESSORS = {
-  clip: { image_processor_type: 'CLIPImageProcessor', size: { shortest_edge: 8 }, crop_size: 8 },
-  siglip: { image_processor_type: 'SiglipImageProcessor', size: { height: 8, width: 8 } },
-} as const;
-
 /** Writes the model with its tokenizer and image processor into a folder of its own in `folder`. */
 export function writeTwoTowers(folder: string, made: MadeTwoTowers): string {
   const directory = writeMadeTower(folder, made);
   const write = (name: string, value: object) => writeFileSync(join(directory, name), JSON.stringify(value));
   write('tokenizer.json', made.tokenizer);
   write('tokenizer_config.json', made.tokenizerConfig);
-  write('preprocessor_config.json', PROCESSORS[made.name as keyof typeof PROCESSORS]);
+  write('preprocessor_config.json', made.imageProcessor);
   return directory;
 }

@@ -5,9 +5,12 @@ Tiny models of two towers, CLIP and SigLIP, and what Hugging Face transformers m
 
 writes test/goldens/two-towers.json: for each model its config.json and tokenizer.json, the names and shapes of its tensors with the mean and
 the spread of their numbers, texts with their tokens and embeddings, and the embeddings of pictures, all of length 1 (float32). Weights and
-pictures are those of `numbers` in families.py.
+pictures are those of `numbers` in families.py; further pictures are files of test/goldens/pictures.json, which transformers opens and
+prepares by the settings that are written too.
 """
 
+import base64
+import io
 import json
 import os
 import string
@@ -15,14 +18,21 @@ import tempfile
 
 import torch
 import transformers
+from PIL import Image
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from transformers.image_utils import load_image
+from transformers.models.clip.image_processing_clip import CLIPImageProcessor
+from transformers.models.siglip.image_processing_siglip import SiglipImageProcessor
 
 from families import load, measure, numbers, written_names
 from golden import row
 from towers import CHANNELS, PATCH, pixels
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "goldens", "two-towers.json")
+PICTURES = os.path.join(os.path.dirname(FILE), "pictures.json")
+FILES = ["png rgb", "jpeg exif 6", "webp", "png palette", "gif full of codes"]
 TEXTS = [
     "a photo of a cat",
     "A Photo  of two DOGS, in the snow!",
@@ -92,6 +102,16 @@ MODELS = {
     "clip": (clip_tokenizer, clip, transformers.CLIPModel, {"padding": True}),
     "siglip": (siglip_tokenizer, siglip, transformers.SiglipModel, {"padding": "max_length", "max_length": 64}),
 }
+PROCESSORS = {
+    "clip": (CLIPImageProcessor, {"size": {"shortest_edge": SIDE}, "crop_size": SIDE}),
+    "siglip": (SiglipImageProcessor, {"size": {"height": SIDE, "width": SIDE}}),
+}
+
+
+def files():
+    with open(PICTURES, encoding="utf-8") as file:
+        known = {one["name"]: one["file"] for one in json.load(file)["files"]}
+    return {name: load_image(Image.open(io.BytesIO(base64.b64decode(known[name])))) for name in FILES}
 
 
 def unit(output):
@@ -116,6 +136,12 @@ def two_towers(name):
         pictures = [["picture.%d" % i, [grid * grid, CHANNELS * PATCH**2], 0.0, 0.5] for i in range(3)]
         seen = pixels([torch.from_numpy(numbers(*picture)) for picture in pictures], [[grid, grid]] * len(pictures))
         of_pictures = unit(model.get_image_features(pixel_values=seen))
+        processor_class, settings = PROCESSORS[name]
+        processor = processor_class(**settings)
+        of_files = []
+        for file, picture in files().items():
+            prepared = processor(picture, return_tensors="pt")["pixel_values"]
+            of_files.append({"file": file, "row": row(unit(model.get_image_features(pixel_values=prepared))[0])})
         # Each text by itself, with its padding where the model was trained with that.
         of_texts, tokens = [], []
         for text in TEXTS:
@@ -142,6 +168,8 @@ def two_towers(name):
         "pictures": pictures,
         "grids": [[grid, grid]] * len(pictures),
         "pictureRows": [row(one) for one in of_pictures],
+        "imageProcessor": {"image_processor_type": processor_class.__name__} | settings,
+        "files": of_files,
         "texts": [{"text": text, "tokens": ids, "row": row(one)} for text, ids, one in zip(TEXTS, tokens, of_texts)],
     }
 

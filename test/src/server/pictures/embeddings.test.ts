@@ -65,7 +65,12 @@ async function rowOf(model: string, name: string): Promise<Float32Array> {
   return row;
 }
 
-describe.each(MADE_TWO_TOWERS)('a server with $name', ({ name: model, texts }) => {
+describe.each(MADE_TWO_TOWERS)('a server with $name', ({ name: model, texts, files }) => {
+  it('embeds files as transformers does, from opening them to their rows', async () => {
+    const rows = rowsOf(await embed({ model, input: files.map(({ file }) => image(file)) }));
+    for (const [i, { row }] of files.entries()) expect(worst(rows[i]!, row)).toBeLessThan(2e-6);
+  });
+
   it('embeds texts as transformers does, by the tokenizer of the model', async () => {
     const answer = await embed({ model, input: texts.map(({ text }) => text) });
     const rows = rowsOf(answer);
