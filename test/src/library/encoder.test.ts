@@ -70,7 +70,7 @@ describe('an encoder in a program', () => {
     );
     expectClose(text!, made.texts[0]!.row);
     expect([blob, read]).toEqual([bytes, bytes]);
-    expect(bytes!.reduce((sum, value) => sum + value * value, 0)).toBeCloseTo(1, 5);
+    expectClose(bytes!, made.files[0]!.row);
     expect(done.slice(-2)).toEqual([4, 4]);
     const [alone] = await encoder.embed({ image: path });
     expect(alone).toEqual(bytes);
