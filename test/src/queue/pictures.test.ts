@@ -209,6 +209,62 @@ describeWithNats('pictures through the work queue', () => {
     expect(textOf(response.body)).toBe(textOf(await post(chat, direct)));
   });
 
+  it('of responses in the background are answered, and kept for the next turn', async () => {
+    const image_url = `data:image/png;base64,${golden('png rgb').toString('base64')}`;
+    const content = [
+      { type: 'input_image', image_url },
+      { type: 'input_text', text: 'what is there?' },
+    ];
+    interface Kept {
+      id: string;
+      status: string;
+      output: { content: { text: string }[] }[];
+      usage: { input_tokens_details: { image_tokens: number } };
+    }
+    const respond = async ({ url }: SkeinProcess, more: object) => {
+      const body = { model: 'seeing', temperature: 0, max_output_tokens: 12, ignore_eos: true, ...more };
+      const response = await postJson(`${url}/v1/responses`, body);
+      let kept = (await response.json()) as Kept;
+      expect(response.status, JSON.stringify(kept)).toBe(200);
+      await until('the response', async () => {
+        if (kept.status !== 'queued' && kept.status !== 'in_progress') return true;
+        kept = (await (await fetch(`${url}/v1/responses/${kept.id}`)).json()) as Kept;
+        return false;
+      });
+      return kept;
+    };
+    const [first, expected] = await Promise.all([
+      respond(gateway, { input: [{ role: 'user', content }], background: true }),
+      respond(direct, { input: [{ role: 'user', content }] }),
+    ]);
+    // Its tokens are used up, as it is told not to end.
+    expect([first.status, expected.status]).toEqual(['incomplete', 'incomplete']);
+    expect(first.output[0]!.content[0]!.text).toBe(expected.output[0]!.content[0]!.text);
+    const { image_tokens: tokens } = expected.usage.input_tokens_details;
+    expect(first.usage.input_tokens_details.image_tokens).toBe(tokens);
+    const next = { input: 'and why?' };
+    const [second, own] = await Promise.all([
+      respond(gateway, { ...next, previous_response_id: first.id, background: true }),
+      respond(direct, { ...next, previous_response_id: expected.id }),
+    ]);
+    expect(second.output[0]!.content[0]!.text).toBe(own.output[0]!.content[0]!.text);
+    expect(second.usage.input_tokens_details.image_tokens).toBe(tokens);
+  });
+
+  it('of tensors are answered as by a server that has the model itself', async () => {
+    const ask = async ({ url }: SkeinProcess) => {
+      const body = { text_input: 'u:<|image_pad|>what is it?;a:', max_tokens: 12, end_id: -1 };
+      const image = golden('png palette').toString('base64');
+      const response = await postJson(`${url}/v2/models/seeing/generate`, { ...body, image });
+      const answer = (await response.json()) as { text_output: string };
+      expect(response.status, JSON.stringify(answer)).toBe(200);
+      return answer.text_output;
+    };
+    const expected = await ask(direct);
+    expect(expected).not.toBe('');
+    expect(await ask(gateway)).toBe(expected);
+  });
+
   it('are forgotten with a request that is cancelled', async () => {
     const controller = new AbortController();
     const chat = chatOf('all of it?', [golden('png rgb')], { max_tokens: 180, stream: true });
