@@ -232,7 +232,9 @@ export class FakeFleet implements GatewayPort, RoutingPort {
         this.#free.push(worker);
       }
     }
-    const bytes = packMessage({ kind: 'frames', worker: worker.id, runs: runs.words, frames, failures: [] });
+    // The order of a worker's own: see FrameSender.
+    const told = runs.isEmpty ? {} : { runs: runs.words };
+    const bytes = packMessage({ kind: 'frames', worker: worker.id, frames, failures: [], ...told });
     this.#add(() => this.gateway!.onFrames(unpackMessage(bytes, 'frames')));
     if (frames.length === 0) return;
     worker.running = worker.running.filter(({ produced, tokens }) => produced < tokens);

@@ -21,7 +21,7 @@ export interface GatewayLoad {
   /** Tokens of an answer, and milliseconds between two of them. */
   tokens: number;
   tokenMs: number;
-  /** Of the measurement, behind as long a time that does not count. */
+  /** Of the measurement at least, which lasts for whole answers, since they do not end evenly. As long a time in front of it does not count. */
   seconds: number;
   wholeCards: boolean;
 }
@@ -58,8 +58,13 @@ const IDLE_MS = 0.3;
 let schedstat: number | null = null;
 const stat = Buffer.alloc(96);
 
-/** Milliseconds for which the main thread has had a processor. Linux only. */
+/**
+ * Milliseconds for which the main thread has had a processor. Linux only. The kernel brings the file up to date at its ticks and at switches of
+ * tasks alone, milliseconds apart: a turn that begins and ends between two would read 0, or what came before it too. The question for the
+ * times of the process brings up to date those of the thread that asks.
+ */
 function threadMs(): number {
+  process.cpuUsage();
   schedstat ??= openSync('/proc/self/schedstat', 'r');
   const length = readSync(schedstat, stat, 0, stat.length, 0);
   return Number(stat.toString('latin1', 0, length).split(' ')[0]) / 1e6;
@@ -162,6 +167,8 @@ class Run {
 
   async measure(): Promise<GatewayCost> {
     const { running, waiting, seconds } = this.#load;
+    const answerMs = this.#load.tokens * this.#load.tokenMs;
+    const ms = answerMs * Math.ceil((1000 * seconds) / answerMs);
     await this.#greet();
     // What workers are offered ahead lies in the stream, and does not wait.
     for (let more = running; more > 0; more = waiting - this.#numWaiting) {
@@ -169,13 +176,13 @@ class Run {
       while (this.#numToSubmit > 0) await this.#turn(0);
     }
     this.#isSteady = true;
-    await this.#runFor(1000 * seconds);
+    await this.#runFor(ms);
     const before = {
       ...{ ended: this.#numEnded, beats: this.#fleet.numBeats, messages: this.#fleet.numMessages },
     };
     this.#spentMs = 0;
     this.#longestMs = 0;
-    await this.#runFor(1000 * seconds);
+    await this.#runFor(ms);
     const requests = this.#numEnded - before.ended;
     const messagesPerRequest = (this.#fleet.numMessages - before.messages) / requests;
     const { requestMs, tokenMs, messageMs } = GATEWAY_COST;
