@@ -55,10 +55,10 @@ interface Direct {
 /** Where a request of this gateway is. */
 interface Place {
   direct: Direct;
+  request: QueuedRequest;
   cachedBlocks: number;
   blocks: number;
   isInFlight: boolean;
-  hasToken: boolean;
 }
 
 /**
@@ -200,7 +200,8 @@ export class CacheRoutes {
     direct.inFlight += 1;
     direct.unstarted += 1;
     const blocks = hashes.length;
-    this.#places.set(request.id, { direct, cachedBlocks, blocks, isInFlight: true, hasToken: false });
+    this.#places.set(request.id, { direct, request, cachedBlocks, blocks, isInFlight: true });
+    request.awaitsToken = true;
     this.#onRoom(direct.worker);
     return { worker, pool };
   }
@@ -253,26 +254,28 @@ export class CacheRoutes {
   // What becomes of requests.
 
   /** A worker has the request, however it got it. */
-  noteLeased({ id, request }: QueuedRequest, worker: RosterWorker | undefined): void {
+  noteLeased(request: QueuedRequest, worker: RosterWorker | undefined): void {
+    const { id } = request;
     if (worker === undefined || this.#places.get(id)?.direct.worker === worker) return;
     this.#end(id);
     const direct = this.#workers.get(worker.id);
     if (direct === undefined) return;
-    const hashes = hashesOf(request, worker.pool.model);
+    const hashes = hashesOf(request.request, worker.pool.model);
     direct.router.assign({ id, hashes }, worker.id);
     direct.unstarted += 1;
-    const place = { direct, cachedBlocks: 0, blocks: hashes.length };
-    this.#places.set(id, { ...place, isInFlight: false, hasToken: false });
+    const blocks = hashes.length;
+    this.#places.set(id, { direct, request, cachedBlocks: 0, blocks, isInFlight: false });
+    request.awaitsToken = true;
     this.#onRoom(worker);
   }
 
   /** True: it was the first one, so that its worker may have room for the next request. */
-  noteToken(id: string): boolean {
-    const place = this.#places.get(id);
-    if (place === undefined || place.hasToken) return false;
+  noteToken(request: QueuedRequest): boolean {
+    const place = this.#places.get(request.id);
+    if (place === undefined || !request.awaitsToken) return false;
     const { direct } = place;
-    place.hasToken = true;
-    direct.router.firstToken(id);
+    request.awaitsToken = false;
+    direct.router.firstToken(request.id);
     direct.unstarted -= 1;
     direct.isFull = false;
     this.#onRoom(direct.worker);
@@ -301,7 +304,8 @@ export class CacheRoutes {
     this.#places.delete(id);
     this.#land(place);
     direct.router.end(id);
-    if (!place.hasToken) direct.unstarted -= 1;
+    if (place.request.awaitsToken) direct.unstarted -= 1;
+    place.request.awaitsToken = false;
     this.#onRoom(direct.worker);
   }
 }

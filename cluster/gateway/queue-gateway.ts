@@ -57,6 +57,9 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   onLost: (worker: string, why: 'lost' | 'moved') => void;
 }
 
+/** Ids of requests that nobody waits for from a worker, with their attempts. */
+type Stale = [id: string, attempt: number][];
+
 /** Most workers that are asked at once what their pool is. */
 const MAX_ASKED = 8;
 
@@ -134,19 +137,16 @@ export class QueueGateway implements GatewayListener {
   }
 
   /**
-   * Lets a request wait for an engine that it names and whose workers were there before: one may come again.
-   * @throws RequestError where no worker has had the engine
+   * Lets requests wait for an engine that they name and whose workers were there before: one may come again.
+   * @param engine its fingerprint, with the adapter of the name where there is one @throws RequestError where no worker has had it
    */
-  #checkPin(request: QueuedRequest): void {
-    const { pin, model } = request;
-    if (pin === null || this.#attempts.hasTakersFor(request)) return;
-    const { adapterName } = request.request;
+  checkEngine(model: string, engine: string, adapterName?: string): void {
     const met = [...this.roster.poolsOf(model).map((pool) => pool.model), ...this.roster.goneOf(model)];
-    if (met.some((card) => isNameOfEngine(pin, card, adapterName))) return;
+    if (met.some((card) => isNameOfEngine(engine, card, adapterName))) return;
     const engines = [...countFingerprints(this.poolsOf(model)).keys()];
     const known =
       engines.length === 0 ? 'no worker is there at present' : `its workers have ${engines.join(', ')}`;
-    const why = says`There is no engine ${pin} of the model ${nameOfKey(model)}: ${known}.`;
+    const why = says`There is no engine ${engine} of the model ${nameOfKey(model)}: ${known}.`;
     throw RequestError.of(failure('invalid', why));
   }
 
@@ -194,7 +194,7 @@ export class QueueGateway implements GatewayListener {
       checkTokenValues(asked);
       const request = new QueuedRequest({ id, number }, model, asked, streams, nowMs);
       request.wantsPrefill = canBePrefilled(asked);
-      this.#checkPin(request);
+      if (request.pin !== null) this.checkEngine(model, request.pin, asked.adapterName);
       this.#begin(request, queue);
     } catch (error) {
       const refusal = error instanceof RequestError ? error : RequestError.of(failureOf(error), error);
@@ -287,35 +287,39 @@ export class QueueGateway implements GatewayListener {
     const known = this.roster.find(worker);
     const nowMs = performance.now();
     if (known !== undefined) this.roster.heard(known, nowMs);
-    const stale = new Map<string, number>();
-    const pumped = new Set<string>();
+    const stale: Stale = [];
+    const pumped: string[] = [];
     if (runs !== undefined) this.#takeRuns(worker, runs, nowMs, stale, pumped);
-    const each = <One extends { id: string; attempt: number }>(all: One[], take: (one: One) => boolean) => {
-      for (const one of all) {
-        let isWanted = true;
-        try {
-          isWanted = take(one);
-        } catch (error) {
-          this.#endUntakable(worker, one.id, error);
-        }
-        if (!isWanted) stale.set(one.id, one.attempt);
-      }
-    };
-    each(frames, (frame) => this.#onFrame(worker, frame, nowMs, pumped));
-    each(failures, (frame) => this.#onFailure(worker, frame, pumped));
-    each(prefilled, (frame) => this.#onPrefilled(worker, frame));
-    for (const [id, attempt] of stale) this.#attempts.stop(worker, id, attempt, null);
+    if (frames.length > 0)
+      this.#takeEach(worker, frames, stale, (frame) => this.#onFrame(worker, frame, nowMs, pumped));
+    if (failures.length > 0)
+      this.#takeEach(worker, failures, stale, (frame) => this.#onFailure(worker, frame, pumped));
+    if (prefilled.length > 0)
+      this.#takeEach(worker, prefilled, stale, (frame) => this.#onPrefilled(worker, frame));
+    if (stale.length > 0)
+      for (const [id, attempt] of new Map(stale)) this.#attempts.stop(worker, id, attempt, null);
     for (const model of pumped) this.#attempts.pumpModel(model);
   }
 
-  /** Nearly all tokens come here: nothing is made for each of them that is not kept. */
-  #takeRuns(
+  #takeEach<One extends { id: string; attempt: number }>(
     worker: string,
-    runs: Int32Array,
-    nowMs: number,
-    stale: Map<string, number>,
-    pumped: Set<string>,
+    all: readonly One[],
+    stale: Stale,
+    take: (one: One) => boolean,
   ): void {
+    for (const one of all) {
+      let isWanted = true;
+      try {
+        isWanted = take(one);
+      } catch (error) {
+        this.#endUntakable(worker, one.id, error);
+      }
+      if (!isWanted) stale.push([one.id, one.attempt]);
+    }
+  }
+
+  /** Nearly all tokens come here: nothing is made for each of them that is not kept. */
+  #takeRuns(worker: string, runs: Int32Array, nowMs: number, stale: Stale, pumped: string[]): void {
     for (const run of readRuns(runs)) {
       const request = this.#attempts.numbered.get(run.number);
       let isWanted = request !== undefined;
@@ -324,7 +328,7 @@ export class QueueGateway implements GatewayListener {
       } catch (error) {
         this.#endUntakable(worker, request!.id, error);
       }
-      if (!isWanted) stale.set(requestId(this.#options.id, run.number), run.attempt);
+      if (!isWanted) stale.push([requestId(this.#options.id, run.number), run.attempt]);
     }
   }
 
@@ -344,14 +348,14 @@ export class QueueGateway implements GatewayListener {
     request: QueuedRequest,
     { attempt, sequence, index, tokens }: TokenRun,
     nowMs: number,
-    pumped: Set<string>,
+    pumped: string[],
   ): boolean {
     const frame = { id: request.id, attempt, sequence, index, count: tokens.length, isEnd: false };
     const piece = { tokens, finishReason: null };
     return this.#accept(worker, request, frame, piece, 'pushTokens', nowMs, pumped);
   }
 
-  #onFrame(worker: string, { piece, ...place }: PieceFrame, nowMs: number, pumped: Set<string>): boolean {
+  #onFrame(worker: string, { piece, ...place }: PieceFrame, nowMs: number, pumped: string[]): boolean {
     const request = this.#attempts.requests.get(place.id);
     if (request === undefined) return false;
     const frame = { ...place, count: piece.tokens.length, isEnd: piece.finishReason !== null };
@@ -366,12 +370,12 @@ export class QueueGateway implements GatewayListener {
     piece: TokenPiece,
     push: 'push' | 'pushTokens',
     nowMs: number,
-    pumped: Set<string>,
+    pumped: string[],
   ): boolean {
     if (!request.hasAsked(piece)) return this.#onStrange(worker, request, frame.attempt);
     const verdict = this.#attempts.book.accept(worker, frame);
     if (verdict.kind === 'stale') return false;
-    if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
+    if (this.#attempts.noteLeased(request, worker)) addOnce(pumped, request.model);
     if (verdict.kind === 'gap') this.#attempts.fall(request, 'gap');
     else if (verdict.kind === 'diverged' || (verdict.kind === 'repeat' && !repeats(request, frame, piece)))
       this.#attempts.diverge(request);
@@ -380,15 +384,15 @@ export class QueueGateway implements GatewayListener {
       this.#attempts.releaseBlocks(request);
       const wasSuspect = request.isSuspect;
       // Its worker may have room for the next.
-      if (this.#routes?.noteToken(request.id)) pumped.add(request.model);
+      if (request.awaitsToken && this.#routes?.noteToken(request)) addOnce(pumped, request.model);
       const isSame = request[push](frame.sequence, piece, verdict.skip, nowMs);
       // The next suspect may be tried.
-      if (wasSuspect && !request.isSuspect) pumped.add(request.model);
+      if (wasSuspect && !request.isSuspect) addOnce(pumped, request.model);
       // Whoever got the piece may want no more, and has then left the request.
-      if (!this.#attempts.requests.has(request.id)) pumped.add(request.model);
+      if (request.stage === 'ended') addOnce(pumped, request.model);
       else if (!isSame) this.#attempts.diverge(request);
-      else if (this.#attempts.book.isOver(request.id)) {
-        pumped.add(request.model);
+      else if (frame.isEnd && this.#attempts.book.isOver(request.id)) {
+        addOnce(pumped, request.model);
         this.#attempts.forget(request);
       }
     }
@@ -404,10 +408,10 @@ export class QueueGateway implements GatewayListener {
     return true;
   }
 
-  #onFailure(worker: string, { id, attempt, failure: why }: FailureFrame, pumped: Set<string>): boolean {
+  #onFailure(worker: string, { id, attempt, failure: why }: FailureFrame, pumped: string[]): boolean {
     const request = this.#attempts.requests.get(id);
     if (request === undefined || !this.#attempts.book.take(id, attempt, worker)) return false;
-    pumped.add(request.model);
+    addOnce(pumped, request.model);
     this.#attempts.noteLeased(request, worker);
     if (isRequestsFault(why.kind)) {
       this.#attempts.fail(request, RequestError.of(why));
@@ -437,13 +441,13 @@ export class QueueGateway implements GatewayListener {
     if (known !== undefined) this.roster.told(known, performance.now());
     const ids = new Set<string>();
     const stale: [string, number][] = [];
-    const pumped = new Set<string>();
+    const pumped: string[] = [];
     for (const [id, attempt] of held) {
       const request = this.#attempts.requests.get(id);
       if (request === undefined || !this.#attempts.book.take(id, attempt, worker)) stale.push([id, attempt]);
       else {
         ids.add(id);
-        if (this.#attempts.noteLeased(request, worker)) pumped.add(request.model);
+        if (this.#attempts.noteLeased(request, worker)) addOnce(pumped, request.model);
       }
     }
     // What it said in between is in this list already: a worker's messages keep their order.
@@ -524,6 +528,10 @@ export class QueueGateway implements GatewayListener {
       this.#options.onWarning(`A listener of pieces failed: ${messageOf(error)}`);
     }
   }
+}
+
+function addOnce(all: string[], one: string): void {
+  if (!all.includes(one)) all.push(one);
 }
 
 /** The tokens are those that the request has at this place. */

@@ -33,27 +33,41 @@ export function isOffer(stage: Stage): boolean {
 /** Milliseconds that a request lies in the stream, while workers have room, before it is offered anew. */
 const FIRST_PATIENCE_MS = 1_000;
 
+/** NaN: not yet. Plain numbers, since each token notes one: a field that may be null is an object of its own. */
 interface RequestTimes {
   submittedMs: number;
-  takenMs: number | null;
-  firstTokenMs: number | null;
-  lastTokenMs: number | null;
+  takenMs: number;
+  firstTokenMs: number;
+  lastTokenMs: number;
 }
 
 /** A request of a gateway, from submission to its last piece, with all that another worker needs to go on with it. */
 export class QueuedRequest implements Waiting {
+  // What each token asks for comes first, so that it lies together: of thousands of requests nothing else is in a processor's cache.
   readonly id: string;
+  readonly answer: AnswerSoFar;
+  readonly pieces: readonly PieceQueue[];
+  stage: Stage = 'waiting';
+  readonly #times: RequestTimes;
+  /** Values were asked for beside the tokens. */
+  readonly #asksValues: boolean;
+  /** It was sent to a worker that tells of its cache, and has no token of it yet. */
+  awaitsToken = false;
+  /**
+   * Workers were lost with it, so often that one more would be the last: it may be what kills them. Suspects of a model are tried one
+   * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
+   */
+  isSuspect = false;
+  /** Blocks of its prompt that a worker keeps for whoever answers it. */
+  handOver: HandOver | null = null;
   /** Of the request among those of its gateway. */
   readonly number: number;
   readonly model: string;
   readonly request: TokenRequest;
-  readonly pieces: readonly PieceQueue[];
-  readonly answer: AnswerSoFar;
   readonly priority: number;
   readonly key: string;
   readonly weight: number;
   readonly cost: number;
-  stage: Stage = 'waiting';
   /** Pool that it was offered to; once it has tokens, only this one gives the same bits. */
   pool: PoolName | null = null;
   /** When it began to wait for a worker, on the gateway's clock. */
@@ -64,19 +78,12 @@ export class QueuedRequest implements Waiting {
   wantsPrefill = false;
   /** The present attempt is that. */
   isPrefill = false;
-  /** Blocks of its prompt that a worker keeps for whoever answers it. */
-  handOver: HandOver | null = null;
   /** When its offer will have lain there for so long that it may have gone to a worker that says nothing any more. */
   patientUntilMs = Number.POSITIVE_INFINITY;
   /** Milliseconds of that patience, more with each time. */
   patienceMs = FIRST_PATIENCE_MS;
   /** Why its last attempt failed; null: its worker was lost. */
   lastFailure: string | null = null;
-  /**
-   * Workers were lost with it, so often that one more would be the last: it may be what kills them. Suspects of a model are tried one
-   * after another, so that nobody is blamed for what another one did. It is none once a worker has computed a token of it.
-   */
-  isSuspect = false;
   /** The worker that had it last and failed, or did not name it any more: it is not chosen for it again before a token of it came. */
   avoids: string | null = null;
   /** null: it is not traced. */
@@ -90,7 +97,6 @@ export class QueuedRequest implements Waiting {
   /** Stops following the client's signal and the time limit. */
   release: () => void = () => {};
   readonly #packed: PackedRequest;
-  readonly #times: RequestTimes;
 
   constructor(
     { id, number }: Pick<QueuedRequest, 'id' | 'number'>,
@@ -119,7 +125,14 @@ export class QueuedRequest implements Waiting {
       numBytes: bytes.length,
     }));
     this.answer = new AnswerSoFar(request, pieces.length);
-    this.#times = { submittedMs: nowMs, takenMs: null, firstTokenMs: null, lastTokenMs: null };
+    const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = request;
+    this.#asksValues = returnLogProbs === true || topLogProbs > 0 || returnGenerationLogits === true;
+    this.#times = {
+      submittedMs: nowMs,
+      takenMs: Number.NaN,
+      firstTokenMs: Number.NaN,
+      lastTokenMs: Number.NaN,
+    };
   }
 
   /** What logs and traces call it. */
@@ -165,7 +178,7 @@ export class QueuedRequest implements Waiting {
   }
 
   noteTaken(nowMs: number): void {
-    this.#times.takenMs ??= nowMs;
+    if (Number.isNaN(this.#times.takenMs)) this.#times.takenMs = nowMs;
   }
 
   /** A worker with this model answers it from now on: sequences that have not begun are its own alone. */
@@ -182,6 +195,7 @@ export class QueuedRequest implements Waiting {
 
   /** The piece has what was asked for beside its tokens. */
   hasAsked(piece: TokenPiece): boolean {
+    if (!this.#asksValues) return true;
     const { returnLogProbs, topLogProbs = 0, returnGenerationLogits } = this.request;
     if (piece.tokens.length === 0) return true;
     if (returnLogProbs === true && piece.logProbs === undefined) return false;
@@ -216,13 +230,13 @@ export class QueuedRequest implements Waiting {
   }
 
   #noteTokens(nowMs: number): void {
-    this.#times.firstTokenMs ??= nowMs;
+    if (Number.isNaN(this.#times.firstTokenMs)) this.#times.firstTokenMs = nowMs;
     this.#times.lastTokenMs = nowMs;
   }
 
   #timing(ofWorker: TokenTiming): TokenTiming {
     const { submittedMs, takenMs, firstTokenMs, lastTokenMs } = this.#times;
-    const since = (ms: number | null) => (ms === null ? null : ms - submittedMs);
+    const since = (ms: number) => (Number.isNaN(ms) ? null : ms - submittedMs);
     return {
       ...ofWorker,
       firstScheduledMs: since(takenMs),

@@ -13,6 +13,7 @@ import {
 import { isCount, isLease, isLength, isList, isSwitch, isText, isWord } from './field-checks.js';
 import { jsonOf, type Packable, PacketError, pack, unpack } from './packet.js';
 import { isPiece } from './piece-form.js';
+import { readPlainFrames } from './plain-frames.js';
 import type { PackedRequest } from './request-wire.js';
 import { areRuns } from './token-runs.js';
 import type { ItemTrace } from './trace-context.js';
@@ -189,6 +190,8 @@ export function unpackMessage<Kind extends QueueMessage['kind']>(
   bytes: Uint8Array,
   ...kinds: Kind[]
 ): Extract<QueueMessage, { kind: Kind }> {
+  const plain = kinds.some((one) => one === 'frames') ? readPlainFrames(bytes) : null;
+  if (plain !== null) return plain as Extract<QueueMessage, { kind: Kind }>;
   const message = unpack(bytes) as { kind?: unknown } | null;
   const { kind } = message ?? {};
   if (!kinds.some((one) => one === kind)) {

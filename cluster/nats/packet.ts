@@ -99,7 +99,7 @@ export function jsonOf(bytes: Uint8Array): unknown {
 function split(bytes: Uint8Array): { json: unknown; rest: Uint8Array } {
   if (bytes.byteLength < 4)
     throw new PacketError(`A packet has ${bytes.byteLength} bytes; at least 4 are expected.`);
-  const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
+  const length = (bytes[0]! | (bytes[1]! << 8) | (bytes[2]! << 16) | (bytes[3]! << 24)) >>> 0;
   const end = 4 + length;
   if (end > bytes.byteLength) {
     throw new PacketError(`A packet of ${bytes.byteLength} bytes tells of ${length} bytes of JSON.`);
@@ -131,9 +131,10 @@ class ArrayReader {
       throw new PacketError(`A packet tells of an array of ${length} numbers that it does not have.`);
     }
     // A copy: what lies in a message lies at any address, and among others.
-    const own = new Uint8Array(this.#bytes.subarray(this.#offset, end));
+    const { buffer, byteOffset } = this.#bytes;
+    const own = buffer.slice(byteOffset + this.#offset, byteOffset + end) as ArrayBuffer;
     this.#offset = end;
-    return new Kind(own.buffer, 0, length);
+    return new Kind(own, 0, length);
   }
 }
 

@@ -17,6 +17,8 @@ export interface RosterWorker {
   cacheNumber: number | null;
   isLeaving: boolean;
   heardMs: number;
+  /** Number of the period in which it was last put at the end of the order of those that were heard. */
+  notedIn: number;
   /** When it last told which requests it has, or, if it had none before, when it got its first one. */
   toldMs: number;
   /** It was asked, and has not answered yet. */

@@ -40,6 +40,9 @@ interface ModelPools {
   changes: number;
 }
 
+/** Length of a period, in which a worker that is heard changes its place in their order once. */
+const PERIOD_MS = 250;
+
 const NO_POOLS: readonly RosterPool[] = [];
 
 /**
@@ -163,7 +166,14 @@ export class WorkerRoster {
   #add(id: string, pool: RosterPool, nowMs: number): RosterWorker {
     const worker: RosterWorker = {
       ...{ id, pool, places: 0, held: 0, maxBlocks: 0, usedBlocks: 0, layout: null, cacheNumber: null },
-      ...{ isLeaving: false, heardMs: nowMs, toldMs: nowMs, isProbed: false, share: noShare() },
+      ...{
+        isLeaving: false,
+        heardMs: nowMs,
+        notedIn: -1,
+        toldMs: nowMs,
+        isProbed: false,
+        share: noShare(),
+      },
       ...{ heard: noLinks<RosterWorker>(), told: noLinks<RosterWorker>() },
     };
     this.#workers.set(id, worker);
@@ -213,6 +223,10 @@ export class WorkerRoster {
   heard(worker: RosterWorker, nowMs: number): void {
     worker.heardMs = nowMs;
     worker.isProbed = false;
+    // Most messages come here: thousands of workers change places only now and then, and their neighbours are not looked at.
+    const period = Math.floor(nowMs / PERIOD_MS);
+    if (worker.notedIn === period) return;
+    worker.notedIn = period;
     this.#heard.note(worker);
   }
 
@@ -242,8 +256,11 @@ export class WorkerRoster {
     const toProbe: string[] = [];
     const lost: string[] = [];
     for (const worker of this.#heard) {
+      const least = Math.min(probeAfterMs, lostAfterMs);
+      // This one and all behind it were heard since that period began.
+      if (nowMs - worker.notedIn * PERIOD_MS < least) break;
       const silence = nowMs - worker.heardMs;
-      if (silence < Math.min(probeAfterMs, lostAfterMs)) break;
+      if (silence < least) continue;
       if (silence >= lostAfterMs) lost.push(worker.id);
       else if (!worker.isProbed) {
         worker.isProbed = true;

@@ -103,6 +103,11 @@ export interface TokenEngine {
   submitSeveral?(request: TokenRequest): PieceSource<TokenPiece>[];
   /** Whether a request of this queueKey would be taken now. Absent: it is not known. @throws QueueFullError where it would not */
   checkRoom?(queueKey: string): void;
+  /**
+   * Whether a request may name the engine of this fingerprint, for a model with the adapter where one is named. Absent: the engine is known by
+   * its own. @throws RequestError where it may not
+   */
+  checkEngine?(fingerprint: string, adapterName?: string): void;
 }
 
 /** A model that is ready to generate text. */

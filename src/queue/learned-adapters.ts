@@ -132,10 +132,12 @@ export class LearnedAdapters implements AdapterSet {
 function withAdapterName(model: TextModel, adapterName: string): TextModel {
   const { engine } = model;
   const adapted: TokenEngine = { submit: (request) => engine.submit({ ...request, adapterName }) };
-  const { submitSeveral, checkRoom } = engine;
+  const { submitSeveral, checkRoom, checkEngine } = engine;
   if (submitSeveral !== undefined)
     adapted.submitSeveral = (request) => submitSeveral.call(engine, { ...request, adapterName });
   if (checkRoom !== undefined) adapted.checkRoom = (key) => checkRoom.call(engine, key);
+  if (checkEngine !== undefined)
+    adapted.checkEngine = (fingerprint) => checkEngine.call(engine, fingerprint, adapterName);
   return {
     ...model,
     get maxInputLen() {

@@ -52,6 +52,7 @@ export async function learnedModel({
       submit: (request) => gateway.submit(key, request)[0]!,
       submitSeveral: (request) => gateway.submit(key, request),
       checkRoom: (queueKey) => gateway.checkRoom(key, queueKey),
+      checkEngine: (engine, adapterName) => gateway.checkEngine(key, engine, adapterName),
     },
     vocabSize,
     // Workers with other limits come and go.

@@ -451,11 +451,12 @@ function answersMemory(
   return requests.reduce((sum, request) => sum + answerMemory(model, request, bestOf), STREAM_BYTES);
 }
 
-/** @throws ApiError where the model has not the engine that the request names */
+/** @throws ApiError, RequestError where the model has not the engine that the request names */
 function checkEngine(model: ServedGenerator, engine: string | undefined): void {
   if (engine === undefined) return;
-  const known = [...enginesOf(model).keys()];
   // Workers may have another name for it without an adapter: a gateway knows.
+  model.engine.checkEngine?.(engine);
+  const known = [...enginesOf(model).keys()];
   if (model.engines !== undefined || known.includes(engine)) return;
   const text = `There is no engine '${engine}' of the model ${model.id} (header X-Skein-Engine): it has ${known.join(', ')}.`;
   throw new ApiError(400, text, { code: 'invalid_value' });
