@@ -1,3 +1,17 @@
+/** Most engines that are named: a gateway knows as many pools. */
+const MAX_ENGINES = 512;
+export const MAX_WEIGHT = 1_000_000;
+/** Name of an engine: see cardFingerprint. */
+export const ENGINE_NAME = /^[\w-]{1,64}$/;
+
+/** Why requests cannot be shared by these weights, as the end of a sentence; null: they can. None of them: wherever there is room. */
+export function faultOfWeights(weights: ReadonlyMap<string, number>): string | null {
+  if (weights.size > MAX_ENGINES)
+    return `names ${weights.size} engines; there may be ${MAX_ENGINES} at most.`;
+  if (weights.size === 0 || [...weights.values()].some((weight) => weight > 0)) return null;
+  return 'has no weight above 0, so that no engine would get a new request: name the engine that is to get them, as in fp_a=1.';
+}
+
 /**
  * Weights by which new requests are shared among the engines of a model, by their fingerprints. They may change while a gateway runs.
  * Those that are not named have none.
@@ -17,6 +31,11 @@ export class PoolWeights {
 
   has(engine: string): boolean {
     return this.#weights.has(engine);
+  }
+
+  /** Those that are named. */
+  get named(): ReadonlyMap<string, number> {
+    return this.#weights;
   }
 
   of(engine: string): number {

@@ -69,6 +69,7 @@ export async function gateway(given: Config): Promise<void> {
         isLooking: 'no worker has been heard of yet',
         isRouted: config.routing === 'cache',
         targets: targetsOf(config),
+        poolWeights: weights,
         expected,
         whyCutOff: () => (atGateway?.isConnected === false ? 'the NATS server cannot be reached' : null),
       });

@@ -1,5 +1,6 @@
 import { skeinVersion } from '../../base/package-info.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
+import type { PoolWeights } from '../../cluster/gateway/pool-weights.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';
@@ -175,6 +176,8 @@ export interface BroughtModels {
   isRouted?: boolean;
   /** Times to which those of its requests are held, to tell how many workers there should be; absent: none. */
   targets?: Targets | undefined;
+  /** How new requests are shared among their engines, which admins may change. Absent: the models are here. */
+  poolWeights?: PoolWeights;
   /** What it shares with other servers; default: nothing. */
   shared?: SharedStores | null;
   /** Where the limits of keys are shared with other servers. Default: they are this server's alone. */
@@ -268,6 +271,7 @@ export function serveModels(
       : null,
     eventStream: { stallLimitMs },
     life,
+    poolWeights: brought.poolWeights ?? null,
   });
   const lane = new InferLane({ ...shared, stallLimitMs });
   // A model on demand that fails is unloaded, and loaded anew for the next request.

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../../base/error-text.js';
+import { faultOfWeights, MAX_WEIGHT } from '../../cluster/gateway/pool-weights.js';
 import { UsageError } from '../errors/user-errors.js';
 
-/** Most engines that are named: a gateway knows as many pools. */
-const MAX_ENGINES = 512;
-const MAX_WEIGHT = 1_000_000;
 const FORM = 'it must be weights by system_fingerprint, as in fp_a=95,fp_b=5, or @FILE with one on each line';
 
 /** Weights of --pool-weights by the fingerprints of engines; none where it is not given. @throws UsageError */
@@ -22,10 +20,8 @@ export function readPoolWeights(given: string | undefined): ReadonlyMap<string, 
     if (weights.has(engine)) throw new UsageError(`--pool-weights names ${engine} twice.`);
     weights.set(engine, weight);
   }
-  if (weights.size > MAX_ENGINES)
-    throw new UsageError(
-      `--pool-weights names ${weights.size} engines; there may be ${MAX_ENGINES} at most.`,
-    );
+  const fault = faultOfWeights(weights);
+  if (fault !== null) throw new UsageError(`--pool-weights ${fault}`);
   return weights;
 }
 

@@ -30,6 +30,7 @@ const one =
 const harmless = (value: JsonText) => one(value);
 const textField: DearField = () => longTexts;
 const jsonField: DearField = () => anyJson;
+const namedWeights = one(object(LONGEST / 20, (index) => `"fp_${index}":1`));
 
 const dearStops: DearField = () => [
   list(64, (index) => text('a', 2000 + index)),
@@ -851,6 +852,10 @@ export const DEAR_ROUTES: Readonly<Record<string, DearRoute>> = {
   '/v1/load_lora_adapter': {
     plain: { lora_name: '"x"', lora_path: '"tiny-bert-mean"' },
     fields: adapters,
+  },
+  '/pool_weights': {
+    plain: { weights: '{"fp_a":1}' },
+    fields: { weights: namedWeights },
   },
   '/v1/unload_lora_adapter': { plain: { lora_name: '"x"' }, fields: adapters },
 };

@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
 import type { Admit } from '../../../callbacks/infer/answer-tally.js';
+import type { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
 import type { PictureSources } from '../../generation/pictures/picture-files.js';
 import type { UnknownFieldRule } from '../../schemas/field-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
@@ -97,6 +98,8 @@ export interface AppOptions {
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
   life?: ModelLife | null;
+  /** How a gateway shares new requests among engines; default: the models are here. */
+  poolWeights?: PoolWeights | null;
   /** Files of clients; default: in a temporary folder, which whoever made the app removes. */
   files?: FileStore;
   /** Responses and conversations that other servers share; default: they are kept in memory. */
@@ -225,6 +228,7 @@ function contextOf(
       fetched: allowedWay(fetchedPictures?.(caller.name), quotas.admitOf(caller)),
     }),
     life,
+    poolWeights: options.poolWeights ?? null,
     lendModel: life === null ? null : (name, signal) => lendNamed(life, options.models, name, signal),
     adapterFolder: options.adapterFolder ?? null,
     traceDecisions: tracing?.decisions ?? null,

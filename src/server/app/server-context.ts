@@ -1,3 +1,4 @@
+import type { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
 import type { ModelLife } from '../answering/model-life.js';
 import type { AnsweringServices } from '../answering/services.js';
 import type { Batches } from '../batches/batches.js';
@@ -46,6 +47,8 @@ export interface ServerContext extends RouteServices, AnsweringServices {
   adapterFolder: string | null;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
+  /** How a gateway shares new requests among engines; null: the models are here. */
+  poolWeights: PoolWeights | null;
   /** Files of clients. */
   files: FileStore;
   batches: Batches;

@@ -94,6 +94,7 @@ describeWithNats('two engines of one model', () => {
       await ask('/v1/completions', { model: 'gosling', prompt: 'Once' }, 'fp_none'),
       await generate('generate', 'fp_none'),
       await generate('generate_stream', 'fp_none'),
+      await ask('/v1/responses', { model: 'gosling', input: 'Once', background: true }, 'fp_none'),
     ];
     for (const answer of wrong) {
       const text = await answer.text();
@@ -116,7 +117,22 @@ describeWithNats('two engines of one model', () => {
     // What is withdrawn answers whoever names it.
     expect((await complete(a)).system_fingerprint).toBe(a);
     expect(await weigh(`${b}=many`)).toContain('pool weights not changed');
+    expect(await weigh(`${a}=0`)).toContain('has no weight above 0');
     expect(await metric('skein:queue_engine_weight')).toEqual({ [a]: 0, [b]: 1 });
     expect((await complete()).system_fingerprint).toBe(b);
+  });
+
+  it('have the requests that an admin gives them while the gateway runs, until the file is read again', async () => {
+    const [a, b] = engines as [string, string];
+    await weigh(`${b}=1`);
+    const set = await postJson(`${gateway.url}/pool_weights`, { weights: { [a]: 1 } });
+    expect([set.status, await set.json()]).toEqual([200, { object: 'pool_weights', weights: { [a]: 1 } }]);
+    expect((await complete()).system_fingerprint).toBe(a);
+    expect(await metric('skein:queue_engine_weight')).toEqual({ [a]: 1, [b]: 0 });
+    await weigh(`${b}=1`);
+    expect(await (await fetch(`${gateway.url}/pool_weights`)).json()).toMatchObject({ weights: { [b]: 1 } });
+    expect((await complete()).system_fingerprint).toBe(b);
+    await postJson(`${gateway.url}/pool_weights`, { weights: {} });
+    expect(await metric('skein:queue_engine_weight')).toEqual({});
   });
 });

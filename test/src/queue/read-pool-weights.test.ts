@@ -26,6 +26,9 @@ it.each([
   ['fp_a=-1', /has "fp_a=-1"/],
   ['fp_a=2000000', /from 0 to 1000000/],
   ['fp_a=1,fp_a=2', /names fp_a twice/],
+  ['fp_a=0', /^--pool-weights has no weight above 0, so that no engine would get a new request/],
+  ['fp_a=0,fp_b=0.0', /has no weight above 0/],
+  [Array.from({ length: 513 }, (_, i) => `fp_${i}=1`).join(), /names 513 engines; there may be 512 at most/],
 ])('weights that are wrong are refused: %s', (text, why) => {
   expect(() => readPoolWeights(text)).toThrow(why);
 });

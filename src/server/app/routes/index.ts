@@ -57,6 +57,7 @@ import type { ServerRoute } from '../server-context.js';
 import { dashboardFileRoute, dashboardRoute } from './dashboard.js';
 import { docsFileRoute, docsRoute, openApiRoute } from './documentation.js';
 import { modelRoute, modelsRoute } from './models.js';
+import { poolWeightsRoute, setPoolWeightsRoute } from './pool-weights.js';
 import { healthRoute, liveRoute, loadRoute, metricsRoute, versionRoute } from './server.js';
 import { modelsStreamRoute, statsRoute, statsStreamRoute } from './stats.js';
 import { usageRoute } from './usage.js';
@@ -122,6 +123,8 @@ export const ROUTES: readonly ServerRoute[] = [
   versionRoute,
   loadRoute,
   usageRoute,
+  poolWeightsRoute,
+  setPoolWeightsRoute,
   modelInfoRoute,
   serverInfoRoute,
   getLoadRoute,
