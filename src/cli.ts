@@ -7,6 +7,7 @@ import { chatCommand } from './commands/chat-command.js';
 import { completionCommand } from './commands/completion-command.js';
 import { InterruptedError } from './commands/interruption.js';
 import { buildCommand, infoCommand, listCommand, pullCommand, rmCommand } from './commands/model-commands.js';
+import { newCommand } from './commands/new-command.js';
 import { rankCommand } from './commands/rank-command.js';
 import { watchMemory } from './commands/refused-memory.js';
 import { runCommand } from './commands/run-command.js';
@@ -57,6 +58,7 @@ async function program(): Promise<Command> {
     .addCommand(gatewayCommand())
     .addCommand(workCommand())
     .addCommand(setupCommand())
+    .addCommand(newCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand())
     .addCommand(completionCommand());

@@ -120,7 +120,8 @@ export type {
   TokenLogProb,
 } from './generation/text-generation.js';
 export type { FunctionTool } from './generation/tools/types.js';
-export type { Completion, GenerateOptions, SeveralOptions } from './library/answers.js';
+export type { PullProgress } from './hub/pull.js';
+export type { Completion, GenerateOptions, InfillOptions, SeveralOptions } from './library/answers.js';
 export { DEFAULT_MAX_TOKENS } from './library/asked-request.js';
 export { BatchedService, type BatchedServiceOptions } from './library/batched-service.js';
 export { ChatError, type ChatErrorReason } from './library/chat/chat-error.js';
@@ -138,6 +139,7 @@ export type {
   WhenFull,
 } from './library/chat/chat-types.js';
 export type { SavedChat } from './library/chat/saved-chat.js';
+export type { ManyOptions, ManyResult } from './library/complete-many.js';
 export { type JsonForm, type JsonNumber, jsonFormOf } from './library/contracts/json-form.js';
 export { tokenRequestOf } from './library/contracts/token-request.js';
 export { Encoder, type RankedDocument } from './library/encoder.js';

@@ -15,12 +15,26 @@ import type {
 import type { PromptTokens } from '../generation/text-model.js';
 import type { FunctionTool } from '../generation/tools/types.js';
 
-/** Options of one answer. One of prompt, messages and promptTokens is given. */
+/** A gap in a text, which the answer fills. */
+export interface InfillOptions {
+  /** Text before the gap. */
+  prefix: string;
+  /** Text behind the gap. */
+  suffix: string;
+  /** Text right before the gap that is never cut. */
+  prompt?: string | undefined;
+  /** Other files that the model is to know, the most important last. */
+  extra?: readonly { filename: string; text: string }[] | undefined;
+}
+
+/** Options of one answer. One of prompt, messages, infill and promptTokens is given. */
 export interface GenerateOptions extends SamplingOptions, AnswerOptions {
   /** Text to continue. */
   prompt?: string | undefined;
   /** A conversation to answer, through the model's chat template. */
   messages?: readonly ChatMessage[] | undefined;
+  /** A gap to fill, for models whose vocabulary has tokens for that. What is too long for the context is cut where it is farthest from the gap. */
+  infill?: InfillOptions | undefined;
   /** Token ids of the prompt, taken as they are. */
   promptTokens?: PromptTokens | undefined;
   /**

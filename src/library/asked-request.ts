@@ -4,10 +4,12 @@ import { chatPrompt, hasParts, planOptions } from '../generation/chat-options.js
 import { stopParser } from '../generation/chat-plan.js';
 import { dryBreakerTokens } from '../generation/dry-breakers.js';
 import { checkGuideEnds, guideOf, leftOutWarning } from '../generation/guided.js';
+import { infillPrompt } from '../generation/infill.js';
 import { type AskedRequest, seenRequest } from '../generation/pictures/seen-request.js';
 import type { TextRequest } from '../generation/text-generation.js';
+import { MAX_UNITS_PER_TOKEN } from '../generation/text-length.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
-import type { AnswerPlan, GenerateOptions } from './answers.js';
+import type { AnswerPlan, GenerateOptions, InfillOptions } from './answers.js';
 import { withPictures } from './given-pictures.js';
 
 /** Most tokens of an answer whose request names no limit. */
@@ -57,14 +59,14 @@ async function textRequest(
   promptTokens: PromptTokens,
   warn?: (leftOut: readonly string[]) => void,
 ): Promise<TextRequest> {
-  const { prompt, messages, stop, maxTokens, badWords, dryBreakers, guided, adapter: _, ...others } = options;
-  const { tools: _t, toolChoice: _c, parallelToolCalls: _p, reasoning: _r, ...rest } = others;
+  const { prompt, messages, infill, stop, maxTokens, badWords, dryBreakers, guided, ...most } = options;
+  const { tools: _t, toolChoice: _c, parallelToolCalls: _p, reasoning: _r, adapter: _a, ...rest } = most;
   if (guided !== undefined) checkGuideEnds(options.ignoreEos ?? false, 'guided');
   const room = Math.max(1, model.maxSeqLen - promptTokens.length);
   return {
     ...rest,
     promptTokens,
-    promptParam: prompt !== undefined ? 'prompt' : messages !== undefined ? 'messages' : 'promptTokens',
+    promptParam: ONE_OF.find((name) => options[name] !== undefined)!,
     maxTokens: maxTokens ?? Math.min(room, model.sampling?.maxTokens ?? DEFAULT_MAX_TOKENS),
     ...(guided === undefined ? {} : { guide: await guideOf(guided, 'guided', model.codec, warn) }),
     stop: typeof stop === 'string' ? [stop] : stop,
@@ -78,12 +80,36 @@ async function textRequest(
 /** Tokens of a prompt without messages. */
 async function promptTokensOf(
   model: TextModel,
-  { prompt, promptTokens = [] }: GenerateOptions,
+  { prompt, promptTokens = [], infill, maxTokens }: GenerateOptions,
 ): Promise<PromptTokens> {
+  if (infill !== undefined) return infillTokens(model, infill, maxTokens);
   return prompt === undefined ? promptTokens : model.codec.encodeText(prompt);
 }
 
-function checkOnePrompt({ prompt, messages, promptTokens }: GenerateOptions): void {
-  if ([prompt, messages, promptTokens].filter((one) => one !== undefined).length === 1) return;
-  throw new InvalidRequestError('Give one of prompt, messages and promptTokens.', 'prompt');
+/** Share of the context that is left for what fills a gap, where its request names no limit. */
+const INFILL_SHARE = 1 / 4;
+
+/** The prompt of a gap. What is too long loses what is farthest from it. */
+async function infillTokens(
+  { codec, maxInputLen, maxSeqLen }: TextModel,
+  { prefix, suffix, prompt = '', extra = [] }: InfillOptions,
+  maxTokens = Math.min(DEFAULT_MAX_TOKENS, Math.floor(maxSeqLen * INFILL_SHARE)),
+): Promise<PromptTokens> {
+  const room = Math.min(maxInputLen, maxSeqLen - maxTokens);
+  const unitsPerToken = codec.unitsPerToken ?? MAX_UNITS_PER_TOKEN;
+  const found = await infillPrompt(codec, { prefix, suffix, prompt, extra }, { room, unitsPerToken });
+  if (found !== null) return found.tokens;
+  throw new InvalidRequestError(
+    'This model fills no gaps: its vocabulary has no tokens for text to be filled in between.',
+    'infill',
+    'model_not_supported',
+  );
+}
+
+/** What an answer may go on from. */
+const ONE_OF = ['prompt', 'messages', 'infill', 'promptTokens'] as const;
+
+function checkOnePrompt(given: GenerateOptions): void {
+  if (ONE_OF.filter((name) => given[name] !== undefined).length === 1) return;
+  throw new InvalidRequestError('Give one of prompt, messages, infill and promptTokens.', 'prompt');
 }

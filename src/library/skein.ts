@@ -23,9 +23,11 @@ import { askedRequest } from './asked-request.js';
 import { AnsweringModel } from './chat/answering-model.js';
 import type { ChatSession } from './chat/chat-session.js';
 import type { ChatSessionOptions } from './chat/chat-types.js';
+import { completeMany, type ManyOptions, type ManyResult } from './complete-many.js';
 import { warnOfContext, warnOfFallback, warnOfLeftOut, warnOfRemarks } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
 import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
+import { checkManyOptions } from './options/many-options.js';
 import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 import { Tokenizer } from './tokenizer.js';
@@ -170,6 +172,16 @@ export class Skein {
     const { request, plan } = await askedRequest(this.#loaded.model, options);
     const pieces = generateText(model, withDefaults(model.sampling, request));
     return whole(pieces, request.promptTokens.length, plan, options.signal);
+  }
+
+  /**
+   * Generates whole answers to many requests, such as those of a file: some at once (`maxInFlight`), with progress. They come in the order of
+   * their requests; one that fails has its error in its place.
+   * @throws InvalidRequestError for other options than these; the reason of the signal
+   */
+  async completeMany(requests: readonly GenerateOptions[], options: ManyOptions = {}): Promise<ManyResult[]> {
+    checkManyOptions(requests, options);
+    return completeMany((request) => this.complete(request), requests, options);
   }
 
   /**

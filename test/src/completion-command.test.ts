@@ -71,6 +71,7 @@ describe('skein completion bash', () => {
         'chat',
         'completion',
         'info',
+        'new',
         'pull',
         'run',
         'serve',

@@ -30,6 +30,7 @@ const COMMANDS = [
     'pull',
     'info',
     'setup',
+    'new',
     'simulate',
     'bench',
     'completion',

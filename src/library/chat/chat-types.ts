@@ -7,7 +7,7 @@ import type { ChatTool } from './chat-tool.js';
 
 /** Options of one answer that a chat has no place for: it makes the prompt itself, and tells no logits. */
 export const OF_OTHER_CALLS = [
-  ...(['prompt', 'messages', 'promptTokens', 'promptEmbeddings', 'positionIds', 'tools'] as const),
+  ...(['prompt', 'messages', 'infill', 'promptTokens', 'promptEmbeddings', 'positionIds', 'tools'] as const),
   ...(['addGenerationPrompt', 'continueFinalMessage', 'signal'] as const),
   ...(['logProbs', 'returnGenerationLogits', 'returnContextLogits', 'contextLogProbs'] as const),
 ] as const;

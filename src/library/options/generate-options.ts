@@ -42,6 +42,14 @@ const isReasoning = ({ effort, maxTokens, ...others }: Record<string, unknown>) 
   Object.keys(others).length === 0 &&
   (effort === undefined || typeof effort === 'string') &&
   (maxTokens === undefined || isToken(maxTokens));
+const isFile = (value: unknown) =>
+  isObject(value) && typeof value.filename === 'string' && typeof value.text === 'string';
+const isInfill = (value: unknown) => {
+  if (!isObject(value)) return false;
+  const { prefix, suffix, prompt = '', extra = [], ...others } = value;
+  const areTexts = [prefix, suffix, prompt].every((text) => typeof text === 'string');
+  return areTexts && isListOf(extra, isFile) && Object.keys(others).length === 0;
+};
 const isBias = (value: unknown) =>
   typeof value === 'number' && (Math.abs(value) <= BIAS_MAX || value === -Infinity);
 const U64 = rule(
@@ -65,6 +73,7 @@ export const GENERATE_RULES = {
   prompt: TEXT,
   // readMessages checks the messages themselves.
   messages: rule('a list of messages', Array.isArray),
+  infill: rule("an object such as { prefix: 'def add(', suffix: '):' }", isInfill),
   // checkLengths, which knows the vocabulary, checks the tokens themselves.
   promptTokens: rule(
     'an Int32Array or an array of token ids',

@@ -171,7 +171,7 @@ describe('generate and complete', () => {
   });
 
   it.each([
-    ['nothing to go on from', {}, InvalidRequestError, /prompt, messages and promptTokens/],
+    ['nothing to go on from', {}, InvalidRequestError, /prompt, messages, infill and promptTokens/],
     ['two prompts', { prompt: 'a', promptTokens: [1] }, InvalidRequestError, /Give one of/],
     ['no tokens', { promptTokens: [] }, InvalidRequestError, /at least one/],
     ['a token outside the vocabulary', { promptTokens: [320] }, InvalidRequestError, /0 to 319/],
@@ -324,6 +324,57 @@ describe('completeSeveral', () => {
   ])('refuses %o', async (wrong, message) => {
     const { temperature: _, ...greedy } = sampled(1);
     await expect(skein.completeSeveral({ ...greedy, ...wrong })).rejects.toThrow(message);
+  });
+});
+
+describe('completeMany', () => {
+  it('gives the answers of complete in order, with progress, however many are in flight', async () => {
+    const requests = Array.from({ length: 9 }, (_, i) => ({ ...sampled(i), maxTokens: 3 + i }));
+    const alone = await Promise.all(requests.map((request) => skein.complete(request)));
+    for (const maxInFlight of [1, 4, 64]) {
+      const told: number[][] = [];
+      const onProgress = (...counts: number[]) => told.push(counts);
+      const results = await skein.completeMany(requests, { maxInFlight, onProgress });
+      expect(results).toEqual(alone.map((completion) => ({ completion, error: null })));
+      expect(told).toEqual(requests.map((_, i) => [i + 1, 9]));
+    }
+    expect(await skein.completeMany([])).toEqual([]);
+  });
+
+  it('has the error of a request in its place', async () => {
+    const [good, bad, worse] = await skein.completeMany([
+      { prompt: 'a', maxTokens: 2 },
+      { prompt: 'a', maxTokens: 0 },
+      null as never,
+    ]);
+    expect(good!.error).toBeNull();
+    expect([bad!.error, worse!.error]).toEqual([
+      expect.any(InvalidRequestError),
+      expect.any(InvalidRequestError),
+    ]);
+  });
+
+  it('ends all of them where it is aborted, or where its caller throws', async () => {
+    const many = Array.from({ length: 6 }, () => ({ ...endless }));
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    const running = skein.completeMany(many, { maxInFlight: 2, signal: abort.signal });
+    await expect.poll(() => skein.counts.running, { interval: 1 }).toBe(2);
+    abort.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    const onProgress = () => {
+      throw new Error('no more');
+    };
+    await expect(skein.completeMany(many, { maxInFlight: 2, onProgress })).rejects.toThrow('no more');
+    await expect.poll(() => skein.counts.running).toBe(0);
+  });
+
+  it.each([
+    [{}, {}, 'completeMany needs a list of requests; it was given a plain object.'],
+    [[], { maxInFlight: 0 }, 'maxInFlight is 0'],
+    [[], { concurrency: 3 }, 'completeMany has no option "concurrency"'],
+  ])('refuses %j with %j', async (requests, wrong, words) => {
+    await expect(skein.completeMany(requests as never, wrong as never)).rejects.toThrow(words);
   });
 });
 
