@@ -1,7 +1,6 @@
 /**
  * Models of this process for Vercel's AI SDK:
  *
- *   import { languageModel } from 'skein/ai-sdk';
  *   const { text } = await generateText({ model: languageModel(skein), prompt: 'Hello!' });
  */
 export { embeddingModel } from './embedding-model.js';
