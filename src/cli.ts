@@ -5,6 +5,7 @@ import { skeinVersion } from '../base/package-info.js';
 import { batchCommand } from './commands/batch-command.js';
 import { chatCommand } from './commands/chat-command.js';
 import { completionCommand } from './commands/completion-command.js';
+import { doctorCommand, versionCommand } from './commands/doctor-command.js';
 import { InterruptedError } from './commands/interruption.js';
 import { buildCommand, infoCommand, listCommand, pullCommand, rmCommand } from './commands/model-commands.js';
 import { newCommand } from './commands/new-command.js';
@@ -61,6 +62,8 @@ async function program(): Promise<Command> {
     .addCommand(newCommand())
     .addCommand(simulateCommand())
     .addCommand(await benchCommand())
+    .addCommand(doctorCommand())
+    .addCommand(versionCommand())
     .addCommand(completionCommand());
   root.hook('preAction', () => {
     for (const line of unknownVariables(process.env)) process.stderr.write(`skein: ${line}\n`);

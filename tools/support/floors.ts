@@ -81,7 +81,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['ai-sdk'],
     ['queue', 'terminal'],
     ['asking'],
-    ['chat', 'completion', 'top'],
+    ['chat', 'completion', 'doctor', 'top'],
     ['commands'],
     ['cli', 'index'],
   ],
