@@ -15,6 +15,7 @@ bottleneck the summary says so in red, and the report in client.isBottleneck.
 Exit codes: 0 for a run that came to its end, whatever the server answered; 1 for one that was cut off (the report is
 written, marked incomplete) and for a server that does not answer; 2 for what is not understood.
 
+  skein bench http://127.0.0.1:8000 --quick
   skein bench http://127.0.0.1:8000 --concurrency 32 --requests 500
   skein bench http://127.0.0.1:8000 --rate 20 --duration 60 \\
     --slo ttft=500,tpot=50 -o run.json
@@ -64,6 +65,7 @@ function defineRequests(command: Command): void {
 function defineLoad(command: Command): void {
   const arrivals = ['poisson', 'constant', 'gamma', 'burst', 'ramp', 'max'];
   command
+    .option('--quick', 'ten seconds (or --duration): tokens/s of one client, of 8, and of prompts')
     .option('--concurrency <N>', 'a closed loop: so many requests at once (default: 8)')
     .option('--rate <R>', 'an open loop: requests a second, Poisson unless --arrivals says otherwise')
     .addOption(new Option('--arrivals <KIND>', 'how an open loop spreads them').choices(arrivals))

@@ -18,6 +18,7 @@ export interface BenchFlags {
   body?: string;
   stream: boolean;
   ignoreEos: boolean;
+  quick?: boolean;
   concurrency?: string;
   rate?: string;
   arrivals?: 'poisson' | 'constant' | 'gamma' | 'burst' | 'ramp' | 'max';

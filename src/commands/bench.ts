@@ -9,6 +9,7 @@ import { coloured, headLines, plain, runSummary, sweepSummary } from '../../load
 import { fileProblem } from '../errors/file-problem.js';
 import { UsageError } from '../errors/user-errors.js';
 import { type BenchFlags, benchOptionsOf } from './bench-flags.js';
+import { quickBench } from './bench-quick.js';
 
 /** Signals that end the run; a second one does not wait for the report. */
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -18,6 +19,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
  * @throws UsageError for flags that are wrong, Error where the server does not answer or the run was cut off.
  */
 export async function bench(url: string, flags: BenchFlags): Promise<void> {
+  if (flags.quick) return await quick(url, flags);
   const options = benchOptionsOf(url, flags, process.env);
   const colours = (stream: NodeJS.WriteStream) =>
     stream.isTTY && process.env.NO_COLOR === undefined ? coloured : plain;
@@ -59,6 +61,21 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
   if (!report.complete) {
     const reason = report.runs.find(({ complete }) => !complete)?.cutOff ?? 'interrupted';
     throw new Error(`The run was cut off (${reason}): the report is marked incomplete.`);
+  }
+}
+
+async function quick(url: string, flags: BenchFlags): Promise<void> {
+  const interrupt = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => interrupt.abort(new Error(`The run was cut off (${signal}).`));
+  for (const signal of SIGNALS) process.once(signal, onSignal);
+  try {
+    await askBeforeLoading(url, flags);
+    for await (const line of quickBench(url, flags, interrupt.signal)) process.stdout.write(line);
+  } catch (error) {
+    if (error instanceof InputError) throw new UsageError(error.message);
+    throw error;
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, onSignal);
   }
 }
 

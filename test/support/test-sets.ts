@@ -64,6 +64,7 @@ export const LONG = [
   'test/host/ranks/{broken-connections,encoder-ranks,joined-ranks,launched-ranks,micro-batches,resumed-ranks}.test.ts',
   'test/kvcache/block-reuse-histories.test.ts',
   'test/loadgen/benchmark.test.ts',
+  'test/src/commands/bench-quick.test.ts',
   'test/models/{demo-model,wrong-values}.test.ts',
   'test/models/checkpoints/fuzz.test.ts',
   'test/models/images/mutated-files.test.ts',
