@@ -1,7 +1,7 @@
 import type { RosterPool } from '../nats/roster-pool.js';
 import type { EngineShare } from '../routing/model-routing.js';
+import { type PoolWeights, WeightedTurns } from '../routing/pool-weights.js';
 import { cardFingerprint, isNameOfEngine } from './card-fingerprint.js';
-import { type PoolWeights, WeightedTurns } from './pool-weights.js';
 import type { QueuedRequest } from './queued-request.js';
 
 /** Fingerprint of the engines of a pool. */

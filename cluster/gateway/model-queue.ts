@@ -5,11 +5,11 @@ import { ArrivalQueue, type WaitingQueue } from '../../host/queue/waiting-queue.
 import type { PoolName } from '../nats/names.js';
 import type { RosterPool } from '../nats/roster-pool.js';
 import type { WorkerRoster } from '../nats/worker-roster.js';
+import { PoolWeights } from '../routing/pool-weights.js';
 import { AgainList } from './again-list.js';
 import { Aims, engineOf } from './aims.js';
 import type { CacheRoutes } from './cache-routes.js';
 import { isNameOfEngine } from './card-fingerprint.js';
-import { PoolWeights } from './pool-weights.js';
 import type { QueuedRequest } from './queued-request.js';
 import { mayMove } from './unleased.js';
 

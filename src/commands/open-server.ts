@@ -1,6 +1,6 @@
 import { skeinVersion } from '../../base/package-info.js';
 import { DEFAULT_MAX_NUM_SEQUENCES } from '../../callbacks/options/optional-params.js';
-import type { PoolWeights } from '../../cluster/gateway/pool-weights.js';
+import type { PoolWeights } from '../../cluster/routing/pool-weights.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';

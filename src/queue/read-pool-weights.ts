@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../../base/error-text.js';
-import { faultOfWeights, MAX_WEIGHT } from '../../cluster/gateway/pool-weights.js';
+import { faultOfWeights, MAX_WEIGHT } from '../../cluster/routing/pool-weights.js';
 import { UsageError } from '../errors/user-errors.js';
 
 const FORM = 'it must be weights by system_fingerprint, as in fp_a=95,fp_b=5, or @FILE with one on each line';

@@ -1,7 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { getPath } from 'hono/utils/url';
 import type { Admit } from '../../../callbacks/infer/answer-tally.js';
-import type { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
+import type { PoolWeights } from '../../../cluster/routing/pool-weights.js';
 import type { PictureSources } from '../../generation/pictures/picture-files.js';
 import type { UnknownFieldRule } from '../../schemas/field-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';

@@ -1,4 +1,4 @@
-import type { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
+import type { PoolWeights } from '../../../cluster/routing/pool-weights.js';
 import type { ModelLife } from '../answering/model-life.js';
 import type { AnsweringServices } from '../answering/services.js';
 import type { Batches } from '../batches/batches.js';

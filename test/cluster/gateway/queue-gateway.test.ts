@@ -8,13 +8,13 @@ import {
   type TokenPiece,
   type TokenRequest,
 } from '../../../callbacks/token-request.js';
-import { PoolWeights } from '../../../cluster/gateway/pool-weights.js';
 import { QueueGateway, type QueueGatewayOptions } from '../../../cluster/gateway/queue-gateway.js';
 import { type Beat, type ModelCard, modelKey } from '../../../cluster/nats/beat.js';
 import type { GatewayPort } from '../../../cluster/nats/gateway-port.js';
 import type { StopMessage, WorkItem } from '../../../cluster/nats/messages.js';
 import type { PoolName } from '../../../cluster/nats/names.js';
 import { RunWriter } from '../../../cluster/nats/token-runs.js';
+import { PoolWeights } from '../../../cluster/routing/pool-weights.js';
 import { type Answer, answerOf } from '../../../tools/support/queue/answers.js';
 
 const MODEL: ModelCard = {

@@ -4,7 +4,7 @@ import {
   faultOfWeights,
   MAX_WEIGHT,
   type PoolWeights,
-} from '../../../../cluster/gateway/pool-weights.js';
+} from '../../../../cluster/routing/pool-weights.js';
 import { about, component } from '../../../schemas/fields.js';
 import { requireAdmin } from '../../web/access/auth.js';
 import { ApiError } from '../../web/errors.js';

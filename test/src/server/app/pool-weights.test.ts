@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PoolWeights } from '../../../../cluster/gateway/pool-weights.js';
+import { PoolWeights } from '../../../../cluster/routing/pool-weights.js';
 import { ApiKeys } from '../../../../src/server/web/access/api-keys.js';
 import { say, toyServer } from '../../support/toy-server.js';
 
