@@ -64,7 +64,7 @@ export class DearRequests {
 
   /** Some dear fields together: the same for a state of the generator on every machine. */
   random(random: Random): DearRequest {
-    const path = random.pick([...this.#fields.keys()]);
+    const [path] = random.pick([...this.#fields].filter(([, names]) => names.length > 0));
     const names: string[] = [];
     const fields: Record<string, string> = {};
     for (let left = random.integer(2, 5); left > 0; left--) {
