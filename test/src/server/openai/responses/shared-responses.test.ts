@@ -159,7 +159,11 @@ describeWithNats('a response in the background of servers that share them', () =
     expect(await read(other.server, id)).toMatchObject({ id, status: 'in_progress', background: true });
     const items = await json(await other.server.get(`${PATH}/${id}/input_items`));
     expect(items.data).toHaveLength(1);
-    const cancelled = await json(await other.server.post(`${PATH}/${id}/cancel`, {}));
+    // On a busy machine the other server may take longer than a request waits: 503, ask again.
+    const cancel = () => other.server.post(`${PATH}/${id}/cancel`, {});
+    let answer = await cancel();
+    while (answer.status === 503) answer = await cancel();
+    const cancelled = await json(answer);
     expect(cancelled).toMatchObject({ status: 'cancelled' });
     await expect.poll(() => one.server.engine.active).toBe(0);
     expect(await read(one.server, id)).toEqual(cancelled);
@@ -169,7 +173,7 @@ describeWithNats('a response in the background of servers that share them', () =
     expect((await other.server.get(`${PATH}/${second.id}`)).status).toBe(404);
     await expect.poll(() => one.server.engine.active, { timeout: 20_000 }).toBe(0);
     await expect.poll(async () => (await one.server.get(`${PATH}/${second.id}`)).status).toBe(404);
-    expect(await stores().records(`${name}R`).list('tasks')).toEqual([]);
+    await expect.poll(() => stores().records(`${name}R`).list('tasks')).toEqual([]);
   });
 
   it('is gone on with where its server is gone, with the same answer and its place in a conversation', async () => {
