@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PoolWeights } from '../../../../cluster/routing/pool-weights.js';
 import { draws } from '../../../support/scale.js';
 import { say, toyServer } from '../../support/toy-server.js';
 import { fuzzedRoutes, refusalOf } from './fuzzed-routes.js';
@@ -7,7 +8,7 @@ import { HOSTILE_BODIES, HOSTILE_VALUES } from './hostile-values.js';
 const routes = await fuzzedRoutes();
 const model = { maxInputLen: 60_000, maxSeqLen: 70_000 };
 /** One for all routes: to make one takes longer than most requests. */
-const toy = toyServer(() => say('ok'), { model, unknownFields: 'refuse' });
+const toy = toyServer(() => say('ok'), { model, unknownFields: 'refuse', poolWeights: new PoolWeights() });
 const warning = toyServer(() => say('ok'), { model, unknownFields: 'warn' });
 
 /** Fields whose value is wrong only together with another, which is the one that is named. */
