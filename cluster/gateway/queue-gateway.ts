@@ -57,7 +57,7 @@ export interface QueueGatewayOptions extends AttemptsOptions, Omit<SilenceWatchO
   onLost: (worker: string, why: 'lost' | 'moved') => void;
 }
 
-/** Ids of requests that nobody waits for from a worker, with their attempts. */
+/** Ids of requests whose tokens of a worker have no receiver, with their attempts. */
 type Stale = [id: string, attempt: number][];
 
 /** Most workers that are asked at once what their pool is. */

@@ -4,8 +4,8 @@
 //   rows 16 .. 31     | ..                                                   2 or 4 KiB wide would all fall into one set of the first cache
 //   rows 32 .. 36     | k 0 .. 31: 5 rows x 64 bytes  | ..
 //
-// k is filled up with zeros. A product loads 16 rows of every tile: of a lower one some that are not its own, which nothing reads, and for
-// which there is memory after the last tile.
+// k is filled up with zeros. A product of 16 rows and more loads 16 of every tile: of a lower one some that are not its own, which nothing
+// reads, and for which there is memory after the last tile.
 #pragma once
 #include "kernels/math.h"
 #include "kernels/tile_config.h"

@@ -127,7 +127,7 @@ class TileSource {
     at_ = called_ = weights + kAhead;
   }
   void one() {
-    for (at_ += tileBytes_; called_ < at_; called_ += 64) __builtin_prefetch(called_, 0, 2);
+    for (at_ += tileBytes_; called_ < at_; called_ += 64) __builtin_prefetch(called_);
     if (format_.expand && half_ == 0 && group_ == expandedEnd_) expand();
     if (format_.write) format_.write(panel_, group_ - firstOfPanel_, half_, to_ + half_ * kMostTileBytes);
     if (half_ == 1) group_++, to_ += kTilePairBytes;
