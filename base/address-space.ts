@@ -78,6 +78,7 @@ function refusedMemory(error: Error): string | null {
   return `${refused[1]} could not be had by this process: ${reason}.`;
 }
 
-function gigabytes(bytes: number): string {
+/** Decimal, as files and rates have it: "1.5 GB". */
+export function gigabytes(bytes: number): string {
   return `${(bytes / 1e9).toFixed(1)} GB`;
 }

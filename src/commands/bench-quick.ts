@@ -46,7 +46,7 @@ export async function* quickBench(
   for (const load of LOADS) {
     const duration = load.share * (base.duration ?? SECONDS);
     const { runs } = await runOwnBenchmark({ ...base, ...optionsOf(load), duration }, { signal });
-    signal.throwIfAborted();
+    if (signal.aborted) throw new Error(`The run was cut off (${(signal.reason as Error).message}).`);
     yield `${load.title.padEnd(16)}${lineOf(load, runs[0]!)}\n`;
   }
 }

@@ -27,18 +27,13 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
   const print = flags.output === '-' ? () => {} : (text: string) => void process.stdout.write(text);
   const live =
     process.stderr.isTTY && !flags.quiet ? new LiveView(process.stderr, colours(process.stderr)) : null;
-  const interrupt = new AbortController();
-  const onSignal = (signal: NodeJS.Signals) => interrupt.abort(new Error(signal));
-  let report: BenchReport;
-  try {
-    await askBeforeLoading(url, flags);
-    // Files that cannot be written are found before the load.
-    for (const path of [flags.output, flags.html])
-      if (path !== undefined && path !== '-') tryWriting(path, '');
-    if (flags.csv !== undefined) tryWriting(flags.csv, CSV_HEAD);
-    for (const signal of SIGNALS) process.once(signal, onSignal);
-    report = await runOwnBenchmark(options, {
-      signal: interrupt.signal,
+  await askBeforeLoading(url, flags);
+  // Files that cannot be written are found before the load.
+  for (const path of [flags.output, flags.html]) if (path !== undefined && path !== '-') tryWriting(path, '');
+  if (flags.csv !== undefined) tryWriting(flags.csv, CSV_HEAD);
+  const report = await interruptible((signal) =>
+    runOwnBenchmark(options, {
+      signal,
       onNote: (note) => void process.stderr.write(`${note}\n`),
       onProgress: (progress, label) => live?.show(progress, label),
       onRun: (run, { records, startMs }) => {
@@ -46,13 +41,8 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
         print(`${runSummary(run, paint)}\n`);
         if (flags.csv !== undefined) appendFileSync(flags.csv, csvLines(run.label, records, startMs));
       },
-    });
-  } catch (error) {
-    if (error instanceof InputError) throw new UsageError(error.message);
-    throw error;
-  } finally {
-    for (const signal of SIGNALS) process.off(signal, onSignal);
-  }
+    }),
+  );
   print(sweepSummary(report) + headLines(report));
   if (flags.output !== undefined) write(flags.output, report);
   if (flags.html !== undefined) {
@@ -65,12 +55,19 @@ export async function bench(url: string, flags: BenchFlags): Promise<void> {
 }
 
 async function quick(url: string, flags: BenchFlags): Promise<void> {
+  await askBeforeLoading(url, flags);
+  await interruptible(async (signal) => {
+    for await (const line of quickBench(url, flags, signal)) process.stdout.write(line);
+  });
+}
+
+/** Runs a load that signals cut off. @throws UsageError in place of an InputError */
+async function interruptible<Result>(load: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const interrupt = new AbortController();
-  const onSignal = (signal: NodeJS.Signals) => interrupt.abort(new Error(`The run was cut off (${signal}).`));
+  const onSignal = (signal: NodeJS.Signals) => interrupt.abort(new Error(signal));
   for (const signal of SIGNALS) process.once(signal, onSignal);
   try {
-    await askBeforeLoading(url, flags);
-    for await (const line of quickBench(url, flags, interrupt.signal)) process.stdout.write(line);
+    return await load(interrupt.signal);
   } catch (error) {
     if (error instanceof InputError) throw new UsageError(error.message);
     throw error;

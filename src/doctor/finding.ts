@@ -19,7 +19,3 @@ export const wrong = (part: string, text: string, advice?: string): Finding => (
   ...note(part, text, advice),
   state: 'wrong',
 });
-
-/** Binary for GiB, as memory is sold; decimal for GB, as files and rates are. */
-export const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-export const gb = (bytes: number): string => `${(bytes / 1e9).toFixed(1)} GB`;

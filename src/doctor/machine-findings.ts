@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { gigabytes } from '../../base/address-space.js';
 import { messageOf } from '../../base/error-text.js';
 import { describeMachine, type Machine } from '../../base/machine.js';
 import { defaultThreads, fewerThreads } from '../../base/topology.js';
@@ -6,7 +7,7 @@ import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import { chooseInstructionSet } from '../../engine/executors/native/instruction-set.js';
 import { loadAddon, nativeAddonAvailable } from '../../engine/executors/native/load-addon.js';
 import { type AvailableMemory, availableMemory } from '../../kvcache/available-memory.js';
-import { type Finding, gb, gib, note, ok, wrong } from './finding.js';
+import { type Finding, note, ok, wrong } from './finding.js';
 import { readingRate } from './reading-rate.js';
 
 /** Where the findings have their facts from; tests bring their own. */
@@ -54,6 +55,9 @@ export function machineFindings(facts: MachineFacts): Finding[] {
   ];
 }
 
+/** Binary, as memory is sold. */
+const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+
 function kernelsFinding({ instructionSets, isa }: MachineFacts): Finding {
   let sets: readonly InstructionSet[];
   try {
@@ -88,5 +92,5 @@ export async function readingFinding(threads: number, rate = readingRate): Promi
   const bytesPerSecond = await rate(threads);
   const tokens = Math.floor(bytesPerSecond / 1e9);
   const limit = `one sequence generates at most ${tokens} tokens/s for each GB of weights`;
-  return ok('reading', `${gb(bytesPerSecond)}/s from memory with ${threads} threads: ${limit}`);
+  return ok('reading', `${gigabytes(bytesPerSecond)}/s from memory with ${threads} threads: ${limit}`);
 }

@@ -1,10 +1,11 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname } from 'node:path';
+import { gigabytes } from '../../base/address-space.js';
 import { messageOf } from '../../base/error-text.js';
 import type { HubSettings } from '../hub/settings.js';
 import { storedModels } from '../hub/stored-models.js';
-import { type Finding, gb, note, ok, wrong } from './finding.js';
+import { type Finding, note, ok, wrong } from './finding.js';
 
 /** A small model in 4 bits has less than this. */
 const LITTLE_SPACE = 5e9;
@@ -24,7 +25,7 @@ export function cacheFinding({ cacheFolder }: Pick<HubSettings, 'cacheFolder'>):
   const { bavail, bsize } = statfsSync(there);
   const free = bavail * bsize;
   const bytes = models.reduce((sum, model) => sum + model.bytes, 0);
-  const text = `${models.length} in ${cacheFolder}, ${gb(bytes)}; ${gb(free)} free`;
+  const text = `${models.length} in ${cacheFolder}, ${gigabytes(bytes)}; ${gigabytes(free)} free`;
   return free < LITTLE_SPACE
     ? note('models', text, `skein rm deletes models; ${elsewhere}`)
     : ok('models', text);
