@@ -41,5 +41,8 @@ it('refuses loads of the caller, and a server that does not answer', async () =>
   });
   const { url } = server;
   await server.close();
-  expect(await runCli(['bench', url, '--quick'])).toMatchObject({ code: 1, stderr: expect.stringContaining('does not answer') });
+  expect(await runCli(['bench', url, '--quick'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('does not answer'),
+  });
 });
