@@ -29,6 +29,8 @@ const PARTS_AT_ONCE = 4;
 const REMOVE_TRIES = 16;
 /** Milliseconds that all records of a bucket may take to come. */
 const LIST_TIMEOUT_MS = 4 * STORE_TIMEOUT_MS;
+/** Milliseconds without a record after which a listing looks whether one is still to come. */
+const LIST_LOOK_MS = 250;
 /** Milliseconds after which all records are read again although nothing has changed: the server that told of them may have had old ones. */
 const LIST_LIFE_MS = 10_000;
 
@@ -185,34 +187,54 @@ export class NatsRecords {
 
   /** All entries, those too that the server that told of them had not heard of when it was asked. */
   async #entries(filter: string): Promise<KvEntry[]> {
-    const { stream } = this.#store;
-    const prefix = `$KV.${this.#bucket}.`;
-    const ask = (manager: JetStreamManager) =>
-      manager.streams.info(stream, { subjects_filter: `${prefix}${filter}` });
-    const { state } = await this.#store.ask(ask);
+    const keys = await this.#keys(filter);
     const entries = await this.#history(filter);
-    const told = new Set(entries.map(({ key }) => key));
     const kv = await this.#opened();
-    for (const subject of Object.keys(state.subjects ?? {})) {
-      const key = subject.slice(prefix.length);
-      const missing = told.has(key) || !KEY.test(key) ? null : await this.#store.ask(() => kv.get(key));
-      if (missing !== null) entries.push(missing);
+    for (const key of keys) {
+      const missing = entries.has(key) || !KEY.test(key) ? null : await this.#store.ask(() => kv.get(key));
+      if (missing !== null) entries.set(key, missing);
     }
-    return entries;
+    return [...entries.values()];
   }
 
-  async #history(key: string) {
+  /** The keys of all entries that there are now. */
+  async #keys(filter: string): Promise<string[]> {
+    const prefix = `$KV.${this.#bucket}.`;
+    const ask = (manager: JetStreamManager) =>
+      manager.streams.info(this.#store.stream, { subjects_filter: `${prefix}${filter}` });
+    const { state } = await this.#store.ask(ask);
+    return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
+  }
+
+  /** The last entry of each key that the server told of. */
+  async #history(filter: string): Promise<Map<string, KvEntry>> {
     const kv = await this.#opened();
-    const entries = await this.#store.ask(() => kv.history({ key }));
+    const entries = await this.#store.ask(() => kv.history({ key: filter }));
     const late = setTimeout(() => entries.stop(new Error('its records take too long')), LIST_TIMEOUT_MS);
+    const found = new Map<string, KvEntry>();
+    let numTold = 0;
+    let numBefore = 0;
+    // A history ends with the entry that was the last one when it began, which never comes if it is taken away first.
+    const stopAtAll = async () => {
+      const keys = await this.#keys(filter);
+      if (keys.every((key) => found.has(key))) entries.stop();
+    };
+    const look = setInterval(() => {
+      // Where the server cannot be asked, the next look asks it.
+      if (numTold === numBefore) stopAtAll().catch(() => {});
+      numBefore = numTold;
+    }, LIST_LOOK_MS);
     try {
-      const found: KvEntry[] = [];
-      for await (const entry of entries) found.push(entry);
+      for await (const entry of entries) {
+        found.set(entry.key, entry);
+        numTold++;
+      }
       return found;
     } catch (error) {
       throw this.#store.errorOf(error);
     } finally {
       clearTimeout(late);
+      clearInterval(look);
     }
   }
 

@@ -156,6 +156,24 @@ describeWithNats('a server that leads a cluster since a moment ago', () => {
     expect(asked.filter((subject) => subject.startsWith('STREAM.CREATE.'))).toEqual([]);
   });
 
+  it('lists what is left where the last record goes before it has told of it', async () => {
+    const name = bucket();
+    const records = shared.records(name);
+    for (const key of ['x.a', 'x.b']) await records.put(key, `of ${key}`, 0);
+    // It knows of both records when it makes the consumer, which is not read yet.
+    const late = Object.create(shared.nc, {
+      request: {
+        value: async (...args: Parameters<typeof shared.nc.request>) => {
+          const made = await shared.nc.request(...args);
+          if (args[0].includes('CONSUMER.CREATE.')) await records.remove('x.b');
+          return made;
+        },
+      },
+    });
+    const listed = await shared.records(name, {}, late).list('x');
+    expect(listed.map(({ key, text }) => [key, text])).toEqual([['x.a', 'of x.a']]);
+  });
+
   it('lists records too that the one that told of them had not heard of', async () => {
     const name = bucket();
     for (const key of ['x.a', 'x.b', 'y']) await shared.records(name).put(key, `of ${key}`, 0);
