@@ -105,10 +105,12 @@ describe('its programs', () => {
       const { stdout, stderr, code } = await endOf(child);
       expect([stderr, code]).toEqual(['', 0]);
       expect(stdout).toMatch(/^gosling is ready\..*\n> [\s\S]{20,}\n> $/);
+      // A first answer that was drawn long leaves no room for the second one.
+      const [, leftOut = 0] = /\[(\d+) messages are forgotten\]/.exec(stdout) ?? [];
       const saved = JSON.parse(readFileSync(join(folder, 'chat/chat.json'), 'utf8')) as {
         messages: object[];
       };
-      expect(saved.messages).toHaveLength(1 + 2 * turns);
+      expect(saved.messages).toHaveLength(1 + 2 * turns - Number(leftOut));
     }
   });
 

@@ -73,7 +73,7 @@ export const LONG = [
   'test/models/towers/gguf-towers.test.ts',
   'test/reference/{architectures,embedders,families,lora-merged,towers}.test.ts',
   'test/scheduler/{tokens/random-histories,tensors/dynamic-batcher-histories,tensors/sequence-batcher-histories}.test.ts',
-  'test/src/{address-space,bench,bench-terminal,damaged-engine,generation-config,hostile-guides,isolation,load,model-crowds,operations,rank-command,serve,serve-adapters,serve-on-demand,several-models,simulate-batcher,simulate-workers,stalled-log,top-command,without-addon}.test.ts',
+  'test/src/{address-space,bench,bench-terminal,damaged-engine,generation-config,hostile-guides,isolation,load,model-crowds,new-command,operations,rank-command,serve,serve-adapters,serve-on-demand,several-models,simulate-batcher,simulate-workers,stalled-log,top-command,without-addon}.test.ts',
   'test/src/batch/batch.test.ts',
   'test/src/clients/{ollama-npm,openai-npm-batches,openai-npm-responses,openai-types}.test.ts',
   'test/src/clients/tool-formats/*.test.ts',
