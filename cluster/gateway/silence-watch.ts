@@ -22,6 +22,8 @@ export interface SilenceWatchOptions {
 
 /** Workers that are given up, and requests that are moved, in one turn of the loop: others have theirs in between. */
 const MAX_IN_TURN = 64;
+/** Milliseconds of one turn for workers that are given up: what is known of their caches goes with them, which may be thousands of blocks. */
+const MAX_TURN_MS = 8;
 
 /** Looks, again and again, for workers that are silent, and for requests that no worker takes. */
 export class SilenceWatch {
@@ -79,17 +81,22 @@ export class SilenceWatch {
     const { silence, onLost } = this.#options;
     const { toProbe, lost } = this.#roster.silent(nowMs, silence);
     for (const worker of toProbe) void this.#probe(worker);
-    for (const worker of this.#someOf(lost)) onLost(worker);
+    this.#eachOf(lost, onLost);
     const hasRequests = (worker: string) => this.#attempts.book.heldBy(worker).size > 0;
-    for (const worker of this.#someOf(this.#roster.reticent(nowMs, silence, hasRequests)))
-      this.#attempts.fallAllOf(worker, 'gap');
+    const reticent = this.#roster.reticent(nowMs, silence, hasRequests);
+    this.#eachOf(reticent, (worker) => this.#attempts.fallAllOf(worker, 'gap'));
   }
 
   /** As many as one turn has room for. */
-  #someOf<T>(all: readonly T[]): readonly T[] {
-    if (all.length <= MAX_IN_TURN) return all;
-    this.#hasMore = true;
-    return all.slice(0, MAX_IN_TURN);
+  #eachOf(workers: readonly string[], giveUp: (worker: string) => void): void {
+    const startMs = performance.now();
+    for (const [index, worker] of workers.entries()) {
+      if (index === MAX_IN_TURN || (index > 0 && performance.now() - startMs > MAX_TURN_MS)) {
+        this.#hasMore = true;
+        return;
+      }
+      giveUp(worker);
+    }
   }
 
   /** Nobody can be reached: a request waits no longer for that than for a worker, also one that a worker has. */

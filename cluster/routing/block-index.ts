@@ -1,5 +1,15 @@
 import type { KvCacheEvent } from '../../kvcache/cache-events.js';
 import { CodeTable } from './code-table.js';
+import {
+  COUNT,
+  NEXT_OF_BLOCK,
+  NEXT_OF_WORKER,
+  PairRows,
+  PREVIOUS_OF_BLOCK,
+  PREVIOUS_OF_WORKER,
+  STATE,
+  WORKER,
+} from './pair-rows.js';
 
 /** Number of a worker, small, and its own as long as it is there. */
 export type WorkerIndex = number;
@@ -27,7 +37,7 @@ const NONE = -1;
  *
  * Where a model keeps states, a prompt can go on only after a block whose states are kept, too.
  *
- * Each x is a pair of a block and a worker, a row of columns, some 50 bytes with its places in two tables. A pair is in the list of its
+ * Each x is a pair of a block and a worker, a row of some 50 bytes with its places in two tables. A pair is in the list of its
  * block and in that of its worker:
  *
  *   pair       0    1    2    3    4    5
@@ -40,18 +50,8 @@ export class BlockIndex {
   readonly #byPair = new CodeTable();
   /** First pair of each block. */
   readonly #byBlock = new CodeTable();
-  #hashes = new Float64Array(16);
-  #workers = new Int32Array(16);
-  /** 1: behind the block the worker keeps the states of sequences. */
-  #states = new Uint8Array(16);
-  /** How often a pair was noted by addAgain; 1 for one that was noted by add. */
-  #counts = new Int32Array(16);
-  #nextOfBlock = new Int32Array(16);
-  #previousOfBlock = new Int32Array(16);
-  #nextOfWorker = new Int32Array(16);
-  #previousOfWorker = new Int32Array(16);
-  /** Pairs that were used once; those that are free now are a list by #nextOfBlock. */
-  #numPairs = 0;
+  readonly #rows = new PairRows();
+  /** Pairs that are free are a list by NEXT_OF_BLOCK. */
   #firstFree = NONE;
   readonly #firstOfWorker: number[] = [];
   readonly #sizes: number[] = [];
@@ -85,7 +85,7 @@ export class BlockIndex {
 
   hasState(worker: WorkerIndex, hash: number): boolean {
     const slot = this.#slotOf(worker, hash);
-    return slot >= 0 && this.#states[this.#byPair.valueAt(slot)] === 1;
+    return slot >= 0 && this.#rows.get(this.#byPair.valueAt(slot), STATE) === 1;
   }
 
   /** A pair of the block, for `next` and `workerOf`; -1: nobody holds it. */
@@ -96,11 +96,11 @@ export class BlockIndex {
 
   /** The next pair of the same block; -1: there is none. */
   next(pair: number): number {
-    return this.#nextOfBlock[pair]!;
+    return this.#rows.get(pair, NEXT_OF_BLOCK);
   }
 
   workerOf(pair: number): WorkerIndex {
-    return this.#workers[pair]!;
+    return this.#rows.get(pair, WORKER);
   }
 
   /** Notes what a worker's cache has told, in its order. */
@@ -123,13 +123,13 @@ export class BlockIndex {
   noteState(worker: WorkerIndex, hash: number, hasState: boolean): void {
     this.#keepers.add(worker);
     const slot = this.#slotOf(worker, hash);
-    if (slot >= 0) this.#states[this.#byPair.valueAt(slot)] = hasState ? 1 : 0;
+    if (slot >= 0) this.#rows.set(this.#byPair.valueAt(slot), STATE, hasState ? 1 : 0);
   }
 
   /** Notes a block once more: it is forgotten after as many calls of removeOnce. */
   addAgain(worker: WorkerIndex, hash: number): void {
     const slot = this.#slotOf(worker, hash);
-    if (slot >= 0) this.#counts[this.#byPair.valueAt(slot)]! += 1;
+    if (slot >= 0) this.#count(this.#byPair.valueAt(slot), 1);
     else this.#insert(worker, hash);
   }
 
@@ -137,8 +137,12 @@ export class BlockIndex {
     const slot = this.#slotOf(worker, hash);
     if (slot < 0) return;
     const pair = this.#byPair.valueAt(slot);
-    if (this.#counts[pair]! > 1) this.#counts[pair]! -= 1;
+    if (this.#rows.get(pair, COUNT) > 1) this.#count(pair, -1);
     else this.#delete(pair, slot);
+  }
+
+  #count(pair: number, change: 1 | -1): void {
+    this.#rows.set(pair, COUNT, this.#rows.get(pair, COUNT) + change);
   }
 
   remove(worker: WorkerIndex, hash: number): void {
@@ -150,8 +154,8 @@ export class BlockIndex {
   clear(worker: WorkerIndex): void {
     this.#keepers.delete(worker);
     for (let pair = this.#firstOfWorker[worker] ?? NONE; pair !== NONE; ) {
-      const next = this.#nextOfWorker[pair]!;
-      this.#delete(pair, this.#slotOf(worker, this.#hashes[pair]!));
+      const next = this.#rows.get(pair, NEXT_OF_WORKER);
+      this.#delete(pair, this.#slotOf(worker, this.#rows.hashOf(pair)));
       pair = next;
     }
   }
@@ -160,7 +164,7 @@ export class BlockIndex {
     const table = this.#byPair;
     for (let slot = table.find(codeOf(hash, worker)); slot >= 0; slot = table.findNext(slot)) {
       const pair = table.valueAt(slot);
-      if (this.#hashes[pair] === hash && this.#workers[pair] === worker) return slot;
+      if (this.#rows.hashOf(pair) === hash && this.#rows.get(pair, WORKER) === worker) return slot;
     }
     return NONE;
   }
@@ -168,24 +172,25 @@ export class BlockIndex {
   #slotOfBlock(hash: number): number {
     const table = this.#byBlock;
     for (let slot = table.find(codeOf(hash, NONE)); slot >= 0; slot = table.findNext(slot)) {
-      if (this.#hashes[table.valueAt(slot)] === hash) return slot;
+      if (this.#rows.hashOf(table.valueAt(slot)) === hash) return slot;
     }
     return NONE;
   }
 
   #insert(worker: WorkerIndex, hash: number): void {
+    const rows = this.#rows;
     const pair = this.#takePair();
-    this.#hashes[pair] = hash;
-    this.#workers[pair] = worker;
-    this.#counts[pair] = 1;
-    this.#states[pair] = 0;
+    rows.setHash(pair, hash);
+    rows.set(pair, WORKER, worker);
+    rows.set(pair, COUNT, 1);
+    rows.set(pair, STATE, 0);
     this.#byPair.add(codeOf(hash, worker), pair);
     const slot = this.#slotOfBlock(hash);
     const nextOfBlock = slot < 0 ? NONE : this.#byBlock.valueAt(slot);
     if (slot < 0) this.#byBlock.add(codeOf(hash, NONE), pair);
     else this.#byBlock.setValue(slot, pair);
-    link(this.#nextOfBlock, this.#previousOfBlock, pair, nextOfBlock);
-    link(this.#nextOfWorker, this.#previousOfWorker, pair, this.#firstOfWorker[worker] ?? NONE);
+    link(rows, NEXT_OF_BLOCK, PREVIOUS_OF_BLOCK, pair, nextOfBlock);
+    link(rows, NEXT_OF_WORKER, PREVIOUS_OF_WORKER, pair, this.#firstOfWorker[worker] ?? NONE);
     this.#firstOfWorker[worker] = pair;
     this.#sizes[worker] = this.sizeOf(worker) + 1;
     this.#size += 1;
@@ -194,18 +199,20 @@ export class BlockIndex {
 
   /** @param slot of the pair in its table */
   #delete(pair: number, slot: number): void {
-    const worker = this.#workers[pair]!;
+    const rows = this.#rows;
+    const worker = rows.get(pair, WORKER);
     this.#byPair.remove(slot);
-    if (this.#previousOfBlock[pair] === NONE) {
-      const first = this.#slotOfBlock(this.#hashes[pair]!);
-      const next = this.#nextOfBlock[pair]!;
+    if (rows.get(pair, PREVIOUS_OF_BLOCK) === NONE) {
+      const first = this.#slotOfBlock(rows.hashOf(pair));
+      const next = rows.get(pair, NEXT_OF_BLOCK);
       if (next === NONE) this.#byBlock.remove(first);
       else this.#byBlock.setValue(first, next);
     }
-    if (this.#previousOfWorker[pair] === NONE) this.#firstOfWorker[worker] = this.#nextOfWorker[pair]!;
-    unlink(this.#nextOfBlock, this.#previousOfBlock, pair);
-    unlink(this.#nextOfWorker, this.#previousOfWorker, pair);
-    this.#nextOfBlock[pair] = this.#firstFree;
+    if (rows.get(pair, PREVIOUS_OF_WORKER) === NONE)
+      this.#firstOfWorker[worker] = rows.get(pair, NEXT_OF_WORKER);
+    unlink(rows, NEXT_OF_BLOCK, PREVIOUS_OF_BLOCK, pair);
+    unlink(rows, NEXT_OF_WORKER, PREVIOUS_OF_WORKER, pair);
+    rows.set(pair, NEXT_OF_BLOCK, this.#firstFree);
     this.#firstFree = pair;
     this.#sizes[worker]! -= 1;
     this.#size -= 1;
@@ -214,48 +221,28 @@ export class BlockIndex {
 
   #takePair(): number {
     const free = this.#firstFree;
-    if (free !== NONE) {
-      this.#firstFree = this.#nextOfBlock[free]!;
-      return free;
-    }
-    if (this.#numPairs === this.#workers.length) this.#grow();
-    this.#numPairs += 1;
-    return this.#numPairs - 1;
-  }
-
-  #grow(): void {
-    const hashes = new Float64Array(2 * this.#hashes.length);
-    hashes.set(this.#hashes);
-    this.#hashes = hashes;
-    this.#workers = doubled(this.#workers);
-    const states = new Uint8Array(2 * this.#states.length);
-    states.set(this.#states);
-    this.#states = states;
-    this.#counts = doubled(this.#counts);
-    this.#nextOfBlock = doubled(this.#nextOfBlock);
-    this.#previousOfBlock = doubled(this.#previousOfBlock);
-    this.#nextOfWorker = doubled(this.#nextOfWorker);
-    this.#previousOfWorker = doubled(this.#previousOfWorker);
+    if (free === NONE) return this.#rows.add();
+    this.#firstFree = this.#rows.get(free, NEXT_OF_BLOCK);
+    return free;
   }
 }
+
+/** The two fields of a list. */
+type Next = typeof NEXT_OF_BLOCK | typeof NEXT_OF_WORKER;
+type Previous = typeof PREVIOUS_OF_BLOCK | typeof PREVIOUS_OF_WORKER;
 
 /** Puts a pair before the first one of a list. */
-function link(next: Int32Array, previous: Int32Array, pair: number, first: number): void {
-  next[pair] = first;
-  previous[pair] = NONE;
-  if (first !== NONE) previous[first] = pair;
+function link(rows: PairRows, next: Next, previous: Previous, pair: number, first: number): void {
+  rows.set(pair, next, first);
+  rows.set(pair, previous, NONE);
+  if (first !== NONE) rows.set(first, previous, pair);
 }
 
-function unlink(next: Int32Array, previous: Int32Array, pair: number): void {
-  const [before, behind] = [previous[pair]!, next[pair]!];
-  if (before !== NONE) next[before] = behind;
-  if (behind !== NONE) previous[behind] = before;
-}
-
-function doubled(column: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
-  const longer = new Int32Array(2 * column.length);
-  longer.set(column);
-  return longer;
+function unlink(rows: PairRows, next: Next, previous: Previous, pair: number): void {
+  const before = rows.get(pair, previous);
+  const behind = rows.get(pair, next);
+  if (before !== NONE) rows.set(before, next, behind);
+  if (behind !== NONE) rows.set(behind, previous, before);
 }
 
 /** Code of a block, or of a block at a worker. */

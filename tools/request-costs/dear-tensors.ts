@@ -123,22 +123,21 @@ export async function costOfTensors(server: MeteredServer, asked: DearTensors): 
   const { name, path, body, headers } = asked;
   const bytesBefore = server.residentBytes();
   server.resetPeak();
-  await server.noted(true);
-  const mainBefore = server.mainMs();
+  const { mainNs: before } = await server.noted(true);
   const response = await fetch(server.url + path, {
     method: 'POST',
     body: body as Buffer<ArrayBuffer>,
     headers,
   });
   const answer = Buffer.from(await response.arrayBuffer());
-  const { holdNs } = await server.noted();
+  const { mainNs, holdNs } = await server.noted();
   return {
     name,
     // What is compressed is held to its real length.
     bodyBytes: Math.max(body.length, answer.length),
     status: response.status,
     answer: response.status === 200 ? '' : answer.toString(),
-    admissionMs: server.mainMs() - mainBefore,
+    admissionMs: (mainNs - before) / 1e6,
     holdMs: holdNs / 1e6,
     iterationMs: 0,
     fullMs: 0,

@@ -75,9 +75,10 @@ const FIRST_PAUSE_MS = 50;
 
 /** Cost of a token of the neighbour to the main thread, with nobody beside it. */
 export async function tokenMsOf(server: MeteredServer): Promise<number> {
-  const [before, mainMs] = [(await server.noted()).iterations, server.mainMs()];
+  const before = await server.noted();
   await pass(server, BASELINE_ITERATIONS);
-  return (server.mainMs() - mainMs) / ((await server.noted()).iterations - before);
+  const { mainNs, iterations } = await server.noted();
+  return (mainNs - before.mainNs) / 1e6 / (iterations - before.iterations);
 }
 
 /** Sends a request and notes what it costs until it has left. */
@@ -97,13 +98,12 @@ export async function costOf(
 ): Promise<Cost> {
   const bytesBefore = server.residentBytes();
   server.resetPeak();
-  const { iterations: before } = await server.noted(true);
-  const mainBefore = server.mainMs();
+  const before = await server.noted(true);
   const exchanges = await Promise.all(
     [body, ...beside].map((one) => send(server.url, path, one, undefined, contentEncoding)),
   );
-  const mainMs = server.mainMs() - mainBefore;
-  const admissionMs = mainMs - tokenMs * ((await server.noted()).iterations - before);
+  const { mainNs, iterations } = await server.noted();
+  const admissionMs = (mainNs - before.mainNs) / 1e6 - tokenMs * (iterations - before.iterations);
   const late = setTimeout(() => {
     for (const { leave } of exchanges) leave();
   }, MAX_READ_MS);

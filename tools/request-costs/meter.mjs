@@ -5,7 +5,6 @@
 //   engine thread   the longest time between two messages of an iteration: who waits for a token waits for that
 //
 // Processor time of the thread itself and not of the clock, so that a busy machine changes little.
-import { openSync, readSync } from 'node:fs';
 import {
   getEnvironmentData,
   isMainThread,
@@ -13,18 +12,12 @@ import {
   setEnvironmentData,
   workerData,
 } from 'node:worker_threads';
+import { threadClock } from '../support/thread-clock.mjs';
 
 const NAME = 'skein-cost-meter';
 const HOLD = 0;
 const ITERATION = 1;
 const ITERATIONS = 2;
-
-/** Nanoseconds of processor time of the calling thread so far. */
-function threadClock() {
-  const file = openSync('/proc/thread-self/schedstat', 'r');
-  const text = Buffer.alloc(64);
-  return () => Number(text.latin1Slice(0, readSync(file, text, 0, 64, 0)).split(' ', 1)[0]);
-}
 
 if (isMainThread && process.send !== undefined) {
   const cells = new Float64Array(new SharedArrayBuffer(3 * 8));
@@ -41,7 +34,7 @@ if (isMainThread && process.send !== undefined) {
     tick();
     const [holdNs, iterationNs, iterations] = cells;
     if (message === 'reset') cells.fill(0, HOLD, ITERATIONS);
-    process.send({ holdNs, iterationNs, iterations });
+    process.send({ mainNs: before, holdNs, iterationNs, iterations });
   });
   process.channel.unref();
 } else if (workerData?.doorbell !== undefined && workerData.enginePath !== undefined) {

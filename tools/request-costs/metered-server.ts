@@ -6,6 +6,8 @@ import { addressOf } from '../listening-server.js';
 
 /** Measurements by the threads of the server since the last reset: see meter.mjs. */
 export interface Noted {
+  /** Processor time of the main thread so far. */
+  mainNs: number;
   /** Longest processor time for which the main thread did nothing else. */
   holdNs: number;
   /** Longest processor time of the engine's thread between two iterations' messages. */
@@ -47,12 +49,6 @@ export class MeteredServer {
     const answer = once(this.#child, 'message') as Promise<[Noted]>;
     this.#child.send(reset ? 'reset' : 'read');
     return (await answer)[0];
-  }
-
-  /** Milliseconds of processor time of the main thread so far. */
-  mainMs(): number {
-    const { pid } = this.#child;
-    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
   }
 
   /** Bytes of resident memory now. */

@@ -26,6 +26,10 @@ it('has what was put in and not taken out, also where many have one home', () =>
           table.remove(slot!);
         }
         expect(table.size).toBe(there.length);
+        // Also of those that have not moved yet from a table that was full.
+        expect(slotsOf(one).map((slot) => table.valueAt(slot))).toHaveLength(
+          there.filter(({ code: other }) => other === one).length,
+        );
       }
       for (const wanted of new Set(steps.map((one) => one.code))) {
         const values = slotsOf(wanted).map((slot) => table.valueAt(slot));
@@ -35,4 +39,28 @@ it('has what was put in and not taken out, also where many have one home', () =>
     }),
     { seed: 26, numRuns: draws(100) },
   );
+});
+
+it('has thousands while they move to larger tables, each once', () => {
+  const table = new CodeTable();
+  const codeOf = (value: number) => Math.imul(value, 0x9e3779b1) ^ (value >> 3);
+  const foundAs = (code: number, value: number) => {
+    let slot = table.find(code);
+    while (slot >= 0 && table.valueAt(slot) !== value) slot = table.findNext(slot);
+    return slot < 0 ? null : table.valueAt(slot);
+  };
+  for (let value = 0; value < 5000; value += 1) {
+    table.add(codeOf(value), value);
+    // One that came long ago, and may lie in either table.
+    const old = value >> 1;
+    expect(foundAs(codeOf(old), old)).toBe(old % 7 === 3 && old < value - 2500 ? null : old);
+    const gone = value - 2500;
+    if (gone < 0 || gone % 7 !== 3) continue;
+    let slot = table.find(codeOf(gone));
+    while (table.valueAt(slot) !== gone) slot = table.findNext(slot);
+    table.remove(slot);
+    expect(foundAs(codeOf(gone), gone)).toBeNull();
+  }
+  for (let value = 0; value < 2500; value += 1)
+    expect(foundAs(codeOf(value), value)).toBe(value % 7 === 3 ? null : value);
 });

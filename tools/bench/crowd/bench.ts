@@ -65,8 +65,7 @@ async function crowd(server: MeteredServer, count: number): Promise<Round> {
   const clients: Client[] = [];
   for (let i = 0; i < count; i++) clients.push(await Client.open(server.url, COMPLETION));
   await sleep(REST_MS);
-  await server.noted(true);
-  const mainBefore = server.mainMs();
+  const { mainNs: before } = await server.noted(true);
   let isOver = false;
   const answers = Promise.all(clients.map((client) => client.ask())).finally(() => {
     isOver = true;
@@ -74,12 +73,11 @@ async function crowd(server: MeteredServer, count: number): Promise<Round> {
   let healthMs = 0;
   while (!isOver) healthMs = Math.max(healthMs, (await health.ask()).tookMs);
   const all = await answers;
-  const { holdNs } = await server.noted();
-  const mainMs = server.mainMs() - mainBefore;
+  const { mainNs, holdNs } = await server.noted();
   for (const client of [health, ...clients]) client.close();
   return {
     holdMs: holdNs / 1e6,
-    mainMs,
+    mainMs: (mainNs - before) / 1e6,
     healthMs,
     lastAnswerMs: Math.max(...all.map(({ tookMs }) => tookMs)),
     answered: all.filter(({ status }) => status === '200').length,

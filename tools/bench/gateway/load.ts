@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
@@ -10,6 +10,8 @@ import { LearnedModels } from '../../../src/queue/learned-models.js';
 import { LoadingWorkers } from '../../../src/queue/loading-workers.js';
 import { cardText } from '../../../src/queue/model-card.js';
 import { seededRandom } from '../../support/random.js';
+import { median } from '../../support/statistics.js';
+import { threadClock } from '../../support/thread-clock.mjs';
 import { FakeFleet } from './fake-fleet.js';
 
 export interface GatewayLoad {
@@ -54,20 +56,17 @@ const STEP_MS = 2;
 /** Milliseconds of a turn in which nothing was to do: the machine's, and not the gateway's. */
 const IDLE_MS = 0.3;
 
-/** Opened once: opening it costs as much as a message. */
-let schedstat: number | null = null;
-const stat = Buffer.alloc(96);
+const threadNs = threadClock();
+/** Milliseconds for which the main thread has had a processor. */
+const threadMs = () => threadNs() / 1e6;
 
-/**
- * Milliseconds for which the main thread has had a processor. Linux only. The kernel brings the file up to date at its ticks and at switches of
- * tasks alone, milliseconds apart: a turn that begins and ends between two would read 0, or what came before it too. The question for the
- * times of the process brings up to date those of the thread that asks.
- */
-function threadMs(): number {
-  process.cpuUsage();
-  schedstat ??= openSync('/proc/self/schedstat', 'r');
-  const length = readSync(schedstat, stat, 0, stat.length, 0);
-  return Number(stat.toString('latin1', 0, length).split(' ')[0]) / 1e6;
+/** Milliseconds between two looks at the clock with nothing between them: so much of each measurement is the clock's own. */
+function lookMs(): number {
+  const looks = Array.from({ length: 10_001 }, () => {
+    const beginMs = threadMs();
+    return threadMs() - beginMs;
+  });
+  return median(looks);
 }
 
 /** A card as long as a real one. */
@@ -123,6 +122,7 @@ class Run {
   #nextToken = 1;
   #isLearned = false;
   #isSteady = false;
+  readonly #lookMs = lookMs();
   #spentMs = 0;
   #longestMs = 0;
 
@@ -207,7 +207,7 @@ class Run {
       const begin = threadMs();
       this.#fleet.tell();
       await turn();
-      spentMs += threadMs() - begin;
+      spentMs += this.#since(begin);
     }
     return spentMs / count;
   }
@@ -249,9 +249,14 @@ class Run {
   async #idle(): Promise<void> {
     const begin = threadMs();
     await new Promise((resolve) => setTimeout(resolve, 1));
-    const idleMs = threadMs() - begin;
+    const idleMs = this.#since(begin);
     // The gateway's own timers.
     if (idleMs > IDLE_MS) this.#note(idleMs);
+  }
+
+  /** Milliseconds of the thread since then. */
+  #since(beginMs: number): number {
+    return Math.max(0, threadMs() - beginMs - this.#lookMs);
   }
 
   #note(ms: number): void {
@@ -278,7 +283,7 @@ class Run {
     fleet.tell();
     for (const request of requests) this.#submit(request);
     await turn();
-    this.#note(threadMs() - begin);
+    this.#note(this.#since(begin));
     return isFull;
   }
 
