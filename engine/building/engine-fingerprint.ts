@@ -29,15 +29,19 @@ export function cacheIdentity(digest: string, executor: Computing): string {
   return digestOf([...whatDecides(digest, executor), tokensPerBlock]);
 }
 
-/** Sets whose bits are others than those of an earlier Skein of the same version. */
-const CHANGED_BITS: Readonly<Record<string, string>> = { amx: 'amx, tiles of cut bf16' };
+/** Sets and caches whose bits are others than those of an earlier Skein of the same version. */
+const CHANGED_BITS: Readonly<Record<string, string>> = {
+  amx: 'amx, tiles of cut bf16',
+  int8: 'int8, keys turned',
+};
+const nameOfBits = (name: string) => CHANGED_BITS[name] ?? name;
 
 function whatDecides(
   digest: string,
   { name, instructionSet, options: { kvDtype, maxAttentionWindow, sinkTokenLength } }: Computing,
 ): unknown[] {
   const window = [maxAttentionWindow ?? null, sinkTokenLength ?? null];
-  return [digest, skeinVersion(), name, CHANGED_BITS[instructionSet] ?? instructionSet, kvDtype, window];
+  return [digest, skeinVersion(), name, nameOfBits(instructionSet), nameOfBits(kvDtype), window];
 }
 
 function digestOf(parts: readonly unknown[]): string {

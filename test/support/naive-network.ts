@@ -2,7 +2,7 @@ import type { KvDtype } from '../../kvcache/cache-shape.js';
 import { headsOf } from '../../network/cache-layers.js';
 import type { Activation, NetworkPlan, PlanOp, TurnedNorms, Xielu } from '../../network/plan.js';
 import { roundToBf16 } from '../../tools/support/bf16.js';
-import { quantsOf } from './kv-quants.js';
+import { throughQuants } from './kv-quants.js';
 import { naiveDelta } from './naive-delta.js';
 import { naiveShares } from './naive-experts.js';
 import { naiveScan } from './naive-scan.js';
@@ -364,18 +364,13 @@ export function naiveLogits(
   function inCache(row: Float64Array, layer: number): Float64Array {
     if (options.kvDtype === 'f32') return row;
     const numHeads = headsOf(plan.attention, layer);
-    const { keyDim: headDim } = plan.caches[layer]!;
+    const { keyDim: headDim, kvHeads } = plan.caches[layer]!;
+    const values = (numHeads + kvHeads) * headDim;
     const result = row.slice();
     for (let at = numHeads * headDim; at < row.length; at += headDim) {
       const head = row.subarray(at, at + headDim);
       if (options.kvDtype === 'bf16') result.set(head.map(roundToBf16), at);
-      else {
-        const { quants, scale } = quantsOf(head, 127);
-        result.set(
-          quants.map((quant) => quant * scale),
-          at,
-        );
-      }
+      else result.set(throughQuants(head, 127, at < values), at);
     }
     return result;
   }

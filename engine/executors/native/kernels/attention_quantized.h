@@ -3,7 +3,7 @@
 //   scores   q[0] q[1] | q[2] q[3] | ..   times   k[0][t] k[1][t] | k[2][t] k[3][t] | ..   words of two dimensions
 //   values   p[0] p[1] | p[2] p[3] | ..   times   v[0][d] v[1][d] | v[2][d] v[3][d] | ..   words of two tokens
 //
-// The quants are widened in registers. A query is rounded to 16 bits with a scale of its own. So are the probabilities of
+// The quants are widened in registers. A query is turned as the keys are (kv_rotation.h) and rounded to 16 bits with a scale of its own. So are the probabilities of
 // one (row, head) in one step, each times the scale of its token's values. Both are off by no more than 2^-16 of the
 // greatest among them, 1/256 of the error of rounding to quants. Sums are whole numbers below 2^31, the same on every
 // instruction set and in every tile:

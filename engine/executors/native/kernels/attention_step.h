@@ -181,10 +181,15 @@ RoundedQueries roundQueries(const AttentionArgs& args, int kvHead, int rowBegin,
   uint16_t* rows = reinterpret_cast<uint16_t*>(sinkScales + pairs);
   uint16_t* sinkRows = rows + size_t(pairs) * 2 * pairsOf(headDim);
   const auto round = [&](const float* q, int pair, uint16_t* to, float* scale) {
-    if constexpr (std::is_same_v<T, int8_t>)
-      scale[pair] = quantizeRow16<V>(q, headDim, queryQuants(headDim),
-                                     reinterpret_cast<int16_t*>(to) + size_t(pair) * 2 * pairsOf(headDim));
-    else roundRow<V>(q, headDim, pair, to);
+    if constexpr (std::is_same_v<T, int8_t>) {
+      const RotatedHead query(q, headDim);
+      const float most = queryQuants(headDim);
+      scale[pair] = quantizeRow16<V>(query.numbers(), headDim, most,
+                                     reinterpret_cast<int16_t*>(to) + size_t(pair) * 2 * pairsOf(headDim)) /
+                    float(rotatedTogether(headDim));
+    } else {
+      roundRow<V>(q, headDim, pair, to);
+    }
   };
   for (int pair = 0; pair < pairs; pair++) {
     const int64_t row = rowBegin + pair / heads;

@@ -261,9 +261,9 @@ struct GatedGemmArgs {
 //
 // K is transposed so that 32 scores of one query are built side by side; G never changes a sum's order.
 //
-// With kInt8 a token's key in one head is whole numbers in -127 .. 127 times one f32 scale, and so is its value. Two
-// numbers that one instruction multiplies stand side by side: of two dimensions in K, of two tokens in V. The scales
-// follow; the scale of a row with NaN or infinity is NaN.
+// With kInt8 a token's key in one head is turned (kv_rotation.h), and then whole numbers in -127 .. 127 times one f32 scale. So is its
+// value, which is not turned. Two numbers that one instruction multiplies stand side by side: of two dimensions in K, of two tokens in V.
+// The scales follow; the scale of a row with NaN or infinity is NaN.
 //
 //   K: [tokensPerBlock / G][ceil(headDim / 2)][G][2]     V: [tokensPerBlock / 2][headDim][2]
 //   layer -> [block][kvHead][ K | V | scales of K [tokensPerBlock] | scales of V [tokensPerBlock] ]

@@ -1,5 +1,6 @@
 // Rounds rows to whole numbers with one scale each, for a quantised cache and the queries multiplied with it.
 #pragma once
+#include "kernels/kv_rotation.h"
 #include "kernels/math.h"
 
 namespace skein {
@@ -63,7 +64,7 @@ inline float eachQuant(const float* x, int n, Fn fn) {
   return rounding.scale;
 }
 
-// Writes one token's k and v into its slot of a kInt8 layer.
+// Writes one token's k, turned, and v into its slot of a kInt8 layer.
 template <class V>
 void storeQuants(const KvLayer& kv, const float* k, const float* v, int64_t slot) {
   const int tokens = kv.tokensPerBlock;
@@ -76,7 +77,8 @@ void storeQuants(const KvLayer& kv, const float* k, const float* v, int64_t slot
     int8_t* vTo = reinterpret_cast<int8_t*>(head + size_t(tokens) * kv.keyBytes() + size_t(offset / 2) * 2 * headDim) +
                   offset % 2;
     float* scales = reinterpret_cast<float*>(head + kv.quantBytes());
-    scales[offset] = eachQuant<V>(k + h * headDim, headDim,
+    const RotatedHead key(k + h * headDim, headDim);
+    scales[offset] = eachQuant<V>(key.numbers(), headDim,
                                   [&](int8_t quant, int d) { kTo[size_t(d / 2) * 2 * group + d % 2] = quant; });
     scales[tokens + offset] = eachQuant<V>(v + h * headDim, headDim, [&](int8_t quant, int d) { vTo[2 * d] = quant; });
   }

@@ -11,7 +11,7 @@ const inPairs = (table: string, dtype: KvDtype) => dtype === 'bf16' && multiplie
 
 /** The queries that the scores are products of. */
 export function queriesOf(table: string, dtype: KvDtype, q: Float32Array, headDim: number): Float32Array {
-  if (dtype === 'int8') return asQuants(q, headDim, WORDS);
+  if (dtype === 'int8') return asQuants(q, headDim, WORDS, true);
   return inPairs(table, dtype) ? fromBf16(toBf16(q)) : q;
 }
 

@@ -124,8 +124,8 @@ export function sequenceOf(
   const asMultiplied = () => {
     cached ??= {
       q: queriesOf(table, s.dtype, q, s.headDim),
-      keys: inCache(s.dtype, k, s.headDim),
-      values: inCache(s.dtype, v, s.headDim),
+      keys: inCache('keys', s.dtype, k, s.headDim),
+      values: inCache('values', s.dtype, v, s.headDim),
     };
     return cached;
   };

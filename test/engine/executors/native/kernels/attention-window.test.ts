@@ -117,8 +117,8 @@ class WindowedSequence {
   get #asMultiplied(): Record<'keys' | 'values' | 'q' | 'sinkQ', Float32Array> {
     const { dtype, headDim } = this.#shape;
     this.#rounded ??= {
-      keys: inCache(dtype, this.#k, headDim),
-      values: inCache(dtype, this.#v, headDim),
+      keys: inCache('keys', dtype, this.#k, headDim),
+      values: inCache('values', dtype, this.#v, headDim),
       q: queriesOf(this.#table, dtype, this.#q, headDim),
       sinkQ: queriesOf(this.#table, dtype, this.#sinkQ, headDim),
     };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { quantsOf } from '../../../../support/kv-quants.js';
+import { quantsOf, throughQuants, turned, turnedBack } from '../../../../support/kv-quants.js';
 import { draws, isShort } from '../../../../support/scale.js';
 import { expectNear } from './attention-reference.js';
 import { type Shape, sequenceOf } from './attention-sequence.js';
@@ -257,8 +257,8 @@ describe.each(attentionTables)('attention, %s', (table) => {
         for (let head = 0; head < kvHeads; head++) {
           const base = (kvHeads + head) * headBytes;
           const scales = base + tokensPerBlock * (keyBytes + headDim);
-          const ofHead = (x: Float32Array) => quantsOf(x.subarray(head * headDim, (head + 1) * headDim), 127);
-          const [keys, values] = [ofHead(k), ofHead(v)];
+          const ofHead = (x: Float32Array) => x.subarray(head * headDim, (head + 1) * headDim);
+          const [keys, values] = [quantsOf(turned(ofHead(k)), 127), quantsOf(ofHead(v), 127)];
           for (let d = 0; d < headDim; d++) {
             const inGroup =
               ((Math.floor(offset / group) * Math.ceil(headDim / 2) + (d >> 1)) * group + (offset % group)) *
@@ -275,6 +275,24 @@ describe.each(attentionTables)('attention, %s', (table) => {
     }
   });
 
+  it('turns keys and queries so that their product stays, and a great number of a key costs the others few bits', () => {
+    for (const headDim of [1, 9, 24, 64, 80, 96, 128, 256]) {
+      const [q, k] = [randomFloats(headDim, 3), randomFloats(headDim, 4)];
+      const product = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+        Array.from(a).reduce((sum, x, i) => sum + x * b[i]!, 0);
+      const together = headDim & -headDim;
+      expect(product(turned(q), turned(k)) / together).toBeCloseTo(product(q, k), 5);
+      turnedBack(turned(k)).forEach((x, i) => {
+        expect(x).toBeCloseTo(k[i]!, 6);
+      });
+    }
+    const key = randomFloats(64, 5);
+    key[17] = 50;
+    const worst = (isTurned: boolean) =>
+      Math.max(...throughQuants(key, 127, isTurned).map((x, i) => (i === 17 ? 0 : Math.abs(x - key[i]!))));
+    expect(worst(true)).toBeLessThan(worst(false) / 2);
+  });
+
   it('quantises the greatest magnitude to 127, rows of nothing to 0, and gives a row that is not finite a scale of NaN', () => {
     const shape = { dtype: 'int8', tokensPerBlock: 8, kvHeads: 1, headDim: 4 } as const;
     const stored = (row: readonly number[]) => {
@@ -288,6 +306,9 @@ describe.each(attentionTables)('attention, %s', (table) => {
     const great = stored([3.4e38, -3.4e38, 1.7e38, 0]);
     expect(great.quants).toEqual([127, -127, 64, 0]);
     expect(great.scale).toBe(Math.fround(Math.fround(3.4e38) / 127));
+    // Turned, the key is twice as great as numbers of 32 bits.
+    expect(great.keyScale).toBeNaN();
+    expect(stored([8e37, -8e37, 8e37, 0]).keyScale).toBe(Math.fround(Math.fround(3 * Math.fround(8e37)) / 127));
     expect(stored([0.5, -127, 1.5, 2.5]).quants).toEqual([0, -127, 2, 2]);
     expect(stored([0, 0, -0, 0])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
     expect(stored([1e-38, -2e-38, 0, 1e-42])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });

@@ -1,5 +1,5 @@
 import type { KvDtype } from '../../../../../kvcache/cache-shape.js';
-import { quantsOf } from '../../../../support/kv-quants.js';
+import { throughQuants } from '../../../../support/kv-quants.js';
 import { fromBf16, toBf16 } from './kernel-hooks.js';
 
 export const KV_DTYPES: readonly KvDtype[] = ['f32', 'bf16', 'int8'];
@@ -33,20 +33,26 @@ export function zeroBlock(pool: Pool, shape: PoolShape, block: number): void {
   pool.fill(0, block * size, (block + 1) * size);
 }
 
-/** Each row of `width` values as its whole numbers stand for it. */
-export function asQuants(values: Float32Array, width: number, most: number): Float32Array {
+/** Each head as its whole numbers stand for it, which keys and queries are turned for. */
+export function asQuants(
+  values: Float32Array,
+  headDim: number,
+  most: number,
+  isTurned: boolean,
+): Float32Array {
   const result = new Float32Array(values.length);
-  for (let at = 0; at < values.length; at += width) {
-    const { quants, scale } = quantsOf(values.subarray(at, at + width), most);
-    quants.forEach((quant, i) => {
-      result[at + i] = quant * scale;
-    });
-  }
+  for (let at = 0; at < values.length; at += headDim)
+    result.set(throughQuants(values.subarray(at, at + headDim), most, isTurned), at);
   return result;
 }
 
 /** Keys or values as the cache holds them: rounded to its type. */
-export function inCache(dtype: KvDtype, values: Float32Array, headDim: number): Float32Array {
+export function inCache(
+  part: 'keys' | 'values',
+  dtype: KvDtype,
+  values: Float32Array,
+  headDim: number,
+): Float32Array {
   if (dtype === 'f32') return values;
-  return dtype === 'bf16' ? fromBf16(toBf16(values)) : asQuants(values, headDim, 127);
+  return dtype === 'bf16' ? fromBf16(toBf16(values)) : asQuants(values, headDim, 127, part === 'keys');
 }
