@@ -308,7 +308,9 @@ describe.each(attentionTables)('attention, %s', (table) => {
     expect(great.scale).toBe(Math.fround(Math.fround(3.4e38) / 127));
     // Turned, the key is twice as great as numbers of 32 bits.
     expect(great.keyScale).toBeNaN();
-    expect(stored([8e37, -8e37, 8e37, 0]).keyScale).toBe(Math.fround(Math.fround(3 * Math.fround(8e37)) / 127));
+    expect(stored([8e37, -8e37, 8e37, 0]).keyScale).toBe(
+      Math.fround(Math.fround(3 * Math.fround(8e37)) / 127),
+    );
     expect(stored([0.5, -127, 1.5, 2.5]).quants).toEqual([0, -127, 2, 2]);
     expect(stored([0, 0, -0, 0])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
     expect(stored([1e-38, -2e-38, 0, 1e-42])).toEqual({ quants: [0, 0, 0, 0], scale: 0, keyScale: 0 });
