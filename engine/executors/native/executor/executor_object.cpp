@@ -43,33 +43,33 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
 
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "NativeExecutor",
-                       {InstanceMethod<&ExecutorObject::step>("step"),
-                        InstanceMethod<&ExecutorObject::forward>("forward"),
-                        InstanceMethod<&ExecutorObject::sample>("sample"),
-                        InstanceMethod<&ExecutorObject::begin>("begin"),
-                        InstanceMethod<&ExecutorObject::finish>("finish"),
-                        InstanceMethod<&ExecutorObject::copyBlocks>("copyBlocks"),
-                        InstanceMethod<&ExecutorObject::copyStates>("copyStates"),
-                        InstanceMethod<&ExecutorObject::areStatesFinite>("areStatesFinite"),
-                        InstanceMethod<&ExecutorObject::putAdapter>("putAdapter"),
-                        InstanceMethod<&ExecutorObject::clearAdapter>("clearAdapter"),
-                        InstanceMethod<&ExecutorObject::areFinite>("areFinite"),
-                        InstanceMethod<&ExecutorObject::memory>("memory"),
-                        InstanceMethod<&ExecutorObject::expertReads>("expertReads"),
-                        InstanceMethod<&ExecutorObject::packedChecksums>("packedChecksums"),
-                        InstanceMethod<&ExecutorObject::profile>("profile"),
-                        InstanceMethod<&ExecutorObject::turns>("turns"),
-                        InstanceMethod<&ExecutorObject::follow>("follow"),
-                        InstanceMethod<&ExecutorObject::close>("close"),
-                        InstanceMethod<&ExecutorObject::beginForward>("beginForward"),
-                        InstanceMethod<&ExecutorObject::finishForward>("finishForward"),
-                        InstanceMethod<&ExecutorObject::complete>("complete"),
-                        InstanceMethod<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
-                        InstanceMethod<&ExecutorObject::readBlocks>("readBlocks"),
-                        InstanceMethod<&ExecutorObject::writeBlocks>("writeBlocks"),
-                        InstanceMethod<&ExecutorObject::bytesPerStateSlot>("bytesPerStateSlot"),
-                        InstanceMethod<&ExecutorObject::readStates>("readStates"),
-                        InstanceMethod<&ExecutorObject::writeStates>("writeStates")});
+                       {method<&ExecutorObject::step>("step"),
+                        method<&ExecutorObject::forward>("forward"),
+                        method<&ExecutorObject::sample>("sample"),
+                        method<&ExecutorObject::begin>("begin"),
+                        method<&ExecutorObject::finish>("finish"),
+                        method<&ExecutorObject::copyBlocks>("copyBlocks"),
+                        method<&ExecutorObject::copyStates>("copyStates"),
+                        method<&ExecutorObject::areStatesFinite>("areStatesFinite"),
+                        method<&ExecutorObject::putAdapter>("putAdapter"),
+                        method<&ExecutorObject::clearAdapter>("clearAdapter"),
+                        method<&ExecutorObject::areFinite>("areFinite"),
+                        method<&ExecutorObject::memory>("memory"),
+                        method<&ExecutorObject::expertReads>("expertReads"),
+                        method<&ExecutorObject::packedChecksums>("packedChecksums"),
+                        method<&ExecutorObject::profile>("profile"),
+                        method<&ExecutorObject::turns>("turns"),
+                        method<&ExecutorObject::follow>("follow"),
+                        method<&ExecutorObject::close>("close"),
+                        method<&ExecutorObject::beginForward>("beginForward"),
+                        method<&ExecutorObject::finishForward>("finishForward"),
+                        method<&ExecutorObject::complete>("complete"),
+                        method<&ExecutorObject::bytesPerBlock>("bytesPerBlock"),
+                        method<&ExecutorObject::readBlocks>("readBlocks"),
+                        method<&ExecutorObject::writeBlocks>("writeBlocks"),
+                        method<&ExecutorObject::bytesPerStateSlot>("bytesPerStateSlot"),
+                        method<&ExecutorObject::readStates>("readStates"),
+                        method<&ExecutorObject::writeStates>("writeStates")});
   }
 
   explicit ExecutorObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<ExecutorObject>(info) {
@@ -102,17 +102,23 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     return object;
   }
 
-  // Runs the body with the floating-point mode set, and turns C++ exceptions into JavaScript's.
+  // Runs the body with the floating-point mode set.
   template <typename Body>
   static Napi::Value guarded(const Napi::CallbackInfo& info, const Body& body) {
-    try {
+    return js::guarded(info, [&] {
       const FloatControlScope floatControl;
       return body();
-    } catch (const std::exception& error) {
-      // This does nothing if an exception is pending or the environment is being terminated.
-      napi_throw_error(info.Env(), CodedError::of(error), error.what());
-      return Napi::Value();
-    }
+    });
+  }
+
+  template <auto Method>
+  Napi::Value call(const Napi::CallbackInfo& info) {
+    return guarded(info, [&] { return js::resultOf<Method>(*this, info); });
+  }
+
+  template <auto Method>
+  static Napi::ClassPropertyDescriptor<ExecutorObject> method(const char* name) {
+    return InstanceMethod<&ExecutorObject::call<Method>>(name);
   }
 
   // Reads computeWeight, processors and heartbeat, each of which may be absent.
@@ -201,39 +207,30 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     const BatchView& batch() const { return step ? step->batch : *forward; }
   };
 
-  Napi::Value step(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const StepViews views(info, executor, nullptr);
-      executor.announce();
-      views.run(executor);
-      return info.Env().Undefined();
-    });
+  void step(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const StepViews views(info, executor, nullptr);
+    executor.announce();
+    views.run(executor);
   }
 
-  Napi::Value begin(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      js::HeldValues held(info.Env());
-      Begun begun;
-      begun.step.emplace(info, executor, &held);
-      start(std::move(begun), held);
-      return info.Env().Undefined();
-    });
+  void begin(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    js::HeldValues held(info.Env());
+    Begun begun;
+    begun.step.emplace(info, executor, &held);
+    start(std::move(begun), held);
   }
 
-  Napi::Value beginForward(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      requireStaged();
-      js::HeldValues held(info.Env());
-      Begun begun;
-      begun.forward = js::readBatch(info[0], &held);
-      checkBatch(*begun.forward, executor.config());
-      executor.adapters().check(*begun.forward);
-      start(std::move(begun), held);
-      return info.Env().Undefined();
-    });
+  void beginForward(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    requireStaged();
+    js::HeldValues held(info.Env());
+    Begun begun;
+    begun.forward = js::readBatch(info[0], &held);
+    checkBatch(*begun.forward, executor.config());
+    executor.adapters().check(*begun.forward);
+    start(std::move(begun), held);
   }
 
   // All JavaScript values have been read, and the arrays are held until the step is finished: the thread gets plain memory.
@@ -253,48 +250,40 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     }
   }
 
-  Napi::Value finish(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      requireBegun();
-      if (!begun_.front().step) throw std::runtime_error("A forward has been begun; finishForward() ends it.");
-      ended([&] {
-        if (!executor_->isStaged()) return stepThread_.finish();
-        still();
-        completeStep(begun_.front());
-      });
-      return info.Env().Undefined();
+  void finish(const Napi::CallbackInfo& info) {
+    requireBegun();
+    if (!begun_.front().step) throw std::runtime_error("A forward has been begun; finishForward() ends it.");
+    ended([&] {
+      if (!executor_->isStaged()) return stepThread_.finish();
+      still();
+      completeStep(begun_.front());
     });
   }
 
   // Waits for the logits of a begun forward; sample() may follow though other steps are begun.
   Napi::Value finishForward(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      requireStaged();
-      requireBegun();
-      if (begun_.front().step) throw std::runtime_error("A step has been begun; finish() ends it.");
-      int64_t rows = 0;
-      ended([&] {
-        still();
-        Begun& oldest = begun_.front();
-        rows = oldest.batch().numLogitRows;
-        if (oldest.isComplete) {
-          std::copy(oldest.logits.begin(), oldest.logits.end(), executor_->logits());
-          executor_->setLogitRows(rows);
-        } else {
-          executor_->receive();
-        }
-      });
-      return logitsView(info.Env(), *executor_, rows);
+    requireStaged();
+    requireBegun();
+    if (begun_.front().step) throw std::runtime_error("A step has been begun; finish() ends it.");
+    int64_t rows = 0;
+    ended([&] {
+      still();
+      Begun& oldest = begun_.front();
+      rows = oldest.batch().numLogitRows;
+      if (oldest.isComplete) {
+        std::copy(oldest.logits.begin(), oldest.logits.end(), executor_->logits());
+        executor_->setLogitRows(rows);
+      } else {
+        executor_->receive();
+      }
     });
+    return logitsView(info.Env(), *executor_, rows);
   }
 
   // Waits for everything that is begun, before a call that all ranks have to be free for. The steps stay begun.
-  Napi::Value complete(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      still();
-      for (Begun& begun : begun_) completeStep(begun);
-      return info.Env().Undefined();
-    });
+  void complete(const Napi::CallbackInfo& info) {
+    still();
+    for (Begun& begun : begun_) completeStep(begun);
   }
 
   // Of a stage: receives the output of the oldest step that has not got it, and samples, or keeps the logits.
@@ -336,15 +325,13 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   Napi::Value forward(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const BatchView batch = js::readBatch(info[0]);
-      checkBatch(batch, executor.config());
-      executor.adapters().check(batch);
-      if (executor.config().plan.logits < 0) requireLogits(executor.config().plan);
-      executor.forward(batch);
-      return logitsView(info.Env(), executor, batch.numLogitRows);
-    });
+    Executor& executor = idle();
+    const BatchView batch = js::readBatch(info[0]);
+    checkBatch(batch, executor.config());
+    executor.adapters().check(batch);
+    if (executor.config().plan.logits < 0) requireLogits(executor.config().plan);
+    executor.forward(batch);
+    return logitsView(info.Env(), executor, batch.numLogitRows);
   }
 
   Napi::Value logitsView(Napi::Env env, Executor& executor, int64_t rows) {
@@ -355,150 +342,110 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
   }
 
   // The forward of a rank whose output another one has.
-  Napi::Value follow(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const BatchView batch = js::readBatch(info[0]);
-      checkBatch(batch, executor.config());
-      executor.adapters().check(batch);
-      executor.forward(batch);
-      return info.Env().Undefined();
-    });
+  void follow(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const BatchView batch = js::readBatch(info[0]);
+    checkBatch(batch, executor.config());
+    executor.adapters().check(batch);
+    executor.forward(batch);
   }
 
-  Napi::Value sample(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      requireLogits(executor.config().plan);
-      const SamplingView sampling = js::readSampling(info[0]);
-      const SamplingOutputView output = js::readSamplingOutput(info[1]);
-      checkSampling(sampling, output, executor.logitRows(), executor.config().plan.vocabSize);
-      executor.sample(sampling, output);
-      return info.Env().Undefined();
-    });
+  void sample(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    requireLogits(executor.config().plan);
+    const SamplingView sampling = js::readSampling(info[0]);
+    const SamplingOutputView output = js::readSamplingOutput(info[1]);
+    checkSampling(sampling, output, executor.logitRows(), executor.config().plan.vocabSize);
+    executor.sample(sampling, output);
   }
 
-  Napi::Value copyBlocks(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      const auto source = js::typedArray<const int32_t>(info[0], "source");
-      const auto target = js::typedArray<const int32_t>(info[1], "target");
-      checkCopy(source, target, executor.config().numBlocks, "blocks");
-      executor.copyBlocks(source, target);
-      return info.Env().Undefined();
-    });
+  void copyBlocks(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    const auto source = js::typedArray<const int32_t>(info[0], "source");
+    const auto target = js::typedArray<const int32_t>(info[1], "target");
+    checkCopy(source, target, executor.config().numBlocks, "blocks");
+    executor.copyBlocks(source, target);
   }
 
-  Napi::Value copyStates(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      const auto source = js::typedArray<const int32_t>(info[0], "source");
-      const auto target = js::typedArray<const int32_t>(info[1], "target");
-      checkCopy(source, target, executor.config().numStateSlots, "states");
-      executor.copyStates(source, target);
-      return info.Env().Undefined();
-    });
+  void copyStates(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    const auto source = js::typedArray<const int32_t>(info[0], "source");
+    const auto target = js::typedArray<const int32_t>(info[1], "target");
+    checkCopy(source, target, executor.config().numStateSlots, "states");
+    executor.copyStates(source, target);
   }
 
   Napi::Value areStatesFinite(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
-      checkBlocks(slots, executor.config().numStateSlots, "slots");
-      return Napi::Boolean::New(info.Env(), executor.areStatesFinite(slots));
-    });
+    Executor& executor = still();
+    const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+    checkBlocks(slots, executor.config().numStateSlots, "slots");
+    return Napi::Boolean::New(info.Env(), executor.areStatesFinite(slots));
   }
 
   // putAdapter(slot, parts): see AdapterPart.
-  Napi::Value putAdapter(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = still();
-      if (!info[1].IsArray()) throw std::runtime_error("putAdapter takes a slot and a list of parts.");
-      executor.adapters().put(slotOf(info), js::readAdapterParts(info[1].As<Napi::Array>()));
-      return info.Env().Undefined();
-    });
+  void putAdapter(const Napi::CallbackInfo& info) {
+    Executor& executor = still();
+    if (!info[1].IsArray()) throw std::runtime_error("putAdapter takes a slot and a list of parts.");
+    executor.adapters().put(slotOf(info), js::readAdapterParts(info[1].As<Napi::Array>()));
   }
 
-  Napi::Value clearAdapter(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      still().adapters().clear(slotOf(info));
-      return info.Env().Undefined();
-    });
-  }
+  void clearAdapter(const Napi::CallbackInfo& info) { still().adapters().clear(slotOf(info)); }
 
   static int32_t slotOf(const Napi::CallbackInfo& info) {
     return info[0].IsNumber() ? info[0].As<Napi::Number>().Int32Value() : -1;
   }
 
   Napi::Value areFinite(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = open();
-      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
-      checkBlocks(blocks, executor.config().numBlocks);
-      return Napi::Boolean::New(info.Env(), executor.areFinite(blocks));
-    });
+    Executor& executor = open();
+    const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+    checkBlocks(blocks, executor.config().numBlocks);
+    return Napi::Boolean::New(info.Env(), executor.areFinite(blocks));
   }
 
   Napi::Value bytesPerBlock(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerBlock()));
-    });
+    return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerBlock()));
   }
 
   // readBlocks(blocks, target): whole blocks into memory outside.
-  Napi::Value readBlocks(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
-      const auto target = js::typedArray<uint8_t>(info[1], "target");
-      checkBlocks(blocks, executor.config().numBlocks);
-      checkBlockBytes(blocks, target.length, executor.bytesPerBlock(), "target");
-      executor.readBlocks(blocks, target.data);
-      return info.Env().Undefined();
-    });
+  void readBlocks(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+    const auto target = js::typedArray<uint8_t>(info[1], "target");
+    checkBlocks(blocks, executor.config().numBlocks);
+    checkBlockBytes(blocks, target.length, executor.bytesPerBlock(), "target");
+    executor.readBlocks(blocks, target.data);
   }
 
   // writeBlocks(blocks, source): what readBlocks of an executor of the same network, options and instruction set gave.
-  Napi::Value writeBlocks(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
-      const auto source = js::typedArray<const uint8_t>(info[1], "source");
-      checkBlocks(blocks, executor.config().numBlocks);
-      checkBlockBytes(blocks, source.length, executor.bytesPerBlock(), "source");
-      executor.writeBlocks(blocks, source.data);
-      return info.Env().Undefined();
-    });
+  void writeBlocks(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const auto blocks = js::typedArray<const int32_t>(info[0], "blocks");
+    const auto source = js::typedArray<const uint8_t>(info[1], "source");
+    checkBlocks(blocks, executor.config().numBlocks);
+    checkBlockBytes(blocks, source.length, executor.bytesPerBlock(), "source");
+    executor.writeBlocks(blocks, source.data);
   }
 
   Napi::Value bytesPerStateSlot(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerStateSlot()));
-    });
+    return Napi::Number::New(info.Env(), static_cast<double>(open().bytesPerStateSlot()));
   }
 
   // readStates(slots, target): the states of whole slots into memory outside.
-  Napi::Value readStates(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
-      const auto target = js::typedArray<uint8_t>(info[1], "target");
-      checkStateBytes(executor, slots, target.length, "target");
-      executor.readStates(slots, target.data);
-      return info.Env().Undefined();
-    });
+  void readStates(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+    const auto target = js::typedArray<uint8_t>(info[1], "target");
+    checkStateBytes(executor, slots, target.length, "target");
+    executor.readStates(slots, target.data);
   }
 
   // writeStates(slots, source): what readStates of an executor of the same network and instruction set gave.
-  Napi::Value writeStates(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const auto slots = js::typedArray<const int32_t>(info[0], "slots");
-      const auto source = js::typedArray<const uint8_t>(info[1], "source");
-      checkStateBytes(executor, slots, source.length, "source");
-      executor.writeStates(slots, source.data);
-      return info.Env().Undefined();
-    });
+  void writeStates(const Napi::CallbackInfo& info) {
+    Executor& executor = idle();
+    const auto slots = js::typedArray<const int32_t>(info[0], "slots");
+    const auto source = js::typedArray<const uint8_t>(info[1], "source");
+    checkStateBytes(executor, slots, source.length, "source");
+    executor.writeStates(slots, source.data);
   }
 
   static void checkStateBytes(const Executor& executor, const ArrayView<const int32_t>& slots, int64_t length,
@@ -508,82 +455,69 @@ class ExecutorObject : public Napi::ObjectWrap<ExecutorObject> {
     checkBlockBytes(slots, length, executor.bytesPerStateSlot(), field, "slots");
   }
 
-  Napi::Value memory(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value { return asObject(info.Env(), open().memory()); });
-  }
+  Napi::Value memory(const Napi::CallbackInfo& info) { return asObject(info.Env(), open().memory()); }
 
   // { bytes: read since the start, bytesPerSecond: as measured, 0 where nothing had to be read }
   Napi::Value expertReads(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      const ExpertReads& reads = open().expertReads();
-      Napi::Object object = Napi::Object::New(info.Env());
-      object.Set("bytes", static_cast<double>(reads.bytesRead()));
-      object.Set("bytesPerSecond", reads.bytesPerSecond());
-      return object;
-    });
+    const ExpertReads& reads = open().expertReads();
+    Napi::Object object = Napi::Object::New(info.Env());
+    object.Set("bytes", static_cast<double>(reads.bytesRead()));
+    object.Set("bytesPerSecond", reads.bytesPerSecond());
+    return object;
   }
 
   // [{ tensor: index, checksum }] of tensors in a checkpoint's file that this executor has packed.
   Napi::Value packedChecksums(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      const Napi::Env env = info.Env();
-      const std::vector<PackedSum>& sums = open().packedSums();
-      Napi::Array array = Napi::Array::New(env, sums.size());
-      for (uint32_t i = 0; i < sums.size(); ++i) {
-        Napi::Object item = Napi::Object::New(env);
-        item.Set("tensor", Napi::Number::New(env, double(sums[i].tensor)));
-        item.Set("checksum", Napi::Number::New(env, sums[i].sum));
-        array.Set(i, item);
-      }
-      return array;
-    });
+    const Napi::Env env = info.Env();
+    const std::vector<PackedSum>& sums = open().packedSums();
+    Napi::Array array = Napi::Array::New(env, sums.size());
+    for (uint32_t i = 0; i < sums.size(); ++i) {
+      Napi::Object item = Napi::Object::New(env);
+      item.Set("tensor", Napi::Number::New(env, double(sums[i].tensor)));
+      item.Set("checksum", Napi::Number::New(env, sums[i].sum));
+      array.Set(i, item);
+    }
+    return array;
   }
 
   // Seconds per kind of op since the last call; counting goes on if the argument is true.
   Napi::Value profile(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      Executor& executor = idle();
-      const Profile& profile = executor.profile();
-      Napi::Object object = Napi::Object::New(info.Env());
-      for (int32_t kind = 0; kind < kOpKinds; ++kind) {
-        object.Set(opName(static_cast<OpKind>(kind)), profile.ops[static_cast<size_t>(kind)]);
-      }
-      object.Set("logits", profile.logits);
-      object.Set("sampling", profile.sampling);
-      object.Set("prepare", profile.prepare);
-      object.Set("waiting", profile.waiting);
-      executor.setProfiling(info[0].ToBoolean().Value());
-      return object;
-    });
+    Executor& executor = idle();
+    const Profile& profile = executor.profile();
+    Napi::Object object = Napi::Object::New(info.Env());
+    for (int32_t kind = 0; kind < kOpKinds; ++kind) {
+      object.Set(opName(static_cast<OpKind>(kind)), profile.ops[static_cast<size_t>(kind)]);
+    }
+    object.Set("logits", profile.logits);
+    object.Set("sampling", profile.sampling);
+    object.Set("prepare", profile.prepare);
+    object.Set("waiting", profile.waiting);
+    executor.setProfiling(info[0].ToBoolean().Value());
+    return object;
   }
 
   // Seconds that the executors of this environment have computed, and have waited for others; and how often a step of
   // theirs was interrupted for another.
   Napi::Value turns(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      const ComputeTurns::Account account = open().turns().used();
-      Napi::Object object = Napi::Object::New(info.Env());
-      object.Set("heldSeconds", account.heldSeconds);
-      object.Set("waitedSeconds", account.waitedSeconds);
-      object.Set("partings", static_cast<double>(account.partings));
-      return object;
-    });
+    const ComputeTurns::Account account = open().turns().used();
+    Napi::Object object = Napi::Object::New(info.Env());
+    object.Set("heldSeconds", account.heldSeconds);
+    object.Set("waitedSeconds", account.waitedSeconds);
+    object.Set("partings", static_cast<double>(account.partings));
+    return object;
   }
 
-  Napi::Value close(const Napi::CallbackInfo& info) {
-    return guarded(info, [&]() -> Napi::Value {
-      if (!begun_.empty()) {
-        throw std::runtime_error(
-            "The executor cannot be closed while a begun step is running; finish() must come first.");
-      }
-      if (!logits_.IsEmpty()) {
-        // Detaches the buffer, so that views of the logits become empty instead of dangling.
-        napi_detach_arraybuffer(info.Env(), logits_.Value());
-        logits_.Reset();
-      }
-      executor_.reset();
-      return info.Env().Undefined();
-    });
+  void close(const Napi::CallbackInfo& info) {
+    if (!begun_.empty()) {
+      throw std::runtime_error(
+          "The executor cannot be closed while a begun step is running; finish() must come first.");
+    }
+    if (!logits_.IsEmpty()) {
+      // Detaches the buffer, so that views of the logits become empty instead of dangling.
+      napi_detach_arraybuffer(info.Env(), logits_.Value());
+      logits_.Reset();
+    }
+    executor_.reset();
   }
 
   // Returns one buffer over the logits' memory for all views. It keeps the workspace alive, so a view may outlive the

@@ -28,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kGroupMagic[8] = {'S', 'K', 'E', 'I', 'N', 'R', 'K', '1'};
 constexpr size_t kTextBytes = 448;
+// A wait spins for so long before it looks on.
+constexpr int32_t kGroupSpinMicroseconds = 60;
 // A wait that has spun looks on for so long, and gives the processor to whoever wants it in between: ranks of one machine are
 // seldom further apart within a layer, and to be woken takes as long as some of its products.
 constexpr int32_t kYieldMicroseconds = 2000;
@@ -216,7 +218,7 @@ void GroupMemory::throwIfAborted() const {
 template <typename Reached>
 bool GroupMemory::await(Signal& signal, int64_t limitMs, const Reached& reachedValue, const Beside& beside) const {
   const auto begin = Clock::now();
-  const auto spinEnd = begin + std::chrono::microseconds(spinMicroseconds_);
+  const auto spinEnd = begin + std::chrono::microseconds(kGroupSpinMicroseconds);
   // A relay needs the processor for what this wait is for, and a container may have given both of them one.
   const bool yields = header().watched.load(std::memory_order_relaxed) == 0 &&
                       begin.time_since_epoch().count() >= crowdedUntil.load(std::memory_order_relaxed);

@@ -47,8 +47,6 @@ class GroupMemory {
   int32_t size() const { return size_; }
   int64_t limitMs() const { return limitMs_; }
   uint8_t* call() const { return mapping_.data() + callOffset_; }
-  // Microseconds that a wait spins before it sleeps.
-  void setSpin(int32_t microseconds) { spinMicroseconds_ = microseconds; }
 
   // Rank 0: begins a call, whose bytes lie in call().
   void ring();
@@ -118,7 +116,6 @@ class GroupMemory {
   Mapping mapping_;
   int32_t rank_, size_;
   int64_t limitMs_;
-  int32_t spinMicroseconds_ = 60;
   size_t signalsOffset_ = 0, callOffset_ = 0, outboxOffset_ = 0;
   uint32_t call_ = 0;
   std::vector<uint32_t> counts_;  // publications of [writer][channel] that this rank has made or awaited

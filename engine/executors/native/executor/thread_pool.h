@@ -27,7 +27,6 @@ namespace skein {
 class ThreadPool {
  public:
   static constexpr int32_t kMaxThreads = 1024;
-  static constexpr int32_t kMaxTasks = (1 << 20) - 1;
 
   // threads counts the caller. places is empty, or has the processors of each thread. Throws std::system_error if the
   // system gives no more threads.

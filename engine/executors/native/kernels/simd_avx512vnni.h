@@ -32,7 +32,6 @@ struct Avx512VnniSimd : FloatScales<Avx512Simd> {
     const I greatest = _mm512_max_epu32(_mm512_sub_epi32(bitsOf(scales[0]), least), _mm512_sub_epi32(bitsOf(scales[1]), least));
     return _mm512_cmpgt_epu32_mask(greatest, set1I(221 << 23)) == 0;
   }
-  static I lessBytes(I bytes, int excess) { return _mm512_sub_epi8(bytes, _mm512_set1_epi8(char(excess))); }
 };
 
 }  // namespace
