@@ -1,6 +1,7 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { CacheCounts, ResponseCache } from '../../../serving/cache/response-cache.js';
 import type { InferModel, InferStatistics } from '../../../serving/infer-model.js';
+import { liveCounter, liveGauge } from './live-family.js';
 
 const NS_PER_US = 1000;
 
@@ -57,40 +58,21 @@ export function cacheFamilies(
   models: () => readonly InferModel[],
   cache: Pick<ResponseCache, 'counts'>,
 ): void {
-  for (const [name, [help, value]] of Object.entries(OF_MODELS)) {
-    new Counter({
+  for (const [name, [help, value]] of Object.entries(OF_MODELS))
+    liveCounter(registry, {
       name,
       help,
       labelNames: ['model', 'version'],
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const model of models().filter(({ isCached }) => isCached)) {
-          const labels = { model: model.config.name, version: model.version };
-          this.inc(labels, value(model.statistics().inference_stats));
-        }
-      },
+      read: () =>
+        models()
+          .filter(({ isCached }) => isCached)
+          .map((model) => [
+            { model: model.config.name, version: model.version },
+            value(model.statistics().inference_stats),
+          ]),
     });
-  }
-  for (const [name, [help, value]] of Object.entries(COUNTS)) {
-    new Counter({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(value(cache.counts()));
-      },
-    });
-  }
-  for (const [name, [help, value]] of Object.entries(GAUGES)) {
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(value(cache.counts()));
-      },
-    });
-  }
+  for (const [name, [help, value]] of Object.entries(COUNTS))
+    liveCounter(registry, { name, help, read: () => [[{}, value(cache.counts())]] });
+  for (const [name, [help, value]] of Object.entries(GAUGES))
+    liveGauge(registry, { name, help, read: () => [[{}, value(cache.counts())]] });
 }

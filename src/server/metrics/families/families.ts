@@ -13,6 +13,7 @@ import {
 /** Labels of every metric of a model. `engine` is '0': each model has one engine. */
 export const MODEL_LABELS = ['model_name', 'engine'] as const;
 export type ModelLabels = Record<(typeof MODEL_LABELS)[number], string>;
+export const modelLabels = (model: string): ModelLabels => ({ model_name: model, engine: '0' });
 
 /** vLLM's histograms of seconds: the name without prefix and _seconds, a description, the buckets. */
 const SECONDS = {
@@ -130,6 +131,58 @@ const GAUGES = {
   blockTokens: ['skein:kv_block_tokens', 'Tokens of a KV cache block'],
 } as const;
 
+/** Metrics with another label. */
+const LABELLED = {
+  success: [Counter, 'vllm:request_success_total', 'Requests that ended, by reason', 'finished_reason'],
+  /** Why requests wait, as vLLM's dashboards tell them apart. */
+  waitingByReason: [
+    Gauge,
+    'vllm:num_requests_waiting_by_reason',
+    'Requests that wait for a place in the batch, by reason',
+    'reason',
+  ],
+  /** 1 for the state of the engine: it is awake, or has no series. */
+  sleepState: [
+    Gauge,
+    'vllm:engine_sleep_state',
+    'An engine that runs is awake; one that is being restarted or has failed has no state',
+    'sleep_state',
+  ],
+  /** From 0 on. */
+  acceptedByPosition: [
+    Counter,
+    'vllm:spec_decode_num_accepted_tokens_per_pos_total',
+    'Tokens of drafts accepted, by their place in the draft',
+    'position',
+  ],
+  promptSources: [
+    Counter,
+    'vllm:prompt_tokens_by_source_total',
+    'Prompt tokens of requests that have a first token: computed, or found in the cache',
+    'source',
+  ],
+  /** The memory that held them when their request began. */
+  cachedSources: [
+    Counter,
+    'vllm:prompt_tokens_cached_by_source_total',
+    'Prompt tokens found in the cache, by the memory that they are read from',
+    'source',
+  ],
+  /** States: used, free, secondary_used, secondary_free. */
+  blocks: [
+    Gauge,
+    'skein:kv_blocks',
+    'KV cache blocks by state; free ones may hold what a prompt to come can reuse',
+    'state',
+  ],
+} as const;
+
+type Labelled = {
+  readonly [Name in keyof typeof LABELLED]: (typeof LABELLED)[Name][0] extends typeof Gauge
+    ? Gauge<keyof ModelLabels | (typeof LABELLED)[Name][3]>
+    : Counter<keyof ModelLabels | (typeof LABELLED)[Name][3]>;
+};
+
 /** Labels that describe a model's KV cache. */
 export type CacheLabels = ModelLabels &
   Record<'block_size' | 'num_gpu_blocks' | 'num_cpu_blocks' | 'cache_dtype', string>;
@@ -141,20 +194,8 @@ export type ModelFamilies = Of<typeof SECONDS, ModelHistogram> &
   Of<typeof LENGTHS, ModelHistogram> &
   Of<typeof COUNTS, ModelHistogram> &
   Of<typeof COUNTERS, Counter<keyof ModelLabels>> &
-  Of<typeof GAUGES, Gauge<keyof ModelLabels>> & {
-    success: Counter<keyof ModelLabels | 'finished_reason'>;
-    /** Why requests wait, as vLLM's dashboards tell them apart. */
-    waitingByReason: Gauge<keyof ModelLabels | 'reason'>;
-    /** 1 for the state of the engine: it is awake, or has no series. */
-    sleepState: Gauge<keyof ModelLabels | 'sleep_state'>;
-    /** Accepted tokens of drafts by their place in the draft, from 0 on. */
-    acceptedByPosition: Counter<keyof ModelLabels | 'position'>;
-    /** Prompt tokens of requests that have a first token, by where their keys and values came from. */
-    promptSources: Counter<keyof ModelLabels | 'source'>;
-    /** Of these the ones found in the cache, by the memory that held them when their request began. */
-    cachedSources: Counter<keyof ModelLabels | 'source'>;
-    /** KV cache blocks by state: used, free, secondary_used, secondary_free. */
-    blocks: Gauge<keyof ModelLabels | 'state'>;
+  Of<typeof GAUGES, Gauge<keyof ModelLabels>> &
+  Labelled & {
     /** Only for engines in processes of their own. */
     processMemory: Gauge<keyof ModelLabels>;
     cacheConfig: Gauge<keyof CacheLabels>;
@@ -178,48 +219,11 @@ export function modelFamilies(registry: Registry, maxSeqLen: number): ModelFamil
     ...each(COUNTS, ([name, help, buckets]) => histogram(name, help, buckets)),
     ...each(COUNTERS, ([name, help]) => new Counter({ name, help, ...common })),
     ...each(GAUGES, ([name, help]) => new Gauge({ name, help, ...common })),
-    success: new Counter({
-      name: 'vllm:request_success_total',
-      help: 'Requests that ended, by reason',
-      labelNames: [...MODEL_LABELS, 'finished_reason'],
-      registers: [registry],
-    }),
-    waitingByReason: new Gauge({
-      name: 'vllm:num_requests_waiting_by_reason',
-      help: 'Requests that wait for a place in the batch, by reason',
-      labelNames: [...MODEL_LABELS, 'reason'],
-      registers: [registry],
-    }),
-    sleepState: new Gauge({
-      name: 'vllm:engine_sleep_state',
-      help: 'An engine that runs is awake; one that is being restarted or has failed has no state',
-      labelNames: [...MODEL_LABELS, 'sleep_state'],
-      registers: [registry],
-    }),
-    acceptedByPosition: new Counter({
-      name: 'vllm:spec_decode_num_accepted_tokens_per_pos_total',
-      help: 'Tokens of drafts accepted, by their place in the draft',
-      labelNames: [...MODEL_LABELS, 'position'],
-      registers: [registry],
-    }),
-    promptSources: new Counter({
-      name: 'vllm:prompt_tokens_by_source_total',
-      help: 'Prompt tokens of requests that have a first token: computed, or found in the cache',
-      labelNames: [...MODEL_LABELS, 'source'],
-      registers: [registry],
-    }),
-    cachedSources: new Counter({
-      name: 'vllm:prompt_tokens_cached_by_source_total',
-      help: 'Prompt tokens found in the cache, by the memory that they are read from',
-      labelNames: [...MODEL_LABELS, 'source'],
-      registers: [registry],
-    }),
-    blocks: new Gauge({
-      name: 'skein:kv_blocks',
-      help: 'KV cache blocks by state; free ones may hold what a prompt to come can reuse',
-      labelNames: [...MODEL_LABELS, 'state'],
-      registers: [registry],
-    }),
+    ...(each(
+      LABELLED,
+      ([Metric, name, help, label]) =>
+        new Metric({ name, help, labelNames: [...MODEL_LABELS, label], registers: [registry] }),
+    ) as Labelled),
     processMemory: new Gauge({
       name: 'skein:engine_process_resident_memory_bytes',
       help: "Memory of an engine's own process (--isolate)",

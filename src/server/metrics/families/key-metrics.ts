@@ -1,6 +1,7 @@
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { KeyUsage } from '../../web/quotas/key-usage.js';
 import type { KeyReport } from '../../web/quotas/quotas.js';
+import { liveCounter } from './live-family.js';
 
 type Total = Pick<KeyReport, 'name' | 'total' | 'refused'>;
 
@@ -24,16 +25,11 @@ const FAMILIES = {
 /** What the requests of each API key have taken, as it is when the metrics are read. */
 export function keyFamilies(registry: Registry, totals: () => readonly Total[]): void {
   const family = (name: string, help: string, countOf: (total: Total) => number) =>
-    new Counter({
+    liveCounter(registry, {
       name,
       help,
-      labelNames: ['key'] as const,
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const [i, total] of totals().entries())
-          this.inc({ key: i < MAX_KEYS ? total.name : OTHERS }, countOf(total));
-      },
+      labelNames: ['key'],
+      read: () => totals().map((total, i) => [{ key: i < MAX_KEYS ? total.name : OTHERS }, countOf(total)]),
     });
   for (const [name, [field, help]] of Object.entries(FAMILIES))
     family(name, help, ({ total }) => total[field]);

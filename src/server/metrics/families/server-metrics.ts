@@ -14,13 +14,12 @@ import { TargetWatch } from '../scaling/target-watch.js';
 import { adapterFamilies } from './adapter-metrics.js';
 import { HTTP_BUCKETS } from './buckets.js';
 import { cacheFamilies } from './cache-families.js';
-import { MODEL_LABELS, type ModelFamilies, modelFamilies } from './families.js';
+import { MODEL_LABELS, type ModelFamilies, modelFamilies, modelLabels } from './families.js';
 import { type GrpcExchange, GrpcMetrics } from './grpc-metrics.js';
 import { keyFamilies } from './key-metrics.js';
+import { liveGauge } from './live-family.js';
 import { pictureFamilies } from './picture-metrics.js';
-import { prefillFamilies } from './prefill-metrics.js';
-import { routingFamilies } from './routing-metrics.js';
-import { shareFamilies } from './share-metrics.js';
+import { prefillFamilies, routingFamilies, shareFamilies } from './routing-metrics.js';
 import { type SocketMessage, SocketMetrics } from './socket-metrics.js';
 import { rateLimitFamilies, sequenceFamilies } from './tensor-metrics.js';
 import { tritonFamilies } from './triton-families.js';
@@ -249,18 +248,20 @@ function withFractions(text: string): string {
 
 /** The engines that answer for each model, as they are when the metrics are read. */
 function engineFamilies(registry: Registry, models: ModelDirectory): void {
-  new Gauge({
+  liveGauge(registry, {
     name: 'skein:engines',
     help: 'Engines that answer for the model, by fingerprint: more than one fingerprint means different answers',
-    labelNames: [...MODEL_LABELS, 'system_fingerprint'] as const,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const model of models.list()) {
-        if (model.kind !== 'generator') continue;
-        for (const [system_fingerprint, count] of enginesOf(model))
-          this.set({ model_name: model.id, engine: '0', system_fingerprint }, count);
-      }
-    },
+    labelNames: [...MODEL_LABELS, 'system_fingerprint'],
+    read: () =>
+      models
+        .list()
+        .flatMap((model) =>
+          model.kind !== 'generator'
+            ? []
+            : [...enginesOf(model)].map(([system_fingerprint, count]) => [
+                { ...modelLabels(model.id), system_fingerprint },
+                count,
+              ]),
+        ),
   });
 }

@@ -1,11 +1,12 @@
 import { cpus, freemem, totalmem } from 'node:os';
-import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
+import type { Metric, Registry } from 'prom-client';
 import type {
   FailureReason,
   InferModel,
   StatisticDuration,
   VersionStatistics,
 } from '../../../serving/infer-model.js';
+import { liveCounter, liveGauge } from './live-family.js';
 
 const LABELS = ['model', 'version'] as const;
 const REASONS: readonly FailureReason[] = ['REJECTED', 'CANCELED', 'BACKEND', 'OTHER'];
@@ -53,40 +54,28 @@ const labelsOf = ({ config, version }: InferModel) => ({ model: config.name, ver
  */
 export function tritonFamilies(registry: Registry, models: () => readonly InferModel[]): void {
   const read = readTogether(models);
-  for (const [name, [help, value]] of Object.entries(COUNTS)) {
-    new Counter({
+  for (const [name, [help, value]] of Object.entries(COUNTS))
+    liveCounter(registry, {
       name,
       help,
       labelNames: LABELS,
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const { labels, statistics } of read()) this.inc(labels, value(statistics));
-      },
+      read: () => read().map(({ labels, statistics }) => [labels, value(statistics)]),
     });
-  }
-  new Counter({
+  liveCounter(registry, {
     name: 'nv_inference_request_failure',
     help: 'Requests that were not answered, by the reason',
-    labelNames: [...LABELS, 'reason'] as const,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const model of models()) {
+    labelNames: [...LABELS, 'reason'],
+    read: () =>
+      models().flatMap((model) => {
         const failures = model.failures();
-        for (const reason of REASONS) this.inc({ ...labelsOf(model), reason }, failures[reason]);
-      }
-    },
+        return REASONS.map((reason) => [{ ...labelsOf(model), reason }, failures[reason]]);
+      }),
   });
-  new Gauge({
+  liveGauge(registry, {
     name: 'nv_inference_pending_request_count',
     help: 'Requests that wait for an instance',
     labelNames: LABELS,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const model of models()) this.set(labelsOf(model), model.activity().waiting);
-    },
+    read: () => models().map((model) => [labelsOf(model), model.activity().waiting]),
   });
   registry.registerMetric(firstResponses(models) as unknown as Metric);
   machineFamilies(registry);
@@ -141,30 +130,18 @@ function histogramOf(model: InferModel) {
 
 function machineFamilies(registry: Registry): void {
   let before = processorTimes();
-  new Gauge({
-    name: 'nv_cpu_utilization',
-    help: 'Share of the processors of the machine in use since the last look',
-    registers: [registry],
-    collect() {
-      const now = processorTimes();
-      const all = now.all - before.all;
-      this.set(all === 0 ? 0 : 1 - (now.idle - before.idle) / all);
-      before = now;
-    },
-  });
-  gauge(registry, 'nv_cpu_memory_total_bytes', 'Memory of the machine', totalmem);
-  gauge(registry, 'nv_cpu_memory_used_bytes', 'Memory of the machine in use', () => totalmem() - freemem());
-}
-
-function gauge(registry: Registry, name: string, help: string, value: () => number): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(value());
-    },
-  });
+  const used = () => {
+    const now = processorTimes();
+    const all = now.all - before.all;
+    const share = all === 0 ? 0 : 1 - (now.idle - before.idle) / all;
+    before = now;
+    return share;
+  };
+  const gauge = (name: string, help: string, value: () => number) =>
+    liveGauge(registry, { name, help, read: () => [[{}, value()]] });
+  gauge('nv_cpu_utilization', 'Share of the processors of the machine in use since the last look', used);
+  gauge('nv_cpu_memory_total_bytes', 'Memory of the machine', totalmem);
+  gauge('nv_cpu_memory_used_bytes', 'Memory of the machine in use', () => totalmem() - freemem());
 }
 
 function processorTimes(): { idle: number; all: number } {

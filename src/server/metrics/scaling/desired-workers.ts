@@ -18,13 +18,13 @@ export interface Load {
 }
 
 /** Share of the times that has to meet a target. */
-export const SHARE = 0.9;
+const SHARE = 0.9;
 const HALF_LIFE_MS = 60_000;
 /** Workers are too many where the times are below this share of their targets: nearer to them the number stays. */
 const CALM = 0.7;
 /** Factors by which the number of workers changes at most. */
-const MOST_DOWN = 0.5;
-const MOST_UP = 2;
+const MAX_DOWN = 0.5;
+const MAX_UP = 2;
 /** Weight of times below which they say nothing: one of more than three minutes ago. */
 const LEAST_WEIGHT = 0.1;
 
@@ -79,6 +79,6 @@ export class DesiredWorkers {
 
 /** Never smaller for a greater ratio. */
 function factorOf(ratio: number): number {
-  if (ratio > 1) return Math.min(MOST_UP, ratio);
-  return Math.max(MOST_DOWN, Math.min(1, ratio / CALM));
+  if (ratio > 1) return Math.min(MAX_UP, ratio);
+  return Math.max(MAX_DOWN, Math.min(1, ratio / CALM));
 }
