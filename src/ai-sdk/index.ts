@@ -3,6 +3,5 @@
  *
  *   const { text } = await generateText({ model: languageModel(skein), prompt: 'Hello!' });
  */
-export { embeddingModel } from './embedding-model.js';
+export { embeddingModel, rerankingModel } from './encoder-models.js';
 export { languageModel } from './language-model.js';
-export { rerankingModel } from './reranking-model.js';
