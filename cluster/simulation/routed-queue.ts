@@ -1,10 +1,6 @@
-import { ArrivalQueue, type Waiting } from '../../host/queue/waiting-queue.js';
 import { roomFor } from '../nats/worker-port.js';
+import { WaitingRequests } from './simulated-queue.js';
 import type { SimulatedWorker } from './simulated-worker.js';
-
-interface Item extends Waiting {
-  request: number;
-}
 
 /**
  * The work queue whose gateway sends requests where they are cached, by its rules and without a network: a request waits until a worker
@@ -12,11 +8,8 @@ interface Item extends Waiting {
  *
  *   requests -> waiting (gateway) --as long as anybody has room--> the router's choice among those with room
  */
-export class RoutedQueue {
+export class RoutedQueue extends WaitingRequests {
   readonly #places: number;
-  readonly #waiting = new ArrivalQueue<Item>();
-  /** Requests whose worker was lost: they go first. */
-  readonly #again: number[] = [];
   /** Names of the workers that have room. */
   readonly #roomy = new Set<string>();
   readonly #route: (request: number, mayHave: (worker: string) => boolean) => SimulatedWorker;
@@ -26,20 +19,9 @@ export class RoutedQueue {
     places: number,
     route: (request: number, mayHave: (worker: string) => boolean) => SimulatedWorker,
   ) {
+    super();
     this.#places = places;
     this.#route = route;
-  }
-
-  get size(): number {
-    return this.#waiting.size + this.#again.length;
-  }
-
-  add(request: number, cost: number): void {
-    this.#waiting.push({ request, cost, priority: 0.5, key: '', weight: 1 });
-  }
-
-  addAgain(request: number): void {
-    this.#again.push(request);
   }
 
   /** A worker has come, got or ended requests, or gone. */
@@ -53,7 +35,7 @@ export class RoutedQueue {
   /** Calls `give` for each request that a worker gets now. `give` notes the worker. */
   deliver(give: (request: number, worker: SimulatedWorker) => void): void {
     while (this.#roomy.size > 0) {
-      const request = this.#again.shift() ?? this.#waiting.take(1)[0]?.request;
+      const request = this.next();
       if (request === undefined) return;
       give(
         request,

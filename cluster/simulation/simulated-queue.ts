@@ -7,6 +7,29 @@ interface Item extends Waiting {
   request: number;
 }
 
+/** Requests that wait at a gateway. */
+export class WaitingRequests {
+  readonly #waiting = new ArrivalQueue<Item>();
+  /** Requests whose worker was lost: they go first. */
+  readonly #again: number[] = [];
+
+  get size(): number {
+    return this.#waiting.size + this.#again.length;
+  }
+
+  add(request: number, cost: number): void {
+    this.#waiting.push({ request, cost, priority: 0.5, key: '', weight: 1 });
+  }
+
+  addAgain(request: number): void {
+    this.#again.push(request);
+  }
+
+  protected next(): number | undefined {
+    return this.#again.shift() ?? this.#waiting.take(1)[0]?.request;
+  }
+}
+
 /** A worker's question for so many requests. */
 export interface Ask {
   worker: SimulatedWorker;
@@ -22,11 +45,8 @@ export interface Ask {
  *
  *   requests -> waiting (gateway) --as many as offersFor says--> stream --to whoever has asked--> workers
  */
-export class SimulatedQueue {
+export class SimulatedQueue extends WaitingRequests {
   readonly #places: number;
-  readonly #waiting = new ArrivalQueue<Item>();
-  /** Requests whose worker was lost: they go first. */
-  readonly #again: number[] = [];
   /** Offered and not taken, the oldest first. */
   readonly #stream: number[] = [];
   readonly #onAsk: (ask: Ask) => void;
@@ -40,20 +60,13 @@ export class SimulatedQueue {
 
   /** @param places most requests that a worker has at once @param onAsk called with each question; `expire` is to be called later */
   constructor(places: number, onAsk: (ask: Ask) => void) {
+    super();
     this.#places = places;
     this.#onAsk = onAsk;
   }
 
-  get size(): number {
-    return this.#waiting.size + this.#again.length + this.#stream.length;
-  }
-
-  add(request: number, cost: number): void {
-    this.#waiting.push({ request, cost, priority: 0.5, key: '', weight: 1 });
-  }
-
-  addAgain(request: number): void {
-    this.#again.push(request);
+  override get size(): number {
+    return super.size + this.#stream.length;
   }
 
   /** A worker has come, got or ended requests, or gone. */
@@ -98,7 +111,7 @@ export class SimulatedQueue {
 
   #offer(): void {
     while (this.#stream.length < this.#wanted) {
-      const next = this.#again.shift() ?? this.#waiting.take(1)[0]?.request;
+      const next = this.next();
       if (next === undefined) return;
       this.#stream.push(next);
     }
