@@ -1,4 +1,4 @@
-import { joinedFloats } from '../base/joined-floats.js';
+import { joinedFloats } from '../base/joined-arrays.js';
 import { messageOfFailure, type RequestFailure } from './request-failure.js';
 import {
   RESPONSE_BEAM,

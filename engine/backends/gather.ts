@@ -1,3 +1,4 @@
+import { joinedBytes } from '../../base/joined-arrays.js';
 import { BYTES_PER_ELEMENT, elementsIn } from '../../callbacks/infer/datatypes.js';
 import type { InferTensor } from '../../callbacks/infer/infer-types.js';
 import { BackendError } from './backend.js';
@@ -30,21 +31,15 @@ export function gatherRows(parts: readonly InferTensor[]): InferTensor {
 /** One array of all bytes; a view where they lie one behind the other. */
 function joined(parts: readonly Uint8Array[]): Uint8Array {
   const first = parts[0]!;
-  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   let end = first.byteOffset;
   const isOneBlock = parts.every(({ buffer, byteOffset, length }) => {
     const follows = buffer === first.buffer && byteOffset === end;
     end += length;
     return follows;
   });
-  if (isOneBlock) return new Uint8Array(first.buffer, first.byteOffset, bytes);
-  const all = new Uint8Array(bytes);
-  let offset = 0;
-  for (const part of parts) {
-    all.set(part, offset);
-    offset += part.length;
-  }
-  return all;
+  return isOneBlock
+    ? new Uint8Array(first.buffer, first.byteOffset, end - first.byteOffset)
+    : joinedBytes(parts);
 }
 
 /**

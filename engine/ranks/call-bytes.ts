@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { joinedBytes } from '../../base/joined-arrays.js';
 
 /** What rank 0 tells the others to do. */
 export const CALL_KINDS = {
@@ -186,20 +187,10 @@ export class CallReader {
       this.#pieces.push(body.slice());
       return null;
     }
-    const whole = this.#pieces.length === 0 ? body : joined([...this.#pieces, body]);
+    const whole = this.#pieces.length === 0 ? body : joinedBytes([...this.#pieces, body]);
     this.#pieces = [];
     return { kind, arrays: readBody(whole) };
   }
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const body = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    body.set(piece, at);
-    at += piece.length;
-  }
-  return body;
 }
 
 function eights(bytes: number): number {

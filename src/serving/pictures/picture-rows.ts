@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { joinedFloats } from '../../../base/joined-floats.js';
+import { joinedFloats } from '../../../base/joined-arrays.js';
 import type { TowerHost } from '../../../host/tower-host.js';
 import {
   type PicturePlan,
