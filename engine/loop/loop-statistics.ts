@@ -31,6 +31,29 @@ export interface IterationCounts {
   expertReadBytes: number;
 }
 
+/** Statistics of an engine that has not iterated yet, or whose iterations are not known here. @param blocks of its cache */
+export function statsWithoutIterations(
+  maxNumSequences: number,
+  blocks: Pick<KvCacheStats, 'maxBlocks' | 'freeBlocks' | 'usedBlocks' | 'tokensPerBlock'>,
+): IterationStats {
+  const cache = {
+    ...blocks,
+    allocTotalBlocks: 0,
+    allocNewBlocks: 0,
+    reusedBlocks: 0,
+    missedBlocks: 0,
+    cacheHitRate: 0,
+    secondaryMaxBlocks: 0,
+    secondaryUsedBlocks: 0,
+    swappedOutBlocks: 0,
+    swappedInBlocks: 0,
+    states: null,
+    disk: null,
+  };
+  const stats = new LoopStatistics(maxNumSequences).finishIteration(noCounts(), cache, 0, 0, 0);
+  return { ...stats, iteration: 0 };
+}
+
 export function noCounts(): IterationCounts {
   return {
     activeRequests: 0,

@@ -5,7 +5,7 @@ import type { QueueGateway } from '../../cluster/gateway/queue-gateway.js';
 import type { ModelCard } from '../../cluster/nats/beat.js';
 import type { RosterPool, Share } from '../../cluster/nats/roster-pool.js';
 import { readEngineFacts } from '../../engine/building/engine.js';
-import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
+import { batchManagerStatsJson, statsWithoutIterations } from '../../engine/loop/loop-statistics.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { blocksToCompletion } from '../../scheduler/tokens/block-needs.js';
 import { ModelCodec } from '../generation/model-codec.js';
@@ -191,24 +191,9 @@ function fitTogether(
 
 /** The batch manager's statistics, as far as a gateway knows them: sums over the workers. */
 function statsJson({ running, waiting, maxBlocks, usedBlocks }: EngineCounts, { engine }: ModelCard): string {
-  const cache = {
-    maxBlocks,
-    usedBlocks,
-    freeBlocks: maxBlocks - usedBlocks,
-    tokensPerBlock: engine.tokensPerBlock,
-    allocTotalBlocks: 0,
-    allocNewBlocks: 0,
-    reusedBlocks: 0,
-    missedBlocks: 0,
-    cacheHitRate: 0,
-    secondaryMaxBlocks: 0,
-    secondaryUsedBlocks: 0,
-    swappedOutBlocks: 0,
-    swappedInBlocks: 0,
-    states: null,
-    disk: null,
-  };
-  const stats = new LoopStatistics(engine.maxSequences).finishIteration(noCounts(), cache, 0, 0, 0);
-  const now = { ...stats, iteration: 0, activeRequests: running + waiting, scheduledRequests: running };
+  const { tokensPerBlock, maxSequences } = engine;
+  const blocks = { maxBlocks, usedBlocks, freeBlocks: maxBlocks - usedBlocks, tokensPerBlock };
+  const stats = statsWithoutIterations(maxSequences, blocks);
+  const now = { ...stats, activeRequests: running + waiting, scheduledRequests: running };
   return batchManagerStatsJson('InflightFusedBatching', now, 0, new Date());
 }

@@ -1,6 +1,6 @@
 import type { IterationStats, ModelType } from '../../callbacks/gpt-manager-options.js';
 import type { EngineInfo, ExecutorMemory } from '../../callbacks/worker-messages.js';
-import { batchManagerStatsJson, LoopStatistics, noCounts } from '../../engine/loop/loop-statistics.js';
+import { batchManagerStatsJson, statsWithoutIterations } from '../../engine/loop/loop-statistics.js';
 
 /**
  * The batch manager's statistics of the latest iteration, written when they are asked for. With nothing in flight,
@@ -64,25 +64,8 @@ function atRest(stats: IterationStats): IterationStats {
 
 /** Statistics before the first iteration: all blocks are free, and nothing is counted. */
 function beforeTheFirst({ numBlocks, tokensPerBlock, maxNumSequences }: EngineInfo): IterationStats {
-  const nothing = {
-    allocTotalBlocks: 0,
-    allocNewBlocks: 0,
-    reusedBlocks: 0,
-    missedBlocks: 0,
-    cacheHitRate: 0,
-  };
-  const secondary = {
-    secondaryMaxBlocks: 0,
-    secondaryUsedBlocks: 0,
-    swappedOutBlocks: 0,
-    swappedInBlocks: 0,
-    states: null,
-    disk: null,
-  };
   const blocks = { maxBlocks: numBlocks, freeBlocks: numBlocks, usedBlocks: 0, tokensPerBlock };
-  const cache = { ...blocks, ...nothing, ...secondary };
-  const stats = new LoopStatistics(maxNumSequences).finishIteration(noCounts(), cache, 0, 0, 0);
-  return { ...stats, iteration: 0 };
+  return statsWithoutIterations(maxNumSequences, blocks);
 }
 
 /** Bytes of the model and of its draft model, if any. */
