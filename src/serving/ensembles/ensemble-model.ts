@@ -7,9 +7,9 @@ import type { ModelConfig } from '../../../models/repository/model-config.js';
 import type { EnsemblePlan } from '../../../scheduler/tensors/ensemble-plan.js';
 import { checkedRequest } from '../check-request.js';
 import { reasonOf } from '../infer-failure.js';
-import type { FailureReason, InferModel, ModelActivity, TimeCounts } from '../infer-model.js';
-import { InferenceCounters, nsSince } from '../inference-counters.js';
-import { ModelRuns } from '../model-runs.js';
+import type { FailureReason, InferModel } from '../infer-model.js';
+import { nsSince } from '../inference-counters.js';
+import { WorkerlessModel } from '../model-runs.js';
 import { inEnsemble } from './ensemble-errors.js';
 import { type EnsembleParts, EnsembleRun } from './ensemble-run.js';
 import { MAX_DEPTH, StepLimit } from './step-limit.js';
@@ -28,40 +28,17 @@ export interface EnsembleModelOptions {
 }
 
 /** Several models that look like one: each request goes through them as its tensors come (EnsembleRun). It computes nothing itself. */
-export class EnsembleModel implements InferModel {
-  readonly kind = 'tensors';
+export class EnsembleModel extends WorkerlessModel<EnsembleRun> implements InferModel {
   readonly endsWhenStopped = true;
-  readonly config: ModelConfig;
-  readonly version: string;
-  readonly modelDirectory: string;
-  readonly firstResponses?: () => TimeCounts;
   readonly #parts: EnsembleParts;
-  readonly #counters = new InferenceCounters();
-  readonly #runs: ModelRuns<EnsembleRun>;
   /** Steps of this ensemble where another one's step asks, so that they stay the same for all requests of that step. */
   readonly #origins = new WeakMap<InferOrigin, readonly InferOrigin[]>();
 
-  constructor({ config, plan, version, modelDirectory, find }: EnsembleModelOptions) {
-    this.config = config;
-    this.#runs = new ModelRuns(config.name);
-    this.version = version;
-    this.modelDirectory = modelDirectory;
-    if (plan.isDecoupled) this.firstResponses = () => this.#counters.firstResponses();
+  constructor(options: EnsembleModelOptions) {
+    const { config, plan, find } = options;
+    super(options, plan.isDecoupled);
     const most = config.ensemble_scheduling?.max_inflight_requests ?? 0;
     this.#parts = { config, plan, limits: plan.steps.map(() => new StepLimit(most)), find };
-  }
-
-  statistics() {
-    return this.#counters.read();
-  }
-
-  activity(): ModelActivity {
-    const { lastInference } = this.#counters;
-    return { waiting: 0, running: this.#runs.size, instances: [], restarts: 0, lastInference };
-  }
-
-  failures(): Readonly<Record<FailureReason, number>> {
-    return this.#counters.failures();
   }
 
   infer(request: InferRequest, on: InferListener): void {
@@ -69,25 +46,24 @@ export class EnsembleModel implements InferModel {
     this.#checkRoom(request);
     request.signal?.throwIfAborted();
     const startMs = performance.now();
-    const listener =
-      this.firstResponses === undefined ? on : this.#counters.notingFirst(on, () => nsSince(startMs));
+    const listener = this.listener(on, startMs);
     const onOver = (error: InferError | null, times: BatchTimes) => {
-      this.#runs.leave(run);
+      this.runs.leave(run);
       if (error === null) {
-        this.#counters.noteExecution(batchSize, times);
-        this.#counters.noteSuccess(batchSize, nsSince(startMs), 0, times);
+        this.counters.noteExecution(batchSize, times);
+        this.counters.noteSuccess(batchSize, nsSince(startMs), 0, times);
         request.onTimes?.(times);
-      } else this.#counters.noteFailure(reasonOfEnsemble(error), nsSince(startMs));
+      } else this.counters.noteFailure(reasonOfEnsemble(error), nsSince(startMs));
     };
     const run = new EnsembleRun(this.#parts, request, this.#originsFor(request.origin), listener, onOver);
-    this.#runs.add(run);
+    this.runs.add(run);
     run.begin(inputs, batchSize);
   }
 
   #checkRoom({ id, origin }: InferRequest): void {
     const { name } = this.config;
-    this.#runs.requireOpen();
-    if (this.#runs.size >= MAX_REQUESTS) {
+    this.runs.requireOpen();
+    if (this.runs.size >= MAX_REQUESTS) {
       const told = `[request id: ${id === '' ? '<id_unknown>' : id}] Exceeds maximum queue size`;
       throw new InferError(told, 'unavailable');
     }
@@ -110,7 +86,7 @@ export class EnsembleModel implements InferModel {
 
   /** See ModelRuns. */
   close(options: CloseOptions = {}): Promise<void> {
-    return this.#runs.close(options, (run, reason) => run.cancel(reason));
+    return this.runs.close(options, (run, reason) => run.cancel(reason));
   }
 }
 
