@@ -20,7 +20,7 @@ export function withContentParts(message: ChatMessage, index: number): ChatMessa
 }
 
 /** Type of the part that stands for a picture. */
-export const PICTURE = 'image';
+const PICTURE = 'image';
 const isPicture = ({ type }: ChatTextPart): boolean => type === PICTURE;
 
 /** True where a message has a picture among its parts. */

@@ -150,7 +150,7 @@ export { openAdapter } from './library/open-adapter.js';
 export type { LoadAdapterOptions } from './library/options/adapter-options.js';
 export { Skein } from './library/skein.js';
 export { type EncodeChatOptions, type TokenDecoder, Tokenizer } from './library/tokenizer.js';
-export type { FetchInput, FetchOptions } from './server/app/program-request.js';
+export type { FetchInput, FetchOptions } from './server/app/program/program-request.js';
 export { AdapterError, type AdapterErrorReason } from './serving/adapters/adapter-error.js';
 export type { AdapterInfo } from './serving/adapters/adapter-info.js';
 export type { EncoderOptions } from './serving/load-encoder-model.js';

@@ -3,7 +3,7 @@ import type { IterationStats } from '../callbacks/iteration-stats.js';
 import type { TokenPiece } from '../callbacks/token-request.js';
 import type { KvCacheEvent } from '../kvcache/cache-events.js';
 import type { JsonForm } from '../src/library/contracts/json-form.js';
-import { count, floats, sameType, token, tokens, u64 } from '../src/library/contracts/values.js';
+import { count, floats, sameType, token, tokens, u64 } from '../src/library/contracts/token-request.js';
 
 const ms = z.number();
 const since = ms.nullable();

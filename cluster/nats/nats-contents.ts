@@ -242,7 +242,7 @@ function lengthOf(parts: readonly Buffer[]): number {
 }
 
 /** A content that this process writes. */
-export class NatsContent {
+class NatsContent {
   readonly #store: JetStore;
   readonly #subject: string;
   readonly #nonce = randomBytes(9).toString('base64url');

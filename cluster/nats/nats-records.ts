@@ -22,7 +22,7 @@ const KEY = /^(?!parts\.)[\w-]+(\.[\w-]+)*$/;
 const PARTS = 'parts';
 const PARTED = /^#parts ([0-9a-f]{24}) (\d{1,6}) ([0-9a-f]{64})$/;
 /** Most bytes of a record. */
-export const MAX_RECORD_BYTES = 64 * 1024 * 1024;
+const MAX_RECORD_BYTES = 64 * 1024 * 1024;
 /** Parts that are on their way at once. */
 const PARTS_AT_ONCE = 4;
 /** Times that a record is read which is to be taken away, and which others change meanwhile. */

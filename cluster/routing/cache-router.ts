@@ -59,7 +59,7 @@ interface Underway {
 }
 
 const DEFAULT_MAX_BLOCKS = 10_000_000;
-const MOST_LOOKED = 256;
+const MAX_LOOKED = 256;
 
 /**
  * Chooses the worker where a request costs least: the time until its first token, and the worker's own time, which all who come behind wait for.
@@ -94,7 +94,7 @@ export class CacheRouter {
   constructor(options: CacheRouterOptions) {
     this.#options = options;
     this.#index = new BlockIndex(options.bound ?? options.maxBlocks ?? DEFAULT_MAX_BLOCKS);
-    this.#mostLooked = options.mostLooked ?? MOST_LOOKED;
+    this.#mostLooked = options.mostLooked ?? MAX_LOOKED;
     this.#beginnings = new CachedBeginnings(this.#index, this.#expected, options.fewHolders);
   }
 

@@ -5,8 +5,7 @@ import type { PromptTableRows, ReturnedRows } from '../packed-call/packed-batch.
 import type { LlmRequest } from '../request/llm-request.js';
 import { rowsToRepeat } from '../request/repeated-steps.js';
 import type { GeneratedSequence } from '../sequences/generated-sequence.js';
-import { GridPositions } from './grid-positions.js';
-import { nameImageRows } from './image-rows.js';
+import { GridPositions, nameImageRows } from './grid-positions.js';
 import { PackedArrays } from './packed-arrays.js';
 import type { RopeTable } from './rope-table.js';
 import { SamplingRows } from './sampling-rows.js';

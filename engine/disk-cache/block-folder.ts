@@ -18,7 +18,7 @@ import { FolderIndex } from './folder-index.js';
 import { FOLDER_MODE, makeFolder } from './make-folder.js';
 
 /** Most files of a folder: what listing and looking at them costs at the start is bounded. */
-export const MAX_FILES = 100_000;
+const MAX_FILES = 100_000;
 /** A file that nobody has finished for so long was left by a process that died. */
 const UNFINISHED_MS = 600_000;
 /** After a write that failed, nothing is written for so long. */

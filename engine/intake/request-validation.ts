@@ -1,5 +1,7 @@
+import { closestName } from '../../base/did-you-mean.js';
 import { MAX_INT32 } from '../../base/int32.js';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
+import { GUIDE_TYPES, type Guide, type GuideType, MAX_GUIDE_LENGTH } from '../../callbacks/guide.js';
 import { REQUEST_FIELDS } from '../../callbacks/request/fields.js';
 import { NAMED_PARAMETERS } from '../../callbacks/request/parameters.js';
 import { readRetention } from '../../callbacks/retention-inputs.js';
@@ -19,7 +21,6 @@ import type { InferenceRequest, Tensor } from '../../callbacks/types.js';
 import { chainValuesOf } from '../decoding/sampler-chain.js';
 import type { RequestSpec } from '../sequences/request-spec.js';
 import { readDraftLogits, readDraftTokens } from './draft-inputs.js';
-import { readGuide } from './guide-inputs.js';
 import { checkInputTensors } from './input-tensors.js';
 import { readKnownOutputs } from './known-outputs.js';
 import {
@@ -32,7 +33,6 @@ import {
 import { ownForm } from './other-forms.js';
 import { cacheSaltOf, type PromptLimits, readPromptInputs } from './prompt-inputs.js';
 import { checkCombinations } from './refused-combinations.js';
-import { checkFields, readStreaming } from './request-fields.js';
 import { readSequences } from './sequence-inputs.js';
 import { readBool, readInt, readText } from './tensor-values.js';
 
@@ -203,4 +203,90 @@ function readPriority(priority: number | undefined): number {
   if (priority === undefined) return REQUEST_FIELDS.priority.default;
   checkRange('priority', priority, REQUEST_FIELDS.priority.range);
   return priority;
+}
+
+const FIELDS = Object.keys({
+  requestId: true,
+  inputs: true,
+  priority: true,
+  arrivalTimeMs: true,
+  isStreaming: true,
+} satisfies Record<keyof InferenceRequest, true>);
+
+/** Refuses a field that a request does not have: it would be left out without a word. @throws ParameterError */
+function checkFields(request: InferenceRequest): void {
+  for (const name of Object.keys(request)) {
+    if (FIELDS.includes(name)) continue;
+    const meant = closestName(name, FIELDS);
+    const hint = meant === null ? `known are ${FIELDS.join(', ')}` : `did you mean ${meant}?`;
+    const shown = name.slice(0, 64);
+    throw new ParameterError(
+      shown,
+      `${shown} is not a field of a request; ${hint}${meant === null ? '; tensors belong into inputs.' : ''}`,
+    );
+  }
+}
+
+/** Whether responses are streamed, as the request or its tensor says. @throws ParameterError where they say different things */
+function readStreaming(
+  { isStreaming }: Pick<InferenceRequest, 'isStreaming'>,
+  inputs: Record<string, Tensor>,
+): boolean {
+  const ofTensor = readBool(inputs, 'streaming');
+  if (isStreaming === undefined) return ofTensor;
+  if (typeof isStreaming !== 'boolean') {
+    throw new ParameterError(
+      'isStreaming',
+      `isStreaming is ${String(isStreaming)}; true or false is expected.`,
+    );
+  }
+  if (inputs.streaming === undefined || ofTensor === isStreaming) return isStreaming;
+  throw new ParameterError(
+    'isStreaming',
+    `isStreaming is ${isStreaming} and the tensor streaming says ${ofTensor}; one of them is enough.`,
+  );
+}
+
+const TYPE = 'guided_decoding_guide_type';
+const GUIDE = 'guided_decoding_guide';
+
+/**
+ * The form that the answer must have, by TensorRT-LLM's names of the tensors; null if none is given. Whether the guide
+ * itself can be followed is checked when it is compiled.
+ */
+function readGuide(
+  inputs: Record<string, Tensor>,
+  { isAvailable, endingTokens }: { isAvailable: boolean; endingTokens: Int32Array },
+): Guide | null {
+  const type = readText(inputs, TYPE);
+  const guide = readText(inputs, GUIDE);
+  if (type === null && guide === null) return null;
+  if (!isAvailable) throw refused(TYPE, 'this engine has no tokenizer for guides to be followed with');
+  if (type === null)
+    throw new ParameterError(TYPE, says`${input(TYPE)} is missing; ${input(GUIDE)} is of no use without it.`);
+  if (!GUIDE_TYPES.includes(type as GuideType)) {
+    throw new ParameterError(
+      TYPE,
+      says`${input(TYPE)} is ${JSON.stringify(type.slice(0, 64))}; one of ${GUIDE_TYPES.join(', ')} is expected.`,
+    );
+  }
+  if (guide === null && type !== 'json') {
+    throw new ParameterError(GUIDE, says`${input(GUIDE)} is missing; the type ${type} needs one.`);
+  }
+  if (guide !== null && guide.length > MAX_GUIDE_LENGTH) {
+    throw new ParameterError(
+      GUIDE,
+      says`${input(GUIDE)} is ${guide.length} characters long; at most ${MAX_GUIDE_LENGTH} are supported.`,
+    );
+  }
+  if (endingTokens.length === 0)
+    throw refused(
+      TYPE,
+      says`without ${input('end_id')} the end of an answer that is complete could not be told`,
+    );
+  return { type: type as GuideType, guide: guide ?? '' };
+}
+
+function refused(field: string, reason: NamedText): ParameterError {
+  return new ParameterError(field, says`${input(field)} is refused: ${reason}.`, 'unsupported');
 }

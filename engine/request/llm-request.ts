@@ -12,7 +12,6 @@ import { type ImageSpan, type RequestSpec, wholeSpansOf } from '../sequences/req
 import { SampledSequences } from '../sequences/sampled-sequences.js';
 import type { GroupChange, SequenceGroup } from '../sequences/sequence-group.js';
 import { RequestProgress } from './request-progress.js';
-import { RequestTiming } from './request-timing.js';
 import { ReturnedLogits, returnsRows } from './returned-logits.js';
 import { countAccepted } from './verification.js';
 
@@ -257,5 +256,36 @@ export class LlmRequest extends RequestProgress {
   stop(reason: FinishCode): void {
     this.#group.stop(reason);
     this.#isStopped = true;
+  }
+}
+
+/**
+ * Times of a request's events, in milliseconds on the loop's clock; NaN for an event that has not happened.
+ *
+ *   arrival ---- queue ----> first scheduled ---- context ----> first token ---- generation ----> last token
+ */
+class RequestTiming {
+  readonly arrivalMs: number;
+  firstScheduledMs = Number.NaN;
+  /** End of the latest step that computed a part of the context. */
+  lastContextMs = Number.NaN;
+  firstTokenMs = Number.NaN;
+  lastTokenMs = Number.NaN;
+  /** Number of iterations in which the request ran; those after a pause count too. */
+  numIterations = 0;
+
+  constructor(arrivalMs: number) {
+    this.arrivalMs = arrivalMs;
+  }
+
+  noteScheduled(nowMs: number): void {
+    if (this.numIterations === 0) this.firstScheduledMs = nowMs;
+    this.numIterations++;
+  }
+
+  /** Notes the time of a token that was not known before. */
+  noteToken(nowMs: number): void {
+    if (Number.isNaN(this.firstTokenMs)) this.firstTokenMs = nowMs;
+    this.lastTokenMs = nowMs;
   }
 }

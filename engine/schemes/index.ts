@@ -1,7 +1,8 @@
 import type { ModelType } from '../../callbacks/gpt-manager-options.js';
-import type { SchedulerPolicy } from '../../scheduler/tokens/types.js';
+import { scheduleMicroBatch } from '../../scheduler/tokens/micro-batch-scheduler.js';
+import type { ScheduledChunk, SchedulerPolicy } from '../../scheduler/tokens/types.js';
+import type { LlmRequest } from '../request/llm-request.js';
 import type { BatchingScheme } from './batching-scheme.js';
-import { FusedScheme, SplitScheme } from './in-flight.js';
 import { StaticBatchScheme } from './static-batch.js';
 
 export function createScheme(
@@ -16,5 +17,40 @@ export function createScheme(
       return new SplitScheme(policy);
     case 'InflightFusedBatching':
       return new FusedScheme(policy);
+  }
+}
+
+type Chunks = readonly ScheduledChunk<LlmRequest>[];
+
+/** InflightFusedBatching: requests join and leave between iterations, and an iteration is one call. */
+class FusedScheme implements BatchingScheme {
+  readonly capacityPolicy: SchedulerPolicy;
+  readonly scheduleMicroBatch = scheduleMicroBatch;
+
+  constructor(policy: SchedulerPolicy) {
+    this.capacityPolicy = policy;
+  }
+
+  calls(chunks: Chunks): Chunks[] {
+    return chunks.length > 0 ? [chunks] : [];
+  }
+
+  pad(): number {
+    return 0;
+  }
+
+  holds(): boolean {
+    return false;
+  }
+}
+
+/**
+ * InflightBatching: like InflightFusedBatching, but contexts and generation run in separate calls, one after the other.
+ */
+class SplitScheme extends FusedScheme {
+  override calls(chunks: Chunks): Chunks[] {
+    const contexts = chunks.filter(({ contextTokens }) => contextTokens > 0);
+    const generation = chunks.filter(({ contextTokens }) => contextTokens === 0);
+    return [contexts, generation].filter((call) => call.length > 0);
   }
 }

@@ -1,11 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import { workerData } from 'node:worker_threads';
+import type { ItemsAnswer } from '../../callbacks/items-messages.js';
 import type { TowerInfo, TowerPicture } from '../../callbacks/tower-messages.js';
 import type { WorkerWires } from '../../callbacks/worker-data.js';
+import { pictureRows } from '../../models/towers/picture-places.js';
 import { answerBatches } from '../worker/answer-batches.js';
+import { answerItems } from '../worker/answer-items.js';
 import { runWorker } from '../worker/run-worker.js';
-import { loadTower, type TowerParams } from './load-tower.js';
-import { seeBatch } from './see-batch.js';
+import { type LoadedTower, loadTower, type TowerParams } from './load-tower.js';
 
 /** Data that the host gives to a tower's worker. */
 export interface TowerWorkerData {
@@ -25,4 +27,20 @@ async function main({ enginePath, params, ...wires }: TowerWorkerData & WorkerWi
     compute: (pictures) => seeBatch(tower, pictures),
     close,
   });
+}
+
+type Tower = Pick<LoadedTower, 'see' | 'config' | 'rowWidth'>;
+
+/** Computes the rows of a batch; see answerItems. */
+function seeBatch(tower: Tower, pictures: readonly TowerPicture[]): ItemsAnswer {
+  const sizes = pictures.map(({ grid }) => pictureRows(tower.config, grid) * tower.rowWidth);
+  const compute = (some: readonly TowerPicture[], places: readonly Float32Array[]) => {
+    const rows = tower.see(some);
+    let end = 0;
+    for (const place of places) {
+      place.set(rows.subarray(end, end + place.length));
+      end += place.length;
+    }
+  };
+  return answerItems(pictures, sizes, compute, 'picture');
 }

@@ -2,12 +2,17 @@ import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
 import type { ItemsAnswer, ItemsCommand } from '../../callbacks/items-messages.js';
 import type { WorkerRestartOptions } from '../../callbacks/restart-policy.js';
 import { RequestError } from '../../callbacks/token-request.js';
-import type { EncoderBudget, EncoderPick, EncoderWork } from '../../scheduler/tokens/encoder-scheduler.js';
+import {
+  type EncoderBudget,
+  type EncoderPick,
+  type EncoderWork,
+  takeEncoderBatch,
+} from '../../scheduler/tokens/encoder-scheduler.js';
 import { type CloseOptions, DEFAULT_MAX_QUEUE_SIZE } from '../in-process-host.js';
 import type { BatchEntry } from './batch-duties.js';
+import { type BatchFormer, type Formed, NO_BATCH } from './batch-former.js';
 import { BatchHost } from './batch-host.js';
 import type { BatchHostOptions, OpenGroup } from './batch-host-options.js';
-import { ItemsFormer } from './items-former.js';
 
 export interface ItemsHostOptions {
   /** Number of requests that may wait or run before another one throws QueueFullError; default 256. */
@@ -231,5 +236,28 @@ export class ItemsHost<Item, Info> {
     if (work.missing > 0) return;
     this.#host.settle(work);
     work.resolve(work.rows as Float32Array[]);
+  }
+}
+
+/** Forms batches of the items of requests, which take turns; see takeEncoderBatch. */
+class ItemsFormer<Entry extends EncoderWork> implements BatchFormer<Entry, readonly EncoderPick<Entry>[]> {
+  /** Of what runs; null before it does. */
+  limits: Parameters<typeof takeEncoderBatch>[1] | null = null;
+  /** In order of arrival, those that have items to be given out. */
+  readonly #waiting = new Set<Entry>();
+
+  add(entry: Entry): void {
+    this.#waiting.add(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#waiting.delete(entry);
+  }
+
+  form(_nowUs: number, free: readonly number[]): Formed<Entry, readonly EncoderPick<Entry>[]> {
+    if (free.length === 0 || this.limits === null || this.#waiting.size === 0) return NO_BATCH;
+    const batch = takeEncoderBatch([...this.#waiting], this.limits);
+    for (const { work } of batch) if (work.taken === work.lengths.length) this.#waiting.delete(work);
+    return batch.length === 0 ? NO_BATCH : { ...NO_BATCH, batch };
   }
 }

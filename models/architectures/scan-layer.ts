@@ -3,7 +3,7 @@ import type { ModelConfig } from '../model-config.js';
 import type { DecoderParts } from './decoder-parts.js';
 
 /** Columns of the projection into a scan: | gate | x of all heads | B of all groups | C of all groups | steps | */
-export function scanColumns({
+function scanColumns({
   scan,
 }: Pick<ModelConfig, 'scan'>): [gate: number, x: number, b: number, c: number, steps: number] {
   const { heads, headDim, groups, stateDim } = scan!;

@@ -40,6 +40,20 @@ export function checkHeads(where: string, numHeads: number, numKvHeads: number, 
   }
 }
 
+/** The tokens at which texts begin and end, and that fill up. @param generation generation_config.json; null: there is none */
+export function specialTokens(
+  config: ConfigFields,
+  generation: ConfigFields | null | undefined,
+  vocabSize: number,
+): Pick<ModelConfig, 'bosTokenId' | 'eosTokenIds' | 'padTokenId'> {
+  const ends = [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')];
+  return {
+    bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
+    eosTokenIds: eosTokenIds(ends, vocabSize),
+    padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
+  };
+}
+
 /** Token ids of several lists, each once; those beyond the vocabulary can never be drawn and are left out. */
 export function eosTokenIds(lists: readonly (readonly number[])[], vocabSize: number): number[] {
   return [...new Set(lists.flat())].filter((id) => id < vocabSize);

@@ -1,8 +1,9 @@
 import type { ClampedSwiglu } from '../../network/plan.js';
-import type { ConfigFields } from './config-fields.js';
-import type { DecoderFamily } from './decoder-family.js';
+import type { RopeConfig } from '../../network/rope.js';
+import { ConfigFields } from './config-fields.js';
+import type { DecoderFamily, KnownDimensions } from './decoder-family.js';
+import type { JsonObject } from './file-reading.js';
 import { slidingWindow, windowFields, windowsByType } from './layer-windows.js';
-import { phiMoe } from './phimoe-config.js';
 import { givenRope, ropeOfHuggingFace } from './rope-config.js';
 
 type Read = DecoderFamily['read'];
@@ -68,8 +69,15 @@ const gptOss: Read = (config, { numLayers, headDim, maxPositions }) => {
   };
 };
 
+/** What a config.json of Phi-3.5-MoE says beside its dimensions and experts. */
+const phiMoe: Read = (config, dimensions) => ({
+  slidingWindow: slidingWindow(config, null),
+  outputBias: config.boolean('lm_head_bias', false),
+  rope: phiMoeRope(config, dimensions),
+});
+
 /** What gpt-oss clamps by where nothing says otherwise, as no GGUF does. */
-export const GPT_OSS_CLAMP: ClampedSwiglu = { alpha: 1.702, limit: 7 };
+const GPT_OSS_CLAMP: ClampedSwiglu = { alpha: 1.702, limit: 7 };
 
 // transformers 5 writes the second name.
 const COUNT = ['num_experts', 'num_local_experts'];
@@ -176,3 +184,22 @@ export const EXPERT_FAMILIES: Readonly<Record<string, DecoderFamily>> = {
     read: glm4,
   },
 };
+
+/**
+ * RoPE, or longrope whose factor on cos and sin has fields of its own: short_mscale, and long_mscale beyond the original length. They are
+ * the same in published models.
+ */
+function phiMoeRope(config: ConfigFields, { headDim, maxPositions }: KnownDimensions): RopeConfig {
+  const rope = ropeOfHuggingFace(config, headDim, maxPositions, { theta: 1_000_000 });
+  const { scaling } = rope;
+  if (scaling.type === 'none') return rope;
+  if (scaling.type !== 'longrope') {
+    const key = config.raw('rope_parameters') === undefined ? 'rope_scaling' : 'rope_parameters';
+    throw config.error(key, 'absent or of the type longrope or su');
+  }
+  const fields = new ConfigFields(`${config.where}: rope scaling`, givenRope(config) as JsonObject);
+  const attentionFactor = fields.positive('short_mscale');
+  if (fields.positive('long_mscale') !== attentionFactor)
+    throw fields.error('long_mscale', `short_mscale, which is ${attentionFactor}`);
+  return { ...rope, scaling: { ...scaling, attentionFactor } };
+}

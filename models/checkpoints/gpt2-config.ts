@@ -1,6 +1,6 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { ACTIVATIONS, checkHeads, specialTokens } from './config-values.js';
 
 /** Makes the ModelConfig of GPT-2 from config.json, whose fields have names of their own. */
 export function configOfGpt2(config: ConfigFields, generation: ConfigFields | null): ModelConfig {
@@ -31,12 +31,7 @@ export function configOfGpt2(config: ConfigFields, generation: ConfigFields | nu
     maxPositions: config.integer('n_positions', 1, LIMITS.positions, 1024),
     slidingWindow: null,
     rope: { theta: 1, rotaryDim: 0, scaling: { type: 'none' } },
-    bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
-    eosTokenIds: eosTokenIds(
-      [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
-      vocabSize,
-    ),
-    padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
+    ...specialTokens(config, generation, vocabSize),
   };
 }
 

@@ -4,7 +4,7 @@ import { configOfBert } from './bert-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { configOfClip } from './clip-config.js';
 import { ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { ACTIVATIONS, checkHeads, specialTokens } from './config-values.js';
 import { configOfDeberta } from './deberta-config.js';
 import { asEncoder } from './decoder-encoder.js';
 import { decoderFamily } from './decoder-families.js';
@@ -85,12 +85,7 @@ export function configOfHuggingFace(
     ...(family.experts && { experts: expertsOfHuggingFace(config, name, numLayers, family.experts) }),
     ...promptLevels(config, numLayers),
     ...(config.boolean(BOTH_WAYS_FIELD, false) && { bothWaysInPictures: 'all' as const }),
-    bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
-    eosTokenIds: eosTokenIds(
-      [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
-      vocabSize,
-    ),
-    padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
+    ...specialTokens(config, generation, vocabSize),
   };
   return asEncoder(config, name, model);
 }

@@ -1,10 +1,10 @@
 import type { ModelConfig } from '../model-config.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { eosTokenIds, tokenId } from './config-values.js';
+import { specialTokens } from './config-values.js';
 import { requireSilu, scanOf } from './scan-config.js';
 
 /** Tokens of a sequence where nothing says how many: no layer has a limit. llama.cpp's converter writes the same. */
-export const USUAL_CONTEXT = 2 ** 20;
+const USUAL_CONTEXT = 2 ** 20;
 
 /** What a model has whose layers do not attend. */
 export function withoutAttention(numLayers: number) {
@@ -54,11 +54,6 @@ export function configOfMamba2(
     tieWordEmbeddings: config.boolean('tie_word_embeddings', false),
     maxPositions: config.integer('max_position_embeddings', 1, LIMITS.positions, USUAL_CONTEXT),
     ...scanOf(config, fields, expand * hiddenSize, 'behindGate'),
-    bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
-    eosTokenIds: eosTokenIds(
-      [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
-      vocabSize,
-    ),
-    padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
+    ...specialTokens(config, generation, vocabSize),
   };
 }

@@ -3,24 +3,21 @@ import { option, says } from '../../base/named-text.js';
 import type { NetworkPlan } from '../../network/plan.js';
 import { mayHaveHead, planNetwork } from '../architectures/index.js';
 import type { ModelConfig } from '../model-config.js';
-import { type Checkpoint, CheckpointError, type TensorLocation } from './checkpoint.js';
+import { type Checkpoint, CheckpointError, type PartLeftAside, type TensorLocation } from './checkpoint.js';
 import { ConfigFields } from './config-fields.js';
-import { type JsonObject, readJsonObject } from './file-reading.js';
+import { type JsonObject, readExactly, readJsonObject, withFile } from './file-reading.js';
 import { type GgufHeader, readGguf } from './gguf.js';
 import { configOfGguf } from './gguf-config.js';
 import { readGgufParts } from './gguf-parts.js';
 import { namedGgufTensors, unreadGgufTensors } from './gguf-tensors.js';
 import { addHeadTensors } from './head-tensors.js';
 import { configOfHuggingFace } from './huggingface-config.js';
-import { withLayerScales } from './layer-scales.js';
-import { LeftAside } from './left-aside.js';
 import { findModelFiles, type ModelFiles } from './model-files.js';
-import { hasOwnOutput } from './output-layer.js';
-import { quantizationOf } from './quantized/quantization-config.js';
+import { numberOf } from './one-number.js';
+import { quantizationOf, quantizationRemark } from './quantized/quantization-config.js';
 import { readQuantizationFile } from './quantized/quantization-file.js';
-import { quantizationRemark } from './quantized/quantization-remarks.js';
 import { quantizedTensors } from './quantized/quantized-tensors.js';
-import { refuseShape, refuseUnsupportedType } from './raw-tensor.js';
+import { type RawTensor, refuseShape, refuseUnsupportedType } from './raw-tensor.js';
 import {
   type RecommendedNames,
   type RecommendedSampling,
@@ -31,7 +28,8 @@ import { checkSinkLogits } from './sink-logits.js';
 import { sourceHash } from './source-hash.js';
 import { type NamedTensor, namedTensors, unreadTensors } from './tensor-layout.js';
 import { readTokenizer } from './tokenizer-files.js';
-import { unwrapConfig } from './wrappers.js';
+import { leftAsidePart, type UnreadTensor } from './unread-tensors.js';
+import { unwrapConfig, unwrapTensorName } from './wrappers.js';
 import { withXieluOfGguf, withXieluOfTensors } from './xielu-numbers.js';
 
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
@@ -217,4 +215,82 @@ function checkedTensor(tensor: NamedTensor, expected: readonly number[]): Tensor
   refuseUnsupportedType(tensor);
   refuseShape(tensor, expected);
   return tensor;
+}
+
+/** Name of the tensor of a layer's factor, in safetensors and in a GGUF. */
+const nameOf = (layer: number) => `model.layers.${layer}.layer_scalar`;
+
+/** The config with the factor that each layer of Gemma 4 has on its output; where files have none it is 1. */
+function withLayerScales(config: ModelConfig, tensors: ReadonlyMap<string, RawTensor>): ModelConfig {
+  if (config.architecture !== 'gemma4') return config;
+  const layerScales = Array.from({ length: config.numLayers }, (_, layer) => {
+    const tensor = tensors.get(nameOf(layer));
+    const scale = tensor === undefined ? 1 : numberOf(tensor);
+    if (Number.isFinite(scale)) return scale;
+    throw new CheckpointError(
+      `${tensor!.file}: tensor ${tensor!.name} should be a finite number, found ${scale}.`,
+    );
+  });
+  return { ...config, layerScales };
+}
+
+/** Bytes that are compared at a time. */
+const PIECE_BYTES = 1024 * 1024;
+const OUTPUT = 'lm_head.weight';
+
+/**
+ * True where a config ties the output layer to the embedding, but the file has another matrix for it. transformers then
+ * believes the file, and so do we. Two matrices that are the same are one: some programs write tied weights twice.
+ */
+function hasOwnOutput(tensors: ReadonlyMap<string, NamedTensor>, config: ModelConfig): boolean {
+  const output = tensors.get(OUTPUT);
+  const embedding = tensors.get(config.architecture === 'gpt2' ? 'wte.weight' : 'model.embed_tokens.weight');
+  if (!config.tieWordEmbeddings || output === undefined || embedding === undefined) return false;
+  return !sameBytes(output, embedding);
+}
+
+function sameBytes(one: NamedTensor, other: NamedTensor): boolean {
+  const { byteLength } = one;
+  if (byteLength === null || one.type !== other.type || other.byteLength !== byteLength) return false;
+  return withFile(one.file, (oneFd) =>
+    withFile(other.file, (otherFd) => {
+      const [left, right] = [Buffer.alloc(PIECE_BYTES), Buffer.alloc(PIECE_BYTES)];
+      for (let done = 0; done < byteLength; done += PIECE_BYTES) {
+        const count = Math.min(PIECE_BYTES, byteLength - done);
+        readExactly(one.file, oneFd, left.subarray(0, count), one.offset + done);
+        readExactly(other.file, otherFd, right.subarray(0, count), other.offset + done);
+        if (!left.subarray(0, count).equals(right.subarray(0, count))) return false;
+      }
+      return true;
+    }),
+  );
+}
+
+/** Counts the tensors of each part of a model that is left aside. */
+class LeftAside {
+  readonly #parts = new Map<string, number>();
+
+  /** Name in the text model of a wrapper's tensor; null, counted, for one of another part. */
+  readonly textName = (name: string): string | null => {
+    const unwrapped = unwrapTensorName(name);
+    if ('name' in unwrapped) return unwrapped.name;
+    this.#count(unwrapped.part);
+    return null;
+  };
+
+  /** Counts tensors that nothing reads. @throws CheckpointError for one without which the answers would be others */
+  addUnread(tensors: readonly UnreadTensor[], config: ModelConfig): void {
+    for (const tensor of tensors) {
+      const part = leftAsidePart(tensor, config);
+      if (part !== null) this.#count(part);
+    }
+  }
+
+  get parts(): PartLeftAside[] {
+    return [...this.#parts].map(([part, tensors]) => ({ part, tensors }));
+  }
+
+  #count(part: string): void {
+    this.#parts.set(part, (this.#parts.get(part) ?? 0) + 1);
+  }
 }

@@ -1,7 +1,7 @@
 import type { LayerShape, ModelConfig } from '../model-config.js';
 import { CheckpointError } from './checkpoint.js';
 import { type ConfigFields, LIMITS } from './config-fields.js';
-import { ACTIVATIONS, checkHeads, eosTokenIds, tokenId } from './config-values.js';
+import { ACTIVATIONS, checkHeads, specialTokens } from './config-values.js';
 import type { NamedTensor } from './tensor-layout.js';
 
 const RMS_NORM_EPSILON = 1e-6;
@@ -56,12 +56,7 @@ export function configOfOpenElm(config: ConfigFields, generation: ConfigFields |
       rotaryDim: headDim,
       scaling: { type: 'none' },
     },
-    bosTokenId: tokenId(config.tokenIds('bos_token_id')[0], vocabSize),
-    eosTokenIds: eosTokenIds(
-      [generation?.tokenIds('eos_token_id') ?? [], config.tokenIds('eos_token_id')],
-      vocabSize,
-    ),
-    padTokenId: tokenId(config.tokenIds('pad_token_id')[0], vocabSize),
+    ...specialTokens(config, generation, vocabSize),
   };
 }
 

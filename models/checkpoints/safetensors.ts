@@ -1,6 +1,5 @@
 import { CheckpointError } from './checkpoint.js';
 import { isObject, parseJsonObject, readExactly, withFile } from './file-reading.js';
-import { outermostKeys } from './json-keys.js';
 import { elementsOf, type RawTensor } from './raw-tensor.js';
 
 /** Most bytes of a safetensors header: about 250 000 tensors. */
@@ -131,4 +130,22 @@ function checkCoverage(
       `${file}: the tensors end at byte ${expected}, but the file is ${fileSize} bytes long.`,
     );
   }
+}
+
+/**
+ * Keys of a JSON object's outermost level, including repeated ones, which JSON.parse drops. `text` must be valid JSON.
+ */
+export function outermostKeys(text: string): string[] {
+  const keys: string[] = [];
+  let depth = 0;
+  let mayBeKey = false;
+  const token = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    const [found] = match;
+    if (found === '{' || found === '[') depth++;
+    else if (found === '}' || found === ']') depth--;
+    else if (found !== ',' && mayBeKey && depth === 1) keys.push(JSON.parse(found) as string);
+    mayBeKey = depth === 1 && (found === '{' || found === ',');
+  }
+  return keys;
 }

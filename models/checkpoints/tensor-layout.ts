@@ -2,7 +2,6 @@ import type { RelativeBiases } from '../encoder-config.js';
 import type { ModelConfig } from '../model-config.js';
 import { CheckpointError, type TensorLocation } from './checkpoint.js';
 import { expertSlices, routerName } from './expert-tensors.js';
-import { gemma4Tensors } from './gemma4-tensors.js';
 import { gptOssTensors } from './gptoss-tensors.js';
 import { openElmTensors } from './openelm-config.js';
 import { type RawTensor, refuseShape } from './raw-tensor.js';
@@ -197,4 +196,24 @@ export function unreadTensors(
   read: ReadonlyMap<string, unknown>,
 ): UnreadTensor[] {
   return [...tensors].flatMap(([own, { file, name }]) => (read.has(own) ? [] : [{ file, name, own }]));
+}
+
+const LAYER = /^model\.layers\.(0|[1-9]\d*)\.(.*)$/;
+
+/**
+ * Tensors of Gemma 4. The router and the experts of a layer are parts of its mixture here; those of all experts are one tensor in the file:
+ *
+ *   layers.0.router.scale              ->  layers.0.mixture.router.scale.weight
+ *   layers.0.experts.gate_up_proj      ->  layers.0.mixture.experts.E.gate_proj.weight, ...up_proj.weight
+ *
+ * @throws CheckpointError for another shape, or a type of which no slice can be read
+ */
+function gemma4Tensors(name: string, tensor: RawTensor, config: ModelConfig): [string, NamedTensor][] {
+  const [, layer, own] = LAYER.exec(name) ?? [];
+  if (layer === undefined || config.experts === undefined || Number(layer) >= config.numLayers)
+    return [[name, tensor]];
+  if (own === 'experts.gate_up_proj') return expertSlices(tensor, config, layer, ['gate', 'up']);
+  if (own === 'experts.down_proj') return expertSlices(tensor, config, layer, ['down']);
+  const inMixture = name.replace(/\.(router|experts)\./, '.mixture.$1.');
+  return [[inMixture.replace(/\.router\.scale$/, '$&.weight'), tensor]];
 }

@@ -19,7 +19,7 @@ export interface ResizeWeights {
 }
 
 const PIL_BITS = 32 - 8 - 2;
-const MOST_TORCH_BITS = 22;
+const MAX_TORCH_BITS = 22;
 const LEAST_BEYOND_INT16 = 2 ** 15;
 
 /** Half of a filter's width in pixels of the input, or of the output where that has fewer. */
@@ -79,7 +79,7 @@ export function resizeWeights(
 /** Most bits behind the point with which the largest weight fits 16 bits. */
 function int16Bits(largest: number): number {
   let bits = 0;
-  while (bits < MOST_TORCH_BITS && Math.trunc(0.5 + largest * 2 ** (bits + 1)) < LEAST_BEYOND_INT16) bits++;
+  while (bits < MAX_TORCH_BITS && Math.trunc(0.5 + largest * 2 ** (bits + 1)) < LEAST_BEYOND_INT16) bits++;
   return bits;
 }
 

@@ -1,12 +1,19 @@
 import { CheckpointError } from '../checkpoints/checkpoint.js';
 import { ConfigFields, LIMITS } from '../checkpoints/config-fields.js';
 import { isObject, type JsonObject } from '../checkpoints/file-reading.js';
-import { gemma4 } from './read-gemma4.js';
-import { internVl } from './read-internvl.js';
-import { mistral3, ofPixtral, PIXTRAL } from './read-pixtral.js';
+import { squareSide } from '../checkpoints/square-side.js';
 import { qwen, qwen2, qwen2dot5 } from './read-qwen.js';
 import type { TowerConfig } from './tower-config.js';
-import { activationOf, type Configs, chosenLayers, ofOneSize, type Usual } from './tower-fields.js';
+import {
+  activationOf,
+  type Configs,
+  chosenLayers,
+  heads,
+  MAX_SIDE,
+  ofOneSize,
+  ropeTheta,
+  type Usual,
+} from './tower-fields.js';
 
 /** By the name in "architectures". */
 const READERS = new Map<string, (configs: Configs) => TowerConfig>([
@@ -37,7 +44,7 @@ export function twoTowerModel({ architectures }: JsonObject): string | null {
 }
 
 /** Models whose pictures are seen, by their names in "architectures". */
-export const seeingModels: readonly string[] = [...READERS.keys()];
+const seeingModels: readonly string[] = [...READERS.keys()];
 
 /**
  * The tower of a model, and what leads from it to the text model, of which the width is known.
@@ -144,5 +151,138 @@ function llava(configs: Configs): TowerConfig {
     ...(isClip ? { kind: 'clip' } : ofPixtral(vision, tower)),
     connector: { kind: 'layers', activation, biased },
     numLayers: chosenLayers(outer, tower.numLayers, -2),
+  };
+}
+
+/** Gemma 4's tower; sizes that transformers has by default are those of its small models. */
+function gemma4({ model, outer, vision, textWidth }: Configs): TowerConfig {
+  const { hiddenSize, numHeads } = heads(vision, 'num_attention_heads', { hiddenSize: 768, numHeads: 12 });
+  const headDim = hiddenSize / numHeads;
+  if (vision.integer('head_dim', 1, LIMITS.heads, 64) !== headDim)
+    throw vision.error('head_dim', `${headDim}, a share of hidden_size`);
+  if (vision.integer('num_key_value_heads', 1, LIMITS.heads, 12) !== numHeads)
+    throw vision.error('num_key_value_heads', `the ${numHeads} attention heads`);
+  refuseBiases(vision);
+  refusePadding(outer);
+  const patch = vision.integer('patch_size', 1, MAX_SIDE, 16);
+  return {
+    model,
+    kind: 'gemma4',
+    connector: { kind: 'pool', plain: true },
+    ...{ hiddenSize, numHeads },
+    intermediateSize: vision.integer('intermediate_size', 1, LIMITS.width, 3072),
+    numLayers: vision.integer('num_hidden_layers', 1, LIMITS.layers, 16),
+    activation: activationOf(vision, 'hidden_activation', 'gelu_pytorch_tanh'),
+    epsilon: vision.positive('rms_norm_eps', 1e-6),
+    patchWidth: 3 * patch ** 2,
+    merge: vision.integer('pooling_kernel_size', 1, 16, 3),
+    inSquares: false,
+    positionSide: vision.integer('position_embedding_size', 1, LIMITS.positions, 10_240),
+    anyGrid: true,
+    ropeTheta: ropeTheta(vision, 100),
+    textWidth,
+    // The numbers are in the files.
+    ...(vision.boolean('use_clipped_linears', false) && { clips: [] }),
+    ...(vision.boolean('standardize', false) && { isStandardized: true as const }),
+  };
+}
+
+function refuseBiases(vision: ConfigFields): void {
+  if (vision.boolean('attention_bias', false)) throw vision.error('attention_bias', 'false');
+}
+
+/** The further input that layers of the small text models have of a picture is that of the token for padding. */
+function refusePadding(outer: ConfigFields): void {
+  const text = outer.raw('text_config');
+  if (!isObject(text)) return;
+  const own = new ConfigFields(`${outer.where}: text_config`, text);
+  if (own.integer('hidden_size_per_layer_input', 0, LIMITS.width, 256) === 0) return;
+  if ((own.tokenIds('pad_token_id')[0] ?? 0) !== 0) throw own.error('pad_token_id', '0');
+}
+
+/** InternVL in transformers' format. */
+function internVl({ model, outer, vision, textWidth }: Configs): TowerConfig {
+  const patch = squareSide(vision, 'patch_size', MAX_SIDE, 14);
+  const image = squareSide(vision, 'image_size', MAX_SIDE, 448);
+  const side = Math.floor(image / patch);
+  const ratio = outer.positive('downsample_ratio', 0.5);
+  const merge = Math.floor(1 / ratio);
+  if (merge * ratio !== 1 || side % merge !== 0)
+    throw outer.error('downsample_ratio', `1 over a whole number that divides the ${side} patches of a side`);
+  if (!vision.boolean('use_absolute_position_embeddings', true))
+    throw vision.error('use_absolute_position_embeddings', 'true');
+  const norm = vision.raw('norm_type') ?? 'layer_norm';
+  if (norm !== 'layer_norm' && norm !== 'rms_norm')
+    throw vision.error('norm_type', '"layer_norm" or "rms_norm"');
+  if ((outer.raw('vision_feature_select_strategy') ?? 'default') !== 'default')
+    throw outer.error('vision_feature_select_strategy', '"default"');
+  const all = vision.integer('num_hidden_layers', 1, LIMITS.layers, 24);
+  // The last of the tower's rows are those behind its last norm, others are those of a layer.
+  const isLast = (outer.raw('vision_feature_layer') ?? -1) === -1;
+  return {
+    model,
+    kind: 'internvl',
+    connector: { kind: 'normedLayers', activation: activationOf(outer, 'projector_hidden_act', 'gelu') },
+    ...heads(vision, 'num_attention_heads', { hiddenSize: 1024, numHeads: 16 }),
+    intermediateSize: vision.integer('intermediate_size', 1, LIMITS.width, 4096),
+    numLayers: isLast ? all : chosenLayers(outer, all, -1),
+    activation: activationOf(vision, 'hidden_act', 'gelu'),
+    epsilon: vision.positive('layer_norm_eps', 1e-6),
+    patchWidth: vision.integer('num_channels', 1, 16, 3) * patch ** 2,
+    merge,
+    inSquares: false,
+    positionSide: side,
+    anyGrid: false,
+    textWidth,
+    internVit: {
+      biased: vision.boolean('attention_bias', false),
+      headsNormed: vision.boolean('use_qk_norm', false),
+      rms: norm === 'rms_norm',
+      normsLast: isLast && !vision.boolean('use_mean_pooling', true),
+    },
+  };
+}
+
+const PIXTRAL: Usual = {
+  hiddenSize: 1024,
+  intermediateSize: 4096,
+  numLayers: 24,
+  numHeads: 16,
+  image: 1024,
+  patch: 16,
+  activation: 'gelu',
+  epsilon: 1e-5,
+};
+
+/** Pixtral sees pictures of any size, by RoPE alone. */
+function ofPixtral(
+  vision: ConfigFields,
+  { hiddenSize, numHeads }: Pick<TowerConfig, 'hiddenSize' | 'numHeads'>,
+) {
+  const headDim = hiddenSize / numHeads;
+  if (vision.integer('head_dim', 1, LIMITS.heads, headDim) !== headDim)
+    throw vision.error('head_dim', `${headDim}, a share of hidden_size`);
+  return { kind: 'pixtral', epsilon: 1e-5, anyGrid: true, ropeTheta: ropeTheta(vision) } as const;
+}
+
+/** Mistral Small 3.1 and later: Pixtral's tower, whose patches are merged by squares. */
+function mistral3(configs: Configs): TowerConfig {
+  const { outer, vision } = configs;
+  const type = vision.raw('model_type') ?? 'pixtral';
+  if (type !== 'pixtral') throw vision.error('model_type', '"pixtral"');
+  const tower = ofOneSize(configs, PIXTRAL);
+  const text = outer.raw('text_config');
+  const ofText = new ConfigFields(`${outer.where}: text_config`, isObject(text) ? text : {});
+  return {
+    ...tower,
+    ...ofPixtral(vision, tower),
+    merge: outer.integer('spatial_merge_size', 1, 16, 2),
+    connector: {
+      kind: 'mergedLayers',
+      epsilon: ofText.positive('rms_norm_eps', 1e-5),
+      activation: activationOf(outer, 'projector_hidden_act', 'gelu'),
+      biased: outer.boolean('multimodal_projector_bias', false),
+    },
+    numLayers: chosenLayers(outer, tower.numLayers, -1),
   };
 }

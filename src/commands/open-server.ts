@@ -55,6 +55,7 @@ export interface ServedApp {
   models: LiveModels;
   /** The same models, and those that take tensors alone; it owns them, and closes them. */
   repository: ServingRepository;
+  /** What models that are brought later are told of, and tell. */
   around: Around;
   /** Models that are loaded on demand; null: there are none. */
   life: ModelLife | null;
@@ -81,19 +82,10 @@ export type SharedServices = Omit<GrpcServerOptions, keyof ListenerOptions | 've
 const QUOTA_FLUSH_MS = 5_000;
 
 /** A listening server. */
-export interface OpenServer {
+export interface OpenServer extends Pick<ServedApp, 'repository' | 'around' | 'life' | 'batches' | 'tasks'> {
   server: HttpServer;
   /** The same models over gRPC; null: that is not wanted. */
   grpc: GrpcServer | null;
-  repository: ServingRepository;
-  /** What models that are brought later are told of, and tell. */
-  around: Around;
-  /** Models that are loaded on demand; null: there are none. */
-  life: ModelLife | null;
-  /** Batches of clients, to be started when there are models to ask. */
-  batches: Batches;
-  /** Responses in the background that other servers share, to be started with the batches; null: there are none. */
-  tasks: ResponseTasks | null;
   /** Does what SIGHUP asks for: see reload. */
   reload: () => void;
   /** Sends what was not sent yet of traces, and of what keys have taken. */

@@ -1,9 +1,9 @@
+import { RecentValues } from '../../base/recent-values.js';
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatAsk } from './chat-plan.js';
 import { checkGuideEnds, guideOf } from './guided.js';
 import { harmonyFormat } from './harmony/guide.js';
 import type { HarmonyStart } from './harmony/parser.js';
-import { knownGuide } from './known-guides.js';
 import type { AnswerReasoning } from './reasoning/reasoning-marks.js';
 import type { TextCodec } from './text-model.js';
 import type { ToolStyle } from './tools/detect-format.js';
@@ -160,4 +160,29 @@ function behindReasoning(
   const label = marks.label === '' ? [] : [text(marks.label + marks.gap)];
   const begun = sequence(opening, ...label, thoughts, space, answer);
   return start !== 'maybe' ? sequence(thoughts, space, answer) : either(begun, answer);
+}
+
+/** Most guides of a model that are remembered, and most UTF-16 units of them and their keys: 4 MB at most. */
+const MAX_GUIDES = 64;
+const MAX_UNITS = 2 ** 21;
+
+const known = new WeakMap<TextCodec, RecentValues<ChatGuide>>();
+
+/**
+ * A guide that has been made and checked before for the same key, or a new one. Functions that agents send with each request would
+ * else be checked, written and checked again one by one.
+ * @param key all that the guide depends on beside the codec
+ */
+async function knownGuide(codec: TextCodec, key: string, make: () => Promise<ChatGuide>): Promise<ChatGuide> {
+  let guides = known.get(codec);
+  if (guides === undefined) {
+    guides = new RecentValues({ maxCount: MAX_GUIDES, maxUnits: MAX_UNITS });
+    known.set(codec, guides);
+  }
+  const before = guides.get(key);
+  if (before !== undefined) return before;
+  const made = await make();
+  const units = (made.guide?.guide.length ?? 0) + made.warnings.join('').length;
+  guides.set(key, made, key.length + units);
+  return made;
 }

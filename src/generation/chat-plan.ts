@@ -1,8 +1,7 @@
 import type { Guide } from '../../callbacks/guide.js';
 import type { ChatMessage } from '../../models/chat-template.js';
 import { guideOfChat } from './chat-guide.js';
-import { type HarmonyOptions, HarmonyParser } from './harmony/parser.js';
-import { TextCallsParser } from './harmony/text-calls-parser.js';
+import { type HarmonyOptions, HarmonyParser, TextCallsParser } from './harmony/parser.js';
 import { areSpecial, shownHarmony } from './harmony/tokens.js';
 import type { Picture } from './pictures/picture.js';
 import type { UnseenPictures } from './pictures/seen-request.js';
@@ -10,7 +9,6 @@ import { type ChatPrompt, promptOf, sourceOf } from './prompt/chat-prompt.js';
 import { type AnswerReasoning, CHANNEL_BEGIN, CHANNEL_END } from './reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from './reasoning/reasoning-parser.js';
 import type { PromptTokens, ShownToken, TextModel } from './text-model.js';
-import { CallsOnlyParser } from './tools/calls-only-parser.js';
 import {
   CALL_BEGIN,
   CALL_END,
@@ -28,6 +26,7 @@ import { PythonicParser } from './tools/pythonic-parser.js';
 import { Qwen3CoderParser } from './tools/qwen3-coder-parser.js';
 import type {
   AnswerParser,
+  AnswerPart,
   FunctionTool,
   TextFormatName,
   ToolChoice,
@@ -228,4 +227,29 @@ function callParser(format: TextFormatName, tools: readonly FunctionTool[]): Ans
     case 'gemma4':
       return new Gemma4Parser(tools);
   }
+}
+
+/**
+ * Reads an answer that has to be calls. What another parser takes for content is then the beginning of a call that a limit has cut, or what a
+ * format writes between calls: markup, and no text for a reader.
+ */
+export class CallsOnlyParser implements AnswerParser {
+  readonly #calls: AnswerParser;
+  readonly held = 0;
+
+  constructor(calls: AnswerParser) {
+    this.#calls = calls;
+  }
+
+  push(text: string): AnswerPart[] {
+    return withoutContent(this.#calls.push(text));
+  }
+
+  end(): AnswerPart[] {
+    return withoutContent(this.#calls.end());
+  }
+}
+
+function withoutContent(parts: readonly AnswerPart[]): AnswerPart[] {
+  return parts.filter(({ type }) => type !== 'content');
 }

@@ -9,8 +9,8 @@ import { generateText, generateTexts } from '../generation/text-generation.js';
 import type { PromptTokens, TextModel } from '../generation/text-model.js';
 import { localAdapter } from '../hub/local-model.js';
 import { inPlainNames } from '../options/flag-names.js';
-import type { ProgramApi } from '../server/app/program-api.js';
-import type { FetchInput, FetchOptions } from '../server/app/program-request.js';
+import type { ProgramApi } from '../server/app/program/program-api.js';
+import type { FetchInput, FetchOptions } from '../server/app/program/program-request.js';
 import { AdapterError } from '../serving/adapters/adapter-error.js';
 import { type AdapterInfo, infoOf } from '../serving/adapters/adapter-info.js';
 import { checkAdapterName } from '../serving/adapters/adapter-name.js';
@@ -26,8 +26,12 @@ import type { ChatSessionOptions } from './chat/chat-types.js';
 import { completeMany, type ManyOptions, type ManyResult } from './complete-many.js';
 import { warnOfContext, warnOfFallback, warnOfLeftOut, warnOfRemarks } from './loading-warnings.js';
 import { checkLoadAdapter, type LoadAdapterOptions } from './options/adapter-options.js';
-import { checkCloseOptions, checkGenerateOptions, checkSeveralOptions } from './options/generate-options.js';
-import { checkManyOptions } from './options/many-options.js';
+import {
+  checkCloseOptions,
+  checkGenerateOptions,
+  checkManyOptions,
+  checkSeveralOptions,
+} from './options/generate-options.js';
 import { checkModelOptions, withEmbeddedCache } from './options/model-options.js';
 import { checkRanksOptions } from './ranks-check.js';
 import { Tokenizer } from './tokenizer.js';
@@ -231,7 +235,7 @@ export class Skein {
    *   export const POST = (request: Request) => skein.fetch(request, { basePath: '/llm' });    // Next.js: app/llm/[...path]/route.ts
    */
   readonly fetch = async (input: FetchInput, options: FetchOptions = {}): Promise<Response> => {
-    this.#api ??= import('../server/app/program-api.js').then(
+    this.#api ??= import('../server/app/program/program-api.js').then(
       ({ ProgramApi }) => new ProgramApi(this.#loaded, this.#options),
     );
     return (await this.#api).fetch(input, options);

@@ -30,7 +30,7 @@ export function optionCalled(name: string): OptionName | null {
 }
 
 /** Converts max-batch-tokens to maxBatchTokens. */
-export function camelCase(name: string): string {
+function camelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 

@@ -2,7 +2,6 @@ import { BYTES_PER_ELEMENT, datatypeOf, elementsIn } from '../../callbacks/infer
 import { InferError } from '../../callbacks/infer/infer-error.js';
 import type { InferRequest, InferTensor } from '../../callbacks/infer/infer-types.js';
 import type { ModelConfig, ModelInput } from '../../models/repository/model-config.js';
-import { checkTexts } from './check-texts.js';
 
 /** A request that fits the model. */
 export interface CheckedRequest {
@@ -147,3 +146,44 @@ function refused({ id }: InferRequest, message: string): InferError {
 }
 
 const shapeText = (shape: readonly number[]) => `[${shape.join(',')}]`;
+
+const LENGTH_BYTES = 4;
+
+/**
+ * Holds the data of a tensor of BYTES against its shape: a length and as many bytes for each element, and nothing behind them. Words are
+ * Triton's. @param refused makes a refusal that names the request @throws InferError
+ */
+function checkTexts(
+  { name, shape, data }: InferTensor,
+  model: string,
+  refused: (message: string) => InferError,
+): void {
+  const elements = elementsIn(shape);
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  let found = 0;
+  for (let offset = 0; offset < data.length; found++) {
+    const left = data.length - offset - LENGTH_BYTES;
+    if (found === elements) {
+      throw refused(
+        `unexpected number of string elements ${found + 1} for inference input '${name}' for model '${model}', expecting ${elements}`,
+      );
+    }
+    if (left < 0) {
+      throw refused(
+        `incomplete string length indicator for inference input '${name}' for model '${model}', expecting ${LENGTH_BYTES} bytes but only ${data.length - offset} bytes available. Please make sure the string length indicator is in one buffer.`,
+      );
+    }
+    const length = view.getUint32(offset, true);
+    if (length > left) {
+      throw new InferError(
+        `incomplete string data for inference input '${name}', expecting string of length ${length} but only ${left} bytes available`,
+        'invalid',
+      );
+    }
+    offset += LENGTH_BYTES + length;
+  }
+  if (found === elements) return;
+  throw refused(
+    `expected ${elements} string elements for inference input '${name}' for model '${model}', got ${found}`,
+  );
+}

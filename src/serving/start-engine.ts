@@ -1,4 +1,5 @@
-import { onlyTold } from '../../base/error-reporter.js';
+import { onlyTold, warn } from '../../base/error-reporter.js';
+import { CallbackError, tellGuarded } from '../../base/guarded-calls.js';
 import { onAbort } from '../../base/on-abort.js';
 import type { ManagerState } from '../../callbacks/gpt-manager-options.js';
 import type { MissingRanks } from '../../callbacks/ranks-options.js';
@@ -6,7 +7,6 @@ import type { Engine } from '../../engine/building/engine.js';
 import type { CloseOptions } from '../../host/in-process-host.js';
 import { WorkerStuckError } from '../../host/worker-supervisor.js';
 import { nameOf } from '../hub/repository.js';
-import { EngineEvents } from './engine-events.js';
 import { type ModelRanks, ModelState } from './model-state.js';
 import type { EngineFacts, RunningModel } from './running-model.js';
 
@@ -181,4 +181,46 @@ export function engineFacts(model: string, engine: Engine, computing: Computing)
 /** Text of the precisions, such as 'bf16', or 'int4, output int8'. */
 function precisionsOf({ manifest: { precision, outputPrecision } }: Engine): string {
   return precision === outputPrecision ? precision : `${precision}, output ${outputPrecision}`;
+}
+
+/** Most errors that are kept for the first listener. */
+const MAX_EARLY_ERRORS = 16;
+
+/**
+ * Passes on an engine's events. An error of a listener goes to the listeners of errors. What fails while the engine is loaded, when
+ * there can be none yet, is kept for the first one.
+ */
+export class EngineEvents<Step> {
+  readonly #statsListeners = new Set<(step: Step) => void>();
+  readonly #errorListeners = new Set<(error: Error) => void>();
+  readonly #early: Error[] = [];
+
+  emitStats(step: Step): void {
+    for (const listener of this.#statsListeners) {
+      tellGuarded(
+        { callback: 'onStats' },
+        () => listener(step),
+        (error) => this.emitError(error),
+      );
+    }
+  }
+
+  emitError(error: Error): void {
+    // Requests in flight show that an engine died; a failed callback would go unnoticed.
+    if (this.#errorListeners.size === 0) {
+      if (error instanceof CallbackError) warn(error.message);
+      else if (this.#early.length < MAX_EARLY_ERRORS) this.#early.push(error);
+    }
+    for (const listener of this.#errorListeners) onlyTold('onError', listener)(error);
+  }
+
+  onStats(listener: (step: Step) => void): () => void {
+    this.#statsListeners.add(listener);
+    return () => this.#statsListeners.delete(listener);
+  }
+
+  onError(listener: (error: Error) => void): void {
+    this.#errorListeners.add(listener);
+    for (const error of this.#early.splice(0)) onlyTold('onError', listener)(error);
+  }
 }

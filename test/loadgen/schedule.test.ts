@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ArrivalOptions, arrivalTimes, type TimedArrivals } from '../../loadgen/arrivals/arrivals.js';
 import { schedule } from '../../loadgen/arrivals/schedule.js';
 import { Dealer } from '../../loadgen/coordinator/dealer.js';
-import { conversations } from '../../loadgen/data/conversations.js';
+import { conversations } from '../../loadgen/data/create-data.js';
 import { drawLength, type LengthOptions } from '../../loadgen/data/lengths.js';
 import { randomText } from '../../loadgen/data/random-text.js';
 import { PLAIN_SCALE } from '../../loadgen/data/words.js';

@@ -1,19 +1,53 @@
 import { describe } from 'vitest';
-import type { InstructionSet } from '../../callbacks/gpt-manager-options.js';
-import { EXECUTOR_NAMES } from '../../callbacks/gpt-manager-options.js';
+import { EXECUTOR_NAMES, type InstructionSet } from '../../callbacks/gpt-manager-options.js';
 import type { Executor, ExecutorOptions } from '../../engine/executors/executor.js';
 import { type NativeEngine, NativeExecutor } from '../../engine/executors/native/native-executor.js';
-import type { NetworkRunner } from '../../engine/executors/portable/network-runner.js';
+import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
 import { PortableExecutor } from '../../engine/executors/portable/portable-executor.js';
 import { openTensorFlowRunner } from '../../engine/executors/tensorflow/open-tensorflow-runner.js';
 import { openWasmRunner } from '../../engine/executors/wasm/open-wasm-runner.js';
 import type { KvDtype } from '../../kvcache/cache-shape.js';
-import { IdleRunner } from './idle-runner.js';
 import { instructionSets } from './native-options.js';
 import { PlainRunner } from './plain-runner.js';
 import { openRanks } from './rank-groups.js';
 import { isShort } from './scale.js';
 import { testTensorFlow } from './test-tensorflow.js';
+
+/** A NetworkRunner that computes nothing: its logits are what a test writes into them. */
+class IdleRunner implements NetworkRunner {
+  readonly name = 'wasm';
+  readonly device = 'nothing';
+  readonly #logits: Float32Array;
+  readonly #width: number;
+  #rows = 0;
+
+  constructor({ plan }: RunnableEngine, { maxLogitRows }: ExecutorOptions) {
+    this.#width = plan.outputWidth;
+    this.#logits = new Float32Array(maxLogitRows * plan.outputWidth);
+  }
+
+  forward(): void {}
+
+  head(rows: Int32Array): void {
+    this.#rows = rows.length;
+  }
+
+  logits(): Float32Array {
+    return this.#logits.subarray(0, this.#rows * this.#width);
+  }
+
+  copyBlocks(): void {}
+
+  areFinite(): boolean {
+    return true;
+  }
+
+  memory() {
+    return { weightBytes: 0, kvCacheBytes: 0, workspaceBytes: this.#logits.byteLength };
+  }
+
+  close(): void {}
+}
 
 /** An executor as tests open it. */
 export interface TestExecutor {

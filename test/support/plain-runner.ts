@@ -7,7 +7,6 @@ import {
   writePromptRows,
 } from '../../engine/executors/portable/embedding-rows.js';
 import type { NetworkRunner, RunnableEngine } from '../../engine/executors/portable/network-runner.js';
-import { type PlanParts, splitPlan } from '../../engine/executors/portable/plan-parts.js';
 import { type RopeAngles, writeRopeAngles } from '../../engine/executors/portable/rope-angles.js';
 import { WeightReader } from '../../engine/executors/portable/weights/weight-reader.js';
 import type { PackedBatch } from '../../engine/packed-call/packed-batch.js';
@@ -19,6 +18,7 @@ import { roundToBf16 } from '../../tools/support/bf16.js';
 import { isAttendedTo, placesBefore } from './attended-places.js';
 import { naiveShares } from './naive-experts.js';
 import { activate, raised, xielu } from './naive-network.js';
+import { type PlanParts, splitPlan } from './plan-parts.js';
 
 type OpOf<K extends PlanOp['op']> = Extract<PlanOp, { op: K }>;
 interface SeenKey {

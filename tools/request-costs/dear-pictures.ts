@@ -52,7 +52,7 @@ const DRAWS: readonly (readonly [name: string, count: number, draw: Draw])[] = [
 ];
 
 /** A picture with which a model has the most tokens that its tower takes. */
-const MOST_TOKENS: Draw = (colour) => plain(2000, 1100, colour).png().toBuffer();
+const MAX_TOKENS: Draw = (colour) => plain(2000, 1100, colour).png().toBuffer();
 
 /** A request with pictures, whose number makes them other ones. */
 export type DearPictures = readonly [name: string, request: (number: number) => Promise<DearRequest>];
@@ -64,7 +64,7 @@ export type DearPictures = readonly [name: string, request: (number: number) => 
 export function dearPictures(few: string, many: string): DearPictures[] {
   const asked = [
     ...DRAWS.map((draw) => [few, ...draw] as const),
-    [many, 'the most tokens', 1, MOST_TOKENS] as const,
+    [many, 'the most tokens', 1, MAX_TOKENS] as const,
   ];
   return asked.map(([model, name, count, draw]) => [
     name,

@@ -24,6 +24,7 @@ export const STRANGERS: Readonly<Record<string, readonly string[]>> = {
  * floors in front of its own. Neighbours on a floor do not know each other. No arrow inside a room climbs.
  */
 export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  scheduler: [['tensors', 'tokens']],
   engine: [
     ['packed-call', 'peft'],
     ['decoding'],
@@ -49,7 +50,6 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
   host: [
     [
       'attempt-faults',
-      'beam-tensors',
       'engine-failure',
       'formation-writer',
       'frame-verdict',
@@ -69,6 +69,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
     ['batch'],
     ['encoder-host', 'tower-host'],
   ],
+  cluster: [['routing', 'zeromq'], ['nats'], ['gateway', 'simulation']],
   src: [
     ['errors', 'request-vocabulary'],
     ['options'],

@@ -183,7 +183,7 @@ function deltaParts({ ops, states = [] }: NetworkPlan, maxNumTokens: number): De
 }
 
 /** Bytes of the log of drafts: see StateLog. */
-export function logBytes(
+function logBytes(
   plan: NetworkPlan,
   { numDraftSlots = 0, stateDraftRows = 0 }: Pick<ExecutorOptions, 'numDraftSlots' | 'stateDraftRows'>,
 ): number {

@@ -16,7 +16,7 @@ export interface RelativeTable {
 const STEP = 32;
 
 /** Columns of a row: one for each distance of a key from its query, of which 0 has column maxSeqLen - 1. */
-export function relativeColumns({ maxSeqLen }: Pick<ExecutorOptions, 'maxSeqLen'>): number {
+function relativeColumns({ maxSeqLen }: Pick<ExecutorOptions, 'maxSeqLen'>): number {
   return maxSeqLen + STEP * Math.ceil(maxSeqLen / STEP);
 }
 

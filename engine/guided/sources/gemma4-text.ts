@@ -37,7 +37,7 @@ const IN_NAME: CodePoints = complement(
   ]),
 );
 /** Most characters of a text that are counted one by one. */
-const MOST_COUNTED = 256;
+const MAX_COUNTED = 256;
 
 /** Texts without the quote, which would end them. */
 const WITHOUT_QUOTE = complementOf(sequenceOf(ANY_TEXT, { kind: 'text', text: QUOTE }, ANY_TEXT));
@@ -88,7 +88,7 @@ function notationOf(name: string, border: Expr): Notation {
   };
   return {
     ...{ space: EMPTY, value, object, string, characters, isSorted: true },
-    ...{ holds: WITHOUT_QUOTE, mostCounted: MOST_COUNTED, block: MOST_COUNTED },
+    ...{ holds: WITHOUT_QUOTE, mostCounted: MAX_COUNTED, block: MAX_COUNTED },
     ...{ rules, literal, whyUnwritable, key, otherKey, quoted, stringOf: quoted },
     counted: withoutQuote,
     inString: (ranges) => ({ kind: 'chars', ranges }),

@@ -65,7 +65,7 @@ export function awqMethod(config: ConfigFields, hasWeights: boolean): Quantizati
   };
 }
 
-export const groupText = (groupSize: number | null): string =>
+const groupText = (groupSize: number | null): string =>
   groupSize === null ? 'a scale for each row' : `groups of ${groupSize}`;
 
 function bitsOf<B extends 4 | 8>(config: ConfigFields, known: readonly B[]): B {

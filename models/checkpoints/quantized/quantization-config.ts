@@ -1,12 +1,15 @@
-import { CheckpointError } from '../checkpoint.js';
+import { CheckpointError, type TensorLocation } from '../checkpoint.js';
 import { ConfigFields } from '../config-fields.js';
 import { isObject, type JsonObject } from '../file-reading.js';
+import { refuseShape } from '../raw-tensor.js';
 import { compressedTensorsMethod } from './compressed-tensors.js';
 import { fp8Method } from './fp8.js';
 import { awqMethod, gptqMethod } from './gptq.js';
-import { mxfp4Method } from './mxfp4.js';
+import { ofType, partOf } from './module-tensors.js';
 import type { QuantizationFile } from './quantization-file.js';
 import type { QuantizationMethod } from './quantization-method.js';
+import { type Kept, keptNumbers } from './quantized-blocks.js';
+import type { QuantizedSource } from './quantized-source.js';
 
 /** By quant_method. */
 const METHODS = new Map<string, (config: ConfigFields, hasWeights: boolean) => QuantizationMethod>([
@@ -67,4 +70,64 @@ export function quantizationOf(
 /** MLX names no method, only its numbers. */
 function isOfMlx(value: unknown): boolean {
   return isObject(value) && value.quant_method === undefined && 'bits' in value && 'group_size' in value;
+}
+
+/** Columns that share a scale, and bytes of their codes. */
+const GROUP = 32;
+const GROUP_BYTES = 16;
+
+/**
+ * MXFP4 as gpt-oss stores the experts of a layer: `NAME_blocks` [..., rows, groups, 16] with two codes in a byte, the first one in the lower
+ * bits, and `NAME_scales` [..., rows, groups], exponents of 2. transformers' convert_moe_packed_tensors is the reference.
+ */
+const mxfp4Method: QuantizationMethod = {
+  label: 'MXFP4',
+  codes: ['blocks'],
+  needed: ['scales'],
+  unread: [],
+  separator: '_',
+  matrix: (module) => {
+    const blocks = ofType(module.get('blocks')!, ['U8']);
+    const scales = module.need('scales', ['U8', 'F8_E8M0']);
+    const outer = blocks.shape.slice(0, -2);
+    const [groups = 0] = blocks.shape.slice(-2);
+    if (outer.length < 1 || outer.length > 2 || blocks.shape.some((size) => size < 1)) {
+      throw new CheckpointError(
+        `${blocks.file}: tensor ${blocks.name} should have the shape [experts, rows, groups, ${GROUP_BYTES}], found [${blocks.shape.join(', ')}].`,
+      );
+    }
+    refuseShape(blocks, [...outer, groups, GROUP_BYTES]);
+    const quantized: QuantizedSource = {
+      name: blocks.name,
+      codes: 'e2m1',
+      order: 'rows',
+      zero: 0,
+      rowsEach: 1,
+      columnsEach: GROUP,
+      scales: { ...partOf(scales, [...outer, groups]), type: 'F8_E8M0', byColumns: false },
+    };
+    return { ...blocks, name: module.name, shape: [...outer, groups * GROUP], type: 'MXFP4', quantized };
+  },
+};
+
+const TEXTS: Readonly<Record<Kept, string>> = {
+  exact: 'keep the numbers of the file',
+  scales:
+    'keep the numbers of the file but for their scales, which are rounded to half precision by at most 1/2048',
+  bf16: 'are rounded to bf16, by at most 1/256 of each weight',
+  int8: 'are rounded once more, to 8 bits with a scale for 32 weights',
+};
+
+/** A sentence on what becomes of a quantised model's numbers, unless --weights asks for another precision. */
+export function quantizationRemark(label: string, tensors: Iterable<TensorLocation>): string {
+  const counts = new Map<Kept, number>();
+  for (const tensor of tensors) {
+    if (tensor.quantized === undefined) continue;
+    const kept = keptNumbers(tensor, tensor.quantized);
+    counts.set(kept, (counts.get(kept) ?? 0) + 1);
+  }
+  const parts = [...counts].map(
+    ([kept, count], i) => `${count}${i === 0 ? ' of the matrices' : ''} ${TEXTS[kept]}`,
+  );
+  return `Weights quantised as ${label}: ${parts.join(', ')}.`;
 }

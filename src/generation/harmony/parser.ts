@@ -1,8 +1,16 @@
+import { MarkerFinder } from '../tools/marker-finder.js';
 import { PartList } from '../tools/part-list.js';
 import type { AnswerParser, AnswerPart } from '../tools/types.js';
 import { MessageHeader, type MessageKind } from './header.js';
-import { HarmonyLexer } from './lexer.js';
-import { CHANNEL, CONSTRAIN, type HarmonyToken, MESSAGE, START } from './tokens.js';
+import {
+  CHANNEL,
+  CONSTRAIN,
+  HARMONY_TOKENS,
+  type HarmonyToken,
+  MESSAGE,
+  START,
+  tokenOfMark,
+} from './tokens.js';
 
 /**
  * Where the prompt ends, and the answer goes on:
@@ -163,5 +171,76 @@ export class HarmonyParser implements AnswerParser {
 
   #finish(): void {
     if (this.#kind.type === 'call' && this.#isFresh) this.#parts.add('arguments', '{}');
+  }
+}
+
+/** Text, and the special token behind it. */
+interface Lexeme {
+  text: string;
+  token: HarmonyToken | null;
+}
+
+/** Tells the special tokens of an answer from its text, unit by unit. */
+class HarmonyLexer {
+  readonly #isMarked: boolean;
+  readonly #finder = new MarkerFinder(HARMONY_TOKENS);
+  #isBehindHigh = false;
+
+  /** @param isMarked true where units of their own stand for special tokens, false where these are spelled in the text */
+  constructor(isMarked: boolean) {
+    this.#isMarked = isMarked;
+  }
+
+  step(unit: string): Lexeme {
+    if (!this.#isMarked) {
+      const { text, marker } = this.#finder.step(unit);
+      return { text, token: marker as HarmonyToken | null };
+    }
+    const token = this.#isBehindHigh ? null : tokenOfMark(unit);
+    const code = unit.charCodeAt(0);
+    this.#isBehindHigh = code >= 0xd800 && code < 0xdc00;
+    return token === null ? { text: unit, token } : { text: '', token };
+  }
+
+  /** Number of units of text held back. */
+  get held(): number {
+    return this.#finder.held;
+  }
+
+  /** Returns the text held back. */
+  flush(): string {
+    return this.#finder.flush();
+  }
+}
+
+/**
+ * Reads messages whose content may have calls in it, where a text and not the template has told the model of functions: it then
+ * writes calls as that text asks for.
+ */
+export class TextCallsParser implements AnswerParser {
+  readonly #messages: AnswerParser;
+  readonly #calls: AnswerParser;
+
+  constructor(messages: AnswerParser, calls: AnswerParser) {
+    this.#messages = messages;
+    this.#calls = calls;
+  }
+
+  get held(): number {
+    return this.#messages.held + this.#calls.held;
+  }
+
+  push(text: string): AnswerPart[] {
+    return this.#read(this.#messages.push(text));
+  }
+
+  end(): AnswerPart[] {
+    return [...this.#read(this.#messages.end()), ...this.#calls.end()];
+  }
+
+  #read(parts: readonly AnswerPart[]): AnswerPart[] {
+    const read = new PartList();
+    for (const part of parts) read.append(part.type === 'content' ? this.#calls.push(part.text) : [part]);
+    return read.take();
   }
 }

@@ -134,7 +134,7 @@ export function hasReasoningChannels(model: PromptModel, ask: ChatAsk): boolean 
 }
 
 /** True where answers are messages in channels, for which one parser tells reasoning, calls and content apart. */
-export function isHarmony({ codec, toolCallParser, reasoningParser }: PromptModel, ask: ChatAsk): boolean {
+function isHarmony({ codec, toolCallParser, reasoningParser }: PromptModel, ask: ChatAsk): boolean {
   const source = sourceOf({ codec }, ask) ?? null;
   const { format } = toolStyle(source, toolCallParser ?? 'auto');
   return format === 'harmony' || reasoningStyle(source, reasoningParser ?? 'auto') === 'harmony';

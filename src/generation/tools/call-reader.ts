@@ -173,16 +173,20 @@ export class CallReader {
   }
 }
 
+/** The object that a text is the JSON of, such as the arguments of a call; null: it is none. */
+export function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 /** JSON text of an object, which may itself be written as a text; null: it is no object. */
 function objectText(raw: string): string | null {
   const value: unknown = JSON.parse(raw);
   if (isObject(value)) return raw;
   if (value === null) return '{}';
-  if (typeof value !== 'string') return null;
-  try {
-    const inner: unknown = JSON.parse(value);
-    return isObject(inner) ? value : null;
-  } catch {
-    return null;
-  }
+  return typeof value === 'string' && objectOf(value) !== null ? value : null;
 }

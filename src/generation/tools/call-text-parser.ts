@@ -12,7 +12,7 @@ export abstract class CallTextParser implements AnswerParser {
   #isBehindCall = false;
 
   push(text: string): AnswerPart[] {
-    for (let i = 0; i < text.length; i++) this.step(text.charAt(i));
+    this.read(text);
     return this.#parts.take();
   }
 
@@ -53,6 +53,16 @@ export abstract class CallTextParser implements AnswerParser {
   protected flushSpace(): void {
     if (!this.#isBehindCall) this.#parts.add('content', this.#space);
     this.#space = '';
+  }
+
+  /** Handles text that proved to be no call, of which one unit at least is content. The rest may contain the beginning of one. */
+  protected readAgain(text: string): void {
+    this.content(text.charAt(0));
+    this.read(text.slice(1));
+  }
+
+  protected read(text: string): void {
+    for (let i = 0; i < text.length; i++) this.step(text.charAt(i));
   }
 
   protected reasoning(text: string): void {

@@ -1,6 +1,5 @@
 import { CallReader } from './call-reader.js';
 import { CallTextParser } from './call-text-parser.js';
-import { units } from './hermes-parser.js';
 import { MarkerFinder } from './marker-finder.js';
 
 export const CALLS_BEGIN = '<｜tool▁calls▁begin｜>';
@@ -115,13 +114,11 @@ export class DeepSeekParser extends CallTextParser {
     } else if (this.#reader.isComplete) this.#state = 'behind';
   }
 
-  /** Handles text that proved to be no call. It may contain the beginning of one. */
   #fail(): void {
-    const [first, ...rest] = units(this.#raw + this.#between.flush());
+    const text = this.#raw + this.#between.flush();
     this.#raw = '';
     this.#state = 'text';
-    this.content(first!);
-    for (const unit of rest) this.step(unit);
+    this.readAgain(text);
   }
 
   protected get undecided(): number {

@@ -1,7 +1,6 @@
 import { CHANNEL_BEGIN, CHANNEL_END, THOUGHT } from '../reasoning/reasoning-marks.js';
 import { CallTextParser } from './call-text-parser.js';
 import { Gemma4Object } from './gemma4-value.js';
-import { units } from './hermes-parser.js';
 import { MarkerFinder } from './marker-finder.js';
 import { typesOfParameter } from './parameter-types.js';
 import type { FunctionTool } from './types.js';
@@ -154,7 +153,7 @@ export class Gemma4Parser extends CallTextParser {
     if (scan === 'last') this.#state = 'behind';
     if (scan !== 'invalid') return;
     this.#state = 'broken';
-    for (const unit of units(rest)) this.step(unit);
+    this.read(rest);
   }
 
   /** Reads to the end of a call, which a model may forget. */
@@ -165,16 +164,14 @@ export class Gemma4Parser extends CallTextParser {
     if (marker === RESPONSE_BEGIN) this.#state = 'over';
     if (marker !== null || text.trim() === '') return;
     this.#state = 'text';
-    for (const unit of units(text + this.#behind.flush())) this.step(unit);
+    this.read(text + this.#behind.flush());
   }
 
-  /** Handles text that proved to be no call. It may contain the beginning of one. */
   #fail(): void {
-    const [first, ...rest] = units(this.#raw);
+    const text = this.#raw;
     this.#raw = '';
     this.#state = 'text';
-    this.content(first!);
-    for (const unit of rest) this.step(unit);
+    this.readAgain(text);
   }
 
   /** Takes thoughts, without the name of their channel and white space around them. */

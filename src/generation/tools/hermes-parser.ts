@@ -75,7 +75,7 @@ export class HermesParser extends CallTextParser {
     if (marker !== null) this.#state = 'text';
     if (text.trim() === '') return;
     this.#state = 'text';
-    for (const unit of units(text + this.#endFinder.flush())) this.step(unit);
+    this.read(text + this.#endFinder.flush());
   }
 
   protected get undecided(): number {
@@ -90,8 +90,4 @@ export class HermesParser extends CallTextParser {
     if (this.#state === 'broken') this.args(this.#endFinder.flush());
     // A cut end marker is no text of the answer.
   }
-}
-
-export function units(text: string): string[] {
-  return text.split('');
 }

@@ -1,6 +1,5 @@
 import { CallReader } from './call-reader.js';
 import { CallTextParser } from './call-text-parser.js';
-import { units } from './hermes-parser.js';
 import { MarkerFinder } from './marker-finder.js';
 
 export const PYTHON_TAG = '<|python_tag|>';
@@ -33,7 +32,7 @@ export class Llama3Parser extends CallTextParser {
       case 'before':
       case 'text': {
         const { text, marker } = this.#tagFinder.step(character);
-        for (const unit of units(text)) this.#outside(unit);
+        for (const unit of text.split('')) this.#outside(unit);
         if (marker !== null) this.#atTag(marker);
         break;
       }

@@ -1,5 +1,5 @@
 import { CallTextParser } from './call-text-parser.js';
-import { HERMES_BEGIN, HERMES_END, units } from './hermes-parser.js';
+import { HERMES_BEGIN, HERMES_END } from './hermes-parser.js';
 import { MarkerFinder } from './marker-finder.js';
 import { isOneOf, typesOfParameter } from './parameter-types.js';
 import { PythonValue } from './python-value.js';
@@ -113,13 +113,11 @@ export class Qwen3CoderParser extends CallTextParser {
     this.#state = 'parameters';
   }
 
-  /** Handles text that proved to be no call. It may contain the beginning of one. */
   #fail(): void {
-    const [first, ...rest] = units(this.#raw);
+    const text = this.#raw;
     this.#raw = '';
     this.#state = 'text';
-    this.content(first!);
-    for (const unit of rest) this.step(unit);
+    this.readAgain(text);
   }
 
   #atMarker(marker: string): void {
@@ -161,7 +159,7 @@ export class Qwen3CoderParser extends CallTextParser {
     }
     if (text.trim() === '') return;
     this.#state = 'text';
-    for (const unit of units(text + this.#behindCall.flush())) this.step(unit);
+    this.read(text + this.#behindCall.flush());
   }
 
   protected get undecided(): number {
@@ -248,7 +246,7 @@ function asPython(text: string): string | null {
   const reader = new PythonValue();
   let json = '';
   // A number or a word ends only where another token begins.
-  for (const unit of units(`${text}\n`)) {
+  for (const unit of `${text}\n`.split('')) {
     const { scan, json: more } = reader.step(unit);
     json += more;
     if (scan === 'invalid') return null;

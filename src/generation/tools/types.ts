@@ -1,3 +1,5 @@
+import type { TOOL_FORMAT_NAMES } from '../../options/server/requests.js';
+
 /** A function that the model may call, as a client describes it. */
 export interface FunctionTool {
   name: string;
@@ -18,17 +20,6 @@ export interface FunctionTool {
  */
 export type ToolChoice = { mode: 'none' | 'auto' | 'required' } | { mode: 'named'; name: string };
 
-/** Formats in which models write calls. */
-const TOOL_FORMAT_NAMES = [
-  'hermes',
-  'llama3_json',
-  'pythonic',
-  'mistral',
-  'qwen3_coder',
-  'deepseek_v3',
-  'gemma4',
-  'harmony',
-] as const;
 export type ToolFormatName = (typeof TOOL_FORMAT_NAMES)[number];
 /** Formats of calls within a text, which reasoning precedes. */
 export type TextFormatName = Exclude<ToolFormatName, 'harmony'>;

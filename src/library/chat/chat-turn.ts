@@ -1,12 +1,15 @@
+import { cutText, messageOf } from '../../../base/error-text.js';
+import { onAbort } from '../../../base/on-abort.js';
 import type { ChatMessage } from '../../../models/chat-message.js';
+import { Slots } from '../../batch/slots.js';
 import { CollectedCalls, type ToolCall } from '../../generation/chat-pieces.js';
+import { objectOf } from '../../generation/tools/call-reader.js';
 import type { FunctionTool } from '../../generation/tools/types.js';
 import type { GenerateOptions } from '../answers.js';
 import type { AnsweringModel, PlannedAnswer } from './answering-model.js';
 import type { ChatAnswer, ChatEvent, FinishedCall, WhenFull } from './chat-types.js';
 import { fittedChat } from './full-context.js';
-import type { ReadyTool } from './ready-tools.js';
-import { runCalls } from './run-calls.js';
+import { noJson, type ReadyTool } from './ready-tools.js';
 
 /** What a turn goes by. */
 export interface TurnSetting {
@@ -132,4 +135,99 @@ async function* answerOf(
   if (calls.length > 0)
     message.tool_calls = calls.map(({ id, ...callee }) => ({ id, type: 'function', function: callee }));
   return { message, text, reasoning, calls, tokens, warnings, finishReason };
+}
+
+/** A call that has been run, and what the model sees of it. */
+interface RunCall {
+  call: FinishedCall;
+  content: string;
+}
+
+interface RunLimits {
+  maxParallelCalls: number;
+  maxResultLength: number;
+  signal: AbortSignal;
+}
+
+/**
+ * Runs the calls of one answer, several at once, and gives them in their order. What fails is told to the model.
+ * @throws the reason of the signal
+ */
+export async function* runCalls(
+  calls: readonly ToolCall[],
+  tools: ReadonlyMap<string, ReadyTool>,
+  { maxParallelCalls, maxResultLength, signal }: RunLimits,
+): AsyncGenerator<RunCall, void, undefined> {
+  const slots = new Slots(maxParallelCalls);
+  const runs = calls.map(async (call) => {
+    const free = await slots.take(signal);
+    try {
+      return await untilAbort(finished(call, tools, signal), signal);
+    } finally {
+      free();
+    }
+  });
+  // All of them fail when the signal is aborted, and only the first is awaited then.
+  for (const run of runs) run.catch(() => {});
+  for (const run of runs) {
+    const call = await run;
+    yield { call, content: cutText(contentOf(call), maxResultLength) };
+  }
+}
+
+async function finished(
+  { id, name, arguments: text }: ToolCall,
+  tools: ReadonlyMap<string, ReadyTool>,
+  signal: AbortSignal,
+): Promise<FinishedCall> {
+  const failed = (error: string, args: unknown = text) => ({
+    id,
+    name,
+    arguments: args,
+    result: undefined,
+    error,
+  });
+  const tool = tools.get(name);
+  if (tool === undefined) {
+    const names = [...tools.keys()].join(', ');
+    return failed(`There is no function ${JSON.stringify(name)}; the functions are ${names}.`);
+  }
+  const given = argumentsOf(text);
+  if (given === null) return failed(noJson(text));
+  try {
+    const validated = await tool.validate(given);
+    if ('faults' in validated)
+      return failed(`The arguments are wrong: ${validated.faults.join('; ')}.`, given);
+    const args = validated.value;
+    signal.throwIfAborted();
+    const result = await tool.execute(args as never, { id, signal });
+    // What cannot be written as JSON is an error of the function.
+    writtenResult(result);
+    return { id, name, arguments: args, result, error: null };
+  } catch (error) {
+    return failed(messageOf(error), given);
+  }
+}
+
+/** The arguments of a call; null where they are no JSON object. */
+function argumentsOf(text: string): Record<string, unknown> | null {
+  // Models write nothing, or null, for a function without arguments.
+  return /^\s*(?:null\s*)?$/.test(text) ? {} : objectOf(text);
+}
+
+function contentOf({ result, error }: FinishedCall): string {
+  return error === null ? writtenResult(result) : JSON.stringify({ error });
+}
+
+function writtenResult(result: unknown): string {
+  return typeof result === 'string' ? result : (JSON.stringify(result) ?? 'null');
+}
+
+/** The promise's value, or the signal's reason as soon as it is aborted: a function need not look at its signal. */
+function untilAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const stop = onAbort(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(stop);
+  });
 }

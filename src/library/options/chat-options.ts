@@ -44,23 +44,13 @@ const SEND_RULES: Rules<SendOptions> = {
 /** @throws InvalidRequestError for an unknown option, or a value that an option does not take */
 export function checkChatOptions(options: unknown): asserts options is ChatSessionOptions {
   check('chat', "{ system: 'Be brief.' }", options, CHAT_RULES);
-  const { messages, saved } = options as ChatSessionOptions;
-  if (messages !== undefined && saved !== undefined)
-    throw new InvalidRequestError(
-      'messages and saved exclude each other: both are what was said before.',
-      'saved',
-    );
+  refuseBoth(options as ChatSessionOptions, ['messages', 'saved'], 'saved', 'what was said before');
 }
 
 /** @throws InvalidRequestError as checkChatOptions */
 export function checkSendOptions(options: unknown): asserts options is SendOptions {
   check('send', '{ maxTokens: 100 }', options, SEND_RULES);
-  const { object, guided } = options as SendOptions;
-  if (object !== undefined && guided !== undefined)
-    throw new InvalidRequestError(
-      'object and guided exclude each other: both are the form of the answer.',
-      'object',
-    );
+  refuseBoth(options as SendOptions, ['object', 'guided'], 'object', 'the form of the answer');
 }
 
 /** @throws InvalidRequestError for what is no text and no list of parts; readMessages checks the parts */
@@ -70,6 +60,16 @@ export function checkChatInput(input: unknown): void {
     "A turn needs a text, or a list of parts such as { type: 'text', text }.",
     'input',
   );
+}
+
+function refuseBoth<Options>(
+  options: Options,
+  [one, other]: readonly [keyof Options & string, keyof Options & string],
+  param: string,
+  what: string,
+): void {
+  if (options[one] === undefined || options[other] === undefined) return;
+  throw new InvalidRequestError(`${one} and ${other} exclude each other: both are ${what}.`, param);
 }
 
 function check<Options>(call: string, example: string, options: unknown, rules: Rules<Options>): void {

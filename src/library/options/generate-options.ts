@@ -1,9 +1,12 @@
 import { MAX_INT32 } from '../../../base/int32.js';
 import {
+  COUNT,
+  callback,
   isObject,
   numberIn,
   rule,
   SWITCH,
+  shown,
   TEXT,
   type Values,
   wholeNumber,
@@ -20,6 +23,7 @@ import { InvalidRequestError } from '../../errors/request-errors.js';
 import { toolsFault } from '../../generation/chat-options.js';
 import { optionFault, type Rules, SIGNAL } from '../../options/option-faults.js';
 import type { GenerateOptions, SeveralOptions } from '../answers.js';
+import type { ManyOptions } from '../complete-many.js';
 
 const SEQUENCES = wholeNumber(1, MAX_SEQUENCES);
 const { within: WEIGHT } = REQUEST_FIELDS.queueWeight;
@@ -213,4 +217,17 @@ export function checkSeveralOptions(options: unknown): SeveralOptions & { n: num
 export function checkCloseOptions(options: unknown): void {
   const fault = optionFault<{ abort?: boolean }>('close', '{ abort: true }', options, { abort: SWITCH });
   if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+}
+
+const RULES: Rules<ManyOptions> = { maxInFlight: COUNT, onProgress: callback(), signal: SIGNAL };
+
+/** Checks all but the requests themselves, each of which fails by itself. @throws InvalidRequestError */
+export function checkManyOptions(requests: unknown, options: unknown): void {
+  const fault = optionFault<ManyOptions>('completeMany', '{ maxInFlight: 64 }', options, RULES);
+  if (fault !== null) throw new InvalidRequestError(fault.message, fault.option);
+  if (Array.isArray(requests)) return;
+  throw new InvalidRequestError(
+    `completeMany needs a list of requests; it was given ${shown(requests)}.`,
+    'requests',
+  );
 }

@@ -11,7 +11,7 @@ const OF_ENGINE = ENGINE_TABLE.flatMap(({ option: { name, plain } }) =>
   name === null ? [] : [[name, plain]],
 );
 
-export const MODEL_RULES = {
+const MODEL_RULES = {
   ...Object.fromEntries([...OF_SERVER, ...OF_ENGINE]),
   model: NAME,
   adapters: rule(
@@ -35,7 +35,7 @@ export function checkModelOptions(options: unknown): asserts options is ModelOpt
  * Checks the options of a load. @param call the caller's own words for it, for errors. @throws ParameterError as
  * checkModelOptions.
  */
-export function checkLoading<Options extends { model: string }>(
+function checkLoading<Options extends { model: string }>(
   call: string,
   example: string,
   options: unknown,
@@ -49,7 +49,7 @@ export function checkLoading<Options extends { model: string }>(
 }
 
 /** Tokens of the KV cache of a model inside another program, over all requests: 64 requests of 512 tokens, say. */
-export const EMBEDDED_KV_CACHE_TOKENS = 32_768;
+const EMBEDDED_KV_CACHE_TOKENS = 32_768;
 
 /**
  * The options with a KV cache that leaves the program its memory: a server takes nearly all that is free. Whoever says how large the cache

@@ -10,6 +10,18 @@ export const DEFAULT_FILE_LIMITS = {
 };
 const BATCHES = 'Files and batches';
 
+/** Formats in which models write calls. */
+export const TOOL_FORMAT_NAMES = [
+  'hermes',
+  'llama3_json',
+  'pythonic',
+  'mistral',
+  'qwen3_coder',
+  'deepseek_v3',
+  'gemma4',
+  'harmony',
+] as const;
+
 /** Options of what a request may bring, keep and ask for. */
 export const REQUEST_OPTIONS = {
   maxBodyBytes: ofServer(wholeNumber(1024, MAX_INT32), {
@@ -121,25 +133,12 @@ export const REQUEST_OPTIONS = {
     defaultText: 'max_new_tokens of generation_config.json, else 1024',
     help: 'Max tokens of a chat answer when the request sets none.',
   }),
-  toolCallParser: ofModel(
-    oneOf(
-      'auto',
-      'hermes',
-      'llama3_json',
-      'pythonic',
-      'mistral',
-      'qwen3_coder',
-      'deepseek_v3',
-      'gemma4',
-      'harmony',
-    ),
-    {
-      group: REQUESTS,
-      metavar: 'FORMAT',
-      default: 'auto',
-      help: 'Format in which the model writes function calls. auto: by its chat template.',
-    },
-  ),
+  toolCallParser: ofModel(oneOf('auto', ...TOOL_FORMAT_NAMES), {
+    group: REQUESTS,
+    metavar: 'FORMAT',
+    default: 'auto',
+    help: 'Format in which the model writes function calls. auto: by its chat template.',
+  }),
   reasoningParser: ofModel(oneOf('auto', 'deepseek_r1', 'qwen3', 'gemma4', 'harmony', 'none'), {
     group: REQUESTS,
     metavar: 'FORMAT',

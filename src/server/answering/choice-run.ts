@@ -29,6 +29,8 @@ export interface ChoiceCounts {
   bestOf: number;
 }
 
+export const ONE_ANSWER: ChoiceCounts = { n: 1, bestOf: 1 };
+
 /** Number of tokens too small to count: those of one step, with a draft. */
 const FEW_TOKENS = 16;
 /** Tokens of a piece that is kept until the end. */

@@ -3,7 +3,7 @@ import { type AskedBudget, reasoningBudget } from '../../generation/reasoning/re
 import type { ServedGenerator } from '../../serving/served-model.js';
 import type { LiveRequest } from '../web/request-registry.js';
 import type { RequestTerms } from '../web/request-terms.js';
-import { type ChoiceCounts, ChoiceRun } from './choice-run.js';
+import { type ChoiceCounts, ChoiceRun, ONE_ANSWER } from './choice-run.js';
 import { guideParamOf } from './guides.js';
 import type { CommonRequest } from './schemas/common.js';
 import type { AnsweringServices } from './services.js';
@@ -32,7 +32,7 @@ export async function plannedRun(
   terms: RequestTerms,
   live: LiveRequest,
 ): Promise<ChoiceRun> {
-  const { request, plan, counts = { n: 1, bestOf: 1 }, budget, ...fields } = chat;
+  const { request, plan, counts = ONE_ANSWER, budget, ...fields } = chat;
   const text = textRequest(request, {
     ...fields,
     ...plannedFields(plan),

@@ -10,17 +10,17 @@ import type { CommonRequest } from '../answering/schemas/common.js';
 import { seenChat } from '../answering/seen-chat.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { chatMaxTokens } from '../answering/text-request.js';
+import { type ToolRequest, toolRequest } from '../answering/tool-request.js';
 import { jsonAnswer } from '../web/bodies/json-answer.js';
 import { ApiError } from '../web/errors.js';
 import type { Exchange } from '../web/exchange.js';
 import { fieldsOf, withPlaces } from '../web/field-words.js';
 import { inOtherWords } from '../web/other-words.js';
 import type { LiveRequest } from '../web/request-registry.js';
-import { type Warn, warnOfAll } from '../web/warnings.js';
+import { type Warn, warnOfAll, warnOfTypes } from '../web/warnings.js';
 import { conversationOf } from './conversation.js';
 import { MessageMaking } from './message-making.js';
-import type { CountTokensRequest, MessageRequest } from './schemas/messages.js';
-import { chosenTools, keptPlaces } from './tool-fields.js';
+import type { ClientTool, CountTokensRequest, MessageRequest, Tool } from './schemas/messages.js';
 
 /** Answers POST /v1/messages, whose body its schema has validated. */
 export async function createMessage(
@@ -139,4 +139,49 @@ async function askedChat(
     thinks: request.thinking !== undefined && request.thinking.type !== 'disabled',
     reasoningEffort: request.output_config?.effort,
   };
+}
+
+/**
+ * Reads the tools of a request and the choice among them. Tools of types that only Anthropic's models know are left
+ * out with a warning. @throws ApiError in the words of chat.
+ */
+function chosenTools(
+  { tools = [], tool_choice: choice }: Pick<CountTokensRequest, 'tools' | 'tool_choice'>,
+  warn: Warn,
+): ToolRequest {
+  const kept = tools.filter(isClientTool);
+  warnOfTypes(
+    'Tools',
+    tools.filter((tool) => !isClientTool(tool)).map(({ type }) => type),
+    warn,
+  );
+  const isParallel = choice === undefined || choice.type === 'none' || !choice.disable_parallel_tool_use;
+  return toolRequest({
+    tools: kept.map(({ name, description, input_schema: parameters, strict }) => ({
+      type: 'function',
+      function: { name, description, parameters, strict },
+    })),
+    tool_choice: choiceOfChat(choice),
+    parallel_tool_calls: isParallel ? undefined : false,
+  });
+}
+
+/** Paths in the request of the tools that are kept. */
+function keptPlaces({ tools = [] }: Pick<CountTokensRequest, 'tools'>): string[] {
+  return tools.flatMap((tool, index) => (isClientTool(tool) ? [`tools[${index}]`] : []));
+}
+
+function isClientTool(tool: Tool): tool is ClientTool {
+  return tool.type === undefined || tool.type === 'custom';
+}
+
+function choiceOfChat(choice: CountTokensRequest['tool_choice']) {
+  switch (choice?.type) {
+    case 'any':
+      return 'required';
+    case 'tool':
+      return { type: 'function', function: { name: choice.name } } as const;
+    default:
+      return choice?.type;
+  }
 }

@@ -1,4 +1,4 @@
-import { isObject } from '../../../base/option-values.js';
+import { objectOf } from '../../generation/tools/call-reader.js';
 import type { AnswerPart } from '../../generation/tools/types.js';
 
 /** A call as this API has it: whole, its arguments an object. */
@@ -51,21 +51,11 @@ export class CallCollector {
     const open = this.#open;
     this.#open = null;
     if (open === null) return;
-    const args = objectOf(open.text);
+    const args = open.text.trim() === '' ? {} : objectOf(open.text);
     if (args === null) return;
     taken.calls.push({
       id: this.#newId(),
       function: { index: this.#count++, name: open.name, arguments: args },
     });
-  }
-}
-
-function objectOf(text: string): Record<string, unknown> | null {
-  if (text.trim() === '') return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }

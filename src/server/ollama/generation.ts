@@ -9,7 +9,7 @@ import type { TextRequest } from '../../generation/text-generation.js';
 import type { TextModel } from '../../generation/text-model.js';
 import { mentions } from '../../generation/tools/detect-format.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
-import { ChoiceRun } from '../answering/choice-run.js';
+import { ChoiceRun, ONE_ANSWER } from '../answering/choice-run.js';
 import { respondWithStream } from '../answering/respond.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { chatMaxTokens, topLogProbs } from '../answering/text-request.js';
@@ -107,14 +107,7 @@ async function generateAnswer(
     guideParam: 'format',
   };
   timings.noteSubmitted();
-  const run = await ChoiceRun.start(
-    model,
-    [choice],
-    { n: 1, bestOf: 1 },
-    context.observe,
-    exchange.terms,
-    live,
-  );
+  const run = await ChoiceRun.start(model, [choice], ONE_ANSWER, context.observe, exchange.terms, live);
   const answer = new OllamaAnswer({
     model,
     asked: request.model,

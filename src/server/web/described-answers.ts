@@ -48,7 +48,7 @@ const ERRORS = {
   503: 'The server is shutting down, or its engine does not run.',
 } as const;
 
-/** Error answers; documentation/open-api.ts has those of every route. */
+/** Error answers; documentation/open-api/ has those of every route. */
 export function errors(...statuses: (keyof typeof ERRORS)[]): Responses {
   return Object.fromEntries(
     statuses.map((status) => [

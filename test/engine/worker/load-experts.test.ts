@@ -7,7 +7,7 @@ import { checkRanks } from '../../../engine/options/check-ranks.js';
 import { checkOptionalParams } from '../../../engine/options/engine-limits.js';
 import { loadExecutor, memoryNeeds } from '../../../engine/worker/load-executor.js';
 import { withFlagNames } from '../../../src/options/flag-names.js';
-import { expertReadingNote } from '../../../src/serving/expert-reading.js';
+import { expertReadingNote } from '../../../src/serving/model-info.js';
 import { TestEngines, tinyModelPath } from '../../../tools/support/test-engine.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 import { madeHeadPath } from '../../support/made-heads.js';

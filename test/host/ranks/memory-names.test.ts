@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { newMemoryName, removeStaleMemory } from '../../../host/ranks/memory-names.js';
+import { newMemoryName, removeStaleMemory } from '../../../host/ranks/group-memory.js';
 import { temporaryFolder } from '../../support/fresh-folders.js';
 
 const folder = temporaryFolder('skein-stale');

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StopStringMatcher, StopStrings } from '../../../models/tokenizer/stop-strings.js';
+import { CallsOnlyParser } from '../../../src/generation/chat-plan.js';
 import { ContentStops } from '../../../src/generation/content-stops.js';
 import { THINK_MARKS } from '../../../src/generation/reasoning/reasoning-marks.js';
 import { PlainParser, ReasoningParser } from '../../../src/generation/reasoning/reasoning-parser.js';
-import { CallsOnlyParser } from '../../../src/generation/tools/calls-only-parser.js';
 import { HermesParser } from '../../../src/generation/tools/hermes-parser.js';
 import { PartList } from '../../../src/generation/tools/part-list.js';
 import type { AnswerParser, AnswerPart } from '../../../src/generation/tools/types.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { EngineEvents } from '../../../src/serving/engine-events.js';
+import { EngineEvents } from '../../../src/serving/start-engine.js';
 
 it('What fails while an engine is loaded is told to the first listener, once, and no more than 16 of it', () => {
   const events = new EngineEvents<number>();

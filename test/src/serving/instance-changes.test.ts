@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { changeOf, instancesOf } from '../../../src/serving/batched/named-instances.js';
+import { changeOf, instancesOf } from '../../../src/serving/batched/model-instances.js';
 import { int32, ModuleModels, numbersOf } from './support/module-models.js';
 
 const models = new ModuleModels();

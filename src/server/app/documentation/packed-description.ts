@@ -8,7 +8,7 @@ import { gzip } from 'node:zlib';
  */
 export async function packedDescription(): Promise<string> {
   const [{ openApiDocument }, { ALL_ROUTES }, { skeinVersion }] = await Promise.all([
-    import('./open-api.js'),
+    import('./open-api/open-api.js'),
     import('../routes/index.js'),
     import('../../../../base/package-info.js'),
   ]);

@@ -9,7 +9,7 @@ export const dashboardRoute = defineRoute({
   tags: ['Documentation'],
   summary: 'The dashboard: a chat, and what is in flight',
   open: true,
-  responses: async () => (await import('../answers/documentation.js')).dashboardResponses(),
+  responses: async () => (await import('../answers.js')).dashboardResponses(),
   handle: async ({ takesGzip, knownTags }) =>
     (await import('../../dashboard/dashboard-page.js')).dashboardFile('index.html', takesGzip, knownTags),
 });
@@ -29,7 +29,7 @@ export const dashboardFileRoute = defineRoute({
   summary: "The dashboard's scripts, styles and icon",
   open: true,
   params: z.object({ file: about(z.enum(files), 'The name of the file.') }),
-  responses: async () => (await import('../answers/documentation.js')).dashboardFileResponses(),
+  responses: async () => (await import('../answers.js')).dashboardFileResponses(),
   handle: async ({ params, takesGzip, knownTags }) =>
     (await import('../../dashboard/dashboard-page.js')).dashboardFile(params.file, takesGzip, knownTags),
 });

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { about } from '../../../schemas/fields.js';
 import type { PageFile } from '../documentation/docs-page.js';
-import type { ServerRoute } from '../server-context.js';
-import { defineRoute } from '../server-context.js';
+import { defineRoute, type ServerRoute } from '../server-context.js';
 
 const documents = new WeakMap<readonly ServerRoute[], Promise<string>>();
 
@@ -24,7 +23,7 @@ export const openApiRoute = defineRoute({
   tags: ['Documentation'],
   summary: 'This description, as OpenAPI 3.1',
   open: true,
-  responses: async () => (await import('../answers/documentation.js')).openApiResponses(),
+  responses: async () => (await import('../answers.js')).openApiResponses(),
   handle: async (_, { routes, version }) =>
     new Response(await documentOf(routes, version), { headers: { 'content-type': 'application/json' } }),
 });
@@ -35,7 +34,7 @@ export const docsRoute = defineRoute({
   tags: ['Documentation'],
   summary: 'This description as a page, on which requests can be tried',
   open: true,
-  responses: async () => (await import('../answers/documentation.js')).docsResponses(),
+  responses: async () => (await import('../answers.js')).docsResponses(),
   handle: async () => (await import('../documentation/docs-page.js')).docsPage(),
 });
 
@@ -48,7 +47,7 @@ export const docsFileRoute = defineRoute({
   summary: "The page's scripts and styles",
   open: true,
   params: z.object({ file: about(z.enum(files), 'The name of the file.') }),
-  responses: async () => (await import('../answers/documentation.js')).docsFileResponses(),
+  responses: async () => (await import('../answers.js')).docsFileResponses(),
   handle: async ({ params, takesGzip }) =>
     (await import('../documentation/docs-page.js')).docsFile(params.file, takesGzip),
 });

@@ -12,7 +12,7 @@ export const modelsRoute = defineRoute({
   path: '/v1/models',
   tags: ['Models'],
   summary: 'Lists the models that are served, and those that are loaded when they are asked for',
-  responses: async () => (await import('../answers/models.js')).modelListResponses(),
+  responses: async () => (await import('../answers.js')).modelListResponses(),
   handle: async ({ header }, { models, life }) => {
     const served = withAdapters(models.list());
     const stored = (await life?.store.list()) ?? [];
@@ -38,7 +38,7 @@ export const modelRoute = defineRoute({
   tags: ['Models'],
   summary: 'Shows one model',
   params: z.object({ id: about(z.string(), 'The name of the model; slashes may be written as they are.') }),
-  responses: async () => (await import('../answers/models.js')).modelResponses(),
+  responses: async () => (await import('../answers.js')).modelResponses(),
   handle: async ({ params: { id }, header }, context) => {
     const isAnthropic = header(ANTHROPIC_VERSION) !== undefined;
     const isServed = context.models.find(id) !== undefined;

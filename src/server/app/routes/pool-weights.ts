@@ -27,7 +27,7 @@ export const poolWeightsRoute = defineRoute({
   tags: ['Server'],
   summary: 'Tells how a gateway shares new requests among engines of one model',
   description: 'Of this gateway: each one shares its own requests.',
-  responses: async () => (await import('../answers/pool-weights.js')).poolWeightsResponses(),
+  responses: async () => (await import('../answers.js')).poolWeightsResponses(),
   handle: (_, context) => written(weightsOf(context)),
 });
 
@@ -44,7 +44,7 @@ export const setPoolWeightsRoute = defineRoute({
     'It is promoted': { weights: { fp_new: 1 } },
     'Nothing is shared': { weights: {} },
   },
-  responses: async () => (await import('../answers/pool-weights.js')).setPoolWeightsResponses(),
+  responses: async () => (await import('../answers.js')).setPoolWeightsResponses(),
   handle: ({ body: { weights: given }, exchange }, context) => {
     const weights = weightsOf(context);
     requireAdmin(exchange.terms.caller, context.apiKeys);

@@ -18,7 +18,7 @@ export const healthRoute = defineRoute({
   open: true,
   query: z.object({ model: about(z.string().optional(), 'The name of a model.') }),
   ignoresUnknownQuery: true,
-  responses: async () => (await import('../answers/server.js')).healthResponses(),
+  responses: async () => (await import('../answers.js')).healthResponses(),
   handle: ({ query }, { state, models }) => {
     if (query.model === undefined) {
       const loading = state.loading.slice(0, MAX_NAMES);
@@ -58,7 +58,7 @@ export const liveRoute = defineRoute({
   tags: ['Server'],
   summary: 'Tells that the process runs',
   open: true,
-  responses: async () => (await import('../answers/server.js')).liveResponses(),
+  responses: async () => (await import('../answers.js')).liveResponses(),
   handle: () => Response.json({ status: 'live' }),
 });
 
@@ -67,7 +67,7 @@ export const loadRoute = defineRoute({
   path: '/load',
   tags: ['Server'],
   summary: 'Tells how many requests for text are being answered, waiting ones included',
-  responses: async () => (await import('../answers/server.js')).loadResponses(),
+  responses: async () => (await import('../answers.js')).loadResponses(),
   handle: (_, { requests }) => Response.json({ server_load: requests.live }),
 });
 
@@ -76,7 +76,7 @@ export const versionRoute = defineRoute({
   path: '/version',
   tags: ['Server'],
   summary: 'Tells the version of the server',
-  responses: async () => (await import('../answers/server.js')).versionResponses(),
+  responses: async () => (await import('../answers.js')).versionResponses(),
   handle: (_, { version }) => Response.json({ version }),
 });
 
@@ -85,7 +85,7 @@ export const metricsRoute = defineRoute({
   path: '/metrics',
   tags: ['Server'],
   summary: 'Metrics for Prometheus',
-  responses: async () => (await import('../answers/server.js')).metricsResponses(),
+  responses: async () => (await import('../answers.js')).metricsResponses(),
   handle: async ({ exchange }, { metrics }) => {
     const text = await metrics.text(exchange.terms.caller.isAdmin);
     return new Response(text, { headers: { 'content-type': metrics.contentType } });

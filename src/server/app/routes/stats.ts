@@ -8,8 +8,7 @@ import { EventStream } from '../../web/event-stream.js';
 import type { Exchange } from '../../web/exchange.js';
 import { readerMemory } from '../../web/memory/memory-estimates.js';
 import { memoryFull } from '../../web/memory/request-memory.js';
-import type { ServerContext } from '../server-context.js';
-import { defineRoute } from '../server-context.js';
+import { defineRoute, type ServerContext } from '../server-context.js';
 
 const query = (text: string) => z.strictObject({ model: optional(z.string(), text) });
 
@@ -22,7 +21,7 @@ export const statsRoute = defineRoute({
     'While nothing is in flight all counts are 0 and blocks are as they are; `Iteration Counter` and `Timestamp` stay those of ' +
     'the latest iteration.',
   query: query('A name that GET /v1/models lists. Not given: the first that generates text.'),
-  responses: async () => (await import('../answers/stats.js')).statsResponses(),
+  responses: async () => (await import('../answers.js')).statsResponses(),
   handle: ({ query: { model } }, context) => {
     const feed = context.feeds.of(findGenerator(context, model));
     return new Response(feed.stats(), { headers: { 'content-type': 'application/json' } });
@@ -40,7 +39,7 @@ export const statsStreamRoute = defineRoute({
     'every 5 seconds while nothing happens; where there are several API keys, only those of admins see the X-Request-Ids. ' +
     'A listener that is behind misses events; one that does not read is cut off.',
   query: query('A name that GET /v1/models lists. Not given: all that generate text.'),
-  responses: async () => (await import('../answers/stats.js')).statsStreamResponses(),
+  responses: async () => (await import('../answers.js')).statsStreamResponses(),
   handle: ({ query: { model }, exchange }, context) => {
     refuseWhileDraining(context);
     const feed = model === undefined ? null : context.feeds.of(findGenerator(context, model));
@@ -62,7 +61,7 @@ export const modelsStreamRoute = defineRoute({
     '`models` carries state, instances, queue and batches of each version of each model, at once, then at most twice a second while ' +
     'something changes and every 5 seconds while nothing does. Of more than 50 versions it has the foremost 50, and the number of all. ' +
     'A listener that is behind misses events; one that does not read is cut off.',
-  responses: async () => (await import('../answers/stats.js')).modelsStreamResponses(),
+  responses: async () => (await import('../answers.js')).modelsStreamResponses(),
   handle: ({ exchange }, context) => {
     refuseWhileDraining(context);
     return streamEvents(exchange, context, (send) => context.repositoryFeed.subscribe(send));

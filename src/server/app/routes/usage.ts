@@ -13,7 +13,7 @@ export const usageRoute = defineRoute({
   summary: 'Tells what API keys have taken, and what is left of their limits',
   description:
     "An admin's key is told of all keys, another one of itself. `today` is of the day in UTC and of all gateways that share the limits; `since_start` is of this server.",
-  responses: async () => (await import('../answers/usage.js')).usageResponses(),
+  responses: async () => (await import('../answers.js')).usageResponses(),
   handle: async ({ exchange }, { apiKeys, quotas }) => {
     const { caller } = exchange.terms;
     const callers = caller.isAdmin ? apiKeys.callers.slice(0, MAX_KEYS) : [caller];

@@ -10,10 +10,10 @@ import type { RegionAccess } from '../../../serving/protocol/region-access.js';
 import { bytesOf } from '../../inferring/infer-stream.js';
 import { inferTerms } from '../../inferring/infer-terms.js';
 import { regionAccess } from '../../inferring/platform.js';
+import type { Tracing } from '../../tracing/tracing.js';
 import type { Caller } from '../../web/access/api-keys.js';
 import { ENGINE_HEADER } from '../../web/exchange.js';
 import { REQUEST_BYTES } from '../../web/memory/memory-estimates.js';
-import { beginGrpcSpan, noteGrpcStatus } from '../grpc-span.js';
 import { type AnswerHead, inferResponseParts } from '../infer/infer-answer.js';
 import { type InferMessage, readInferMessage } from '../infer/infer-message.js';
 import { type ReadRequest, readRequest } from '../infer/read-request.js';
@@ -21,7 +21,7 @@ import type { MethodTypes } from '../schema/message-types.js';
 import { statusOf } from '../status-of.js';
 import type { CallMessage, GrpcCall } from '../wire/grpc-call.js';
 import { headerText } from '../wire/metadata.js';
-import { type CallStatus, OK } from '../wire/status.js';
+import { type CallStatus, OK, STATUS_CODES } from '../wire/status.js';
 import type { InferenceServices } from './inference-methods.js';
 import { type Method, method, versionOf } from './method.js';
 
@@ -177,4 +177,43 @@ export function headOf(
   { parameters = {} }: InferResponse,
 ): AnswerHead {
   return { model: config.name, version, id, parameters };
+}
+
+/** A request for tensors by gRPC: a call, or one of the requests of a stream. */
+interface TracedCall {
+  /** As it is called: /inference.GRPCInferenceService/ModelInfer */
+  path: string;
+  requestId: string;
+  startMs: number;
+  model: string;
+  /** Those of W3C Trace Context. */
+  traceparent: string | undefined;
+  tracestate: string | undefined;
+}
+
+/** The span of a request that is traced; null: it is not. Source of the attributes' names: OpenTelemetry's semantic conventions for gRPC. */
+function beginGrpcSpan(
+  tracing: Tracing,
+  { path, requestId, startMs, model, traceparent, tracestate }: TracedCall,
+): TraceSpan | null {
+  const [service = '', method = ''] = path.slice(1).split('/');
+  return tracing.begin({
+    name: `${service}/${method}`,
+    startMs,
+    model,
+    traceparent,
+    tracestate,
+    attributes: {
+      'rpc.system': 'grpc',
+      'rpc.service': service,
+      'rpc.method': method,
+      'skein.request_id': requestId,
+    },
+  });
+}
+
+/** Says how a request ended. */
+function noteGrpcStatus(span: TraceSpan, { name, message }: CallStatus): void {
+  span.set({ 'rpc.grpc.status_code': STATUS_CODES[name] });
+  if (name !== 'OK') span.fail(`${name}: ${message}`);
 }

@@ -1,6 +1,11 @@
 import { InferError } from '../../../../callbacks/infer/infer-error.js';
 import { metadataOf, modelsCounted, statisticsOf } from '../../../serving/protocol/describe-model.js';
 import { extensions } from '../../../serving/protocol/extensions.js';
+import {
+  noCudaMemory,
+  noCudaRegion,
+  noSharedMemory,
+} from '../../../serving/shared-memory/no-shared-memory.js';
 import { changeLogSettings, logSettings } from '../../inferring/log-settings.js';
 import type { Platform } from '../../inferring/platform.js';
 import { changeTraceSettings, tracedModel, traceSettings } from '../../inferring/trace-settings.js';
@@ -13,7 +18,6 @@ import type { ServerState } from '../../web/server-state.js';
 import type { Fields, MethodTypes } from '../schema/message-types.js';
 import { inferMethod } from './infer-method.js';
 import { loadMethod } from './load-method.js';
-import { memoryMethods } from './memory-methods.js';
 import { type Method, type MethodTraits, plainMethod, textIn, versionOf } from './method.js';
 import { streamInferMethod } from './stream-infer-method.js';
 
@@ -166,4 +170,45 @@ function eachOf<T, R>(
   make: (value: T, name: string) => R,
 ): Record<string, R> {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]));
+}
+
+/** Methods of shared memory: that of the system, where clients on this machine have leave, and that of GPUs, of which there is none. */
+function memoryMethods(types: TypesByName, { platform, apiKeys }: InferenceServices): Method[] {
+  const { sharedMemory } = platform;
+  return [
+    plainMethod(types('SystemSharedMemoryStatus'), {}, (fields) => {
+      const name = textIn(fields, 'name');
+      const regions = sharedMemory?.status(name) ?? [];
+      return {
+        regions: Object.fromEntries(
+          regions.map(({ byteSize, ...region }) => [region.name, { ...region, byte_size: byteSize }]),
+        ),
+      };
+    }),
+    plainMethod(types('SystemSharedMemoryRegister'), { isWork: true }, async (fields, caller) => {
+      if (sharedMemory === null) throw noSharedMemory();
+      requireAdmin(caller, apiKeys);
+      await sharedMemory.register({
+        name: textIn(fields, 'name'),
+        key: textIn(fields, 'key'),
+        offset: Number(fields.offset),
+        byteSize: Number(fields.byte_size),
+      });
+      return {};
+    }),
+    plainMethod(types('SystemSharedMemoryUnregister'), {}, (fields, caller) => {
+      if (sharedMemory !== null) requireAdmin(caller, apiKeys);
+      sharedMemory?.unregister(textIn(fields, 'name'));
+      return {};
+    }),
+    plainMethod(types('CudaSharedMemoryStatus'), {}, (fields) => {
+      const name = textIn(fields, 'name');
+      if (name !== '') throw noCudaRegion(name);
+      return {};
+    }),
+    plainMethod(types('CudaSharedMemoryRegister'), {}, () => {
+      throw noCudaMemory();
+    }),
+    plainMethod(types('CudaSharedMemoryUnregister'), {}, () => ({})),
+  ];
 }

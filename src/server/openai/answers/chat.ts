@@ -20,7 +20,7 @@ const tokenFields = {
   bytes: about(z.array(z.int()), 'Its bytes, 0 to 255.'),
 };
 
-export const chatLogProbs = component(
+const chatLogProbs = component(
   'ChatLogProbs',
   z.object({
     content: z.array(z.object({ ...tokenFields, top_logprobs: z.array(z.object(tokenFields)) })),

@@ -1,3 +1,4 @@
+import { objectOf } from '../../../generation/tools/call-reader.js';
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../../answering/chat-message.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
@@ -268,12 +269,4 @@ export class OutputEvents {
 }
 
 /** What a model searches for: the arguments of its call, or its text where they are none. */
-function searchArguments(text: string): object {
-  try {
-    const found = JSON.parse(text) as unknown;
-    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found;
-  } catch {
-    // The text is all that there is.
-  }
-  return { query: text };
-}
+const searchArguments = (text: string): object => objectOf(text) ?? { query: text };

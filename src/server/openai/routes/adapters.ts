@@ -17,7 +17,7 @@ export const loadAdapterRoute = defineRoute({
     'An adapter': { lora_name: 'sql', lora_path: 'sql-lora' },
     'In the place of one': { lora_name: 'sql', lora_path: 'sql-lora', load_inplace: true },
   },
-  responses: async () => (await import('../answers/operations.js')).adapterResponses(),
+  responses: async () => (await import('../answers/server.js')).adapterResponses(),
   handle: async ({ body, exchange }, context) => {
     const folder = folderOf(context);
     requireAdmin(exchange.terms.caller, context.apiKeys);
@@ -34,7 +34,7 @@ export const unloadAdapterRoute = defineRoute({
   description: ALLOWED,
   body: unloadAdapterSchema,
   examples: { 'An adapter': { lora_name: 'sql' } },
-  responses: async () => (await import('../answers/operations.js')).adapterResponses(),
+  responses: async () => (await import('../answers/server.js')).adapterResponses(),
   handle: async ({ body, exchange }, context) => {
     folderOf(context);
     requireAdmin(exchange.terms.caller, context.apiKeys);

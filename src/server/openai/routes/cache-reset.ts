@@ -13,7 +13,7 @@ export const cacheResetRoute = defineRoute({
     'What runs keeps its blocks and goes on; later prompts find nothing of it. Without a model, the caches of all. Where ' +
     'there are several API keys, only those of admins may do it, since the prompts of all keys take longer afterwards.',
   query: z.strictObject({ model: optional(z.string(), 'A name that GET /v1/models lists.') }),
-  responses: async () => (await import('../answers/operations.js')).cacheResetResponses(),
+  responses: async () => (await import('../answers/server.js')).cacheResetResponses(),
   handle: async ({ query: { model }, exchange }, context) => {
     requireAdmin(exchange.terms.caller, context.apiKeys);
     const generators =

@@ -18,7 +18,7 @@ export const cancelRoute = defineRoute({
       'The X-Request-Id of the request, or the id of its answer, such as chatcmpl-...; special characters escaped.',
     ),
   }),
-  responses: async () => (await import('../answers/operations.js')).cancelResponses(),
+  responses: async () => (await import('../answers/server.js')).cancelResponses(),
   handle: ({ params: { id }, exchange: { terms } }) => {
     const cancelled = terms.registry.cancel(id, terms.caller);
     if (cancelled > 0) return Response.json({ id, object: 'request.cancelled', cancelled });

@@ -2,7 +2,7 @@ import { classifyTexts, predict } from '../encoders/classify.js';
 import { classifyRequestSchema, predictRequestSchema } from '../schemas/classify.js';
 import { defineRoute } from '../services.js';
 
-const answers = () => import('../answers/classify.js');
+const answers = () => import('../answers/encoders.js');
 
 export const classifyRoute = defineRoute({
   method: 'post',

@@ -16,7 +16,7 @@ export const cohereEmbedRoute = defineRoute({
       embedding_types: ['float', 'int8'],
     },
   },
-  responses: async () => (await import('../answers/cohere.js')).cohereEmbedResponses(),
+  responses: async () => (await import('../answers/encoders.js')).cohereEmbedResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => cohereEmbed(context, body, exchange),
 });
@@ -31,7 +31,7 @@ export const cohereRerankRoute = defineRoute({
   examples: {
     'A query': { query: 'Who sits outside?', documents: ['A man plays.', 'The cat sits outside.'], top_n: 1 },
   },
-  responses: async () => (await import('../answers/cohere.js')).cohereRerankResponses(),
+  responses: async () => (await import('../answers/encoders.js')).cohereRerankResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => cohereRerank(context, body, exchange),
 });

@@ -1,17 +1,39 @@
 import * as z from 'zod';
-import { about, ignored } from '../../../schemas/fields.js';
+import { about, component, ignored, optional } from '../../../schemas/fields.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
+import { metadata } from '../../web/metadata.js';
 import { conversationItemList, itemListJson } from '../responses/item-list.js';
 import { itemJson } from '../responses/response-json.js';
 import { ownStore } from '../responses/responses-context.js';
 import { storedItems } from '../responses/stored-items.js';
-import {
-  createConversationSchema,
-  createItemsSchema,
-  updateConversationSchema,
-} from '../schemas/conversations.js';
+import { inputItem, MAX_ITEMS } from '../schemas/response-items.js';
 import { defineRoute } from '../services.js';
 import { listFields } from './responses.js';
+
+const MAX_TEXTS = 'Up to 16 texts by names, which come back with the conversation.';
+
+const createConversationSchema = component(
+  'CreateConversationRequest',
+  z.object({
+    items: optional(z.array(inputItem).max(MAX_ITEMS), 'Items that it begins with.'),
+    metadata: optional(metadata, MAX_TEXTS),
+  }),
+  'A conversation to keep.',
+);
+
+const updateConversationSchema = component(
+  'UpdateConversationRequest',
+  z.object({
+    metadata: about(metadata.nullable(), `${MAX_TEXTS} They take the place of those that it has.`),
+  }),
+  'What is changed of a conversation.',
+);
+
+const createItemsSchema = component(
+  'CreateItemsRequest',
+  z.object({ items: about(z.array(inputItem).min(1).max(MAX_ITEMS), 'Items that are put at its end.') }),
+  'Items for a conversation.',
+);
 
 const tags = ['Conversations'] as const;
 const id = about(z.string(), { description: 'The id of a conversation.', examples: ['conv_5f1c'] });

@@ -35,7 +35,7 @@ const described = defineRoute({
   examples: {
     'A chat': { messages: [{ role: 'user', content: 'Hello!' }], max_tokens: 16 },
   },
-  responses: async () => (await import('../answers/operations.js')).invocationResponses(),
+  responses: async () => (await import('../answers/server.js')).invocationResponses(),
   handle: () => Promise.reject(new Error('The route is found by the body.')),
 });
 

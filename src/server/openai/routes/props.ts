@@ -17,7 +17,7 @@ export const propsRoute = defineRoute({
   tags: ['Models'],
   summary: "Tells a model's context and chat template, in the fields of llama.cpp's server",
   query,
-  responses: async () => (await import('../answers/models.js')).propsResponses(),
+  responses: async () => (await import('../answers/server.js')).propsResponses(),
   loadsModel: true,
   handle: async ({ query: { model: id } }, context) => {
     const model = findGenerator(context, id);
@@ -67,7 +67,7 @@ export const changePropsRoute = defineRoute({
   path: '/props',
   tags: ['Models'],
   summary: "Refuses to change a model's properties",
-  responses: async () => (await import('../answers/models.js')).changePropsResponses(),
+  responses: async () => (await import('../answers/server.js')).changePropsResponses(),
   handle: () => {
     throw new ApiError(
       400,
@@ -83,7 +83,7 @@ export const tokenizerInfoRoute = defineRoute({
   tags: ['Models'],
   summary: "Tells about a model's tokenizer",
   query,
-  responses: async () => (await import('../answers/models.js')).tokenizerInfoResponses(),
+  responses: async () => (await import('../answers/server.js')).tokenizerInfoResponses(),
   loadsModel: true,
   handle: ({ query: { model: id } }, context) => {
     const { id: model, vocabSize, maxSeqLen, codec } = findGenerator(context, id);

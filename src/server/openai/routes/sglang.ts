@@ -13,7 +13,7 @@ export const modelInfoRoute = defineRoute({
   path: '/get_model_info',
   tags: ['Server'],
   summary: "Tells about the first model, in the fields of SGLang's server",
-  responses: async () => (await import('../answers/sglang.js')).modelInfoResponses(),
+  responses: async () => (await import('../answers/server.js')).modelInfoResponses(),
   handle: (_, context) => {
     const model = findModel(context, undefined);
     const { id, kind, maxSeqLen, facts } = model;
@@ -35,7 +35,7 @@ export const serverInfoRoute = defineRoute({
   path: '/get_server_info',
   tags: ['Server'],
   summary: "Tells about the server and its first model, in the fields of SGLang's server",
-  responses: async () => (await import('../answers/sglang.js')).serverInfoResponses(),
+  responses: async () => (await import('../answers/server.js')).serverInfoResponses(),
   handle: (_, context) => {
     const model = findModel(context, undefined);
     const { id, maxSeqLen } = model;
@@ -62,7 +62,7 @@ export const getLoadRoute = defineRoute({
   path: '/get_load',
   tags: ['Server'],
   summary: "Tells the load of the first model that generates text, in the fields of SGLang's server",
-  responses: async () => (await import('../answers/sglang.js')).getLoadResponses(),
+  responses: async () => (await import('../answers/server.js')).getLoadResponses(),
   handle: (_, context) => {
     const { statistics, kvCache } = findGenerator(context, undefined);
     const { running, waiting, usedBlocks } = statistics.counts();
@@ -83,7 +83,7 @@ export const healthGenerateRoute = defineRoute({
   tags: ['Server'],
   summary:
     'Lets the first model that generates text make a token; an engine that is busy with others is healthy too',
-  responses: async () => (await import('../answers/sglang.js')).healthGenerateResponses(),
+  responses: async () => (await import('../answers/server.js')).healthGenerateResponses(),
   handle: async (_, context) => {
     if (await makesProgress(findGenerator(context, undefined))) return new Response(null, { status: 200 });
     throw new ApiError(503, `The engine has made no token within ${HEALTH_LIMIT_MS / 1000} s.`, {

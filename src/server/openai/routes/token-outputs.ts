@@ -2,7 +2,7 @@ import { embedAll, sparseEmbeddings } from '../encoders/token-outputs.js';
 import { tokenOutputSchema } from '../schemas/token-outputs.js';
 import { defineRoute } from '../services.js';
 
-const answers = () => import('../answers/token-outputs.js');
+const answers = () => import('../answers/encoders.js');
 
 export const embedSparseRoute = defineRoute({
   method: 'post',

@@ -14,7 +14,7 @@ export const tokenizeRoute = defineRoute({
     'A text': { prompt: 'Once upon a time', return_token_strs: true },
     'A conversation': { messages: [{ role: 'user', content: 'Hello' }] },
   },
-  responses: async () => (await import('../answers/operations.js')).tokenizeResponses(),
+  responses: async () => (await import('../answers/server.js')).tokenizeResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => tokenize(context, body, exchange),
 });
@@ -26,7 +26,7 @@ export const applyTemplateRoute = defineRoute({
   summary: 'Shows the prompt that the chat template makes of a conversation',
   body: chatRequestSchema,
   examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
-  responses: async () => (await import('../answers/operations.js')).applyTemplateResponses(),
+  responses: async () => (await import('../answers/server.js')).applyTemplateResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => applyTemplate(context, body, exchange),
 });
@@ -38,7 +38,7 @@ export const detokenizeRoute = defineRoute({
   summary: 'Tells the text of tokens',
   body: detokenizeRequestSchema,
   examples: { Tokens: { tokens: [71, 111, 111] } },
-  responses: async () => (await import('../answers/operations.js')).detokenizeResponses(),
+  responses: async () => (await import('../answers/server.js')).detokenizeResponses(),
   loadsModel: true,
   handle: ({ body }, context) => detokenize(context, body),
 });
@@ -50,7 +50,7 @@ export const renderPromptRoute = defineRoute({
   summary: 'Tells the tokens that a completion would begin with',
   body: completionRequestSchema,
   examples: { 'A text': { prompt: 'Once upon a time' } },
-  responses: async () => (await import('../answers/operations.js')).renderPromptResponses(),
+  responses: async () => (await import('../answers/server.js')).renderPromptResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => renderPrompt(context, body, exchange),
 });
@@ -62,7 +62,7 @@ export const renderConversationRoute = defineRoute({
   summary: 'Tells the tokens that a chat completion would begin with',
   body: chatRequestSchema,
   examples: { 'A conversation': { messages: [{ role: 'user', content: 'Hello' }] } },
-  responses: async () => (await import('../answers/operations.js')).renderConversationResponses(),
+  responses: async () => (await import('../answers/server.js')).renderConversationResponses(),
   loadsModel: true,
   handle: ({ body, exchange }, context) => renderConversation(context, body, exchange),
 });

@@ -1,11 +1,20 @@
 import { createHash } from 'node:crypto';
 import type { Admission, Admit, AnswerCost, AnswerTally } from '../../../../callbacks/infer/answer-tally.js';
 import type { Caller } from '../access/api-keys.js';
+import { ApiError } from '../errors.js';
 import { CountedAdmission } from './admission.js';
-import { type Amounts, amountOf, DAY_MS, type KeyLimits, type LimitState, windowAt } from './key-limits.js';
+import {
+  type Amounts,
+  amountOf,
+  DAY_MS,
+  type KeyLimits,
+  LIMITS,
+  type LimitName,
+  type LimitState,
+  windowAt,
+} from './key-limits.js';
 import { type Draw, KeyQuota, type Shortage } from './key-quota.js';
 import { added, type KeyUsage, NO_USAGE } from './key-usage.js';
-import { limitReached, limitsUnreachable, neverAllowed } from './quota-errors.js';
 import { OwnQuotaRecords, type QuotaRecords } from './quota-records.js';
 import { readShared, type SharedQuota, sharedText } from './shared-quota.js';
 
@@ -230,4 +239,38 @@ export class Quotas {
 /** The limit that was used up is so still, as far as anybody knows. */
 function isStill({ name, window, remaining, untilMs }: Known['short'] & {}, amounts: Amounts, nowMs: number) {
   return nowMs < untilMs && windowAt(name, nowMs) <= window && amountOf(name, amounts) > remaining;
+}
+
+/** Code of the errors of limits of keys, as OpenAI's clients know it. */
+const RATE_LIMITED = 'rate_limit_exceeded';
+
+/** Error for a key whose limit is used up for now. */
+function limitReached(key: string, { name, limit, wanted, remaining, resetMs }: Shortage): ApiError {
+  const { unit, words } = LIMITS[name];
+  const seconds = Math.max(1, Math.ceil(resetMs / 1000));
+  const message = `Rate limit reached for the API key '${key}' on ${words}: the limit is ${limit}, ${remaining} are left, and this request needs ${wanted}. Please try again in ${seconds} s.`;
+  return new ApiError(429, message, {
+    type: unit,
+    code: RATE_LIMITED,
+    headers: { 'retry-after': String(seconds) },
+  });
+}
+
+/** Error for a request that is more than its key may ever have within a window: it is in vain to come again. */
+function neverAllowed(key: string, name: LimitName, limit: number, wanted: number): ApiError {
+  const { unit, words } = LIMITS[name];
+  const how = unit === 'tokens' ? ' Ask for fewer tokens (max_tokens), or shorten the prompt.' : '';
+  const message = `Request too large for the API key '${key}' on ${words}: the limit is ${limit}, and this request needs ${wanted}.${how}`;
+  return new ApiError(429, message, {
+    type: unit,
+    code: RATE_LIMITED,
+    // OpenAI's clients read it, and those of Anthropic.
+    headers: { 'x-should-retry': 'false' },
+  });
+}
+
+/** Error for limits that cannot be looked at. */
+function limitsUnreachable(cause: unknown): ApiError {
+  const message = 'The limits of API keys cannot be reached at present; try again later.';
+  return new ApiError(503, message, { code: 'limits_unavailable', headers: { 'retry-after': '1' }, cause });
 }

@@ -4,11 +4,11 @@ import {
   writeEmbeddingRows,
   writePromptRows,
 } from '../../../../engine/executors/portable/embedding-rows.js';
-import { splitPlan } from '../../../../engine/executors/portable/plan-parts.js';
 import { type RopeChoice, writeRopeAngles } from '../../../../engine/executors/portable/rope-angles.js';
 import type { PackedBatch } from '../../../../engine/packed-call/packed-batch.js';
 import { makeStepBatch } from '../../../../tools/support/step-batch.js';
 import { makeTinyNetwork } from '../../../../tools/support/tiny-network.js';
+import { splitPlan } from '../../../support/plan-parts.js';
 
 /** Two sequences with rows of frequencies of their own: three tokens from place 4 on, and one at place 9. */
 function batch(changes: Partial<PackedBatch> = {}): PackedBatch {

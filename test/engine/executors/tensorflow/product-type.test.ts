@@ -1,8 +1,11 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { PortableExecutor } from '../../../../engine/executors/portable/portable-executor.js';
 import { findGpu, type Gpu } from '../../../../engine/executors/tensorflow/gpu.js';
-import { openTensorFlowRunner } from '../../../../engine/executors/tensorflow/open-tensorflow-runner.js';
-import { type ProductType, productType } from '../../../../engine/executors/tensorflow/product-type.js';
+import {
+  openTensorFlowRunner,
+  type ProductType,
+  productType,
+} from '../../../../engine/executors/tensorflow/open-tensorflow-runner.js';
 import { klDivergence, readGolden, type TinyPrompt } from '../../../../tools/support/goldens.js';
 import { SequenceDriver } from '../../../../tools/support/sequence-driver.js';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { whyNotOfType } from '../../../../src/library/inference/list-values.js';
+import { whyNotOfType } from '../../../../src/library/inference/infer-call.js';
 
 describe('whyNotOfType', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { partialInput } from '../../../../src/server/anthropic/partial-input.js';
+import { partialInput } from '../../../../src/server/anthropic/content-blocks.js';
 import { create, HERMES, PATH, question, refusal, server } from './support.js';
 
 const input_schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };

@@ -1,7 +1,7 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factsOfStored } from '../../../../src/server/ollama/stored-facts.js';
+import { factsOfStored } from '../../../../src/server/ollama/show.js';
 import { ModelStore } from '../../../../src/serving/on-demand/model-store.js';
 import { tinyModelPath } from '../../../../tools/support/test-engine.js';
 import { freshFolders } from '../../../support/fresh-folders.js';

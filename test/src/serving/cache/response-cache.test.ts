@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InferTensor } from '../../../../callbacks/infer/infer-types.js';
-import { requestKey } from '../../../../src/serving/cache/request-key.js';
+import { requestKey } from '../../../../src/serving/cache/cached-model.js';
 import { type KeptAnswer, ownCopy, ResponseCache } from '../../../../src/serving/cache/response-cache.js';
 import { draws } from '../../../support/scale.js';
 

@@ -144,7 +144,7 @@ function isZoomed({ shown, cells }: BlockView, formation: FormationEvent | Timel
 }
 
 /** Slots for states and snapshots of a model that has states, and what became of prompts; '' of any other. */
-export function stateWords(formation: Pick<FormationEvent, 'stateSlots'> | null): string {
+function stateWords(formation: Pick<FormationEvent, 'stateSlots'> | null): string {
   const states = formation?.stateSlots;
   if (states === undefined) return '';
   const { slots, usedSlots, snapshots, keptSnapshots, hits, lost } = states;

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { describeRoutes } from '../../../../../src/server/app/documentation/description.js';
-import { openApiDocument } from '../../../../../src/server/app/documentation/open-api.js';
+import { openApiDocument } from '../../../../../src/server/app/documentation/open-api/open-api.js';
 import { packedDescription } from '../../../../../src/server/app/documentation/packed-description.js';
 import { ALL_ROUTES } from '../../../../../src/server/app/routes/index.js';
 import type { Route } from '../../../../../src/server/web/route.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openedState, sealedState } from '../../../../../src/server/openai/responses/compaction-state.js';
-import { keptMessages } from '../../../../../src/server/openai/responses/kept-messages.js';
+import { keptMessages } from '../../../../../src/server/openai/responses/retained-items.js';
 import type { Step } from '../../../support/fake-engine.js';
 import { templatedCodec } from '../../../support/toy-codec.js';
 import { say, type ToyServer, toyServer } from '../../../support/toy-server.js';

@@ -8,7 +8,6 @@ import { PictureError } from '../../../../../../models/images/picture-error.js';
 import { newId } from '../stored-conversation.js';
 import { type AttachedText, type Attachment, bytesWords, PICTURE_TYPES, type Picture } from './attachment.js';
 import { AttachmentProblem, quoted } from './attachment-problem.js';
-import { base64Of } from './base64-of.js';
 import { ATTACHMENT_LIMITS as LIMITS } from './limits.js';
 import { readPdf } from './pdf/read-pdf.js';
 import { beginningOf, decodedText } from './plain-text.js';
@@ -117,4 +116,24 @@ function mayHave({ name, size }: File, most: number): void {
   throw new AttachmentProblem(
     `${quoted(name)} has ${bytesWords(size)}, and a file of its kind may have ${bytesWords(most)}.`,
   );
+}
+
+/**
+ * The bytes of a file in base64.
+ * @param onProgress called with the share that is read, from 0 to 1
+ * @throws where the file cannot be read any more, and when the signal is given
+ */
+function base64Of(blob: Blob, onProgress: (share: number) => void, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onprogress = ({ loaded, total }) => onProgress(loaded / total);
+    reader.onload = () => {
+      const url = reader.result as string;
+      resolve(url.slice(url.indexOf(',') + 1));
+    };
+    reader.onerror = () => reject(reader.error);
+    reader.onabort = () => reject(signal.reason);
+    signal.addEventListener('abort', () => reader.abort());
+    reader.readAsDataURL(blob);
+  });
 }

@@ -1,4 +1,4 @@
-import type { NetworkPlan, PlanOp } from '../../../network/plan.js';
+import type { NetworkPlan, PlanOp } from '../../network/plan.js';
 
 /** The ops of a plan before and after the one that selects rows. */
 export interface PlanParts {

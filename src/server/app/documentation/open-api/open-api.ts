@@ -1,10 +1,10 @@
 // The API's description of itself, imported when it is asked for, since it needs the generator.
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { optional } from '../../../schemas/fields.js';
-import { errors } from '../../web/described-answers.js';
-import { TAGS } from '../../web/tags.js';
-import type { ServerRoute } from '../server-context.js';
+import { optional } from '../../../../schemas/fields.js';
+import { errors } from '../../../web/described-answers.js';
+import { TAGS } from '../../../web/tags.js';
+import type { ServerRoute } from '../../server-context.js';
 
 export type OpenApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
 

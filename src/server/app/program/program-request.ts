@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../../errors/request-errors.js';
+import { InvalidRequestError } from '../../../errors/request-errors.js';
 
 /** What `fetch` takes first: a request, or an address, of which only path and query count here. */
 export type FetchInput = Request | URL | string;
