@@ -4,6 +4,7 @@ import type { PoolWeights } from '../../cluster/routing/pool-weights.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';
+import { promptRulesWithout } from '../prompt-rules.js';
 import type { ModelLife } from '../server/answering/model-life.js';
 import { createApp } from '../server/app/app.js';
 import { followRequests } from '../server/app/follow-requests.js';
@@ -258,6 +259,7 @@ export function serveModels(
     corsOrigins: security.corsOrigins,
     unknownFields: config.unknownFields,
     trustsTemplates: config.trustRequestChatTemplate,
+    promptRules: promptRulesWithout(config.withoutPromptRule),
     fetchedPictures: config.allowImageUrls
       ? lateFetcher({ isShared: () => security.apiKeys.isShared })
       : null,

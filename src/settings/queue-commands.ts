@@ -52,6 +52,7 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxHeldMemoryBytes',
   'unknownFields',
   'trustRequestChatTemplate',
+  'withoutPromptRule',
   'requestTimeoutSeconds',
   'streamStallTimeoutSeconds',
   'maxConnections',

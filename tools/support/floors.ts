@@ -71,7 +71,7 @@ export const INNER_FLOORS: Readonly<Record<string, readonly (readonly string[])[
   ],
   cluster: [['routing', 'zeromq'], ['nats'], ['gateway', 'simulation']],
   src: [
-    ['errors', 'request-vocabulary'],
+    ['errors', 'prompt-rules', 'request-vocabulary'],
     ['options'],
     ['schemas', 'hub', 'batch'],
     ['generation'],

@@ -1,5 +1,6 @@
 import { MAX_INT32 } from '../../../base/int32.js';
-import { NAME, oneOf, SWITCH, wholeNumber } from '../../../base/option-values.js';
+import { listOf, NAME, oneOf, SWITCH, type Values, wholeNumber } from '../../../base/option-values.js';
+import { PROMPT_RULE_NAMES, type PromptRule } from '../../prompt-rules.js';
 import { ACCESS, DAY_SECONDS, OF_CLIENTS, ofModel, ofServer, REQUESTS } from './server-option.js';
 
 /** Bounds of what clients may store. */
@@ -9,6 +10,12 @@ export const DEFAULT_FILE_LIMITS = {
   maxFiles: 1000,
 };
 const BATCHES = 'Files and batches';
+const RULES = listOf(`${PROMPT_RULE_NAMES.join(', ')}, or a list of these`);
+const PROMPT_RULE: Values<PromptRule[]> = {
+  ...RULES,
+  accepts: (value): value is PromptRule[] =>
+    RULES.accepts(value) && value.every((name) => (PROMPT_RULE_NAMES as string[]).includes(name)),
+};
 
 /** Formats in which models write calls. */
 export const TOOL_FORMAT_NAMES = [
@@ -97,6 +104,12 @@ export const REQUEST_OPTIONS = {
     group: REQUESTS,
     default: false,
     help: 'Let requests bring their own chat_template (code; limited to 2 seconds and 64 MiB).',
+  }),
+  withoutPromptRule: ofServer(PROMPT_RULE, {
+    group: REQUESTS,
+    metavar: 'RULE',
+    help: `Keep what a rule leaves out of prompts because it changes with each request, so that nothing after it is found in the cache. ${PROMPT_RULE_NAMES.join(', ')}: the line with which Claude Code begins.`,
+    defaultText: 'all rules apply',
   }),
   requestTimeoutSeconds: ofServer(wholeNumber(0, 2_000_000), {
     group: REQUESTS,

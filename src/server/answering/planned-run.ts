@@ -1,6 +1,7 @@
 import { type ChatPlan, plannedFields } from '../../generation/chat-plan.js';
 import { type AskedBudget, reasoningBudget } from '../../generation/reasoning/reasoning-budget.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
+import { cacheSaltFor } from '../web/access/cache-salt.js';
 import type { LiveRequest } from '../web/request-registry.js';
 import type { RequestTerms } from '../web/request-terms.js';
 import { type ChoiceCounts, ChoiceRun, ONE_ANSWER } from './choice-run.js';
@@ -26,7 +27,7 @@ export interface PlannedChat {
 
 /** Starts the answers to a planned chat, for every route that has one. @throws as ChoiceRun. */
 export async function plannedRun(
-  { observe }: Pick<AnsweringServices, 'observe'>,
+  { observe, recentPrompts }: Pick<AnsweringServices, 'observe' | 'recentPrompts'>,
   model: ServedGenerator,
   chat: PlannedChat,
   terms: RequestTerms,
@@ -40,5 +41,8 @@ export async function plannedRun(
     reasoningBudget: await reasoningBudget(model.codec, plan, budget),
     guideParam: guideParamOf(request) ?? 'tools',
   });
+  const salt = cacheSaltFor(terms.caller, text.cacheSalt);
+  const parting = recentPrompts.note(`${model.id} ${salt ?? ''}`, plan.promptTokens);
+  if (parting !== null) terms.onParting?.(parting);
   return ChoiceRun.start(model, [text], counts, observe, terms, live);
 }

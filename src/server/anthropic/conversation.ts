@@ -7,6 +7,7 @@ import {
   pictureAt,
   sourceOfUrl,
 } from '../../generation/pictures/picture-part.js';
+import { isLeftOut, type PromptRule } from '../../prompt-rules.js';
 import { ApiError } from '../web/errors.js';
 import { type Warn, warnOfTypes } from '../web/warnings.js';
 import {
@@ -25,9 +26,6 @@ export interface Conversation {
   continuesLast: boolean;
 }
 
-/** Beginning of a block by which a coding assistant tells its version: it is no text for the model, and changes. */
-const BILLING = 'x-anthropic-billing-header:';
-
 /**
  * The conversation of a request. Messages of one role in a row are one, as Anthropic reads them; the results of calls
  * become messages of the tool:
@@ -38,9 +36,13 @@ const BILLING = 'x-anthropic-billing-header:';
  * Blocks of tools that are not known here are left out with a warning.
  * @throws ApiError where nothing is left, or the last message cannot be gone on with.
  */
-export function conversationOf({ system, messages }: CountTokensRequest, warn: Warn): Conversation {
+export function conversationOf(
+  { system, messages }: CountTokensRequest,
+  rules: ReadonlySet<PromptRule>,
+  warn: Warn,
+): Conversation {
   const result: ChatMessage[] = [];
-  const instructions = system === undefined ? '' : systemContent(system);
+  const instructions = system === undefined ? '' : systemContent(system, rules);
   if (instructions !== '') result.push({ role: 'system', content: instructions });
   warnOfTypes('Blocks', hostedTypes(messages), warn);
   const turns = turnsOf(messages);
@@ -108,9 +110,12 @@ function hostedTypes(messages: readonly Message[]): string[] {
 
 const textBlock = (text: string) => ({ type: 'text' as const, text });
 
-function systemContent(system: NonNullable<CountTokensRequest['system']>): Content {
+function systemContent(
+  system: NonNullable<CountTokensRequest['system']>,
+  rules: ReadonlySet<PromptRule>,
+): Content {
   if (typeof system === 'string') return system;
-  return contentOf(system.filter(({ text }) => !text.startsWith(BILLING)));
+  return contentOf(system.filter(({ text }) => !isLeftOut(text, rules)));
 }
 
 /** Messages of the user's blocks, in their order: text in a row is one, each result of a call is one. */

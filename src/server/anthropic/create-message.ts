@@ -129,7 +129,7 @@ async function askedChat(
   request: CountTokensRequest,
   exchange: Exchange,
 ): Promise<ChatAsk> {
-  const { messages, continuesLast } = conversationOf(request, exchange.warn);
+  const { messages, continuesLast } = conversationOf(request, context.promptRules, exchange.warn);
   return {
     ...chosenTools(request, exchange.warn),
     ...(await seenChat(context, model, messages, exchange)),

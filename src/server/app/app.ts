@@ -3,9 +3,11 @@ import { getPath } from 'hono/utils/url';
 import type { Admit } from '../../../callbacks/infer/answer-tally.js';
 import type { PoolWeights } from '../../../cluster/routing/pool-weights.js';
 import type { PictureSources } from '../../generation/pictures/picture-files.js';
+import { type PromptRule, promptRulesWithout } from '../../prompt-rules.js';
 import type { UnknownFieldRule } from '../../schemas/field-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import { borrowNamed, type ModelLife } from '../answering/model-life.js';
+import { RecentPrompts } from '../answering/recent-prompts.js';
 import { anthropicRequestIds, errorResponse, speaksAnthropic } from '../anthropic/errors.js';
 import { Batches } from '../batches/batches.js';
 import type { FeedOptions } from '../feeds/model-feed.js';
@@ -41,6 +43,7 @@ import { DEFAULT_EVENT_STREAM_OPTIONS, type EventStreamOptions } from '../web/ev
 import { MemoryLedger } from '../web/memory/held-memory.js';
 import { holdMemory } from '../web/memory/hold-memory.js';
 import { RequestMemory } from '../web/memory/request-memory.js';
+import { tellParting } from '../web/prompt-parting.js';
 import { limitExchange } from '../web/quotas/limit-exchange.js';
 import { Quotas } from '../web/quotas/quotas.js';
 import { NO_SNIFF } from '../web/raw-refusals.js';
@@ -92,6 +95,8 @@ export interface AppOptions {
   unknownFields?: UnknownFieldRule;
   /** Lets requests bring chat templates; default: they may not. */
   trustsTemplates?: boolean;
+  /** Rules by which lines that change are left out of prompts; default: all. */
+  promptRules?: ReadonlySet<PromptRule>;
   /** The way of a key, by its name, to pictures at addresses; default: none are fetched. */
   fetchedPictures?: ((key: string) => PictureSources['fetched']) | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
@@ -153,6 +158,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   app.use(anthropicRequestIds);
   app.use(noSniff);
   app.use(tellWarnings);
+  app.use(tellParting);
   if (tracing !== null) app.use(traceHttp(tracing, handlerNames(routes)));
   app.use(observeHttp(metrics, options.accessLog ?? log, routes));
   app.use(requireKnownHost(options.allowedHosts ?? '*'));
@@ -223,6 +229,8 @@ function contextOf(
     platform: options.platform ?? null,
     unknownFields: options.unknownFields ?? 'warn',
     trustsTemplates: options.trustsTemplates ?? false,
+    recentPrompts: new RecentPrompts(),
+    promptRules: options.promptRules ?? promptRulesWithout(),
     pictureSources: (caller) => ({
       stored: storedPictures(files.of(caller)),
       fetched: allowedWay(fetchedPictures?.(caller.name), quotas.admitOf(caller)),

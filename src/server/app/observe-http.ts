@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import type { Metrics } from '../metrics/metrics.js';
 import { AccessTally, microseconds } from '../web/access-tally.js';
 import type { AppEnv } from '../web/app-env.js';
+import type { PromptParting } from '../web/prompt-parting.js';
 import type { ServerLog } from '../web/server-log.js';
 import { upgradeOf } from '../web/upgrade.js';
 import { handlerNames } from './mount.js';
@@ -26,6 +27,8 @@ export interface ObservedExchange {
   model?: string | undefined;
   /** What models computed for it. */
   tally: AccessTally;
+  /** Where its prompt parted from an earlier one. */
+  parting?: PromptParting | undefined;
   incoming: IncomingMessage | undefined;
   outgoing: ServerResponse | undefined;
 }
@@ -48,6 +51,7 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly S
       key: c.get('caller')?.name ?? '',
       model: /^\/v2\/models\/([^/]+)/.exec(c.req.path)?.[1],
       tally,
+      parting: c.get('parting'),
       incoming: c.env?.incoming,
       outgoing: c.env?.outgoing,
     });
@@ -56,7 +60,8 @@ export function observeHttp(metrics: Metrics, log: ServerLog, routes: readonly S
 
 /** Counts and logs an exchange when its last byte is out, or its client has left. */
 export function observeExchange(metrics: Metrics, log: ServerLog, exchange: ObservedExchange): void {
-  const { startMs, handler, method, path, requestId, key, model, tally, incoming, outgoing } = exchange;
+  const { startMs, handler, method, path, requestId, key, model, tally, parting, incoming, outgoing } =
+    exchange;
   const isUpgraded = upgradeOf(incoming)?.isAccepted === true;
   const status = isUpgraded ? 101 : exchange.status;
   // A connection that is closed has no address any more.
@@ -74,6 +79,7 @@ export function observeExchange(metrics: Metrics, log: ServerLog, exchange: Obse
       status,
       ...(model === undefined ? {} : { model }),
       ...tally.fields(),
+      ...(parting === undefined ? {} : { partedAt: parting.at, repeatedTokens: parting.repeated }),
       durationMs: microseconds(durationMs),
       // false where the client left before the last byte.
       isWhole: isUpgraded || (outgoing?.writableFinished ?? true),

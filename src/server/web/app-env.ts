@@ -4,6 +4,7 @@ import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { UnknownFields } from '../../schemas/unknown-fields.js';
 import type { Caller } from './access/api-keys.js';
 import type { RequestMemory } from './memory/request-memory.js';
+import type { PromptParting } from './prompt-parting.js';
 
 /** What the server's middleware notes of a request, for those that come after it. */
 export type AppEnv = {
@@ -17,6 +18,8 @@ export type AppEnv = {
     memory: RequestMemory;
     /** What of the request has no effect. */
     warnings?: readonly string[];
+    /** Where its prompt parted from an earlier one; absent: nowhere, or nothing was lost. */
+    parting?: PromptParting;
     /** Adds up what models compute for the request, for its line in the access log. */
     tally: AnswerTally;
     /** Asks whether the caller's limits allow an answer; absent: nobody counts what the caller takes. */

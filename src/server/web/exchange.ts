@@ -52,6 +52,7 @@ export function exchangeOf(
       memory: c.get('memory'),
       tally: c.get('tally'),
       admit: c.get('admit'),
+      onParting: (parting) => c.set('parting', parting),
       trace: c.get('trace'),
       engine: c.req.header(ENGINE_HEADER),
       isBatch: c.env?.inner !== undefined,

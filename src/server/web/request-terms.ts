@@ -2,6 +2,7 @@ import type { Admit, AnswerTally } from '../../../callbacks/infer/answer-tally.j
 import type { TraceSpan } from '../../../callbacks/infer/trace-span.js';
 import type { Caller } from './access/api-keys.js';
 import type { RequestMemory } from './memory/request-memory.js';
+import type { PromptParting } from './prompt-parting.js';
 import type { RequestRegistry } from './request-registry.js';
 
 /** Terms on which a request is served. */
@@ -21,6 +22,8 @@ export interface RequestTerms {
   tally?: AnswerTally | undefined;
   /** Asks whether its caller's limits allow the answers; absent: nobody counts what the caller takes. */
   admit?: Admit | undefined;
+  /** Called where its prompt stops being an earlier one although most of the rest is the same; absent: nobody asks. */
+  onParting?: ((parting: PromptParting) => void) | undefined;
   /** Fingerprint of the engine that is to answer; absent: any of the model. */
   engine?: string | undefined;
   /** The span of the HTTP request; absent: it is not traced. */

@@ -33,7 +33,7 @@ export interface SummaryAsk {
  * @throws as planChat and ChoiceRun.
  */
 export async function summaryPass(
-  context: Pick<AnsweringServices, 'observe'>,
+  context: Pick<AnsweringServices, 'observe' | 'recentPrompts'>,
   model: ServedGenerator,
   { engine, ask, seen }: SummaryAsk,
   terms: RequestTerms,

@@ -26,7 +26,10 @@ export function crossOrigin(allowed: AllowedOrigins): MiddlewareHandler<AppEnv> 
   return cors({
     origin: allowed === '*' ? '*' : (origin) => (isAllowed(origin, allowed) ? origin : null),
     allowMethods: ['GET', 'POST', 'DELETE'],
-    exposeHeaders: ['X-Request-Id', 'Request-Id', 'Retry-After', 'X-Skein-Warning', UNKNOWN_FIELDS_HEADER],
+    exposeHeaders: [
+      ...['X-Request-Id', 'Request-Id', 'Retry-After', 'X-Skein-Warning', 'X-Skein-Prompt-Parted'],
+      UNKNOWN_FIELDS_HEADER,
+    ],
     maxAge: 600,
   });
 }

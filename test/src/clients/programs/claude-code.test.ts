@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testProgram } from '../../support/test-programs.js';
 import { type Ended, ProgramHome, type Running } from './run-program.js';
-import { call, ENDLESS, ScriptedServer } from './scripted-server.js';
+import { call, ENDLESS, MOST_NEW, newBytes, ScriptedServer, sharedBytes } from './scripted-server.js';
 
 const claude = testProgram('claude');
 
@@ -56,6 +56,23 @@ describe.skipIf(claude === null)('Claude Code', () => {
     expect(server.requests).toHaveLength(2);
     expect(server.promptOf(1)).toContain('goose-42');
     expect(events.at(-1)).toMatchObject({ result: 'It is goose-42.', num_turns: 2 });
+  });
+
+  it('begins each turn with the whole of the one before, and a new session with its instructions', async () => {
+    const file = join(home.path, 'goose.txt');
+    writeFileSync(file, 'goose-42\n');
+    const args = ['--tools', 'Read,Bash', '--allowedTools', 'Read,Bash'];
+    const bash = call('Bash', { command: 'echo honk' });
+    server.says(call('Read', { file_path: file }), bash, 'It is goose-42.', 'Two.', 'Three.');
+    await run('Count.', 'toy', ...args);
+    await run('And now?', 'toy', '--continue', ...args);
+    await run('Another one.', 'toy', ...args);
+    const prompts = server.requests.map((_, i) => server.promptOf(i));
+    expect(prompts).toHaveLength(5);
+    for (let turn = 1; turn < 4; turn++) {
+      expect(newBytes(prompts[turn - 1]!, prompts[turn]!), `turn ${turn}`).toBeLessThan(MOST_NEW);
+    }
+    expect(sharedBytes(prompts[0]!, prompts[4]!)).toBeGreaterThan(prompts[4]!.indexOf('<user>'));
   });
 
   it('gets an answer of the form that it asks for', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testProgram } from '../../support/test-programs.js';
 import { type Ended, ProgramHome, type Running } from './run-program.js';
-import { call, ENDLESS, ScriptedServer } from './scripted-server.js';
+import { call, ENDLESS, MOST_NEW, newBytes, ScriptedServer } from './scripted-server.js';
 
 const codex = testProgram('codex');
 
@@ -52,6 +52,17 @@ describe.skipIf(codex === null)('Codex', () => {
     expect(usage.output_tokens).toBeGreaterThanOrEqual('Geese fly north.'.length);
     expect(server.requests).toHaveLength(1);
     expect(server.promptOf(0)).toContain('<user>Where do geese fly?</>');
+  });
+
+  it('begins each turn with the whole of the one before', async () => {
+    const echo = (text: string) => call('exec_command', { cmd: `echo ${text}` });
+    server.says(echo('honk'), echo('hiss'), 'Done.');
+    await run('Count.');
+    const prompts = server.requests.map((_, i) => server.promptOf(i));
+    expect(prompts).toHaveLength(3);
+    for (let turn = 1; turn < 3; turn++) {
+      expect(newBytes(prompts[turn - 1]!, prompts[turn]!), `turn ${turn}`).toBeLessThan(MOST_NEW);
+    }
   });
 
   it('calls its functions, and sends what they return', async () => {

@@ -58,3 +58,17 @@ export const ENDLESS: readonly Step[] = [
 export function call(name: string, args: object): string {
   return `Let me see.\n<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }
+
+/** Most bytes of a prompt that a turn may add: some 200 tokens. */
+export const MOST_NEW = 600;
+
+/** Bytes that two prompts begin with. */
+export function sharedBytes(one: string, other: string): number {
+  const most = Math.min(one.length, other.length);
+  let shared = 0;
+  while (shared < most && one[shared] === other[shared]) shared++;
+  return shared;
+}
+
+/** Bytes of a prompt after what it has in common with the one before. */
+export const newBytes = (before: string, now: string): number => now.length - sharedBytes(before, now);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { promptRulesWithout } from '../../../../src/prompt-rules.js';
 import { create, refusal, server, user } from './support.js';
 
 const assistant = (content: unknown) => ({ role: 'assistant', content });
@@ -27,6 +28,13 @@ describe('the conversation of a request', () => {
       role: 'system',
       content: 'Help.',
     });
+  });
+
+  it('keeps it where its rule is switched off', async () => {
+    const billing = text('x-anthropic-billing-header: cc_version=2.1; cch=1234;');
+    const toy = server('x', '{{ messages }}', { promptRules: promptRulesWithout(['billing-line']) });
+    await create(toy, { system: [billing] });
+    expect(toy.rendered[0]!.messages[0]).toEqual({ role: 'system', content: billing.text });
   });
 
   it('has the messages of one role in a row as one', async () => {

@@ -169,6 +169,34 @@ describe('the log', () => {
     expect(lines[1]).not.toHaveProperty('model');
   });
 
+  it('and a header say where a prompt parts from an earlier one, and what it repeats', async () => {
+    const room = { maxInputLen: 4000, maxSeqLen: 5000 };
+    const lines: Record<string, unknown>[] = [];
+    const write = () => {};
+    const info = (fields: object) => lines.push(fields as never);
+    const toy = toyServer(script, {
+      model: room,
+      accessLog: { debug: write, warn: write, error: write, info },
+    });
+    const rules = Array.from({ length: 200 }, (_, i) => `rule ${i * 7919}`).join(' ');
+    const ask = (time: string) =>
+      toy.post('/v1/chat/completions', {
+        messages: [
+          { role: 'system', content: `It is ${time}. ${rules}` },
+          { role: 'user', content: 'Hi' },
+        ],
+      });
+    expect((await ask('12:31')).headers.get('x-skein-prompt-parted')).toBeNull();
+    const told = /^at=(\d+); tokens=(\d+); repeated=(\d+)$/.exec(
+      (await ask('12:34')).headers.get('x-skein-prompt-parted')!,
+    )!;
+    const [at, tokens, repeated] = told.slice(1).map(Number);
+    expect(lines[0]).not.toHaveProperty('partedAt');
+    expect(lines[1]).toMatchObject({ partedAt: at, promptTokens: tokens, repeatedTokens: repeated });
+    expect(at).toBeLessThan(40);
+    expect(repeated).toBeGreaterThan(tokens! - 100);
+  });
+
   it('of access adds up what is computed for one request, a prompt of several answers once', async () => {
     const { toy, lines } = logged(() => [...say('abc').slice(0, -1), { finish: 'length' }]);
     await toy.post('/v1/completions', { prompt: ['one', 'three'], n: 2 });

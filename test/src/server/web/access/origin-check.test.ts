@@ -204,7 +204,7 @@ describe('what a page may read', () => {
     const { headers } = await asked({ origin: 'http://localhost:3000' });
     expect(headers.get('access-control-allow-origin')).toBe('http://localhost:3000');
     expect(headers.get('access-control-expose-headers')).toBe(
-      'X-Request-Id,Request-Id,Retry-After,X-Skein-Warning,X-Unknown-Fields',
+      'X-Request-Id,Request-Id,Retry-After,X-Skein-Warning,X-Skein-Prompt-Parted,X-Unknown-Fields',
     );
   });
 });
