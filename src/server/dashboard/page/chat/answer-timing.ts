@@ -1,3 +1,5 @@
+import type { PromptFigures } from './prompt-figures.js';
+
 /** Milliseconds of an answer below which its times show packets arriving, and not tokens being made. */
 const SHORTEST_MS = 20;
 
@@ -8,6 +10,8 @@ export class AnswerTiming {
   #lastMs: number;
   #pieces = 0;
   #tokens: number | null = null;
+  /** What the server said of the prompt by now. */
+  readonly prompt: PromptFigures = {};
 
   constructor(sentMs: number) {
     this.#sentMs = sentMs;

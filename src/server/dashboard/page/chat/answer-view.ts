@@ -2,6 +2,7 @@ import { el } from '../dom.js';
 import { type AnswerTiming, milliseconds } from './answer-timing.js';
 import { copyText } from './copy-text.js';
 import { MarkdownView } from './markdown-view.js';
+import { promptWords } from './prompt-figures.js';
 import { type ChatEnd, endNote } from './stream-chat.js';
 
 export interface AnswerActions {
@@ -127,11 +128,14 @@ export class AnswerView {
       figures.push(`${tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)} tokens/s`);
     }
     const count = `${isCounted ? '' : '\u2248\u202f'}${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
+    const again = this.#timing.prompt.parting?.repeated;
+    if (again !== undefined) figures.push(`${again.toLocaleString('en')} prompt tokens again`);
     this.#figures.textContent = [...figures, count].join(' \u00b7 ');
   }
 
   #addTools(seed: number | null): void {
-    if (seed !== null) this.#figures.title = `Seed ${seed}`;
+    const ofSeed = seed === null ? '' : `Seed ${seed}. `;
+    this.#figures.title = `${ofSeed}${promptWords(this.#timing.prompt)}`.trim();
     const copy = el('button', { class: 'button quiet', type: 'button' }, ['Copy'], {
       click: async () => {
         copy.textContent = (await copyText(this.text)) ? 'Copied' : 'Not copied';

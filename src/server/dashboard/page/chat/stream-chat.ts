@@ -4,6 +4,7 @@ import { problemOf } from '../problem.js';
 import type { Session } from '../session.js';
 import type { AnswerTiming } from './answer-timing.js';
 import type { MessageContent } from './attachments/message-content.js';
+import { partingOf } from './prompt-figures.js';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant';
@@ -24,7 +25,11 @@ interface Chunk {
     stop_reason?: string | number | null;
     seed?: number;
   }[];
-  usage?: { prompt_tokens: number; completion_tokens: number } | null;
+  usage?: {
+    prompt_tokens: number;
+    completion_tokens: number;
+    prompt_tokens_details?: { cached_tokens: number };
+  } | null;
   error?: { message?: string };
 }
 
@@ -67,6 +72,8 @@ export async function streamChat(
     const body = { ...request, stream: true, stream_options: { include_usage: true } };
     const response = await session.post('v1/chat/completions', body, { signal });
     if (!response.ok) throw new ChatProblem(await problemOf(response));
+    const parting = partingOf(response.headers.get('x-skein-prompt-parted'));
+    if (parting) timing.prompt.parting = parting;
     await readChunks(response, (chunk) => takeChunk(chunk, end, listener, timing));
   } catch (error) {
     if (signal.aborted) return { ...end, finishReason: 'aborted' };
@@ -89,6 +96,8 @@ function takeChunk(chunk: Chunk, end: ChatEnd, listener: ChatListener, timing: A
   if (chunk.usage) {
     const { prompt_tokens: prompt, completion_tokens: answer } = chunk.usage;
     timing.noteTokens(answer);
+    timing.prompt.tokens = prompt;
+    timing.prompt.cached = chunk.usage.prompt_tokens_details?.cached_tokens ?? 0;
     end.contextTokens = prompt + answer;
   }
   const choice = chunk.choices?.[0];

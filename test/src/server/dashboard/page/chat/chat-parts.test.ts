@@ -7,6 +7,7 @@ import { contextWords } from '../../../../../../src/server/dashboard/page/chat/c
 import { chatRequest, type Turn } from '../../../../../../src/server/dashboard/page/chat/conversation.js';
 import { decodeEntities } from '../../../../../../src/server/dashboard/page/chat/entities.js';
 import { safeLink } from '../../../../../../src/server/dashboard/page/chat/markdown-nodes.js';
+import { partingOf, promptWords } from '../../../../../../src/server/dashboard/page/chat/prompt-figures.js';
 import { factsOf } from '../../../../../../src/server/dashboard/page/model-facts.js';
 
 describe('links of an answer', () => {
@@ -75,6 +76,19 @@ describe('what an answer took', () => {
       '1.23 s',
       '12.3 s',
     ]);
+  });
+});
+
+describe('what is said of a prompt', () => {
+  it('is its length, what the cache had of it, and where it parts from an earlier one', () => {
+    expect(promptWords({})).toBe('');
+    expect(promptWords({ tokens: 1936, cached: 10 })).toBe('Prompt of 1,936 tokens, 10 from the cache.');
+    const parting = partingOf('at=10; tokens=1936; repeated=1926')!;
+    expect(parting).toEqual({ at: 10, repeated: 1926 });
+    expect(promptWords({ tokens: 1936, cached: 10, parting })).toBe(
+      'Prompt of 1,936 tokens, 10 from the cache. It differs from an earlier prompt after 10 tokens: about 1,926 are computed again.',
+    );
+    for (const header of [null, '', 'at=x']) expect(partingOf(header)).toBeNull();
   });
 });
 
