@@ -96,6 +96,11 @@ describe('the graph of an ensemble', () => {
     expect(graphProblem(ensemble('A', 'B', steps))?.sentence).toBe(sentence);
   });
 
+  it('is refused where its configuration has no word of steps', () => {
+    const { ensemble_scheduling: _, ...without } = ensemble('A', 'B', []);
+    expect(graphProblem(without)?.sentence).toBe("must specify 'step' for ensemble 'e'");
+  });
+
   it('says which step is meant', () => {
     expect(graphProblem(ensemble('A', 'B', ['A -> B', 'A ->']))?.step).toBe(1);
     expect(graphProblem(ensemble('A', 'B', ['A -> B T']))?.step).toBeNull();

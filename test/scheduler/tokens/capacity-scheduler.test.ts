@@ -105,6 +105,16 @@ describe('GUARANTEED_NO_EVICT', () => {
       scheduled: [2n],
     },
     {
+      rule: 'as many started contexts as maxNumRequests go on past such a newcomer',
+      requests: [
+        pending(1n, 9),
+        ...[2n, 3n, 4n].map((id) => context(id, 16, 1, { contextPosition: 8, blocksHeld: 2 })),
+      ],
+      freeBlocks: 6,
+      maxNumRequests: 2,
+      scheduled: [2n, 3n],
+    },
+    {
       rule: 'beside running generation the newcomer still ends the scan',
       requests: [pending(1n, 5), context(2n, 16, 1, { contextPosition: 8, blocksHeld: 2 }), midBlock(3n, 2)],
       freeBlocks: 3,

@@ -68,6 +68,12 @@ describe('an iteration cost', () => {
     }
   });
 
+  it('is hardly moved by an iteration that seems to have taken half of its time', () => {
+    const disturbed = learned(mixed(64), (one, i) => msOf(one) * (i % 32 === 25 ? 0.5 : 1));
+    expect(disturbed.fixedMs).toBeCloseTo(TRUE_COST.fixedMs, 0);
+    expect(disturbed.tokenMs).toBeCloseTo(TRUE_COST.tokenMs, 1);
+  });
+
   it('has a spread of about what the times spread', () => {
     const { spread } = learned(mixed(64), (one, i) => msOf(one) * (i % 2 === 0 ? 0.9 : 1.1));
     expect(spread).toBeGreaterThan(0.05);

@@ -87,6 +87,15 @@ describe('without chunking', () => {
       batch: [[1n, 0]],
     },
     {
+      rule: 'exactly maxSequences run, beams counted, and the walk stops at one more',
+      requests: [generation(1n, { beamWidth: 3 }), generation(2n), generation(3n)],
+      limits: { maxSequences: 4 },
+      batch: [
+        [1n, 0],
+        [2n, 0],
+      ],
+    },
+    {
       rule: 'a context costs its draft as well',
       requests: [context(1n, 8, 5, { draftLength: 3 }), generation(2n)],
       limits: { maxNumTokens: 11 },
