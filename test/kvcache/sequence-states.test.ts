@@ -56,6 +56,37 @@ describe('the states of sequences beside their blocks', () => {
     expect(run(kv, 2n, tokens(38)).reusedTokens).toBe(36);
   });
 
+  it('say where a prompt can begin, and take one that was computed elsewhere behind a full block that has none', () => {
+    const kv = manager();
+    run(kv, 1n, tokens(22));
+    const prompt = key(tokens(22));
+    const usable = (length: number) => {
+      const { blocks, state } = kv.usableBlocks(prompt, length);
+      return [blocks.length, state >= 0];
+    };
+    // Snapshots lie behind 16 and 20 tokens.
+    expect([usable(21), usable(19), usable(15)]).toEqual([
+      [5, true],
+      [4, true],
+      [0, false],
+    ]);
+    expect(kv.chainBeyond(prompt, 16, () => false)).toMatchObject({ cached: 3, usable: 0 });
+    expect(kv.chainBeyond(prompt, 22, () => false)).toMatchObject({ cached: 5, usable: 5 });
+    const written: number[] = [];
+    const write = (isKept: boolean) => (slot: number) => {
+      written.push(slot);
+      return isKept;
+    };
+    kv.adoptState(prompt, 7, write(true));
+    kv.adoptState(prompt, 20, write(true));
+    expect(written).toEqual([]);
+    kv.adoptState(prompt, 12, write(false));
+    expect([written.length, usable(15)]).toEqual([1, [0, false]]);
+    kv.adoptState(prompt, 12, write(true));
+    expect([written.length, usable(15), usable(11)]).toEqual([2, [3, true], [0, false]]);
+    kv.checkIntegrity();
+  });
+
   it('are kept at the last full block in front of the place where other prompts part from this one', () => {
     const kv = manager();
     const first = tokens(38);
