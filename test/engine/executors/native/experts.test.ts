@@ -16,7 +16,7 @@ afterAll(() => networks.remove());
 
 const VOCABULARY = 67;
 const LENGTHS = [40, 3, 17, 600, 1, 66];
-/** Without the one that takes several passes, which are the same for all formats: scalar code, and any under a sanitizer, takes seconds for it. */
+/** Without the one that takes several passes, which are the same for all formats: code under a sanitizer takes seconds for it. */
 const SHORT_LENGTHS = [40, 3, 17];
 
 const made = new Map<string, TinyNetwork>();
@@ -89,11 +89,9 @@ const SHAPES: Partial<Record<(typeof FORMATS)[number] | 'mxfp4', Partial<TinySha
 describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) => {
   it.each(FORMATS)('has the same bits alone, in crowds, in chunks, at 1 and 3 threads, %s', (precision) => {
     const network = make({ precision, ...SHAPES[precision] });
-    const isSlow = isShort || instructionSet === 'scalar';
-    const lengths = isSlow && precision !== 'f32' ? SHORT_LENGTHS : LENGTHS;
+    const lengths = isShort && precision !== 'f32' ? SHORT_LENGTHS : LENGTHS;
     const { logits: expected } = alone(network, { instructionSet, threads: 1 }, lengths);
-    // Slow code parts its work among threads as the others do.
-    for (const threads of isSlow ? [3] : [1, 3]) {
+    for (const threads of isShort ? [3] : [1, 3]) {
       expectSameLogits(mixed(network, { instructionSet, threads }, 40 + threads, lengths).logits, expected);
     }
   });
@@ -104,7 +102,7 @@ describe.each(instructionSets)('a mixture of experts on %s', (instructionSet) =>
     (precision) => {
       const experts = { count: 11, used: 9, normalize: true, clamped: true } as const;
       const network = make({ precision, ...SHAPES[precision], experts });
-      const lengths = isShort || instructionSet === 'scalar' ? SHORT_LENGTHS : LENGTHS;
+      const lengths = isShort ? SHORT_LENGTHS : LENGTHS;
       const { logits: expected } = alone(network, { instructionSet, threads: 1 }, lengths);
       expectSameLogits(mixed(network, { instructionSet, threads: 3 }, 43, lengths).logits, expected);
     },

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import type { InstructionSet } from '../../../../callbacks/gpt-manager-options.js';
 import type { ExecutorOptions } from '../../../../engine/executors/executor.js';
 import { NativeExecutor } from '../../../../engine/executors/native/native-executor.js';
 import { Random } from '../../../../tools/support/random.js';
@@ -34,20 +33,17 @@ const SEQUENCES: Sequence[] = [
 ];
 
 let plain: TinyNetwork;
-let shallow: TinyNetwork;
 let varied: TinyNetwork;
 let sunk: TinyNetwork;
 beforeAll(() => {
   const shape = { numLayers: 2, hiddenSize: 24, intermediateSize: 40, vocabSize: VOCABULARY };
   const heads = { headDim: 16, numHeads: 6, numKvHeads: 2 };
   plain = makeTinyNetwork({ ...shape, ...heads });
-  shallow = makeTinyNetwork({ ...shape, ...heads, numLayers: 1 });
   varied = makeTinyNetwork({ ...shape, headDim: 8, varied: true });
   sunk = makeTinyNetwork({ ...shape, ...heads, numLayers: 1, sunk: true });
 });
 afterAll(() => {
   plain.remove();
-  shallow.remove();
   varied.remove();
   sunk.remove();
 });
@@ -103,28 +99,21 @@ const sharing = (network: TinyNetwork, changes: Partial<ExecutorOptions>, seed: 
     sequences.runMixed(seed, 1200, (random) => (random.uniform() < 0.2 ? 40 : 1 + random.below(4)));
   });
 
-/**
- * Scalar code takes seconds for a run, as all does under a sanitizer, and parts its work among threads and layers as the others do, so it has one number of threads,
- * one layer and one type of cache. Of the others each vector table has its bits, alone: kernels/attention.test.ts.
- */
-const threadCounts = (instructionSet: InstructionSet) =>
-  isShort || instructionSet === 'scalar' ? [5] : [1, 5];
-const networkOn = (instructionSet: InstructionSet) => (instructionSet === 'scalar' ? shallow : plain);
-const kvDtypes = (instructionSet: InstructionSet) =>
-  instructionSet === 'scalar' ? (['bf16'] as const) : (['f32', 'bf16', 'int8'] as const);
+/** Code under a sanitizer takes seconds for a run. */
+const THREAD_COUNTS = isShort ? [5] : [1, 5];
+const KV_DTYPES = ['f32', 'bf16', 'int8'] as const;
 
 describe.each(instructionSets)('sequences that share blocks, on %s', (instructionSet) => {
-  it.each(kvDtypes(instructionSet))('have the bits of each alone, cache in %s', (kvDtype) => {
-    const network = networkOn(instructionSet);
-    const expected = alone(network, { instructionSet, kvDtype });
-    for (const threads of threadCounts(instructionSet)) {
-      expectSameLogits(sharing(network, { instructionSet, kvDtype, threads }, threads), expected);
+  it.each(KV_DTYPES)('have the bits of each alone, cache in %s', (kvDtype) => {
+    const expected = alone(plain, { instructionSet, kvDtype });
+    for (const threads of THREAD_COUNTS) {
+      expectSameLogits(sharing(plain, { instructionSet, kvDtype, threads }, threads), expected);
     }
   });
 
   it('have them where heads have a score without a value', () => {
     const expected = alone(sunk, { instructionSet, kvDtype: 'int8' });
-    for (const threads of threadCounts(instructionSet))
+    for (const threads of THREAD_COUNTS)
       expectSameLogits(sharing(sunk, { instructionSet, kvDtype: 'int8', threads }, threads), expected);
   });
 
