@@ -25,14 +25,14 @@ describe('schedulePaddedBatch', () => {
     { maxSequences: 5, maxNumTokens: 64, count: 2 },
     { maxSequences: 6, maxNumTokens: 64, count: 3 },
     { maxSequences: 64, maxNumTokens: 5, count: 2 },
-  ])('takes $count of 3 requests with 2 beams each into $maxSequences sequences and $maxNumTokens tokens', ({
-    count,
-    ...limits
-  }) => {
-    const requests = [0n, 1n, 2n].map((id) => contextRequest(id, 1, 1, { beamWidth: 2 }));
-    const chunks = schedulePaddedBatch(requests, { maxBatchSize: 8, ...limits });
-    expect(chunks).toHaveLength(count);
-  });
+  ])(
+    'takes $count of 3 requests with 2 beams each into $maxSequences sequences and $maxNumTokens tokens',
+    ({ count, ...limits }) => {
+      const requests = [0n, 1n, 2n].map((id) => contextRequest(id, 1, 1, { beamWidth: 2 }));
+      const chunks = schedulePaddedBatch(requests, { maxBatchSize: 8, ...limits });
+      expect(chunks).toHaveLength(count);
+    },
+  );
 
   it('runs a batch that generates on, all of it, and starts nothing', () => {
     const generating = [generationRequest(1n, 9, 4, 1), generationRequest(2n, 3, 4, 1)];
