@@ -9,7 +9,7 @@ export interface GatewayCost {
 }
 
 /** As `npm run bench -- gateway` measures it, which prints both. */
-export const GATEWAY_COST: Readonly<GatewayCost> = { requestMs: 0.3, tokenMs: 0.002, messageMs: 0.005 };
+export const GATEWAY_COST: Readonly<GatewayCost> = { requestMs: 0.25, tokenMs: 0.0027, messageMs: 0.007 };
 
 /** Workers tell of themselves so often. */
 const BEAT_NS = 1e9;

@@ -1,4 +1,4 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Trouble } from '../fleet/fleet.js';
 
 /** A call as it is sent. */
@@ -14,8 +14,8 @@ export type Outcome =
   | { kind: 'whole'; events: unknown[] | null; value: unknown }
   | (Trouble & { events: unknown[] });
 
-/** Milliseconds without a byte after which an answer counts as lost: longer than any fault. */
-const MAX_SILENCE_MS = 150_000;
+/** Seconds without a byte after which an answer counts as lost: longer than any fault. */
+const MAX_SILENCE_S = 150;
 
 /**
  * Makes a call on a connection of its own, and reads its answer to the end.
@@ -31,7 +31,7 @@ export async function call(
     const { headers, bytes } = await encoded(body);
     const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = httpRequest(`${address}${path}`, { method, headers, agent: false }, resolve);
-      outgoing.setTimeout(MAX_SILENCE_MS, () => outgoing.destroy(new Error(SILENT)));
+      watchSilence(outgoing);
       outgoing.on('error', reject);
       outgoing.end(bytes);
     });
@@ -50,7 +50,19 @@ export async function call(
   }
 }
 
-const SILENT = `nothing came in ${MAX_SILENCE_MS / 1000} s`;
+/** Gives a call up that gets nothing. Seconds in which this program itself was stopped, with all others, do not count. */
+function watchSilence(outgoing: ClientRequest): void {
+  let silentS = 0;
+  let bytesBefore = 0;
+  const look = () => {
+    const bytes = outgoing.socket?.bytesRead ?? 0;
+    silentS = bytes === bytesBefore ? silentS + 1 : 0;
+    bytesBefore = bytes;
+    if (silentS >= MAX_SILENCE_S) outgoing.destroy(new Error(`nothing came in ${MAX_SILENCE_S} s`));
+  };
+  const timer = setInterval(look, 1_000);
+  outgoing.once('close', () => clearInterval(timer));
+}
 
 async function encoded(body: Call['body']): Promise<{ headers: Record<string, string>; bytes?: Buffer }> {
   if (body === undefined) return { headers: {} };

@@ -8,7 +8,7 @@ import type { Direction, Wire } from './wire.js';
 /** Characters that are kept of what a program writes. */
 const MAX_OUTPUT = 20_000;
 /** A program that cannot start is started again, as a service manager does, for so long. */
-const MAX_START_MS = 90_000;
+const MAX_START_MS = 300_000;
 
 /** How a program is started. */
 export interface Start {
