@@ -3,6 +3,7 @@
 //   index.html.gz, icon.svg.gz     as they are in src/server/dashboard/page
 //   page.js.gz                     main.ts with its libraries
 //   pdf-worker.js.gz               the worker that reads PDF files, with pdf.js, which a browser asks for with its first PDF
+//   cmaps.bin.gz                   the maps that it asks for with the first PDF in Chinese, Japanese or Korean that has none of its own
 //   theme.js.gz                    what runs before the first paint
 //   page.css.gz                    style/page.css with what it imports
 //   NOTICES.txt                    the licences of the libraries within
@@ -12,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import { notices } from './licence-notices.mjs';
+import { cmapsLicence, packedCMaps } from './pack-cmaps.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const source = join(root, 'src/server/dashboard/page');
@@ -46,10 +48,11 @@ const built = await Promise.all([
 mkdirSync(target, { recursive: true });
 for (const { path, contents } of built.flatMap(({ outputFiles }) => outputFiles))
   pack(path.replace(/style\.css$/, 'page.css'), contents);
+pack(join(target, 'cmaps.bin'), packedCMaps());
 for (const name of ['index.html', 'icon.svg']) pack(join(target, name), readFileSync(join(source, name)));
 writeFileSync(
   join(target, 'NOTICES.txt'),
-  notices(built.flatMap(({ metafile }) => Object.keys(metafile.inputs))),
+  `${notices(built.flatMap(({ metafile }) => Object.keys(metafile.inputs)))}\n${cmapsLicence()}`,
 );
 
 function pack(path, contents) {

@@ -29,6 +29,7 @@ const DASHBOARD_FILES = {
   'index.html': 'text/html; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
   'pdf-worker.js': 'text/javascript; charset=utf-8',
+  'cmaps.bin': 'application/octet-stream',
   'theme.js': 'text/javascript; charset=utf-8',
   'page.css': 'text/css; charset=utf-8',
   'icon.svg': 'image/svg+xml',

@@ -17,6 +17,7 @@ export const dashboardRoute = defineRoute({
 const files = [
   'page.js',
   'pdf-worker.js',
+  'cmaps.bin',
   'theme.js',
   'page.css',
   'icon.svg',

@@ -37,9 +37,12 @@ describe('GET /', () => {
     const html = await (await toy.get('/')).text();
     const files = Array.from(html.matchAll(/(?:src|href)="(dashboard\/[^"]+)"/g), ([, path]) => path!);
     expect(files).toHaveLength(4);
-    const types: Record<string, string> = { js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
-    // The page asks for it by itself, with its first PDF.
-    for (const path of [...files, 'dashboard/pdf-worker.js']) {
+    const types: Record<string, string> = {
+      ...{ js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' },
+      bin: 'application/octet-stream',
+    };
+    // The page asks for them by itself, with its first PDF.
+    for (const path of [...files, 'dashboard/pdf-worker.js', 'dashboard/cmaps.bin']) {
       const response = await toy.get(`/${path}`);
       expect(response.status, path).toBe(200);
       expect(response.headers.get('content-type'), path).toContain(types[path.split('.').at(-1)!]);

@@ -1,49 +1,19 @@
 // Bundled as a script of its own, with pdf.js: the page starts it for each PDF that is attached, and ends it after.
-import { getDocument, type PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs';
-// The part of pdf.js that reads files. It finds it here, and starts no worker of its own.
-import 'pdfjs-dist/legacy/build/pdf.worker.mjs';
-import { joinedItems, joinedPages } from './page-text.js';
 import type { PdfAnswer, PdfQuestion } from './pdf-messages.js';
-
-type Say = (answer: PdfAnswer) => void;
+import { readText } from './read-text.js';
 
 addEventListener('message', async ({ data: question }: MessageEvent<PdfQuestion>) => {
-  const say: Say = (answer) => question.port.postMessage(answer);
+  const say = (answer: PdfAnswer) => question.port.postMessage(answer);
   try {
-    await readText(question, say);
+    await readText(question, say, loadMaps);
   } catch (error) {
     say({ kind: (error as Error).name === 'PasswordException' ? 'encrypted' : 'damaged' });
   }
 });
 
-/** Says the text of the first pages, as many as it may. */
-async function readText({ data, maxPages, maxCharacters }: PdfQuestion, say: Say): Promise<void> {
-  const document = await getDocument({
-    data,
-    // Nothing is drawn, so nothing is fetched for it, and no code is compiled.
-    useWorkerFetch: false,
-    useWasm: false,
-    useSystemFonts: false,
-    disableFontFace: true,
-    isOffscreenCanvasSupported: false,
-    isImageDecoderSupported: false,
-    verbosity: 0,
-  }).promise;
-  const pages = document.numPages;
-  const texts: string[] = [];
-  let left = maxCharacters;
-  while (texts.length < Math.min(pages, maxPages) && left > 0) {
-    const text = await textOf(document, texts.length + 1);
-    texts.push(text);
-    left -= text.length;
-    say({ kind: 'page', page: texts.length, pages: Math.min(pages, maxPages) });
-  }
-  say({ kind: 'text', text: joinedPages(texts), read: texts.length, pages });
-}
-
-async function textOf(document: PDFDocumentProxy, number: number): Promise<string> {
-  const page = await document.getPage(number);
-  const { items } = await page.getTextContent();
-  page.cleanup();
-  return joinedItems(items.filter((item) => 'str' in item));
+/** Lies next to this script. */
+async function loadMaps(): Promise<ArrayBuffer> {
+  const response = await fetch(new URL('cmaps.bin', location.href));
+  if (!response.ok) throw new Error(`The character maps are not there: ${response.status}.`);
+  return response.arrayBuffer();
 }
