@@ -527,6 +527,11 @@ function newStates(
 }
 
 /** What is kept of a sequence's key: not its tokens, which grow. */
-function withoutTokens({ salt, loraId = null, retention }: SharedPrefix): Omit<SharedPrefix, 'tokens'> {
-  return { salt, loraId, ...(retention ? { retention } : {}) };
+function withoutTokens({
+  salt,
+  loraId = null,
+  retention,
+  spans,
+}: SharedPrefix): Omit<SharedPrefix, 'tokens'> {
+  return { salt, loraId, ...(retention ? { retention } : {}), ...(spans ? { spans } : {}) };
 }

@@ -8,6 +8,9 @@ import type { MemoryChanges } from './memory-changes.js';
 import type { PrefixMatch, PrefixNode, ReuseKey } from './prefix-tree.js';
 import { checkRetention, type Retention, retentionAt } from './retention.js';
 
+/** First tokens of a span that say which one it is: nine ids of 30 bits have all 256 bits of a picture's hash. */
+export const TOKENS_OF_A_NAME = 9;
+
 /** Data by which a sequence shares blocks with others. */
 export interface SharedPrefix extends ReuseKey {
   /** The prompt; may be longer than promptLength. */
@@ -116,7 +119,8 @@ export class PrefixSharing {
   }
 
   /**
-   * Keeps the full blocks of the sequence's first `numWritten` tokens: see KvCacheManager.store.
+   * Keeps the full blocks of the sequence's first `numWritten` tokens: see KvCacheManager.store. A block that ends in the name of a span
+   * is kept with the next one alone, which has the rest of the name: by its own tokens it might be another span's.
    * @returns their nodes
    */
   store({ tables, shared, promptLength }: Storable, tokens: Int32Array, numWritten: number): PrefixNode[] {
@@ -130,7 +134,11 @@ export class PrefixSharing {
     for (let start = 0; start + size <= numWritten; start += size) {
       const block = tables.first.blocks[start / size]!;
       const retention = shared.retention ? retentionAt(shared.retention, start, promptLength) : null;
-      const known = tree.child(node, tokens, start);
+      const isNamed = !endsInName(start + size, shared.spans ?? []);
+      if (!isNamed && start + 2 * size > numWritten) break;
+      const found = tree.child(node, tokens, start);
+      const known = found && !isNamed ? this.#confirmed(found, tokens, start + size) : found;
+      if (known === 'other') break;
       if (known) {
         if (!this.#cache.isPrimary(known)) this.#cache.replaceSecondary(known, block);
         else if (known.block !== block) this.#exchange(tables, start / size, known);
@@ -155,6 +163,17 @@ export class PrefixSharing {
     }
     if (stored.length > 0) events.add({ type: 'stored', parentHash, blocks: stored });
     return nodes;
+  }
+
+  /**
+   * The block that ends in a span's name, where the next one of these tokens is below it, so that it is of the same span. One that is a leaf
+   * is taken out: null. 'other': others use it.
+   */
+  #confirmed(found: PrefixNode, tokens: Int32Array, end: number): PrefixNode | 'other' | null {
+    if (this.#cache.tree.child(found, tokens, end)) return found;
+    if (!this.#cache.isUnusedLeaf(found) || !this.#cache.isPrimary(found)) return 'other';
+    this.#cache.release(this.#cache.claim(found));
+    return null;
   }
 
   /**
@@ -188,6 +207,10 @@ export class PrefixSharing {
     this.#cache.release(node.block);
   }
 }
+
+/** True where the tokens before `end` have a part of a span's name, and not all of it. */
+const endsInName = (end: number, spans: readonly TokenSpan[]) =>
+  spans.some((span) => span.start < end && end < Math.min(span.end, span.start + TOKENS_OF_A_NAME));
 
 /**
  * The match without the span in which it ends, and what follows that span's beginning:

@@ -1,11 +1,9 @@
 import type { SharedPrefix } from '../../kvcache/kv-cache-manager.js';
+import { TOKENS_OF_A_NAME } from '../../kvcache/prefix-sharing.js';
 import type { PromptTable } from './request-spec.js';
 
 /** What the KV cache is told of a prompt's pictures. */
 export type CachedPictures = Pick<SharedPrefix, 'spans' | 'forksAt'>;
-
-/** Ids of 30 bits that have all 256 bits of a picture's hash: prompts that are equal so far have the same picture. */
-const IDS_OF_A_HASH = 9;
 
 /**
  * How the pictures of a prompt are found in the cache. Where their tokens attend to all of them, whole or not at all; else also in part, but
@@ -19,7 +17,7 @@ export function cachedPictures(table: PromptTable | null): CachedPictures {
   const pictures = table?.images ?? [];
   const last = pictures.at(-1);
   if (last === undefined) return {};
-  const least = table?.bothWays ? Number.POSITIVE_INFINITY : IDS_OF_A_HASH;
+  const least = table?.bothWays ? Number.POSITIVE_INFINITY : TOKENS_OF_A_NAME;
   const spans = pictures.map(({ start, end }) => ({ start, end: Math.min(end, start + least) }));
   return { spans, forksAt: last.end };
 }

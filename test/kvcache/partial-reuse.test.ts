@@ -101,6 +101,43 @@ describe('partial reuse', () => {
   });
 });
 
+describe('blocks that end before it is said which span they hold', () => {
+  // Two pictures of 20 tokens after 7 of text, whose first tokens are equal: the first block has that one alone.
+  const text = count(7);
+  const tokensOf = (from: number) => Int32Array.of(...text, 500, ...count(19, from), 1, 2, 3, 4, 5);
+  const spans = [{ start: 7, end: 27 }];
+
+  it('are shared with none but those of the same span', () => {
+    const kv = cache({ numBlocks: 20 });
+    run(kv, 1n, tokensOf(600), { spans });
+    const other = tokensOf(700);
+    expect(run(kv, 2n, other, { spans, stays: true }).reusedTokens).toBe(7);
+    const own = tableOf(kv, 2n);
+    const shared = { tokens: tokensOf(600), salt: 0n };
+    expect(own).not.toContain(kv.cachedBlocks(shared, 8)[0]);
+    // Nor are its blocks kept below it.
+    expect([...kv.cachedBlocks({ tokens: other, salt: 0n }, other.length)]).toHaveLength(1);
+    kv.freeSequence(2n);
+    expect(run(kv, 3n, tokensOf(600), { spans }).reusedTokens).toBe(31);
+  });
+
+  it('are kept with what says it alone, and give way to it where they are left without', () => {
+    const kv = cache({ numBlocks: 20 });
+    const whole = tokensOf(600);
+    run(kv, 1n, whole.slice(0, 15), { spans });
+    expect(kv.cachedBlocks({ tokens: whole, salt: 0n }, 32)).toHaveLength(0);
+    // One that knows nothing of spans leaves the first block alone.
+    run(kv, 2n, whole.slice(0, 9));
+    const [alone] = kv.cachedBlocks({ tokens: whole, salt: 0n }, 32);
+    expect(alone).toBeDefined();
+    run(kv, 3n, whole, { spans, stays: true });
+    const found = [...kv.cachedBlocks({ tokens: whole, salt: 0n }, 32)];
+    expect(found).toEqual(tableOf(kv, 3n).slice(0, 4));
+    kv.freeSequence(3n);
+    expect(run(kv, 4n, whole, { spans }).reusedTokens).toBe(31);
+  });
+});
+
 describe('spans that are found whole or not at all', () => {
   it('are never cut by what is found, which is otherwise the same', () => {
     const random = new Random(7);
