@@ -1,7 +1,7 @@
 import { isObject } from '../../base/option-values.js';
 import { isFailureKind, type RequestFailure } from '../../callbacks/request-failure.js';
 import { MAX_SEQUENCES, type RequestPicture, type TokenPiece } from '../../callbacks/token-request.js';
-import { PICTURE_LIMITS } from '../../models/images/picture-limits.js';
+import { MAX_CONVERSATION_PICTURES } from '../../models/images/picture-limits.js';
 import { type Beat, isBeat } from './beat.js';
 import {
   CACHE_CHECKS,
@@ -255,7 +255,7 @@ function isPrefilledFrame(frame: unknown): boolean {
 const CHECKS: { [Kind in QueueMessage['kind']]: (message: Record<string, unknown>) => boolean } = {
   work: ({ gateway, id, number = 0, attempt, known, ended, request, isPrefill, handOver, pictures = [] }) =>
     isSwitch(isPrefill) &&
-    isList(pictures, isItemPicture, PICTURE_LIMITS.maxPictures) &&
+    isList(pictures, isItemPicture, MAX_CONVERSATION_PICTURES) &&
     isHandOver(handOver) &&
     isWord(gateway) &&
     isText(id) &&

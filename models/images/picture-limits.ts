@@ -23,6 +23,12 @@ export const PICTURE_LIMITS: Readonly<PictureLimits> = {
   timeLimitMs: 10_000,
 };
 
+/**
+ * Pictures of a conversation that is stored here, those of earlier turns included, which a request does not bring again. Their files have as
+ * many bytes as those of any request, and their tokens, which the model's context has to hold, bound what they cost besides.
+ */
+export const MAX_CONVERSATION_PICTURES = 64;
+
 /** @throws PictureError where there are too many files, or too large ones */
 export function checkFiles(files: readonly { byteLength: number }[], limits: PictureLimits): void {
   checkCount(files.length, limits);
@@ -36,6 +42,14 @@ export function checkFiles(files: readonly { byteLength: number }[], limits: Pic
 export function checkCount(count: number, { maxPictures }: PictureLimits): void {
   if (count <= maxPictures) return;
   throw new PictureError(`The request has ${counted(count, 'picture')}, and may have ${maxPictures}.`);
+}
+
+/** @throws PictureError for more pictures than a stored conversation may have, which says what to do */
+export function checkConversation(count: number): void {
+  if (count <= MAX_CONVERSATION_PICTURES) return;
+  throw new PictureError(
+    `The conversation has ${counted(count, 'picture')}, those of earlier turns included, and may have ${MAX_CONVERSATION_PICTURES}: delete items that have some, or go on from an earlier response.`,
+  );
 }
 
 /** @param bytes of the files of a request, as far as they are known @throws PictureError for more than there may be */

@@ -1,5 +1,10 @@
 import { PictureError } from '../../../models/images/picture-error.js';
-import { checkBytes, checkCount, PICTURE_LIMITS } from '../../../models/images/picture-limits.js';
+import {
+  checkBytes,
+  checkConversation,
+  checkCount,
+  PICTURE_LIMITS,
+} from '../../../models/images/picture-limits.js';
 import { InvalidRequestError } from '../../errors/request-errors.js';
 import type { PicturePart } from './picture-part.js';
 
@@ -59,7 +64,10 @@ export async function filesOf(
     total += bytes;
     inRequestsWords(param, () => checkBytes(total, PICTURE_LIMITS));
   };
-  inRequestsWords(param, () => checkCount(parts.length, PICTURE_LIMITS));
+  inRequestsWords(param, () => {
+    checkConversation(parts.length);
+    checkCount(parts.filter(isBrought).length, PICTURE_LIMITS);
+  });
   for (const { source } of parts) {
     if ('base64' in source) count(fileLength(source.base64));
     if ('file' in source) count(source.file.length);
@@ -92,6 +100,9 @@ export async function filesOf(
     return 'file' in source ? source.file : files.get(part)!;
   });
 }
+
+/** Not stored here with an earlier turn. One at an address is fetched again, as one that the request brings. */
+const isBrought = ({ isEarlier = false, source }: PicturePart) => !isEarlier || 'url' in source;
 
 function inRequestsWords(param: string, check: () => void): void {
   try {

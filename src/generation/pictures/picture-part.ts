@@ -10,12 +10,13 @@ export interface PicturePart extends ChatTextPart {
   source: PictureSource;
   /** Where it stands in the request. */
   place: string;
+  /** True where the request did not bring it: it is of an earlier turn that is stored here. */
+  isEarlier?: boolean;
 }
 
-export const pictureAt = (source: PictureSource, place: string): PicturePart => ({
-  type: 'image',
-  source,
-  place,
+export const pictureAt = (source: PictureSource, place: string, isEarlier = false): PicturePart => ({
+  ...{ type: 'image', source, place },
+  ...(isEarlier && { isEarlier }),
 });
 
 /** True for a part whose picture has not been read. */

@@ -119,10 +119,10 @@ describe('messages of the queue', () => {
     ['more sequences than there are', work, ['known'], Array.from({ length: 4097 }, () => 0)],
     ['more tokens than there are', work, ['known', 0], 2 ** 31],
     [
-      'more pictures than a request has',
+      'more pictures than a conversation has',
       work,
       ['pictures'],
-      Array.from({ length: 17 }, () => work.pictures![0]),
+      Array.from({ length: 65 }, () => work.pictures![0]),
     ],
     ['a picture without what it is known by', work, ['pictures', 0, 'digest'], 'x'],
     ['a picture of half a pixel', work, ['pictures', 0, 'width'], 0.5],

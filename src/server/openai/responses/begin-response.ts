@@ -7,6 +7,7 @@ import { askedBudget } from '../../answering/asked-budget.js';
 import { guideOfRequest } from '../../answering/guides.js';
 import { planWithin } from '../../answering/plan-within.js';
 import { plannedRun } from '../../answering/planned-run.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { chatMaxTokens } from '../../answering/text-request.js';
 import { keptEventsMemory } from '../../web/memory/memory-estimates.js';
 import type { LiveRequest } from '../../web/request-registry.js';
@@ -23,7 +24,6 @@ import { type ResponsePass, ResponseRun } from './response-run.js';
 import type { KeptItem, OwnResponses } from './response-store.js';
 import type { Origin } from './response-task.js';
 import type { ResponsesContext } from './responses-context.js';
-import { seenConversation } from './seen-conversation.js';
 import { summaryPass } from './summary-pass.js';
 
 /** A response that is asked for. */
@@ -67,7 +67,7 @@ export async function begin(
   const { context, model, request, conversation, turn, store } = given;
   const { items } = conversation;
   const exchange = { signal: given.signal, terms };
-  const seen = await seenConversation(context, model, chatOf(conversation, items), exchange);
+  const seen = await seenMessages(context, model, chatOf(conversation, items), exchange, 'input');
   const asked = { ...given, seen };
   // The request ends with its last pass.
   const pass = { terms, live: { ...live, release: () => {} }, sinceMs: performance.now() };

@@ -1,6 +1,7 @@
 import { imageTokensOf } from '../../../generation/pictures/seen-request.js';
 import { findGenerator } from '../../answering/find-model.js';
 import { collect } from '../../answering/respond.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { JsonList, JsonObject } from '../../web/bodies/json-parts.js';
 import { ApiError } from '../../web/errors.js';
@@ -15,7 +16,6 @@ import { newId, responseUsage } from './response-object.js';
 import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens, retainedItems } from './retained-items.js';
-import { seenConversation } from './seen-conversation.js';
 import { SummaryReader, summaryPass } from './summary-pass.js';
 
 /**
@@ -45,7 +45,7 @@ export async function compactResponse(
     registry.accept(caller, requestId, async (live) => {
       const id = newId('resp');
       const ask = askOf(request, conversation.tools);
-      const seen = await seenConversation(context, model, chatOf(conversation, items), exchange);
+      const seen = await seenMessages(context, model, chatOf(conversation, items), exchange, 'input');
       const { signal } = exchange;
       const asked = { engine: request, ask: { ...ask, signal }, seen };
       const { plan, run } = await summaryPass(context, model, asked, exchange.terms, live);

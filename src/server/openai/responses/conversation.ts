@@ -121,8 +121,8 @@ export function chatOf({ instructions, input, id }: Conversation, items: readonl
   const messages = messagesOf(items, (item) => {
     indexes ??= new Map<KeptItem, number>(input.map((one, i) => [one, i]));
     const index = indexes.get(item);
-    if (index !== undefined) return `input[${index}]`;
-    return id === undefined ? 'previous_response_id' : 'conversation';
+    if (index !== undefined) return { place: `input[${index}]`, isEarlier: false };
+    return { place: id === undefined ? 'previous_response_id' : 'conversation', isEarlier: true };
   });
   if (instructions !== undefined) messages.unshift({ role: 'system', content: instructions });
   return messages;

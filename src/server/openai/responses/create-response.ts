@@ -3,6 +3,7 @@ import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
 import { findGenerator } from '../../answering/find-model.js';
 import { planWithin } from '../../answering/plan-within.js';
 import { collect, respondWithStream } from '../../answering/respond.js';
+import { seenMessages } from '../../answering/seen-chat.js';
 import { jsonAnswer } from '../../web/bodies/json-answer.js';
 import { ApiError } from '../../web/errors.js';
 import type { Exchange } from '../../web/exchange.js';
@@ -19,7 +20,6 @@ import { responseJson } from './response-json.js';
 import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens } from './retained-items.js';
-import { seenConversation } from './seen-conversation.js';
 
 /** Answers POST /v1/responses, whose body its schema has validated. @param json the body as it came */
 export async function createResponse(
@@ -118,7 +118,7 @@ export async function countInputTokens(
   );
   return inResponseWords(conversation.tools, async () => {
     const all = chatOf(conversation, conversation.items);
-    const { messages, picturesOf } = await seenConversation(context, model, all, exchange);
+    const { messages, picturesOf } = await seenMessages(context, model, all, exchange, 'input');
     const ask = askOf(request, conversation.tools);
     const told = (kept: readonly ChatMessage[]) =>
       toldPrompt(model, { ...ask, messages: kept, pictures: picturesOf(kept) });

@@ -11,12 +11,22 @@ import type { KeptItem } from './response-store.js';
 import { REASONING_SEAL } from './sealed.js';
 import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 
+/** Where an item stands in a request. */
+export interface ItemPlace {
+  place: string;
+  /** True for an item of an earlier turn, which the request did not bring. */
+  isEarlier: boolean;
+}
+
 /**
  * Messages of items, for a chat template. The model's text, its reasoning and the calls behind it become one message;
  * each output of a call becomes one message of the tool.
  * @param placeOf where an item stands in the request @throws InvalidRequestError for a picture that is in no data: URL, and at no address
  */
-export function messagesOf(items: readonly KeptItem[], placeOf: (item: KeptItem) => string): ChatMessage[] {
+export function messagesOf(
+  items: readonly KeptItem[],
+  placeOf: (item: KeptItem) => ItemPlace,
+): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let reasoning = '';
   /** Calls of the last message that has some: there may be thousands. */
@@ -55,7 +65,7 @@ export function messagesOf(items: readonly KeptItem[], placeOf: (item: KeptItem)
         messages.push({
           role: 'tool',
           content: hasPictures(item.output)
-            ? partsOf(item.output, () => `${placeOf(item)}.output`)
+            ? partsOf(item.output, () => inside(placeOf(item), 'output'))
             : textOf(item.output),
           tool_call_id: item.call_id,
         });
@@ -74,7 +84,7 @@ export function messagesOf(items: readonly KeptItem[], placeOf: (item: KeptItem)
         const { role, content } = item;
         if (role === 'assistant') assistant({ content: textOf(content) });
         else {
-          const told = partsOf(content, () => `${placeOf(item)}.content`);
+          const told = partsOf(content, () => inside(placeOf(item), 'content'));
           messages.push({ role: role === 'developer' ? 'system' : role, content: told });
         }
       }
@@ -146,14 +156,20 @@ export function textOf(content: Content): string {
 }
 
 /** A text, or several and pictures as parts: templates that read parts write them in their own way. */
-function partsOf(content: Content, placeOf: () => string): NonNullable<ChatMessage['content']> {
+function partsOf(content: Content, placeOf: () => ItemPlace): NonNullable<ChatMessage['content']> {
   if (typeof content === 'string' || (content.length < 2 && !hasPictures(content))) return textOf(content);
   return content.map((part, i): ChatTextPart => {
     if (!isImage(part)) return { type: 'text', text: partText(part) };
-    const place = `${placeOf()}[${i}]`;
-    return pictureAt(sourceOf(part, place), place);
+    const { place: all, isEarlier } = placeOf();
+    const place = `${all}[${i}]`;
+    return pictureAt(sourceOf(part, place), place, isEarlier);
   });
 }
+
+const inside = ({ place, isEarlier }: ItemPlace, field: string): ItemPlace => ({
+  place: `${place}.${field}`,
+  isEarlier,
+});
 
 /** Where the picture of a part is. @throws InvalidRequestError for a URL that is none */
 export function sourceOf({ image_url: url, file_id: fileId }: ImagePart, place: string): PictureSource {

@@ -142,16 +142,33 @@ describe('pictures of /v1/responses', () => {
     const many = await ask('POST', PATH, { input: [user(...Array.from({ length: 17 }, () => image(5)))] });
     expect(many.json.error).toMatchObject({
       param: 'input',
-      message:
-        'The conversation has 17 pictures, those of earlier turns included, and may have 16: delete items that have some, or go on from an earlier response.',
+      message: 'The request has 17 pictures, and may have 16.',
     });
-    const ten = user(...Array.from({ length: 10 }, () => image(5)));
-    const first = await ask('POST', PATH, { input: [ten] });
-    const next = await ask('POST', PATH, { previous_response_id: first.json.id, input: [ten] });
-    expect(next.json.error.message).toMatch(/^The conversation has 20 pictures, those of earlier/);
     const blind = serverOf({ model: { sight: null } });
     const refused = await blind.ask('POST', PATH, { input: [user(image(5))] });
     expect(refused.json.error).toMatchObject({ param: 'input[0].content[0]', code: 'no_vision' });
+  });
+});
+
+describe('pictures of earlier turns', () => {
+  const model = { maxInputLen: 4000, maxSeqLen: 4096 };
+
+  it('are up to 64 with those of the request, which brings up to 16', async () => {
+    const { ask, toy, read } = serverOf({ model });
+    const sixteen = user(...Array.from({ length: 16 }, (_, i) => image(i + 1)));
+    let id: string | undefined;
+    for (let turn = 0; turn < 4; turn++) {
+      const { status, json } = await ask('POST', PATH, { input: [sixteen], previous_response_id: id });
+      expect([turn, status]).toEqual([turn, 200]);
+      id = json.id;
+    }
+    expect(toy.engine.requests.at(-1)!.imageGrids).toHaveLength(64);
+    expect(read).toHaveLength(16 + 32 + 48 + 64);
+    const refused = await ask('POST', PATH, { input: [user(image(5))], previous_response_id: id });
+    expect(refused).toMatchObject({ status: 400, json: { error: { param: 'input' } } });
+    expect(refused.json.error.message).toBe(
+      'The conversation has 65 pictures, those of earlier turns included, and may have 64: delete items that have some, or go on from an earlier response.',
+    );
   });
 });
 
