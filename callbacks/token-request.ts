@@ -5,6 +5,7 @@ import type { Retention } from '../kvcache/retention.js';
 import type { AdapterWeights } from '../models/adapters/adapter-weights.js';
 import type { Guide } from './guide.js';
 import type { TraceSpan } from './infer/trace-span.js';
+import type { JoinedRows } from './joined-rows.js';
 import type { PieceSource } from './piece-source.js';
 import { type FailureKind, isRequestsFault, type RequestFailure } from './request-failure.js';
 import type { SamplingParams } from './sampling-params.js';
@@ -32,6 +33,8 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxNewTokens: number;
   /** Embeddings for this prompt: the token vocabSize + i in it stands for row i, of hiddenSize values (prompt tuning). */
   promptEmbeddings?: readonly Float32Array[];
+  /** The rows of promptEmbeddings in one array, made beforehand. Nobody may write to the rows then: an engine that follows a lost one gets them again. */
+  joinedEmbeddings?: Pick<JoinedRows, 'take'>;
   /**
    * Pictures in the prompt, by ascending place: [place of the first token, rows, columns], rows x columns tokens each. promptEmbeddings are then
    * theirs, one after the other, and the ids at their places, from vocabSize on, have to spell what the rows are made of: prompts with

@@ -124,6 +124,7 @@ export const REQUEST_FIELDS = {
     shape: '[n, P]',
     option: 'promptEmbeddings',
   },
+  joinedEmbeddings: { kind: 'here' },
   imageGrids: { kind: 'lists', tensor: 'image_grids', shape: '[n, 3]' },
   // Workers fetch them.
   sentPictures: { kind: 'here' },

@@ -10,6 +10,7 @@ import type { AdapterSet } from './adapters/model-adapters.js';
 import type { KvEventsInfo } from './kv-events/kv-events.js';
 import type { ModelFacts } from './model-facts.js';
 import type { ModelState } from './model-state.js';
+import type { PictureCounts } from './pictures/model-sight.js';
 import type { OpenSight } from './pictures/open-sight.js';
 
 /** Properties of a loaded model of any kind, and of what computes for it. */
@@ -106,8 +107,8 @@ export interface ModelStatistics<Counts extends RequestCounts, Step> {
   unusedPrefillers?(): number;
   /** Requests that engines elsewhere were given, by their fingerprints; absent: its engine is here. */
   shares?(): ReadonlyMap<string, EngineShare>;
-  /** Pictures whose rows its tower made, and those whose rows were kept; absent: it sees none here. */
-  pictures?(): Readonly<{ made: number; kept: number }>;
+  /** What became of pictures, and of their files; absent: it sees none here. */
+  pictures?(): PictureCounts;
   /** Workers elsewhere that answer for the model at present; absent: it runs here. */
   workers?(): WorkerCounts;
   /** Calls the listener after each step, until the function that it returns is called. */

@@ -15,10 +15,11 @@ export interface Picture<Decoded extends DecodedPicture = DecodedPicture> {
   /** Bytes that it takes at most until it has its rows, or where these are made elsewhere until its request has ended, beside its file. */
   bytes: number;
   /**
-   * Decodes it, and makes it what the tower takes.
+   * Decodes it, and makes it what the tower takes; or knows it from before.
+   * @param salt only pictures of the same one share what is known and kept; default 0n
    * @throws InvalidRequestError for a file that is damaged; PicturesBusyError, PictureDecoderError; the signal's reason
    */
-  decode(signal: AbortSignal | undefined): Promise<Decoded>;
+  decode(signal: AbortSignal | undefined, salt?: bigint): Promise<Decoded>;
 }
 
 interface SpelledPicture {
@@ -30,9 +31,9 @@ interface SpelledPicture {
 export interface SeenPicture extends SpelledPicture {
   /**
    * Rows for its tokens, [count x width]: those that are kept, or new ones.
-   * @param salt only pictures of the same one share rows @throws RequestError where its tower fails
+   * @throws RequestError where its tower fails; as decode
    */
-  rows(salt: bigint | undefined, signal: AbortSignal | undefined): Promise<Float32Array>;
+  rows(): Promise<Float32Array>;
 }
 
 /** A picture whose rows are made by the process that runs its request. */

@@ -40,12 +40,12 @@ export async function seenRequest(
   const decoded: DecodedPicture[] = [];
   for (const picture of pictures) {
     signal?.throwIfAborted();
-    decoded.push(await picture.decode(signal));
+    decoded.push(await picture.decode(signal, cacheSalt));
   }
   return {
     ...request,
     promptTokens: spelled(request.promptTokens, imageGrids, decoded),
     imageGrids: imageGrids.map((grid) => [...grid]),
-    ...(await pictureFields(decoded, cacheSalt, signal)),
+    ...(await pictureFields(decoded)),
   };
 }

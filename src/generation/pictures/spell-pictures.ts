@@ -1,3 +1,4 @@
+import { JoinedRows } from '../../../callbacks/joined-rows.js';
 import type { TokenRequest } from '../../../callbacks/token-request.js';
 import type { PromptTokens } from '../text-model.js';
 import type { DecodedPicture, Picture, SeenPicture, SentPicture } from './picture.js';
@@ -83,21 +84,18 @@ const isSeen = (picture: DecodedPicture): picture is SeenPicture => !isSent(pict
 /** What a request has of one model's pictures, in the order of their places: their rows, or what these are made of where it runs. */
 export async function pictureFields(
   pictures: readonly DecodedPicture[],
-  salt: bigint | undefined,
-  signal: AbortSignal | undefined,
-): Promise<Pick<TokenRequest, 'promptEmbeddings' | 'sentPictures'>> {
+): Promise<Pick<TokenRequest, 'promptEmbeddings' | 'joinedEmbeddings' | 'sentPictures'>> {
   const sent = pictures.filter(isSent);
   if (sent.length > 0) return { sentPictures: sent.map((picture) => picture.sent) };
-  return { promptEmbeddings: await rowsOfPictures(pictures.filter(isSeen), salt, signal) };
+  const promptEmbeddings = await rowsOfPictures(pictures.filter(isSeen));
+  return { promptEmbeddings, joinedEmbeddings: await JoinedRows.of(promptEmbeddings) };
 }
 
 /** The rows of all pictures, one for each token, in the order of their places. */
 export async function rowsOfPictures(
   pictures: readonly SeenPicture[],
-  salt: bigint | undefined,
-  signal: AbortSignal | undefined,
 ): Promise<NonNullable<TokenRequest['promptEmbeddings']>> {
-  const all = await Promise.all(pictures.map((picture) => picture.rows(salt, signal)));
+  const all = await Promise.all(pictures.map((picture) => picture.rows()));
   return all.flatMap((rows, i) => splitRows(rows, pictures[i]!.ids.length));
 }
 

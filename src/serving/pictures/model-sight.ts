@@ -1,5 +1,6 @@
 import { ByteBudget } from '../../../models/images/byte-budget.js';
 import type { Picture, SeenPicture, Sight } from '../../generation/pictures/picture.js';
+import { KnownFiles } from './known-files.js';
 import { type PictureFacts, type PictureReader, tilesOf } from './picture-reader.js';
 import { PictureRows, type RowParts } from './picture-rows.js';
 
@@ -10,13 +11,19 @@ export interface SightParts extends Omit<RowParts, 'preprocessor'> {
   rowBytes: number;
 }
 
+/** How often rows of pictures were made or were there, and files were read or known. */
+export interface PictureCounts {
+  rows: PictureRows['counts'];
+  files: KnownFiles['counts'];
+}
+
 /** Bytes of pictures of other processes that are there at a time. */
 const MAX_SENT_BYTES = 2 ** 26;
 
 /**
  * A model's way from a picture's file to its rows in the prompt:
  *
- *   file -> PictureReader (decoded, resized, in a process of its own; ids by its content)
+ *   file -> KnownFiles, or PictureReader (decoded, resized, in a process of its own; ids by its content)
  *        -> PictureRows (kept, or patches -> TowerHost, with pictures of other requests)
  */
 export class ModelSight implements Sight {
@@ -25,6 +32,7 @@ export class ModelSight implements Sight {
   readonly reader: PictureReader;
   readonly #rowBytes: number;
   readonly #rows: PictureRows;
+  readonly #files = new KnownFiles();
   /** Those who wait for it are bounded by the requests of a worker. */
   readonly #sent = new ByteBudget(MAX_SENT_BYTES, Number.POSITIVE_INFINITY);
 
@@ -36,9 +44,8 @@ export class ModelSight implements Sight {
     this.#rows = new PictureRows({ ...parts, preprocessor: reader.preprocessor });
   }
 
-  /** See PictureRows. */
-  get counts(): PictureRows['counts'] {
-    return this.#rows.counts;
+  get counts(): PictureCounts {
+    return { rows: this.#rows.counts, files: this.#files.counts };
   }
 
   look(file: Uint8Array, place: string): Picture<SeenPicture> {
@@ -47,16 +54,22 @@ export class ModelSight implements Sight {
       ...{ text, grids },
       // Its rows are there once more on their way into the engine; its patches are counted by themselves.
       bytes: tileBytes + 2 * count * this.#rowBytes,
-      decode: (signal) => this.#decode(file, place, signal),
+      decode: (signal, salt) => this.#decode(file, place, signal, salt),
     };
   }
 
-  async #decode(file: Uint8Array, place: string, signal: AbortSignal | undefined): Promise<SeenPicture> {
-    const prepared = await this.reader.read(file, place, signal);
-    const { plan } = this.reader.planOf(prepared);
-    const rows = (salt = 0n) =>
-      this.#rows.of({ digest: prepared.digest, plan }, salt, (see) => see(prepared.tiles));
-    return { ids: this.reader.idsOf(prepared), rows };
+  async #decode(
+    file: Uint8Array,
+    place: string,
+    signal: AbortSignal | undefined,
+    salt = 0n,
+  ): Promise<SeenPicture> {
+    const { facts, read } = await this.#files.of(file, salt, () => this.reader.read(file, place, signal));
+    const { plan } = this.reader.planOf(facts);
+    // Of a known file whose rows are not kept any more. Others may wait for them too, who do not leave with this request.
+    const tiles = async () => (read ?? (await this.reader.read(file, place, undefined))).tiles;
+    const rows = () => this.#rows.of({ digest: facts.digest, plan }, salt, async (see) => see(await tiles()));
+    return { ids: this.reader.idsOf(facts), rows };
   }
 
   /**

@@ -68,7 +68,7 @@ describe('the tokens of pictures in a prompt', () => {
   });
 
   it('have a row each, in the order of their places', async () => {
-    const rows = await rowsOfPictures([decoded(1, 2), decoded(9, 1)], undefined, undefined);
+    const rows = await rowsOfPictures([decoded(1, 2), decoded(9, 1)]);
     expect(rows.map((row) => [...row])).toEqual([
       [1, 2],
       [3, 4],

@@ -105,12 +105,14 @@ describe('a sight', () => {
     const other = await sight.look(Uint8Array.of(2), 'messages[2]').decode(undefined);
     expect(again.ids).toEqual(picture.ids);
     expect(other.ids).not.toEqual(picture.ids);
-    expect(await again.rows(undefined, undefined)).toBe(await picture.rows(undefined, undefined));
-    await other.rows(undefined, undefined);
+    expect(await again.rows()).toBe(await picture.rows());
+    await other.rows();
     // Of another salt it is seen once more.
-    const salted = await picture.rows(5n, undefined);
-    expect(salted).not.toBe(await picture.rows(undefined, undefined));
-    expect(await again.rows(5n, undefined)).toBe(salted);
+    const ofSalt = async () => (await looked.decode(undefined, 5n)).rows();
+    const salted = await ofSalt();
+    expect(salted).not.toBe(await picture.rows());
+    expect(await ofSalt()).toBe(salted);
+    expect(sight.counts).toEqual({ rows: { made: 3, kept: 3 }, files: { read: 3, known: 2 } });
     expect(seen.map((pictures) => pictures[0]!.grid)).toEqual([
       { rows: 4, columns: 6 },
       { rows: 4, columns: 6 },
@@ -131,7 +133,7 @@ describe('a sight', () => {
       { rows: 1, columns: 4 },
     ]);
     const { rows } = await picture.decode(undefined);
-    expect([...(await rows(undefined, undefined))]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
+    expect([...(await rows())]).toEqual(Array.from({ length: 16 }, (_, i) => -i));
     expect(seen[0]!.map(({ patches }) => patches.length)).toEqual([8, 8]);
   });
 
@@ -144,7 +146,7 @@ describe('a sight', () => {
     );
     const pictures = [1, 2, 3, 4, 5].map((one) => sight.look(Uint8Array.of(one), 'messages[0]'));
     const decoded = await Promise.all(pictures.map((picture) => picture.decode(undefined)));
-    const waiting = decoded.map((picture) => picture.rows(undefined, undefined));
+    const waiting = decoded.map((picture) => picture.rows());
     const rows = await Promise.all(waiting);
     expect(rows.map(({ length }) => length)).toEqual(Array(5).fill(1));
     expect([seen.length, atATime()]).toEqual([5, 2]);
