@@ -7,8 +7,8 @@ export type ItemsCommand<Item> =
 /** What becomes of the items of a batch. Batches are answered in order. */
 export interface ItemsAnswer {
   type: 'rows';
-  /** Values of all items, one after the other; those of one with an error are all 0. */
-  rows: Float32Array;
+  /** Values of each item, in memory of their own, which the host gets without a copy; those of one with an error are all 0. */
+  rows: Float32Array<ArrayBuffer>[];
   /** Error of each item; null: no error. */
   errors: (string | null)[];
   /** Duration of the forward, in milliseconds. */

@@ -1,9 +1,4 @@
-import {
-  type EncoderInfo,
-  type EncoderSequence,
-  givesTokens,
-  valuesOf,
-} from '../callbacks/encoder-messages.js';
+import { type EncoderInfo, type EncoderSequence, givesTokens } from '../callbacks/encoder-messages.js';
 import { type MissingRanks, type RanksOptions, whyHeld } from '../callbacks/ranks-options.js';
 import type { EncoderWorkerData } from '../engine/encoder/encoder-worker.js';
 import { encoderWorkerScript } from '../engine/encoder/worker-script.js';
@@ -66,7 +61,6 @@ function dutiesOf(options: EncoderHostOptions): ItemsDuties<EncoderSequence, Enc
       }),
     sizeOf: ({ tokenIds }) => tokenIds.length,
     limitsOf: ({ limits }) => limits,
-    valuesOf,
     whyInvalid,
     onBatch: (sequences, tokens, forwardMs) => options.onBatch?.({ sequences, tokens, forwardMs }),
   };

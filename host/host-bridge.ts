@@ -14,8 +14,8 @@ type IterationMessage = Extract<WorkerMessage, { type: 'iteration' }>;
 
 /** Connection to the worker that runs now. */
 export interface BridgeConnection {
-  /** Sends a message. Throws where it cannot be copied to the worker. */
-  post(message: HostMessage): void;
+  /** Sends a message. Throws where it cannot be copied to the worker. @param transfer see WorkerLink.post */
+  post(message: HostMessage, transfer?: readonly ArrayBuffer[]): void;
 }
 
 /**
@@ -31,6 +31,8 @@ export interface InProcessCalls {
   lose(requestIds: readonly bigint[], why: RequestFailure): void;
   /** Requests take turns between waiting and running in the iteration that begins. */
   noteTurns(turns: TurnChanges): void;
+  /** True where the memory of a request's prompt_embedding_table is the engine's. */
+  givesTable(requestId: bigint): boolean;
 }
 
 export interface HostBridgeOptions {
@@ -348,7 +350,7 @@ export class HostBridge {
     }
     try {
       this.#posted += requests.length;
-      this.#post({ type: 'requests', requests });
+      this.#post({ type: 'requests', requests }, this.#givenTables(requests));
     } catch (error) {
       this.#posted -= requests.length;
       if (requests.length > 1) {
@@ -361,12 +363,21 @@ export class HostBridge {
     }
   }
 
-  #post(message: HostMessage): void {
+  /** Memory that goes to the worker with the requests. */
+  #givenTables(requests: readonly InferenceRequest[]): ArrayBuffer[] {
+    const { inProcess } = this.#options;
+    return requests.flatMap(({ requestId, inputs }) => {
+      const table = inputs.prompt_embedding_table;
+      return table && inProcess?.givesTable(requestId) ? [table.data.buffer as ArrayBuffer] : [];
+    });
+  }
+
+  #post(message: HostMessage, transfer?: readonly ArrayBuffer[]): void {
     if (this.#connection === null) {
       this.#held.push(message);
       return;
     }
-    this.#connection.post(message);
+    this.#connection.post(message, transfer);
   }
 
   #clearIdleTimer(): void {

@@ -1,5 +1,6 @@
 import { messageOf } from '../base/error-text.js';
 import { isObject } from '../base/option-values.js';
+import type { JoinedRows } from '../callbacks/joined-rows.js';
 import { REQUEST_FIELDS } from '../callbacks/request/fields.js';
 import type { RequestFailure } from '../callbacks/request-failure.js';
 import { ParameterError } from '../callbacks/sampling-params.js';
@@ -9,10 +10,11 @@ import { AttemptFaults } from './attempt-faults.js';
 import { type BroughtAdapter, missingAdapter } from './sent-adapters.js';
 import type { SequenceQueues } from './sequence-queues.js';
 import { checkTokenFields } from './token-fields.js';
+import { tableInputs } from './token-inputs.js';
 
 /** A request of an in-process host from submission to its last piece. */
 export interface HostEntry {
-  /** As it goes to the engine, without the weights of its adapter. */
+  /** As it goes to the engine, without the weights of its adapter and joined rows. */
   request: InferenceRequest;
   /** As it was asked: of later attempts the tokens so far are added. */
   readonly asked: InferenceRequest;
@@ -25,6 +27,8 @@ export interface HostEntry {
   readonly left: ReadonlySet<number>;
   /** Null: it brought no weights. */
   adapter: BroughtAdapter | null;
+  /** Its embeddings, which each attempt takes along; null: it has none, or they are in `request`. */
+  readonly rows: { each: readonly Float32Array[]; joined: Pick<JoinedRows, 'take'> } | null;
   priority: number;
   key: string;
   weight: number;
@@ -62,6 +66,7 @@ export function entryOf(
   release: () => void,
 ): HostEntry {
   const { timeLimitMs, loraTaskId: taskId, adapter: weights } = request;
+  const { promptEmbeddings: each, joinedEmbeddings: joined } = request;
   const nowMs = performance.now();
   return {
     request: inference,
@@ -74,6 +79,7 @@ export function entryOf(
     engine: null,
     left,
     adapter: weights === undefined || taskId === undefined ? null : { taskId, weights, wasCarried: false },
+    rows: each === undefined || joined === undefined ? null : { each, joined },
     priority: inference.priority ?? REQUEST_FIELDS.priority.default,
     key: request.queueKey ?? '',
     weight: request.queueWeight ?? 1,
@@ -95,6 +101,12 @@ export function entryOf(
     deadlineMs: nowMs + (timeLimitMs ?? Number.POSITIVE_INFINITY),
     release,
   };
+}
+
+/** The request with the embeddings of its prompt, whose memory the engine gets: those of a first attempt are there. */
+export function withRows(request: InferenceRequest, { rows }: HostEntry): InferenceRequest {
+  if (rows === null) return request;
+  return { ...request, inputs: { ...request.inputs, ...tableInputs(rows.each, rows.joined.take()) } };
 }
 
 /** Most tokens that a request may take. */

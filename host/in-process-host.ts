@@ -30,7 +30,7 @@ import { AdapterSends } from './adapter-sends.js';
 import { FormationWatchers } from './formation-watchers.js';
 import { GptManager } from './gpt-manager.js';
 import type { InProcessCalls } from './host-bridge.js';
-import { entryOf, type HostEntry, inHostsWords, takenRequest } from './host-entry.js';
+import { entryOf, type HostEntry, inHostsWords, takenRequest, withRows } from './host-entry.js';
 import { finishReasonIn } from './piece-reader.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { QueuePace } from './queue/queue-pace.js';
@@ -152,6 +152,7 @@ export class InProcessHost {
       },
       lose: (requestIds, why) => this.#lose(requestIds, why),
       noteTurns: (turns) => this.#noteTurns(turns),
+      givesTable: (requestId) => (this.#entries.get(requestId)?.rows ?? null) !== null,
     };
     const all: GptManagerOptions = {
       ...manager,
@@ -492,14 +493,15 @@ export class InProcessHost {
     this.#pace.note(taken.length, nowMs);
     for (const entry of taken) entry.isQueued = false;
     const sent = this.#adapters.send([...first, ...lost, ...taken]);
-    for (const { inputs, requestId } of sent) {
+    return sent.map((request) => {
+      const { inputs, requestId } = request;
       const entry = this.#entries.get(requestId)!;
       entry.engine = fingerprint;
       const limit = inputs.time_limit_ms;
       if (limit) limit.data[0] = Math.max(1, Math.ceil(entry.deadlineMs - nowMs));
       if (entry.left.size > 0) queueMicrotask(() => this.#stopLeft(entry));
-    }
-    return sent;
+      return withRows(request, entry);
+    });
   }
 
   /** Ends the sequences that were left before the engine had the request, which it has now. */

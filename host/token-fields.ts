@@ -33,6 +33,7 @@ const KINDS = {
   map: { words: 'a Map of token ids and numbers is', holds: (value) => value instanceof Map },
   signal: { words: 'an AbortSignal is', holds: isSignal },
   shared: { words: 'a SharedTensors is', holds: (value) => value instanceof SharedTensors },
+  joined: { words: 'a JoinedRows is', holds: (value) => isObject(value) && typeof value.take === 'function' },
   span: { words: 'a TraceSpan is', holds: (value) => isObject(value) && typeof value.child === 'function' },
   ids: {
     words: `an array or Int32Array of at most ${MAX_IDS} token ids is`,
@@ -111,6 +112,7 @@ const NAMES_INSIDE: Partial<Record<FieldKind, Names>> = {
 const OF_NAME: Partial<Record<FieldName, keyof typeof KINDS>> = {
   signal: 'signal',
   shared: 'shared',
+  joinedEmbeddings: 'joined',
   trace: 'span',
 };
 

@@ -123,6 +123,9 @@ const OWN: Partial<Record<FieldName, (request: Required<TokenRequest>, shared: S
   }),
   logitBias: ({ logitBias }, shared) => biasInputs(logitBias, shared),
   adapter: ({ adapter }, shared) => adapterTensors(adapter, shared),
+  // Those that are joined become a tensor where the engine takes the request.
+  promptEmbeddings: ({ promptEmbeddings, joinedEmbeddings }) =>
+    joinedEmbeddings === undefined ? tableInputs(promptEmbeddings) : {},
   retention: ({ retention }) => retentionInputs(retention),
   reasoningBudget: ({ reasoningBudget: { tokens, endToken, beginToken = -1 } }) => ({
     reasoning_budget: { shape: [1, 3], data: Int32Array.of(tokens, endToken, beginToken) },
@@ -180,6 +183,19 @@ function rowsTensor(rows: readonly Float32Array[]): Tensor | null {
   const data = new Float32Array(rows.length * width);
   for (const [i, row] of rows.entries()) data.set(row, i * width);
   return { shape: [rows.length, width], data };
+}
+
+/** The embeddings of a prompt. @param joined the same in one array, where there is one */
+export function tableInputs(
+  rows: readonly Float32Array[],
+  joined: Float32Array<ArrayBuffer> | null = null,
+): Inputs {
+  const [first] = rows;
+  const table =
+    joined === null || first === undefined
+      ? rowsTensor(rows)
+      : { shape: [rows.length, first.length], data: joined };
+  return table === null ? {} : { prompt_embedding_table: table };
 }
 
 function biasInputs(biases: ReadonlyMap<number, number>, shared: Shared): Inputs {

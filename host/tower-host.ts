@@ -1,7 +1,7 @@
 import type { TowerInfo, TowerPicture } from '../callbacks/tower-messages.js';
 import type { TowerWorkerData } from '../engine/tower/tower-worker.js';
 import { towerWorkerScript } from '../engine/tower/worker-script.js';
-import { pictureRows, whyUnseen } from '../models/towers/picture-places.js';
+import { whyUnseen } from '../models/towers/picture-places.js';
 import { ItemsHost, type ItemsHostOptions } from './batch/items-host.js';
 
 export interface TowerHostOptions extends TowerWorkerData, ItemsHostOptions {
@@ -29,7 +29,6 @@ export class TowerHost extends ItemsHost<TowerPicture, TowerInfo> {
       data: () => ({ enginePath, params }),
       sizeOf: ({ grid }) => grid.rows * grid.columns,
       limitsOf: ({ limits }) => ({ maxNumTokens: limits.maxPatches, maxNumSequences: limits.maxPictures }),
-      valuesOf: ({ grid }, { config, rowWidth }) => pictureRows(config, grid) * rowWidth,
       whyInvalid,
       onBatch: (pictures, patches, forwardMs) => onBatch?.({ pictures, patches, forwardMs }),
     });

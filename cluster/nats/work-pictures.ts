@@ -1,4 +1,5 @@
 import { SkeinError } from '../../base/skein-error.js';
+import { JoinedRows } from '../../callbacks/joined-rows.js';
 import type { TokenRequest } from '../../callbacks/token-request.js';
 import { fetchBytes } from './fetch-bytes.js';
 import type { ItemPicture, WorkItem } from './messages.js';
@@ -67,7 +68,8 @@ export class WorkPictures {
         }
       }
     };
-    return { ...request, promptEmbeddings: (await Promise.all(pictures.map(rowsOf))).flat() };
+    const promptEmbeddings = (await Promise.all(pictures.map(rowsOf))).flat();
+    return { ...request, promptEmbeddings, joinedEmbeddings: await JoinedRows.of(promptEmbeddings) };
   }
 
   async #fetch(

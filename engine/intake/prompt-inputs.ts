@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { firstNotFinite } from '../../base/finite-floats.js';
 import { input, type NamedText, option, says } from '../../base/named-text.js';
 import { ParameterError } from '../../callbacks/sampling-params.js';
 import type { Tensor } from '../../callbacks/types.js';
@@ -95,22 +96,13 @@ function readTable(inputs: Record<string, Tensor>, width: number): Float32Array 
   const used = (given ?? rows) * width;
   if (!table || used === 0) return null;
   const values = (table.data as Float32Array).subarray(0, used);
+  // The loop waits for it, and a large picture has 16 million values.
   const wrong = firstNotFinite(values);
   if (wrong < 0) return values;
   throw new ParameterError(
     'prompt_embedding_table',
     says`${input('prompt_embedding_table')} holds ${values[wrong]} in row ${Math.floor(wrong / width)}; finite numbers are expected.`,
   );
-}
-
-/** Bits of a float32's exponent, which are all set in numbers that are not finite. */
-const EXPONENT = 0x7f800000;
-
-/** Index of the first value that is not finite; -1: there is none. The loop waits for it, and a large picture has 16 million values. */
-function firstNotFinite({ buffer, byteOffset, length }: Float32Array): number {
-  const bits = new Uint32Array(buffer, byteOffset, length);
-  for (let i = 0; i < length; i++) if ((bits[i]! & EXPONENT) === EXPONENT) return i;
-  return -1;
 }
 
 function readTokens(inputs: Record<string, Tensor>, vocabSize: number, ownIds: number): Int32Array {

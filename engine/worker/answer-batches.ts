@@ -30,7 +30,10 @@ export function answerBatches<Item, Info>(
     }
     if (command.type === 'shutdown') break;
     const answer = compute(command.items);
-    port.postMessage(answer, [answer.rows.buffer as ArrayBuffer]);
+    port.postMessage(
+      answer,
+      answer.rows.map(({ buffer }) => buffer),
+    );
   }
   close();
   tell(port, { type: 'closed' });

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../base/error-text.js';
+import { firstNotFinite } from '../../base/finite-floats.js';
 import type { ItemsAnswer } from '../../callbacks/items-messages.js';
 
 /**
@@ -17,19 +18,14 @@ export function answerItems<Item>(
   noun: string,
 ): ItemsAnswer {
   const startMs = performance.now();
-  const rows = new Float32Array(sizes.reduce((sum, size) => sum + size, 0));
-  let end = 0;
-  const places = sizes.map((size) => {
-    end += size;
-    return rows.subarray(end - size, end);
-  });
-  const whole = errorOf(() => compute(items, places));
+  const rows = sizes.map((size) => new Float32Array(size));
+  const whole = errorOf(() => compute(items, rows));
   const errors = items.map((item, i) => {
     if (whole === null || items.length === 1) return whole;
-    return errorOf(() => compute([item], [places[i]!]));
+    return errorOf(() => compute([item], [rows[i]!]));
   });
-  for (const [i, place] of places.entries()) {
-    if (errors[i] !== null || place.every(Number.isFinite)) continue;
+  for (const [i, place] of rows.entries()) {
+    if (errors[i] !== null || firstNotFinite(place) < 0) continue;
     errors[i] = `The network gave values that are not finite for this ${noun}.`;
     place.fill(0);
   }

@@ -42,8 +42,6 @@ export interface ItemsDuties<Item, Info> extends Pick<BatchHostOptions, 'subject
   /** What counts against the limits of a batch. */
   sizeOf(item: Item): number;
   limitsOf(info: Info): EncoderBudget;
-  /** Number of values that an answer has for it. */
-  valuesOf(item: Item, info: Info): number;
   /** Why one of the items would make the executor refuse its whole batch; null: all are valid. */
   whyInvalid(items: readonly Item[], info: Info): string | null;
   /** A batch is answered. @param size of all its items together */
@@ -205,22 +203,17 @@ export class ItemsHost<Item, Info> {
   }
 
   #deliver({ rows, errors, forwardMs }: ItemsAnswer, batch: Batch<Item>): void {
-    const info = this.info!;
-    let end = 0;
     let size = 0;
     const advanced = new Set<Entry<Item>>();
     for (const [i, { work, index }] of batch.entries()) {
       size += work.lengths[index]!;
-      const begin = end;
-      end += this.#duties.valuesOf(work.items[index]!, info);
       if (!this.#host.has(work)) continue;
       const error = errors[i];
       if (error) {
         this.#host.fail(work, new RequestError(error));
         continue;
       }
-      // The values of an item alone are not copied.
-      work.rows[index] = batch.length === 1 ? rows : rows.slice(begin, end);
+      work.rows[index] = rows[i]!;
       work.missing--;
       advanced.add(work);
     }

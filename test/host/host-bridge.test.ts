@@ -11,12 +11,16 @@ afterEach(() => {
   for (const bridge of bridges.splice(0)) bridge.close();
 });
 
-/** A bridge to a worker that never answers, with what arrives there. */
-function makeBridge(callbacks: Partial<FunctionCallbacks>) {
+/** A bridge to a worker that never answers, with what arrives there. @param givesTable see InProcessCalls */
+function makeBridge(callbacks: Partial<FunctionCallbacks>, givesTable?: (requestId: bigint) => boolean) {
   const { port1, port2 } = new MessageChannel();
   const errors: string[] = [];
   const bridge = new HostBridge({
-    connection: { post: (message) => port1.postMessage(message) },
+    connection: { post: (message, transfer = []) => port1.postMessage(message, transfer) },
+    inProcess: givesTable && {
+      ...{ sendNewTokens: () => {}, lose: () => {}, noteTurns: () => {} },
+      givesTable,
+    },
     callbacks: { getInferenceRequests: () => [], sendResponse: () => {}, ...callbacks },
     maxSeqLen: 16,
     maxNumSequences: 4,
@@ -54,6 +58,30 @@ describe('callbacks that wake the manager themselves', () => {
     }
     expect(ids).toEqual([1n, 2n, 3n, 4n]);
   });
+});
+
+it('memory of tables goes to the worker with the requests whose host gives it away, and is copied of others', () => {
+  const withTable = (id: bigint) => {
+    const request = makeRequest(id, [5], 3);
+    const table = { shape: [1, 2], data: Float32Array.of(1, 2) };
+    return { ...request, inputs: { ...request.inputs, prompt_embedding_table: table } };
+  };
+  const requests = [withTable(1n), withTable(2n), makeRequest(1n + 2n, [5], 3)];
+  const tables = requests.slice(0, 2).map(({ inputs }) => inputs.prompt_embedding_table!.data);
+  const { bridge, errors, arrived } = makeBridge(
+    { getInferenceRequests: () => requests.splice(0) },
+    (requestId) => requestId !== 1n,
+  );
+  bridge.wake();
+  expect(errors).toEqual([]);
+  const message = arrived();
+  const sent = message?.type === 'requests' ? message.requests : [];
+  expect(sent.map(({ inputs }) => inputs.prompt_embedding_table?.data)).toEqual([
+    Float32Array.of(1, 2),
+    Float32Array.of(1, 2),
+    undefined,
+  ]);
+  expect(tables.map(({ byteLength }) => byteLength)).toEqual([8, 0]);
 });
 
 describe('callbacks that give what they should not', () => {

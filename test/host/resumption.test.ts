@@ -1,6 +1,7 @@
 import { HostClosedError, InProcessHost, RequestError, type TokenPiece, type TokenRequest } from 'skein';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { OptionalParams } from '../../callbacks/gpt-manager-options.js';
+import { JoinedRows } from '../../callbacks/joined-rows.js';
 import { failure } from '../../callbacks/request-failure.js';
 import { entryOf } from '../../host/host-entry.js';
 import { Resumption } from '../../host/resumption.js';
@@ -126,6 +127,27 @@ it('a request without a seed goes on with the one that it was given', async () =
   const broken = await wholeOf(host.submit(ask));
   expect(host.restarts).toBe(1);
   expect(broken).toEqual(await wholeOf(host.submit({ ...ask, seed: broken.seed! })));
+});
+
+it('rows of pictures go to the first engine with their memory, and to the next ones anew', async () => {
+  const { host, dieAt } = bound(new MortalHost());
+  const { vocabSize } = await host.ready;
+  const promptEmbeddings = [1, 2, 3].map((x) => Float32Array.of(x, x, -x, 0));
+  const promptTokens = [...PROMPT, vocabSize + 500, vocabSize + 7, vocabSize + 2 ** 29, 5];
+  const ask = { ...ASK, promptTokens, promptEmbeddings, imageGrids: [[PROMPT.length, 1, 3]] };
+  const expected = await wholeOf(host.submit(ask));
+  let given: Float32Array<ArrayBuffer> | null = null;
+  const joined = await JoinedRows.of(promptEmbeddings);
+  const take = vi.spyOn(joined, 'take').mockImplementation(() => {
+    if (given !== null) return null;
+    given = Float32Array.from(promptEmbeddings.flatMap((row) => [...row]));
+    return given;
+  });
+  dieAt(4);
+  expect(await wholeOf(host.submit({ ...ask, joinedEmbeddings: joined }))).toEqual(expected);
+  expect([host.restarts, take.mock.calls.length]).toEqual([1, 2]);
+  expect(given!.byteLength).toBe(0);
+  expect(promptEmbeddings[2]).toEqual(Float32Array.of(3, 3, -3, 0));
 });
 
 it('times are those of the whole request', async () => {

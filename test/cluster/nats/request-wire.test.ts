@@ -18,6 +18,7 @@ const FULL: Required<
     | 'queueWeight'
     | 'engineFingerprint'
     | 'shared'
+    | 'joinedEmbeddings'
     | 'sentPictures'
     | 'trace'
   >

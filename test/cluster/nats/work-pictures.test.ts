@@ -43,7 +43,9 @@ it('brings a picture in slices, and makes its rows those of the request', async 
   expect(request).toEqual({
     ...{ ...REQUEST, cacheSalt: 7n },
     promptEmbeddings: [Float32Array.of(1), Float32Array.of(2)],
+    joinedEmbeddings: expect.anything(),
   });
+  expect(request.joinedEmbeddings!.take()).toEqual(Float32Array.of(1, 2));
   expect([brought, salts]).toEqual([[BYTES], [7n]]);
   expect(asked.map(({ id, attempt, index, offset, length }) => [id, attempt, index, offset, length])).toEqual(
     [

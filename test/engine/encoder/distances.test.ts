@@ -48,11 +48,7 @@ it.each([
       expect(expected.errors, executor).toEqual([null, null, null]);
       const message = 'The network gave values that are not finite for this input.';
       expect(errors, executor).toEqual([null, message, null]);
-      const { outputWidth: width } = right;
-      for (const row of [0, 2]) {
-        const of = (all: Float32Array) => all.slice(row * width, (row + 1) * width);
-        expect(of(rows), executor).toEqual(of(expected.rows));
-      }
+      for (const row of [0, 2]) expect(rows[row], executor).toEqual(expected.rows[row]);
       right.close();
       wrong.close();
     }

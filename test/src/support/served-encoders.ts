@@ -54,7 +54,7 @@ export class ServedEncoders {
 function computed(encoder: LoadedEncoder, sequence: EncoderSequence): Float32Array {
   const { rows, errors } = encodeBatch(encoder, [sequence]);
   if (errors[0]) throw new Error(errors[0]);
-  return rows;
+  return rows[0]!;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are what the tests judge
