@@ -33,7 +33,7 @@ export interface TokenRequest extends Partial<SamplingParams> {
   maxNewTokens: number;
   /** Embeddings for this prompt: the token vocabSize + i in it stands for row i, of hiddenSize values (prompt tuning). */
   promptEmbeddings?: readonly Float32Array[];
-  /** The rows of promptEmbeddings in one array, made beforehand. Nobody may write to the rows then: an engine that follows a lost one gets them again. */
+  /** The rows of promptEmbeddings in one array, made beforehand. The rows are not written to then: an engine that follows a lost one gets them again. */
   joinedEmbeddings?: Pick<JoinedRows, 'take'>;
   /**
    * Pictures in the prompt, by ascending place: [place of the first token, rows, columns], rows x columns tokens each. promptEmbeddings are then

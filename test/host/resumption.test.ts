@@ -129,7 +129,7 @@ it('a request without a seed goes on with the one that it was given', async () =
   expect(broken).toEqual(await wholeOf(host.submit({ ...ask, seed: broken.seed! })));
 });
 
-it('rows of pictures go to the first engine with their memory, and to the next ones anew', async () => {
+it('rows of pictures go to the first engine with their memory, and to the next ones again', async () => {
   const { host, dieAt } = bound(new MortalHost());
   const { vocabSize } = await host.ready;
   const promptEmbeddings = [1, 2, 3].map((x) => Float32Array.of(x, x, -x, 0));

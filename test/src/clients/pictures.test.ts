@@ -48,7 +48,7 @@ anthropic = Anthropic(base_url=url, api_key="none", max_retries=0)
 
 def message(source):
     asked = {"model": "seeing", "messages": [{"role": "user", "content": [{"type": "image", "source": source}, text]}]}
-    made = anthropic.messages.create(max_tokens=8, temperature=0, extra_body={"ignore_eos": True}, **asked)
+    made = anthropic.messages.create(max_tokens=8, extra_body={"ignore_eos": True, "temperature": 0}, **asked)
     counted = anthropic.messages.count_tokens(**asked).input_tokens
     return [made.content[0].text, counted == made.usage.input_tokens + made.usage.cache_read_input_tokens]
 
@@ -177,7 +177,7 @@ describe('pictures of clients against skein serve', () => {
         generated: true,
         abilities: expect.arrayContaining(['vision']),
       });
-      // Its API has no option to go on behind the token that ends an answer.
+      // Its API has no option to go on after the token that ends an answer.
       for (const text of answer.ollama as string[]) expect(expected.startsWith(text)).toBe(true);
     },
   );
