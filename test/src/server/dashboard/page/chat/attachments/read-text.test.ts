@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { CharacterMaps } from '../../../../../../../src/server/dashboard/page/chat/attachments/pdf/character-maps.js';
 import type { PdfAnswer } from '../../../../../../../src/server/dashboard/page/chat/attachments/pdf/pdf-messages.js';
 import { readText } from '../../../../../../../src/server/dashboard/page/chat/attachments/pdf/read-text.js';
-// @ts-expect-error a tool without types
 import { packedCMaps } from '../../../../../../../tools/pack-cmaps.mjs';
 import { mappedFont, pdfOf } from '../../../support/pdf-of.js';
 
