@@ -27,7 +27,24 @@ const REQUIRE =
 /** Large, and loaded only where a request needs it: these stay where npm has put them. */
 const LOADED_BY_NEED = ['node-gyp-build', 'yaml'];
 
-const commandLine = await bundle({ cli: '.dist-next/src/cli.js' }, { splitting: true });
+/** The library of the Model Context Protocol would bring a compiler of JSON schemas: those of strangers are not compiled here. */
+const withoutSchemaCompiler = {
+  name: 'without-schema-compiler',
+  setup({ onLoad }) {
+    onLoad({ filter: /modelcontextprotocol.sdk.dist.esm.validation.ajv-provider\.js$/ }, () => ({
+      contents: `export class AjvJsonSchemaValidator {
+  getValidator() {
+    throw new Error('Schemas of the Model Context Protocol are not compiled here.');
+  }
+}`,
+    }));
+  },
+};
+
+const commandLine = await bundle(
+  { cli: '.dist-next/src/cli.js' },
+  { splitting: true, plugins: [withoutSchemaCompiler] },
+);
 copyFileSync(join(root, 'src/bin.js'), join(target, 'skein.js'));
 chmodSync(join(target, 'skein.js'), 0o755);
 const workers = await bundleWorkers(commandLine);

@@ -4,6 +4,7 @@ import type { PoolWeights } from '../../cluster/routing/pool-weights.js';
 import { EngineFailure } from '../../host/engine-failure.js';
 import { lateFetcher } from '../generation/pictures/fetch/late-fetcher.js';
 import { rateLimitResources } from '../options/rate-limit-resources.js';
+import { mcpUrls } from '../options/server/requests.js';
 import { promptRulesWithout } from '../prompt-rules.js';
 import type { ModelLife } from '../server/answering/model-life.js';
 import { createApp } from '../server/app/app.js';
@@ -20,6 +21,7 @@ import { logActivity } from '../server/logs/activity-log.js';
 import { Log } from '../server/logs/log.js';
 import { LogOutput } from '../server/logs/log-output.js';
 import { logEngines } from '../server/logs/model-log.js';
+import { McpServers } from '../server/mcp/mcp-servers.js';
 import { ServerMetrics } from '../server/metrics/families/server-metrics.js';
 import { type Metrics, NO_METRICS } from '../server/metrics/metrics.js';
 import type { Targets } from '../server/metrics/scaling/desired-workers.js';
@@ -263,6 +265,7 @@ export function serveModels(
     fetchedPictures: config.allowImageUrls
       ? lateFetcher({ isShared: () => security.apiKeys.isShared })
       : null,
+    toolServers: toolServers(config, log),
     eventStream: { stallLimitMs },
     life,
     poolWeights: brought.poolWeights ?? null,
@@ -310,6 +313,11 @@ function filesAndBatches(
     shared: shared === null ? undefined : { records: shared.batches, presence: shared.presence },
   });
   return { files, batches };
+}
+
+/** MCP servers that requests may use. */
+function toolServers({ mcpServer, mcpTimeoutSeconds }: Config, log: Log): McpServers | null {
+  return mcpServer === undefined ? null : new McpServers(mcpUrls(mcpServer), 1000 * mcpTimeoutSeconds, log);
 }
 
 /** Shared memory of clients on this machine, where they have leave. */

@@ -63,6 +63,8 @@ const OF_GATEWAY: readonly OptionName[] = [
   'maxQueuedRequests',
   'maxQueuedRequestsPerKey',
   'allowImageUrls',
+  'mcpServer',
+  'mcpTimeoutSeconds',
   'fairQueueing',
   'filesDir',
   'maxFileBytes',

@@ -31,7 +31,7 @@ export const OUTSIDE = [
   'test/src/serve-encoder.test.ts',
   'test/src/serving/{onnx-models,onnx-sequences,tensorflow-models}.test.ts',
   'test/src/clients/tritonclient{,-tensorflow}.test.ts',
-  'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-responses,pictures,tool-calls}.test.ts',
+  'test/src/clients/{anthropic-pip,ollama-pip,openai-pip,openai-pip-batches,openai-pip-mcp,openai-pip-responses,pictures,tool-calls}.test.ts',
   'test/src/clients/{matrix,pages,programs}/*.test.ts',
   'test/src/routing/*.test.ts',
   'test/src/server/{batches/shared-batches,dashboard/browser,files/struck-stores,openai/responses/shared-responses}.test.ts',

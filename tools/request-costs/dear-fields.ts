@@ -420,7 +420,7 @@ const responses: Readonly<Record<string, DearField>> = {
   conversation: harmless('null'),
   prompt_cache_options: jsonField,
   prompt: harmless('null'),
-  max_tool_calls: harmless('null'),
+  max_tool_calls: harmless('8'),
   context_management: () =>
     items.map((input) => ({
       input,

@@ -1,5 +1,5 @@
 import { MAX_INT32 } from '../../../base/int32.js';
-import { listOf, NAME, oneOf, SWITCH, type Values, wholeNumber } from '../../../base/option-values.js';
+import { listOf, NAME, oneOf, rule, SWITCH, type Values, wholeNumber } from '../../../base/option-values.js';
 import { PROMPT_RULE_NAMES, type PromptRule } from '../../prompt-rules.js';
 import { ACCESS, DAY_SECONDS, OF_CLIENTS, ofModel, ofServer, REQUESTS } from './server-option.js';
 
@@ -29,6 +29,23 @@ export const TOOL_FORMAT_NAMES = [
   'harmony',
 ] as const;
 
+/** Name of an MCP server, as a server_label may have it, and its address, which has no credentials. */
+const MCP_SERVER = /^([a-zA-Z][\w-]{0,62})=(https?:\/\/[^\s@]+)$/;
+const MCP_SERVERS: Values<string[]> = {
+  ...rule<string[]>('NAME=URL of an MCP server, without a user in the URL, or a list of these', (value) => {
+    if (!Array.isArray(value) || value.length === 0) return false;
+    const found = value.map((one) => (typeof one === 'string' ? MCP_SERVER.exec(one) : null));
+    const names = new Set(found.map((match) => match?.[1]));
+    return names.size === value.length && found.every((match) => match !== null && URL.canParse(match[2]!));
+  }),
+  kind: 'list',
+};
+
+/** Addresses of MCP servers by their names. */
+export function mcpUrls(servers: readonly string[] = []): Map<string, string> {
+  return new Map(servers.map((one) => one.split(/=(.*)/s, 2) as [string, string]));
+}
+
 /** Options of what a request may bring, keep and ask for. */
 export const REQUEST_OPTIONS = {
   maxBodyBytes: ofServer(wholeNumber(1024, MAX_INT32), {
@@ -45,6 +62,26 @@ export const REQUEST_OPTIONS = {
     help: 'Memory for all requests together (bodies, queued prompts, answers, stored responses), by estimate. A request that does not fit gets 429.',
     defaultText: 'a quarter of what the models leave',
   }),
+  mcpServer: ofServer(
+    MCP_SERVERS,
+    {
+      group: REQUESTS,
+      metavar: 'NAME=URL',
+      help: 'MCP server (Streamable HTTP) whose tools requests may have run here: tools of type mcp, with NAME as server_label or URL as server_url. Repeat for several. Anyone who may send requests may call its tools.',
+      defaultText: 'none',
+    },
+    OF_CLIENTS,
+  ),
+  mcpTimeoutSeconds: ofServer(
+    wholeNumber(1, DAY_SECONDS),
+    {
+      group: REQUESTS,
+      unit: 'seconds',
+      default: 60,
+      help: "Longest call of an MCP server's tool; the model is told of a longer one as failed.",
+    },
+    OF_CLIENTS,
+  ),
   filesDir: ofServer(
     NAME,
     {

@@ -2,6 +2,7 @@ import type { PictureSources } from '../../generation/pictures/picture-files.js'
 import type { PromptRule } from '../../prompt-rules.js';
 import type { ModelDirectory } from '../../serving/model-directory.js';
 import type { ObserveRequest } from '../../serving/request-observer.js';
+import type { ToolServers } from '../mcp/tool-server.js';
 import type { Caller } from '../web/access/api-keys.js';
 import type { EventStreamOptions } from '../web/event-stream.js';
 import type { RecentPrompts } from './recent-prompts.js';
@@ -19,4 +20,6 @@ export interface AnsweringServices {
   promptRules: ReadonlySet<PromptRule>;
   /** Ways to pictures that a caller's requests only name. */
   pictureSources: (caller: Caller) => PictureSources;
+  /** Servers of tools (MCP) that requests may use; null: there are none. */
+  toolServers: ToolServers | null;
 }

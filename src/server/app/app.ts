@@ -16,6 +16,7 @@ import { RepositoryFeed } from '../feeds/repository-feed.js';
 import { FileStore } from '../files/file-store.js';
 import { storedPictures } from '../files/stored-pictures.js';
 import { errorAnswer, isOfProtocol, noteProtocolError, notFound } from '../kserve/errors.js';
+import type { ToolServers } from '../mcp/tool-server.js';
 import type { Metrics } from '../metrics/metrics.js';
 import { isOfOllama, ollamaError } from '../ollama/errors.js';
 import { resumeResponse } from '../openai/responses/accepted-task.js';
@@ -99,6 +100,8 @@ export interface AppOptions {
   promptRules?: ReadonlySet<PromptRule>;
   /** The way of a key, by its name, to pictures at addresses; default: none are fetched. */
   fetchedPictures?: ((key: string) => PictureSources['fetched']) | null;
+  /** Servers of tools (MCP) that requests may use; default: there are none. */
+  toolServers?: ToolServers | null;
   /** Folder of the LoRA adapters that clients may load; default: they may load none. */
   adapterFolder?: string | null;
   /** Models that are loaded on demand; default: there are none. */
@@ -235,6 +238,7 @@ function contextOf(
       stored: storedPictures(files.of(caller)),
       fetched: allowedWay(fetchedPictures?.(caller.name), quotas.admitOf(caller)),
     }),
+    toolServers: options.toolServers ?? null,
     life,
     poolWeights: options.poolWeights ?? null,
     lendModel: life === null ? null : (name, signal) => lendNamed(life, options.models, name, signal),

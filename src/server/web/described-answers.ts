@@ -43,6 +43,7 @@ const ERRORS = {
   404: 'There is no such thing.',
   408: 'The body did not come in time.',
   413: 'The body is too long.',
+  424: 'An MCP server of the request cannot list its tools.',
   429: 'The queue is full: come again after Retry-After seconds. No stream was begun.',
   500: 'The server or the engine failed.',
   503: 'The server is shutting down, or its engine does not run.',

@@ -22,7 +22,7 @@ import { optionOfInput } from '../../request-vocabulary.js';
 import { ModelLoadError, type ModelLoadFault } from '../../serving/model-load-error.js';
 import { type CallField, fieldsOf, inFields } from './field-words.js';
 
-type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 426 | 429 | 499 | 500 | 503;
+type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 413 | 415 | 417 | 424 | 426 | 429 | 499 | 500 | 503;
 
 /**
  * Most characters of a message, which may quote the request: its beginning and end are kept, which say what is wrong.

@@ -103,6 +103,53 @@ const outputItem = component(
       }),
       'A search for tools, which the client makes.',
     ),
+    about(
+      z.object({
+        type: z.literal('mcp_list_tools'),
+        id: z.string(),
+        server_label: z.string(),
+        tools: z.array(
+          z.object({
+            name: z.string(),
+            description: z.string().nullable(),
+            input_schema: about(z.record(z.string(), z.unknown()), 'JSON schema of its arguments.'),
+            annotations: about(
+              z.record(z.string(), z.unknown()).nullable(),
+              'What the server says of it besides.',
+            ),
+          }),
+        ),
+        error: about(z.string().nullable(), 'Why there are none.'),
+      }),
+      'The tools of an MCP server.',
+    ),
+    about(
+      z.object({
+        type: z.literal('mcp_call'),
+        id: z.string(),
+        status: about(
+          z.enum(['in_progress', 'calling', 'completed', 'incomplete', 'failed']),
+          'incomplete: it was ended with its response.',
+        ),
+        approval_request_id: about(z.string().nullable(), 'The item that asked for the approval.'),
+        server_label: z.string(),
+        name: z.string(),
+        arguments: about(z.string(), 'JSON.'),
+        output: about(z.string().nullable(), 'What the call gave.'),
+        error: about(z.string().nullable(), 'What went wrong.'),
+      }),
+      'A call of a tool of an MCP server, which ran here.',
+    ),
+    about(
+      z.object({
+        type: z.literal('mcp_approval_request'),
+        id: about(z.string(), 'What the approval has to name.'),
+        server_label: z.string(),
+        name: z.string(),
+        arguments: about(z.string(), 'JSON.'),
+      }),
+      'A call that waits for approval.',
+    ),
     compaction,
   ]),
   'An item of the output.',
@@ -208,6 +255,14 @@ const streamEvent = component(
       'More of the input of a custom tool.',
     ),
     event('response.custom_tool_call_input.done', { ...place, input: z.string() }, 'The whole input.'),
+    event('response.mcp_list_tools.in_progress', place, 'An MCP server is asked for its tools.'),
+    event('response.mcp_list_tools.completed', place, 'It has answered.'),
+    event('response.mcp_list_tools.failed', place, 'It cannot list its tools; the response fails.'),
+    event('response.mcp_call.in_progress', place, 'A call of a tool of an MCP server begins.'),
+    event('response.mcp_call_arguments.delta', { ...place, delta: z.string() }, 'More of its arguments.'),
+    event('response.mcp_call_arguments.done', { ...place, arguments: z.string() }, 'The whole arguments.'),
+    event('response.mcp_call.completed', place, 'The call has ended well.'),
+    event('response.mcp_call.failed', place, 'The call has failed; the model reads why.'),
     event('response.output_item.done', item, 'The item has ended.'),
     event('response.completed', { response }, 'The last event.'),
     event(
@@ -242,11 +297,14 @@ const stored = (description: string): Responses => ({
 });
 
 export function createResponses(): Responses {
-  return generationResponses('The response, or a stream of events.', {
-    whole: response,
-    event: streamEvent,
-    example: EXAMPLE,
-  });
+  return {
+    ...generationResponses('The response, or a stream of events.', {
+      whole: response,
+      event: streamEvent,
+      example: EXAMPLE,
+    }),
+    ...errors(424),
+  };
 }
 
 export function inputTokensResponses(): Responses {

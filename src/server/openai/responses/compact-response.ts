@@ -16,6 +16,7 @@ import { newId, responseUsage } from './response-object.js';
 import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens, retainedItems } from './retained-items.js';
+import { addKnownTools } from './served-answer.js';
 import { SummaryReader, summaryPass } from './summary-pass.js';
 
 /**
@@ -44,6 +45,7 @@ export async function compactResponse(
   return inResponseWords(conversation.tools, () =>
     registry.accept(caller, requestId, async (live) => {
       const id = newId('resp');
+      addKnownTools(conversation, request.tools, context.toolServers);
       const ask = askOf(request, conversation.tools);
       const seen = await seenMessages(context, model, chatOf(conversation, items), exchange, 'input');
       const { signal } = exchange;

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../../models/chat-template.js';
 import { toldPrompt } from '../../../generation/prompt/chat-prompt.js';
+import { isMcp } from '../../answering/asked-servers.js';
 import { findGenerator } from '../../answering/find-model.js';
 import { planWithin } from '../../answering/plan-within.js';
 import { collect, respondWithStream } from '../../answering/respond.js';
@@ -11,8 +12,9 @@ import type { LiveRequest } from '../../web/request-registry.js';
 import { warnOfAll } from '../../web/warnings.js';
 import { type InputTokensRequest, LOG_PROBS, type ResponseRequest } from '../schemas/responses.js';
 import { acceptTask, resumable } from './accepted-task.js';
+import type { Asked } from './asked-response.js';
 import { makeInBackground } from './background.js';
-import { type Asked, begin } from './begin-response.js';
+import { begin } from './begin-response.js';
 import { chatOf, conversationOf } from './conversation.js';
 import { eventsAnswer } from './event-log.js';
 import { askOf } from './response-ask.js';
@@ -20,6 +22,7 @@ import { responseJson } from './response-json.js';
 import { inResponseWords } from './response-words.js';
 import { ownStore, type ResponsesContext } from './responses-context.js';
 import { maxRetainedTokens } from './retained-items.js';
+import { addKnownTools } from './served-answer.js';
 
 /** Answers POST /v1/responses, whose body its schema has validated. @param json the body as it came */
 export async function createResponse(
@@ -85,7 +88,9 @@ async function answerLater(asked: Asked, live: LiveRequest, exchange: Exchange):
   try {
     // The request's own values stay until the response is made.
     memory.addAnswer(terms.memory.bytes);
-    const ofAll = context.responses.tasks === null ? asked : resumable(asked);
+    // What an MCP server has been asked for cannot be taken back, and would be asked for again elsewhere.
+    const isOfOne = context.responses.tasks === null || (asked.request.tools?.some(isMcp) ?? false);
+    const ofAll = isOfOne ? asked : resumable(asked);
     const { run, making } = await begin(ofAll, live, {
       ...terms,
       memory,
@@ -117,6 +122,7 @@ export async function countInputTokens(
     warn,
   );
   return inResponseWords(conversation.tools, async () => {
+    addKnownTools(conversation, request.tools, context.toolServers);
     const all = chatOf(conversation, conversation.items);
     const { messages, picturesOf } = await seenMessages(context, model, all, exchange, 'input');
     const ask = askOf(request, conversation.tools);

@@ -9,6 +9,7 @@ import { argumentsOf } from './custom-tools.js';
 import type { OutputItem } from './response-object.js';
 import type { KeptItem } from './response-store.js';
 import { REASONING_SEAL } from './sealed.js';
+import { ServedCalls } from './served-calls.js';
 import { keptTools, modelName, SEARCH_NAME } from './tool-set.js';
 
 /** Where an item stands in a request. */
@@ -30,7 +31,8 @@ export function messagesOf(
   const messages: ChatMessage[] = [];
   let reasoning = '';
   /** Calls of the last message that has some: there may be thousands. */
-  let calls: ReturnType<typeof callOf>[] = [];
+  let calls: CallOfMessage[] = [];
+  const served = new ServedCalls();
   const assistant = (fields: Partial<ChatMessage>): void => {
     messages.push({
       role: 'assistant',
@@ -40,6 +42,16 @@ export function messagesOf(
     });
     reasoning = '';
   };
+  const addCall = (call: CallOfMessage): void => {
+    const last = messages.at(-1);
+    if (reasoning !== '' || last?.role !== 'assistant') {
+      calls = [call];
+      assistant({ tool_calls: calls });
+    } else if (last.tool_calls === undefined) {
+      calls = [call];
+      last.tool_calls = calls;
+    } else calls.push(call);
+  };
   for (const item of items) {
     if (isHosted(item)) continue;
     switch (item.type) {
@@ -48,18 +60,9 @@ export function messagesOf(
         break;
       case 'custom_tool_call':
       case 'function_call':
-      case 'tool_search_call': {
-        const call = callOf(item);
-        const last = messages.at(-1);
-        if (reasoning !== '' || last?.role !== 'assistant') {
-          calls = [call];
-          assistant({ tool_calls: calls });
-        } else if (last.tool_calls === undefined) {
-          calls = [call];
-          last.tool_calls = calls;
-        } else calls.push(call);
+      case 'tool_search_call':
+        addCall(callOf(item));
         break;
-      }
       case 'function_call_output':
       case 'custom_tool_call_output':
         messages.push({
@@ -73,6 +76,16 @@ export function messagesOf(
       case 'tool_search_output':
         messages.push({ role: 'tool', content: foundTools(item.tools), tool_call_id: item.call_id ?? '' });
         break;
+      case 'mcp_call':
+      case 'mcp_approval_response':
+      case 'mcp_approval_request':
+      case 'mcp_list_tools': {
+        const ran = served.read(item);
+        if (ran === null) break;
+        addCall(ran.call);
+        messages.push({ role: 'tool', content: ran.result, tool_call_id: ran.call.id });
+        break;
+      }
       case 'compaction':
         messages.push(...compactedMessages(item.encrypted_content));
         break;
@@ -93,6 +106,7 @@ export function messagesOf(
   return messages;
 }
 
+type CallOfMessage = ReturnType<typeof callOf>;
 type Call = Extract<KeptItem, { type: 'custom_tool_call' | 'function_call' | 'tool_search_call' }>;
 
 function callOf(item: Call) {

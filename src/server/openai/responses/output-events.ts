@@ -2,13 +2,15 @@ import { objectOf } from '../../../generation/tools/call-reader.js';
 import type { AnswerPart } from '../../../generation/tools/types.js';
 import type { MessageCall } from '../../answering/chat-message.js';
 import { itemJson, itemsJson, partJson } from './response-json.js';
-import type { newId, OutputItem, OutputText } from './response-object.js';
+import type { McpApprovalItem, McpCallItem, newId, OutputItem, OutputText } from './response-object.js';
 import { REASONING_SEAL } from './sealed.js';
+import { ServedEvents } from './served-events.js';
 import { StreamedInput } from './streamed-input.js';
 import type { ToolSet } from './tool-set.js';
 
 type LogProbs = NonNullable<OutputText['logprobs']>;
 type Item<Type extends OutputItem['type']> = Extract<OutputItem, { type: Type }>;
+type ServedItem = McpCallItem | McpApprovalItem;
 
 /**
  * Receives an event's type and fields, which the receiver numbers and frames. Fields in parts (JsonObject, JsonList) do
@@ -27,9 +29,19 @@ export interface OutputOptions {
   sealsReasoning: boolean;
 }
 
+/** Calls that the client makes, or has to approve. */
+const OF_CLIENT: ReadonlySet<OutputItem['type']> = new Set([
+  'function_call',
+  'custom_tool_call',
+  'tool_search_call',
+  'mcp_approval_request',
+]);
+
 /** Makes the items of a response out of the answer's parts, with their events in OpenAI's order. */
 export class OutputEvents {
   readonly items: OutputItem[] = [];
+  /** Items of tools of servers. */
+  readonly served: ServedEvents;
   readonly #options: OutputOptions;
   /** The last item, while it is being written. */
   #open: OutputItem | null = null;
@@ -37,11 +49,16 @@ export class OutputEvents {
   #input = new StreamedInput();
   /** Arguments of the open search for tools. */
   #search = '';
+  /** Number of items before the pass of the engine that is under way. */
+  #passStart = 0;
   /** Log-probs of tokens whose text has not come yet. */
   #waitingLogProbs: LogProbs = [];
 
   constructor(options: OutputOptions) {
     this.#options = options;
+    const begin = (item: OutputItem) => this.#begin(item);
+    const place = (item: OutputItem) => this.#placeOf(item);
+    this.served = new ServedEvents({ begin, place, tell: options.onEvent, newId: options.newId });
   }
 
   /** Takes parts of the answer. @param logProbs log-probs of the tokens that came with them. */
@@ -86,14 +103,31 @@ export class OutputEvents {
 
   /** Ends the answer; an empty one becomes an empty message. */
   end(status: 'completed' | 'incomplete'): void {
-    if (this.items.length === 0) this.#openMessage();
+    if (this.items.length === this.#passStart) this.#openMessage();
     this.#close(status);
+    this.served.breakOff();
+  }
+
+  /** Ends what is being written, whatever comes next. */
+  closeItem(): void {
+    this.#close('completed');
+  }
+
+  /** True where the last pass has calls that the client makes, or has to approve. */
+  get waitsForClient(): boolean {
+    return this.items.slice(this.#passStart).some(({ type }) => OF_CLIENT.has(type));
+  }
+
+  beginPass(): void {
+    this.#close('completed');
+    this.#passStart = this.items.length;
   }
 
   /** Ends the open item as incomplete, since nothing more comes. */
   breakOff(): void {
     this.dropCompaction();
     this.#close('incomplete');
+    this.served.breakOff();
   }
 
   #text(text: string): void {
@@ -124,8 +158,12 @@ export class OutputEvents {
   }
 
   #call(called: string): void {
-    const { id: call_id } = this.#options.newCall(called);
     const tool = this.#options.tools.find(called);
+    if (tool?.kind === 'mcp') {
+      this.served.call(tool.server!, tool.name, tool.needsApproval!);
+      return;
+    }
+    const { id: call_id } = this.#options.newCall(called);
     const { name, namespace } = tool ?? { name: called };
     const named = namespace === undefined ? { call_id, name } : { call_id, name, namespace };
     const status = 'in_progress' as const;
@@ -165,13 +203,17 @@ export class OutputEvents {
   }
 
   #arguments(text: string): void {
-    const item = this.#open as Item<'function_call' | 'custom_tool_call' | 'tool_search_call'>;
+    const item = this.#open as Item<'function_call' | 'custom_tool_call' | 'tool_search_call'> | ServedItem;
     switch (item.type) {
       case 'custom_tool_call':
         this.#addInput(item, this.#input.push(text));
         break;
       case 'tool_search_call':
         this.#search += text;
+        break;
+      case 'mcp_call':
+      case 'mcp_approval_request':
+        this.served.addArguments(item, text);
         break;
       case 'function_call':
         item.arguments += text;
@@ -202,10 +244,12 @@ export class OutputEvents {
     return item;
   }
 
+  /** Begins an item. That of a call which waits for approval is told once it is whole. */
   #begin(item: OutputItem): void {
     this.#close('completed');
     this.items.push(item);
     this.#open = item;
+    if (item.type === 'mcp_approval_request') return;
     this.#tell('response.output_item.added', { output_index: this.items.length - 1, item });
   }
 
@@ -213,6 +257,12 @@ export class OutputEvents {
     const item = this.#open;
     if (item === null) return;
     switch (item.type) {
+      case 'mcp_list_tools':
+      case 'mcp_call':
+      case 'mcp_approval_request':
+        this.#open = null;
+        if (!this.served.close(item, status)) this.items.pop();
+        return;
       case 'message': {
         const part = item.content[0]!;
         part.logprobs?.push(...this.#waitingLogProbs);
@@ -256,7 +306,11 @@ export class OutputEvents {
   }
 
   #place() {
-    return { item_id: this.items.at(-1)!.id, output_index: this.items.length - 1 };
+    return this.#placeOf(this.items.at(-1)!);
+  }
+
+  #placeOf(item: OutputItem) {
+    return { item_id: item.id, output_index: this.items.lastIndexOf(item) };
   }
 
   #partPlace() {

@@ -4,6 +4,8 @@ import type { ServedGenerator } from '../../../serving/served-model.js';
 import { ChatMessageReader } from '../../answering/chat-message.js';
 import { chatLogProb } from '../../answering/log-probs.js';
 import type { FrameWriter } from '../../answering/respond.js';
+import { NO_PIECE, type SeveralPasses } from '../../answering/several-passes.js';
+import type { RoundsEnd } from '../../answering/tool-rounds.js';
 import { jsonInTurns } from '../../web/bodies/json-answer.js';
 import { JsonObject } from '../../web/bodies/json-parts.js';
 import type { ApiError } from '../../web/errors.js';
@@ -23,16 +25,16 @@ import {
   responseFields,
   responseUsage,
 } from './response-object.js';
-import type { ResponseRun } from './response-run.js';
 import type { ActiveResponse, KeptItem, OwnResponses } from './response-store.js';
 import { idsOf, type Origin } from './response-task.js';
+import type { ServedEvents } from './served-events.js';
 import { SummaryReader } from './summary-pass.js';
 
 export interface MakingOptions {
   model: ServedGenerator;
   request: ResponseRequest;
   conversation: Conversation;
-  run: ResponseRun;
+  run: SeveralPasses;
   store: OwnResponses;
   /** The response's turn in a stored conversation; null: it belongs to none. */
   turn: ConversationTurn | null;
@@ -65,8 +67,8 @@ export class ResponseMaking implements ActiveResponse {
   #reader: ChatMessageReader | null = null;
   /** The summary that is being made; null: there is none. */
   #summary: SummaryInMaking | null = null;
-  /** Tokens of reasoning in a summary that has ended. */
-  #summaryReasoning = 0;
+  /** Tokens of reasoning in the passes that have ended. */
+  #reasoningBefore = 0;
   #isDiscarded = false;
   readonly #output: OutputEvents;
   readonly #whole: Promise<ResponseObject>;
@@ -138,12 +140,34 @@ export class ResponseMaking implements ActiveResponse {
 
   /** Begins the pass in which the model answers. */
   beginAnswer(plan: ChatPlan): void {
+    this.#reasoningBefore += this.#reader?.reasoningTokens ?? 0;
+    this.#output.beginPass();
     this.#reader = new ChatMessageReader(plan, this.#options.model.codec);
   }
 
   /** True where nothing more comes. */
   get isOver(): boolean {
     return this.#state.status !== 'in_progress';
+  }
+
+  /** Items of tools of servers. */
+  get served(): ServedEvents {
+    return this.#output.served;
+  }
+
+  /** True where the answer so far has calls that the client makes, or has to approve. */
+  get waitsForClient(): boolean {
+    return this.#output.waitsForClient;
+  }
+
+  /** Ends the item that is being written. */
+  closeItem(): void {
+    this.#output.closeItem();
+  }
+
+  /** Ends an answer between two passes of the engine. @param reason `length`: no token is left for another */
+  endBetween(reason: RoundsEnd | 'stop' | 'length'): void {
+    this.#end(reason);
   }
 
   /** Items so far. */
@@ -168,6 +192,7 @@ export class ResponseMaking implements ActiveResponse {
   }
 
   piece(piece: TextPiece): void {
+    if (piece === NO_PIECE) return;
     const { model, hasLogProbs } = this.#options;
     if (this.#summary !== null) {
       this.#summaryPiece(this.#summary, piece);
@@ -178,7 +203,13 @@ export class ResponseMaking implements ActiveResponse {
       parts,
       hasLogProbs ? piece.logProbs.map((entry) => chatLogProb(model.codec, entry)) : [],
     );
-    if (piece.finishReason !== null) this.#end(piece.finishReason);
+    if (piece.finishReason !== null) this.#endPass(piece.finishReason);
+  }
+
+  /** Ends a pass, and the answer unless it waits for calls that run here. */
+  #endPass(reason: string): void {
+    if (reason === 'stop') this.closeItem();
+    if (reason !== 'stop' || !this.served.hasWaiting) this.#end(reason);
   }
 
   #summaryPiece(summary: SummaryInMaking, piece: TextPiece): void {
@@ -189,7 +220,7 @@ export class ResponseMaking implements ActiveResponse {
     const { finishReason } = piece;
     if (finishReason === null) return;
     this.#summary = null;
-    this.#summaryReasoning = reader.reasoningTokens;
+    this.#reasoningBefore += reader.reasoningTokens;
     // A summary that a limit of its length has cut is one; what somebody else has cut is none.
     if (finishReason === 'cancelled' || finishReason === 'timeout') {
       this.#output.dropCompaction();
@@ -260,31 +291,34 @@ export class ResponseMaking implements ActiveResponse {
 
   /** Finishes a response whose engine failed. */
   fail({ message, status }: ApiError): ResponseObject {
-    const code = status === 429 ? 'rate_limit_exceeded' : status < 500 ? 'invalid_prompt' : 'server_error';
+    const isOfRequest = status < 500 && status !== 424;
+    const code = status === 429 ? 'rate_limit_exceeded' : isOfRequest ? 'invalid_prompt' : 'server_error';
     this.#state = { ...this.#state, status: 'failed', error: { code, message } };
     this.forget();
     return this.snapshot();
   }
 
+  /** Announces the response, before its first item. */
+  start(): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    this.#tell('response.created', { response: this.snapshot() });
+    this.#tell('response.in_progress', { response: this.snapshot() });
+  }
+
   /** Writes the response as a stream of events. */
   frameWriter(): ResponseFrames {
-    const begin = () => {
-      if (this.#hasBegun) return;
-      this.#hasBegun = true;
-      this.#tell('response.created', { response: this.snapshot() });
-      this.#tell('response.in_progress', { response: this.snapshot() });
-    };
     return {
       endsWithDone: false,
       piece: (_, piece) => {
-        begin();
+        this.start();
         this.piece(piece);
         // The last events repeat the whole response: they are written in turns.
         return this.isOver ? '' : this.#takeFrames();
       },
       end: () => this.#endFrames(),
       error: (error) => {
-        begin();
+        this.start();
         this.#output.breakOff();
         const { type, message, apiCode: code, param } = error;
         const fields = { code: code ?? 'server_error', message, param };
@@ -319,7 +353,7 @@ export class ResponseMaking implements ActiveResponse {
 
   #usage(): ResponseUsage {
     const { reasoningTokens = 0 } = this.#reader ?? {};
-    return responseUsage(this.#options.run, this.#summaryReasoning + reasoningTokens);
+    return responseUsage(this.#options.run, this.#reasoningBefore + reasoningTokens);
   }
 
   #tell(type: string, fields: object): void {

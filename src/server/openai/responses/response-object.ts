@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { ServedGenerator } from '../../../serving/served-model.js';
 import type { chatLogProb } from '../../answering/log-probs.js';
+import type { McpTool } from '../schemas/response-tools.js';
 import type { ResponseRequest } from '../schemas/responses.js';
 import { isStrict } from './strict-schema.js';
-import { type KeptTool, keptTools } from './tool-set.js';
+import { type KeptTool, shownTools } from './tool-set.js';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
@@ -50,7 +51,48 @@ export type OutputItem =
       execution: 'client';
       arguments: object;
     }
-  | { type: 'compaction'; id: string; encrypted_content: string };
+  | { type: 'compaction'; id: string; encrypted_content: string }
+  | McpListItem
+  | McpCallItem
+  | McpApprovalItem;
+
+/** A tool of a server, as a list shows it. */
+export interface McpListedTool {
+  name: string;
+  description: string | null;
+  input_schema: unknown;
+  annotations: object | null;
+}
+
+export interface McpListItem {
+  type: 'mcp_list_tools';
+  id: string;
+  server_label: string;
+  tools: McpListedTool[];
+  error: string | null;
+}
+
+/** A call that runs here. */
+export interface McpCallItem {
+  type: 'mcp_call';
+  id: string;
+  status: ItemStatus | 'calling' | 'failed';
+  approval_request_id: string | null;
+  server_label: string;
+  name: string;
+  arguments: string;
+  output: string | null;
+  error: string | null;
+}
+
+/** A call that waits for the client's approval. */
+export interface McpApprovalItem {
+  type: 'mcp_approval_request';
+  id: string;
+  server_label: string;
+  name: string;
+  arguments: string;
+}
 
 export interface ResponseUsage {
   input_tokens: number;
@@ -96,10 +138,11 @@ export interface ResponseState {
 
 export type ResponseObject = ReturnType<typeof responseFields> & ResponseState;
 
+type OfTools = 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'mcp' | 'mcpl' | 'mcpr' | 'mcpa';
+type IdPrefix = 'resp' | 'msg' | 'item' | 'rs' | 'cmp' | 'ct' | OfTools;
+
 /** A new id: `resp_` or the like with 192 random bits, since whoever knows an id may read the response. */
-export function newId(
-  prefix: 'resp' | 'msg' | 'item' | 'rs' | 'fc' | 'ctc' | 'tsc' | 'tso' | 'at' | 'cmp' | 'ct',
-): string {
+export function newId(prefix: IdPrefix): string {
   return `${prefix}_${randomBytes(24).toString('hex')}`;
 }
 
@@ -118,7 +161,7 @@ export function responseFields(
     conversation: conversationField(request),
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
-    max_tool_calls: null,
+    max_tool_calls: request.max_tool_calls ?? null,
     metadata: request.metadata ?? {},
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: request.previous_response_id ?? null,
@@ -130,7 +173,7 @@ export function responseFields(
     temperature: request.temperature ?? sampling.temperature ?? 1,
     text: { format: textFormat(request), verbosity: request.text?.verbosity ?? 'medium' },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: keptTools(request.tools).map(toolField),
+    tools: shownTools(request.tools).map(toolField),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? sampling.topP ?? 1,
     truncation: request.truncation ?? 'disabled',
@@ -146,7 +189,8 @@ export function conversationId(conversation: NonNullable<ResponseRequest['conver
   return typeof conversation === 'string' ? conversation : conversation.id;
 }
 
-function toolField(tool: KeptTool): object {
+function toolField(tool: KeptTool | McpTool): object {
+  if (tool.type === 'mcp') return mcpField(tool);
   const { type, description = null } = tool;
   if (tool.type === 'tool_search')
     return { type, execution: tool.execution, description, parameters: tool.parameters ?? null };
@@ -154,6 +198,20 @@ function toolField(tool: KeptTool): object {
   if (tool.type === 'namespace') return { type, name, description, tools: tool.tools.map(toolField) };
   if (tool.type === 'custom') return { type, name, description, format: tool.format ?? { type: 'text' } };
   return { type, name, description, parameters: tool.parameters ?? null, strict: isStrict(tool) };
+}
+
+/** Without what is for the server of tools alone. */
+function mcpField({ type, server_label, ...tool }: McpTool): object {
+  const { server_url, server_description, allowed_tools = null, require_approval = 'always' } = tool;
+  return {
+    type,
+    server_label,
+    server_url,
+    server_description,
+    allowed_tools,
+    require_approval,
+    headers: null,
+  };
 }
 
 function textFormat({ text }: ResponseRequest) {

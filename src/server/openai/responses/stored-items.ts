@@ -84,6 +84,11 @@ function storedItem(item: InputItem, place: string): StoredItem {
       return { ...item, id: item.id ?? freshId(item), status: 'completed' };
     case 'function_call':
     case 'custom_tool_call':
+    case 'mcp_list_tools':
+    case 'mcp_approval_request':
+    case 'mcp_approval_response':
+      return { ...item, id: item.id ?? freshId(item) };
+    case 'mcp_call':
     case 'tool_search_call':
     case 'tool_search_output':
       return { ...item, id: item.id ?? freshId(item), status: 'completed' };
@@ -137,6 +142,10 @@ const PREFIXES = {
   reasoning: 'rs',
   compaction: 'cmp',
   compaction_trigger: 'ct',
+  mcp_list_tools: 'mcpl',
+  mcp_approval_request: 'mcpr',
+  mcp_approval_response: 'mcpa',
+  mcp_call: 'mcp',
 } as const;
 
 function freshId(item: { type?: string | undefined }): string {

@@ -9,10 +9,10 @@ import { planWithin } from '../../answering/plan-within.js';
 import { plannedRun } from '../../answering/planned-run.js';
 import type { CommonRequest } from '../../answering/schemas/common.js';
 import type { AnsweringServices } from '../../answering/services.js';
+import type { EnginePass } from '../../answering/several-passes.js';
 import { compactionMemory } from '../../web/memory/memory-estimates.js';
 import type { LiveRequest } from '../../web/request-registry.js';
 import type { RequestTerms } from '../../web/request-terms.js';
-import type { ResponsePass } from './response-run.js';
 import { maxRetainedTokens } from './retained-items.js';
 
 const SUMMARY_PROMPT = summaryPrompt("the user's own messages and your summary");
@@ -38,7 +38,7 @@ export async function summaryPass(
   { engine, ask, seen }: SummaryAsk,
   terms: RequestTerms,
   live: LiveRequest,
-): Promise<ResponsePass> {
+): Promise<EnginePass> {
   const { maxSeqLen } = model;
   const most = maxSummaryTokens(maxSeqLen);
   const asked: ChatMessage[] = [...seen.messages, { role: 'user', content: SUMMARY_PROMPT }];

@@ -1,9 +1,12 @@
 import type { FunctionTool } from '../../../generation/tools/types.js';
+import { type AskedServer, isAllowed, isMcp, needsApproval } from '../../answering/asked-servers.js';
 import { MAX_TOOL_UNITS, toolUnits } from '../../answering/schemas/tools.js';
+import type { ServedTool } from '../../mcp/tool-server.js';
 import { ApiError } from '../../web/errors.js';
 import { type Warn, warnOfTypes } from '../../web/warnings.js';
 import type {
   CustomTool,
+  McpTool,
   NamespaceTool,
   ResponseFunction,
   ResponseTool,
@@ -17,9 +20,13 @@ export type KeptTool = ResponseFunction | CustomTool | NamespaceTool | SearchToo
 
 /** A tool as its calls come back. */
 export interface CalledTool {
-  kind: 'function' | 'custom' | 'search';
+  kind: 'function' | 'custom' | 'search' | 'mcp';
   name: string;
   namespace?: string | undefined;
+  /** Label of the server that runs it; absent: the client does. */
+  server?: string;
+  /** True where its calls wait for the client's approval. */
+  needsApproval?: boolean;
 }
 
 /** A list of tools in a request, or in an item of its input. */
@@ -38,11 +45,16 @@ export function keptTools(tools: readonly ResponseTool[] = []): KeptTool[] {
   return tools.filter(isKept);
 }
 
+/** The tools of a list that a response shows. */
+export function shownTools(tools: readonly ResponseTool[] = []): (KeptTool | McpTool)[] {
+  return tools.filter((tool) => isKept(tool) || isMcp(tool)) as (KeptTool | McpTool)[];
+}
+
 /** Tells of tools that are left out, since only OpenAI's own servers know their types. */
 export function warnOfOthers(tools: readonly ResponseTool[] = [], warn: Warn): void {
   warnOfTypes(
     'Tools',
-    tools.filter((tool) => !isKept(tool)).map(({ type }) => type),
+    tools.filter((tool) => !isKept(tool) && !isMcp(tool)).map(({ type }) => type),
     warn,
   );
 }
@@ -73,13 +85,40 @@ export class ToolSet {
   constructor(given: ToolSource, loaded: readonly ToolSource[] = []) {
     this.#addAll(given, false);
     for (const source of loaded) this.#addAll(source, true);
-    const units = loaded.length === 0 ? 0 : toolUnits(this.functions);
+    if (loaded.length > 0) this.#checkSize();
+  }
+
+  #checkSize(): void {
+    const units = toolUnits(this.functions);
     if (this.functions.length <= MAX_FUNCTIONS && units <= MAX_TOOL_UNITS) return;
     const found =
       units > MAX_TOOL_UNITS
         ? `longer together than ${MAX_TOOL_UNITS} characters, of which each value counts 32`
         : `${this.functions.length} together, at most ${MAX_FUNCTIONS} are taken`;
     throw new ApiError(400, `The tools of the request and of its items are ${found}.`, { param: 'tools' });
+  }
+
+  /** Adds the tools of a server that the request allows. @throws ApiError where all are too many together. */
+  addServed({ label, tool: asked, place }: AskedServer, tools: readonly ServedTool[]): void {
+    const allowed = tools.filter((tool) => isAllowed(asked, tool));
+    for (const [index, tool] of allowed.entries()) {
+      const name = modelName(tool.name, label);
+      if (this.#called.has(name)) continue;
+      const about = index === 0 ? asked.server_description : undefined;
+      const description = describedBy(tool.description, about);
+      this.functions.push({ name, description, parameters: tool.inputSchema, strict: false });
+      this.places.push(place);
+      const waits = needsApproval(asked, tool);
+      this.#called.set(name, { kind: 'mcp', name: tool.name, server: label, needsApproval: waits });
+    }
+    this.#checkSize();
+  }
+
+  /** The model's names of a server's tools. @param tool the only one of interest; undefined: all are */
+  servedNames(label: string, tool: string | undefined): string[] {
+    const isAsked = ({ server, name }: CalledTool) =>
+      server === label && (tool === undefined || name === tool);
+    return [...this.#called].filter(([, one]) => isAsked(one)).map(([name]) => name);
   }
 
   /** The tool that a model calls by this name; null: there is none. */
@@ -120,14 +159,19 @@ export class ToolSet {
     const name = modelName(own, inside.namespace);
     if (isLoaded && this.#called.has(name)) return;
     const fields = functionOf(tool);
-    const told = [fields.description, inside.about].filter((text) => text !== undefined && text !== '');
-    const description = told.length === 0 ? undefined : told.join('\n\n');
+    const description = describedBy(fields.description, inside.about);
     this.functions.push({ ...fields, name, description });
     this.places.push(place);
     const kind =
       tool.type === 'tool_search' ? 'search' : tool.type === 'custom' ? 'custom' : ('function' as const);
     this.#called.set(name, { kind, name: own, namespace: inside.namespace });
   }
+}
+
+/** What a model reads of a tool, and of those that it belongs to. */
+function describedBy(...texts: (string | undefined)[]): string | undefined {
+  const told = texts.filter((text) => text !== undefined && text !== '');
+  return told.length === 0 ? undefined : told.join('\n\n');
 }
 
 function functionOf(tool: Exclude<KeptTool, NamespaceTool>): Omit<FunctionTool, 'name'> {

@@ -1,7 +1,10 @@
 import * as z from 'zod';
 import { about, component, ignored, optional } from '../../../schemas/fields.js';
-import { functionName } from '../../answering/schemas/tools.js';
+import { functionName, limitTools } from '../../answering/schemas/tools.js';
 import { toolList } from './response-tools.js';
+
+/** Most tools in an item of type mcp_list_tools. */
+const MAX_LISTED = 512;
 
 const id = () => optional(z.string(), 'As it came with the item; it has no bearing on the answer.');
 const status = () => ignored('As it came with the item; it has no bearing on the answer.');
@@ -149,6 +152,54 @@ const itemReference = z.object({
   id: about(z.string(), 'An item of the output of a stored response.'),
 });
 
+const mcpListTools = z.object({
+  type: z.literal('mcp_list_tools'),
+  server_label: about(z.string(), 'The server in the request.'),
+  tools: about(
+    z
+      .array(
+        z.looseObject({
+          name: about(z.string(), 'The tool.'),
+          description: optional(z.string(), 'What it does.'),
+          input_schema: about(z.unknown(), 'JSON schema of its arguments.'),
+          annotations: about(z.unknown().optional(), 'What the server says of it besides.'),
+        }),
+      )
+      .max(MAX_LISTED)
+      .superRefine(limitTools),
+    'The tools. As long as the item is in the conversation, its server is not asked again.',
+  ),
+  error: optional(z.string(), 'Why there are none.'),
+  ...kept(),
+});
+
+const mcpApprovalRequest = z.object({
+  type: z.literal('mcp_approval_request'),
+  server_label: about(z.string(), 'The server in the request.'),
+  name: about(z.string(), 'The tool that is to be called.'),
+  arguments: about(z.string(), 'JSON, as it came.'),
+  ...kept(),
+});
+
+const mcpApprovalResponse = z.object({
+  type: z.literal('mcp_approval_response'),
+  approval_request_id: about(z.string(), 'The id of the item that asked.'),
+  approve: about(z.boolean(), 'true: the call runs. false: the model is told that it may not.'),
+  reason: optional(z.string(), 'Why; the model reads it.'),
+  ...kept(),
+});
+
+const mcpCall = z.object({
+  type: z.literal('mcp_call'),
+  server_label: about(z.string(), 'The server in the request.'),
+  name: about(z.string(), 'The tool.'),
+  arguments: about(z.string(), 'JSON, as it came.'),
+  approval_request_id: optional(z.string(), 'The item that asked for the approval.'),
+  output: optional(z.string(), 'What the call gave.'),
+  error: optional(z.string(), 'What went wrong.'),
+  ...kept(),
+});
+
 /** Types of items of tools that are not known here: calls of them, and their results. */
 const HOSTED_TYPES = [
   'web_search_call',
@@ -163,10 +214,6 @@ const HOSTED_TYPES = [
   'shell_call_output',
   'apply_patch_call',
   'apply_patch_call_output',
-  'mcp_list_tools',
-  'mcp_approval_request',
-  'mcp_approval_response',
-  'mcp_call',
   'program',
   'program_output',
 ] as const;
@@ -195,11 +242,15 @@ const typed = z.discriminatedUnion(
     compaction,
     compactionTrigger,
     itemReference,
+    mcpListTools,
+    mcpApprovalRequest,
+    mcpApprovalResponse,
+    mcpCall,
     hostedItem,
   ],
   {
     error:
-      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, tool_search_call, tool_search_output, additional_tools, compaction, compaction_trigger, item_reference, or that of a hosted tool (no other is supported)',
+      'expected an item of type message, function_call, function_call_output, custom_tool_call, custom_tool_call_output, reasoning, tool_search_call, tool_search_output, additional_tools, compaction, compaction_trigger, item_reference, mcp_list_tools, mcp_approval_request, mcp_approval_response, mcp_call, or that of a hosted tool (no other is supported)',
   },
 );
 

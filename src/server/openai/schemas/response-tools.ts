@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { about, ignored, notSupported, optional } from '../../../schemas/fields.js';
+import { type McpTool, mcpTool } from '../../answering/schemas/mcp-tools.js';
 import { functionName, limitTools } from '../../answering/schemas/tools.js';
 
 /** Most functions and custom tools of a list, those inside of namespaces included. */
@@ -70,10 +71,10 @@ const foreignTool = z.looseObject({
   // A fault that ends the check: else a union would take this form's fault for that of its own form.
   type: z
     .string()
-    .refine((type) => type !== 'function' && type !== 'custom' && type !== 'namespace', { abort: true }),
+    .refine((type) => !['function', 'custom', 'namespace', 'mcp'].includes(type), { abort: true }),
 });
 
-const tool = z.union([functionTool, customTool, namespaceTool, searchTool, foreignTool]);
+const tool = z.union([functionTool, customTool, namespaceTool, searchTool, mcpTool, foreignTool]);
 
 /** Schema of a list of tools. */
 export const toolList = z
@@ -97,12 +98,20 @@ export const toolChoice = z.union(
     z.enum(['none', 'auto', 'required']),
     named,
     z.object({
+      type: z.literal('mcp'),
+      server_label: about(z.string(), 'The server of tools.'),
+      name: optional(z.string(), 'Its tool. Not given: any of them.'),
+    }),
+    z.object({
       type: z.literal('allowed_tools'),
       mode: about(z.enum(['auto', 'required']), 'Whether one of them has to be called.'),
       tools: about(z.array(named).min(1), 'The tools that may be called.'),
     }),
   ],
-  { error: 'expected \'none\', \'auto\', \'required\', {"type": "function", "name": ...} or allowed_tools' },
+  {
+    error:
+      'expected \'none\', \'auto\', \'required\', {"type": "function", "name": ...}, {"type": "mcp", "server_label": ...} or allowed_tools',
+  },
 );
 
 /** Number of tools in one of a list, which may have been found faulty already. */
@@ -111,6 +120,7 @@ function numberIn(one: ResponseTool): number {
 }
 
 export type ResponseTool = z.output<typeof tool>;
+export type { McpTool };
 export type ResponseFunction = z.output<typeof functionTool>;
 export type CustomTool = z.output<typeof customTool>;
 export type NamespaceTool = z.output<typeof namespaceTool>;

@@ -94,7 +94,7 @@ export const responseRequestSchema = component(
       ),
       tools: optional(
         toolList,
-        'Functions that the model may call, in the form that its chat template has for them, custom tools, whose input is a text, both also in namespaces, and a search for tools that the client makes. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
+        'Functions that the model may call, in the form that its chat template has for them, custom tools, whose input is a text, both also in namespaces, a search for tools that the client makes, and MCP servers (type mcp), whose tools run here. Tools of types that are not known here are left out, which a warning in the header X-Skein-Warning tells.',
       ),
       tool_choice: optional(
         toolChoice,
@@ -156,7 +156,10 @@ export const responseRequestSchema = component(
         "A conversation whose items come before the input, and get the items of the request and of its response; not with 'previous_response_id'.",
       ),
       prompt: notSupported('stored prompts'),
-      max_tool_calls: notSupported('tools of its own'),
+      max_tool_calls: count(
+        1,
+        'Most calls of tools of MCP servers that run here; after them the model answers without.',
+      ),
       context_management: optional(
         z
           .array(

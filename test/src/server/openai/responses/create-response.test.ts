@@ -370,7 +370,6 @@ describe('a response that cannot be', () => {
 
   it.each<[string, unknown]>([
     ['prompt', { id: 'pmpt_1' }],
-    ['max_tool_calls', 3],
     ['moderation', {}],
   ])('%s cannot work and is refused by name', async (field, value) => {
     const error = await refusal(

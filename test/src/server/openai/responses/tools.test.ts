@@ -460,10 +460,10 @@ describe('tools of types that are not known', () => {
 
 describe('items of tools that are not known', () => {
   const found = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search' } };
-  const listed = { type: 'mcp_list_tools', server_label: 'crm', tools: [] };
+  const listed = { type: 'computer_call', call_id: 'c' };
   const said = { type: 'message', role: 'assistant', content: 'Paris' };
   const warning =
-    "Items of the types 'mcp_list_tools', 'web_search_call' are not known here and were left out.";
+    "Items of the types 'computer_call', 'web_search_call' are not known here and were left out.";
 
   it('are stored as they came, and are not part of the prompt', async () => {
     const toy = server('Hi');
