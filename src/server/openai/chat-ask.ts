@@ -4,7 +4,9 @@ import { checkFinalMessage, templateMessage } from '../../generation/messages.js
 import { toldPrompt } from '../../generation/prompt/chat-prompt.js';
 import type { PromptTokens } from '../../generation/text-model.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
+import { isMcp } from '../answering/asked-servers.js';
 import { templateOf } from '../answering/find-model.js';
+import type { McpTool } from '../answering/schemas/mcp-tools.js';
 import { seenChat } from '../answering/seen-chat.js';
 import type { AnsweringServices } from '../answering/services.js';
 import { tokensAsked, truncatedPrompt } from '../answering/text-request.js';
@@ -134,7 +136,8 @@ function templateVariablesOf(
 
 /** Reads the tools of a chat, in their newer or older form. @throws ApiError. */
 function chatToolRequest(request: ChatPromptRequest): ToolRequest {
-  const { functions, function_call: choice, ...rest } = request;
+  const { functions, function_call: choice, tools, ...others } = request;
+  const rest = { ...others, tools: tools?.map(ofClient) };
   if (functions === undefined || functions.length === 0) {
     if (typeof choice !== 'object') return toolRequest(rest);
     throw new ApiError(400, "'function_call' asks for a call, but there are no 'functions' to call.", {
@@ -158,4 +161,12 @@ function chatToolRequest(request: ChatPromptRequest): ToolRequest {
     // An answer of the older form has room for one call.
     parallel_tool_calls: false,
   });
+}
+
+/** A tool that the client runs. @throws ApiError for an MCP server, whose tools only an answer asks for */
+function ofClient<Tool extends { type: string }>(tool: Tool, index: number): Exclude<Tool, McpTool> {
+  if (!isMcp(tool)) return tool as Exclude<Tool, McpTool>;
+  const param = `tools[${index}]`;
+  const message = `'${param}' is a tool of the type mcp, which is only for requests that are answered.`;
+  throw new ApiError(400, message, { param, code: 'unsupported_parameter' });
 }

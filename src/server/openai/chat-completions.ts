@@ -1,5 +1,6 @@
 import { planChat } from '../../generation/chat-plan.js';
 import { askedBudget } from '../answering/asked-budget.js';
+import { askedServers } from '../answering/asked-servers.js';
 import { findGenerator } from '../answering/find-model.js';
 import { guideOfRequest } from '../answering/guides.js';
 import { plannedRun } from '../answering/planned-run.js';
@@ -15,6 +16,7 @@ import { warnOfAll } from '../web/warnings.js';
 import { ChatAnswer, type ChatAnswerOptions } from './chat-answer.js';
 import { chatAsk, chatLimit, inChatWords, truncatedChat } from './chat-ask.js';
 import type { ChatRequest } from './schemas/chat.js';
+import { answerServedChat } from './served-chat.js';
 
 /** Answers POST /v1/chat/completions, whose body its schema has validated. */
 export async function chatCompletions(
@@ -36,6 +38,8 @@ async function answerChat(
 ): Promise<Response> {
   checkCombinations(request);
   const model = findGenerator(context, request.model);
+  const servers = askedServers(request.tools, context.toolServers);
+  if (servers.length > 0) return answerServedChat({ context, model, request, servers }, exchange, live);
   const asked = await chatAsk(context, model, request, exchange);
   checkPromptLogProbs(request, asked);
   const whole = await planChat(model, {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { TextLogProb } from '../../generation/text-generation.js';
 import type { ServedGenerator } from '../../serving/served-model.js';
 import type { ChoiceRun } from '../answering/choice-run.js';
-import { collect } from '../answering/respond.js';
+import { type AnswerRun, collect } from '../answering/respond.js';
 import { finishReason, stopReason, type Usage, usage } from '../answering/usage.js';
 import { jsonAnswer } from '../web/bodies/json-answer.js';
 import { JsonList, JsonObject } from '../web/bodies/json-parts.js';
@@ -17,9 +17,13 @@ export interface CollectedChoice {
   stopReason: string | number | null;
 }
 
+/** A run as the fields around its choices show it. */
+type EnvelopeRun = AnswerRun &
+  Pick<ChoiceRun, 'numChoices' | 'completionTokens' | 'cachedTokens' | 'engines' | 'addId'>;
+
 export interface EnvelopeOptions {
   model: ServedGenerator;
-  run: ChoiceRun;
+  run: EnvelopeRun;
   /** Number of tokens of all prompts. */
   promptTokens: number;
   /** Number of those that are of pictures. Default 0. */
@@ -68,9 +72,9 @@ export class Envelope {
     await read?.(choices);
     return jsonAnswer(
       new JsonObject({
-        ...this.#fields(object),
+        ...this.fields(object),
         choices: JsonList.of(choices, toJson),
-        usage: this.#usage(),
+        usage: this.usage(),
         ...besides(),
       }),
     );
@@ -79,7 +83,7 @@ export class Envelope {
   /** Frames of a stream around the JSON of its choices. Parts common to all frames are serialised once. */
   frames(object: string, options: CompletionRequest['stream_options']) {
     let engines: readonly string[] | null = null;
-    const headNow = () => `data: ${JSON.stringify(this.#fields(object)).slice(0, -1)},"choices":[`;
+    const headNow = () => `data: ${JSON.stringify(this.fields(object)).slice(0, -1)},"choices":[`;
     let written = headNow();
     const head = () => {
       // Which of several engines answers is known with its first piece.
@@ -89,7 +93,7 @@ export class Envelope {
       }
       return written;
     };
-    const withUsage = () => `],"usage":${JSON.stringify(this.#usage())}}\n\n`;
+    const withUsage = () => `],"usage":${JSON.stringify(this.usage())}}\n\n`;
     // Without usage at all there is none in each chunk either.
     const isContinuous = options?.continuous_usage_stats === true && options.include_usage !== false;
     const tail = () => {
@@ -105,7 +109,8 @@ export class Envelope {
     };
   }
 
-  #fields(object: string) {
+  /** Fields other than the choices. */
+  fields(object: string) {
     const { model, run } = this.#options;
     // Several engines: prompts of one request went to different ones, or another one went on with an answer.
     const fingerprint = run.engines?.join('+') ?? model.fingerprint;
@@ -118,7 +123,7 @@ export class Envelope {
     };
   }
 
-  #usage(): Usage {
+  usage(): Usage {
     const { promptTokens, run, reasoningTokens, imageTokens } = this.#options;
     return usage(promptTokens, run.completionTokens, run.cachedTokens, reasoningTokens?.(), imageTokens);
   }

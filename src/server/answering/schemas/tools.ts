@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { jsonUnits } from '../../../../models/json-units.js';
 import { about, component, optional } from '../../../schemas/fields.js';
+import { mcpTool } from './mcp-tools.js';
 
 const MAX_TOOLS = 512;
 /**
@@ -36,9 +37,7 @@ const functionFields = {
 const functionTool = component(
   'FunctionTool',
   z.object({
-    type: z.literal('function', {
-      error: "expected 'function' (no other kind of tool is supported)",
-    }),
+    type: z.literal('function'),
     function: z.object({
       ...functionFields,
       strict: optional(z.boolean(), {
@@ -57,8 +56,15 @@ const named = z.object({
 
 export const toolFields = {
   tools: optional(
-    z.array(functionTool).max(MAX_TOOLS).superRefine(limitTools),
-    'Functions that the model may call, in the form that its chat template has for them.',
+    z
+      .array(
+        z.discriminatedUnion('type', [functionTool, mcpTool], {
+          error: "expected 'function' or 'mcp' (no other kind of tool is supported)",
+        }),
+      )
+      .max(MAX_TOOLS)
+      .superRefine(limitTools),
+    'Functions that the model may call, in the form that its chat template has for them, and MCP servers (type mcp), whose tools run here.',
   ),
   tool_choice: optional(
     z.union(
@@ -90,7 +96,12 @@ export const toolFields = {
 };
 
 /** Parsed values of those fields. */
-export type ToolFields = z.output<z.ZodObject<typeof toolFields>>;
+export type AskedToolFields = z.output<z.ZodObject<typeof toolFields>>;
+
+/** The same without servers. */
+export type ToolFields = Omit<AskedToolFields, 'tools'> & {
+  tools?: z.output<typeof functionTool>[] | undefined;
+};
 
 /** The older forms of `tools` and `tool_choice`, which OpenAI's clients still have. */
 export const functionFieldsOfOld = {

@@ -3,6 +3,7 @@ import { about, component } from '../../../schemas/fields.js';
 import {
   choiceFields,
   envelope,
+  errors,
   generationResponses,
   orNull,
   promptLogProbs,
@@ -51,6 +52,15 @@ const call = component(
   'A call of a function.',
 );
 
+const servedCall = {
+  id: z.string(),
+  server_label: z.string(),
+  name: z.string(),
+  arguments: about(z.string(), 'JSON, as the model wrote it.'),
+  output: about(z.string().nullable(), 'What the call gave.'),
+  error: about(z.string().nullable(), 'What went wrong.'),
+};
+
 const functionDelta = z.object({ name: z.string().optional(), arguments: z.string() });
 
 const callDelta = z.object({
@@ -79,6 +89,10 @@ const chatCompletion = component(
           ...reasoningFields,
           tool_calls: about(z.array(call).optional(), 'Calls of the functions that were given as tools.'),
           function_call: about(functionCall.optional(), 'The call of one of `functions`.'),
+          mcp_calls: about(
+            z.array(z.object(servedCall)).optional(),
+            'Calls of tools of MCP servers, which ran here.',
+          ),
         }),
         logprobs: logProbs,
         finish_reason: chatFinishReason,
@@ -111,6 +125,10 @@ const chatChunk = component(
               'A call, or more of its arguments; id, type and name come once.',
             ),
             function_call: about(functionDelta.optional(), 'The same with `functions`.'),
+            mcp_calls: about(
+              z.array(z.object({ index: z.int(), ...servedCall })).optional(),
+              'A call of a tool of an MCP server, once it has ended.',
+            ),
           }),
           logprobs: logProbs,
           finish_reason: about(chatFinishReason.nullable(), 'In the last chunk of a choice.'),
@@ -134,9 +152,12 @@ const EXAMPLE = [
 ].join('\n\n');
 
 export function chatResponses(): Responses {
-  return generationResponses('The answer, or a stream of chunks that ends with [DONE].', {
-    whole: chatCompletion,
-    event: chatChunk,
-    example: EXAMPLE,
-  });
+  return {
+    ...generationResponses('The answer, or a stream of chunks that ends with [DONE].', {
+      whole: chatCompletion,
+      event: chatChunk,
+      example: EXAMPLE,
+    }),
+    ...errors(424),
+  };
 }
