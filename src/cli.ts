@@ -7,6 +7,7 @@ import { chatCommand } from './commands/chat-command.js';
 import { completionCommand } from './commands/completion-command.js';
 import { doctorCommand, versionCommand } from './commands/doctor-command.js';
 import { InterruptedError } from './commands/interruption.js';
+import { mcpCommand } from './commands/mcp-command.js';
 import { buildCommand, infoCommand, listCommand, pullCommand, rmCommand } from './commands/model-commands.js';
 import { newCommand } from './commands/new-command.js';
 import { rankCommand } from './commands/rank-command.js';
@@ -50,6 +51,7 @@ async function program(): Promise<Command> {
     .addCommand(chatCommand())
     .addCommand(topCommand())
     .addCommand(batchCommand())
+    .addCommand(mcpCommand())
     .addCommand(buildCommand())
     .addCommand(pullCommand())
     .addCommand(rankCommand())
