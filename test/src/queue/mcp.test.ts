@@ -35,23 +35,21 @@ describeWithNats('tools of MCP servers through a gateway', () => {
   });
 
   it('are asked by the gateway, at once and in the background, whose response is no task of another', async () => {
-    const tool = {
-      type: 'mcp',
-      server_label: 'calc',
-      allowed_tools: ['add'],
-      require_approval: 'never',
-    } as const;
-    const ask = {
+    const tool: OpenAI.Responses.Tool.Mcp = {
+      ...{ type: 'mcp', server_label: 'calc' },
+      ...{ allowed_tools: ['add'], require_approval: 'never' },
+    };
+    const ask: OpenAI.Responses.ResponseCreateParamsNonStreaming = {
       ...{ input: 'What is two plus three?', tools: [tool], tool_choice: 'required' },
       ...{ max_tool_calls: 1, parallel_tool_calls: false, max_output_tokens: 100 },
-    } as const;
-    const response = await client.responses.create(ask as OpenAI.Responses.ResponseCreateParamsNonStreaming);
+    };
+    const response = await client.responses.create(ask);
     expect(response.output.slice(0, 2)).toMatchObject([
       { type: 'mcp_list_tools', tools: [{ name: 'add' }] },
       { type: 'mcp_call', status: 'completed', output: expect.stringMatching(/^\d+$/) },
     ]);
     const later = await client.responses.create({
-      ...(ask as OpenAI.Responses.ResponseCreateParamsNonStreaming),
+      ...ask,
       background: true,
     });
     expect(later.status).toBe('in_progress');
