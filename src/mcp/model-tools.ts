@@ -10,7 +10,7 @@ export interface AskedModel {
 export type Post = (path: string, body: object, signal: AbortSignal) => Promise<Response>;
 
 /** What a call of a tool gives: the same as text and as JSON. */
-export interface ToolResult {
+interface ToolResult {
   text: string;
   structured: Record<string, unknown>;
 }

@@ -6,7 +6,7 @@ import { wantedNames } from './asked-servers.js';
 import type { EnginePass } from './several-passes.js';
 
 /** Bounds of what one request may have run. */
-export const ROUND_LIMITS = {
+const ROUND_LIMITS = {
   /** Answers of the model with calls; after them it has to answer without. */
   rounds: 16,
   calls: 64,

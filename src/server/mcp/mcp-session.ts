@@ -21,7 +21,7 @@ const result = z.looseObject({});
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** A server's refusal or silence, as a clause. */
-export class SessionFault extends SkeinError {
+class SessionFault extends SkeinError {
   override name = 'SessionFault';
   override readonly code = 'SKEIN_MCP_SERVER';
 }

@@ -96,7 +96,7 @@ export const toolFields = {
 };
 
 /** Parsed values of those fields. */
-export type AskedToolFields = z.output<z.ZodObject<typeof toolFields>>;
+type AskedToolFields = z.output<z.ZodObject<typeof toolFields>>;
 
 /** The same without servers. */
 export type ToolFields = Omit<AskedToolFields, 'tools'> & {

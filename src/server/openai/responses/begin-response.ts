@@ -1,6 +1,5 @@
 import { type AskedServer, askedServers } from '../../answering/asked-servers.js';
 import { seenMessages } from '../../answering/seen-chat.js';
-import { seenMessages } from '../../answering/seen-chat.js';
 import { type EnginePass, SeveralPasses } from '../../answering/several-passes.js';
 import { timeLimitOf } from '../../answering/time-left.js';
 import { ToolRounds, toolLoop } from '../../answering/tool-rounds.js';
@@ -27,7 +26,13 @@ export async function begin(
   const servers = askedServers(request.tools, context.toolServers);
   const approved = approvedCalls(conversation, servers);
   const exchange = { signal: given.signal, terms };
-  const seen = await seenMessages(context, model, chatOf(conversation, conversation.items), exchange, 'input');
+  const seen = await seenMessages(
+    context,
+    model,
+    chatOf(conversation, conversation.items),
+    exchange,
+    'input',
+  );
   const asked = { ...given, seen };
   // The request ends with its last pass.
   const pass = { terms, live: { ...live, release: () => {} }, sinceMs: performance.now() };

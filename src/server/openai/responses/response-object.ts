@@ -57,7 +57,7 @@ export type OutputItem =
   | McpApprovalItem;
 
 /** A tool of a server, as a list shows it. */
-export interface McpListedTool {
+interface McpListedTool {
   name: string;
   description: string | null;
   input_schema: unknown;

@@ -115,10 +115,7 @@ export class ServedAnswer implements RoundsAnswer<McpCallItem> {
 }
 
 /** The tools that a list in the conversation has; null: there is none. */
-export function listInContext(
-  items: readonly KeptItem[],
-  { label, tool }: AskedServer,
-): ServedToolList | null {
+function listInContext(items: readonly KeptItem[], { label, tool }: AskedServer): ServedToolList | null {
   const item = items.findLast(
     (one) => one.type === 'mcp_list_tools' && one.server_label === label && one.error == null,
   );
