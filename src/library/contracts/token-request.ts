@@ -29,8 +29,11 @@ export const tokens = z.array(token);
 /** A whole number from 0 on. */
 export const count = z.number().int().min(0);
 const flag = z.boolean().optional();
-/** A float: what JSON cannot write is a text. */
-const float = z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]);
+/** A float: what JSON cannot write is a text. (A declaration of z.enum's own type would name a key by the number -Infinity.) */
+const float: z.ZodUnion<readonly [z.ZodNumber, z.ZodType<'NaN' | 'Infinity' | '-Infinity'>]> = z.union([
+  z.number(),
+  z.enum(['NaN', 'Infinity', '-Infinity']),
+]);
 export const floats = z.array(float);
 /** A whole number from 0 to 2^64 - 1, in decimal digits. */
 export const u64 = z
